@@ -44,7 +44,8 @@ def child_weir(spec: dict) -> dict:
     """Times of one analyzer on one corpus, and of the first call in this process."""
     start, cpu = time.perf_counter(), time.process_time()
     from weir.core.strings import Strings
-    from weir.text import TermTable, analyzers
+    from weir.systems.lexical.analyzer import analyzers
+    from weir.systems.lexical.terms import TermTable
 
     analyzer = analyzers.get(spec["analyzer"])
     TermTable(analyzer).add(Strings.of(["The dogs run"]))

@@ -48,7 +48,7 @@ class Weir:
         self.system = parse_system("bm25")
 
     def build(self, source: Path, folder: Path | None) -> None:
-        from weir.io.collections.corpus_store import open_store
+        from weir.files.corpus_store import open_store
 
         corpus = self._in_memory(source) if self.keep == "memory" else open_store(self._part(source)).corpus
         from weir.systems.protocol import Context
@@ -56,22 +56,21 @@ class Weir:
         self.searcher = self.system.index(corpus, Context(folder))
 
     def open(self, folder: Path, source: Path) -> None:
-        from weir.io.collections.corpus_store import open_store
+        from weir.files.corpus_store import open_store
         from weir.systems.protocol import Context
 
         self.searcher = self.system.open(open_store(self._part(source)).corpus, Context(folder))
 
     @staticmethod
     def _part(source: Path) -> Any:
-        from weir.io.collections.layout import CollectionPart
+        from weir.files.layouts import CollectionPart
 
         return CollectionPart(source)
 
     def _in_memory(self, source: Path) -> Any:
         from weir.core.corpus import Corpus
-        from weir.core.ids import Ids
-        from weir.core.strings import Strings
-        from weir.io.collections.records import read_documents
+        from weir.core.strings import Ids, Strings
+        from weir.files.records import read_documents
 
         batches = list(read_documents(self._part(source)))
         ids, titles, texts = (
@@ -86,7 +85,7 @@ class Weir:
         return Queries.of({str(number): text for number, text in enumerate(texts)})
 
     def prepare(self, texts: list[str]) -> Any:
-        from weir.systems.lexical.term_weights import query_terms
+        from weir.systems.lexical.bm25 import query_terms
 
         return query_terms(self.searcher.tables[0], self.texts(texts).text)
 

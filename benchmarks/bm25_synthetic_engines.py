@@ -52,8 +52,7 @@ class Weir:
         import numpy as np
 
         from weir.core.corpus import Corpus
-        from weir.core.ids import Ids
-        from weir.core.strings import Strings
+        from weir.core.strings import Ids, Strings
 
         data = np.asarray(np.memmap(folder / "corpus.txt", np.uint8, "r"))
         step = 1 << 22
@@ -67,7 +66,7 @@ class Weir:
 
     def prepare(self, texts: list[str]) -> Any:
         from weir.core.strings import Strings
-        from weir.systems.lexical.term_weights import query_terms
+        from weir.systems.lexical.bm25 import query_terms
 
         return query_terms(self.searcher.tables[0], Strings.of(texts))
 

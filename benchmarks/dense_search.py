@@ -73,7 +73,7 @@ def truth(documents, queries, k: int):
 
 
 def weir(documents, queries, k: int, engine: str):
-    from weir.vectors import ArraySource, search
+    from weir.systems.vectors.exact_search import ArraySource, search
 
     way = "fp32" if "fp32" in engine else "auto"
     return lambda: search(ArraySource(documents), queries, k, first_pass=way).doc.reshape(len(queries), -1)
@@ -83,7 +83,8 @@ def weir_from_disk(folder: Path, queries, k: int):
     """Through the embedding store, so that what was read is given back."""
     import numpy as np
 
-    from weir.vectors import StoredVectors, VectorStore, search
+    from weir.systems.vectors.exact_search import search
+    from weir.systems.vectors.store import StoredVectors, VectorStore
 
     store = VectorStore.of(folder / "store", {"model": "synthetic"})
     if store.snapshot(check=False) is None:

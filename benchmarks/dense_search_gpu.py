@@ -52,8 +52,8 @@ def main() -> None:
     import numpy as np
     import torch
 
-    from weir.vectors import ArraySource, search
-    from weir.vectors.gpu_search import search_on
+    from weir.systems.vectors.exact_search import ArraySource, search
+    from weir.systems.vectors.gpu_search import search_on
 
     lines = []
     with tempfile.TemporaryDirectory() as temporary:

@@ -93,7 +93,7 @@ def peer(name: str) -> Any:
 
 
 def weir(name: str) -> Any:
-    from weir.encode import Encoder
+    from weir.models import Encoder
 
     return Encoder("minilm", **ENGINES[name]).load("cpu").encode
 

@@ -142,12 +142,11 @@ def on_gpu(torch: Any, action: Any, repetitions: int) -> float:
 def measured(torch: Any, folder: Path, passages: list[str], options: argparse.Namespace) -> dict[str, Any]:
     from dataclasses import replace
 
-    from weir.encode import Encoder
-    from weir.encode.batching import batches
-    from weir.encode.models.bert_weights import read_weights
-    from weir.encode.models.pooling import pool
-    from weir.encode.models.torch_engine import torch_engine
-    from weir.encode.recipes.checkpoint import read_checkpoint
+    from weir.models import Encoder
+    from weir.models.batching import batches
+    from weir.models.checkpoints import read_checkpoint
+    from weir.models.engine import pool
+    from weir.models.torch_engine import read_weights, torch_engine
 
     encoder = Encoder(
         str(folder), pooling="mean", similarity="dot", dtype="bf16", engine="torch", max_length=512
@@ -173,7 +172,7 @@ def measured(torch: Any, folder: Path, passages: list[str], options: argparse.Na
     if importlib.util.find_spec("triton") is not None:
         ways["packed, compiled"] = torch_engine(weights, "cuda", "bf16", compiled=True)
     if importlib.util.find_spec("transformers") is not None:
-        from weir.encode.models.transformers_engine import transformers_engine
+        from weir.models.transformers_engine import transformers_engine
 
         ways["transformers, padded"] = transformers_engine(read_checkpoint(folder), "cuda", "bf16")
     for name, engine in ways.items():
@@ -229,7 +228,7 @@ def agreement(base: Any, ways: dict[str, Any], passages: list[str]) -> dict[str,
     """Smallest cosine of each way's vectors to those computed in fp32 on the processor, and alone to together."""
     from dataclasses import replace
 
-    from weir.encode import Encoder, stability
+    from weir.models import Encoder, stability
 
     few = passages[:48]
     exact = Encoder(

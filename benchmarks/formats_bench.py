@@ -39,8 +39,8 @@ JOBS = (
 
 def make(shape: str, folder: Path) -> None:
     """The run of a shape in every format."""
-    from weir.io.runs.read import read_run
-    from weir.io.runs.write import write_run
+    from weir.files.runs import read_run
+    from weir.files.write import write_run
 
     score_run.make(shape, folder)
     endings = {job.split()[1] for job in JOBS} - {"trec"}
@@ -55,7 +55,7 @@ def make(shape: str, folder: Path) -> None:
 
 def by_weir(path: Path, engine: str) -> dict[str, Any]:
     """{measure: values} and the queries, by Weir."""
-    from weir.io.runs.read import judge_file, read_qrels
+    from weir.files.runs import judge_file, read_qrels
     from weir.measures import measures_of, scores_of
 
     judged = judge_file(path, read_qrels(path.with_name("qrels.trec")), "trec9", engine)

@@ -46,10 +46,9 @@ def columns(number: int, queries: int) -> tuple[np.ndarray, np.ndarray]:
 
 def weirs(spec: dict[str, Any]) -> dict[str, Any]:
     """Times of Weir."""
-    from weir.core.ids import Ids
     from weir.core.run import Run
-    from weir.core.strings import Strings
-    from weir.fusion import fuse
+    from weir.core.strings import Ids, Strings
+    from weir.systems.fusion import fuse
 
     queries, one = spec["queries"], None
     if spec["tool"] == "weir-grid":

@@ -47,7 +47,7 @@ def model_folder(folder: Path) -> Path:
 
 def prompts_of(count: int) -> list[Any]:
     """Prompts of 10 to 60 words."""
-    from weir.llm.chat_shapes import ChatPrompt
+    from weir.models.chat_shapes import ChatPrompt
 
     def passage(n: int) -> str:
         return " ".join(WORDS[(n * 7 + i) % 10] for i in range(10 + (n * 37) % 50))
@@ -58,9 +58,9 @@ def prompts_of(count: int) -> list[Any]:
 
 def asked(folder: Path, prompts: list[Any], batch: int) -> tuple[float, list[str]]:
     """Seconds of Weir in a new home, the model loaded within, and the answers."""
-    from weir.llm.chat_model import ChatModel
-    from weir.llm.conversation import conversation
-    from weir.services.asking import ServiceUse
+    from weir.models.chat import ChatModel
+    from weir.models.conversation import conversation
+    from weir.services.answers import ServiceUse
     from weir.settings import settings
 
     with tempfile.TemporaryDirectory() as home:

@@ -80,7 +80,7 @@ def search_child(spec: dict[str, Any]) -> None:
     import numpy as np
     import torch
 
-    from weir.vectors.maxsim_search import HeldTokens, TokenQueries, search_tokens
+    from weir.systems.vectors.maxsim_search import HeldTokens, TokenQueries, search_tokens
 
     torch.set_num_threads(1)
     torch.set_grad_enabled(False)
@@ -123,11 +123,11 @@ def encoded(data: str, count: int) -> tuple[Any, Any, Any, Any]:
     import numpy as np
     import torch
 
-    from weir.encode.batching import BatchPlan, Ragged, gather_ragged, results
-    from weir.encode.models.engine import ComputePlace, build
-    from weir.encode.models.tokens import load_tokenizer
-    from weir.encode.recipes.checkpoint import read_checkpoint
-    from weir.encode.recipes.hub import locate
+    from weir.models.batching import BatchPlan, Ragged, gather_ragged, results
+    from weir.models.checkpoints import locate, read_checkpoint
+    from weir.models.engine import build
+    from weir.models.hardware import ComputePlace
+    from weir.models.tokens import load_tokenizer
 
     checkpoint = read_checkpoint(locate("minilm"))
     engine = build(checkpoint, ComputePlace("cpu", "fp32"), "torch")
@@ -162,8 +162,8 @@ def engines(query: Any, tokens: Any, ptr: Any) -> dict[str, Any]:
     import torch
     from sentence_transformers.util import similarity
 
-    from weir.kernels.maxsim.exact_maxsim import maxsim
-    from weir.kernels.maxsim.maxsim_bounds import HAS_INT8, bounds
+    from weir.kernels.maxsim import bounds, maxsim
+    from weir.kernels.simd import HAS_INT8
 
     torch.set_num_threads(1)
     torch.set_grad_enabled(False)

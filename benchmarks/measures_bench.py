@@ -108,11 +108,10 @@ def weir(data: Arrays, steps: Steps, repeat: int) -> np.ndarray:
 
     So it is after a search in a store. `join unindexed`: with the table as it is after reading another format.
     """
-    from weir.core.ids import HashIndex, Ids
     from weir.core.judged import Judged
     from weir.core.qrels import Qrels
     from weir.core.run import Named, Run
-    from weir.core.strings import Strings
+    from weir.core.strings import HashIndex, Ids, Strings
     from weir.measures import measures_of, scores_of
 
     count = len(data["doc"])

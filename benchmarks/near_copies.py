@@ -18,10 +18,9 @@ from pathlib import Path
 
 import numpy as np
 
-from weir.audit.near_copies import BANDS, NEAR, ROWS_PER_BAND, SHINGLE_TERMS, near_copies
+from weir.audit.duplicates import BANDS, NEAR, ROWS_PER_BAND, SHINGLE_TERMS, near_copies
 from weir.core.corpus import Corpus
-from weir.core.ids import Ids
-from weir.core.strings import Strings
+from weir.core.strings import Ids, Strings
 
 WORDS, LENGTH, COPIES = 200_000, 100, 0.01
 

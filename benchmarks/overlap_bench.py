@@ -21,9 +21,8 @@ from pathlib import Path
 import numpy as np
 
 from weir.core.corpus import Corpus
-from weir.core.ids import Ids
-from weir.core.strings import Strings
-from weir.text.word_counts import weighted_jaccard, word_counts
+from weir.core.strings import Ids, Strings
+from weir.systems.lexical.terms import weighted_jaccard, word_counts
 
 VOCABULARY, SHORTEST, LONGEST, BATCH, CHECKED = 200_000, 30, 90, 50_000, 20_000
 

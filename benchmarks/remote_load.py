@@ -51,8 +51,7 @@ asyncio.run(main())
 def child(spec: dict[str, object]) -> None:
     """Ask so many queries one way, in this process."""
     from weir.core.corpus import Corpus, Queries
-    from weir.core.ids import Ids
-    from weir.core.strings import Strings
+    from weir.core.strings import Ids, Strings
     from weir.systems import parse_system
 
     count = int(str(spec["queries"]))

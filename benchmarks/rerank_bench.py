@@ -163,14 +163,14 @@ def child(spec: dict[str, Any]) -> None:
     elif spec["engine"].startswith(T5_PEER):
         run = t5_peer(spec["model"], given, T5_ENGINES[spec["engine"]]["sorted"])
     elif spec["shape"] == "monot5":
-        from weir.encode.pairs.t5_ranker import MonoT5
+        from weir.models.t5 import MonoT5
 
         ready = MonoT5(spec["model"], LIMIT, T5_ENGINES[spec["engine"]]["dtype"]).load("cpu")
 
         def run() -> Any:
             return np.concatenate(list(ready.scores(iter(given))))
     else:
-        from weir.encode.pairs.cross_encoder import CrossEncoder
+        from weir.models.cross_encoder import CrossEncoder
 
         loaded = CrossEncoder(spec["model"], LIMIT, **ENGINES[spec["engine"]]).load("cpu")
 

@@ -15,9 +15,9 @@ from pathlib import Path
 
 import numpy as np
 
-from weir.audit.lengths import document_lengths, length_profile
+from weir.audit.texts import document_lengths, length_profile
 from weir.datasets.load import load
-from weir.io.runs.read import read_run
+from weir.files.runs import read_run
 
 
 def main() -> None:

@@ -79,7 +79,7 @@ def make(shape: str, folder: Path) -> None:
 
 def score_with_weir(folder: Path, engine: str) -> dict[str, Any]:
     """{measure: values} and the queries, by Weir."""
-    from weir.io.runs.read import judge_file, read_qrels
+    from weir.files.runs import judge_file, read_qrels
     from weir.measures import measures_of, scores_of
 
     judged = judge_file(folder / "run.trec", read_qrels(folder / "qrels.trec"), "trec9", engine)

@@ -19,12 +19,10 @@ from pathlib import Path
 import numpy as np
 
 from weir.stats import compare  # noqa: F401  registers the tests
-from weir.stats.comparison import ComparisonMethod
-from weir.stats.corrections import adjusted
-from weir.stats.intervals import bounds
+from weir.stats.compare import ComparisonMethod
+from weir.stats.intervals import bounds, two_level_means
 from weir.stats.power import SOME_UNITS, detectable, excess_kurtosis, reach
-from weir.stats.significance import Draws, all_pairs, p_values
-from weir.stats.two_level_bootstrap import two_level_means
+from weir.stats.significance import Draws, adjusted, all_pairs, p_values
 
 ROOT = Path(__file__).resolve().parents[1]
 STORED, PAGE = ROOT / "docs" / "calibration.jsonl", ROOT / "docs" / "calibration.md"

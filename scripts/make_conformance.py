@@ -16,8 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from weir.plugins.conform import tools as conform_tools
-from weir.plugins.conform.certificate import Cause, Counts, Summary, fingerprint, summary
-from weir.plugins.conform.grade import grade
+from weir.plugins.conform.certificate import Cause, Counts, Summary, fingerprint, grade, summary
 from weir.plugins.conform.vectors import files, vectors
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"

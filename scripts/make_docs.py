@@ -20,10 +20,10 @@ import click
 
 import weir
 from weir.cli.main import COMMANDS, FORMER, FORMER_OPTIONS, GROUPS, SUBCOMMANDS, TOP, load_command
-from weir.fusion import METHODS
 from weir.measures import MEASURES
 from weir.measures.aliases import CUT, REFUSED, VALUE, WHOLE
 from weir.systems import PRESETS, RERANKERS, SYSTEMS, Sparse, usage
+from weir.systems.fusion import METHODS
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 MINILM = 'dense("minilm", dtype="bf16")'

@@ -92,12 +92,12 @@ def child() -> None:
 
 def real_figures(python: str, data: Path) -> dict[str, Any]:
     """nDCG@10 of ranx's fusions of runs of TREC DL 2019: its scores, ordered and measured by Weir."""
-    import weir.io.runs.read
+    import weir.files.runs
 
     runs, qrels = data / "trec-dl" / "runs" / "dl19", data / "trec-dl" / "qrels" / "qrels.dl19-passage.txt"
     found: dict[str, Any] = {}
     for case, names in REAL.items():
-        given = [weir.io.runs.read.read_run(runs / f"{name}.trec.gz").to_dict() for name in names]
+        given = [weir.files.runs.read_run(runs / f"{name}.trec.gz").to_dict() for name in names]
         wanted = asked(len(names))
         made = fused_by_ranx(python, given, list(wanted.values()))
         # Three numbers added in another order differ in their last bit: sums that are equal must be equal.

@@ -20,14 +20,13 @@ from typing import Any
 
 import numpy as np
 
-from weir.core.plain_values import plain
+from weir.core.frames import plain
 from weir.core.rounding import change, figure, probability, score, share
-from weir.io.runs.read import read_qrels, read_run
+from weir.files.runs import read_qrels, read_run
 from weir.measures import parse_measure
-from weir.plugins.sensitivity.order_changes import ReorderRules
-from weir.plugins.sensitivity.reordering import reorderings
-from weir.plugins.sensitivity.reranking_tables import markdown_table
-from weir.stats.corrections import adjusted
+from weir.plugins.sensitivity.reordering import ReorderRules, reorderings
+from weir.plugins.sensitivity.tables import markdown_table
+from weir.stats.significance import adjusted
 
 ROOT = Path(__file__).resolve().parents[1]
 STORED, PAGE = ROOT / "docs" / "rerankings.jsonl", ROOT / "docs" / "rerankings.md"

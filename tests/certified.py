@@ -16,7 +16,7 @@ from weir.core.intents import IntentQrels
 from weir.core.qrels import Qrels
 from weir.core.run import Run
 from weir.core.scores import Scores
-from weir.io.runs.read import read_qrels, read_run
+from weir.files.runs import read_qrels, read_run
 from weir.measures import evaluate, parse_measure
 
 __all__ = [

@@ -25,14 +25,14 @@ from tests.faults import Fault
 from weir.core.corpus import Corpus, Queries
 from weir.core.run import Run
 from weir.errors import StoreError, StoreWarning
-from weir.io.collections.corpus_store import open_corpus, open_store
-from weir.io.collections.layout import CollectionPart
+from weir.files.corpus_store import open_corpus, open_store
+from weir.files.layouts import CollectionPart
 from weir.kernels.inverted import block_bounds as bounds
 from weir.settings import settings
 from weir.systems import BM25, RM3
 from weir.systems.lexical.inverted_index import ImpactIndex, load_index, save_index, top
 from weir.systems.protocol import Context
-from weir.systems.rerank.score_cache import PairScorer
+from weir.systems.rerank.reranking import PairScorer
 
 WORDS = [
     "the",
@@ -115,7 +115,7 @@ class Learned:
         from weir.kernels.inverted import byte_bounds as columns
         from weir.kernels.inverted.block_bounds import BlockBounds
         from weir.kernels.inverted.search import Impacts
-        from weir.systems.lexical.term_weights import tie_order
+        from weir.systems.lexical.bm25 import tie_order
 
         columns._LEAST_DOCUMENTS = 1
         rng = np.random.default_rng(2)

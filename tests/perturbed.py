@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Any
 
 from weir.errors import WeirError
-from weir.stages.stage import Stage
+from weir.experiment.stages import Stage
 from weir.systems import BM25, RERANKERS, RM3, SYSTEMS, Retriever
 from weir.systems.compose import Pipeline
 

@@ -35,14 +35,13 @@ from weir.core.corpus import Queries as Queries
 from weir.core.qrels import Qrels as Qrels
 from weir.core.run import Run as Run
 from weir.core.scores import Scores as Scores
-from weir.datasets.fetching import fetch as fetch
+from weir.datasets.fetch import fetch as fetch
 from weir.datasets.load import Dataset as Dataset
 from weir.datasets.load import load as load
 from weir.datasets.load import load_group as load_group
-from weir.encode.object_encoder import as_encoder
 from weir.errors import WeirError as WeirError
 from weir.experiment.experiment import Experiment as Experiment
-from weir.experiment.published.published_scores import published as published
+from weir.experiment.published import published as published
 from weir.measures import AP as AP
 from weir.measures import RBP as RBP
 from weir.measures import RR as RR
@@ -52,6 +51,7 @@ from weir.measures import measure as measure
 from weir.measures import nDCG as nDCG
 from weir.measures import parse_measure as parse_measure
 from weir.measures.library import *  # noqa: F403 - every measure; each is named in its own file alone
+from weir.models.encoder import as_encoder
 from weir.systems import BM25 as BM25
 from weir.systems import BM25F as BM25F
 from weir.systems import RM3 as RM3

@@ -7,8 +7,6 @@ keeps a digest of each algorithm's output on fixed input and fails when the outp
 
 from __future__ import annotations
 
-__all__ = ["ALGORITHMS", "algorithm"]
-
 ALGORITHMS = {
     "analysis": 1,
     "bm25f": 1,

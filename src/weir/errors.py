@@ -25,26 +25,6 @@ import re
 from collections.abc import Iterable
 from types import ModuleType
 
-__all__ = [
-    "BadRanking",
-    "BadValue",
-    "DownloadError",
-    "DownloadWarning",
-    "FormatError",
-    "MissingExtra",
-    "PluginError",
-    "RankingWarning",
-    "ServiceError",
-    "StoreError",
-    "StoreWarning",
-    "UnknownName",
-    "WeirError",
-    "is_shortage",
-    "printable",
-    "printable_text",
-    "require",
-]
-
 _SHOWN = 80  # characters of a name in a message
 _CUT = re.compile(r"([\n\t])")
 _DELETE = 0x7F

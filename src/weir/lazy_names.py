@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache
 
-__all__ = ["lazy_names"]
-
 
 def lazy_names(package: str) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
     """The functions `__getattr__` and `__dir__` of a package.

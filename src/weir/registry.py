@@ -16,7 +16,6 @@ from weir.errors import BadValue, PluginError, UnknownName
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-__all__ = ["SESSION", "Identified", "Identity", "Registry", "declared_version", "printed", "session_only"]
 
 T = TypeVar("T")
 

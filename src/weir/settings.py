@@ -9,18 +9,6 @@ from pathlib import Path
 
 from weir.errors import BadValue
 
-__all__ = [
-    "KEY_VARIABLE",
-    "Settings",
-    "gpus_hidden",
-    "hub_cache",
-    "hub_endpoint",
-    "hub_offline",
-    "secret",
-    "settings",
-    "use_device",
-]
-
 KEY_VARIABLE = "WEIR_KEY_[A-Z0-9_]+"
 """What an environment variable is called that an experiment may name as the key of a service."""
 

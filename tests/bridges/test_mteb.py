@@ -192,14 +192,14 @@ def test_results_read_back_as_mtebs(tmp_path):
 
 
 def finished(folder):
-    from weir.experiment.finished import finished_cells
+    from weir.experiment.results import finished_cells
 
     return finished_cells(folder)
 
 
 def test_names_of_tasks_are_mtebs():
     from weir.datasets import catalogue
-    from weir.plugins.bridges.benchmark_tasks import task_of
+    from weir.plugins.bridges.export import task_of
 
     known = [task_of(name) for name in catalogue.names() if task_of(name).hub]
     assert len(known) == 26

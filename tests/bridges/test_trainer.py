@@ -17,7 +17,8 @@ import torch  # noqa: E402 - behind the skip
 import transformers  # noqa: E402 - behind the skip
 
 import weir  # noqa: E402 - behind the skip
-from weir.plugins.bridges import SentenceTransformersEvaluator, model_search  # noqa: E402 - behind the skip
+from weir.plugins.bridges import SentenceTransformersEvaluator  # noqa: E402 - behind the skip
+from weir.plugins.bridges import candidates as model_search  # noqa: E402 - behind the skip
 
 pytestmark = pytest.mark.filterwarnings("default")  # what these packages deprecate is theirs to mend
 CONFIG = dict(vocab_size=64, hidden_size=48, num_hidden_layers=1, num_attention_heads=4, intermediate_size=96)

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 import weir
-from weir.core.document_lists import DocumentLists
+from weir.core.filters import DocumentLists
 from weir.errors import BadValue, WeirError
 from weir.measures import evaluate, parse_measure
-from weir.measures.conventions import parse_conventions
+from weir.measures.evaluate import parse_conventions
 from weir.plugins.conform.adapters import weir as adapter
 from weir.plugins.conform.run_adapter import numbers
 from weir.plugins.conform.vectors import groups, questions, vectors
@@ -104,7 +104,7 @@ def test_there_are_enough_of_them_and_each_says_what_it_shows():
 
 
 def test_every_measure_of_the_oracle_is_asked_and_weir_reads_every_name():
-    from weir.plugins.conform.definitions import DEFINITIONS
+    from weir.plugins.conform.oracle import DEFINITIONS
 
     names = {name for v in ALL for name in v.measures}
     assert {parse_measure(name).name for name in names} == set(DEFINITIONS)

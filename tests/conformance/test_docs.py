@@ -14,11 +14,11 @@ import pytest
 
 import weir
 from weir.cli.main import COMMANDS, load_command
-from weir.experiment.published.published_scores import published
-from weir.fusion import METHODS
+from weir.experiment.published import published
 from weir.measures import MEASURES
 from weir.plugins.conform.vectors import vectors
-from weir.text import analyzers
+from weir.systems.fusion import METHODS
+from weir.systems.lexical.analyzer import analyzers
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")

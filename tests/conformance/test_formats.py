@@ -17,9 +17,10 @@ from weir.core.judged import Judged
 from weir.core.qrels import Qrels
 from weir.core.run import Run
 from weir.errors import BadRanking, BadValue, FormatError
-from weir.io.runs import column_names as names
-from weir.io.runs.formats import FORMATS, format_of
-from weir.io.runs.read import judge_file, read_qrels, read_run, write_qrels, write_run
+from weir.files import column_names as names
+from weir.files.formats import FORMATS, format_of
+from weir.files.runs import judge_file, read_qrels, read_run
+from weir.files.write import write_qrels, write_run
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "formats.md").read_text(encoding="utf-8")
 ENDINGS = [s + p for f in FORMATS for s in f.suffixes for p in (("", ".gz", ".zst") if f.packs else ("",))]

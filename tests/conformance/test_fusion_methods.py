@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from weir.core.run import Run
-from weir.fusion import METHODS, NORMS, Fusion, ScoreLists, candidates, fuse, parse_fusion
 from weir.systems import SYSTEMS, parse_system
+from weir.systems.fusion import METHODS, NORMS, Fusion, ScoreLists, candidates, fuse, parse_fusion
 
 RANDOM = np.random.default_rng(11)
 RUNS = [

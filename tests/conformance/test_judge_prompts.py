@@ -6,9 +6,8 @@ import re
 
 import pytest
 
-from weir.judging.grade_verdict import read_grade, verdict_form
-from weir.judging.judge_prompt import judge_prompt, judge_prompts
-from weir.llm.chat_shapes import ChatReply
+from weir.labels.panel import judge_prompt, judge_prompts, read_grade, verdict_form
+from weir.models.chat_shapes import ChatReply
 
 
 @pytest.mark.parametrize("name", judge_prompts())

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from weir.core.corpus import Corpus, Queries
-from weir.core.ids import Ids
-from weir.core.strings import Strings
+from weir.core.strings import Ids, Strings
 from weir.systems.remote.command import Command
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "retrievers.md"

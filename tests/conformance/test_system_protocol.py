@@ -12,9 +12,9 @@ import pytest
 pytest.importorskip("numba", reason="needs the `run` extra (numba)")
 
 import weir.systems
-from weir.fusion import METHODS
 from weir.systems import BM25, RERANKERS, RM3, SYSTEMS, Reranker, Retriever, Score, parse_system
 from weir.systems.compose import Pipeline
+from weir.systems.fusion import METHODS
 
 CALLS = {
     "index": ("self", "corpus", "context"),
@@ -89,6 +89,8 @@ def test_nothing_is_found_by_its_name():
     """Optional parts are protocols that are asked for by isinstance; names are looked up in fields and modules alone."""
     root = importlib.import_module("weir").__path__[0]
     for module in pkgutil.walk_packages([root], "weir."):
-        if module.name.startswith(("weir.systems", "weir.experiment", "weir.encode", "weir.vectors.ann")):
+        if module.name.startswith(
+            ("weir.systems", "weir.experiment", "weir.models", "weir.systems.vectors.ann")
+        ):
             source = inspect.getsource(importlib.import_module(module.name))
             assert "hasattr(" not in source.replace('hasattr(os, "sysconf")', ""), module.name

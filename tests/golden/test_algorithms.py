@@ -20,28 +20,26 @@ import numpy as np
 import pytest
 
 from weir.algorithms import ALGORITHMS
-from weir.core.document_lists import DocumentLists
+from weir.core.filters import DocumentLists
 from weir.core.qrels import Qrels
 from weir.core.query_metadata import QueryMetadata
 from weir.core.run import Run
 from weir.core.scores import Scores
 from weir.datasets.load import load
 from weir.errors import RankingWarning
-from weir.llm.chat_shapes import ChatReply
-from weir.llm.orderings import read_order
-from weir.llm.prompt import prompt_template
-from weir.llm.verdicts import VerdictForm, read_choice, read_score
 from weir.measures import MEASURES, evaluate
+from weir.models.chat_shapes import ChatReply
+from weir.models.prompts import prompt_template
+from weir.models.verdicts import VerdictForm, read_choice, read_order, read_score
 from weir.stats.score_rows import result_rows
 from weir.systems import parse_system
-from weir.systems.plugins import rankings
+from weir.systems.composite import rankings
+from weir.systems.lexical.analyzer import analyzers
 from weir.systems.protocol import Context
-from weir.systems.rerank.kept_places import kept_places
-from weir.systems.rerank.llm_sorting import sorting
-from weir.systems.rerank.llm_windows import Ordering
-from weir.text import analyzers
-from weir.vectors import ArraySource, search
-from weir.vectors.maxsim_search import HeldTokens, TokenQueries, search_tokens
+from weir.systems.rerank.llm_methods import Ordering, sorting
+from weir.systems.rerank.reranking import kept_places
+from weir.systems.vectors.exact_search import ArraySource, search
+from weir.systems.vectors.maxsim_search import HeldTokens, TokenQueries, search_tokens
 
 KEPT = Path(__file__).with_name("algorithms.json")
 COLLECTION = "brook-medical"

@@ -8,9 +8,16 @@ import numpy as np
 import pytest
 
 from weir.errors import BadValue
-from weir.stats.corrected_precision import corrected_precision
-from weir.stats.drawn_means import drawn_mean, partly_judged_mean, stratified_mean, weighted_mean
-from weir.stats.prediction_powered import SampledMean, powered_mean, rogan_gladen
+from weir.labels.estimates import corrected_precision
+from weir.labels.sampling import (
+    SampledMean,
+    drawn_mean,
+    partly_judged_mean,
+    powered_mean,
+    rogan_gladen,
+    stratified_mean,
+    weighted_mean,
+)
 
 HUMAN = np.array([0.1, 0.4, 0.2, 0.5, 0.3, 0.2, 0.7, 0.9, 0.6, 0.8, 1.0, 0.5, 0.8])
 MODEL = np.array([0.2, 0.5, 0.2, 0.6, 0.3, 0.4, 0.6, 1.0, 0.8, 0.7, 0.9, 0.7, 0.6])

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from weir.core.qrels import Qrels
 from weir.core.run import Run
 from weir.errors import BadValue
+from weir.labels.sampling import corrected_share
 from weir.measures.measure import parse_measure
 from weir.stats.order_agreement import order_agreement
-from weir.stats.prediction_powered import corrected_share
 from weir.stats.rank_stability import order_interval
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -31,7 +31,7 @@ def test_condorcet_orders_as_ranx_where_majorities_agree():
 @pytest.mark.real
 @pytest.mark.parametrize("case", sorted(GOLDEN["real"]))
 def test_fusions_of_real_runs_score_as_those_of_ranx(shared, case):
-    from weir.io.runs.read import read_qrels, read_run
+    from weir.files.runs import read_qrels, read_run
     from weir.measures import evaluate
 
     golden, folder = GOLDEN["real"][case], shared / "data" / "trec-dl"

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from weir.core.strings import Strings
-from weir.text import Analyzer, TermTable, analyzers
-from weir.text.stemming import stem_all
+from weir.systems.lexical.analyzer import Analyzer, analyzers, stem_all
+from weir.systems.lexical.terms import TermTable
 
 HERE = Path(__file__).parent / "text"
 

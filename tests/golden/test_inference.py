@@ -14,8 +14,6 @@ from scipy import special, stats
 from scipy.integrate import quad
 
 from weir.stats import compare  # noqa: F401  registers every test
-from weir.stats.bootstrap import RESAMPLES
-from weir.stats.corrections import adjusted, level_met
 from weir.stats.distributions import (
     binomial_tail,
     incomplete_beta,
@@ -26,12 +24,20 @@ from weir.stats.distributions import (
     student_tail,
 )
 from weir.stats.intervals import INTERVALS, Resampled, bounds, resampled
-from weir.stats.paired import sign_p, t_statistic, wilcoxon_p
 from weir.stats.permutation import exact_p, exact_p_values, found_by_signs
 from weir.stats.power import SOME_UNITS, detectable, equivalence, power, queries_needed
 from weir.stats.rank_stability import kendall_tau, rbo
-from weir.stats.resampling import resampled_counts
-from weir.stats.significance import Draws, all_pairs, p_values
+from weir.stats.resampling import RESAMPLES, resampled_counts
+from weir.stats.significance import (
+    Draws,
+    adjusted,
+    all_pairs,
+    level_met,
+    p_values,
+    sign_p,
+    t_statistic,
+    wilcoxon_p,
+)
 
 SMALL = np.array([0.1, 0.2, -0.05, 0.3])
 

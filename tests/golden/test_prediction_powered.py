@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from weir.errors import BadValue
-from weir.stats.prediction_powered import prediction_powered, rogan_gladen
+from weir.labels.sampling import prediction_powered, rogan_gladen
 
 
 @pytest.mark.real

@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from weir.encode.models.tokens import Tokens
+from weir.models.tokens import Tokens
 
 WORDS = [
     "the",

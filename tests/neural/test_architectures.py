@@ -9,10 +9,11 @@ torch = pytest.importorskip("torch", reason="needs the `neural` extra (torch)")
 pytest.importorskip("transformers", reason="needs the `neural` extra (transformers)")
 
 from tests.neural.conftest import padded_attention  # noqa: E402 - behind the skip
-from weir.encode.models.bert_weights import supported  # noqa: E402 - behind the skip
-from weir.encode.models.engine import ComputePlace, build  # noqa: E402 - behind the skip
-from weir.encode.models.tokens import Tokens  # noqa: E402 - behind the skip
-from weir.encode.recipes.checkpoint import read_checkpoint  # noqa: E402 - behind the skip
+from weir.models.checkpoints import read_checkpoint  # noqa: E402 - behind the skip
+from weir.models.engine import build  # noqa: E402 - behind the skip
+from weir.models.hardware import ComputePlace  # noqa: E402 - behind the skip
+from weir.models.tokens import Tokens  # noqa: E402 - behind the skip
+from weir.models.torch_engine import supported  # noqa: E402 - behind the skip
 
 pytestmark = pytest.mark.filterwarnings("default")  # what torch and transformers deprecate is theirs to mend
 
@@ -82,8 +83,7 @@ def test_pairs_have_segments(checkpoint_of, batch):
 def test_both_products_agree(checkpoint_of, batch):
     from dataclasses import replace
 
-    from weir.encode.models.bert_weights import read_weights
-    from weir.encode.models.torch_engine import _placed, _prepacked, torch_engine
+    from weir.models.torch_engine import _placed, _prepacked, read_weights, torch_engine
 
     if not torch.backends.mkldnn.is_available():
         pytest.skip("this torch has no oneDNN")
@@ -116,9 +116,8 @@ def test_what_a_gpu_without_the_packed_kernel_does(checkpoint_of, batch, name, m
     """The padded table for attention, and the layer as the GPU computes it, here on the processor."""
     from dataclasses import replace
 
-    from weir.encode.models import torch_engine as module
-    from weir.encode.models.attention import cuda_attention
-    from weir.encode.models.bert_weights import read_weights
+    from weir.models import torch_engine as module
+    from weir.models.torch_engine import cuda_attention, read_weights
 
     weights = read_weights(read_checkpoint(checkpoint_of(name)))
     engine = module.torch_engine(weights, "cpu", "fp32")

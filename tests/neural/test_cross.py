@@ -13,8 +13,8 @@ pytest.importorskip("numba", reason="needs the `run` extra (numba)")
 
 from tests.neural.conftest import WORDS, configs, write_tokenizer  # noqa: E402 - behind the skip
 from weir.core.corpus import Corpus, Queries  # noqa: E402 - behind the skip
-from weir.encode.pairs.cross_encoder import CrossEncoder  # noqa: E402 - behind the skip
 from weir.errors import BadValue, StoreError  # noqa: E402 - behind the skip
+from weir.models.cross_encoder import CrossEncoder  # noqa: E402 - behind the skip
 from weir.systems import parse_system  # noqa: E402 - behind the skip
 
 pytestmark = pytest.mark.filterwarnings("default")  # what torch and transformers deprecate is theirs to mend

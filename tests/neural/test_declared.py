@@ -17,9 +17,9 @@ pytest.importorskip("transformers", reason="needs the `neural` extra (transforme
 
 from tests.neural.conftest import sentence_transformer
 from tests.neural.t5_small import write_t5
-from weir.encode import Encoder
-from weir.encode.recipes.hub import fetch, locate
 from weir.errors import BadValue, DownloadError, StoreError
+from weir.models import Encoder
+from weir.models.checkpoints import fetch, locate
 
 pytestmark = pytest.mark.filterwarnings("default")
 

@@ -7,15 +7,15 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="needs torch: pip install 'weir-ir[neural]'")
 
-from weir.encode import cards  # noqa: E402 - behind the skip
 from weir.errors import BadValue, StoreError  # noqa: E402 - behind the skip
 from weir.experiment.experiment import Experiment  # noqa: E402 - behind the skip
-from weir.experiment.finished import finished_cells  # noqa: E402 - behind the skip
+from weir.experiment.results import finished_cells  # noqa: E402 - behind the skip
+from weir.models import cards  # noqa: E402 - behind the skip
 from weir.settings import settings  # noqa: E402 - behind the skip
 from weir.systems import parse_system  # noqa: E402 - behind the skip
 from weir.systems.protocol import Context  # noqa: E402 - behind the skip
-from weir.vectors import ArraySource, search  # noqa: E402 - behind the skip
-from weir.vectors import gpu_search as gpu  # noqa: E402 - behind the skip
+from weir.systems.vectors import gpu_search as gpu  # noqa: E402 - behind the skip
+from weir.systems.vectors.exact_search import ArraySource, search  # noqa: E402 - behind the skip
 
 MINILM = next(card for card in cards() if card.name == "minilm")
 carried = pytest.mark.skipif(not MINILM.packaged, reason=f"needs the package {MINILM.package}")
@@ -128,7 +128,7 @@ def test_what_is_not_finite_is_refused_as_on_the_processor(k, bad):
 
 
 def test_a_search_of_a_stored_corpus_tells_how_far_it_is(home):
-    from weir.vectors.vector_source import ReportingSource
+    from weir.systems.vectors.exact_search import ReportingSource
 
     told: list[tuple[int, int]] = []
     documents = np.random.default_rng(3).standard_normal((40_000, 64)).astype(np.float32)

@@ -14,8 +14,8 @@ import pytest
 pytest.importorskip("torch", reason="needs torch: pip install 'weir-ir[neural]'")
 
 import weir
-from weir.encode import cards
 from weir.experiment.experiment import Experiment
+from weir.models import cards
 from weir.settings import settings
 
 SYSTEMS = ('dense("minilm", max_length=32)', 'bm25 >> score(dense("minilm", max_length=32), depth=5)')

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from weir.algorithms import ALGORITHMS
-from weir.encode import Encoder
+from weir.models import Encoder
 
 pytest.importorskip("torch", reason="needs the `neural` extra (torch)")
 pytest.importorskip("transformers", reason="needs the `neural` extra (transformers)")

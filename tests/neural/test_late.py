@@ -15,14 +15,17 @@ pytest.importorskip("numba", reason="needs the `run` extra (numba)")
 from tests.neural import late_checkpoint  # noqa: E402 - behind the skip
 from tests.neural.conftest import WORDS, padded_attention  # noqa: E402 - behind the skip
 from tests.neural.late_checkpoint import NUMBER, D, saved  # noqa: E402 - behind the skip
-from weir.encode.late.late_encoder import LateEncoder  # noqa: E402 - behind the skip
-from weir.encode.models import torch_engine as module  # noqa: E402 - behind the skip
-from weir.encode.models.attention import cuda_attention  # noqa: E402 - behind the skip
-from weir.encode.models.bert_weights import read_weights  # noqa: E402 - behind the skip
-from weir.encode.models.engine import ComputePlace, build  # noqa: E402 - behind the skip
-from weir.encode.models.tokens import Tokens  # noqa: E402 - behind the skip
-from weir.encode.recipes.checkpoint import read_checkpoint  # noqa: E402 - behind the skip
 from weir.errors import BadValue, StoreError  # noqa: E402 - behind the skip
+from weir.models import torch_engine as module  # noqa: E402 - behind the skip
+from weir.models.checkpoints import read_checkpoint  # noqa: E402 - behind the skip
+from weir.models.engine import build  # noqa: E402 - behind the skip
+from weir.models.hardware import ComputePlace  # noqa: E402 - behind the skip
+from weir.models.late import LateEncoder  # noqa: E402 - behind the skip
+from weir.models.tokens import Tokens  # noqa: E402 - behind the skip
+from weir.models.torch_engine import (  # noqa: E402 - behind the skip
+    cuda_attention,
+    read_weights,
+)
 
 colbert, made, one_thread = (getattr(late_checkpoint, name) for name in ("colbert", "made", "one_thread"))
 pytestmark = pytest.mark.filterwarnings("default")  # what torch and transformers deprecate is theirs to mend

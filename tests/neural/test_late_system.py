@@ -20,9 +20,9 @@ from weir.core.corpus import Corpus, Queries  # noqa: E402 - behind the skip
 from weir.errors import BadValue, StoreError  # noqa: E402 - behind the skip
 from weir.experiment.efficiency import efficiency  # noqa: E402 - behind the skip
 from weir.experiment.experiment import Experiment  # noqa: E402 - behind the skip
-from weir.experiment.finished import finished_cells  # noqa: E402 - behind the skip
+from weir.experiment.results import finished_cells  # noqa: E402 - behind the skip
 from weir.systems import parse_system  # noqa: E402 - behind the skip
-from weir.systems.plugins import rankings  # noqa: E402 - behind the skip
+from weir.systems.composite import rankings  # noqa: E402 - behind the skip
 from weir.systems.protocol import Context  # noqa: E402 - behind the skip
 
 colbert, made, one_thread = (getattr(late_checkpoint, name) for name in ("colbert", "made", "one_thread"))

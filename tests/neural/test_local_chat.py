@@ -22,14 +22,13 @@ pytest.importorskip("numba", reason="needs the `run` extra (numba)")
 from tests.neural.causal_small import CHATML, write_causal, write_chain, write_published  # noqa: E402 - behind the skip
 from tests.neural.killed_reranking import ZYGOTE, kept, rerank  # noqa: E402 - behind the skip
 from weir.core.corpus import Corpus, Queries  # noqa: E402 - behind the skip
-from weir.encode.models.causal import declare_causal, load_causal, read_causal  # noqa: E402 - behind the skip
-from weir.encode.models.token_draws import WritingOrder, drawn  # noqa: E402 - behind the skip
 from weir.errors import BadValue, DownloadError, ServiceError, StoreError  # noqa: E402 - behind the skip
-from weir.llm.chat_form import chat_form  # noqa: E402 - behind the skip
-from weir.llm.chat_model import ChatModel  # noqa: E402 - behind the skip
-from weir.llm.chat_shapes import ChatPrompt  # noqa: E402 - behind the skip
-from weir.llm.conversation import conversation  # noqa: E402 - behind the skip
-from weir.services.asking import ServiceUse  # noqa: E402 - behind the skip
+from weir.models.causal import WritingOrder, declare_causal, drawn, load_causal, read_causal  # noqa: E402 - behind the skip  # noqa: E402 - behind the skip
+from weir.models.chat import ChatModel  # noqa: E402 - behind the skip
+from weir.models.chat_shapes import ChatPrompt  # noqa: E402 - behind the skip
+from weir.models.conversation import conversation  # noqa: E402 - behind the skip
+from weir.models.local_chat import chat_form  # noqa: E402 - behind the skip
+from weir.services.answers import ServiceUse  # noqa: E402 - behind the skip
 from weir.settings import settings as settings_of_home  # noqa: E402 - behind the skip
 from weir.systems import parse_system  # noqa: E402 - behind the skip
 

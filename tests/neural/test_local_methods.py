@@ -14,7 +14,7 @@ import weir
 from tests.neural.causal_small import write_chain, write_published
 from weir.experiment.experiment import Experiment
 from weir.experiment.plan import planned
-from weir.llm.local_chat import LocalChat
+from weir.models.local_chat import LocalChat
 
 pytestmark = pytest.mark.filterwarnings("default")  # what torch and transformers deprecate is theirs to mend
 

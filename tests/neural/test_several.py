@@ -13,9 +13,9 @@ import pytest
 pytest.importorskip("torch", reason="needs torch: pip install 'weir-ir[neural]'")
 
 from tests.unit.brooklet import write_collection
-from weir.encode import Encoder
-from weir.encode.models.multi_device import devices, on_several
 from weir.errors import BadValue
+from weir.models import Encoder
+from weir.models.multi_device import devices, on_several
 
 
 @pytest.fixture

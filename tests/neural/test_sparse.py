@@ -12,8 +12,8 @@ transformers = pytest.importorskip("transformers", reason="needs the `neural` ex
 pytest.importorskip("numba", reason="needs the `run` extra (numba)")
 
 from tests.neural.conftest import SPECIAL, WORDS, configs, write_tokenizer  # noqa: E402 - behind the skip
-from weir.encode.sparse.sparse_encoder import SparseEncoder  # noqa: E402 - behind the skip
 from weir.errors import BadValue, StoreError  # noqa: E402 - behind the skip
+from weir.models.sparse import SparseEncoder  # noqa: E402 - behind the skip
 
 pytestmark = pytest.mark.filterwarnings("default")  # what torch and transformers deprecate is theirs to mend
 
@@ -151,9 +151,7 @@ def test_other_poolings(mlm_of, texts, engine, pooling, activation):
 def test_weights_do_not_depend_on_the_batches(mlm_of, texts, budget, monkeypatch):
     folder = mlm_of("bert")
     expected = dense(ours(texts, "splade", folder, engine="torch"))
-    monkeypatch.setattr(
-        "weir.encode.sparse.sparse_heads.BLOCK_TOKENS", 7
-    )  # a text's tokens fall into several pieces
+    monkeypatch.setattr("weir.models.sparse.BLOCK_TOKENS", 7)  # a text's tokens fall into several pieces
     found = ours(texts, "splade", folder, engine="torch", batch_tokens=budget)
     np.testing.assert_allclose(dense(found), expected, atol=2e-5)
     turned = ours(texts[::-1], "splade", folder, engine="torch", batch_tokens=budget)

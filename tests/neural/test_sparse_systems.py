@@ -15,9 +15,9 @@ from tests.neural.conftest import SPECIAL, WORDS, configs  # noqa: E402 - behind
 from tests.neural.test_sparse import headed, mark_special, mlm, shaken  # noqa: E402 - behind the skip
 from weir.core.corpus import Corpus, Queries  # noqa: E402 - behind the skip
 from weir.core.run import Run  # noqa: E402 - behind the skip
-from weir.encode.sparse.sparse_encoder import LoadedSparse  # noqa: E402 - behind the skip
 from weir.errors import BadValue, StoreError  # noqa: E402 - behind the skip
 from weir.experiment.experiment import Experiment  # noqa: E402 - behind the skip
+from weir.models.sparse import LoadedSparse  # noqa: E402 - behind the skip
 from weir.settings import settings  # noqa: E402 - behind the skip
 from weir.systems import parse_system  # noqa: E402 - behind the skip
 from weir.systems.protocol import Context  # noqa: E402 - behind the skip

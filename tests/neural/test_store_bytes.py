@@ -20,8 +20,8 @@ from weir.core.strings import Strings
 from weir.settings import settings
 from weir.systems import dense, parse_system
 from weir.systems.protocol import Context
-from weir.vectors.journal import hash_texts
-from weir.vectors.vector_store import VectorStore
+from weir.systems.vectors.journal import hash_texts
+from weir.systems.vectors.store import VectorStore
 
 pytestmark = pytest.mark.filterwarnings("default")
 

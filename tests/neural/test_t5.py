@@ -15,13 +15,15 @@ pytest.importorskip("numba", reason="needs the `run` extra (numba)")
 from tests.neural.conftest import WORDS  # noqa: E402 - behind the skip
 from tests.neural.t5_small import PIECES, write_pieces, write_t5  # noqa: E402 - behind the skip
 from weir.core.corpus import Corpus, Queries  # noqa: E402 - behind the skip
-from weir.encode.models.engine import ComputePlace  # noqa: E402 - behind the skip
-from weir.encode.models.t5 import load_t5  # noqa: E402 - behind the skip
-from weir.encode.models.tokens import Tokens, load_tokenizer  # noqa: E402 - behind the skip
-from weir.encode.pairs.t5_ranker import MonoT5  # noqa: E402 - behind the skip
-from weir.encode.question_writer import _Decoder  # noqa: E402 - behind the skip
-from weir.encode.recipes.checkpoint import read_checkpoint  # noqa: E402 - behind the skip
 from weir.errors import BadRanking, BadValue, StoreError  # noqa: E402 - behind the skip
+from weir.models.checkpoints import read_checkpoint  # noqa: E402 - behind the skip
+from weir.models.hardware import ComputePlace  # noqa: E402 - behind the skip
+from weir.models.t5 import (  # noqa: E402 - behind the skip
+    MonoT5,
+    _Decoder,
+    load_t5,
+)
+from weir.models.tokens import Tokens, load_tokenizer  # noqa: E402 - behind the skip
 from weir.settings import settings  # noqa: E402 - behind the skip
 from weir.systems import parse_system  # noqa: E402 - behind the skip
 

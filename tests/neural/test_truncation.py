@@ -12,11 +12,11 @@ pytest.importorskip("torch", reason="needs torch: pip install 'weir-ir[neural]'"
 
 from tests.neural.conftest import WORDS  # noqa: E402 - behind the skip
 from weir.audit import Subject, audited  # noqa: E402 - behind the skip
-from weir.audit.truncation import cut_by_encoder, lost_behind_the_cut  # noqa: E402 - behind the skip
+from weir.audit.texts import cut_by_encoder, lost_behind_the_cut  # noqa: E402 - behind the skip
 from weir.core.corpus import Corpus, Queries  # noqa: E402 - behind the skip
 from weir.core.qrels import Qrels  # noqa: E402 - behind the skip
 from weir.core.subject import TokenLimit  # noqa: E402 - behind the skip
-from weir.encode import Encoder  # noqa: E402 - behind the skip
+from weir.models import Encoder  # noqa: E402 - behind the skip
 
 LIMIT = 16
 

@@ -9,12 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from weir.core.ids import Ids
-from weir.core.query_groups import QueryGroups
-from weir.core.scores import Scores
-from weir.core.system_scores import JudgedScores, SystemScores
+from weir.core.query_metadata import QueryGroups
+from weir.core.scores import JudgedScores, Scores, SystemScores
+from weir.core.strings import Ids
 from weir.errors import FormatError
-from weir.io.runs.baseline_file import is_baseline, read_baseline, write_baseline
+from weir.files.score_files import is_baseline, read_baseline, write_baseline
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=12)
 VALUE = st.floats(allow_infinity=False) | st.sampled_from([0.0, 1.0, 2 / 3])

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from weir.core.judged import Judged
 from weir.core.qrels import Qrels
 from weir.errors import BadRanking, FormatError
-from weir.io.runs import run_file as runfile
-from weir.io.runs.read import judge_file, read_run
+from weir.files import runs as runfile
+from weir.files.runs import judge_file, read_run
 
 EASY = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
@@ -103,8 +103,8 @@ def test_engines_agree_with_the_csv_module(table, block, rows, tmp_path, monkeyp
             patch.setattr(
                 runfile, "choose_engine", lambda name, size: replace(original(name, size), block=block)
             )
-            patch.setattr("weir.io.runs.blocks.BLOCK_ROWS", rows)
-            patch.setattr("weir.io.runs.sources.BLOCK_ROWS", rows)
+            patch.setattr("weir.files.blocks.BLOCK_ROWS", rows)
+            patch.setattr("weir.files.formats.BLOCK_ROWS", rows)
             try:
                 run = read_run(path, engine=engine)
             except (FormatError, BadRanking) as error:

@@ -9,14 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.strategies import fractions, measure_texts, trials
 
-from weir.core.document_lists import DocumentLists
+from weir.core.filters import DocumentLists
 from weir.core.qrels import Qrels
 from weir.core.run import Run
 from weir.errors import BadValue
 from weir.measures import evaluate, parse_measure
-from weir.measures.conventions import Conventions, parse_conventions
-from weir.plugins.conform.definitions import DEFINITIONS
-from weir.plugins.conform.oracle import Answer, Case, OracleConventions, answer
+from weir.measures.evaluate import Conventions, parse_conventions
+from weir.plugins.conform.oracle import DEFINITIONS, Answer, Case, OracleConventions, answer
 
 # Names that the oracle knows; others have their own tests.
 known_texts = measure_texts().filter(lambda text: parse_measure(text).name in DEFINITIONS)

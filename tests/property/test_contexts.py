@@ -14,7 +14,7 @@ from weir.cli import main
 from weir.core.intents import IntentQrels
 from weir.core.run import Run
 from weir.errors import BadValue, FormatError
-from weir.io.runs.intent_file import read_intents
+from weir.files.intents import read_intents
 from weir.measures import evaluate, parse_measure
 
 BANK = [

@@ -17,11 +17,10 @@ from weir.core.judged import Judged
 from weir.core.qrels import Qrels
 from weir.core.run import Run
 from weir.errors import WeirError
-from weir.io.runs.dict_join import join_dicts
-from weir.io.runs.pairing import refuse_mismatched
+from weir.files.dict_join import join_dicts
+from weir.files.frames import refuse_mismatched
 from weir.measures import evaluate as score_run
-from weir.measures.conventions import parse_conventions
-from weir.measures.evaluate import measures_of, refuse_strangers
+from weir.measures.evaluate import measures_of, parse_conventions, refuse_strangers
 
 CONVENTIONS = [
     "default",

@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from weir.core.corpus import Corpus
-from weir.core.document_filter import parse_filter
+from weir.core.filters import parse_filter
 from weir.errors import BadValue, UnknownName, WeirError
 
 DOCUMENTS = {

@@ -9,12 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from weir.experiment.factor_levels import factorial_grid
-from weir.stats.comparison import ComparisonMethod, ScoreTable
-from weir.stats.factor_effects import factor_study
-from weir.stats.factorial import Factor, FactorialDesign
-from weir.stats.variance_shares import variance_shares
-from weir.systems.grid_expression import single_names
+from weir.experiment.factors import factorial_grid
+from weir.stats.compare import ComparisonMethod, ScoreTable
+from weir.stats.factors import Factor, FactorialDesign, factor_study, variance_shares
+from weir.systems.expression import single_names
 
 FAST = ComparisonMethod("t", draws=50)
 VALUES = st.one_of(

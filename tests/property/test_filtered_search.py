@@ -13,14 +13,12 @@ pytest.importorskip("numba", reason="needs the `run` extra (numba)")
 
 import weir
 from weir.core.corpus import Corpus, Queries
-from weir.core.document_filter import parse_filter
-from weir.core.document_masks import DocumentMasks
-from weir.core.ids import Ids
-from weir.datasets.load import Dataset
-from weir.datasets.query_rules import filtered
+from weir.core.filters import DocumentMasks, parse_filter
+from weir.core.strings import Ids
+from weir.datasets.load import Dataset, filtered
 from weir.errors import BadValue, FormatError, UnknownName
 from weir.systems import Filtered, Retriever, parse_system, restricted
-from weir.systems.plugins import rankings
+from weir.systems.composite import rankings
 
 WORDS = ("weir", "dam", "river")
 texts = st.lists(st.sampled_from(WORDS), max_size=5).map(" ".join)

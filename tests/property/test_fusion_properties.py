@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from tests.fusions import naive, ordered
 from tests.strategies import identifiers
 
-from weir.core.ids import Ids
 from weir.core.order import arranged, ranked
 from weir.core.run import Run
+from weir.core.strings import Ids
 from weir.errors import BadValue
-from weir.fusion import METHODS, NORMS, fuse, parse_fusion
-from weir.fusion.union import united, united_sorted
+from weir.systems.fusion import METHODS, NORMS, fuse, parse_fusion
+from weir.systems.fusion.methods import united, united_sorted
 
 whole = st.integers(-6, 6).map(float)
 finite = st.one_of(whole, st.floats(-1e6, 1e6, allow_nan=False))

@@ -11,12 +11,10 @@ from hypothesis import strategies as st
 from tests.unit.hostile_answers import WRITINGS, honest_answers, hostile_answers, hostile_passages
 from tests.unit.model_servers import token_of
 
-from weir.judging.grade_verdict import read_grade, verdict_form
-from weir.judging.judge_prompt import judge_prompt, judge_prompts
-from weir.llm.chat_shapes import ChatReply
-from weir.llm.orderings import read_order
-from weir.llm.prompt import drawn_token, prompt_template
-from weir.llm.verdicts import VerdictForm, read_choice, read_score
+from weir.labels.panel import judge_prompt, judge_prompts, read_grade, verdict_form
+from weir.models.chat_shapes import ChatReply
+from weir.models.prompts import drawn_token, prompt_template
+from weir.models.verdicts import VerdictForm, read_choice, read_order, read_score
 
 ORDER = ("[1] > [3] > [2]", "[3] > [2] > [1]")
 

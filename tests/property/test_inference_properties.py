@@ -10,16 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from weir.core.ids import Ids
 from weir.core.scores import Scores
-from weir.stats.compare import compared, table
-from weir.stats.comparison import Comparison, ComparisonMethod
-from weir.stats.corrections import CORRECTIONS, adjusted
+from weir.core.strings import Ids
+from weir.stats.compare import Comparison, ComparisonMethod, compared, table
 from weir.stats.distributions import student_quantile, student_tail
 from weir.stats.intervals import fewest
 from weir.stats.power import detectable, power
 from weir.stats.rank_stability import rbo
-from weir.stats.significance import TESTS, Draws, p_values
+from weir.stats.significance import CORRECTIONS, TESTS, Draws, adjusted, p_values
 
 # Tenths, so that ties and equal values are common.
 values = arrays(

@@ -7,11 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from weir.judging.grade_verdict import read_grade, verdict_form
-from weir.judging.judge_prompt import judge_prompt, judge_prompts
-from weir.judging.panel import combined
-from weir.llm.chat_shapes import ChatReply
-from weir.llm.verdicts import SCORED_KINDS, VerdictKind
+from weir.labels.panel import combined, judge_prompt, judge_prompts, read_grade, verdict_form
+from weir.models.chat_shapes import ChatReply
+from weir.models.verdicts import SCORED_KINDS, VerdictKind
 
 KINDS = VerdictKind.__args__
 FRAGMENTS = st.sampled_from(

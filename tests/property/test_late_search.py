@@ -10,12 +10,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from weir.errors import BadValue, StoreError
-from weir.kernels.maxsim.exact_maxsim import maxsim
-from weir.kernels.maxsim.maxsim_bounds import HAS_INT8, bounds
-from weir.vectors import centroids as grouping
-from weir.vectors import maxsim_search as late
-from weir.vectors.centroids import clustered, compressed, listed, near, read_clusters, write_clusters
-from weir.vectors.maxsim_search import HeldTokens, TokenQueries, pair_maxsim, search_chosen, search_tokens
+from weir.kernels.maxsim import bounds, maxsim
+from weir.kernels.simd import HAS_INT8
+from weir.systems.vectors import maxsim_search as grouping
+from weir.systems.vectors import maxsim_search as late
+from weir.systems.vectors.maxsim_search import (
+    HeldTokens,
+    TokenQueries,
+    clustered,
+    compressed,
+    listed,
+    near,
+    pair_maxsim,
+    read_clusters,
+    search_chosen,
+    search_tokens,
+    write_clusters,
+)
 
 LENGTHS = st.lists(st.integers(0, 30), min_size=1, max_size=40)
 ASKED = st.lists(st.integers(1, 40), min_size=1, max_size=4)

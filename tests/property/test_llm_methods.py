@@ -15,14 +15,19 @@ from tests.unit.model_servers import signed
 
 from weir.core.corpus import Corpus, Queries
 from weir.core.run import Run
-from weir.llm.chat_model import ChatModel
-from weir.llm.chat_shapes import ChatReply
-from weir.systems.rerank.kept_places import kept_places
-from weir.systems.rerank.llm_methods import METHODS
+from weir.models.chat import ChatModel
+from weir.models.chat_shapes import ChatReply
+from weir.systems.rerank.llm_methods import (
+    METHODS,
+    SORTS,
+    Ordering,
+    PromptedRanking,
+    PromptSettings,
+    most_groups,
+    sorting,
+)
 from weir.systems.rerank.llm_reranker import LLMReranker
-from weir.systems.rerank.llm_scorer import PromptedRanking, PromptSettings
-from weir.systems.rerank.llm_sorting import most_groups, sorting
-from weir.systems.rerank.llm_windows import SORTS, Ordering
+from weir.systems.rerank.reranking import kept_places
 
 CHAT = ChatModel("http://localhost:1/v1#m")
 SORTING = [sort for sort in SORTS if sort != "all"]

@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from weir.errors import BadValue
-from weir.kernels.maxsim.exact_maxsim import ROWS, TOKENS, WIDTH, maxsim
+from weir.kernels.maxsim import EXACT_BLOCK_TOKENS as TOKENS
+from weir.kernels.maxsim import ROWS, WIDTH, maxsim
 
 SIZES = st.lists(st.integers(1, 3 * ROWS), min_size=1, max_size=12)
 ASKED = st.lists(st.integers(0, WIDTH + 3), min_size=1, max_size=5)

@@ -18,7 +18,7 @@ from weir.core.qrels import Qrels
 from weir.core.run import Run
 from weir.errors import BadValue, UnknownName
 from weir.measures import MEASURES, evaluate, parse_measure
-from weir.stats.bootstrap import intervals
+from weir.stats.resampling import intervals
 
 EVERY = [
     *(
@@ -271,8 +271,8 @@ def test_values_do_not_depend_on_what_else_is_measured(trial):
 
 @given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=40), st.randoms(use_true_random=False))
 def test_means_are_exact_whatever_the_order(values, rng):
-    from weir.core.ids import Ids
     from weir.core.scores import Scores
+    from weir.core.strings import Ids
 
     queries = Ids.of(range(len(values)))
     mean = Scores(("m",), queries, np.array([values]), np.ones(len(values), bool)).mean_values()[0]

@@ -12,10 +12,10 @@ from tests.strategies import identifiers, scores
 from weir.core.judged import Judged
 from weir.core.qrels import Qrels
 from weir.errors import WeirError
-from weir.io.runs import json_runs as nested
-from weir.io.runs.json_runs import OddJsonError
-from weir.io.runs.read import judge_file, read_run, run_of
-from weir.io.runs.sources import nested_source
+from weir.files import json_runs as nested
+from weir.files.formats import nested_source
+from weir.files.json_runs import OddJsonError
+from weir.files.runs import judge_file, read_run, run_of
 
 EASY = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 names = st.one_of(

@@ -11,9 +11,9 @@ from tests.strategies import texts
 from weir.core.corpus import Corpus, Queries
 from weir.core.strings import Strings
 from weir.systems import parse_system
-from weir.systems.lexical.term_weights import query_terms
-from weir.text import analyzers
-from weir.text.terms import TermTable
+from weir.systems.lexical.analyzer import analyzers
+from weir.systems.lexical.bm25 import query_terms
+from weir.systems.lexical.terms import TermTable
 
 VOCABULARY = "weir rivers don't e.g. a.b.c 3.14 1,000 flow_rate co-op x86 u.s.a naïve Σ ΟΔΟΣ the of dam's' 'quoted' 漢字 weir"
 plain = st.lists(

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from weir.core.strings import Strings
 from weir.errors import FormatError
-from weir.io.collections import records as beir
-from weir.io.collections.json_lines import PlainReader, read_blocks
-from weir.io.collections.layout import CollectionPart
-from weir.io.collections.records import read_documents
+from weir.files import records as beir
+from weir.files.json_lines import PlainReader, read_blocks
+from weir.files.layouts import CollectionPart
+from weir.files.records import read_documents
 
 READER = PlainReader()
 Columns = tuple[list[str], list[str], list[str]]

@@ -12,11 +12,10 @@ from hypothesis import strategies as st
 import weir
 from weir.core.corpus import Corpus, Queries
 from weir.core.run import Run
-from weir.fusion.fuse import fused
-from weir.fusion.method import Fusion
-from weir.fusion.pool import Pool
 from weir.systems import parse_system, restricted
-from weir.systems.plugins import rankings
+from weir.systems.composite import rankings
+from weir.systems.fusion.fuse import Pool, fused
+from weir.systems.fusion.methods import Fusion
 from weir.systems.protocol import Retriever
 
 WORDS = ("weir", "dam", "river", "flow", "level", "gate")

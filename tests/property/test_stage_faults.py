@@ -16,10 +16,9 @@ from tests.unit.brooklet import write_collection
 
 from weir.cli.main import main
 from weir.experiment.experiment import Experiment
-from weir.experiment.finished import finished_cells
-from weir.experiment.results import rows_with_groups
+from weir.experiment.results import finished_cells, rows_with_groups
+from weir.experiment.stages import Stage
 from weir.experiment.verify import verified
-from weir.stages.stage import Stage
 
 SYSTEMS = ("bm25", "rrf(bm25, rm3)", "bm25 >> score(rm3)")
 FAULTS = 60

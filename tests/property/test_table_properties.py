@@ -10,7 +10,7 @@ from unicodedata import category
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from weir.core.result_row import Row
+from weir.core.scores import Row
 from weir.core.tables import columns, display_width
 from weir.report.display import Display, rows_shown
 from weir.report.grid_table import grid_tables

@@ -6,8 +6,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from weir.core.strings import Strings
-from weir.text import TermTable, analyzers
-from weir.text.segment import tokenizer
+from weir.systems.lexical.analyzer import analyzers, tokenizer
+from weir.systems.lexical.terms import TermTable
 
 # Characters by word break property. Emoji and Hebrew are left out: for UTS #51 sequences and for quotes after Hebrew
 # letters Lucene's grammar is not the rules (it cuts a:\u05d0' before the quote); tests/golden has Lucene's own words.

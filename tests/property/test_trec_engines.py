@@ -14,15 +14,13 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from weir.core.hashing import hash_strings
-from weir.core.ids import Ids
 from weir.core.run import Run
-from weir.core.strings import Strings
+from weir.core.strings import Ids, Strings, hash_strings
 from weir.errors import BadRanking, FormatError, WeirError
-from weir.io.runs import parsers as engines
-from weir.io.runs.decimals import parse_decimals
-from weir.io.runs.formats import _FOREIGN
-from weir.io.runs.read import read_run, read_run_against
+from weir.files import parsers as engines
+from weir.files.formats import _FOREIGN
+from weir.files.parsers import parse_decimals
+from weir.files.runs import read_run, read_run_against
 
 EASY = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
@@ -116,7 +114,7 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
     def smaller(name: str, text: int) -> engines.Parser:
         return replace(original(name, text), block=size)
 
-    monkeypatch.setattr("weir.io.runs.run_file.choose_engine", smaller)
+    monkeypatch.setattr("weir.files.runs.choose_engine", smaller)
 
 
 @EASY
@@ -206,7 +204,7 @@ def test_both_engines_name_the_same_bad_line(
 @EASY
 @given(st.lists(st.binary(max_size=40), max_size=30))
 def test_compiled_hash_equals_the_numpy_one(texts: list[bytes]) -> None:
-    from weir.kernels.parse.fields import hash_bytes
+    from weir.kernels.lines import hash_bytes
 
     raw = bytearray(b"".join(texts) + bytes(32))
     words = np.ndarray((len(raw) - 7,), "<u8", raw, strides=(1,))

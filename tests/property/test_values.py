@@ -12,14 +12,13 @@ from tests.reference import ranking
 from tests.strategies import identifiers, judgments, rankings, texts
 
 from weir.core.corpus import Corpus, Queries
-from weir.core.ids import HashIndex, Ids
 from weir.core.judged import Judged
 from weir.core.order import best_of, ranked, tie_groups, tied
 from weir.core.qrels import Qrels
 from weir.core.run import Run
-from weir.core.strings import Strings
+from weir.core.strings import HashIndex, Ids, Strings
 from weir.errors import BadRanking, BadValue, UnknownName
-from weir.io.runs.decimals import written
+from weir.files.parsers import written
 
 several = st.lists(texts, max_size=12)
 distinct = st.lists(identifiers, max_size=12, unique=True)
@@ -71,7 +70,7 @@ def test_codes_survive_strings_that_share_a_hash(monkeypatch):
     def poor(data, start, length):
         return np.zeros(len(start), np.uint64)
 
-    monkeypatch.setattr("weir.core.ids.hash_strings", poor)
+    monkeypatch.setattr("weir.core.strings.hash_strings", poor)
     names = ["a", "b", "aa", "ab", "", "abcdefghi", "abcdefghj"]
     ids = Ids(Strings.of(names))
     assert ids.codes([*names, "zz", "c"]).tolist() == [*range(len(names)), -1, -1]

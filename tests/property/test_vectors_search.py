@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from weir.core.order import ranked
 from weir.errors import BadValue
-from weir.vectors import block_scan as scanning
-from weir.vectors import exact_search as searching
-from weir.vectors.exact_search import ArraySource, pair_scores, search
+from weir.systems.vectors import exact_search as scanning
+from weir.systems.vectors import exact_search as searching
+from weir.systems.vectors.exact_search import ArraySource, pair_scores, search
 
 
 def dots(a: np.ndarray, b: np.ndarray) -> np.ndarray:

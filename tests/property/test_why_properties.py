@@ -9,9 +9,16 @@ from tests.strategies import trials
 
 from weir.core.qrels import Qrels
 from weir.core.run import Run
-from weir.experiment.explain.setting_diff import differences
-from weir.experiment.explain.what_if import Scoring, mean, other_measures, other_rules, rescored
-from weir.experiment.explain.why import ComparedResult, explained
+from weir.experiment.why import (
+    ComparedResult,
+    Scoring,
+    differences,
+    explained,
+    mean,
+    other_measures,
+    other_rules,
+    rescored,
+)
 from weir.measures import evaluate, parse_measure
 from weir.stats.query_differences import moved, with_documents
 

@@ -7,8 +7,7 @@ import csv
 import numpy as np
 import pytest
 
-from weir.stats.compare import compared
-from weir.stats.comparison import ComparisonMethod, ScoreTable
+from weir.stats.compare import ComparisonMethod, ScoreTable, compared
 
 pytestmark = pytest.mark.real
 

@@ -8,13 +8,12 @@ import pytest
 
 import weir
 from weir.audit import Subject, audited
-from weir.audit.duplicates import copies
-from weir.audit.holes import judged_share
-from weir.audit.near_copies import near_copies
+from weir.audit.duplicates import copies, near_copies
+from weir.audit.judgments import judged_share
+from weir.datasets.card import normalised, title_and_text
 from weir.datasets.load import load
-from weir.datasets.same_text import normalised, title_and_text
 from weir.experiment.audit_subjects import subjects_of
-from weir.io.runs.read import read_qrels
+from weir.files.runs import read_qrels
 
 pytestmark = pytest.mark.real
 

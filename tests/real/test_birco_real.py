@@ -17,9 +17,9 @@ from weir.core.qrels import Qrels
 from weir.core.run import Run
 from weir.datasets import catalogue
 from weir.errors import BadValue
-from weir.experiment.published.published_scores import published, publisher_of
-from weir.io.runs.read import read_qrels, read_run
-from weir.io.storage.safe_pickle import read_pickle
+from weir.experiment.published import published, publisher_of
+from weir.files.pickles import read_pickle
+from weir.files.runs import read_qrels, read_run
 from weir.plugins.importing import import_files
 from weir.stats.birco import birco_scores
 

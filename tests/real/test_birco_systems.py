@@ -22,7 +22,7 @@ from tests.unit.model_servers import chat_serving, grade_of
 import weir
 from weir.cli import main
 from weir.datasets import catalogue
-from weir.experiment.finished import finished_cells
+from weir.experiment.results import finished_cells
 from weir.systems import parse_system
 
 pytestmark = pytest.mark.real

@@ -12,7 +12,7 @@ import weir
 import weir.systems
 from weir.core.run import Run
 from weir.experiment.experiment import Experiment
-from weir.io.runs.read import read_qrels
+from weir.files.runs import read_qrels
 from weir.plugins.importing import import_files
 
 pytestmark = pytest.mark.real

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from weir.datasets.load import load
-from weir.datasets.self_match import self_matches
+from weir.datasets.load import load, self_matches
 from weir.report.collection import collection_notes
 
 pytestmark = pytest.mark.real

@@ -12,12 +12,10 @@ import pytest
 from weir.datasets import catalogue
 from weir.datasets.card import CollectionCard
 from weir.datasets.load import load
-from weir.io.collections.corpus_store import fingerprint_of
-from weir.io.collections.judgments import read_judgments
-from weir.io.collections.layout import find_layout
-from weir.io.collections.records import read_queries
-from weir.io.net.archive import extract
-from weir.io.net.download import checksum_of
+from weir.files.corpus_store import fingerprint_of
+from weir.files.downloads import checksum_of, extract
+from weir.files.layouts import find_layout
+from weir.files.records import read_judgments, read_queries
 
 pytestmark = pytest.mark.real
 

@@ -10,9 +10,9 @@ import pytest
 
 from weir.core.judged import Judged
 from weir.core.qrels import Qrels
-from weir.io.runs.read import read_run
+from weir.files.runs import read_run
+from weir.labels.estimates import corrected_scores
 from weir.measures import parse_measure
-from weir.stats.corrected_scores import corrected_scores
 
 pytestmark = pytest.mark.real
 DRAWS = 40

@@ -17,7 +17,7 @@ from tests.unit.model_servers import chat_serving
 
 import weir
 from weir.cli import main
-from weir.services.limits import Limits
+from weir.services.requests import Limits
 
 pytestmark = pytest.mark.real
 QUERIES = 20
@@ -101,7 +101,7 @@ def test_objective_method_and_depth_on_two_sets(shared, tmp_path, monkeypatch, c
     assert [one["dataset"] for one in found] == ["relic", "wtb", "2 collections"]
     scores = {
         (c.dataset, c.system): c.values()
-        for c in weir.experiment.finished.finished_cells(tmp_path / "results")
+        for c in weir.experiment.results.finished_cells(tmp_path / "results")
     }
     assert len(scores) == 16
     told, deep = (lambda name: "objective=False" not in name), (lambda name: f"depth={DEPTHS[1]}" in name)

@@ -13,7 +13,7 @@ from tests.conftest import SHARED
 
 from weir.core.qrels import Qrels
 from weir.core.run import Run
-from weir.io.runs.read import read_qrels, read_run
+from weir.files.runs import read_qrels, read_run
 from weir.measures import evaluate, parse_measure
 
 pytestmark = pytest.mark.real

@@ -10,7 +10,7 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from weir.cli import main
-from weir.experiment.finished import finished_cells
+from weir.experiment.results import finished_cells
 from weir.settings import settings
 
 pytestmark = pytest.mark.real

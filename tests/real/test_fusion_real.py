@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from weir.api.fusing import fuse
-from weir.fusion import METHODS, fit
-from weir.io.runs.read import read_qrels, read_run
+from weir.files.runs import read_qrels, read_run
 from weir.measures import evaluate
+from weir.systems.fusion import METHODS, fit
 
 pytestmark = pytest.mark.real
 

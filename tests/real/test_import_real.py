@@ -10,8 +10,8 @@ import pytest
 
 import weir
 from weir.errors import WeirError
-from weir.io.collections.layout import find_layout
-from weir.io.runs.read import read_qrels, read_run
+from weir.files.layouts import find_layout
+from weir.files.runs import read_qrels, read_run
 from weir.plugins.importing import Choices, import_files
 
 pytest.importorskip("pyarrow", reason="Parquet files take pyarrow")

@@ -13,14 +13,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from weir.stats.compare import compared
-from weir.stats.comparison import ComparisonMethod, ScoreTable
+from weir.stats.compare import ComparisonMethod, ScoreTable, compared
 from weir.stats.distributions import normal_quantile, student_tail
 from weir.stats.intervals import INTERVALS, bounds
-from weir.stats.paired import sign_p, t_statistic, wilcoxon_p
 from weir.stats.power import detectable
-from weir.stats.significance import Draws, all_pairs, p_values
-from weir.stats.tukey import ranges
+from weir.stats.significance import Draws, all_pairs, p_values, ranges, sign_p, t_statistic, wilcoxon_p
 
 pytestmark = pytest.mark.real
 

@@ -11,8 +11,8 @@ import pytest
 from tests.unit.model_servers import chat_serving
 
 import weir
-from weir.io.runs.labels import read_labels
-from weir.io.runs.read import read_qrels
+from weir.files.label_files import read_labels
+from weir.files.runs import read_qrels
 from weir.stats.label_agreement import agreement
 
 pytestmark = pytest.mark.real

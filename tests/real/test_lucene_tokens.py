@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from weir.core.strings import Strings
-from weir.text import TermTable, analyzers
+from weir.systems.lexical.analyzer import analyzers
+from weir.systems.lexical.terms import TermTable
 
 pytestmark = pytest.mark.real
 ENGLISH = analyzers.get("lucene-english")

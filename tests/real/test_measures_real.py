@@ -13,9 +13,9 @@ from tests.conftest import SHARED
 
 from weir.core.qrels import Qrels
 from weir.core.run import Run
-from weir.io.runs.read import read_qrels, read_run
+from weir.files.runs import read_qrels, read_run
 from weir.measures import evaluate
-from weir.measures.conventions import Conventions
+from weir.measures.evaluate import Conventions
 
 pytestmark = pytest.mark.real
 TESTS = SHARED / "data" / "trec_eval-tests"

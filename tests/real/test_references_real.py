@@ -52,6 +52,6 @@ def test_folders_of_the_hub_s_layouts(shared):
 @pytest.mark.parametrize("name", ["scifact", "nfcorpus"])
 def test_the_catalogue_knows_the_content_of_real_collections(shared, name):
     from weir.datasets.catalogue import get
-    from weir.datasets.content import content_of
+    from weir.datasets.fetch import content_of
 
     assert content_of(weir.load(shared / "data" / name)) == get(name).content

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from weir.experiment.finished import finished_cells
+from weir.experiment.results import finished_cells
 
 pytest.importorskip("numba", reason="needs the `run` extra (numba)")
 pytestmark = pytest.mark.real

@@ -11,7 +11,7 @@ import pytest
 
 import weir
 from weir.cli import main
-from weir.core.plain_values import plain
+from weir.core.frames import plain
 from weir.measures import nDCG
 
 pytestmark = pytest.mark.real

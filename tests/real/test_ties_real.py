@@ -9,9 +9,9 @@ import pytest
 
 from weir.core.judged import Judged
 from weir.core.run import Run
-from weir.io.runs.read import judge_file, read_qrels, read_run
+from weir.files.runs import judge_file, read_qrels, read_run
 from weir.measures import evaluate, measures_of, scores_of
-from weir.measures.conventions import Conventions
+from weir.measures.evaluate import Conventions
 
 pytestmark = pytest.mark.real
 

@@ -13,7 +13,7 @@ from tests.peers import by_trec_eval, differences
 
 from weir.core.qrels import Qrels
 from weir.core.run import Run
-from weir.io.runs.read import read_qrels, read_run
+from weir.files.runs import read_qrels, read_run
 from weir.measures import evaluate
 
 pytestmark = pytest.mark.real

@@ -10,7 +10,9 @@ import pytest
 
 from weir.core.judged import Judged
 from weir.errors import BadRanking, FormatError
-from weir.io.runs.read import judge_file, read_qrels, read_run, read_run_against, read_topics, write_run
+from weir.files.layouts import read_topics
+from weir.files.runs import judge_file, read_qrels, read_run, read_run_against
+from weir.files.write import write_run
 
 pytestmark = pytest.mark.real
 

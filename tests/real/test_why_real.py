@@ -6,11 +6,11 @@ import pytest
 
 from weir.cli import main
 from weir.datasets.scoring_rules import ScoringRules
-from weir.experiment.diff import diff_cells, diff_files
+from weir.experiment.comparing import diff_cells, diff_files
 from weir.experiment.experiment import Experiment
-from weir.experiment.explain.two_results import Judgments, explain_cells, explain_published
-from weir.experiment.finished import finished_cells
-from weir.experiment.published.reproduce import reproduce
+from weir.experiment.reproduce import reproduce
+from weir.experiment.results import finished_cells
+from weir.experiment.why import Judgments, explain_cells, explain_published
 from weir.settings import settings
 
 pytestmark = pytest.mark.real

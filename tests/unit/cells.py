@@ -8,11 +8,11 @@ from pathlib import Path
 
 from weir.core.qrels import Qrels
 from weir.core.run import Run
-from weir.io.runs.read import write_run
-from weir.io.runs.scores_file import write_scores
-from weir.io.storage.checksums import Checksum
+from weir.experiment.stages import Record, records_in, write_record
+from weir.files.integrity import Checksum
+from weir.files.score_files import write_scores
+from weir.files.write import write_run
 from weir.measures import evaluate
-from weir.stages.stage import Record, records_in, write_record
 from weir.stats.score_rows import result_rows
 
 __all__ = ["MANIFEST", "QRELS", "RUN", "changed", "noted", "write_cell", "write_qrels_file"]

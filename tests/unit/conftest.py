@@ -12,7 +12,7 @@ from tests.unit.embedding_place import forget_spending
 from tests.unit.judge_place import judging, write_place
 from tests.unit.model_servers import ChatManners, chat_serving
 from tests.unit.postgres_place import PostgresPlace, postgres_running
-from weir.services.limits import Limits
+from weir.services.requests import Limits
 
 
 @pytest.fixture(scope="session")

@@ -10,9 +10,8 @@ from pathlib import Path
 import numpy as np
 
 from tests.unit import model_servers as es
-from weir.encode.api import Hosted
-from weir.encode.api.hosted import purse
-from weir.services.limits import Clock, Limits, paid
+from weir.models.hosted import Hosted, purse
+from weir.services.requests import Clock, Limits, paid
 from weir.settings import settings
 
 KEY = "sk-very-secret-0123456789"

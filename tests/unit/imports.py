@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 
-from weir.io.runs.read import read_qrels, read_run
+from weir.files.runs import read_qrels, read_run
 from weir.plugins.importing import import_files
-from weir.plugins.importing.identifiers import made_id
+from weir.plugins.importing.merge import made_id
 
 Q = made_id("red shoes", "query")
 R = made_id("wool socks", "query")

@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 
 from weir.systems.protocol import RERANKERS
-from weir.systems.rerank.score_cache import PairScorer
+from weir.systems.rerank.reranking import PairScorer
 
 WINDOW = 16
 

@@ -15,7 +15,8 @@ from pathlib import Path
 import numpy as np
 
 from weir.datasets.load import load
-from weir.io.runs.read import read_run, write_run
+from weir.files.runs import read_run
+from weir.files.write import write_run
 from weir.kernels.inverted.block_bounds import BlockBounds
 from weir.kernels.inverted.byte_bounds import ByteBounds
 from weir.kernels.inverted.search import Impacts, search
@@ -72,8 +73,8 @@ def sparse(_: Path):
 
 
 def dense(_: Path):
-    from weir.vectors.exact_search import ArraySource
-    from weir.vectors.exact_search import search as nearest
+    from weir.systems.vectors.exact_search import ArraySource
+    from weir.systems.vectors.exact_search import search as nearest
 
     rng = np.random.default_rng(2)
     rows, queries = (rng.standard_normal((n, 45)).astype(np.float32) for n in (3000, 40))
@@ -87,8 +88,8 @@ def dense(_: Path):
 
 
 def late(_: Path):
-    from weir.kernels.maxsim.exact_maxsim import maxsim
-    from weir.vectors.maxsim_search import HeldTokens, TokenQueries, search_tokens
+    from weir.kernels.maxsim import maxsim
+    from weir.systems.vectors.maxsim_search import HeldTokens, TokenQueries, search_tokens
 
     rng = np.random.default_rng(3)
     lengths = rng.integers(1, 30, 200)

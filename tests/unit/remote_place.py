@@ -5,9 +5,8 @@ from __future__ import annotations
 import hashlib
 
 from weir.core.corpus import Corpus, Queries
-from weir.core.ids import Ids
 from weir.core.run import Run
-from weir.core.strings import Strings
+from weir.core.strings import Ids, Strings
 
 DOCUMENTS = [f"d{n}" for n in range(50)]
 CORPUS = Corpus(Ids.of(DOCUMENTS), Strings.of([f"text of {name}" for name in DOCUMENTS]))

@@ -15,7 +15,8 @@ from weir.core.qrels import Qrels
 from weir.core.run import Run
 from weir.errors import BadValue, UnknownName
 from weir.measures import evaluate
-from weir.stats.abstention import CONFIDENCES, RATES, abstention, confidence_of, curve, nauc
+from weir.stats.threshold import ABSTENTION_RATES as RATES
+from weir.stats.threshold import CONFIDENCES, abstention, confidence_of, curve, nauc
 
 WORKED = np.array([0.9, 0.8, 0.7, 0.6, 0.5]), np.array([1.0, 1.0, 0.0, 1.0, 0.0])
 

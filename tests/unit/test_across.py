@@ -13,13 +13,18 @@ from tests.unit.brooklet import write_collection
 from weir.cli import main
 from weir.errors import BadValue, UnknownName
 from weir.report.compare import compare_latex, compare_markdown, compare_text, tally
-from weir.stats.across import across, compared_across, pooled
-from weir.stats.compare import compared
-from weir.stats.comparison import ComparisonMethod, DatasetCounts, ScoreTable
-from weir.stats.intervals import bounds
+from weir.stats.compare import (
+    ComparisonMethod,
+    DatasetCounts,
+    ScoreTable,
+    across,
+    compared,
+    compared_across,
+    pooled,
+)
+from weir.stats.intervals import bounds, two_level_means
 from weir.stats.resampling import resampled_counts
 from weir.stats.significance import Draws
-from weir.stats.two_level_bootstrap import two_level_means
 
 FAST = ComparisonMethod(draws=2_000)
 TWO = replace(FAST, interval="two-level")

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from weir.core.qrels import Qrels
 from weir.core.run import Run
-from weir.experiment.explain.what_if import Scoring, rescored
-from weir.experiment.published.anserini_ties import lowered
+from weir.experiment.published import lowered
+from weir.experiment.why import Scoring, rescored
 from weir.measures import parse_measure
 
 F = np.float32

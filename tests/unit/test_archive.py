@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from weir.errors import FormatError, StoreError
-from weir.io.net.archive import extract
+from weir.files.downloads import extract
 
 
 def zipped(path: Path, members: dict[str, bytes]) -> Path:

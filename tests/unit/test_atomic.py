@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from weir.io.storage.atomic import (
+from weir.files.atomic import (
     atomic_dir,
     atomic_file,
     locked,
@@ -120,7 +120,7 @@ def test_many_that_wait_for_a_lock_are_inside_one_at_a_time(tmp_path):
 
 
 def test_a_killed_process_lets_go_of_its_lock(tmp_path):
-    code = f"from weir.io.storage.atomic import locked\nfrom pathlib import Path\nwith locked(Path({str(tmp_path / 'lock')!r})):\n    print('in', flush=True)\n    input()"
+    code = f"from weir.files.atomic import locked\nfrom pathlib import Path\nwith locked(Path({str(tmp_path / 'lock')!r})):\n    print('in', flush=True)\n    input()"
     process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stdin=subprocess.PIPE)
     assert process.stdout.readline().strip() == b"in"
     with locked(tmp_path / "lock", wait=False) as held:

@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 from tests.unit.brooklet import write_collection
 from weir.audit import CHECKS, Subject, audited, audited_all, check
 from weir.audit.duplicates import copies, expanded
-from weir.audit.fixed_order import commonest_order, places_in
-from weir.audit.holes import hole_of_any_query, judged_share
-from weir.audit.judgment_defects import ceilings
+from weir.audit.judgments import ceilings, hole_of_any_query, judged_share
+from weir.audit.rankings import commonest_order, places_in
 from weir.audit.texts import damage_of
 from weir.cli import main
 from weir.core.corpus import Corpus, Queries
@@ -21,8 +20,8 @@ from weir.core.judged import Judged
 from weir.core.qrels import Qrels
 from weir.core.run import Run
 from weir.core.strings import Strings
+from weir.datasets.card import normalised
 from weir.datasets.load import load
-from weir.datasets.same_text import normalised
 from weir.errors import BadValue, UnknownName
 from weir.experiment.audit_subjects import subjects_of
 from weir.report.audit import audit_json, audit_text

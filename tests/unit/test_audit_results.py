@@ -14,7 +14,7 @@ from tests.unit.brooklet import DOCUMENTS, write_collection
 from weir.cli import main
 from weir.errors import BadValue, RankingWarning, UnknownName
 from weir.experiment.audit_subjects import subjects_of
-from weir.experiment.finished import finished_cells
+from weir.experiment.results import finished_cells
 from weir.measures import evaluate
 
 TWO = {name: (title, text) for name, (title, text) in DOCUMENTS.items() if name != "d6"}

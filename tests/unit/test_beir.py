@@ -13,10 +13,9 @@ import pytest
 from weir.core.strings import Strings
 from weir.datasets.load import load
 from weir.errors import FormatError, UnknownName
-from weir.io.collections.json_lines import BLOCK_BYTES, read_blocks, read_records
-from weir.io.collections.judgments import read_judgments
-from weir.io.collections.layout import CollectionPart, find_layout
-from weir.io.collections.records import read_documents, read_queries
+from weir.files.json_lines import BLOCK_BYTES, read_blocks, read_records
+from weir.files.layouts import CollectionPart, find_layout
+from weir.files.records import read_documents, read_judgments, read_queries
 
 DOCUMENTS = [
     {"_id": "d1", "title": "One", "text": "first text"},

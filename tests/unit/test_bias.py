@@ -9,9 +9,14 @@ from hypothesis import strategies as st
 from scipy.stats import spearmanr
 
 from weir.audit import Subject, audited
-from weir.audit.lengths import document_lengths, length_profile, relevant_by_length
-from weir.audit.lexical_bias import found_by_bm25, term_overlap
-from weir.audit.truncation import cut_by_words, lost_behind_the_cut
+from weir.audit.bias import found_by_bm25, term_overlap
+from weir.audit.texts import (
+    cut_by_words,
+    document_lengths,
+    length_profile,
+    lost_behind_the_cut,
+    relevant_by_length,
+)
 from weir.core.corpus import Corpus, Queries
 from weir.core.qrels import Qrels
 from weir.core.run import Run

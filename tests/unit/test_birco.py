@@ -13,7 +13,7 @@ import weir
 from tests.unit import birco_program
 from tests.unit.brooklet import write_collection
 from weir.cli import main
-from weir.core.plain_values import plain
+from weir.core.frames import plain
 from weir.core.qrels import Qrels
 from weir.core.run import Run
 from weir.errors import BadValue, RankingWarning, UnknownName

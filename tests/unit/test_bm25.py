@@ -12,8 +12,8 @@ from weir.datasets.load import load
 from weir.errors import BadValue, StoreError
 from weir.settings import settings
 from weir.systems import BM25, parse_system
+from weir.systems.lexical.analyzer import analyzers
 from weir.systems.protocol import Context
-from weir.text import analyzers
 
 SYSTEMS = [
     "bm25",

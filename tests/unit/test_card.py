@@ -9,7 +9,8 @@ import pytest
 
 import weir
 from weir.cli import main
-from weir.datasets import card, same_text
+from weir.datasets import card
+from weir.datasets import card as same_text
 from weir.datasets.card import CollectionCard
 from weir.datasets.load import load
 

@@ -18,7 +18,7 @@ import pytest
 
 from tests.unit.brooklet import write_collection
 from weir.datasets import catalogue
-from weir.datasets.fetching import fetch
+from weir.datasets.fetch import fetch
 from weir.datasets.load import load, load_group
 from weir.errors import BadValue, DownloadError, FormatError, UnknownName
 from weir.settings import settings

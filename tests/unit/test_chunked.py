@@ -9,8 +9,8 @@ from weir.core.corpus import Corpus, Queries
 from weir.datasets.load import load
 from weir.errors import BadValue, StoreError
 from weir.systems import BM25, Chunked, parse_system
+from weir.systems.lexical.analyzer import WHITE_SPACE, spaces
 from weir.systems.protocol import Context
-from weir.text.spaces import WHITE_SPACE, spaces
 
 WORDS = [
     "river",

@@ -13,10 +13,9 @@ import weir
 from weir.cli import main
 from weir.core.order import close_as_floats
 from weir.core.run import Run
-from weir.datasets.load import load
-from weir.datasets.self_match import self_matches
+from weir.datasets.load import load, self_matches
 from weir.errors import FormatError
-from weir.io.runs.read import read_run
+from weir.files.runs import read_run
 from weir.report.collection import collection_notes
 
 BROOK = Path(weir.__file__).parent / "datasets" / "brook"

@@ -9,7 +9,7 @@ import weir
 from tests.unit.test_cli import refused
 from tests.unit.test_imports import HEAVY, modules_after
 from weir.cli import main
-from weir.io.runs.read import read_run
+from weir.files.runs import read_run
 
 A = {f"q{i}": {"good": 3.0, "bad": 2.0, "fair": 1.5} for i in range(1, 7)}
 B = {f"q{i}": {"bad": 9.0, "good": 8.0, "fair": 7.0} for i in range(2, 8)}

@@ -13,18 +13,17 @@ from tests.unit import model_servers as es
 from tests.unit.brooklet import QUERIES, write_collection
 from tests.unit.embedding_place import forget_spending
 from weir.core.corpus import Corpus, Queries
-from weir.core.ids import Ids
-from weir.core.strings import Strings
+from weir.core.strings import Ids, Strings
 from weir.datasets.catalogue import get
 from weir.datasets.load import load
-from weir.encode.instructed import instructed
-from weir.encode.object_encoder import as_encoder
-from weir.encode.recipes.encoder_recipe import GENERAL, _of_collection, filled_prompt
 from weir.errors import BadValue, FormatError
 from weir.experiment.efficiency import efficiency
 from weir.experiment.experiment import Experiment
-from weir.experiment.finished import finished_cells
+from weir.experiment.results import finished_cells
 from weir.measures import parse_measure
+from weir.models.checkpoints import GENERAL, _of_collection, filled_prompt
+from weir.models.encoder import as_encoder
+from weir.models.hosted import instructed
 from weir.settings import settings
 from weir.systems import Dense
 from weir.systems.composite import adapted_to

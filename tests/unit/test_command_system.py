@@ -19,8 +19,8 @@ from weir.cli import main
 from weir.errors import BadRanking, BadValue, RankingWarning, ServiceError
 from weir.experiment.efficiency import efficiency
 from weir.experiment.experiment import Experiment
-from weir.experiment.finished import finished_cells
 from weir.experiment.plan import planned
+from weir.experiment.results import finished_cells
 from weir.systems import parse_system
 from weir.systems.remote.command import Command
 

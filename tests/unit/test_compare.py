@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 from scipy.stats import ttest_rel
 
-from weir.core.ids import Ids
 from weir.core.rounding import change, effect, probability
 from weir.core.scores import Scores
+from weir.core.strings import Ids
 from weir.errors import BadValue, UnknownName
 from weir.report.compare import (
     compare_csv,
@@ -24,14 +24,11 @@ from weir.report.compare import (
     compare_text,
     verdict,
 )
-from weir.stats.across import across
-from weir.stats.bootstrap import intervals
-from weir.stats.compare import compare_scores, compared, table
-from weir.stats.comparison import ComparisonMethod, ScoreTable
-from weir.stats.corrections import adjusted
+from weir.stats.compare import ComparisonMethod, ScoreTable, across, compare_scores, compared, table
 from weir.stats.intervals import fewest
 from weir.stats.power import Family, detectable, excess_kurtosis
-from weir.stats.significance import Draws, p_values
+from weir.stats.resampling import intervals
+from weir.stats.significance import Draws, adjusted, p_values
 
 
 def scores(*rows, names=("m",), queries=None) -> Scores:

@@ -14,7 +14,7 @@ from weir.cli import main
 from weir.core.qrels import Qrels
 from weir.core.run import Run
 from weir.errors import BadValue
-from weir.measures.files import distinct_names
+from weir.measures.evaluate import distinct_names
 
 QRELS = {f"q{n}": {"d": 1} for n in range(12)}
 GOOD = {f"q{n}": {"d": 2.0, "x": 1.0} for n in range(12)}

@@ -14,17 +14,15 @@ import weir
 from tests.unit.brooklet import write_collection
 from tests.unit.cells import changed, write_cell
 from weir.cli import main
-from weir.core.ids import Ids
-from weir.core.result_row import Row
-from weir.core.scores import Scores
+from weir.core.scores import Row, Scores
+from weir.core.strings import Ids
 from weir.errors import BadValue, UnknownName
-from weir.io.runs.scores_file import read_scores, write_scores
-from weir.io.storage.checksums import Checksum
+from weir.experiment.stages import records_in, write_record
+from weir.files.integrity import Checksum
+from weir.files.score_files import read_scores, write_scores
 from weir.report import table as report
 from weir.report.compare import compare_csv, compare_json, compare_latex, compare_markdown, compare_text
-from weir.stages.stage import records_in, write_record
-from weir.stats.compare import compare_scores, compared
-from weir.stats.comparison import Comparison, ComparisonMethod, ScoreTable
+from weir.stats.compare import Comparison, ComparisonMethod, ScoreTable, compare_scores, compared
 from weir.stats.intervals import INTERVALS, fewest
 from weir.stats.significance import TESTS
 

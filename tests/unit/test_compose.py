@@ -15,7 +15,7 @@ from tests.unit.brooklet import write_collection
 from weir.core.corpus import Corpus, Queries
 from weir.errors import BadRanking, BadValue, PluginError, StoreError
 from weir.experiment.experiment import Experiment
-from weir.experiment.finished import finished_cells
+from weir.experiment.results import finished_cells
 from weir.settings import settings
 from weir.systems import Context, parse_system
 
@@ -353,7 +353,7 @@ def test_two_objects_of_one_name_are_told_what_names_them(kind, tmp_path):
 
 
 def test_a_cell_that_another_process_removed_is_told(tmp_path):
-    from weir.experiment.finished import cell_of
+    from weir.experiment.results import cell_of
 
     with pytest.raises(StoreError, match="removed while the grid ran"):
         cell_of(tmp_path, [])

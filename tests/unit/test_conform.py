@@ -9,29 +9,25 @@ from fractions import Fraction
 import pytest
 
 from weir.errors import BadValue, FormatError, UnknownName, WeirError
-from weir.plugins.conform.certificate import summary, worst
-from weir.plugins.conform.deviations import DEVIATIONS, Question
-from weir.plugins.conform.exact_arithmetic import (
-    discounted,
-    in_base,
-    mean,
-    quotient,
-    ratio,
-    text,
-    total,
-    value,
-)
-from weir.plugins.conform.grade import grade
-from weir.plugins.conform.likely_cause import NO_NUMBER, UNEXPLAINED, causes
+from weir.plugins.conform.causes import DEVIATIONS, NO_NUMBER, UNEXPLAINED, Question, causes
+from weir.plugins.conform.certificate import grade, summary, worst
 from weir.plugins.conform.oracle import (
     Asked,
     Case,
     OracleConventions,
     answer,
     asked,
+    discounted,
+    in_base,
+    mean,
     orders,
+    quotient,
     ranking,
+    ratio,
     refusal,
+    text,
+    total,
+    value,
 )
 from weir.plugins.conform.tools import Answers, ToolValue, VectorReply
 from weir.plugins.conform.vectors import Vector, made, questions, read, vectors

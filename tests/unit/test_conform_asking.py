@@ -11,8 +11,8 @@ import pytest
 from weir.cli import main
 from weir.errors import BadValue, FormatError, UnknownName
 from weir.plugins.conform import tools as asking
-from weir.plugins.conform.grade import grade
-from weir.plugins.conform.likely_cause import UNEXPLAINED
+from weir.plugins.conform.causes import UNEXPLAINED
+from weir.plugins.conform.certificate import grade
 from weir.plugins.conform.tools import ToolValue, ask, read_answers, tools, written
 from weir.plugins.conform.vectors import files, vectors
 

@@ -16,12 +16,13 @@ import weir
 from tests.unit.test_never_again import example, shuffled
 from weir.cli import main
 from weir.core.qrels import Qrels
-from weir.core.result_row import Row
 from weir.core.run import Run
+from weir.core.scores import Row
 from weir.errors import BadRanking, BadValue, UnknownName
-from weir.io.runs.read import judge_file, read_qrels, write_qrels, write_run
+from weir.files.runs import judge_file, read_qrels
+from weir.files.write import write_qrels, write_run
 from weir.measures import MEASURES, evaluate, measures_of, scores_of
-from weir.measures.conventions import CHOICES, Conventions, parse_conventions
+from weir.measures.evaluate import CHOICES, Conventions, parse_conventions
 from weir.measures.ties.tie_groups import TIED
 from weir.stats.score_rows import result_rows
 

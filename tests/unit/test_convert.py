@@ -10,8 +10,9 @@ from tests.unit.test_cli import refused
 from weir.cli import main
 from weir.core.qrels import Qrels
 from weir.core.run import Run
-from weir.io.runs.formats import FORMATS
-from weir.io.runs.read import read_qrels, read_run, write_qrels, write_run
+from weir.files.formats import FORMATS
+from weir.files.runs import read_qrels, read_run
+from weir.files.write import write_qrels, write_run
 
 ENDINGS = [form.suffixes[0] for form in FORMATS] + [".trec.gz", ".tsv.zst"]
 RUN = {"q1": {"b": 1 / 3, "a": 0.1}, "q2": {"c": -2.5e-30}}

@@ -18,7 +18,7 @@ import pytest
 from tests.unit import model_servers as es
 from tests.unit.brooklet import QUERIES, write_collection
 from tests.unit.results import contents
-from weir.encode.api.hosted import PROBE
+from weir.models.hosted import PROBE
 
 DOCUMENTS = {f"d{i}": (f"title {i}", f"text {i % 900} of a river") for i in range(1000)}
 AT_ONCE = 96

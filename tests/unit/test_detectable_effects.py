@@ -12,30 +12,19 @@ from scipy.stats import kstat
 
 import weir
 from weir.cli import main
-from weir.core.ids import Ids
-from weir.core.query_groups import QueryGroups
+from weir.core.query_metadata import QueryGroups
 from weir.core.scores import Scores
-from weir.experiment.compare import compare_grid
+from weir.core.strings import Ids
+from weir.experiment.comparing import compare_grid
 from weir.report.compare import compare_csv, compare_json, compare_latex, compare_markdown, compare_text
 from weir.report.grid_table import grid_tables
 from weir.report.power import power_text
-from weir.stats.compare import compared
-from weir.stats.compare_groups import compared_by_group
-from weir.stats.comparison import ComparisonMethod, ScoreTable
-from weir.stats.corrections import adjusted
-from weir.stats.factorial import FactorStudy
+from weir.stats.compare import ComparisonMethod, ScoreTable, compared, compared_by_group
+from weir.stats.factors import FactorStudy
 from weir.stats.gate import GateRules, gates
-from weir.stats.power import (
-    POWER,
-    Family,
-    detectable,
-    excess_kurtosis,
-    plan,
-    queries_needed,
-    reach,
-)
+from weir.stats.power import POWER, Family, detectable, excess_kurtosis, plan, queries_needed, reach
 from weir.stats.score_rows import result_rows
-from weir.stats.significance import TESTS, Draws, all_pairs, p_values
+from weir.stats.significance import TESTS, Draws, adjusted, all_pairs, p_values
 
 FAST = ComparisonMethod(draws=4_000)
 

@@ -13,10 +13,10 @@ from weir.core.corpus import Corpus, Queries
 from weir.core.qrels import Qrels
 from weir.core.run import Run
 from weir.errors import BadValue
-from weir.experiment.diff import diff_cells, diff_files
+from weir.experiment.comparing import diff_cells, diff_files
 from weir.experiment.experiment import Experiment
-from weir.experiment.finished import dataset_of, open_cell
-from weir.io.runs.read import write_run
+from weir.experiment.results import dataset_of, open_cell
+from weir.files.write import write_run
 from weir.measures import evaluate
 from weir.report.diff import diff_text
 from weir.stats.query_differences import moved, with_documents, with_texts

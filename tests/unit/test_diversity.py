@@ -13,9 +13,9 @@ from weir.core.qrels import Qrels
 from weir.core.run import Run
 from weir.errors import BadValue, FormatError
 from weir.experiment.run_files import scores_of_files
-from weir.io.runs.intent_file import intents_from, read_intents
+from weir.files.intents import intents_from, read_intents
 from weir.measures import evaluate
-from weir.measures.files import judge, judgments_for
+from weir.measures.evaluate import judge, judgments_for
 from weir.measures.measure import parse_measure
 
 # Two intents: a serves both, b the first, c the second; d and e serve none.

@@ -11,13 +11,13 @@ import pytest
 
 import weir
 from weir.core.corpus import Corpus, Queries
-from weir.core.document_fields import records
+from weir.core.filters import records
 from weir.datasets.load import Dataset
 from weir.errors import BadValue, StoreWarning, UnknownName
 from weir.experiment.stage_store import StageShelf, index_stage
-from weir.io.collections.corpus_store import fingerprint_of, open_corpus, open_store
-from weir.io.collections.layout import CollectionPart
-from weir.io.storage.sealed import read_sealed, write_sealed
+from weir.files.corpus_store import fingerprint_of, open_corpus, open_store
+from weir.files.integrity import read_sealed, write_sealed
+from weir.files.layouts import CollectionPart
 from weir.systems import BM25, BM25F, Sparse, parse_system
 from weir.systems.protocol import Context
 
@@ -93,7 +93,7 @@ def test_a_field_that_no_document_has_is_one_line_with_those_that_there_are(tmp_
 def test_fields_are_read_once_and_stay(tmp_path, monkeypatch):
     part = written(tmp_path / "c")
     first = fields_of(open_corpus(part))
-    monkeypatch.setattr("weir.io.collections.field_store.flattened", None)  # nothing may be read again
+    monkeypatch.setattr("weir.files.corpus_store.flattened", None)  # nothing may be read again
     assert fields_of(open_corpus(part)) == first
     monkeypatch.undo()
     written(tmp_path / "c", DOCUMENTS | {"d5": {"text": "new", "lang": "fr"}})

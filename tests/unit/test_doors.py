@@ -13,7 +13,7 @@ import pytest
 import weir
 from weir import nDCG
 from weir.core.doors import DOORS, opened
-from weir.core.frame import FRAMES, frame_of
+from weir.core.frames import FRAMES, frame_of
 from weir.errors import BadValue, FormatError, UnknownName
 
 QRELS = {"q1": {"a": 1, "b": 0}, "q2": {"b": 2, "c": 1}, "q3": {"a": 1}}

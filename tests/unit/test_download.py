@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from weir.errors import BadValue, DownloadError, StoreError
-from weir.io.net.download import Patience, download
+from weir.files.downloads import Patience, download
 
 DATA = os.urandom(3_000_000)
 MD5 = "md5:" + hashlib.md5(DATA).hexdigest()
@@ -280,7 +280,7 @@ def test_nobody_listening_is_a_line_too(to: Path):
 def test_a_killed_download_is_continued(server: Server, to: Path):
     server.manners.drip = 100_000
     code = (
-        "import sys; from pathlib import Path; from weir.io.net.download import download;"
+        "import sys; from pathlib import Path; from weir.files.downloads import download;"
         "download([sys.argv[1]], Path(sys.argv[2]), sys.argv[3])"
     )
     process = subprocess.Popen([sys.executable, "-c", code, server.url, str(to), MD5])

@@ -18,15 +18,15 @@ pytest.importorskip("numba", reason="needs the `run` extra (numba)")
 import weir
 from tests.unit.embedding_place import forget_spending
 from tests.unit.model_servers import chat_serving
-from weir.core.ids import Ids
 from weir.core.order import drawn_keys
 from weir.core.qrels import Qrels
 from weir.core.run import Run
+from weir.core.strings import Ids
 from weir.errors import RankingWarning
 from weir.measures import evaluate
 from weir.systems import Retriever, parse_system
 from weir.systems.compose import as_reranker
-from weir.systems.rerank.kept_places import settled_by_place
+from weir.systems.rerank.reranking import settled_by_place
 from weir.systems.restricted import LOWEST_SCORE
 
 QUERIES, POOL, RELEVANT = 150, 40, 4

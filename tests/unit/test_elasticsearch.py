@@ -21,7 +21,7 @@ from weir.cli.main import main
 from weir.core.corpus import Corpus, Queries
 from weir.errors import BadValue, FormatError, ServiceError, StoreWarning, UnknownName
 from weir.experiment.experiment import Experiment
-from weir.services.limits import Limits
+from weir.services.requests import Limits
 from weir.systems import SYSTEMS, Context, parse_system
 
 CORPUS = Corpus.of({i: {"title": title, "text": text} for i, (title, text) in DOCUMENTS.items()})

@@ -11,11 +11,9 @@ import pytest
 
 from tests.unit import model_servers as es
 from tests.unit.embedding_place import KEY, QUICK, Place, Time, expected, placed, texts
-from weir.encode.api import Hosted
-from weir.encode.api.hosted import PROBE
-from weir.encode.api.providers import Ask
 from weir.errors import ServiceError
-from weir.services.limits import Spent
+from weir.models.hosted import PROBE, Ask, Hosted
+from weir.services.requests import Spent
 
 
 @pytest.fixture

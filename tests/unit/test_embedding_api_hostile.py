@@ -11,10 +11,9 @@ import pytest
 
 from tests.unit import model_servers as es
 from tests.unit.embedding_place import KEY, QUICK, Place, expected, placed, texts
-from weir.encode.api import Hosted
-from weir.encode.api.hosted import PROBE
 from weir.errors import BadValue, ServiceError
-from weir.services.http import is_this_machine
+from weir.models.hosted import PROBE, Hosted
+from weir.services.requests import is_this_machine
 
 
 @pytest.fixture

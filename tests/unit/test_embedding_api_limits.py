@@ -13,10 +13,9 @@ import pytest
 
 from tests.unit import model_servers as es
 from tests.unit.embedding_place import KEY, QUICK, Place, Time, expected, placed, texts
-from weir.encode.api import PROVIDERS, Hosted, is_hosted
-from weir.encode.api.hosted import PROBE
 from weir.errors import BadValue, ServiceError, StoreError, UnknownName
-from weir.services.limits import Bucket, Limits
+from weir.models.hosted import PROBE, PROVIDERS, Hosted, is_hosted
+from weir.services.requests import Bucket, Limits
 from weir.settings import settings
 
 

@@ -18,14 +18,12 @@ from tests.unit.brooklet import QUERIES, write_collection
 from tests.unit.embedding_place import forget_spending
 from weir.cli import main
 from weir.core.strings import Strings
-from weir.encode.api import Hosted
-from weir.encode.api.hosted import PROBE
 from weir.errors import BadValue, ServiceError, UnknownName
-from weir.services.limits import Clock, Limits
+from weir.models.hosted import PROBE, Hosted
+from weir.services.requests import Clock, Limits
 from weir.settings import settings
 from weir.systems.expression import parse_system
-from weir.vectors.encode_missing import EncodingBlocks, StoredVectors, TextSource, stored
-from weir.vectors.vector_store import VectorStore
+from weir.systems.vectors.store import EncodingBlocks, StoredVectors, TextSource, VectorStore, stored
 
 TEXTS = [f"text {i % 240}" for i in range(300)]  # some of them twice
 CODE = "import sys; from tests.unit.test_embedding_api_store import embed; embed(sys.argv[1])"

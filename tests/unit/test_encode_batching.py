@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weir.encode.batching import BatchPlan, Ragged, batches, gather_ragged, gather_rows, results
-from weir.encode.models.tokens import Tokens
 from weir.errors import BadValue
+from weir.models.batching import BatchPlan, Ragged, batches, gather_ragged, gather_rows, results
+from weir.models.tokens import Tokens
 
 
 def tokenize(texts):

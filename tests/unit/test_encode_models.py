@@ -7,16 +7,12 @@ import json
 import pytest
 
 from weir.cli import main
-from weir.encode import Encoder
-from weir.encode.pairs.cross_encoder import CrossEncoder
-from weir.encode.pairs.t5_ranker import MonoT5
-from weir.encode.question_writer import QuestionWriter
-from weir.encode.recipes.cards import card, cards, known
-from weir.encode.recipes.checkpoint import read_checkpoint
-from weir.encode.recipes.encoder_recipe import resolve
-from weir.encode.recipes.hub import fetch, locate
-from weir.encode.sparse.sparse_checkpoint import SparseModel, TokenWeights, read_layout
 from weir.errors import BadValue, StoreError, UnknownName, WeirError
+from weir.models import Encoder
+from weir.models.checkpoints import card, cards, fetch, known, locate, read_checkpoint, resolve
+from weir.models.cross_encoder import CrossEncoder
+from weir.models.sparse import SparseModel, TokenWeights, read_layout
+from weir.models.t5 import MonoT5, QuestionWriter
 from weir.systems import ColBERT
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from weir.encode.models import engine as module
-from weir.encode.models import hardware
-from weir.encode.models.engine import check_engine, declare
-from weir.encode.models.hardware import declared_device
-from weir.encode.recipes.checkpoint import Checkpoint
 from weir.errors import BadValue
+from weir.models import engine as module
+from weir.models import hardware
+from weir.models.checkpoints import Checkpoint
+from weir.models.engine import check_engine, declare
+from weir.models.hardware import declared_device
 
 ALL = {
     "torch": "2",

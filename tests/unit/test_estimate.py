@@ -9,20 +9,26 @@ import numpy as np
 import pytest
 
 import weir
-from weir.audit.estimated_scores import estimated_scores, next_queries
 from weir.cli import main
 from weir.core.judged import Judged
 from weir.core.qrels import Qrels
-from weir.core.query_groups import QueryGroups
-from weir.core.query_weights import QueryWeights
+from weir.core.query_metadata import QueryGroups, QueryWeights
 from weir.core.run import Run
 from weir.errors import BadValue, FormatError
-from weir.io.runs.weights_file import read_weights
+from weir.files.query_files import read_weights
+from weir.labels.estimates import (
+    ESTIMABLE,
+    SUMS,
+    QueryVariances,
+    allocated,
+    corrected_score,
+    corrected_scores,
+    estimated_scores,
+    next_queries,
+)
+from weir.labels.sampling import SampleDesign
 from weir.measures import MEASURES, parse_measure
 from weir.report.estimate import estimate_text
-from weir.stats.corrected_scores import ESTIMABLE, SUMS, corrected_score, corrected_scores
-from weir.stats.query_allocation import QueryVariances, allocated
-from weir.stats.sample_design import SampleDesign
 
 RNG = np.random.default_rng(2)
 NAMES = [f"q{i}" for i in range(200)]

@@ -7,9 +7,8 @@ import pytest
 
 from weir.core.corpus import Corpus, Queries
 from weir.errors import BadValue, FormatError, RankingWarning, StoreError
-from weir.experiment.costs import index_cost
 from weir.experiment.experiment import Experiment
-from weir.experiment.finished import finished_cells
+from weir.experiment.results import finished_cells, index_cost
 from weir.systems import parse_system
 from weir.systems.lexical.expansions import read_questions
 from weir.systems.protocol import Context

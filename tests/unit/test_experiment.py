@@ -15,8 +15,7 @@ from tests.unit.brooklet import write_collection
 from tests.unit.results import contents, finished_files
 from weir.errors import BadValue, FormatError, StoreError, UnknownName
 from weir.experiment.experiment import Experiment
-from weir.experiment.finished import finished_cells
-from weir.experiment.results import mixed_worlds, read_results
+from weir.experiment.results import finished_cells, mixed_worlds, read_results
 
 
 @pytest.fixture
@@ -246,7 +245,7 @@ def test_the_lock_of_a_process_killed_behind_its_rankings_goes(tmp_path, collect
 
 def test_what_a_killed_process_left_half_written_is_removed(tmp_path, collection):
     """Killed while any file or folder is being written: what a dead process left goes, a living one's stays."""
-    from weir.io.storage.atomic import _host
+    from weir.files.atomic import _host
 
     grid = Experiment((collection,), ("bm25",), ("nDCG@10",))
     grid.execute(tmp_path / "whole")

@@ -17,7 +17,7 @@ from weir import AP, nDCG
 from weir.api.result_set import KINDS
 from weir.cli import main
 from weir.cli.main import COMMANDS, FORMER
-from weir.core.plain_values import plain, rebuilt
+from weir.core.frames import plain, rebuilt
 from weir.errors import BadValue, FormatError, UnknownName
 
 ROOT = Path(__file__).resolve().parents[2]

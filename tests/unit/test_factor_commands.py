@@ -11,7 +11,7 @@ import pytest
 import weir
 from weir.cli import main
 from weir.errors import BadValue, UnknownName
-from weir.experiment.factor_studies import factor_names, study_factors
+from weir.experiment.factors import factor_names, study_factors
 from weir.report.factors import factors_text
 
 GRID = "bm25(k1={0.6, 2}, b={0.1, 0.9})"

@@ -7,9 +7,9 @@ import itertools
 import pytest
 
 from weir.errors import BadValue, UnknownName
-from weir.experiment.factor_levels import chosen_factors, factorial_grid
-from weir.stats.factorial import Factor, FactorialDesign
-from weir.systems.grid_expression import parse_systems, single_names
+from weir.experiment.factors import chosen_factors, factorial_grid
+from weir.stats.factors import Factor, FactorialDesign
+from weir.systems.expression import parse_systems, single_names
 
 MODEL = 'model="http://127.0.0.1:1/v1#m"'
 

@@ -8,13 +8,17 @@ import numpy as np
 import pytest
 
 from weir.errors import BadValue
-from weir.stats.comparison import ComparisonMethod, ScoreTable
-from weir.stats.factor_effects import factor_study, factor_study_across
-from weir.stats.factorial import Factor, FactorialDesign
-from weir.stats.intervals import bounds
+from weir.stats.compare import ComparisonMethod, ScoreTable
+from weir.stats.factors import (
+    Factor,
+    FactorialDesign,
+    factor_study,
+    factor_study_across,
+    randomised_p,
+    variance_shares,
+)
+from weir.stats.intervals import bounds, simultaneous_bounds, two_level_bounds
 from weir.stats.significance import Draws
-from weir.stats.simultaneous_intervals import simultaneous_bounds, two_level_bounds
-from weir.stats.variance_shares import randomised_p, variance_shares
 
 FAST = ComparisonMethod(draws=2_000)
 
@@ -205,7 +209,7 @@ def test_one_interval_alone_is_students():
 
 def test_intervals_hold_together_and_null_effects_are_not_found(monkeypatch):
     """Of 200 studies without any effect about 95% hold all seven effects, and about 5% find anything at all."""
-    monkeypatch.setattr("weir.stats.factor_effects.RESAMPLES", 200)
+    monkeypatch.setattr("weir.stats.factors.RESAMPLES", 200)
     held, false, how = 0, 0, ComparisonMethod("t", draws=200)
     for seed in range(200):
         found = factor_study(table((2, 3), drawn((2, 3), 15, seed=seed)), design(2, 3), (), how).effects

@@ -12,8 +12,8 @@ from weir.core.qrels import Qrels
 from weir.core.run import Run
 from weir.errors import BadValue, UnknownName
 from weir.measures import AP, RBP, Measure, condensed, evaluate, nDCG, parse_measure
-from weir.measures.condense import without_unjudged
 from weir.measures.library.arithmetic import place, product_before, sum_until
+from weir.measures.measure import without_unjudged
 
 
 def value(measure, ranking, grades):

@@ -6,10 +6,9 @@ import json
 
 import pytest
 
-from weir.encode.recipes import fingerprint as module
-from weir.encode.recipes.checkpoint import read_checkpoint
-from weir.encode.recipes.fingerprint import fingerprint
 from weir.errors import StoreError
+from weir.models import checkpoints as module
+from weir.models.checkpoints import fingerprint, read_checkpoint
 
 DECIDING = {
     "config.json": {"model_type": "bert", "max_position_embeddings": 80},

@@ -10,15 +10,14 @@ import pytest
 import weir
 from weir.cli.main import main
 from weir.core.judged import Judged
-from weir.core.layers import merge_qrels
-from weir.core.origins import Origins
-from weir.core.qrels import Qrels
+from weir.core.qrels import Origins, Qrels, merge_qrels
 from weir.core.run import Run
 from weir.datasets.card import judgments_card
 from weir.errors import BadValue
-from weir.io.runs.frames import qrels_from
-from weir.io.runs.intent_file import read_intents
-from weir.io.runs.read import read_qrels, write_qrels
+from weir.files.frames import qrels_from
+from weir.files.intents import read_intents
+from weir.files.runs import read_qrels
+from weir.files.write import write_qrels
 from weir.measures import MEASURES, evaluate, parse_measure
 from weir.report.collection import judgments_text
 

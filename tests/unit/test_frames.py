@@ -18,8 +18,8 @@ from tests.strategies import judgments, rankings
 from weir.core.qrels import Qrels
 from weir.core.run import Run
 from weir.errors import BadRanking, BadValue, FormatError
-from weir.io.runs.frames import qrels_from, run_from
-from weir.io.runs.read import write_qrels, write_run
+from weir.files.frames import qrels_from, run_from
+from weir.files.write import write_qrels, write_run
 
 RUN = {"q2": {"a": 1.5, "b": 2.5}, "q1": {"a": 0.25, "c": 0.25}}
 QRELS = {"q2": {"a": 1, "z": 0}, "q1": {"c": -1, "a": 3}}
@@ -245,7 +245,7 @@ def test_a_run_of_judged_documents_only_has_no_rows():
 
 def test_no_frame_library_is_imported():
     code = (
-        "import sys; from weir.io.runs.frames import run_from; "
+        "import sys; from weir.files.frames import run_from; "
         "run_from({'qid': ['q'], 'docno': ['d'], 'score': [1.0]}).columns(); "
         "assert not {'pandas', 'polars', 'pyarrow', 'numba'} & set(sys.modules)"
     )

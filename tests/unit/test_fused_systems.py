@@ -14,8 +14,8 @@ from weir.algorithms import algorithm
 from weir.datasets.load import load
 from weir.errors import BadValue, StoreError, StoreWarning
 from weir.experiment.experiment import Experiment
-from weir.fusion import fuse
 from weir.systems import SYSTEMS, Fused, parse_system
+from weir.systems.fusion import fuse
 from weir.systems.protocol import Context
 
 NAMES = [

@@ -4,17 +4,15 @@ import numpy as np
 import pytest
 
 import weir
-from weir.core.hashing import MIX, SEED
-from weir.core.ids import Ids
 from weir.core.qrels import Qrels
 from weir.core.run import Run
-from weir.core.strings import Strings
+from weir.core.strings import MIX, SEED, Ids, Strings
 from weir.errors import BadValue, UnknownName, WeirError
-from weir.fusion import METHODS, Fusion, candidates, fit, fuse, parse_fusion
-from weir.fusion.fit import cross_validated, fold_of, fused_by, trials
-from weir.fusion.pool import Pool
-from weir.fusion.union import united
 from weir.measures import evaluate
+from weir.systems.fusion import METHODS, Fusion, candidates, fit, fuse, parse_fusion
+from weir.systems.fusion.fit import cross_validated, fold_of, fused_by, trials
+from weir.systems.fusion.fuse import Pool
+from weir.systems.fusion.methods import united
 
 A = {"q1": {"a": 4.0, "b": 2.0, "c": 0.0}, "q2": {"a": 1.0}}
 B = {"q1": {"b": 9.0, "d": 1.0}, "q3": {"e": 5.0}}
@@ -147,7 +145,7 @@ def test_condorcet_in_blocks_is_condorcet(monkeypatch, count):
     random = np.random.default_rng(5)
     runs = [{"q": {f"d{d}": float(s) for d, s in enumerate(random.permutation(count))}} for _ in range(3)]
     whole = weir.fuse(runs, "condorcet").to_dict()
-    monkeypatch.setattr("weir.fusion.ranked.CELLS", 7 * count)
+    monkeypatch.setattr("weir.systems.fusion.methods.CELLS", 7 * count)
     assert weir.fuse(runs, "condorcet").to_dict() == whole
 
 
@@ -164,7 +162,7 @@ def test_blocks_of_any_size_give_the_same(monkeypatch, rows):
         for _ in range(3)
     ]
     whole = {name: weir.fuse(runs, name, 4).to_dict() for name in METHODS}
-    monkeypatch.setattr("weir.fusion.pool.BLOCK_ROWS", rows)
+    monkeypatch.setattr("weir.systems.fusion.fuse.BLOCK_ROWS", rows)
     assert {name: weir.fuse(runs, name, 4).to_dict() for name in METHODS} == whole
 
 

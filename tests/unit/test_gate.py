@@ -15,14 +15,12 @@ import pytest
 
 import weir
 from weir.cli import main
-from weir.core.ids import Ids
-from weir.core.scores import Scores
-from weir.core.system_scores import JudgedScores, SystemScores
+from weir.core.scores import JudgedScores, Scores, SystemScores
+from weir.core.strings import Ids
 from weir.errors import BadValue, FormatError
-from weir.io.runs.baseline_file import read_baseline, write_baseline
+from weir.files.score_files import read_baseline, write_baseline
 from weir.report.gate import gate_junit
-from weir.stats.common_queries import on_same_queries
-from weir.stats.comparison import ScoreTable
+from weir.stats.compare import ScoreTable, on_same_queries
 from weir.stats.distributions import student_quantile
 from weir.stats.gate import GateRules, gates
 

@@ -13,12 +13,11 @@ from weir.cli import main
 from weir.core.qrels import Qrels
 from weir.core.run import Run
 from weir.core.scores import averaged
-from weir.io.runs.scores_file import read_scores, score_lines, write_scores
+from weir.files.score_files import read_scores, score_lines, write_scores
 from weir.measures import AP, evaluate, gmAP, nDCG, parse_measure
 from weir.report.compare import compare_text
-from weir.stats.across import across
-from weir.stats.bootstrap import LEVEL, RESAMPLES, SEED, resampled_means
-from weir.stats.compare import compare_scores, compared, table
+from weir.stats.compare import across, compare_scores, compared, table
+from weir.stats.resampling import LEVEL, RESAMPLES, SEED, resampled_means
 from weir.stats.score_rows import group_row, result_rows
 
 QRELS = {f"q{i}": {"a": 1, "b": 1} for i in range(12)}

@@ -5,10 +5,9 @@ from __future__ import annotations
 import pytest
 
 from weir.errors import BadValue, FormatError, UnknownName
-from weir.judging.grade_verdict import read_grade, speaks_to_the_judge, verdict_form
-from weir.judging.judge_prompt import judge_prompt
-from weir.llm.chat_shapes import ChatReply
-from weir.llm.prompt import FilledPrompt
+from weir.labels.panel import judge_prompt, read_grade, speaks_to_the_judge, verdict_form
+from weir.models.chat_shapes import ChatReply
+from weir.models.prompts import FilledPrompt
 
 NUMBERS = [
     ("2", 2, "ok"),

@@ -9,12 +9,11 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
-from weir.core.result_row import Row
+from weir.core.scores import Row
 from weir.core.tables import STYLES, columns, display_width
 from weir.report.grid_table import grid_tables, write_grids
 from weir.report.short_names import short_names
-from weir.stats.compare import compared
-from weir.stats.comparison import ScoreTable
+from weir.stats.compare import ScoreTable, compared
 
 BERT = 'dense("sentence-transformers/all-MiniLM-L6-v2", dtype="bf16")'
 SYSTEMS = ("bm25", "bm25(k1=1.2, b=0.75)", BERT, f"rrf(bm25, {BERT})", f"bm25 >> score({BERT}, depth=20)")

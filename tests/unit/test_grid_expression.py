@@ -12,7 +12,7 @@ from weir.cli import main
 from weir.errors import BadValue, UnknownName
 from weir.experiment.experiment import Experiment
 from weir.systems import BM25, parse_system
-from weir.systems.grid_expression import MOST_SYSTEMS, factorial, parse_systems, single_names
+from weir.systems.expression import MOST_SYSTEMS, factorial, parse_systems, single_names
 
 MODEL = '"http://127.0.0.1:1/v1#m"'
 

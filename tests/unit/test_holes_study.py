@@ -15,11 +15,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import weir
-from weir.audit.hole_study import hole_study
 from weir.cli import main
 from weir.core.qrels import Qrels
 from weir.core.run import Run
 from weir.errors import BadValue
+from weir.labels.holes import hole_study
 from weir.measures import parse_measure
 
 QUERIES = [f"q{n}" for n in range(4)]

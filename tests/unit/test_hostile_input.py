@@ -20,14 +20,13 @@ import pytest
 
 from tests.unit.brooklet import write_collection
 from weir.cli import main
-from weir.core.ids import IDENTIFIER_BYTES, Ids
-from weir.core.strings import Strings
+from weir.core.strings import IDENTIFIER_BYTES, Ids, Strings
 from weir.errors import BadValue, FormatError
-from weir.io.collections import json_lines as jsonl
-from weir.io.collections.layout import CollectionPart, find_layout
-from weir.io.runs.read import read_run
-from weir.io.storage import text_files as lines
-from weir.io.storage.toml_file import read_toml
+from weir.files import json_lines as jsonl
+from weir.files import text_files as lines
+from weir.files.layouts import CollectionPart, find_layout
+from weir.files.runs import read_run
+from weir.files.text_files import read_toml
 
 QRELS = "q1 0 d1 1\nq1 0 d2 0\nq2 0 d3 2\n"
 RUN = "q1 Q0 d1 1 2.5 x\nq1 Q0 d9 2 1.5 x\n"
@@ -221,7 +220,7 @@ def test_a_long_line_of_documents_is_read_once_and_bounded(tmp_path, monkeypatch
         file.write(json.dumps({"_id": "a", "text": text}) + "\n")
     with pytest.raises(FormatError, match=r"corpus.jsonl, line 7: found a line of more than 1,048,576 bytes"):
         _ = [
-            *__import__("weir.io.collections.records", fromlist=["x"]).read_documents(
+            *__import__("weir.files.records", fromlist=["x"]).read_documents(
                 CollectionPart(tmp_path / "c" / "corpus.jsonl")
             )
         ]

@@ -12,14 +12,14 @@ import numpy as np
 import pytest
 
 from weir.core.corpus import Corpus, Queries
-from weir.core.ids import Ids
 from weir.core.run import Run
+from weir.core.strings import Ids
 from weir.errors import BadValue, PluginError, UnknownName, WeirError
-from weir.fusion import parse_fusion
 from weir.systems import BM25, RERANKERS, RM3, SYSTEMS, Chunked, Fused, Pipeline, Score, parse_system
+from weir.systems.composite import rankings
 from weir.systems.expression import MOST_CHARACTERS, MOST_LEVELS, MOST_PARTS
+from weir.systems.fusion import parse_fusion
 from weir.systems.lexical.bm25 import LARGEST_K1
-from weir.systems.plugins import rankings
 from weir.systems.protocol import Costs
 
 # Names of systems

@@ -16,7 +16,7 @@ import pytest
 import weir as library
 from tests.unit.brooklet import write_collection
 from weir.cli import main
-from weir.core.result_row import Row
+from weir.core.scores import Row
 from weir.errors import BadValue, FormatError, UnknownName, printable
 from weir.report.table import csv_table, long_table, text_table
 

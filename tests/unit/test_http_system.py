@@ -20,9 +20,15 @@ from tests.unit.remote_place import CORPUS, answer, expected, queries
 from weir.cli import main
 from weir.errors import BadValue, FormatError, RankingWarning, ServiceError, UnknownName
 from weir.systems import parse_system
-from weir.systems.remote.endpoint import Http
-from weir.systems.remote.placeholders import ABSENT, JsonPath, filled, filled_path
-from weir.systems.remote.search_template import read_template, template_names
+from weir.systems.remote.endpoint import (
+    ABSENT,
+    Http,
+    JsonPath,
+    filled,
+    filled_path,
+    read_template,
+    template_names,
+)
 
 VALUES = {
     "elasticsearch": 'index = "shop"\nfields = ["title^2", "body"]',

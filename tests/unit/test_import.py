@@ -17,7 +17,7 @@ from tests.unit.imports import Q, R, imported, lines, report_of, written
 from weir.cli.main import main
 from weir.errors import BadValue, MissingExtra, StoreError, UnknownName, WeirError
 from weir.plugins.importing import Choices, import_files
-from weir.plugins.importing.names import parse_columns
+from weir.plugins.importing.contents import parse_columns
 from weir.plugins.importing.readers import READERS
 
 GOLDEN = lines(

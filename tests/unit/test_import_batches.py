@@ -11,7 +11,8 @@ import pytest
 
 import weir
 from weir.errors import FormatError, WeirError
-from weir.plugins.importing import import_files, row_batches
+from weir.plugins.importing import contents as row_batches
+from weir.plugins.importing import import_files
 
 DOCUMENTS = [
     {

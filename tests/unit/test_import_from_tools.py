@@ -8,7 +8,7 @@ import pytest
 
 import weir
 from weir.errors import WeirError
-from weir.io.runs.read import read_qrels, read_run
+from weir.files.runs import read_qrels, read_run
 from weir.plugins.importing import import_files
 
 HOME = Path(__file__).resolve().parents[1] / "tool_files"

@@ -8,7 +8,8 @@ import pytest
 
 from tests.unit.imports import imported, lines, written
 from weir.errors import BadValue
-from weir.plugins.importing import answer_words, import_files
+from weir.plugins.importing import import_files
+from weir.plugins.importing import merge as answer_words
 
 
 def test_answers_are_matched_as_whole_tokens_and_words_as_characters(tmp_path):

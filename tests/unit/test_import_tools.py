@@ -7,7 +7,7 @@ import json
 import pytest
 
 from tests.unit.imports import RANKED, Q, R, imported, lines, written
-from weir.plugins.importing.identifiers import made_id
+from weir.plugins.importing.merge import made_id
 
 OTLP = {
     "resourceSpans": [

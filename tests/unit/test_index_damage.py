@@ -11,7 +11,7 @@ import pytest
 
 from weir.core.corpus import Corpus, Queries
 from weir.errors import StoreError
-from weir.io.storage.sealed import seal_folder
+from weir.files.integrity import seal_folder
 from weir.kernels.inverted.block_bounds import EXHAUSTIVE_DOCUMENTS
 from weir.systems import BM25, RM3
 from weir.systems.lexical.inverted_index import load_index

@@ -10,15 +10,10 @@ import pytest
 
 from weir.errors import BadValue, UnknownName
 from weir.registry import Registry
-from weir.stats import (
-    compare,  # noqa: F401  registers every test
-    resampling,
-    tukey,
-)
-from weir.stats.corrections import CORRECTIONS, adjusted
+from weir.stats import resampling
+from weir.stats import significance as tukey
 from weir.stats.distributions import student_quantile
 from weir.stats.intervals import INTERVALS, bounds, resampled
-from weir.stats.paired import t_statistic
 from weir.stats.power import (
     MOST_QUERIES,
     detectable,
@@ -30,8 +25,16 @@ from weir.stats.power import (
 )
 from weir.stats.rank_stability import kendall_tau, letters, rbo
 from weir.stats.resampling import sign_sums
-from weir.stats.significance import TESTS, Draws, all_pairs, p_values
-from weir.stats.tukey import ranges
+from weir.stats.significance import (
+    CORRECTIONS,
+    TESTS,
+    Draws,
+    adjusted,
+    all_pairs,
+    p_values,
+    ranges,
+    t_statistic,
+)
 
 
 def fresh(seed: int) -> np.random.Generator:

@@ -13,8 +13,8 @@ import weir
 from tests.unit.judge_place import DOCUMENTS, JUDGED, PASSAGES, RUN_GRADES, grade_of, lines, unjudged
 from weir.cli import main
 from weir.errors import BadValue, FormatError
-from weir.io.runs.labels import read_labels
-from weir.judging.judge_prompt import judge_prompt, judge_prompts
+from weir.files.label_files import read_labels
+from weir.labels.panel import judge_prompt, judge_prompts
 
 
 def test_the_labels_are_the_judges_grades_and_say_whose_they_are(judge_server, judge_pool, tmp_path):

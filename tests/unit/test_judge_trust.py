@@ -10,8 +10,8 @@ import pytest
 
 import weir
 from tests.unit.judge_place import PASSAGES, RUN, judging, lines, unjudged
-from weir.io.runs.labels import read_labels
-from weir.judging.model_families import families_of, family_warnings
+from weir.files.label_files import read_labels
+from weir.labels.judge import families_of, family_warnings
 
 
 def test_answers_without_a_grade_label_nothing(judge_server, judge_pool, tmp_path):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from weir.systems.rerank.kept_places import SCORE_STEP, kept_places
+from weir.systems.rerank.reranking import SCORE_STEP, kept_places
 
 
 def test_places_without_a_value_are_kept():

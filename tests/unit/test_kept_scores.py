@@ -15,12 +15,12 @@ from weir.core.corpus import Corpus, Queries
 from weir.errors import BadRanking
 from weir.experiment.efficiency import efficiency
 from weir.experiment.experiment import Experiment
-from weir.experiment.finished import finished_cells
+from weir.experiment.results import finished_cells
 from weir.report.efficiency import efficiency_notes, efficiency_text
 from weir.settings import settings
 from weir.systems import BM25, RERANKERS, Pipeline, parse_system
 from weir.systems.protocol import Context, Costs
-from weir.systems.rerank.score_cache import BLOCK_PAIRS
+from weir.systems.rerank.reranking import BLOCK_PAIRS
 
 ROOT = Path(__file__).resolve().parents[2]
 CORPUS = Corpus.of(

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from weir.core.qrels import Qrels
 from weir.errors import BadValue, FormatError
-from weir.io.runs.labels import labels_from, parse_words, rater_name, read_labels, read_raters
+from weir.files.label_files import labels_from, parse_words, rater_name, read_labels, read_raters
 
 HELD = {"q1": {"d1": 1, "d2": 0}, "q2": {"d1": 0}}
 ROWS = [("q1", "d1", 1), ("q1", "d2", 0), ("q2", "d1", 0)]

@@ -9,9 +9,9 @@ from weir.core.corpus import Corpus, Queries
 from weir.core.strings import Strings
 from weir.systems import parse_system
 from weir.systems.lexical import inverted_index as impact
-from weir.systems.lexical.term_weights import query_terms
-from weir.text import analyzers
-from weir.text.terms import TermTable
+from weir.systems.lexical.analyzer import analyzers
+from weir.systems.lexical.bm25 import query_terms
+from weir.systems.lexical.terms import TermTable
 
 
 def table(words: str) -> TermTable:

@@ -22,11 +22,10 @@ from tests.unit.model_servers import PASSAGE, chat_serving, cut, grade_of, statu
 from weir.core.corpus import Corpus, Queries
 from weir.errors import BadValue, RankingWarning, ServiceError
 from weir.experiment.experiment import Experiment
-from weir.services.limits import Limits, paid
+from weir.services.requests import Limits, paid
 from weir.systems import BM25, Context, parse_system
-from weir.systems.rerank.kept_places import SCORE_STEP
-from weir.systems.rerank.llm_methods import METHODS
-from weir.systems.rerank.llm_windows import Windows
+from weir.systems.rerank.llm_methods import METHODS, Windows
+from weir.systems.rerank.reranking import SCORE_STEP
 
 KEY = "sk-very-secret-0123456789"
 CORPUS = Corpus.of({f"d{n:02}": f"river weir {n} " + "dam " * (n % 7) for n in range(24)})

@@ -17,10 +17,9 @@ from tests.unit.model_servers import chat_serving, grade_of, signed, token_of, v
 from weir.cli import main
 from weir.errors import BadValue, RankingWarning, UnknownName
 from weir.experiment.experiment import Experiment
-from weir.llm.chat_model import ChatModel
-from weir.llm.conversation import kept_about
-from weir.services.answers import answer_store
-from weir.services.asking import ServiceUse
+from weir.models.chat import ChatModel
+from weir.models.conversation import kept_about
+from weir.services.answers import ServiceUse, answer_store
 
 DOCUMENTS = {f"d{n:02}": ("", f"river weir {n} " + "dam " * (n % 5)) for n in range(12)}
 
@@ -202,7 +201,7 @@ def test_what_cannot_be_traced_is_one_line(made, tmp_path, monkeypatch):
     with pytest.raises(UnknownName, match="no system among these results"):
         weir.llm_trace(folder, "q1", "rm3")
     own.write_text(own.read_text().replace("{query} ", "Search: {query} "))
-    from weir.llm.prompt import prompt_template
+    from weir.models.prompts import prompt_template
 
     prompt_template.cache_clear()
     with pytest.raises(BadValue, match=r"prompts.1.version was \w+ when it was made and is \w+ now"):

@@ -17,8 +17,7 @@ from weir.core.qrels import Qrels
 from weir.core.run import Run
 from weir.errors import BadValue
 from weir.measures import parse_measure
-from weir.stats.label_agreement import agreement
-from weir.stats.many_raters import many_raters
+from weir.stats.label_agreement import agreement, many_raters
 from weir.stats.order_agreement import order_agreement
 
 PAIRS = [(f"q{q}", f"d{d}") for q in range(4) for d in range(3)]

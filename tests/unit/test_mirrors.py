@@ -15,11 +15,10 @@ import weir
 from tests.unit.hub_server import Hub, served
 from weir.cli.main import main
 from weir.datasets import catalogue
-from weir.datasets.content import content_of
-from weir.datasets.fetching import fetch
+from weir.datasets.fetch import content_of, fetch
 from weir.errors import DownloadError, DownloadWarning
-from weir.io.net import download as net
-from weir.io.net import hub_files
+from weir.files import downloads as hub_files
+from weir.files import downloads as net
 
 DOCUMENTS = [{"_id": f"d{n}", "title": f"Weir {n}", "text": f"a weir  of {n} metres\n"} for n in range(9)]
 QUERIES = [{"_id": "q1", "text": "weir of 1 metre"}, {"_id": "q2", "text": "weir of 2 metres"}]
@@ -62,7 +61,7 @@ def hosts(monkeypatch, tmp_path):
     monkeypatch.setattr(net, "download", partial(net.download, patience=patience))
     monkeypatch.setattr(hub_files, "_API", patience)
     monkeypatch.setattr(
-        "weir.plugins.importing.references.from_hub.download", partial(hub_files.download, patience=patience)
+        "weir.plugins.importing.references.hub.download", partial(hub_files.download, patience=patience)
     )
     monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "none"))

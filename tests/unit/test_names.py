@@ -7,10 +7,10 @@ import json
 
 import pytest
 
-from weir.encode.sparse.sparse_encoder import SparseEncoder
 from weir.errors import BadValue, UnknownName, WeirError
-from weir.fusion import METHODS
+from weir.models.sparse import SparseEncoder
 from weir.systems import BM25, RM3, SYSTEMS, ColBERT, DeepCT, Dense, Sparse, parse_system, usage
+from weir.systems.fusion import METHODS
 from weir.systems.learned_sparse import sparta, splade, unicoil
 
 PLAIN = [

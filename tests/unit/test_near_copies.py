@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from weir.audit import Subject, audited
-from weir.audit.near_copies import NEAR, SHINGLE_TERMS, near_copies
+from weir.audit.duplicates import NEAR, SHINGLE_TERMS, near_copies
 from weir.core.corpus import Corpus
 from weir.core.qrels import Qrels
 

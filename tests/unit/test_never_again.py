@@ -12,10 +12,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from weir.core.ids import Ids
 from weir.core.qrels import Qrels
 from weir.core.run import Run
 from weir.core.scores import Scores
+from weir.core.strings import Ids
 from weir.errors import BadRanking, BadValue
 from weir.measures import MEASURES, evaluate
 from weir.stats.score_rows import result_rows
@@ -219,7 +219,7 @@ ODD = [
 
 
 def test_e6_odd_identifiers_stay_apart_and_come_back():
-    """E6: odd identifiers round-trip (here: values; files are in the tests of weir.io)."""
+    """E6: odd identifiers round-trip (here: values; files are in the tests of weir.files)."""
     run = {q: {d: float(i) for i, d in enumerate(ODD)} for q in ODD}
     qrels = {q: {d: 1 if d == q else 0 for d in ODD} for q in ODD}
     made = Run.of(run)
@@ -307,8 +307,8 @@ def test_e8_exact_search_takes_memory_for_blocks_and_not_for_the_vectors(tmp_pat
 
 @pytest.mark.parametrize("dtype", ["fp32", "fp16", "bf16"])
 def test_e10_scoring_stored_vectors_adds_no_ties(dtype):
-    from weir.vectors import ArraySource, search
-    from weir.vectors.vector_codec import codec
+    from weir.systems.vectors.exact_search import ArraySource, search
+    from weir.systems.vectors.store import codec
 
     rng = np.random.default_rng(10)
     vectors = rng.standard_normal((2050, 384)).astype(np.float32)

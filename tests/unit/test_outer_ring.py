@@ -20,7 +20,7 @@ def house(tmp_path_factory):
     """A copy of the package without `plugins`, and a sitecustomize that hides its entry points."""
     folder = tmp_path_factory.mktemp("house")
     shutil.copytree(SOURCE, folder / "weir", ignore=shutil.ignore_patterns("plugins", "__pycache__"))
-    # systems/plugins.py is a module of the house
+    # systems/composite.py is a module of the house
     shutil.copy(SOURCE / "systems" / "plugins.py", folder / "weir" / "systems" / "plugins.py")
     (folder / "sitecustomize.py").write_text(
         "import importlib.metadata as metadata\nmetadata.entry_points = lambda **_: metadata.EntryPoints()\n"

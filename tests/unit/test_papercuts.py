@@ -17,14 +17,13 @@ import pytest
 import weir
 from tests.unit.brooklet import write_collection
 from weir.cli import main
-from weir.core.frame import FRAMES
+from weir.core.frames import FRAMES
 from weir.core.intents import IntentQrels
 from weir.core.scores import MeasureScores, Scores
 from weir.errors import FormatError, UnknownName, WeirError
-from weir.experiment.finished import finished_cells
-from weir.experiment.grid_order import ORDER, GridOrder, keep_order
-from weir.io.runs.formats import kind_of_file
-from weir.io.runs.read import read_qrels, read_run
+from weir.experiment.results import ORDER, GridOrder, finished_cells, keep_order
+from weir.files.formats import kind_of_file
+from weir.files.runs import read_qrels, read_run
 from weir.report.progress import Progress
 from weir.systems import parse_system
 

@@ -12,12 +12,12 @@ import pytest
 from tests.unit.brooklet import write_collection
 from tests.unit.results import contents, finished_files
 from weir.core.corpus import Corpus, Queries
-from weir.core.ids import Ids
 from weir.core.run import Run
+from weir.core.strings import Ids
 from weir.datasets.load import load
 from weir.errors import BadRanking, BadValue, RankingWarning, StoreError, StoreWarning
 from weir.experiment.experiment import Experiment
-from weir.experiment.finished import finished_cells
+from weir.experiment.results import finished_cells
 from weir.systems import BM25, Pipeline, Reranker, Retriever, Scorer, Searcher, parse_system
 from weir.systems.protocol import Context, Costs
 

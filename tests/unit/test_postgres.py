@@ -255,8 +255,8 @@ def test_one_table_serves_every_way_of_asking_and_is_dropped(shop, shop_system, 
 def test_a_connection_that_breaks_is_opened_again(shop, shop_system):
     searcher = shop_system("concurrency = 1\n").index(CORPUS)
     shop.ask("ALTER ROLE postgres SET statement_timeout = 0")
-    from weir.plugins.servers.postgres_search import PostgresAsker
-    from weir.services.asking import Request
+    from weir.plugins.servers.postgres import PostgresAsker
+    from weir.services.answers import Request
 
     broken = []
     asker = PostgresAsker(searcher.table, None, broken.append)

@@ -14,10 +14,9 @@ from tests.unit.embedding_place import forget_spending
 from tests.unit.model_servers import chat_serving
 from weir.cli import main
 from weir.experiment.experiment import Experiment
-from weir.experiment.plan import planned, planned_total
-from weir.experiment.prompt_plan import plan_of_words, prompt_plan, shown_candidates
+from weir.experiment.plan import plan_of_words, planned, planned_total, prompt_plan, shown_candidates
 from weir.report.plan import plan_notes
-from weir.services.limits import estimated
+from weir.services.requests import estimated
 from weir.systems import parse_system
 
 METHODS = [

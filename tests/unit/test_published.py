@@ -6,14 +6,7 @@ import pytest
 
 from weir.datasets import catalogue
 from weir.errors import BadValue, UnknownName
-from weir.experiment.published.published_scores import (
-    PublishedScore,
-    claimant,
-    claimed,
-    model_named,
-    published,
-    publisher_of,
-)
+from weir.experiment.published import PublishedScore, claimant, claimed, model_named, published, publisher_of
 from weir.measures import parse_measure
 from weir.systems import SYSTEMS, parse_system
 

@@ -9,15 +9,21 @@ import pytest
 
 import weir
 from weir.cli import main
-from weir.core.ids import Ids
-from weir.core.query_groups import QueryGroups
+from weir.core.query_metadata import QueryGroups
 from weir.core.scores import Scores
+from weir.core.strings import Ids
 from weir.errors import BadValue, FormatError, UnknownName
-from weir.stats.bootstrap import intervals
-from weir.stats.compare import compare_scores, compared, compared_together, table
-from weir.stats.compare_groups import BY_GROUP, compare_scores_by_group
-from weir.stats.corrections import adjusted
-from weir.stats.group_rows import rows_by_group
+from weir.stats.compare import (
+    BY_GROUP,
+    compare_scores,
+    compare_scores_by_group,
+    compared,
+    compared_together,
+    table,
+)
+from weir.stats.resampling import intervals
+from weir.stats.score_rows import rows_by_group
+from weir.stats.significance import adjusted
 
 NAMES = [f"{topic}_{n}-{form}" for topic in ("pay", "ship", "tax") for n in range(4) for form in ("a", "b")]
 
@@ -188,7 +194,7 @@ def test_files_of_groups_are_refused_in_one_line(tmp_path, text, said):
 def test_a_column_needs_a_collection_that_has_it():
     with pytest.raises(BadValue, match="no such file, and no collection with such a column"):
         scores(1).by("topic")
-    from weir.datasets.query_grouping import query_groups
+    from weir.datasets.load import query_groups
 
     with pytest.raises(UnknownName, match="no column of the queries named 'topic'"):
         query_groups("topic", Ids.of(["1"]), weir.load("brook-news"))

@@ -9,9 +9,9 @@ import pytest
 
 import weir
 from weir.errors import BadRanking, BadValue, FormatError
-from weir.io.collections.layout import CollectionPart
-from weir.io.collections.records import read_documents, read_queries
-from weir.io.runs.read import judge_file, read_qrels, read_run_against
+from weir.files.layouts import CollectionPart
+from weir.files.records import read_documents, read_queries
+from weir.files.runs import judge_file, read_qrels, read_run_against
 
 QRELS = weir.Qrels.of({"q1": {"a": 1}, "q2": {"a": 1}})
 

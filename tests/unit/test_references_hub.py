@@ -17,9 +17,9 @@ import weir
 from tests.unit.hub_server import Hub, served
 from weir.cli.main import main
 from weir.errors import BadValue, DownloadError
-from weir.io.net import hub_files
-from weir.io.net.download import Patience
-from weir.plugins.importing.references.hub_parts import chosen_parts, parts_of
+from weir.files import downloads as hub_files
+from weir.files.downloads import Patience
+from weir.plugins.importing.references.hub import chosen_parts, parts_of
 from weir.settings import settings
 
 pytest.importorskip("pyarrow", reason="Parquet files take pyarrow")
@@ -128,7 +128,7 @@ def test_results_name_the_commit(hub, tmp_path):
 
 def test_a_download_that_was_cut_goes_on_and_bytes_are_checked(hub, monkeypatch, home):
     monkeypatch.setattr(
-        "weir.plugins.importing.references.from_hub.download",
+        "weir.plugins.importing.references.hub.download",
         partial(hub_files.download, patience=Patience(pause=0.01, attempts=2)),
     )
     corpus = hub.held["weirs/small"][hub.branches["weirs/small", "main"]][

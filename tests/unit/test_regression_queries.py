@@ -7,8 +7,8 @@ import pytest
 
 import weir
 from weir.audit import Subject, audited
-from weir.audit.near_questions import nearest_training
-from weir.audit.regression_queries import GROUP, regression_queries, write_regression_queries
+from weir.audit.leakage import nearest_training
+from weir.audit.subsets import GROUP, regression_queries, write_regression_queries
 from weir.cli import main
 from weir.core.corpus import Queries
 from weir.core.qrels import Qrels

@@ -10,13 +10,12 @@ from hypothesis import strategies as st
 
 import weir
 from weir.audit import Subject
-from weir.audit.judging_pool import HEAD, SHEET, judging_pool, read_sheet, write_pool
-from weir.audit.relabel import relabelled, turned
 from weir.cli import main
 from weir.core.corpus import Corpus, Queries
 from weir.core.qrels import Qrels
 from weir.core.run import Run
 from weir.errors import BadValue, FormatError
+from weir.labels.pools import HEAD, SHEET, judging_pool, read_sheet, relabelled, turned, write_pool
 
 FULL = {"q": {d: int(d in "acg") for d in "abcdefgh"}, "r": {d: int(d in "bh") for d in "abcdefgh"}}
 HELD = {"q": {"a": 1, "b": 0}, "r": {"b": 1}}

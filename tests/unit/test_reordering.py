@@ -13,16 +13,22 @@ from hypothesis import strategies as st
 from scipy.stats import kendalltau
 
 import weir
-from weir.audit.same_rankings import ranking_hashes
+from weir.audit.rankings import ranking_hashes
 from weir.cli import main
 from weir.core.qrels import Qrels
 from weir.core.run import Run
 from weir.errors import BadRanking, BadValue
 from weir.measures import parse_measure
-from weir.plugins.sensitivity.order_changes import ReorderRules, WindowShape, order_changes
-from weir.plugins.sensitivity.place_blocks import ideal_chances, place_blocks, reach
-from weir.plugins.sensitivity.reordering import reorderings
-from weir.stats.bootstrap import SEED, interval, ratio_interval
+from weir.plugins.sensitivity.reordering import (
+    ReorderRules,
+    WindowShape,
+    ideal_chances,
+    order_changes,
+    place_blocks,
+    reach,
+    reorderings,
+)
+from weir.stats.resampling import SEED, interval, ratio_interval
 
 NDCG = parse_measure("nDCG@10")
 

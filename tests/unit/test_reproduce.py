@@ -10,9 +10,9 @@ from tests.unit.cells import MANIFEST, noted, write_cell, write_qrels_file
 from tests.unit.test_cli import refused
 from weir.cli import main
 from weir.datasets.load import load
-from weir.experiment.finished import open_cell
-from weir.experiment.published.published_scores import published
-from weir.experiment.published.reproduce import reproduce
+from weir.experiment.published import published
+from weir.experiment.reproduce import reproduce
+from weir.experiment.results import open_cell
 from weir.settings import settings
 
 SYSTEM = MANIFEST["system"]

@@ -20,13 +20,13 @@ from tests.unit.brooklet import write_collection
 from tests.unit.embedding_place import forget_spending
 from tests.unit.model_servers import cut, rerank_serving, score_of, status
 from weir.core.corpus import Corpus, Queries
-from weir.core.document_lists import DocumentLists
+from weir.core.filters import DocumentLists
 from weir.core.query_metadata import QueryMetadata
-from weir.encode.pairs import hosted_reranker
-from weir.encode.pairs.hosted_reranker import HostedReranker
 from weir.errors import BadValue, ServiceError, UnknownName
 from weir.experiment.experiment import Experiment
-from weir.services.limits import Limits, paid
+from weir.models import rerank_services as hosted_reranker
+from weir.models.rerank_services import HostedReranker
+from weir.services.requests import Limits, paid
 from weir.settings import settings
 from weir.systems import BM25, Context, parse_system
 

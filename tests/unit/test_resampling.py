@@ -9,13 +9,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from weir.core.ids import Ids
 from weir.core.scores import Scores
+from weir.core.strings import Ids
 from weir.stats import resampling
-from weir.stats.bootstrap import SEED, intervals, resampled_means
-from weir.stats.compare import compared
-from weir.stats.comparison import ComparisonMethod, ScoreTable
-from weir.stats.resampling import resampled_counts, resampled_sums, summable
+from weir.stats.compare import ComparisonMethod, ScoreTable, compared
+from weir.stats.resampling import SEED, intervals, resampled_counts, resampled_means, resampled_sums, summable
 
 
 def fresh(seed: int) -> np.random.Generator:

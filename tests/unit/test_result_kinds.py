@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from weir.api.result_set import KINDS, ResultSet
-from weir.core.plain_values import plain
+from weir.core.frames import plain
 from weir.core.results import RESULTS, result
 from weir.core.tables import Table
 from weir.errors import BadValue
-from weir.stats.abstention import Abstention
+from weir.stats.threshold import Abstention
 
 EXAMPLES = {
     "abstention": Abstention("nDCG@10", "max", (0.1,) * 10, (0.25,) * 10, (0.5,) * 10, 0.125),

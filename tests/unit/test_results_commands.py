@@ -23,8 +23,7 @@ from weir.errors import RankingWarning
 from weir.experiment.experiment import Experiment
 from weir.experiment.results import read_results
 from weir.measures import evaluate
-from weir.stats.score_notes import row_notes
-from weir.stats.score_rows import result_rows
+from weir.stats.score_rows import result_rows, row_notes
 
 TUNED = "bm25(k1=1.2, b=0.75)"
 SYSTEMS = ("rm3", TUNED, "bm25")

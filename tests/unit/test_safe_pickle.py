@@ -22,8 +22,8 @@ from hypothesis import strategies as st
 
 from tests.unit.test_cli import refused
 from weir.errors import FormatError
-from weir.io.runs.read import read_run
-from weir.io.storage.safe_pickle import read_pickle
+from weir.files.pickles import read_pickle
+from weir.files.runs import read_run
 
 plain = st.recursive(
     st.none()

@@ -21,7 +21,7 @@ from weir.core.run import Run
 from weir.errors import BadValue
 from weir.measures import evaluate, parse_measure
 from weir.stats.score_bounds import RISING, Unjudged, discounted, most_above, score_bounds, turning_pairs
-from weir.text.word_counts import weighted_jaccard, word_counts
+from weir.systems.lexical.terms import weighted_jaccard, word_counts
 
 DOCS = "abcdefgh"
 RANKINGS = st.permutations(DOCS).flatmap(lambda docs: st.integers(1, len(docs)).map(lambda n: docs[:n]))

@@ -13,10 +13,10 @@ from weir.cli import main
 from weir.core.corpus import Corpus, Queries
 from weir.core.qrels import Qrels
 from weir.core.run import Run
-from weir.datasets.self_match import self_matches
-from weir.experiment.finished import finished_cells
-from weir.io.collections.write_collection import write_collection
-from weir.io.runs.read import write_qrels, write_run
+from weir.datasets.load import self_matches
+from weir.experiment.results import finished_cells
+from weir.files.records import write_collection
+from weir.files.write import write_qrels, write_run
 from weir.report.collection import collection_notes
 
 WORDS = [

@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 
 from weir.errors import StoreError
-from weir.io.storage.arrays import read_array
-from weir.io.storage.sealed import open_folder, read_sealed, seal_folder, write_sealed
+from weir.files.integrity import open_folder, read_array, read_sealed, seal_folder, write_sealed
 
 FACTS = {"format": 2, "mean": 0.1, "name": "é\ud800", "list": [1, (2, None)], "big": 2**70}
 

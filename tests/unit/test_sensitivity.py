@@ -26,11 +26,16 @@ from weir.core.corpus import Corpus, Queries
 from weir.core.qrels import Qrels
 from weir.datasets.load import Dataset
 from weir.errors import BadValue, ServiceError
-from weir.io.collections.write_collection import write_collection as write_files
-from weir.plugins.sensitivity.answer_log import HeardAnswer
-from weir.plugins.sensitivity.studies import StudyRules
-from weir.plugins.sensitivity.verdict_stability import _even_p, order_flips, prompt_places, same_verdicts
-from weir.services.limits import Limits
+from weir.files.records import write_collection as write_files
+from weir.plugins.sensitivity.studies import (
+    HeardAnswer,
+    StudyRules,
+    _even_p,
+    order_flips,
+    prompt_places,
+    same_verdicts,
+)
+from weir.services.requests import Limits
 from weir.systems.rerank.llm_methods import METHODS
 
 TEXTS = {

@@ -15,10 +15,8 @@ from pathlib import Path
 import pytest
 
 from weir.errors import StoreError, StoreWarning
-from weir.services.answers import answer_key, answer_store
-from weir.services.asking import Outcome, Request, Tally, Terms, ask_each
-from weir.services.attempts import AttemptError, until_answered
-from weir.services.limits import Clock, Limits
+from weir.services.answers import Outcome, Request, Tally, Terms, answer_key, answer_store, ask_each
+from weir.services.requests import AttemptError, Clock, Limits, until_answered
 
 ABOUT = {"system": "echo", "version": "1"}
 KEYS = [answer_key({"n": n}) for n in range(70_000)]

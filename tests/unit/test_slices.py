@@ -11,15 +11,14 @@ from hypothesis import strategies as st
 from scipy.stats import ttest_ind
 
 from weir.audit import Subject, audited
-from weir.audit.howlers import howlers_of
+from weir.audit.bias import FALSE_DISCOVERY_RATE, feature_groups, slices_of, topics, welch
 from weir.audit.leakage import leaks
-from weir.audit.query_features import feature_groups, topics
-from weir.audit.slices import FALSE_DISCOVERY_RATE, slices_of, welch
+from weir.audit.rankings import howlers_of
 from weir.core.corpus import Corpus, Queries
-from weir.core.ids import Ids
 from weir.core.qrels import Qrels
-from weir.core.query_groups import QueryGroups
+from weir.core.query_metadata import QueryGroups
 from weir.core.run import Run
+from weir.core.strings import Ids
 from weir.core.subject import Training
 
 NAMES = [f"q{i}" for i in range(200)]

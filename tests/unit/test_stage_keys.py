@@ -21,13 +21,13 @@ from tests.unit.brooklet import write_collection
 from tests.unit.embedding_place import forget_spending
 from tests.unit.model_servers import rerank_serving
 from weir.algorithms import ALGORITHMS
-from weir.encode import cards
 from weir.experiment.experiment import Experiment
 from weir.experiment.stage_store import index_stage
 from weir.measures import measures_of
+from weir.models import cards
 from weir.settings import settings
 from weir.systems import parse_system
-from weir.text import analyzer
+from weir.systems.lexical import analyzer
 
 CHECKPOINTS = frozenset({"colbert", "cross", "deepct", "doc2query", "monot5", "sparta", "splade", "unicoil"})
 """Systems that need a checkpoint which no package carries; tests/neural/test_setting_keys.py perturbs them."""
@@ -311,7 +311,7 @@ def test_every_setting_of_a_system_elsewhere_moves_the_key_or_cannot_move_a_numb
 ):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PGURL", "postgresql://localhost/shop")
-    prompts = Path(importlib.import_module("weir.llm").__file__).parent / "prompts"
+    prompts = Path(importlib.import_module("weir.models").__file__).parent / "prompts"
     another = (
         (prompts / "score.toml").read_text(encoding="utf-8").replace("The ", "This ").replace("the ", "this ")
     )

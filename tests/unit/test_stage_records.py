@@ -11,8 +11,7 @@ from tests.unit.brooklet import write_collection
 from weir.cli import main
 from weir.core.corpus import Corpus
 from weir.experiment.experiment import Experiment
-from weir.experiment.finished import finished_cells
-from weir.experiment.results import read_results
+from weir.experiment.results import finished_cells, read_results
 from weir.experiment.verify import verified
 from weir.systems import BM25, SYSTEMS
 from weir.systems.protocol import IN_MEMORY, Context

@@ -18,10 +18,8 @@ import pytest
 import weir.systems
 from tests.unit.brooklet import write_collection
 from tests.unit.results import contents, finished_files
-from weir.experiment.costs import index_cost, search_cost
 from weir.experiment.experiment import Experiment
-from weir.experiment.finished import Finished, finished_cells
-from weir.experiment.results import read_results
+from weir.experiment.results import Finished, finished_cells, index_cost, read_results, search_cost
 from weir.experiment.verify import verified
 from weir.measures import DEFAULT_MEASURES
 from weir.systems import BM25, RERANKERS, SYSTEMS
@@ -206,7 +204,7 @@ class Reader:
 def clock(monkeypatch):
     """A clock of which each stage takes its seconds; `slow`, `slower` and `reader` let it pass."""
     clock = Clock()
-    monkeypatch.setattr("weir.stages.stopwatch.time", clock)
+    monkeypatch.setattr("weir.experiment.stages.time", clock)
     monkeypatch.setitem(SYSTEMS._known, "slow", lambda: Slow(clock))
     monkeypatch.setitem(SYSTEMS._known, "slower", lambda: Slow(clock, BM25(b=0.1)))
     monkeypatch.setitem(RERANKERS._known, "reader", lambda depth=100: Reader(clock, depth))

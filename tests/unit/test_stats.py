@@ -9,11 +9,10 @@ import numpy as np
 import pytest
 from scipy.stats import bootstrap, kstest
 
-from weir.core.ids import Ids
-from weir.core.result_row import Row
-from weir.core.scores import Scores
+from weir.core.scores import Row, Scores
+from weir.core.strings import Ids
 from weir.errors import BadValue
-from weir.stats.bootstrap import RESAMPLES, SEED, Interval, interval, intervals, resampled_means
+from weir.stats.resampling import RESAMPLES, SEED, Interval, interval, intervals, resampled_means
 from weir.stats.score_rows import group_row, result_rows
 
 

@@ -19,13 +19,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import weir
-from weir.core.ids import HashIndex
-from weir.core.strings import Strings
+from weir.core.strings import HashIndex, Strings
 from weir.errors import FormatError, StoreError, WeirError
-from weir.io.collections import corpus_store
-from weir.io.collections.corpus_store import fingerprint_of, open_corpus, open_store, store_paths
-from weir.io.collections.layout import CollectionPart
-from weir.io.collections.stored_strings import ColumnWriter
+from weir.files import corpus_store
+from weir.files.corpus_store import ColumnWriter, fingerprint_of, open_corpus, open_store, store_paths
+from weir.files.layouts import CollectionPart
 
 ROWS = [
     {"_id": "d1", "title": "One", "text": "first text", "metadata": {}},

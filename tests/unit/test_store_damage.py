@@ -9,9 +9,9 @@ import pytest
 
 from tests.unit.test_store import beside, part, written
 from weir.errors import StoreError, StoreWarning
-from weir.io.collections.corpus_store import fingerprint_of, open_corpus, open_store
-from weir.io.collections.layout import CollectionPart
-from weir.io.storage.sealed import read_sealed, write_sealed
+from weir.files.corpus_store import fingerprint_of, open_corpus, open_store
+from weir.files.integrity import read_sealed, write_sealed
+from weir.files.layouts import CollectionPart
 
 __all__ = ["part"]  # a fixture
 

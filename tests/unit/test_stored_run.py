@@ -12,8 +12,8 @@ import weir
 from tests.unit.brooklet import QRELS, write_collection
 from weir.errors import BadRanking, BadValue, FormatError, RankingWarning
 from weir.experiment.experiment import Experiment
-from weir.experiment.finished import finished_cells
 from weir.experiment.plan import planned
+from weir.experiment.results import finished_cells
 from weir.systems import StoredRun
 
 RANKINGS = {

@@ -13,9 +13,9 @@ from tests.unit.embedding_place import forget_spending
 from tests.unit.model_servers import chat_serving, status
 from weir.core.corpus import Corpus, Queries
 from weir.errors import BadValue, ServiceError
-from weir.llm.chat_model import ChatModel
-from weir.llm.prompt import prompt_template
-from weir.services.limits import Limits
+from weir.models.chat import ChatModel
+from weir.models.prompts import prompt_template
+from weir.services.requests import Limits
 from weir.systems import parse_system
 
 CORPUS = Corpus.of({f"d{n}": f"river weir {n}" for n in range(4)})

@@ -18,10 +18,11 @@ from weir.core.judged import Judged
 from weir.core.qrels import Qrels
 from weir.core.run import Run
 from weir.errors import BadRanking, FormatError, MissingExtra
-from weir.io.runs import frames
-from weir.io.runs.frames import judged_from, qrels_from, run_from
-from weir.io.runs.read import judge_file, read_qrels, read_run, read_run_against, write_run
-from weir.io.storage import text_files as packed
+from weir.files import frames
+from weir.files import text_files as packed
+from weir.files.frames import judged_from, qrels_from, run_from
+from weir.files.runs import judge_file, read_qrels, read_run, read_run_against
+from weir.files.write import write_run
 
 ROWS = {"query_id": ["q2", "q2", "q1", "q1"], "doc_id": ["a", "b", "a", "c"], "score": [1.5, 2.5, 0.25, 0.25]}
 RUN = {"q2": {"b": 2.5, "a": 1.5}, "q1": {"c": 0.25, "a": 0.25}}
@@ -155,8 +156,8 @@ def test_judgments_in_tables_and_what_they_may_not_be(ending, tmp_path):
 
 @each_table
 def test_queries_that_come_back_and_chunks_that_cut_them(ending, tmp_path, monkeypatch):
-    monkeypatch.setattr("weir.io.runs.blocks.BLOCK_ROWS", 4)
-    monkeypatch.setattr("weir.io.runs.tables.BLOCK_ROWS", 3)
+    monkeypatch.setattr("weir.files.blocks.BLOCK_ROWS", 4)
+    monkeypatch.setattr("weir.files.tables.BLOCK_ROWS", 3)
     rng = np.random.default_rng(0)
     for order in (np.arange(60), rng.permutation(60)):
         rows = [(f"q{i // 11}", f"document {i % 11}", float(i % 7)) for i in order.tolist()]
@@ -335,7 +336,7 @@ def test_large_frames_go_through_arrow_and_come_to_the_same(frame, monkeypatch):
 
 @pytest.mark.parametrize("ending", [".csv", ".tsv.gz", ".json.zst", ".parquet", ".arrow"])
 def test_evaluate_and_compare_take_the_paths_of_all_formats(ending, tmp_path):
-    from weir.io.runs.read import write_qrels
+    from weir.files.write import write_qrels
 
     first, second, qrels = (tmp_path / f"{name}{ending}" for name in ("a", "b", "q"))
     write_run(Run.of(RUN), first)

@@ -7,9 +7,7 @@ import dataclasses
 import pytest
 
 from weir.errors import BadValue, MissingExtra, UnknownName
-from weir.text import analyzers
-from weir.text.analyzer import stopword_list
-from weir.text.stemming import SNOWBALL, stem_all
+from weir.systems.lexical.analyzer import SNOWBALL, analyzers, stem_all, stopword_list
 
 
 @pytest.mark.parametrize(

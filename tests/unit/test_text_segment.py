@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from weir.errors import UnknownName
-from weir.text.scanner import BEGINS, MIDDLE, SIMPLE, STOP, WordScanner
-from weir.text.segment import tokenizer, tokenizer_names
+from weir.systems.lexical.analyzer import tokenizer, tokenizer_names
+from weir.systems.lexical.terms import BEGINS, MIDDLE, SIMPLE, STOP, WordScanner
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,9 @@ import pytest
 
 from weir.core.strings import Strings
 from weir.errors import BadValue
-from weir.text import TermTable, analyzers
-from weir.text import terms as terms_module
+from weir.systems.lexical import terms as terms_module
+from weir.systems.lexical.analyzer import analyzers
+from weir.systems.lexical.terms import TermTable
 
 ENGLISH = analyzers.get("lucene-english")
 WHITESPACE = analyzers.get("whitespace")

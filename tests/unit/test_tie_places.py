@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 
 from tests.unit.test_never_again import example
-from weir.core.ids import HashIndex, Ids
 from weir.core.judged import Judged
 from weir.core.order import tie_groups, tied
 from weir.core.qrels import Qrels
 from weir.core.run import Run
-from weir.core.strings import Strings
-from weir.io.runs.read import judge_file, read_qrels, read_run, write_qrels, write_run
+from weir.core.strings import HashIndex, Ids, Strings
+from weir.files.runs import judge_file, read_qrels, read_run
+from weir.files.write import write_qrels, write_run
 from weir.measures import measures_of
-from weir.measures.condense import without_unjudged
+from weir.measures.measure import without_unjudged
 from weir.measures.ties.tie_groups import hypergeometric
 
 

@@ -12,12 +12,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from weir.core.ids import Ids
 from weir.core.judged import Judged
 from weir.core.qrels import Qrels
 from weir.core.run import Run
+from weir.core.strings import Ids
 from weir.errors import BadRanking, BadValue, FormatError
-from weir.io.runs.read import judge_file, read_run, read_run_against, write_qrels, write_run
+from weir.files.runs import judge_file, read_run, read_run_against
+from weir.files.write import write_qrels, write_run
 
 ENGINES = pytest.mark.parametrize("engine", ["numpy", "numba"])
 
@@ -121,7 +122,7 @@ def test_documents_with_equal_hashes_are_told_apart(
     """Equal hashes cannot be made at will, so the hash is made a bad one."""
     from dataclasses import replace
 
-    from weir.io.runs import run_file as runfile
+    from weir.files import runs as runfile
 
     made = runfile.choose_engine(engine, 0)
 
@@ -255,8 +256,8 @@ def test_the_base_install_reads_without_numba(run_path: Path) -> None:
         "import sys; sys.modules['numba'] = None\n"
         "import importlib.util as u; real = u.find_spec\n"
         "u.find_spec = lambda name, *a: None if name == 'numba' else real(name, *a)\n"
-        "from weir.io.runs.parsers import choose_engine; assert choose_engine('auto', 1 << 30).name == 'numpy'\n"
-        "from weir.io.runs.read import read_run; print(len(read_run(sys.argv[1])))\n"
+        "from weir.files.parsers import choose_engine; assert choose_engine('auto', 1 << 30).name == 'numpy'\n"
+        "from weir.files.runs import read_run; print(len(read_run(sys.argv[1])))\n"
         "from weir.errors import MissingExtra\n"
         "try: read_run(sys.argv[1], engine='numba')\n"
         "except MissingExtra as e: print(e)"
@@ -268,7 +269,7 @@ def test_the_base_install_reads_without_numba(run_path: Path) -> None:
 
 
 def test_written_qrels_read_back(tmp_path: Path) -> None:
-    from weir.io.runs.read import read_qrels
+    from weir.files.runs import read_qrels
 
     qrels = Qrels.of({"q 1": {"d 1": 2, "d2": 0}, "q2": {"d 1": -1}})
     write_qrels(qrels, tmp_path / "q.tsv")
@@ -287,7 +288,7 @@ def test_a_run_is_written_alike_in_blocks_of_any_size(
     rankings = {f"q{q}": {f"d{d}": 1.0 / (d + 1) for d in range(q % 5)} for q in range(9)}
     run = Run.of(rankings)
     write_run(run, tmp_path / "whole.trec")
-    monkeypatch.setattr("weir.io.runs.write._BLOCK_ROWS", block)
+    monkeypatch.setattr("weir.files.write._BLOCK_ROWS", block)
     write_run(run, tmp_path / "blocks.trec")
     assert (tmp_path / "blocks.trec").read_bytes() == (tmp_path / "whole.trec").read_bytes()
     assert (tmp_path / "whole.trec").read_text().count("\n") == sum(map(len, rankings.values()))

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from weir.errors import BadValue, FormatError
-from weir.io.runs.read import read_qrels, read_qrels_counted, read_topics
+from weir.files.layouts import read_topics
+from weir.files.runs import read_qrels, read_qrels_counted
 
 EXPECTED = {"q1": {"d1": 2, "d2": 0}, "q2": {"d1": -1}}
 

@@ -9,8 +9,8 @@ pytest.importorskip("faiss", reason="needs faiss: pip install 'weir-ir[ann]'")
 pytest.importorskip("usearch", reason="needs usearch: pip install 'weir-ir[ann]'")
 
 from weir.errors import BadValue, StoreError
-from weir.vectors import ArraySource, search
-from weir.vectors.ann import ApproximateIndex, loss, search_with
+from weir.systems.vectors.ann import ApproximateIndex, loss, search_with
+from weir.systems.vectors.exact_search import ArraySource, search
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 N, D, K = 3000, 32, 10

@@ -15,7 +15,7 @@ import pytest
 
 from weir.core.strings import Strings
 from weir.errors import BadValue, StoreWarning
-from weir.vectors import EncodingBlocks, RaggedStore, TextSource, stored_ragged
+from weir.systems.vectors.store import EncodingBlocks, RaggedStore, TextSource, stored_ragged
 
 WIDTH = 6
 

@@ -16,8 +16,9 @@ import pytest
 
 from weir.core.strings import Strings
 from weir.errors import BadValue, StoreError, StoreWarning, UnknownName
-from weir.vectors import ArraySource, EncodingBlocks, TextSource, VectorStore, journal, search, stored
-from weir.vectors.vector_codec import CODECS, codec
+from weir.systems.vectors import journal
+from weir.systems.vectors.exact_search import ArraySource, search
+from weir.systems.vectors.store import CODECS, EncodingBlocks, TextSource, VectorStore, codec, stored
 
 D = 24
 

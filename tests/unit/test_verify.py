@@ -12,8 +12,8 @@ from tests.unit.brooklet import write_collection
 from tests.unit.hub_server import Hub, served
 from weir.cli.main import main
 from weir.experiment.experiment import Experiment
+from weir.experiment.stages import Record, read_record, write_record
 from weir.experiment.verify import verified
-from weir.stages.stage import Record, read_record, write_record
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +63,7 @@ def score_edited(place: Path) -> str:
 
 
 def score_edited_with_its_checksum(place: Path) -> str:
-    from weir.io.storage.checksums import Checksum
+    from weir.files.integrity import Checksum
 
     path = next(cell(place).glob("scores-*.jsonl"))
     path.write_text(path.read_text().replace('"value": 1.0', '"value": 0.9', 1))
@@ -79,7 +79,7 @@ def mean_edited_with_its_checksum(place: Path) -> str:
 
 
 def run_edited_with_its_checksum(place: Path) -> str:
-    from weir.io.storage.checksums import Checksum
+    from weir.files.integrity import Checksum
 
     path = cell(place) / "run.trec"
     path.write_text("".join(path.read_text().splitlines(keepends=True)[1:]))
@@ -189,7 +189,7 @@ def file_nobody_speaks_of(place: Path) -> str:
 
 def file_elsewhere(place: Path) -> str:
     """A record that leads out of its folder, to a file that is sound there."""
-    from weir.io.storage.checksums import Checksum
+    from weir.files.integrity import Checksum
 
     (place / "mine.txt").write_text("of somebody else")
     path = max((place / "results" / "data" / "indexes").glob("bm25-*/stage.json"))

@@ -20,10 +20,10 @@ from weir.cli.main import main
 from weir.core.run import Run
 from weir.datasets import catalogue
 from weir.errors import RankingWarning
-from weir.experiment.costs import stages_of, unscored_notes
 from weir.experiment.experiment import Experiment
 from weir.experiment.plan import planned
-from weir.plugins.bridges.candidate_ranking import candidate_ranking
+from weir.experiment.results import stages_of, unscored_notes
+from weir.plugins.bridges.candidates import candidate_ranking
 from weir.settings import settings
 from weir.systems import Pipeline, parse_system
 from weir.systems.compose import as_reranker

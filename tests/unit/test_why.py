@@ -15,18 +15,22 @@ from weir.core.qrels import Qrels
 from weir.core.run import Run
 from weir.errors import BadValue, FormatError
 from weir.experiment.experiment import Experiment
-from weir.experiment.explain.setting_diff import differences
-from weir.experiment.explain.two_results import Judgments, explain_cells, explain_published, explain_runs
-from weir.experiment.explain.what_if import (
+from weir.experiment.results import open_cell
+from weir.experiment.stages import flattened
+from weir.experiment.why import (
+    Judgments,
     Scoring,
+    differences,
+    explain_cells,
+    explain_published,
+    explain_runs,
     mean,
     other_measures,
     other_rules,
     rescored,
     without_copies,
 )
-from weir.experiment.finished import flattened, open_cell
-from weir.io.runs.read import write_run
+from weir.files.write import write_run
 from weir.measures import parse_measure
 from weir.report.why import why_text
 from weir.systems import parse_system
@@ -225,8 +229,8 @@ def test_shares_are_of_the_gap_and_each_change_is_made_alone(tmp_path):
 
 
 def test_a_published_score_is_explained_by_the_rule_of_its_publisher(tmp_path, monkeypatch):
-    from weir.experiment.explain import two_results as explain
-    from weir.experiment.published.published_scores import PublishedScore
+    from weir.experiment import why as explain
+    from weir.experiment.published import PublishedScore
 
     cell = write_cell(tmp_path / "cell", measures=("AP",))
     answered = mean(rescored(Run.of(RUN), Qrels.of(QRELS), Scoring(AP, missing="answered-only")), AP)

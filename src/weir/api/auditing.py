@@ -10,13 +10,11 @@ from weir.api.result_set import ResultSet
 
 if TYPE_CHECKING:
     from weir.audit import Audit
-    from weir.audit.judging_pool import JudgingPool
-    from weir.audit.relabel import Relabelled
     from weir.audit.subsets import SubsetProof
     from weir.core.qrels import Qrels
     from weir.experiment.alignment import Alignment
+    from weir.labels.pools import JudgingPool, Relabelled
 
-__all__ = ["align", "audits", "judging_pool", "places_of", "relabel", "subset"]
 
 Places: TypeAlias = "str | Path | Sequence[str | Path] | Mapping[str, str | Path] | None"
 """A collection by name or path, several, or where each of a results folder lies now, by its name there."""
@@ -91,8 +89,8 @@ def judging_pool(
     k: ranks of each system that are looked at; limit: pairs at most. Raises BadValue where nothing is unjudged or the
     folder is there, and the WeirErrors of reading.
     """
-    from weir.audit.judging_pool import pools_of
     from weir.experiment.audit_subjects import subjects_of
+    from weir.labels.pools import pools_of
 
     return pools_of(subjects_of(targets, places_of(collection)), None if out is None else Path(out), k, limit)
 
@@ -109,10 +107,9 @@ def relabel(
     judged: a sheet of `judging_pool` with grades filled in, or judgments; origin: what they are called. Raises BadValue
     where no query is known, and the WeirErrors of reading.
     """
-    from weir.audit.judging_pool import read_sheet
-    from weir.audit.relabel import judged_anew, relabelled
     from weir.core.qrels import Qrels
     from weir.experiment.audit_subjects import subjects_of
+    from weir.labels.pools import judged_anew, read_sheet, relabelled
     from weir.measures.measure import parse_measure
 
     new = judged if isinstance(judged, Qrels) else read_sheet(Path(judged))[0]

@@ -11,21 +11,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
 
 from weir.api.result_set import ResultSet
-from weir.core.frame import ArrowTable, FrameLibrary, PandasFrame, PolarsFrame
-from weir.core.notes import Note
-from weir.core.result_row import Row
-from weir.core.scores import Scores
+from weir.core.frames import ArrowTable, FrameLibrary, PandasFrame, PolarsFrame
+from weir.core.scores import Note, Row, Scores
 from weir.datasets.load import Dataset
 from weir.errors import BadValue, UnknownName
 from weir.measures import DEFAULT_MEASURES, Measure, measures_of
 
 if TYPE_CHECKING:
     from weir.report.grid_table import GridTable
-    from weir.stats.comparison import Comparison, ComparisonMethod
-    from weir.stats.factorial import FactorStudy
+    from weir.stats.compare import Comparison, ComparisonMethod
+    from weir.stats.factors import FactorStudy
     from weir.systems import Retriever
 
-__all__ = ["Benchmark", "benchmark"]
 
 Collection: TypeAlias = "str | Path | Dataset | tuple[Mapping[str, object], Mapping[str, str], object]"
 
@@ -76,7 +73,7 @@ class Benchmark:
     @cached_property
     def _tables(self) -> tuple[GridTable, ...]:
         """A table for each measure; systems that share a letter cannot be told apart."""
-        from weir.experiment.compare import tie_groups
+        from weir.experiment.comparing import tie_groups
         from weir.report.grid_table import grid_tables
 
         return grid_tables(self.rows, tie_groups(self.scores))
@@ -106,8 +103,8 @@ class Benchmark:
 
         baseline: a system or its name. Raises BadValue for fewer than two systems, UnknownName for another baseline.
         """
-        from weir.experiment.compare import compare_grid
-        from weir.stats.comparison import ComparisonMethod
+        from weir.experiment.comparing import compare_grid
+        from weir.stats.compare import ComparisonMethod
 
         how = ComparisonMethod(method) if isinstance(method, str) else method
         wanted = (measures,) if isinstance(measures, (str, Measure)) else tuple(measures)
@@ -125,8 +122,8 @@ class Benchmark:
         names: of settings, by default all. Raises BadValue where the systems are no grid, UnknownName for a name that
         is not there.
         """
-        from weir.experiment.factor_studies import factor_names, study_factors
-        from weir.stats.comparison import ComparisonMethod
+        from weir.experiment.factors import factor_names, study_factors
+        from weir.stats.compare import ComparisonMethod
 
         how = ComparisonMethod(method) if isinstance(method, str) else method
         wanted = (measures,) if isinstance(measures, (str, Measure)) else tuple(measures)
@@ -197,9 +194,8 @@ def benchmark(
 
 
 def _run(grid: Any, at: Path, kept: Path | None) -> Benchmark:  # noqa: ANN401  an Experiment, imported when used
-    from weir.experiment.factor_studies import twin_notes, twin_systems
-    from weir.experiment.finished import cell_of
-    from weir.experiment.results import cell_notes
+    from weir.experiment.factors import twin_notes, twin_systems
+    from weir.experiment.results import cell_notes, cell_of
     from weir.report.collection import dataset_notes
     from weir.report.progress import Progress, redraws
 

@@ -9,14 +9,11 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, cast, overload
 
 from weir.api.evaluation import conventions_of, evaluate, judgments_from
 from weir.api.result_set import ResultSet
-from weir.core.notes import Note
-from weir.core.scores import Scores
+from weir.core.scores import Note, Scores
 from weir.errors import BadValue, WeirError
-from weir.io.runs.frames import qrels_from, run_from
-from weir.io.runs.pairing import refuse_mismatched, refuse_rankings
+from weir.files.frames import qrels_from, refuse_mismatched, refuse_rankings, run_from
 from weir.measures import DEFAULT_MEASURES, Measure, measures_of
-from weir.measures.conventions import DEFAULT, Conventions
-from weir.measures.files import distinct_names
+from weir.measures.evaluate import DEFAULT, Conventions, distinct_names
 
 if TYPE_CHECKING:
     from weir.core.intents import IntentQrels
@@ -24,16 +21,14 @@ if TYPE_CHECKING:
     from weir.core.run import Run
     from weir.datasets.load import Dataset
     from weir.datasets.scoring_rules import ScoringRules
-    from weir.experiment.explain.why import Why
-    from weir.experiment.finished import Finished
-    from weir.stats.abstention import Abstention
-    from weir.stats.comparison import Comparison, ComparisonMethod
-    from weir.stats.factorial import FactorStudy
+    from weir.experiment.results import Finished
+    from weir.experiment.why import Why
+    from weir.stats.compare import Comparison, ComparisonMethod
+    from weir.stats.factors import FactorStudy
     from weir.stats.power import PowerPlan
     from weir.stats.query_differences import Moves
-    from weir.stats.threshold import Threshold
+    from weir.stats.threshold import Abstention, Threshold
 
-__all__ = ["abstention", "compare", "diff", "power", "threshold", "why"]
 
 Wanted: TypeAlias = "Measure | str | Iterable[Measure | str]"
 FolderPath: TypeAlias = "str | os.PathLike[str]"
@@ -78,22 +73,14 @@ def compare(
     Raises BadValue for fewer than two systems and for systems that share no query or one only, UnknownName for a
     baseline, test or correction that does not exist, and the WeirErrors of the parts.
     """
-    from weir.datasets.query_grouping import query_groups
+    from weir.datasets.load import query_groups
     from weir.datasets.scoring_rules import ScoringRules
-    from weir.experiment.compare import lacking_notes
-    from weir.experiment.factor_studies import (
-        factor_names,
-        refuse_beside_factors,
-        study_cells,
-        study_factors,
-    )
-    from weir.experiment.finished import deepest, finished_cells, system_titles
-    from weir.experiment.results import cell_notes
+    from weir.experiment.comparing import lacking_notes
+    from weir.experiment.factors import factor_names, refuse_beside_factors, study_cells, study_factors
+    from weir.experiment.results import cell_notes, deepest, finished_cells, system_titles
     from weir.report.compare import relabelled
-    from weir.stats.compare import compare_scores
-    from weir.stats.compare_groups import compare_scores_by_group
-    from weir.stats.comparison import ComparisonMethod
-    from weir.stats.score_notes import system_notes
+    from weir.stats.compare import ComparisonMethod, compare_scores, compare_scores_by_group
+    from weir.stats.score_rows import system_notes
 
     correction = "holm" if by is None else "bh"
     how = ComparisonMethod(method, correction) if isinstance(method, str) else method
@@ -160,7 +147,7 @@ def power(
     from weir.datasets.scoring_rules import ScoringRules
     from weir.stats.compare import table
     from weir.stats.power import plan as planned
-    from weir.stats.score_notes import system_notes
+    from weir.stats.score_rows import system_notes
 
     paths = _all_paths((qrels, first, second))
     if paths:
@@ -198,7 +185,7 @@ def diff(
     answers none of the judged queries and the WeirErrors of the parts.
     """
     from weir.datasets.scoring_rules import ScoringRules
-    from weir.experiment.diff import diff_cells, diff_runs
+    from weir.experiment.comparing import diff_cells, diff_runs
 
     name = None if measure is None else str(measure)
     if third is None:
@@ -231,12 +218,7 @@ def why(
     results, and the WeirErrors of the parts.
     """
     from weir.datasets.scoring_rules import ScoringRules
-    from weir.experiment.explain.two_results import (
-        Judgments,
-        explain_cells,
-        explain_published,
-        explain_rankings,
-    )
+    from weir.experiment.why import Judgments, explain_cells, explain_published, explain_rankings
 
     name = None if measure is None else str(measure)
     given = Judgments(None if qrels is None else Path(qrels), collection)
@@ -267,7 +249,7 @@ def abstention(
     run: what was scored, as `evaluate` takes it; confidence: "max", the best score, "std", the standard deviation of
     the scores, or "diff1", the best less the second. Raises UnknownName for another, and the WeirErrors of reading.
     """
-    from weir.stats.abstention import abstention as curves
+    from weir.stats.threshold import abstention as curves
 
     return ResultSet("abstention", tuple(curves(run_from(run), scores, confidence)))
 
@@ -290,9 +272,9 @@ def threshold(
     `abstention` has it; seed: of the split; collection: of the ranking, whose rules hold and which says what queries
     have no answer. Raises BadValue for fewer than four queries of either kind.
     """
-    from weir.datasets.query_rules import unanswerable_queries
+    from weir.datasets.load import unanswerable_queries
     from weir.datasets.scoring_rules import ScoringRules
-    from weir.stats.bootstrap import SEED
+    from weir.stats.resampling import SEED
     from weir.stats.threshold import ThresholdRules
     from weir.stats.threshold import threshold as chosen
 
@@ -312,8 +294,8 @@ def _of_cells(
     method: ComparisonMethod,
     by: object,
 ) -> list[Comparison]:
-    from weir.experiment.compare import compare_cells, compare_cells_by_group
-    from weir.experiment.finished import cell_groups
+    from weir.experiment.comparing import compare_cells, compare_cells_by_group
+    from weir.experiment.results import cell_groups
 
     if by is None:
         return compare_cells(cells, measures, baseline, method)

@@ -9,17 +9,13 @@ from typing import TYPE_CHECKING
 from weir.api.result_set import ResultSet
 
 if TYPE_CHECKING:
-    from weir.audit.estimated_scores import QueryPlan
     from weir.core.qrels import Qrels
-    from weir.core.query_groups import QueryGroups
-    from weir.core.query_weights import QueryWeights
+    from weir.core.query_metadata import QueryGroups, QueryWeights
     from weir.core.run import Run
     from weir.datasets.load import Dataset
     from weir.datasets.scoring_rules import ScoringRules
+    from weir.labels.estimates import CorrectedScore, QueryPlan
     from weir.measures.measure import Measure
-    from weir.stats.corrected_scores import CorrectedScore
-
-__all__ = ["estimate", "next_queries"]
 
 
 def estimate(
@@ -42,10 +38,10 @@ def estimate(
     collection: of the runs, whose rules hold, such as that of self-matches.
     Raises BadValue for a measure that cannot be estimated so, and for too few queries.
     """
-    from weir.audit.estimated_scores import estimated_scores
     from weir.datasets.scoring_rules import ScoringRules
+    from weir.labels.estimates import estimated_scores
+    from weir.labels.sampling import SampleDesign
     from weir.measures.measure import parse_measure
-    from weir.stats.sample_design import SampleDesign
 
     by_people, by_model = _people(human, sheets), _labels(model)
     design = SampleDesign(_strata(strata, by_model, collection), _weights(weights), pairs)
@@ -73,10 +69,10 @@ def next_queries(
     whose rules hold. Raises BadValue
     where nothing is left to judge and for a folder that is there, and as `estimate`.
     """
-    from weir.audit.estimated_scores import next_queries as drawn_queries
-    from weir.audit.estimated_scores import write_plan
     from weir.core.subject import Subject
     from weir.datasets.scoring_rules import ScoringRules
+    from weir.labels.estimates import next_queries as drawn_queries
+    from weir.labels.estimates import write_plan
     from weir.measures.measure import parse_measure
 
     labels = _people(human, sheets), _labels(model)
@@ -92,15 +88,15 @@ def next_queries(
 
 
 def _labels(value: object) -> Qrels:
-    from weir.io.runs.labels import labels_from
+    from weir.files.label_files import labels_from
 
     return labels_from(value)
 
 
 def _people(human: object, sheets: Iterable[str | Path]) -> Qrels:
     """The judgments of people with those of filled sheets, of which the last counts first."""
-    from weir.audit.judging_pool import read_sheet
-    from weir.core.layers import merge_qrels
+    from weir.core.qrels import merge_qrels
+    from weir.labels.pools import read_sheet
 
     found = _labels(human)
     for sheet in sheets:
@@ -110,8 +106,8 @@ def _people(human: object, sheets: Iterable[str | Path]) -> Qrels:
 
 def _named(runs: Sequence[object], rules: ScoringRules) -> dict[str, Run]:
     """Runs by name, as the rules of their collection have them."""
-    from weir.io.runs.frames import run_from
-    from weir.measures.files import names_of_runs
+    from weir.files.frames import run_from
+    from weir.measures.evaluate import names_of_runs
 
     paths = [Path(one) for one in runs if isinstance(one, (str, Path))]
     names = names_of_runs(paths) if len(paths) == len(runs) else [f"run {n}" for n in range(1, len(runs) + 1)]
@@ -119,7 +115,7 @@ def _named(runs: Sequence[object], rules: ScoringRules) -> dict[str, Run]:
 
 
 def _strata(strata: object, model: Qrels, collection: str | Path | None) -> QueryGroups | None:
-    from weir.datasets.query_grouping import query_groups
+    from weir.datasets.load import query_groups
 
     return None if strata is None else query_groups(strata, model.queries, _dataset(collection))
 
@@ -131,8 +127,8 @@ def _dataset(collection: str | Path | None) -> Dataset | None:
 
 
 def _weights(weights: object) -> QueryWeights | None:
-    from weir.core.query_weights import QueryWeights
-    from weir.io.runs.weights_file import read_weights
+    from weir.core.query_metadata import QueryWeights
+    from weir.files.query_files import read_weights
 
     if weights is None or isinstance(weights, QueryWeights):
         return weights

@@ -16,22 +16,26 @@ from weir.core.qrels import Qrels
 from weir.core.run import Run
 from weir.core.scores import Scores
 from weir.errors import BadValue
-from weir.io.runs.dict_join import join_dicts
-from weir.io.runs.frames import judged_from, qrels_from, run_from
-from weir.io.runs.intent_file import intents_from
-from weir.io.runs.pairing import refuse_mismatched
+from weir.files.dict_join import join_dicts
+from weir.files.frames import judged_from, qrels_from, refuse_mismatched, run_from
+from weir.files.intents import intents_from
 from weir.measures import DEFAULT_MEASURES, Measure, measures_of, scores_of
-from weir.measures.conventions import DEFAULT, Conventions, parse_conventions
-from weir.measures.evaluate import listed, parsed, ranked_by, refuse_strangers
-from weir.measures.files import judge
-from weir.stats.score_notes import noted
+from weir.measures.evaluate import (
+    DEFAULT,
+    Conventions,
+    judge,
+    listed,
+    parse_conventions,
+    parsed,
+    ranked_by,
+    refuse_strangers,
+)
+from weir.stats.score_rows import noted
 
 if TYPE_CHECKING:
-    from weir.core.label_use import LabelUse
+    from weir.core.scores import LabelUse
     from weir.datasets.load import Dataset
     from weir.stats.calibration import GatedLabels
-
-__all__ = ["conventions_of", "evaluate", "gated_by", "judgments_from"]
 
 
 def evaluate(
@@ -163,7 +167,7 @@ def _by_collection(
 
 def gated_by(judgments: Qrels | IntentQrels, labels: object, least: str) -> GatedLabels:
     """Judgments with a model's labels under them where their calibration passes; raises BadValue for intents."""
-    from weir.io.runs.labels import labels_from, rater_name
+    from weir.files.label_files import labels_from, rater_name
     from weir.stats.calibration import gated, parse_least
 
     if isinstance(judgments, IntentQrels):

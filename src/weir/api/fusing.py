@@ -6,14 +6,12 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from weir.core.run import Run
-from weir.io.runs.frames import qrels_from, run_from
+from weir.files.frames import qrels_from, run_from
 
 if TYPE_CHECKING:
-    from weir.fusion import Fusion
-    from weir.fusion.fit import Fit
     from weir.measures import Measure
-
-__all__ = ["fit_fusion", "fuse"]
+    from weir.systems.fusion import Fusion
+    from weir.systems.fusion.fit import Fit
 
 
 def fuse(runs: Iterable[object], method: Fusion | str = "rrf", k: int | None = None) -> Run:
@@ -23,7 +21,7 @@ def fuse(runs: Iterable[object], method: Fusion | str = "rrf", k: int | None = N
     query. Raises BadValue for fewer than two rankings and for rankings that share no query, UnknownName for an unknown
     method or setting, and the WeirErrors of the parts.
     """
-    from weir.fusion import fuse as fuse_runs
+    from weir.systems.fusion import fuse as fuse_runs
 
     return fuse_runs([run_from(run) for run in runs], method, k)
 
@@ -41,6 +39,6 @@ def fit_fusion(
     use on other queries, `.held_out` what each judged query scores under settings that were not chosen on it. Raises
     BadValue where nothing is left to choose and for fewer judged queries than folds, and the WeirErrors of the parts.
     """
-    from weir.fusion.fit import fit
+    from weir.systems.fusion.fit import fit
 
     return fit(method, [run_from(run) for run in runs], qrels_from(qrels), measure, folds)

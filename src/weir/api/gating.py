@@ -10,20 +10,18 @@ from typing import TYPE_CHECKING
 from weir.api.comparisons import Collection, FolderPath, Wanted
 from weir.api.evaluation import conventions_of, evaluate, judgments_from
 from weir.api.result_set import ResultSet
-from weir.core.scores import Scores
-from weir.core.system_scores import JudgedScores, SystemScores, judgment_marks
+from weir.core.scores import JudgedScores, Scores, SystemScores, judgment_marks
 from weir.datasets.scoring_rules import ScoringRules
 from weir.errors import BadValue
-from weir.io.runs.baseline_file import is_baseline, read_baseline
-from weir.io.runs.pairing import refuse_mismatched
+from weir.files.frames import refuse_mismatched
+from weir.files.score_files import is_baseline, read_baseline
 from weir.measures import Measure, measures_of, parse_measure
-from weir.measures.conventions import DEFAULT, Conventions
+from weir.measures.evaluate import DEFAULT, Conventions
 
 if TYPE_CHECKING:
     from weir.datasets.load import Dataset
     from weir.stats.gate import Gate
 
-__all__ = ["gate", "save_baseline"]
 
 MAX_DROP = 0.01
 NAME = "the judged queries"
@@ -58,7 +56,7 @@ def gate(
     Raises BadValue for a negative drop, a confidence outside 0.5..1, fewer than two queries and sides of different
     judgments, UnknownName for another interval, and the WeirErrors of the parts.
     """
-    from weir.experiment.gate_sides import collections_of, gate_cases, sides_of
+    from weir.experiment.comparing import collections_of, gate_cases, sides_of
     from weir.stats.gate import GateRules, gates
 
     allowed = GateRules(*_drops(max_drop), confidence, interval)
@@ -98,8 +96,8 @@ def save_baseline(
     conventions, collection: of a ranking, as in `evaluate`. Raises BadValue for a folder with several systems or
     whose judgments are not here, StoreError, and the WeirErrors of the parts.
     """
-    from weir.experiment.gate_sides import system_of
-    from weir.io.runs.baseline_file import write_baseline
+    from weir.experiment.comparing import system_of
+    from weir.files.score_files import write_baseline
 
     wanted = measures_of(measures)
     alone = run is None

@@ -14,12 +14,9 @@ from weir.errors import BadValue
 if TYPE_CHECKING:
     from weir.core.qrels import Qrels
     from weir.core.subject import Subject
-    from weir.judging.judge_report import JudgeReport
-    from weir.judging.judging_pairs import JudgingPairs
-    from weir.judging.panel import JudgeSettings
-    from weir.llm.chat_model import ChatModel
-
-__all__ = ["judge"]
+    from weir.labels.judge_report import JudgeReport
+    from weir.labels.panel import JudgeSettings, JudgingPairs
+    from weir.models.chat import ChatModel
 
 
 def judge(
@@ -48,12 +45,11 @@ def judge(
     Raises ServiceError where the budget ends or answers are missing, after writing the labels that are there; BadValue
     for settings, and for a folder that holds other labels; and the WeirErrors of reading.
     """
-    from weir.io.runs.frames import qrels_from
-    from weir.judging.judge_prompt import judge_prompt
-    from weir.judging.judging import Judge, judge_pairs
-    from weir.judging.panel import JudgeSettings
-    from weir.llm.chat_model import ChatModel, usual_model
-    from weir.services.limits import Limits
+    from weir.files.frames import qrels_from
+    from weir.labels.judge import Judge, judge_pairs
+    from weir.labels.panel import JudgeSettings, judge_prompt
+    from weir.models.chat import ChatModel, usual_model
+    from weir.services.requests import Limits
     from weir.settings import settings as environment
 
     named = usual_model() if model is None else model
@@ -78,7 +74,7 @@ def _pairs(
     Raises BadValue for targets of several collections.
     """
     from weir.experiment.audit_subjects import subjects_of
-    from weir.judging.judging_pairs import is_sheet, pairs_of_sheet, pairs_of_subject
+    from weir.labels.panel import is_sheet, pairs_of_sheet, pairs_of_subject
 
     k, limit = ranks
     if limit is not None and limit < 1:

@@ -9,19 +9,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from weir.api.result_set import ResultSet
-from weir.core.origins import MODEL
+from weir.core.qrels import MODEL
 
 if TYPE_CHECKING:
-    from weir.audit.hole_study import HoleStudy
     from weir.core.qrels import Qrels
     from weir.core.run import Run
     from weir.datasets.load import Dataset
+    from weir.labels.holes import HoleStudy
     from weir.measures.measure import Measure
-    from weir.stats.label_agreement import Agreement
-    from weir.stats.many_raters import ManyRaters
+    from weir.stats.label_agreement import Agreement, ManyRaters
     from weir.stats.order_agreement import OrderAgreement
-
-__all__ = ["agree", "holes", "labels_by_name", "rank_agreement", "rater_agreement"]
 
 
 def agree(first: object, *others: object, words: Sequence[str] = ()) -> ResultSet[Agreement]:
@@ -46,7 +43,7 @@ def rater_agreement(first: object, *others: object, words: Sequence[str] = ()) -
 
     Raises BadValue for one rater and where no pair has two labels, and the WeirErrors of reading.
     """
-    from weir.stats.many_raters import many_raters
+    from weir.stats.label_agreement import many_raters
 
     return ResultSet("raters", (many_raters(labels_by_name((first, *others), words)),))
 
@@ -92,10 +89,10 @@ def holes(
     self-matches. Raises BadValue where nothing is unjudged or no hole is judged by all of them, and for a measure
     without score bounds, and the WeirErrors of reading.
     """
-    from weir.audit.hole_study import hole_study
     from weir.datasets.scoring_rules import ScoringRules
-    from weir.io.runs.frames import qrels_from
-    from weir.io.runs.labels import labels_from
+    from weir.files.frames import qrels_from
+    from weir.files.label_files import labels_from
+    from weir.labels.holes import hole_study
     from weir.measures.measure import parse_measure
 
     by_model = None if model is None else labels_from(model)
@@ -108,8 +105,8 @@ def holes(
 
 def _systems(runs: Mapping[str, object] | Sequence[object]) -> dict[str, Run]:
     """Rankings by name: the given ones, or those of the runs, or their paths where these repeat."""
-    from weir.io.runs.frames import run_from
-    from weir.measures.files import distinct_names
+    from weir.files.frames import run_from
+    from weir.measures.evaluate import distinct_names
 
     if isinstance(runs, Mapping):
         return {str(name): run_from(run) for name, run in runs.items()}
@@ -122,7 +119,7 @@ def _systems(runs: Mapping[str, object] | Sequence[object]) -> dict[str, Run]:
 
 def _alike(systems: Iterable[str], labels: Qrels) -> tuple[tuple[str, str], ...]:
     """Systems that are called like a model of the family that made labels, with that family."""
-    from weir.judging.model_families import families_of
+    from weir.labels.judge import families_of
 
     models = [] if labels.origin is None else [name for name in labels.origin.names if name.startswith(MODEL)]
     told = (name.removeprefix(MODEL) for name in models)  # model:prompt, of which the prompt may be missing
@@ -132,8 +129,8 @@ def _alike(systems: Iterable[str], labels: Qrels) -> tuple[tuple[str, str], ...]
 
 def labels_by_name(given: Sequence[object], words: Sequence[str] = ()) -> dict[str, Qrels]:
     """Labels by the name of their rater, of one file alone those of each of its raters; raises as `read_labels`."""
-    from weir.io.runs.labels import labels_from, parse_words, rater_name, read_labels, read_raters
-    from weir.measures.files import distinct_names
+    from weir.files.label_files import labels_from, parse_words, rater_name, read_labels, read_raters
+    from weir.measures.evaluate import distinct_names
 
     meaning = parse_words(words)
     paths = [one for one in given if isinstance(one, (str, os.PathLike))]

@@ -8,12 +8,10 @@ from typing import TYPE_CHECKING
 
 from weir.api.result_set import ResultSet
 from weir.errors import BadRanking, BadValue, FormatError, RankingWarning, UnknownName, WeirError
-from weir.io.runs.frames import qrels_from, run_from
+from weir.files.frames import qrels_from, run_from
 
 if TYPE_CHECKING:
     from weir.stats.birco import BircoScore
-
-__all__ = ["official_scores"]
 
 
 def official_scores(
@@ -26,8 +24,8 @@ def official_scores(
     is one of several runs that cannot be scored, which is left out. Raises UnknownName for another scorer than "birco",
     BadValue for rankings of less or more than whole candidate pools, and the WeirErrors of reading.
     """
-    from weir.experiment.finished import finished_cells
-    from weir.experiment.official_figures import birco_of_cells
+    from weir.experiment.reproduce import birco_of_cells
+    from weir.experiment.results import finished_cells
     from weir.stats.birco import BircoScore, birco_remarks, birco_scores
 
     if scorer != "birco":

@@ -6,14 +6,11 @@ from typing import TYPE_CHECKING
 
 from weir.api.result_set import ResultSet
 from weir.core.scores import GroupedScores, Scores
-from weir.datasets.query_grouping import query_groups
-from weir.io.runs.frames import qrels_from, run_from
-from weir.io.runs.pairing import refuse_mismatched
+from weir.datasets.load import query_groups
+from weir.files.frames import qrels_from, refuse_mismatched, run_from
 
 if TYPE_CHECKING:
     from weir.stats.paired_sets import WithinGroups
-
-__all__ = ["p_mrr", "within_groups"]
 
 
 def within_groups(scores: Scores, by: object) -> ResultSet[WithinGroups]:

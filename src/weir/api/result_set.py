@@ -9,20 +9,18 @@ from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, overload
 
-from weir.core.frame import ArrowTable, FrameLibrary, PandasFrame, PolarsFrame, frame_of
-from weir.core.notes import Note
-from weir.core.plain_values import plain, rebuilt
+from weir.core.frames import ArrowTable, FrameLibrary, PandasFrame, PolarsFrame, frame_of, plain, rebuilt
 from weir.core.results import RESULTS
 from weir.core.rounding import count, score
+from weir.core.scores import Note
 from weir.core.tables import Cell, Table, csv_text, html_escaped, notes_html
 from weir.errors import BadValue, FormatError, UnknownName, WeirError, printable_text
-from weir.io.storage.atomic import atomic_file
+from weir.files.atomic import atomic_file
 from weir.measures.measure import canonical_name
 
 if TYPE_CHECKING:
     import os
 
-__all__ = ["KINDS", "ResultKind", "ResultSet"]
 
 T = TypeVar("T")
 
@@ -61,7 +59,7 @@ KINDS = {
     ),
     "card": ResultKind("weir.datasets.card:CollectionCard", _REPORT + "collection:card_text", each=True),
     "compare": ResultKind(
-        "weir.stats.comparison:Comparison",
+        "weir.stats.compare:Comparison",
         _REPORT + "compare:compare_text",
         latex=_REPORT + "compare:compare_latex",
         markdown=_REPORT + "compare:compare_markdown",
@@ -78,9 +76,9 @@ KINDS = {
         csv=_REPORT + "efficiency:efficiency_csv",
         html=_REPORT + "efficiency:efficiency_html",
     ),
-    "estimate": ResultKind("weir.stats.corrected_scores:CorrectedScore", _REPORT + "estimate:estimate_text"),
+    "estimate": ResultKind("weir.labels.estimates:CorrectedScore", _REPORT + "estimate:estimate_text"),
     "factors": ResultKind(
-        "weir.stats.factorial:FactorStudy",
+        "weir.stats.factors:FactorStudy",
         _REPORT + "factors:factors_text",
         latex=_REPORT + "factors:factors_latex",
         markdown=_REPORT + "factors:factors_markdown",
@@ -98,16 +96,14 @@ KINDS = {
         "weir.experiment.llm_answers:QueryTrace", _REPORT + "llm:trace_text", each=True, parts="exchanges"
     ),
     "llm_use": ResultKind("weir.experiment.llm_answers:ModelUse", _REPORT + "llm:use_text"),
-    "judge": ResultKind(
-        "weir.judging.judge_report:JudgeReport", _REPORT + "judge:judge_text", parts="probes"
-    ),
-    "holes": ResultKind("weir.audit.hole_study:HoleStudy", _REPORT + "holes:holes_text", parts="found"),
+    "judge": ResultKind("weir.labels.judge_report:JudgeReport", _REPORT + "judge:judge_text", parts="probes"),
+    "holes": ResultKind("weir.labels.holes:HoleStudy", _REPORT + "holes:holes_text", parts="found"),
     "orders": ResultKind(
         "weir.stats.order_agreement:OrderAgreement", _REPORT + "agree:orders_text", parts="intervals"
     ),
     "official": ResultKind("weir.stats.birco:BircoScore", _REPORT + "birco:birco_text"),
     "next queries": ResultKind(
-        "weir.audit.estimated_scores:QueryPlan", _REPORT + "estimate:plan_text", each=True, parts="strata"
+        "weir.labels.estimates:QueryPlan", _REPORT + "estimate:plan_text", each=True, parts="strata"
     ),
     "plan": ResultKind("weir.experiment.plan:Planned", _REPORT + "plan:plan_text"),
     "power": ResultKind(
@@ -117,11 +113,11 @@ KINDS = {
         html=_REPORT + "power:power_html",
         parts="needs",
     ),
-    "raters": ResultKind("weir.stats.many_raters:ManyRaters", _REPORT + "agree:raters_text", parts="values"),
-    "relabel": ResultKind("weir.audit.relabel:Relabelled", _REPORT + "relabel:relabel_text"),
-    "reproduce": ResultKind(
-        "weir.experiment.published.reproduce:PublishedCheck", _REPORT + "reproduce:reproduce_text"
+    "raters": ResultKind(
+        "weir.stats.label_agreement:ManyRaters", _REPORT + "agree:raters_text", parts="values"
     ),
+    "relabel": ResultKind("weir.labels.pools:Relabelled", _REPORT + "relabel:relabel_text"),
+    "reproduce": ResultKind("weir.experiment.reproduce:PublishedCheck", _REPORT + "reproduce:reproduce_text"),
     "reranking": ResultKind(
         "weir.plugins.sensitivity.reordering:Reordering",
         _REPORT + "reranking:reranking_text",
@@ -129,7 +125,7 @@ KINDS = {
         parts="means",
     ),
     "results": ResultKind(
-        "weir.core.result_row:Row",
+        "weir.core.scores:Row",
         _REPORT + "results_table:results_text",
         latex=_REPORT + "results_table:results_latex",
         markdown=_REPORT + "results_table:results_markdown",
@@ -150,9 +146,7 @@ KINDS = {
         "weir.experiment.verify:Verdict", _REPORT + "verify:verify_text", passed="confirmed"
     ),
     "within": ResultKind("weir.stats.paired_sets:WithinGroups", _REPORT + "within_groups:measures_text"),
-    "why": ResultKind(
-        "weir.experiment.explain.why:Why", _REPORT + "why:why_text", each=True, parts="effects"
-    ),
+    "why": ResultKind("weir.experiment.why:Why", _REPORT + "why:why_text", each=True, parts="effects"),
 }
 
 
@@ -308,7 +302,7 @@ class ResultSet(Sequence[T], Generic[T]):
 
 def _class_of(kind: str) -> Any:  # noqa: ANN401  a class of results, which `rebuilt` takes
     """The class of a kind of results; imports what registers it."""
-    from weir.stats import abstention  # noqa: F401  registers its results
+    from weir.stats import threshold as abstention  # noqa: F401  registers its results
 
     return RESULTS[kind].of if kind in RESULTS else _opened(KINDS[kind].holds)
 

@@ -11,18 +11,17 @@ from weir.api.result_set import ResultSet
 from weir.datasets.load import Dataset
 
 if TYPE_CHECKING:
-    from weir.core.result_row import Row
+    from weir.core.scores import Row
     from weir.datasets.card import CollectionCard
     from weir.experiment.efficiency import Efficiency
-    from weir.experiment.finished import Finished
     from weir.experiment.llm_answers import ModelUse, QueryTrace
     from weir.experiment.plan import Planned
-    from weir.experiment.published.reproduce import PublishedCheck
+    from weir.experiment.reproduce import PublishedCheck
+    from weir.experiment.results import Finished
     from weir.experiment.verify import Verdict
     from weir.measures import Measure
     from weir.systems import Retriever
 
-__all__ = ["describe", "efficiency", "llm_trace", "llm_use", "plan", "reproduce", "results", "verify"]
 
 FolderPath: TypeAlias = "str | os.PathLike[str]"
 
@@ -32,9 +31,8 @@ def results(folder: FolderPath) -> ResultSet[Row]:
 
     Raises FormatError where the folder holds no finished cell.
     """
-    from weir.core.notes import Note
-    from weir.experiment.finished import damaged_records, finished_cells
-    from weir.experiment.results import cell_notes, rows_with_groups
+    from weir.core.scores import Note
+    from weir.experiment.results import cell_notes, damaged_records, finished_cells, rows_with_groups
 
     cells = finished_cells(Path(folder))
     damaged = map(Note, damaged_records(Path(folder)))
@@ -95,7 +93,7 @@ def llm_trace(
 
 
 def _cells_of(folder: FolderPath, system: str | Retriever | None) -> list[Finished]:
-    from weir.experiment.finished import finished_cells, of_systems
+    from weir.experiment.results import finished_cells, of_systems
 
     return of_systems(finished_cells(Path(folder)), [] if system is None else [str(system)])
 
@@ -108,7 +106,7 @@ def reproduce(
     model: the published model that the systems are taken to be; tolerance: decimals to compare; nearest: also the
     nearest scores of other systems. Raises UnknownName for an unknown model, FormatError for a folder without results.
     """
-    from weir.experiment.published.reproduce import reproduce as checks
+    from weir.experiment.reproduce import reproduce as checks
 
     return ResultSet("reproduce", tuple(checks(Path(folder), model, tolerance, nearest)))
 

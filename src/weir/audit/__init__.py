@@ -5,23 +5,13 @@ matter. A check is one decorated function from a subject to findings; it runs wh
 """
 
 from weir.audit import (  # noqa: F401 - each registers its checks
-    completeness,
+    bias,
     duplicates,
-    fixed_order,
-    holes,
-    howlers,
-    judgment_defects,
+    judgments,
     leakage,
-    lengths,
-    lexical_bias,
-    near_copies,
-    near_questions,
-    overlap,
-    query_power,
-    same_rankings,
-    slices,
+    rankings,
+    subsets,
     texts,
-    truncation,
 )
 from weir.audit.check import CHECKS, Audit, Check, Finding, audited, audited_all, check, comparing_check
 from weir.core.subject import Subject

@@ -12,19 +12,6 @@ from weir.core.subject import Subject
 from weir.errors import BadValue
 from weir.registry import Registry
 
-__all__ = [
-    "CHECKS",
-    "SEVERITIES",
-    "Audit",
-    "Check",
-    "Finding",
-    "Severity",
-    "audited",
-    "audited_all",
-    "check",
-    "comparing_check",
-]
-
 Severity: TypeAlias = Literal["wrong", "serious", "caution", "note"]
 """wrong: a number that is reported is not what it says; serious: conclusions may turn; caution: a number needs this
 said beside it; note: for the record."""

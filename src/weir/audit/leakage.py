@@ -1,24 +1,28 @@
-"""Leakage: test queries that systems may have been trained on, and what the others alone score."""
+"""Leakage: queries and documents that systems may have been trained on."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
 
-from weir.audit.check import Finding, check
+from weir.audit.check import Finding, check, comparing_check
 from weir.core import rounding
 from weir.core.corpus import Queries
 from weir.core.rounding import part_of
-from weir.core.subject import Subject, Training
-from weir.datasets.same_text import normalised
+from weir.core.strings import Float64, Int64
+from weir.core.subject import Subject, TextEncoder, Training
+from weir.datasets.card import normalised
 from weir.measures.evaluate import scores_of
 from weir.measures.measure import parse_measure
-from weir.stats.bootstrap import SEED, interval
+from weir.stats.resampling import SEED, interval
 
-__all__ = ["Leaks", "leaks"]
+# ----------
+# Leakage: test queries that systems may have been trained on, and what the others alone score.
+
 
 MEASURE = parse_measure("nDCG@10")
 GRAM_WORDS = 13
@@ -136,3 +140,100 @@ def _effects(subject: Subject, known: set[str]) -> list[tuple[str, tuple[str, fl
             said = f"{name}: {MEASURE} {alone} {bounds} without them, {all_of_them} with"
             found.append((said, (f"{name} without them", mean), mean - whole))
     return found
+
+
+# ----------
+# Leakage by meaning: judged queries whose vectors lie next to those of training queries.
+
+
+NEAR_COSINE = 0.95
+"""Cosine of two queries' vectors from which they are said to mean the same."""
+BLOCK_QUERIES = 1024
+
+
+def nearest_training(queries: Queries, training: Training, encode: TextEncoder) -> tuple[Float64, Int64]:
+    """(cosine of each query to the nearest training query, which one that is); -1 where there is none."""
+    mine, theirs = unit_rows(encode(queries)), unit_rows(encode(training.queries))
+    cosine, at = np.full(len(mine), -1.0), np.full(len(mine), -1, np.int64)
+    for start in range(0, len(mine) if len(theirs) else 0, BLOCK_QUERIES):
+        found = mine[start : start + BLOCK_QUERIES] @ theirs.T
+        best = found.argmax(axis=1)
+        at[start : start + len(best)] = best
+        cosine[start : start + len(best)] = found[np.arange(len(best)), best]
+    return cosine, at
+
+
+def unit_rows(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+    """The rows divided by their lengths; zeros stay zeros."""
+    length = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return np.asarray(np.divide(vectors, length, out=np.zeros_like(vectors), where=length > 0), np.float32)
+
+
+@check("leakage by meaning", needs=["queries", "qrels", "training", "encoder"])
+def leakage_by_meaning(subject: Subject) -> Iterator[Finding]:
+    """Judged queries that an encoder puts next to a training query, in other words than `leakage` finds.
+
+    Paraphrases of what was trained on are known too; how far a cosine of 0.95 is apart depends on the encoder.
+    """
+    qrels, every, encode = subject.need_qrels(), subject.need_queries(), subject.need_encoder()
+    codes = every.ids.codes(qrels.queries.strings)
+    queries = every.take(codes[codes >= 0])
+    for training in subject.training:
+        cosine, at = nearest_training(queries, training, encode)
+        near = np.flatnonzero(cosine >= NEAR_COSINE)
+        near = near[np.argsort(-cosine[near], kind="stable")]
+        if len(near):
+            yield Finding(
+                "caution",
+                f"{rounding.count(len(near))} of {rounding.count(len(queries))} judged queries mean nearly the "
+                f"same as one in {training.name}, by a cosine of {NEAR_COSINE} or more",
+                "read them: what a system was trained on it answers better than it can",
+                (("queries", float(len(near))), ("largest cosine", float(cosine[near[0]]))),
+                tuple(f"{queries.ids[int(q)]} ~ {training.queries.ids[int(at[q])]}" for q in near),
+            )
+
+
+# ----------
+# Overlap of collections: how far two of them use the same words equally often.
+
+
+@comparing_check("overlap", needs=["corpus"])
+def overlap(subjects: Sequence[Subject]) -> Iterator[Finding]:
+    """How far collections use the same words equally often: the weighted Jaccard index of their shares of words.
+
+    numbers: the index of each pair, and x and y of each collection in a plane where unlike ones stand apart.
+    Source: Thakur et al. 2021, appendix F.
+    """
+    from weir.systems.lexical.terms import layout, weighted_jaccard, word_counts
+
+    profile = word_counts([subject.need_corpus() for subject in subjects])
+    shares = [profile.shares(which) for which in range(len(subjects))]
+    pairs = list(combinations(range(len(subjects)), 2))
+    values = {pair: weighted_jaccard(shares[pair[0]], shares[pair[1]]) for pair in pairs}
+    names = [subject.name for subject in subjects]
+    alike = np.eye(len(subjects))
+    for (one, other), value in values.items():
+        alike[one, other] = alike[other, one] = np.nan_to_num(value)
+    places = layout(alike).tolist()
+    most, least = max(pairs, key=values.__getitem__), min(pairs, key=values.__getitem__)
+    said = (
+        f"{names[most[0]]} and {names[most[1]]} have a weighted Jaccard index of words of "
+        f"{rounding.score(values[most])}"
+    )
+    if len(pairs) > 1:
+        said = f"of {len(names)} collections {said}, the most alike; the least are {names[least[0]]} and "
+        said += f"{names[least[1]]} with {rounding.score(values[least])}"
+    yield Finding(
+        "note",
+        said,
+        "expect systems to keep their order between collections that are alike, not between others",
+        (
+            *((f"{names[a]} and {names[b]}", value) for (a, b), value in values.items()),
+            *((f"x of {name}", x) for name, (x, _) in zip(names, places, strict=True)),
+            *((f"y of {name}", y) for name, (_, y) in zip(names, places, strict=True)),
+        ),
+        tuple(
+            f"typical of {names[one]}: {', '.join(profile.typical(one, other))}"
+            for one, other in (least, least[::-1])
+        ),
+    )

@@ -1,29 +1,93 @@
-"""Mini collections: fewer documents and queries, with the proof of how far they rank systems as the whole does."""
+"""Smaller collections and fewer queries: what they still show."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
 
+from weir.audit.bias import topics
+from weir.audit.check import Finding, check
+from weir.core import rounding
 from weir.core.corpus import Corpus, Queries
 from weir.core.qrels import Qrels
 from weir.core.run import Run
 from weir.core.strings import Float64, Int64
+from weir.core.subject import Subject
 from weir.datasets.load import Dataset, load
 from weir.errors import BadValue
-from weir.io.collections.write_collection import write_collection
-from weir.io.storage.atomic import atomic_dir
-from weir.measures.evaluate import evaluate
+from weir.files.atomic import atomic_dir, write_text
+from weir.files.records import write_collection
+from weir.measures.evaluate import evaluate, scores_of
 from weir.measures.measure import Measure, parse_measure
+from weir.stats.power import POWER, detectable, excess_kurtosis, queries_needed
 from weir.stats.rank_stability import kendall_tau, order_interval
 from weir.systems.expression import parse_system
 from weir.systems.protocol import Retriever
 
-__all__ = ["SYSTEMS_COMPARED", "Subset", "SubsetProof", "chosen", "proof", "write_subset"]
+# ----------
+# Regression queries: a few that stand for all, saved as a group that a gate looks at on every change.
+
+
+MEASURE = parse_measure("nDCG@10")
+GROUP = "regression"
+
+
+def regression_queries(subject: Subject, count: int = 30) -> list[str]:
+    """So many judged queries: from each topic by its share, from its easiest to its hardest at even steps.
+
+    How hard a query is tells the mean nDCG@10 of all systems. The same subject gives the same queries. Raises BadValue
+    for a count below 1, and without rankings.
+    """
+    if count < 1 or not subject.runs:
+        found = f"count {count} and {len(subject.runs)} rankings"
+        raise BadValue(f"regression queries: found {found}; expected one of each at least")
+    judged = next(iter(subject.joins.values())).queries.tolist()
+    hard = _mean_scores(subject)
+    label = _topic_of_each(subject)
+    by_topic: dict[str, list[int]] = {}
+    for row in np.lexsort((np.array(judged), hard)).tolist():
+        by_topic.setdefault(label.get(judged[row], ""), []).append(row)
+    share = min(1.0, count / len(judged))
+    wanted = {topic: share * len(rows) for topic, rows in by_topic.items()}
+    taken = {topic: int(n) for topic, n in wanted.items()}
+    left = min(count, len(judged)) - sum(taken.values())
+    for topic in sorted(wanted, key=lambda t: (taken[t] - wanted[t], t))[:left]:
+        taken[topic] += 1
+    chosen = [
+        rows[round((place + 0.5) * len(rows) / taken[topic] - 0.5)]
+        for topic, rows in by_topic.items()
+        for place in range(taken[topic])
+    ]
+    return sorted(judged[row] for row in chosen)
+
+
+def _topic_of_each(subject: Subject) -> dict[str, str]:
+    """The topic of each query that has one; none where their texts are not there."""
+    if subject.queries is None:
+        return {}
+    groups = topics(subject)
+    pairs = zip(groups.queries.tolist(), groups.group.tolist(), strict=True)
+    return {query: groups.labels[number] for query, number in pairs if number >= 0}
+
+
+def _mean_scores(subject: Subject) -> Float64:
+    values = [scores_of(join, (MEASURE,)).values[0] for join in subject.joins.values()]
+    return np.asarray(np.nan_to_num(np.mean(values, axis=0)), np.float64)
+
+
+def write_regression_queries(queries: list[str], path: Path) -> None:
+    """Write them as a file of groups, as --by reads it; raises StoreError when the disk refuses."""
+    write_text(path, "".join(f"{query}\t{GROUP}\n" for query in queries))
+
+
+# ----------
+# Mini collections: fewer documents and queries, with the proof of how far they rank systems as the whole does.
+
 
 SYSTEMS_COMPARED = (
     "bm25",
@@ -184,3 +248,74 @@ def _values(dataset: Dataset, system: Retriever, measure: Measure) -> Float64:
     if dataset.self_match == "drop":
         run = run.without_self()
     return evaluate(dataset.qrels, run.top(depth), [measure]).in_id_order(str(measure))
+
+
+# ----------
+# Power: what differences the queries at hand can show, and what ties at the cut-off leave open.
+
+
+WANTED_DIFFERENCE = 0.01
+"""Of two means, the one that papers and releases argue about."""
+TIE_BAND = 0.001
+"""Width of the range of means over orders of tied documents from which it is said."""
+
+
+@check("power", needs=["qrels", "runs"])
+def power(subject: Subject) -> Iterator[Finding]:
+    """The smallest difference of nDCG@10 that a permutation test would find with a probability of 80%, by pairs.
+
+    From the spread of their differences between queries; and how many queries a difference of 0.01 would take.
+    """
+    scores = {n: scores_of(j, (MEASURE,)).values[0] for n, j in subject.joins.items() if j.answered.any()}
+    found = {}
+    for one, other in combinations(scores, 2):
+        differences = scores[other] - scores[one]
+        differences = differences[~np.isnan(differences)]
+        deviation = float(differences.std(ddof=1)) if len(differences) > 1 else 0.0
+        if deviation > 0:
+            kurtosis = excess_kurtosis(differences[None])
+            least = detectable(deviation, len(differences), kurtosis=kurtosis)
+            found[one, other] = (least, deviation, len(differences), kurtosis)
+    if not found:
+        return
+    pairs = sorted(found, key=lambda pair: found[pair][0])
+    middle = pairs[len(pairs) // 2]
+    least, deviation, queries, kurtosis = found[middle]
+    needed = queries_needed(WANTED_DIFFERENCE, deviation, kurtosis=kurtosis)
+    enough = least <= WANTED_DIFFERENCE
+    take = "more than ten million" if needed is None else f"{needed:,}"
+    shown = (
+        f"show no difference of {MEASURE}, however large,"
+        if least > 1
+        else f"show a difference of {MEASURE} of {rounding.score(least)}"
+    )
+    yield Finding(
+        "note" if enough else "caution",
+        f"{queries:,} queries {shown} between systems such as {middle[0]} and {middle[1]} "
+        f"with a probability of {rounding.share(POWER, 0)}; one of {WANTED_DIFFERENCE} takes {take} queries",
+        "" if enough else "call smaller differences undecided, or add queries: weir power says how many",
+        (
+            ("queries", float(queries)),
+            ("detectable", least if math.isfinite(least) else math.nan),
+            ("queries needed", float("nan") if needed is None else float(needed)),
+            ("pairs", float(len(found))),
+        ),
+    )
+
+
+@check("tied scores", needs=["qrels", "runs"])
+def tied_scores(subject: Subject) -> Iterator[Finding]:
+    """How far nDCG@10 of a system depends on the order in which documents of equal score are put."""
+    for name, join in subject.joins.items():
+        if not join.answered.any():
+            continue
+        low, high = scores_of(join, (MEASURE,)).tie_bounds()[0].tolist()
+        if high - low >= TIE_BAND:
+            yield Finding(
+                "caution",
+                f"{MEASURE} is {rounding.score(low)} to {rounding.score(high)} by the order of "
+                f"documents with equal scores",
+                "write scores with more digits, or report the expected value: weir eval --ties expected",
+                (("low", low), ("high", high)),
+                system=name,
+            )

@@ -1,18 +1,26 @@
-"""Texts: empty ones, and those that were damaged on their way into the collection."""
+"""Texts of documents: empty, damaged, too long for an encoder."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
-from weir.audit.check import Finding, Severity, check
-from weir.core.corpus import Corpus
-from weir.core.rounding import part_of
-from weir.core.strings import Strings
-from weir.core.subject import Subject
+import numpy as np
+from numpy.typing import NDArray
 
-__all__ = ["DAMAGE", "damage_of"]
+from weir.audit.check import Finding, Severity, check
+from weir.core import rounding
+from weir.core.corpus import Corpus
+from weir.core.rounding import counted, one_or_more, part_of
+from weir.core.run import Run
+from weir.core.strings import Int64, Strings
+from weir.core.subject import Subject, TokenLimit
+from weir.stats.rank_stability import spearman
+
+# ----------
+# Texts: empty ones, and those that were damaged on their way into the collection.
+
 
 SHORT_WORDS = 3
 REPEATED_SHARE = 0.5
@@ -137,3 +145,261 @@ def query_texts(subject: Subject) -> Iterator[Finding]:
     queries = subject.judged_queries
     counts = _counted(queries.ids, queries.text)
     yield from _findings(counts, subject.queries_called, len(queries), short_matters=False)
+
+
+# ----------
+# Lengths: whether systems prefer long or short documents, and whether judgments do.
+
+
+LENGTH_ANALYZER = "lucene-standard"
+BATCH_BYTES = 1 << 22
+FIRST_RANKS = 10
+RATIO = 1.25
+"""How many times longer or shorter than the relevant documents those of a system are, at the median, to be said so."""
+PARTS = 5
+TITLE_ONLY_SHARE = 0.05
+
+
+def document_lengths(corpus: Corpus) -> Int64:
+    """Words of title and text of each document, int64[n], as Lucene's StandardAnalyzer cuts them."""
+    from weir.systems.lexical.analyzer import analyzers
+    from weir.systems.lexical.terms import TermTable
+
+    table = TermTable(analyzers.get(LENGTH_ANALYZER))
+    parts = [np.diff(table.add(texts)[0]) for _, texts in corpus.batches("title text", BATCH_BYTES)]
+    return np.concatenate([np.zeros(0, np.int64), *parts])
+
+
+@dataclass(frozen=True)
+class LengthProfile:
+    """Lengths in words of the first documents that a system returns.
+
+    quartiles: 25%, median, 75%; correlation: mean over queries of Spearman's correlation of score and length, NaN where
+    it is not defined for any; title_only: share of those that have a title and no text.
+    """
+
+    quartiles: tuple[float, float, float]
+    correlation: float
+    title_only: float
+
+
+def length_profile(run: Run, corpus: Corpus, lengths: Int64, k: int = FIRST_RANKS) -> LengthProfile | None:
+    """The profile of the first k of each ranking; None where none of them is in the collection."""
+    top = run.top(k)
+    at = corpus.ids.codes(top.docs.strings)[top.doc]
+    known = at >= 0
+    if not known.any():
+        return None
+    found = lengths[at[known]]
+    q1, median, q3 = np.quantile(found, [0.25, 0.5, 0.75]).tolist()
+    each = [
+        spearman(top.score[a:b][known[a:b]], lengths[at[a:b][known[a:b]]].astype(np.float64))
+        for a, b in zip(top.ptr[:-1].tolist(), top.ptr[1:].tolist(), strict=True)
+    ]
+    defined = [value for value in each if not np.isnan(value)]
+    return LengthProfile(
+        (q1, median, q3),
+        float(np.mean(defined)) if defined else float("nan"),
+        float(_title_only(corpus)[at[known]].mean()),
+    )
+
+
+def _title_only(corpus: Corpus) -> NDArray[np.bool_]:
+    title = np.zeros(len(corpus), np.int64) if corpus.title is None else corpus.title.lengths()
+    alone: NDArray[np.bool_] = (corpus.text.lengths() == 0) & (title > 0)
+    return alone
+
+
+def relevant_by_length(subject: Subject, lengths: Int64) -> list[tuple[float, float]]:
+    """(median length, share of relevant among the judged) of the judged documents in fifths by their length.
+
+    Empty where nothing judged is in the collection. Source of the picture: Thakur et al. 2021, figure 5.
+    """
+    qrels, corpus = subject.need_qrels(), subject.need_corpus()
+    at = corpus.ids.codes(qrels.docs.strings)[qrels.doc]
+    length, grade = lengths[at[at >= 0]], qrels.grade[at >= 0]
+    parts = np.array_split(np.argsort(length, kind="stable"), PARTS)
+    return [(float(np.median(length[p])), float((grade[p] > 0).mean())) for p in parts if len(p)]
+
+
+@check("lengths", needs=["corpus", "runs"])
+def lengths(subject: Subject) -> Iterator[Finding]:
+    """How long the documents are that each system returns, beside the collection's and the relevant ones.
+
+    A system that prefers short documents loses where relevant ones are long, whatever it understands; documents with a
+    title alone are a special case. Source: Thakur et al. 2021, section 6, appendix H and figure 4.
+    """
+    corpus = subject.need_corpus()
+    of_doc = document_lengths(corpus)
+    whole = float(np.median(of_doc)) if len(of_doc) else 0.0
+    relevant = _relevant_median(subject, of_doc)
+    for name, run in subject.runs.items():
+        profile = length_profile(run, corpus, of_doc)
+        if profile is None:
+            continue
+        median = profile.quartiles[1]
+        ratio = median / relevant if relevant else 1.0
+        far = not 1 / RATIO <= ratio <= RATIO
+        beside = f"relevant ones {rounding.count(relevant)}, " if relevant else ""
+        which = "longer" if ratio > 1 else "shorter"
+        yield Finding(
+            "caution" if far or profile.title_only >= TITLE_ONLY_SHARE else "note",
+            f"the first {FIRST_RANKS} documents have {rounding.count(median)} words at the "
+            f"median ({beside}all "
+            f"{rounding.count(whole)}); score and length correlate by "
+            f"{rounding.effect(profile.correlation)} within a query; "
+            f"{rounding.share(profile.title_only)} have a title alone",
+            f"it prefers {which} documents than those that are relevant: see whether its score is "
+            f"normalised by length"
+            if far
+            else "",
+            (
+                *zip(("25%", "median", "75%"), profile.quartiles, strict=True),
+                ("correlation of score and length", profile.correlation),
+                ("title alone", profile.title_only),
+                ("median of relevant", relevant or float("nan")),
+                ("median of all", whole),
+            ),
+            system=name,
+        )
+    if subject.qrels is not None and bool((subject.qrels.grade <= 0).any()):
+        parts = relevant_by_length(subject, of_doc)
+        if parts:
+            yield _by_length(parts)
+
+
+def _by_length(parts: list[tuple[float, float]]) -> Finding:
+    said = ", ".join(
+        f"{rounding.share(share, 0)} of those around {rounding.count(length)} words"
+        for length, share in parts
+    )
+    return Finding(
+        "note",
+        f"relevant among the judged documents, by their length: {said}",
+        numbers=tuple((f"share relevant at {length:.0f} words", share) for length, share in parts),
+    )
+
+
+def _relevant_median(subject: Subject, lengths: Int64) -> float | None:
+    if subject.qrels is None:
+        return None
+    qrels = subject.qrels
+    rows = qrels.doc[qrels.grade > 0]
+    at = subject.need_corpus().ids.codes(qrels.docs.strings)[rows]
+    return float(np.median(lengths[at[at >= 0]])) if (at >= 0).any() else None
+
+
+# ----------
+# Truncation: documents longer than what an encoder reads, and relevant ones whose matching words it does not see.
+
+
+LIMITS_TOKENS = (256, 512)
+"""What usual encoders read: all-MiniLM-L6-v2, and BERT-like ones at most."""
+CUT_SHARE = 0.1
+LEAST_SHARE = 0.01
+"""Share of documents cut below which nothing is said, where no relevant one is lost."""
+TRUNCATION_ANALYZER = "lucene-english"
+VIEW = "title text"
+
+
+@dataclass(frozen=True, eq=False)
+class DocumentCut:
+    """Which documents are cut at a limit of tokens.
+
+    cut: bool[n]; read: words of a document, by its number, that stand before the cut, as
+    `TRUNCATION_ANALYZER` keeps them.
+    """
+
+    limit: int
+    cut: NDArray[np.bool_]
+    read: Callable[[int], int]
+
+
+def cut_by_words(lengths: Int64, limit: int) -> DocumentCut:
+    """The documents that are cut for certain, since a word is one token at least; lengths: words of each."""
+    return DocumentCut(limit, lengths > limit, lambda _: limit)
+
+
+def cut_by_encoder(corpus: Corpus, limit: TokenLimit) -> DocumentCut:
+    """The documents that an encoder cuts, by its own tokens."""
+    from weir.systems.lexical.analyzer import analyzers
+    from weir.systems.lexical.terms import TermTable
+
+    found = [limit.extents(texts.tolist()) for _, texts in corpus.batches(VIEW, BATCH_BYTES)]
+    tokens = np.concatenate([np.zeros(0, np.int64), *(t for t, _ in found)])
+    kept = np.concatenate([np.zeros(0, np.int64), *(k for _, k in found)])
+    table = TermTable(analyzers.get(TRUNCATION_ANALYZER))
+
+    def read(doc: int) -> int:
+        [text] = corpus.view(VIEW, doc, doc + 1).tolist()
+        return len(table.lookup(Strings.of([text[: kept[doc]]]))[1])
+
+    return DocumentCut(limit.tokens, tokens > limit.tokens, read)
+
+
+def lost_behind_the_cut(subject: Subject, by: DocumentCut) -> tuple[int, int]:
+    """(relevant documents whose words in common with the query all stand behind the cut, relevant ones cut).
+
+    Of pairs of query and relevant document; words by Lucene's EnglishAnalyzer, places among those it keeps.
+    """
+    from weir.systems.lexical.analyzer import analyzers
+    from weir.systems.lexical.terms import TermTable
+
+    corpus, queries, qrels = subject.need_corpus(), subject.need_queries(), subject.need_qrels()
+    table = TermTable(analyzers.get(TRUNCATION_ANALYZER))
+    ptr, term = table.add(queries.text)
+    doc_at = corpus.ids.codes(qrels.docs.strings)[qrels.doc]
+    query_at = queries.ids.codes(qrels.queries.strings)[qrels.query_of_row()]
+    rows = np.flatnonzero((qrels.grade > 0) & (doc_at >= 0) & (query_at >= 0))
+    rows = rows[by.cut[doc_at[rows]]]
+    lost = 0
+    for row in rows.tolist():
+        doc, query = int(doc_at[row]), int(query_at[row])
+        _, words = table.lookup(corpus.view(VIEW, doc, doc + 1))
+        places = np.flatnonzero(np.isin(words, term[ptr[query] : ptr[query + 1]]))
+        lost += bool(len(places)) and int(places[0]) >= by.read(doc)
+    return lost, len(rows)
+
+
+@check("truncation", needs=["corpus"])
+def truncation(subject: Subject) -> Iterator[Finding]:
+    """How many documents an encoder cannot read whole, and what that loses of relevant ones.
+
+    With an encoder of one's own (--encoder), by its tokens; else of 256 and 512 tokens, a lower bound: a word is
+    one token at least. Where queries and judgments are there, relevant documents whose words in common with the query
+    all stand behind the cut are counted.
+    """
+    corpus, limit = subject.need_corpus(), subject.limit
+    if not len(corpus):
+        return
+    if limit is None:
+        lengths = document_lengths(corpus)
+        cuts = [cut_by_words(lengths, tokens) for tokens in LIMITS_TOKENS]
+        opening = "at least this many documents are cut by an encoder: "
+    else:
+        cuts, opening = [cut_by_encoder(corpus, limit)], f"documents that {limit.model} cuts: "
+    shares = {by.limit: float(by.cut.mean()) for by in cuts}
+    numbers = [(f"cut at {tokens}", share) for tokens, share in shares.items()]
+    said = ", ".join(f"{rounding.share(share)} by one of {tokens} tokens" for tokens, share in shares.items())
+    lost_said, lost_any = "", False
+    if subject.parts >= {"queries", "qrels"}:
+        for by in cuts:
+            lost, cut = lost_behind_the_cut(subject, by)
+            numbers += [
+                (f"relevant cut at {by.limit}", float(cut)),
+                (f"relevant lost at {by.limit}", float(lost)),
+            ]
+            lost_any = lost_any or lost > 0
+            if cut:
+                lost_said += (
+                    f"; of {counted(cut, 'relevant one')} cut at {by.limit}, {lost:,} "
+                    f"{one_or_more(lost, 'shares', 'share')} words only behind it"
+                )
+    if max(shares.values()) < LEAST_SHARE and not lost_any:
+        return
+    yield Finding(
+        "caution" if shares[cuts[-1].limit] >= CUT_SHARE else "note",
+        f"{opening}{said}{lost_said}",
+        "split them: chunked(...) encodes passages and takes the best of each document",
+        tuple(numbers),
+    )

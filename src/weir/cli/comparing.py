@@ -23,15 +23,14 @@ from weir.cli.options import (
 from weir.cli.terminal import output_width, say, say_left_out, say_notes, show
 
 if TYPE_CHECKING:
-    from weir.experiment.finished import Finished
+    from weir.experiment.results import Finished
     from weir.measures import Measure
-    from weir.measures.conventions import Conventions
+    from weir.measures.evaluate import Conventions
     from weir.report.display import Display
-    from weir.stats.comparison import Comparison, ComparisonMethod, ScoreTable
-    from weir.stats.factorial import FactorStudy
+    from weir.stats.compare import Comparison, ComparisonMethod, ScoreTable
+    from weir.stats.factors import FactorStudy
     from weir.stats.gate import Gate
 
-__all__ = ["compare_command", "diff_command", "gate_command", "power_command", "why_command"]
 
 Asked: TypeAlias = "tuple[tuple[str, ...], str | None, ComparisonMethod, str | None]"
 """Measures, baseline, method, factors."""
@@ -126,10 +125,10 @@ def compare_command(
     for an interaction, and intervals and tests hold for all effects together; then follow shares of the variance.
     """
     from weir.errors import BadValue, FormatError
-    from weir.experiment.factor_studies import refuse_beside_factors
-    from weir.measures.conventions import DEFAULT, Conventions
-    from weir.stats.bootstrap import SEED
-    from weir.stats.comparison import ComparisonMethod
+    from weir.experiment.factors import refuse_beside_factors
+    from weir.measures.evaluate import DEFAULT, Conventions
+    from weir.stats.compare import ComparisonMethod
+    from weir.stats.resampling import SEED
     from weir.stats.significance import DRAWS
 
     correction = correct or ("holm" if by is None else "bh")
@@ -178,13 +177,12 @@ def _files(
 ) -> None:
     """Compare run files by judgments."""
     from weir.cli.options import display_of
-    from weir.datasets.query_grouping import query_groups
+    from weir.datasets.load import query_groups
     from weir.datasets.scoring_rules import ScoringRules, judged_collection
-    from weir.experiment.factor_studies import factor_names, study_factors
+    from weir.experiment.factors import factor_names, study_factors
     from weir.experiment.run_files import scores_of_files
-    from weir.stats.compare import compare_scores
-    from weir.stats.compare_groups import compare_scores_by_group
-    from weir.stats.score_notes import system_notes
+    from weir.stats.compare import compare_scores, compare_scores_by_group
+    from weir.stats.score_rows import system_notes
 
     measures, baseline, method, factors = asked
     by, collection = groups
@@ -218,11 +216,10 @@ def _folder(
 ) -> None:
     """Compare the systems of a results folder, on each dataset and across them."""
     from weir.cli.options import chosen_cells, display_of
-    from weir.core.notes import Note
-    from weir.experiment.compare import lacking_notes
-    from weir.experiment.factor_studies import factor_names, study_factors, twin_notes, twin_systems
-    from weir.experiment.finished import deepest, finished_cells, system_titles
-    from weir.experiment.results import cell_notes
+    from weir.core.scores import Note
+    from weir.experiment.comparing import lacking_notes
+    from weir.experiment.factors import factor_names, study_factors, twin_notes, twin_systems
+    from weir.experiment.results import cell_notes, deepest, finished_cells, system_titles
 
     measures, baseline, method, factors = asked
     labels, form, long, explain = shown
@@ -251,9 +248,8 @@ def _compare_cells(
 ) -> None:
     """The comparisons of finished cells, those of several datasets behind a grid."""
     from weir.cli.terminal import show
-    from weir.experiment.compare import compare_cells, compare_cells_by_group
-    from weir.experiment.finished import cell_groups
-    from weir.experiment.results import rows_with_groups
+    from weir.experiment.comparing import compare_cells, compare_cells_by_group
+    from weir.experiment.results import cell_groups, rows_with_groups
     from weir.report.grid_table import grid_tables, write_grids
 
     (measures, baseline, method, _), (by, collection) = asked, groups
@@ -357,8 +353,8 @@ def diff_command(
     """
     from weir.datasets.scoring_rules import ScoringRules, judged_collection
     from weir.errors import BadValue
-    from weir.experiment.diff import diff_cells, diff_files
-    from weir.measures.conventions import Conventions
+    from weir.experiment.comparing import diff_cells, diff_files
+    from weir.measures.evaluate import Conventions
     from weir.report.diff import diff_json, diff_text
 
     match paths:
@@ -414,7 +410,7 @@ def why_command(
     """
     from weir.datasets.scoring_rules import ScoringRules
     from weir.errors import BadValue
-    from weir.experiment.explain.two_results import Judgments, explain_cells, explain_published, explain_runs
+    from weir.experiment.why import Judgments, explain_cells, explain_published, explain_runs
     from weir.report.why import why_json, why_text
 
     given = Judgments(qrels, collection)
@@ -500,8 +496,8 @@ def gate_command(
     do; 2 for bad input. --by gates groups of queries too: a group can fail the gate, and need not pass it. Sides of
     different judgments are refused. The queries that lost most are named.
     """
-    from weir.io.storage.atomic import write_text
-    from weir.measures.conventions import Conventions
+    from weir.files.atomic import write_text
+    from weir.measures.evaluate import Conventions
     from weir.report import gate as report
     from weir.stats.gate import GateRules, gates
 
@@ -550,7 +546,7 @@ def _cases(
     details: bool,
 ) -> tuple[tuple[str, ScoreTable], ...]:
     """What is gated; what has to be said of it goes to standard error."""
-    from weir.experiment.gate_sides import collections_of, gate_cases, sides_of
+    from weir.experiment.comparing import collections_of, gate_cases, sides_of
 
     by, collection, common = groups
     baseline, candidate, names = sides_of(paths, measures, conventions, systems, collection, fetch)
@@ -569,9 +565,9 @@ def _save(
     collection: str | None,
     fetch: bool,
 ) -> None:
-    from weir.experiment.gate_sides import system_of
-    from weir.io.runs.baseline_file import write_baseline
-    from weir.measures.conventions import DEFAULT
+    from weir.experiment.comparing import system_of
+    from weir.files.score_files import write_baseline
+    from weir.measures.evaluate import DEFAULT
 
     found = system_of(paths, measures, conventions or DEFAULT, systems, collection, fetch)
     write_baseline(found, path)
@@ -630,7 +626,7 @@ def power_command(
 
     from weir.api.comparisons import power
     from weir.measures import DEFAULT_MEASURES
-    from weir.measures.conventions import Conventions
+    from weir.measures.evaluate import Conventions
     from weir.report.power import power_text
 
     plans = power(

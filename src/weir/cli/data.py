@@ -17,15 +17,6 @@ if TYPE_CHECKING:
     from weir.core.run import Run
     from weir.report.progress import Progress
 
-__all__ = [
-    "align_command",
-    "convert_command",
-    "drop_command",
-    "fetch_command",
-    "stats_command",
-    "subset_command",
-]
-
 
 def _shown(progress: Progress, name: str, done: int, total: int | None) -> None:
     progress(f"fetch {name}", done, total or 0)
@@ -42,7 +33,7 @@ def fetch_command(names: tuple[str, ...], quiet: bool) -> None:
     it is printed.
     """
     from weir.datasets import catalogue
-    from weir.datasets.fetching import fetch
+    from weir.datasets.fetch import fetch
     from weir.datasets.references import is_reference
     from weir.report.progress import Progress
 
@@ -79,9 +70,9 @@ def convert_command(source: Path, target: Path, kind: str | None, lists: bool, q
     judgments, whose loss is said.
     """
     from weir.errors import BadValue
-    from weir.io.runs.formats import kind_of_file
-    from weir.io.runs.read import read_qrels_counted, read_run
-    from weir.io.runs.write import refuse_unknown, write_qrels, write_run
+    from weir.files.formats import kind_of_file
+    from weir.files.runs import read_qrels_counted, read_run
+    from weir.files.write import refuse_unknown, write_qrels, write_run
     from weir.report.progress import Progress
 
     refuse_unknown(target, source)
@@ -115,7 +106,7 @@ def _run_note(run: Run) -> str:
 
 def _loss(qrels: Qrels, target: Path) -> str:
     """What the format of a file has no place for."""
-    from weir.io.runs.formats import named_format
+    from weir.files.formats import named_format
 
     form = named_format(target)
     lost = qrels.origin is not None and form is not None and (form.name == "trec" or not form.rows)
@@ -161,7 +152,7 @@ def stats_command(names: tuple[str, ...], split: str | None, as_json: bool) -> N
 def _is_judgments(name: str) -> bool:
     """Whether a name is that of a file that is no collection: a zip, a TOML file or a golden set is one."""
     from weir.errors import FormatError
-    from weir.io.runs.read import read_qrels
+    from weir.files.runs import read_qrels
 
     path = Path(name)
     if not path.is_file() or path.suffix.lower() in (".zip", ".toml") or path.with_suffix(".toml").is_file():
@@ -181,7 +172,7 @@ def _judgments(path: Path, as_json: bool) -> None:
 
     from weir.cli.terminal import output_width, show
     from weir.datasets.card import judgments_card
-    from weir.io.runs.read import read_qrels
+    from weir.files.runs import read_qrels
     from weir.report.collection import judgments_text
 
     card = judgments_card(path.name, read_qrels(path))

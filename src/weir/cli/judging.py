@@ -14,8 +14,6 @@ from weir.cli.terminal import output_width, say, show
 if TYPE_CHECKING:
     from weir.audit import Subject
 
-__all__ = ["audit_command", "judge_command"]
-
 
 @click.command("judge")
 @click.argument("targets", nargs=-1, required=True)
@@ -95,8 +93,8 @@ def judge_command(
     from typing import cast
 
     from weir.api.judges import judge
-    from weir.judging.panel import Combination, JudgeSettings
-    from weir.llm.chat_model import ChatModel, usual_model
+    from weir.labels.panel import Combination, JudgeSettings
+    from weir.models.chat import ChatModel, usual_model
     from weir.report.judge import judge_json, judge_text
     from weir.report.progress import Progress
 
@@ -213,7 +211,7 @@ def _write(subject: Subject, expanded: Path | None, regression: Path | None) -> 
     if expanded is not None:
         _expand(subject, expanded)
     if regression is not None:
-        from weir.audit.regression_queries import regression_queries, write_regression_queries
+        from weir.audit.subsets import regression_queries, write_regression_queries
 
         chosen = regression_queries(subject)
         write_regression_queries(chosen, regression)
@@ -223,8 +221,8 @@ def _write(subject: Subject, expanded: Path | None, regression: Path | None) -> 
 def _expand(subject: Subject, out: Path) -> None:
     """Write the judgments of one subject with grades given to copies."""
     from weir.audit.duplicates import copies, expanded
-    from weir.datasets.same_text import normalised, title_and_text
-    from weir.io.runs.write import write_qrels
+    from weir.datasets.card import normalised, title_and_text
+    from weir.files.write import write_qrels
 
     corpus = subject.need_corpus()
     wider, added = expanded(subject.need_qrels(), corpus, copies(title_and_text(corpus), normalised))

@@ -9,8 +9,6 @@ import click
 from weir.cli.options import collection_option, collections_option, measure_names
 from weir.cli.terminal import output_width, say, say_notes, show
 
-__all__ = ["agree_command", "estimate_command", "holes_command", "pool_command", "relabel_command"]
-
 
 @click.command("pool")
 @click.argument("targets", nargs=-1, required=True)
@@ -29,9 +27,9 @@ def pool_command(
     weir labels relabel FOLDER/to_judge.tsv TARGETS
     Texts stand on the sheet where the collection is known: for run files by --collection.
     """
-    from weir.audit.judging_pool import pool_notes, pools_of
     from weir.cli.terminal import say
     from weir.experiment.audit_subjects import subjects_of
+    from weir.labels.pools import pool_notes, pools_of
 
     subjects = subjects_of(targets, collections)
     pools = pools_of(subjects, out, k, limit)
@@ -229,10 +227,9 @@ def relabel_command(
     JUDGED: a sheet of weir labels pool with grades filled in, or any file of judgments. TARGETS: a results folder of
     weir run, or QRELS RUN... as weir eval takes them. Where both judge a pair, the new judgment counts.
     """
-    from weir.audit.judging_pool import read_sheet
-    from weir.audit.relabel import judged_anew, relabelled
     from weir.experiment.audit_subjects import subjects_of
-    from weir.io.runs.write import write_qrels
+    from weir.files.write import write_qrels
+    from weir.labels.pools import judged_anew, read_sheet, relabelled
     from weir.measures.measure import parse_measure
     from weir.report.relabel import relabel_json, relabel_text
 

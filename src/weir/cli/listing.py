@@ -11,9 +11,7 @@ from weir.cli.terminal import say
 from weir.errors import WeirError
 
 if TYPE_CHECKING:
-    from weir.encode import Encoder, Loaded
-
-__all__ = ["datasets_command", "doctor_command", "measures_command", "models_command", "systems_command"]
+    from weir.models import Encoder, Loaded
 
 
 @click.command("systems")
@@ -87,8 +85,8 @@ def models_command(
 
     from weir.cli.terminal import output_width, show
     from weir.core.tables import columns, paragraph
-    from weir.encode.recipes.cards import cards
     from weir.errors import BadValue
+    from weir.models.checkpoints import cards
 
     if name is not None:
         given = {key: value for key, value in (("dtype", dtype), ("engine", engine)) if value is not None}
@@ -130,8 +128,8 @@ def models_command(
 
 def _encoder(name: str, given: dict[str, str]) -> Encoder:
     """The encoder of that name with what is given, or that of a dense system as it is written."""
-    from weir.encode import Encoder
     from weir.errors import BadValue
+    from weir.models import Encoder
     from weir.systems import parse_system
     from weir.systems.dense import DenseRetriever
 
@@ -147,7 +145,7 @@ def _encoder(name: str, given: dict[str, str]) -> Encoder:
 
 def _facts(encoder: Encoder, device: str, probe: bool) -> dict[str, object]:
     """What an encoder comes to here and, where asked for, what was measured of it."""
-    from weir.encode.recipes.encoder_recipe import resolve
+    from weir.models.checkpoints import resolve
 
     encoder.fetch()
     recipe = resolve(encoder)
@@ -162,9 +160,9 @@ def _probed(encoder: Encoder, device: str) -> dict[str, object]:
     from dataclasses import replace
 
     from weir.datasets.load import load
-    from weir.encode.models.engine import ENGINES
-    from weir.encode.stability import stability
     from weir.errors import BadValue, MissingExtra
+    from weir.models.encoder import stability
+    from weir.models.engine import ENGINES
 
     texts = load("brook-questions").corpus.view("title text").tolist()[:PROBED]
     loaded = encoder.load(device)
@@ -384,8 +382,8 @@ def _targeted() -> str | list[str]:
 
 def _engines() -> Facts:
     """What each engine lacks, or its versions; and which one a model comes to by default in each precision."""
-    from weir.encode.models.engine import DTYPES, NEEDED, ruled
     from weir.errors import BadValue
+    from weir.models.engine import DTYPES, NEEDED, ruled
     from weir.settings import settings
 
     found: Facts = {"kernels": _engine(("numba", "llvmlite"))}

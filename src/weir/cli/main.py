@@ -20,8 +20,6 @@ import click
 from weir.cli.terminal import protected_output, show_raw
 from weir.errors import PluginError, StoreWarning, UnknownName, WeirError, printable
 
-__all__ = ["COMMANDS", "load_command", "main", "weir"]
-
 # Section -> command -> first sentence of its help. `load_command` imports a command when it is called; spelling the
 # sentence out here keeps `weir --help` from importing anything, and a test compares both.
 TOP = {

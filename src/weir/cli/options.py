@@ -12,34 +12,12 @@ from click.shell_completion import CompletionItem
 from weir.cli.terminal import say, say_notes
 
 if TYPE_CHECKING:
-    from weir.core.result_row import Row
-    from weir.core.scores import Scores
+    from weir.core.scores import Row, Scores
     from weir.datasets.load import Dataset
-    from weir.experiment.finished import Finished
+    from weir.experiment.results import Finished
     from weir.report.display import Display
     from weir.stats.birco import BircoScore
 
-__all__ = [
-    "by_group",
-    "by_option",
-    "chosen_cells",
-    "collection_option",
-    "collections_option",
-    "dataset_names",
-    "datasets_option",
-    "display_of",
-    "fetch_option",
-    "label_option",
-    "measure_names",
-    "measures_option",
-    "notes_option",
-    "scorer_option",
-    "show_birco",
-    "show_cells",
-    "system_names",
-    "systems_option",
-    "table_options",
-]
 
 F = TypeVar("F", bound=Callable[..., object])
 
@@ -195,9 +173,9 @@ def by_group(
     Raises as `query_groups`.
     """
     from weir.core.scores import GroupedScores
-    from weir.datasets.query_grouping import query_groups
+    from weir.datasets.load import query_groups
     from weir.report.groups import group_notes
-    from weir.stats.group_rows import rows_by_group
+    from weir.stats.score_rows import rows_by_group
 
     found, notes = [], []
     for system, one in scores.items():
@@ -221,13 +199,12 @@ def show_cells(
 ) -> None:
     """Print finished cells, by these measures alone where some are named, and say what has to be said beside them."""
     from weir.cli.terminal import show
-    from weir.core.notes import Note
-    from weir.experiment.compare import MOST_COMPARED, compare_cells, comparison_cost
-    from weir.experiment.factor_studies import twin_notes, twin_systems
-    from weir.experiment.finished import deepest
-    from weir.experiment.results import cell_notes, rows_with_groups
+    from weir.core.scores import Note
+    from weir.experiment.comparing import MOST_COMPARED, compare_cells, comparison_cost
+    from weir.experiment.factors import twin_notes, twin_systems
+    from weir.experiment.results import cell_notes, deepest, rows_with_groups
     from weir.report.display import rows_shown
-    from weir.stats.comparison import Comparison
+    from weir.stats.compare import Comparison
 
     notes = []
 
@@ -254,7 +231,7 @@ def chosen_cells(
     Raises UnknownName for a dataset that no cell is of, and as `of_systems`.
     """
     from weir.datasets import catalogue
-    from weir.experiment.finished import of_systems
+    from weir.experiment.results import of_systems
 
     kept = list(cells)
     if datasets:

@@ -9,8 +9,6 @@ import click
 
 from weir.errors import PluginError
 
-__all__ = ["plugin_command", "plugin_commands"]
-
 
 @cache
 def plugin_commands() -> dict[str, EntryPoint]:

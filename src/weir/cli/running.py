@@ -28,19 +28,10 @@ from weir.cli.terminal import output_width, say, say_notes, show
 from weir.errors import WeirError
 
 if TYPE_CHECKING:
-    from weir.core.result_row import Row
+    from weir.core.scores import Row
     from weir.experiment.experiment import Experiment
-    from weir.experiment.finished import Finished
+    from weir.experiment.results import Finished
     from weir.report.display import Display
-
-__all__ = [
-    "efficiency_command",
-    "plan_command",
-    "reproduce_command",
-    "results_command",
-    "run_command",
-    "verify_command",
-]
 
 
 @click.command("run")
@@ -180,8 +171,7 @@ def plan_command(
     APIs and language models are not asked: prompts and tokens are estimated, and the last line counts what several
     systems ask alike once.
     """
-    from weir.experiment.experiment import Experiment
-    from weir.experiment.graph import stage_graph
+    from weir.experiment.experiment import Experiment, stage_graph
     from weir.experiment.plan import planned
     from weir.report.plan import graph_json, graph_text, plan_json, plan_notes, plan_text
     from weir.report.progress import Progress
@@ -248,10 +238,9 @@ def results_command(
     order in which they were first finished. Tables fit the terminal; a pipe gets whole rows unless COLUMNS is set.
     """
     from weir.cli.options import chosen_cells, display_of, show_cells
-    from weir.core.notes import Note
+    from weir.core.scores import Note
     from weir.errors import UnknownName
-    from weir.experiment.finished import damaged_records, finished_cells
-    from weir.experiment.results import mixed_worlds
+    from weir.experiment.results import damaged_records, finished_cells, mixed_worlds
     from weir.measures import measures_of
     from weir.report.display import rows_shown
     from weir.report.provenance import provenance_json, provenance_text
@@ -290,7 +279,7 @@ def _official(
     """BIRCO's figures of the cells; more: whether options were given that it has no use for."""
     from weir.cli.options import show_birco
     from weir.errors import BadValue
-    from weir.experiment.official_figures import birco_of_cells
+    from weir.experiment.reproduce import birco_of_cells
 
     if more or form not in (None, "json"):
         raise BadValue("--scorer birco has measures of its own and writes text or --json; leave out the rest")
@@ -300,7 +289,7 @@ def _official(
 def _by_group(cell: Finished, by: str, collection: str | None, fetch: bool) -> list[Row]:
     """The rows of each group of the queries of a cell."""
     from weir.cli.options import by_group
-    from weir.experiment.finished import cell_groups
+    from weir.experiment.results import cell_groups
 
     scores = cell.values()
     return by_group(
@@ -400,7 +389,7 @@ def reproduce_command(
     another order of ties. The exit code is 0 when all that is claimed is reproduced or explained or nothing is
     published, 1 when something is off, 2 for bad input.
     """
-    from weir.experiment.published.reproduce import reproduce
+    from weir.experiment.reproduce import reproduce
     from weir.report.reproduce import reproduce_json, reproduce_text
 
     found = reproduce(folder, model, tolerance, nearest)

@@ -26,20 +26,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from weir.core.intents import IntentQrels
-    from weir.core.label_use import LabelUse
-    from weir.core.notes import Note
     from weir.core.qrels import Qrels
-    from weir.core.result_row import Row
     from weir.core.run import Run
-    from weir.core.scores import Scores
+    from weir.core.scores import LabelUse, Note, Row, Scores
     from weir.datasets.load import Dataset
     from weir.datasets.scoring_rules import ScoringRules
-    from weir.fusion.pool import Pool
     from weir.measures import Measure
     from weir.report.display import Display
     from weir.stats.calibration import GatedLabels
-
-__all__ = ["eval_command", "fuse_command"]
+    from weir.systems.fusion.fuse import Pool
 
 
 @click.command("eval")
@@ -112,14 +107,13 @@ def eval_command(
     from weir.datasets.scoring_rules import ScoringRules, judged_collection
     from weir.experiment.run_files import score_file
     from weir.measures import DEFAULT_MEASURES, measures_of
-    from weir.measures.conventions import Conventions
-    from weir.measures.files import each_file, judgments_for, names_of_runs
-    from weir.stats.score_notes import few_notes, system_notes
+    from weir.measures.evaluate import Conventions, each_file, judgments_for, names_of_runs
+    from weir.stats.score_rows import few_notes, system_notes
 
     _check_form(form, {"--per-query": per_query, "--scorer": scorer is not None})
     _check_labels(model_labels, {"--scorer": scorer is not None, "--p-mrr": pairs is not None})
     if scorer is not None:
-        from weir.experiment.official_figures import birco_of_files
+        from weir.experiment.reproduce import birco_of_files
 
         figures, said, refused = birco_of_files(qrels, runs)
         show_birco(figures, said, form)
@@ -209,7 +203,7 @@ def _per_query(scored: dict[str, Scores], as_json: bool) -> None:
     """Lines of measure, query and value, behind the name of the run where there are several."""
     import json
 
-    from weir.io.runs.scores_file import score_lines
+    from weir.files.score_files import score_lines
 
     for name, scores in scored.items():
         head = [name] if len(scored) > 1 else []
@@ -258,7 +252,7 @@ def _rows(
 def _within(named: dict[str, Scores], by: str | None, collection: Dataset | None, as_json: bool) -> None:
     """What measures do within groups of queries; raises BadValue where no groups are named."""
     from weir.core.scores import GroupedScores
-    from weir.datasets.query_grouping import query_groups
+    from weir.datasets.load import query_groups
     from weir.errors import BadValue
     from weir.report.within_groups import within_json, within_text
     from weir.stats.paired_sets import within_groups
@@ -278,7 +272,7 @@ def _within(named: dict[str, Scores], by: str | None, collection: Dataset | None
 def _paired(qrels: Path, runs: dict[str, Path], pairs: str, rules: ScoringRules) -> list[Row]:
     """The rows of p-MRR; raises BadValue for signs that are not two."""
     from weir.errors import BadValue
-    from weir.io.runs.read import read_qrels, read_run
+    from weir.files.runs import read_qrels, read_run
     from weir.stats.paired_sets import p_mrr
     from weir.stats.score_rows import result_rows
 
@@ -298,8 +292,8 @@ def _paired(qrels: Path, runs: dict[str, Path], pairs: str, rules: ScoringRules)
 def _abstention(run: Path, scores: Scores, confidence: str, as_json: bool, rules: ScoringRules) -> None:
     import json
 
-    from weir.io.runs.read import read_run
-    from weir.stats.abstention import Abstention, abstention
+    from weir.files.runs import read_run
+    from weir.stats.threshold import Abstention, abstention
 
     found = abstention(rules.ranked(read_run(run)), scores, confidence)
     if as_json:
@@ -362,11 +356,10 @@ def fuse_command(
     judged queries; each of these is fused with what the other folds chose, so that scoring the result on them is fair.
     """
     from weir.errors import BadValue
-    from weir.fusion.fit import FOLDS, SEED
-    from weir.fusion.fuse import fused, refuse_depth
-    from weir.fusion.grid import STEP
-    from weir.fusion.method import parse_fusion
-    from weir.io.runs.read import write_run
+    from weir.files.write import write_run
+    from weir.systems.fusion.fit import FOLDS, SEED, STEP
+    from weir.systems.fusion.fuse import fused, refuse_depth
+    from weir.systems.fusion.methods import parse_fusion
 
     how = parse_fusion(method)
     if qrels is None and (train_queries or any(o is not None for o in (measure, folds, seed, step))):
@@ -384,8 +377,8 @@ def fuse_command(
 def _pooled(paths: tuple[Path, ...], check: Callable[[int], None], drop_self: bool) -> Pool:
     """The runs of the files side by side, with a note on all that is uncommon about them."""
     from weir.errors import BadValue
-    from weir.fusion.pool import Pool, refuse_strangers
-    from weir.io.runs.read import read_run
+    from weir.files.runs import read_run
+    from weir.systems.fusion.fuse import Pool, refuse_strangers
 
     if len(paths) < 2:
         raise BadValue(f"a fusion takes two or more rankings; found {len(paths)}")
@@ -404,14 +397,13 @@ def _pooled(paths: tuple[Path, ...], check: Callable[[int], None], drop_self: bo
 
 def _fitted(pool: Pool, paths: tuple[Path, ...], judged: Path, search: Search) -> Run:
     """The run fused with fitted settings; how they do on queries they were not fitted on goes to standard output."""
-    from weir.fusion.fit import cross_validated, fold_of, fused_by, trials
-    from weir.fusion.fuse import fused
-    from weir.fusion.grid import candidates
-    from weir.io.runs.read import read_qrels
+    from weir.files.runs import read_qrels
     from weir.measures import evaluate
-    from weir.measures.files import names_of_runs
+    from weir.measures.evaluate import names_of_runs
     from weir.report.fusion import fit_text, standing_text
     from weir.report.progress import Progress
+    from weir.systems.fusion.fit import candidates, cross_validated, fold_of, fused_by, trials
+    from weir.systems.fusion.fuse import fused
 
     qrels, tried = read_qrels(judged), candidates(search.method, len(pool.runs), search.step)
     fold_of(qrels.queries, search.folds, search.seed)  # refuses what will not do before anything takes long

@@ -10,8 +10,6 @@ import click
 from weir.cli.options import dataset_names, datasets_option, measure_names, systems_option
 from weir.cli.terminal import output_width, say, say_notes, show
 
-__all__ = ["llm_command", "threshold_command"]
-
 
 @click.command("threshold")
 @click.argument("qrels", type=click.Path(path_type=Path))
@@ -86,8 +84,8 @@ def llm_command(
     kept, what was read from it, and what it took: from kept answers alone, no model is asked.
     """
     from weir.cli.options import chosen_cells
-    from weir.experiment.finished import damaged_records, finished_cells
     from weir.experiment.llm_answers import model_uses, query_traces
+    from weir.experiment.results import damaged_records, finished_cells
     from weir.report import llm as report
 
     cells = chosen_cells(finished_cells(folder), datasets, systems)

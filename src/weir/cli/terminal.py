@@ -20,19 +20,8 @@ from typing import TYPE_CHECKING, BinaryIO, TextIO
 from weir.errors import printable, printable_text
 
 if TYPE_CHECKING:
-    from weir.core.notes import Note
+    from weir.core.scores import Note
 
-__all__ = [
-    "as_cell",
-    "output_width",
-    "protected_output",
-    "say",
-    "say_left_out",
-    "say_notes",
-    "show",
-    "show_raw",
-    "shows_colours",
-]
 
 _STYLE = re.compile(r"(\x1b\[[0-9;]{0,16}m)")
 

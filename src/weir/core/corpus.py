@@ -11,7 +11,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from weir.core.document_fields import (
+from weir.core.filters import (
     LIST_SEPARATOR,
     NO_FIELDS,
     DocumentFields,
@@ -19,12 +19,9 @@ from weir.core.document_fields import (
     HeldFields,
     unknown_field,
 )
-from weir.core.ids import Ids
 from weir.core.query_metadata import MetadataError, QueryMetadata
-from weir.core.strings import StringColumn, Strings
+from weir.core.strings import Ids, StringColumn, Strings
 from weir.errors import BadValue
-
-__all__ = ["Corpus", "Queries", "check_view"]
 
 ID, TITLE, TEXT = "_id", "title", "text"
 """What every document has, as fields; every other field is metadata."""

@@ -10,23 +10,21 @@ import importlib
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["DOORS", "opened"]
-
 DOORS = {
     "cells html": "weir.report.scores_table:cells_html",
     "groups text": "weir.report.groups:groups_text",
     "measure name": "weir.measures.measure:canonical_name",
-    "qrels of": "weir.io.runs.read:read_qrels",
-    "qrels save": "weir.io.runs.write:write_qrels",
-    "intents of": "weir.io.runs.intent_file:read_intents",
-    "intents save": "weir.io.runs.intent_file:write_intents",
-    "run of": "weir.io.runs.read:read_run",
-    "run save": "weir.io.runs.write:write_run",
-    "scores by": "weir.datasets.query_grouping:grouped_scores",
+    "qrels of": "weir.files.runs:read_qrels",
+    "qrels save": "weir.files.write:write_qrels",
+    "intents of": "weir.files.intents:read_intents",
+    "intents save": "weir.files.intents:write_intents",
+    "run of": "weir.files.runs:read_run",
+    "run save": "weir.files.write:write_run",
+    "scores by": "weir.datasets.load:grouped_scores",
     "scores html": "weir.report.scores_table:scores_html",
-    "scores notes": "weir.stats.score_notes:score_notes",
-    "scores of": "weir.io.runs.scores_value:read_scores_value",
-    "scores save": "weir.io.runs.scores_value:write_scores_value",
+    "scores notes": "weir.stats.score_rows:score_notes",
+    "scores of": "weir.files.score_files:read_scores_value",
+    "scores save": "weir.files.score_files:write_scores_value",
     "scores text": "weir.report.scores_table:scores_text",
 }
 

@@ -14,16 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weir.core.doors import opened
-from weir.core.frame import ArrowTable, FrameLibrary, PandasFrame, PolarsFrame, frame_of
-from weir.core.given import grades_of
-from weir.core.ids import Ids
+from weir.core.frames import ArrowTable, FrameLibrary, PandasFrame, PolarsFrame, frame_of
+from weir.core.input_shapes import grades_of
 from weir.core.judged import Judged
 from weir.core.qrels import Qrels, grade_column, grade_of, plain_grades
 from weir.core.run import Run
-from weir.core.strings import Float64, Grades, Int32, Int64
+from weir.core.strings import Float64, Grades, Ids, Int32, Int64
 from weir.errors import BadValue
-
-__all__ = ["IntentQrels", "JudgedIntents", "joined", "with_intents"]
 
 _MOST_JUDGED = 2**15 - 1  # judged documents of a query: they are numbered by 16-bit grades
 

@@ -8,16 +8,14 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from weir.core.ids import Ids
 from weir.core.order import close_as_floats, compared, tie_groups, tied
 from weir.core.qrels import Qrels
 from weir.core.run import Run
-from weir.core.strings import Float64, Grades, Int32, Int64
+from weir.core.strings import Float64, Grades, Ids, Int32, Int64
 
 if TYPE_CHECKING:
     from weir.core.intents import JudgedIntents
 
-__all__ = ["Judged", "descending_grades", "stretches"]
 
 Groups: TypeAlias = tuple[Int64, Int64]
 _Placed: TypeAlias = tuple[Int32, Int32, Grades, Int32, Int32]

@@ -15,25 +15,8 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from weir.core.hashing import MIX, MIX_TAIL, hash_strings
-from weir.core.strings import Float64, Int32, Int64, Strings
+from weir.core.strings import MIX, MIX_TAIL, Float64, Int32, Int64, Strings, hash_strings
 from weir.errors import BadValue
-
-__all__ = [
-    "TIES",
-    "Ties",
-    "arranged",
-    "best_of",
-    "by_score",
-    "close_as_floats",
-    "compared",
-    "drawn_keys",
-    "is_ordered",
-    "ranked",
-    "settled",
-    "tie_groups",
-    "tied",
-]
 
 Ties: TypeAlias = Literal["trec", "trec9"]
 TIES: tuple[Ties, ...] = ("trec", "trec9")

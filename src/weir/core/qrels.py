@@ -1,10 +1,10 @@
-"""Relevance judgments."""
+"""Relevance judgments, where they come from, and layers of them."""
 
 from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal, overload
 
@@ -12,14 +12,76 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weir.core.doors import opened
-from weir.core.frame import ArrowTable, FrameLibrary, PandasFrame, PolarsFrame, frame_of
-from weir.core.given import grades_of
-from weir.core.ids import Ids
-from weir.core.origins import Origins
-from weir.core.strings import Grades, Int32, Int64
+from weir.core.frames import ArrowTable, FrameLibrary, PandasFrame, PolarsFrame, frame_of
+from weir.core.input_shapes import grades_of
+from weir.core.strings import Grades, Ids, Int32, Int64, Strings
 from weir.errors import BadValue
 
-__all__ = ["LARGEST", "Qrels", "grade_column", "grade_of", "plain_grades", "shown_number"]
+# ----------
+# Where judgments come from: "human", "duplicate", "llm:...", whatever their file says; and layers of judgments.
+
+
+MODEL = "llm:"
+"""How the origin of a model's judgments begins; its name follows."""
+
+
+@dataclass(frozen=True, eq=False)
+class Origins:
+    """The origin of each judgment.
+
+    names: the different origins, "" for judgments that name none; code: int32[n] the number in `names` of each
+    judgment.
+    """
+
+    names: tuple[str, ...]
+    code: Int32
+
+    @staticmethod
+    def of(texts: Iterable[str]) -> Origins:
+        """The origins of judgments, one text for each."""
+        known: dict[str, int] = {}
+        code = np.array([known.setdefault(text, len(known)) for text in texts], np.int32)
+        return Origins(tuple(known), code)
+
+    @staticmethod
+    def alike(name: str, count: int) -> Origins:
+        """One origin for so many judgments."""
+        return Origins((name,), np.zeros(count, np.int32))
+
+    def take(self, rows: NDArray[np.integer]) -> Origins:
+        """The origins of these judgments."""
+        return Origins(self.names, self.code[rows])
+
+    def then(self, other: Origins) -> Origins:
+        """The origins of these judgments and then of others."""
+        names = tuple(dict.fromkeys([*self.names, *other.names]))
+        number = np.array([names.index(name) for name in other.names], np.int32)
+        return Origins(names, np.concatenate([self.code, number[other.code]]))
+
+    def tolist(self) -> list[str]:
+        """The origin of each judgment."""
+        return [self.names[code] for code in self.code.tolist()]
+
+    def of_models(self) -> NDArray[np.bool_]:
+        """Which judgments are a model's: those whose origin begins with "llm:", bool[n]."""
+        models = np.array([name.startswith(MODEL) for name in self.names], np.bool_)
+        return np.asarray(models[self.code], np.bool_)
+
+    def counts(self, rows: NDArray[np.bool_] | None = None) -> dict[str, int]:
+        """How many judgments, or of these, come from where, the most first."""
+        code = self.code if rows is None else self.code[rows]
+        number = np.bincount(code, minlength=len(self.names)).tolist()
+        found = {name: n for name, n in zip(self.names, number, strict=True) if n}
+        return dict(sorted(found.items(), key=lambda one: -one[1]))
+
+    def said(self, rows: NDArray[np.bool_] | None = None) -> str:
+        """The counts in words: "9 human, 2 llm:judge"."""
+        return ", ".join(f"{n:,} {name or 'of no named origin'}" for name, n in self.counts(rows).items())
+
+
+# ----------
+# Relevance judgments.
+
 
 LARGEST = 2**14  # of a grade's absolute value
 
@@ -94,7 +156,7 @@ class Qrels:
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> Qrels:
-        """The judgments in a file of any format (docs/formats.md); raises as `weir.io.runs.read.read_qrels`."""
+        """The judgments in a file of any format (docs/formats.md); raises as `weir.files.runs.read_qrels`."""
         qrels: Qrels = opened("qrels of")(path)
         return qrels
 
@@ -226,3 +288,41 @@ def grade_column(grade: NDArray[np.integer | np.floating]) -> Grades:
 def shown_number(value: object) -> str:
     """A number in a message: the shortest decimals that read back as it, 0.141 and not 0.14099999999999999."""
     return repr(float(value)) if isinstance(value, (float, np.floating)) else repr(value)
+
+
+# ----------
+# Layers of judgments: those that count first, and others where these say nothing.
+
+
+def merge_qrels(base: Qrels, other: Qrels) -> Qrels:
+    """The judgments of `base`, and those of `other` for the pairs that `base` does not judge.
+
+    `merge_qrels(human, model)` fills what humans left open, `merge_qrels(corrections, old)` corrects. Origins are
+    kept, "" for judgments of a layer that has none (`Qrels.labelled` gives one); queries and documents of `base` keep
+    their numbers.
+    """
+    queries, of_query = _joined(base.queries, other.queries, np.arange(len(other.queries)))
+    docs, of_doc = _joined(base.docs, other.docs, np.unique(other.doc))
+    query = np.concatenate([base.query_of_row(), of_query[other.query_of_row()]])
+    doc = np.concatenate([base.doc, of_doc[other.doc]])
+    _, first = np.unique(query.astype(np.int64) * len(docs) + doc, return_index=True)
+    grade = np.concatenate([base.grade, other.grade])
+    origin = None
+    if base.origin is not None or other.origin is not None:
+        origin = _named(base).then(_named(other)).take(first)
+    return Qrels.from_columns(queries, docs, query[first], doc[first], grade[first], origin)
+
+
+def _named(qrels: Qrels) -> Origins:
+    return qrels.origin if qrels.origin is not None else Origins.alike("", len(qrels.doc))
+
+
+def _joined(ours: Ids, theirs: Ids, used: NDArray[np.integer]) -> tuple[Ids, Int32]:
+    """Our identifiers and then those used that only they have, and the number of each of theirs, -1 if not used."""
+    wanted = theirs.strings.take(used)
+    found = ours.codes(wanted)
+    new = np.flatnonzero(found < 0)
+    found[new] = len(ours) + np.arange(len(new), dtype=np.int32)
+    number = np.full(len(theirs), -1, np.int32)
+    number[used] = found
+    return (Ids(Strings.concatenated([ours.strings, wanted.take(new)])) if len(new) else ours), number

@@ -1,4 +1,4 @@
-"""What a collection says of its queries besides their texts."""
+"""What is known of queries besides their texts: groups, weights, candidates, exclusions."""
 
 from __future__ import annotations
 
@@ -11,13 +11,110 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from weir.core.document_filter import parse_filter
-from weir.core.document_lists import DocumentLists
-from weir.core.document_masks import DocumentMasks
-from weir.core.strings import Strings
+from weir.core.filters import DocumentLists, DocumentMasks, parse_filter
+from weir.core.strings import Float64, Ids, Int32, Int64, Strings
 from weir.errors import BadValue
 
-__all__ = ["MetadataError", "QueryMetadata"]
+# ----------
+# Weights of queries: one over the probability with which each was drawn to be judged.
+
+
+@dataclass(frozen=True, eq=False)
+class QueryWeights:
+    """A weight for each query; only their ratios count.
+
+    queries: Ids[Q]; weight: float64[Q], one over the probability of being drawn, above 0 and finite.
+    """
+
+    queries: Ids
+    weight: Float64
+
+    @staticmethod
+    def of(weights: Mapping[str, object]) -> QueryWeights:
+        """Weights from {query: weight}; raises BadValue for one that is no finite number above 0, naming its query."""
+        found = []
+        for query, weight in weights.items():
+            number = float(weight) if isinstance(weight, (int, float, np.number)) else math.nan
+            if not (math.isfinite(number) and number > 0):
+                raise BadValue(
+                    f"query '{query}': the weight is {weight!r}; expected a number above 0, one over the probability "
+                    "with which the query was drawn"
+                )
+            found.append(number)
+        return QueryWeights(Ids.of(str(query) for query in weights), np.array(found, np.float64))
+
+    def of_queries(self, queries: Ids) -> Float64:
+        """The weight of each of these queries; raises BadValue for one that has none."""
+        codes = self.queries.codes(queries.strings)
+        if (codes < 0).any():
+            missing = queries[int(np.flatnonzero(codes < 0)[0])]
+            raise BadValue(f"query '{missing}' is judged by people and has no weight; give each of them one")
+        return self.weight[codes]
+
+
+# ----------
+# Queries in groups: slices of a collection, paraphrases of one question, one query under several instructions.
+
+
+RULES = ("prefix:", "stem:")
+"""How rules on identifiers begin."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class QueryGroups:
+    """Which group each query is in: one, or none.
+
+    name: what the groups are, such as "topic" or "prefix:_"; queries: Ids[Q]; labels: the groups' names in order;
+    group: int32[Q], numbers in `labels`, -1 for a query without a group.
+    """
+
+    name: str
+    queries: Ids
+    labels: tuple[str, ...]
+    group: Int32
+
+    @staticmethod
+    def of(groups: Mapping[str, object], name: str = "group") -> QueryGroups:
+        """Groups from {query: label}; a query whose label is None or "" has no group. Raises BadValue as `Ids.of`."""
+        texts = ["" if label is None else str(label) for label in groups.values()]
+        labels = tuple(sorted(set(texts) - {""}))
+        number = {label: n for n, label in enumerate(labels)} | {"": -1}
+        return QueryGroups(name, Ids.of(groups), labels, np.array([number[t] for t in texts], np.int32))
+
+    @staticmethod
+    def by_identifier(queries: Ids, rule: str) -> QueryGroups:
+        """Groups that stand in the identifiers of queries: "prefix:_" up to the first _, "stem:-" up to the last -.
+
+        A query without the sign has no group. Raises BadValue for another rule and where no query has a group.
+        """
+        kind, _, sign = rule.partition(":")
+        if not (sign and rule.startswith(RULES)):
+            raise BadValue(f"--by {rule}: expected a sign behind it, such as prefix:_ or stem:-")
+        names = queries.tolist()
+        found = {q: (q.partition(sign) if kind == "prefix" else q.rpartition(sign))[0] for q in names}
+        groups = QueryGroups.of({q: label if sign in q else "" for q, label in found.items()}, rule)
+        if not groups.labels:
+            example = f"; one is '{names[0]}'" if names else ""
+            raise BadValue(f"--by {rule}: no query identifier has '{sign}' in it{example}")
+        return groups
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def __repr__(self) -> str:
+        return f"<QueryGroups by {self.name}: {len(self.queries):,} queries in {len(self.labels):,} groups>"
+
+    def rows(self, queries: Ids) -> dict[str, Int64]:
+        """The places of the members of each group among these queries, int64; groups without a member are left out."""
+        codes = self.queries.codes(queries.strings)
+        at = np.where(codes >= 0, self.group[codes], -1) if len(self.queries) else codes
+        found = {label: np.flatnonzero(at == number) for number, label in enumerate(self.labels)}
+        return {label: rows for label, rows in found.items() if len(rows)}
+
+
+# ----------
+# What a collection says of its queries besides their texts.
+
 
 T = TypeVar("T")
 

@@ -6,11 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
-from weir.core.notes import Note
+from weir.core.scores import Note
 from weir.core.tables import Table
 from weir.errors import BadValue
-
-__all__ = ["RESULTS", "RegisteredResult", "Result", "result"]
 
 R = TypeVar("R", bound="type[Result]")
 

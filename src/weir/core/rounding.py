@@ -4,24 +4,6 @@ from __future__ import annotations
 
 import math
 
-__all__ = [
-    "change",
-    "count",
-    "counted",
-    "duration",
-    "effect",
-    "exact",
-    "figure",
-    "money",
-    "one_or_more",
-    "part_of",
-    "probability",
-    "score",
-    "share",
-    "size",
-    "times",
-]
-
 
 def score(value: float) -> str:
     """A score with four decimals, as trec_eval prints it; a dash where it is undefined."""

@@ -11,17 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weir.core.corpus import Queries
-from weir.core.document_lists import DocumentLists
-from weir.core.document_masks import DocumentMasks
 from weir.core.doors import opened
-from weir.core.frame import ArrowTable, FrameLibrary, PandasFrame, PolarsFrame, frame_of
-from weir.core.given import scores_of_ranking
-from weir.core.ids import Ids
+from weir.core.filters import DocumentLists, DocumentMasks
+from weir.core.frames import ArrowTable, FrameLibrary, PandasFrame, PolarsFrame, frame_of
+from weir.core.input_shapes import scores_of_ranking
 from weir.core.order import Ties, by_score, compared, is_ordered, settled, tie_groups, tied
-from weir.core.strings import Float64, Int32, Int64
+from weir.core.strings import Float64, Ids, Int32, Int64
 from weir.errors import BadRanking, BadValue
-
-__all__ = ["Run"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -91,7 +87,7 @@ class Run:
 
     @staticmethod
     def load(path: str | os.PathLike[str], ties: Ties = "trec") -> Run:
-        """The run in a file of any format (docs/formats.md); raises as `weir.io.runs.read.read_run`."""
+        """The run in a file of any format (docs/formats.md); raises as `weir.files.runs.read_run`."""
         run: Run = opened("run of")(path, ties)
         return run
 

@@ -1,26 +1,139 @@
-"""What the measures say: one value for each measure and query."""
+"""Scores: one value for each measure and query, and the rows of a result table."""
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import MISSING, asdict, dataclass, field, replace
 from typing import Any, Literal, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from weir.core.doors import opened
-from weir.core.frame import ArrowTable, FrameLibrary, PandasFrame, PolarsFrame, frame_of
-from weir.core.ids import Ids
-from weir.core.label_use import LabelUse
-from weir.core.notes import Note
-from weir.core.query_groups import QueryGroups
-from weir.core.strings import Float64, Int64
+from weir.core.frames import ArrowTable, FrameLibrary, PandasFrame, PolarsFrame, frame_of
+from weir.core.intents import IntentQrels
+from weir.core.qrels import Qrels
+from weir.core.query_metadata import QueryGroups
+from weir.core.strings import Float64, Ids, Int64
 from weir.errors import BadValue, UnknownName, WeirError
 
-__all__ = ["GroupedScores", "MeasureScores", "Scores", "averaged"]
+# ----------
+# What has to be said beside a result.
+
+
+@dataclass(frozen=True)
+class Note:
+    """A sentence beside a result, and what explains it.
+
+    text: the sentence, on one line; details: what `--notes` adds behind it, "" for nothing.
+    """
+
+    text: str
+    details: str = ""
+
+    def __str__(self) -> str:
+        return f"note: {self.text}"
+
+    @property
+    def whole(self) -> str:
+        """The sentence with its details."""
+        return f"{self}; {self.details}" if self.details else str(self)
+
+    def about(self, name: str) -> Note:
+        """The same, said of a system or a collection by its name."""
+        return replace(self, text=f"{name}: {self.text}")
+
+
+# ----------
+# What a model's labels have to do with scores: whether they count, why, and what people's labels alone would say.
+
+
+@dataclass(frozen=True, eq=False)
+class LabelUse:
+    """How scores stand to the labels of a model.
+
+    said: the sentence beside the table; calibrated: whether they count and were held against people's; share: of the
+    judged places among the first 10 returned, those that a model judged, NaN where none counts or it is not known;
+    people: float64[M, Q], the values by people's labels alone, None where they are the scores themselves or not known.
+    """
+
+    said: str
+    calibrated: bool
+    share: float = math.nan
+    people: Float64 | None = None
+
+    def take(self, rows: Int64) -> LabelUse:
+        """The same of some queries, whose share is not known."""
+        people = None if self.people is None else self.people[:, rows]
+        return replace(self, people=people, share=math.nan)
+
+
+# ----------
+# One line of a result table.
+
+
+@dataclass(frozen=True)
+class Row:
+    """The mean of a measure over the judged queries of a dataset, with its interval.
+
+    queries: judged queries; answered: those for which the system returned anything. Where it is not the plain case:
+    conventions: those in force, as they print; counted: how many queries the mean is over, None: all judged ones;
+    movable: how many could have another value by the order of tied documents, and lowest, highest: the means that
+    worst and best orders give, None where they are not known. judged_at_10: the mean share of the first 10 documents
+    returned that were judged, whatever the measure; None where it is not known. group: the group of queries that it is
+    about, "" for all; groups: of a macro mean, over how many means of groups it is. labels: a sentence on a model's
+    labels, "" where there are none; people: the mean by people's labels alone, where a model's count too; model_share:
+    of the judged places among the first 10, those that a model judged. title: the system's name with what files of
+    systems call them in the place of the files, "" where they say nothing.
+    """
+
+    dataset: str
+    system: str
+    measure: str
+    mean: float
+    low: float
+    high: float
+    queries: int
+    answered: int
+    conventions: str = "default"
+    counted: int | None = None
+    movable: int = 0
+    lowest: float | None = None
+    highest: float | None = None
+    judged_at_10: float | None = None
+    group: str = ""
+    groups: int | None = None
+    labels: str = ""
+    people: float | None = None
+    model_share: float | None = None
+    title: str = ""
+
+    @staticmethod
+    def of(fields: dict[str, Any]) -> Row:
+        """The row that `to_dict` wrote; raises KeyError or TypeError for another dict."""
+        known: dict[str, Any] = {}
+        for name, column in Row.__dataclass_fields__.items():
+            if name in fields or column.default is MISSING:
+                known[name] = math.nan if fields[name] is None else fields[name]
+                if isinstance(known[name], str) != (column.type == "str") or isinstance(
+                    known[name], (dict, list)
+                ):
+                    raise TypeError(f"{name} of a row is {str(known[name])[:40]!r}")
+        return Row(**known)
+
+    def to_dict(self) -> dict[str, object]:
+        """The row as a dict, without what is as always; an undefined number is None, as JSON has no NaN."""
+        defaults = {name: field.default for name, field in self.__dataclass_fields__.items()}
+        shown = {name: value for name, value in asdict(self).items() if value != defaults[name]}
+        return {k: None if isinstance(v, float) and math.isnan(v) else v for k, v in shown.items()}
+
+
+# ----------
+# What the measures say: one value for each measure and query.
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -322,3 +435,57 @@ def averaged(mean: float, geometric: bool) -> float:
 def _per_row(cells: NDArray[np.bool_]) -> Int64:
     counts: Int64 = np.sum(cells, axis=1, dtype=np.int64)
     return counts
+
+
+# ----------
+# The scores of one system on several collections, with what identifies the judgments they were made by.
+
+
+_MARK_DIGITS = 8  # hexadecimal
+
+
+@dataclass(frozen=True, eq=False)
+class JudgedScores:
+    """Scores on a collection and what tells its judgments apart.
+
+    marks: for each query a hash of its judgments, as `judgment_marks`, empty where they are not known; judgments: a
+    hash of all of them as records of stages have it, "" where that is not known.
+    """
+
+    scores: Scores
+    marks: Mapping[str, str] = field(default_factory=dict)
+    judgments: str = ""
+
+    @property
+    def fingerprint(self) -> str:
+        """A hash of the marks of all queries, whatever their order."""
+        text = json.dumps(sorted(self.marks.items()))
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+@dataclass(frozen=True, eq=False)
+class SystemScores:
+    """The scores of a system by the name of the collection.
+
+    version: of the Weir that saved them, "" if just made; notes: what has to be said of how its rankings were made.
+    """
+
+    system: str
+    datasets: Mapping[str, JudgedScores]
+    version: str = ""
+    notes: tuple[str, ...] = ()
+
+
+def judgment_marks(qrels: Qrels | IntentQrels) -> dict[str, str]:
+    """{query: a hash of its judgments}, whatever the order of documents; eight hexadecimal digits."""
+    return {query: _mark(grades) for query, grades in qrels.to_dict().items()}
+
+
+def _mark(grades: Mapping[str, object]) -> str:
+    text = json.dumps(_as_floats(grades), sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:_MARK_DIGITS]
+
+
+def _as_floats(grades: Mapping[str, Any]) -> dict[str, object]:
+    """Grades as floats, so that 1 and 1.0 are one grade."""
+    return {name: _as_floats(one) if isinstance(one, Mapping) else float(one) for name, one in grades.items()}

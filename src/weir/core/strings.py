@@ -1,9 +1,10 @@
-"""A column of strings as two arrays, the layout Arrow calls large_string."""
+"""Columns of strings, and identifiers: code <-> string without a dict of Python objects."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import accumulate, pairwise
 from typing import Protocol, TypeAlias, TypeVar
 
@@ -12,16 +13,122 @@ from numpy.typing import NDArray
 
 from weir.errors import BadValue
 
-__all__ = [
-    "Bytes",
-    "Float64",
-    "Grades",
-    "Int32",
-    "Int64",
-    "StringColumn",
-    "Strings",
-    "first_repeated",
-]
+# ----------
+# Whether arrays of positions say what a loop without bounds checks may rely on.
+
+
+Int64: TypeAlias = NDArray[np.int64]
+
+
+def cuts(ptr: Int64, total: int) -> bool:
+    """Whether pointers cut an array of so many entries into pieces: from 0 to its end, never falling."""
+    return bool(len(ptr) and ptr[0] == 0 and ptr[-1] == total and (ptr[1:] >= ptr[:-1]).all())
+
+
+def permutes(order: NDArray[np.integer]) -> bool:
+    """Whether an array holds each number below its length once."""
+    n = len(order)
+    if not below(order, n):
+        return False
+    seen = np.zeros(n, np.bool_)
+    seen[order] = True
+    return bool(seen.all())
+
+
+def below(values: NDArray[np.integer], count: int) -> bool:
+    """Whether all numbers are from 0 to count - 1."""
+    return values.size == 0 or 0 <= int(values.min()) <= int(values.max()) < count
+
+
+# ----------
+# A 64-bit hash of many byte strings at once: the lookup key of every identifier table.
+
+
+# Odd constants. A word is xor-ed in, multiplied, folded: strings of one length up to 8 bytes never collide.
+SEED = 0x9E3779B97F4A7C15
+MIX = 0xD6E8FEB86659FD93
+MIX_TAIL = 0xFF51AFD7ED558CCD
+
+_BLOCK_STRINGS = 1 << 15  # strings hashed together: the intermediate arrays stay in the cache
+_MASKS = np.array([(1 << (8 * n)) - 1 for n in range(8)] + [(1 << 64) - 1], np.uint64)
+
+
+def _windows(data: NDArray[np.uint8]) -> NDArray[np.uint64]:
+    """View the eight bytes starting at each position as one little-endian word; needs 8 bytes of data."""
+    data = np.ascontiguousarray(data)
+    return np.ndarray((len(data) - 7,), dtype="<u8", buffer=data, strides=(1,))
+
+
+def load_words(
+    data: NDArray[np.uint8], start: NDArray[np.int64], length: NDArray[np.int64]
+) -> NDArray[np.uint64]:
+    """Read up to eight bytes at each start as a little-endian word, zero beyond the length.
+
+    start, length: int64[n]; bytes beyond `length` (or beyond eight) do not enter the word. Returns uint64[n].
+    """
+    if len(data) < 8:
+        data = np.concatenate([data, np.zeros(8, np.uint8)])
+    windows = _windows(data)
+    at = np.minimum(start, len(windows) - 1)
+    word = windows[at]
+    # A string near the end of the data is read from an earlier position and shifted down.
+    late = np.flatnonzero(at != start)
+    if len(late):
+        shift = np.minimum(start[late] - at[late], 8).astype(np.uint64) * np.uint64(8)
+        word[late] = np.where(shift < 64, word[late] >> np.minimum(shift, np.uint64(63)), np.uint64(0))
+    word &= _MASKS[np.clip(length, 0, 8)]
+    return word
+
+
+def _hash_block(
+    data: NDArray[np.uint8], start: NDArray[np.int64], length: NDArray[np.int64]
+) -> NDArray[np.uint64]:
+    state = np.full(len(start), SEED, np.uint64)
+    live: NDArray[np.int64] | None = None  # None: every string still has bytes left
+    done = 0
+    longest = int(length.max(initial=0))
+    while done < longest:
+        if live is None and int(length.min()) <= done:
+            live = np.flatnonzero(length > done)
+        elif live is not None:
+            live = live[length[live] > done]
+        if live is None:
+            state ^= load_words(data, start + done, length - done)
+            state *= np.uint64(MIX)
+            state ^= state >> np.uint64(32)
+        else:
+            part = state[live] ^ load_words(data, start[live] + done, length[live] - done)
+            part *= np.uint64(MIX)
+            part ^= part >> np.uint64(32)
+            state[live] = part
+        done += 8
+    state ^= length.astype(np.uint64)
+    state *= np.uint64(MIX_TAIL)
+    state ^= state >> np.uint64(32)
+    return state
+
+
+def hash_strings(
+    data: NDArray[np.uint8], start: NDArray[np.int64], length: NDArray[np.int64]
+) -> NDArray[np.uint64]:
+    """Hash the byte strings data[start[i] : start[i] + length[i]] to 64 bits each.
+
+    data: uint8[bytes]; start, length: int64[n], within the data. Returns uint64[n], the same on every machine
+    and equal to the compiled `weir.kernels.lines.hash_bytes`. Two strings may share a hash: compare their
+    bytes before calling them equal.
+    """
+    start = np.asarray(start, np.int64)
+    length = np.asarray(length, np.int64)
+    out = np.empty(len(start), np.uint64)
+    for at in range(0, len(start), _BLOCK_STRINGS):
+        stop = at + _BLOCK_STRINGS
+        out[at:stop] = _hash_block(data, start[at:stop], length[at:stop])
+    return out
+
+
+# ----------
+# A column of strings as two arrays, the layout Arrow calls large_string.
+
 
 T = TypeVar("T")
 
@@ -29,7 +136,7 @@ Bytes: TypeAlias = NDArray[np.uint8]
 Grades: TypeAlias = NDArray[np.int16 | np.float64]
 """Relevance grades: int16 where all of them are whole, else float64."""
 Int32: TypeAlias = NDArray[np.int32]
-Int64: TypeAlias = NDArray[np.int64]
+
 Float64: TypeAlias = NDArray[np.float64]
 
 
@@ -157,3 +264,182 @@ class Strings:
         raw = bytes(held)
         cuts = (self.ptr - base).tolist()
         return [raw[a:b].decode("utf-8", "replace") for a, b in pairwise(cuts)]
+
+
+# ----------
+# Identifiers of documents or queries: code <-> string without a dict of millions of strings.
+
+
+IDENTIFIER_BYTES = 4096
+"""The longest identifier that is taken: collections that go by address stay below 2,100 bytes."""
+
+_BLOCK_IDENTIFIERS = 1 << 17  # identifiers looked up at a time
+_BY_WORDS = 256  # bytes: longer identifiers are sorted as whole texts
+
+
+@dataclass(frozen=True, eq=False)
+class HashIndex:
+    """Where to find a string by its 64-bit hash: sorted hashes and the positions they came from."""
+
+    hashes: NDArray[np.uint64]
+    positions: Int32
+
+    @staticmethod
+    def of(strings: Strings) -> HashIndex:
+        """Hash and sort all strings; the sort is stable, so equal strings stay in order."""
+        hashes = hash_strings(strings.data, strings.ptr[:-1], strings.lengths())
+        order = np.argsort(hashes, kind="stable").astype(np.int32)
+        return HashIndex(hashes[order], order)
+
+
+@dataclass(frozen=True, eq=False)
+class Ids:
+    """Distinct identifiers, numbered 0..n-1 in their order.
+
+    column: the identifiers; index: gives their hash index on first use, by default it is made then.
+    Raises BadValue on a duplicate, empty or too long identifier when made by `Ids.of`.
+    """
+
+    column: StringColumn
+    index: Callable[[], HashIndex] | None = field(default=None, repr=False)
+
+    @staticmethod
+    def of(values: Iterable[object]) -> Ids:
+        """Number these identifiers; anything but text is written as text (1 -> "1")."""
+        texts = [v if isinstance(v, str) else str(v) for v in values]
+        ids = Ids(Strings.of(texts))
+        characters = max(map(len, texts), default=0)  # of at most four bytes each
+        longest = int(ids.strings.lengths().max()) if 4 * characters > IDENTIFIER_BYTES else characters
+        if longest > IDENTIFIER_BYTES:
+            raise BadValue(f"an identifier of {longest:,} bytes; expected at most {IDENTIFIER_BYTES:,}")
+        distinct = set(texts)
+        if "" in distinct:
+            raise BadValue("an identifier is empty; every document and query needs one")
+        if len(distinct) != len(texts):
+            raise BadValue(f"identifier '{first_repeated(texts)}' occurs twice")
+        return ids
+
+    def __len__(self) -> int:
+        return len(self.column)
+
+    def __getitem__(self, code: int) -> str:
+        return self.column[code]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.column)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Ids):
+            return NotImplemented
+        return self is other or (len(self) == len(other) and self.tolist() == other.tolist())
+
+    __hash__ = object.__hash__
+
+    @cached_property
+    def strings(self) -> Strings:
+        """All identifiers, read or made where they are not in memory; `take` reads only some."""
+        return self.column.slice(0, len(self))
+
+    def tolist(self) -> list[str]:
+        """All identifiers."""
+        return self.column.tolist()
+
+    def take(self, codes: NDArray[np.integer]) -> Ids:
+        """These identifiers, renumbered from 0."""
+        return Ids(self.column.take(codes))
+
+    @cached_property
+    def _index(self) -> HashIndex:
+        return HashIndex.of(self.column.slice(0, len(self))) if self.index is None else self.index()
+
+    def codes(self, wanted: Strings | Iterable[str]) -> Int32:
+        """The number of each wanted identifier, -1 for one that is not here."""
+        strings = wanted if isinstance(wanted, Strings) else Strings.of(wanted)
+        if len(strings) > _BLOCK_IDENTIFIERS:  # so that what is between stays in the cache
+            cuts = range(0, len(strings), _BLOCK_IDENTIFIERS)
+            return np.concatenate([self.codes(strings.slice(cut, cut + _BLOCK_IDENTIFIERS)) for cut in cuts])
+        found = np.full(len(strings), -1, np.int32)
+        if len(self) == 0 or len(strings) == 0:
+            return found
+        hashes = hash_strings(strings.data, strings.ptr[:-1], strings.lengths())
+        index = self._index
+        pending = _perhaps_among(index.hashes, hashes)
+        at = np.zeros(len(strings), np.int64)
+        at[pending] = np.searchsorted(index.hashes, hashes[pending])
+        # Different strings may share a hash: walk along the equal hashes until the bytes agree.
+        while len(pending):
+            inside = at[pending] < len(index.hashes)
+            pending = pending[inside]
+            pending = pending[index.hashes[at[pending]] == hashes[pending]]
+            candidates = index.positions[at[pending]]
+            same = _same(self.column.take(candidates), strings, pending)
+            found[pending[same]] = candidates[same]
+            pending = pending[~same]
+            at[pending] += 1
+        return found
+
+    @cached_property
+    def tie_ranks(self) -> Int32:
+        """Place of each identifier in descending byte order: 0 is the largest.
+
+        It decides between equal scores (see core/order.py).
+        """
+        ranks = np.empty(len(self), np.int32)
+        ranks[descending_bytes(self.column.slice(0, len(self)))] = np.arange(len(self), dtype=np.int32)
+        return ranks
+
+
+def _perhaps_among(known: NDArray[np.uint64], hashes: NDArray[np.uint64]) -> Int64:
+    """The positions of the hashes that may be among the known, which are sorted: most others are left out."""
+    if len(hashes) < 8 * len(known):
+        return np.arange(len(hashes))
+    bits = len(known).bit_length() + 5
+    shift = np.uint64(64 - bits)
+    present = np.zeros(1 << bits, np.bool_)
+    present[known >> shift] = True
+    return np.flatnonzero(present[hashes >> shift])
+
+
+def descending_bytes(strings: Strings) -> Int64:
+    """The permutation that puts strings in descending byte order (strcmp), equal ones in reverse order."""
+    n = len(strings)
+    lengths = strings.lengths()
+    width = int(lengths.max()) if n else 0
+    if width == 0:
+        return np.arange(n, dtype=np.int64)[::-1]
+    if width > _BY_WORDS:
+        texts = [strings.data[a : a + size].tobytes() for a, size in zip(strings.ptr, lengths, strict=False)]
+        return np.array(sorted(range(n), key=texts.__getitem__), np.int64)[::-1]
+    # Big-endian words of eight bytes compare as the bytes do; sort by the last word first.
+    words = -(-width // 8)
+    # Padding makes "a" equal to "a\0": the shorter comes first, unless a byte decides.
+    order: Int64 = np.argsort(lengths, kind="stable")
+    for word in reversed(range(words)):
+        order = order[np.argsort(_word(strings, lengths, word)[order], kind="stable")]
+    return order[::-1]
+
+
+def _word(strings: Strings, lengths: Int64, word: int) -> NDArray[np.uint64]:
+    """Bytes 8*word..8*word+7 of every string as a big-endian number, zero beyond the end."""
+    value = np.zeros(len(strings), np.uint64)
+    data, starts = strings.data, strings.ptr[:-1]
+    for byte in range(8 * word, 8 * word + 8):
+        value <<= np.uint64(8)
+        inside = np.flatnonzero(lengths > byte)
+        value[inside] |= data[starts[inside] + byte]
+    return value
+
+
+def _same(a: Strings, b: Strings, j: NDArray[np.integer]) -> NDArray[np.bool_]:
+    """Whether a[n] and b[j[n]] are the same bytes, for every n."""
+    lengths = a.lengths()
+    same = np.asarray(lengths == b.lengths(j))
+    pairs = np.flatnonzero(same)
+    if len(pairs) < len(same):
+        a, lengths = a.take(pairs), lengths[pairs]
+    if len(a.data) == 0:
+        return same
+    step = np.repeat(b.ptr[:-1][j[pairs]] - a.ptr[:-1], lengths) + np.arange(len(a.data))
+    differ = np.repeat(np.arange(len(pairs)), lengths)[a.data != b.data[step]]
+    same[pairs[differ]] = False
+    return same

@@ -17,8 +17,6 @@ from weir.core.run import Run
 from weir.core.strings import Int64
 from weir.errors import BadValue
 
-__all__ = ["Subject", "TextEncoder", "TokenLimit", "Training"]
-
 T = TypeVar("T")
 TextEncoder: TypeAlias = Callable[[Queries], NDArray[np.float32]]
 """Queries to their vectors, float32[n, d]."""

@@ -14,27 +14,6 @@ from unicodedata import category, east_asian_width
 
 from weir.errors import printable
 
-__all__ = [
-    "JOINED",
-    "SIGNS",
-    "STYLES",
-    "Cell",
-    "Styled",
-    "Table",
-    "columns",
-    "csv_cell",
-    "csv_text",
-    "display_width",
-    "fits",
-    "html_escaped",
-    "html_page",
-    "latex_escaped",
-    "layout_blocks",
-    "markdown_escaped",
-    "notes_html",
-    "paragraph",
-]
-
 SIGNS = {"better": "▲", "worse": "▼"}
 _LATEX_SIGNS = {"better": r"\blacktriangle", "worse": r"\blacktriangledown"}
 

@@ -1,21 +1,161 @@
-"""The card of a collection: what it holds, counted from its files rather than quoted."""
+"""The card of a collection: what its files hold, counted."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import unicodedata
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import NDArray
 
 from weir.core.corpus import Corpus, Queries
+from weir.core.filters import DocumentLists
 from weir.core.qrels import Qrels, plain_grades
-from weir.core.strings import Int64, Strings
+from weir.core.strings import Int64, StringColumn, Strings, hash_strings
 from weir.datasets.catalogue import Entry
-from weir.datasets.metadata_card import MetadataCard
-from weir.datasets.same_text import duplicate_groups, title_and_text
-from weir.io.collections.corpus_store import CorpusStore
+from weir.files.corpus_store import CorpusStore
 
-__all__ = ["CollectionCard", "JudgmentsCard", "card_of", "judgments_card"]
+# ----------
+# Rows of one text: which documents or queries are the same, as they are written or after normalising.
+
+
+BATCH_ROWS = 1 << 15
+Form = Callable[[str], str]
+
+
+@dataclass(frozen=True, eq=False)
+class DuplicateGroups:
+    """Rows that share a text.
+
+    number: int64[n], the group of each row, groups in the order of their first rows; -1 where no other has its text.
+    """
+
+    number: Int64
+
+    @property
+    def rows(self) -> int:
+        """Rows that share their text with another."""
+        return int(np.count_nonzero(self.number >= 0))
+
+    @property
+    def surplus(self) -> int:
+        """Rows beyond the first of each group."""
+        return self.rows - int(self.number.max(initial=-1) + 1)
+
+    def members(self) -> list[Int64]:
+        """The rows of each group, ascending."""
+        rows = np.flatnonzero(self.number >= 0)
+        order = rows[np.argsort(self.number[rows], kind="stable")]
+        cuts = np.flatnonzero(np.diff(self.number[order])) + 1
+        return np.split(order, cuts) if len(order) else []
+
+
+def normalised(text: str) -> str:
+    """A text without differences of form: Unicode NFKC, lower case, each run of white space one blank."""
+    return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
+
+
+def title_and_text(corpus: Corpus) -> tuple[StringColumn, ...]:
+    """The columns of title and text, or of text alone where there are no titles."""
+    return (corpus.text,) if corpus.title is None else (corpus.title, corpus.text)
+
+
+def duplicate_groups(columns: Sequence[StringColumn], form: Form | None = None) -> DuplicateGroups:
+    """Rows whose texts are the same in every column, after `form` where one is given; the empty text is a text too.
+
+    Exact: hashes of 64 bits find candidates, texts decide. Memory: 8 bytes for each row, and a batch of texts.
+    """
+    hashes = _row_hashes(columns, form)
+    order = np.argsort(hashes, kind="stable")
+    opens = np.append(True, np.diff(hashes[order]) != 0) if len(order) else np.zeros(0, np.bool_)
+    starts = np.flatnonzero(opens)
+    lengths = np.diff(np.append(starts, len(order)))
+    found: list[list[int]] = []
+    for start, length in zip(starts[lengths > 1].tolist(), lengths[lengths > 1].tolist(), strict=True):
+        kinds: dict[tuple[str, ...], list[int]] = {}
+        for row in order[start : start + length].tolist():
+            texts = (column[row] for column in columns)
+            kinds.setdefault(tuple(texts if form is None else map(form, texts)), []).append(row)
+        found += [rows for rows in kinds.values() if len(rows) > 1]
+    number = np.full(len(order), -1, np.int64)
+    for group, rows in enumerate(sorted(found)):
+        number[rows] = group
+    return DuplicateGroups(number)
+
+
+def _row_hashes(columns: Sequence[StringColumn], form: Form | None) -> NDArray[np.uint64]:
+    whole = np.zeros(len(columns[0]), np.uint64)
+    for column in columns:
+        for start in range(0, len(column), BATCH_ROWS):
+            texts = column.slice(start, min(start + BATCH_ROWS, len(column)))
+            if form is not None:
+                texts = Strings.of(map(form, texts))
+            part = whole[start : start + BATCH_ROWS]
+            part *= np.uint64(0x9E3779B97F4A7C15)
+            part ^= hash_strings(texts.data, texts.ptr[:-1], texts.lengths())
+    return whole
+
+
+# ----------
+# What a collection says of its queries, counted.
+
+
+@dataclass(frozen=True)
+class ListsCard:
+    """Documents listed by query.
+
+    queries: with a list; documents: listed in all, over queries; longest: of one query; absent: listed and not in the
+    collection.
+    """
+
+    queries: int = 0
+    documents: int = 0
+    longest: int = 0
+    absent: int = 0
+
+
+@dataclass(frozen=True)
+class MetadataCard:
+    """What is said of the queries of a split.
+
+    queries: how many there are; candidates, excluded: their lists; instructions, unanswerable: queries with each;
+    groups: different labels of each column.
+    """
+
+    queries: int = 0
+    candidates: ListsCard = field(default_factory=ListsCard)
+    excluded: ListsCard = field(default_factory=ListsCard)
+    instructions: int = 0
+    unanswerable: int = 0
+    groups: Mapping[str, int] = field(default_factory=dict)
+
+
+def metadata_card(queries: Queries, corpus: Corpus | None) -> MetadataCard:
+    """Count what the metadata of queries says; without documents none is absent."""
+    said = queries.metadata
+    if said is None:
+        return MetadataCard(len(queries))
+    return MetadataCard(
+        len(queries),
+        _lists(said.candidates, corpus),
+        _lists(said.excluded, corpus),
+        0 if said.instruction is None else int(np.count_nonzero(said.instruction.lengths())),
+        0 if said.unanswerable is None else int(said.unanswerable.sum()),
+        {name: len(set(labels.tolist()) - {""}) for name, labels in said.groups.items()},
+    )
+
+
+def _lists(lists: DocumentLists | None, corpus: Corpus | None) -> ListsCard:
+    if lists is None:
+        return ListsCard()
+    absent = 0 if corpus is None else int(np.count_nonzero(lists.codes_in(corpus.ids) < 0))
+    return ListsCard(lists.listed(), len(lists.doc), int(lists.lengths().max(initial=0)), absent)
+
+
+# ----------
+# The card of a collection: what it holds, counted from its files rather than quoted.
+
 
 _BATCH = 1 << 15  # documents looked at together
 

@@ -12,20 +12,6 @@ from typing import Any
 from weir.errors import UnknownName
 from weir.settings import settings
 
-__all__ = [
-    "Entry",
-    "Group",
-    "catalogued",
-    "entries",
-    "get",
-    "group",
-    "groups",
-    "is_group",
-    "members",
-    "names",
-    "published_pools",
-]
-
 
 @dataclass(frozen=True)
 class Entry:

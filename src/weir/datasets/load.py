@@ -1,9 +1,10 @@
-"""A collection by name or by path: documents, queries and judgments, each read when it is first used."""
+"""A collection by name or path: documents, queries and judgments, checked as they are read."""
 
 from __future__ import annotations
 
 import hashlib
 import os
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -12,36 +13,91 @@ from pathlib import Path
 import numpy as np
 
 from weir.core.corpus import Corpus, Queries
-from weir.core.document_lists import DocumentLists
-from weir.core.document_masks import filter_fields
 from weir.core.doors import opened
+from weir.core.filters import DocumentLists, DocumentMasks, filter_fields
 from weir.core.qrels import Qrels
-from weir.core.query_metadata import QueryMetadata
-from weir.core.strings import Strings
+from weir.core.query_metadata import RULES, QueryGroups, QueryMetadata
+from weir.core.scores import GroupedScores, Scores
+from weir.core.strings import Ids, Strings
 from weir.datasets import catalogue
-from weir.datasets.card import CollectionCard, card_of
+from weir.datasets.card import CollectionCard, card_of, metadata_card
 from weir.datasets.catalogue import Entry
-from weir.datasets.metadata_card import metadata_card
-from weir.datasets.query_rules import answerable, filtered, settled
 from weir.datasets.references import Brought, brought
 from weir.errors import BadValue, DownloadError, UnknownName
-from weir.io.collections.corpus_store import CorpusStore, open_store
-from weir.io.collections.judgments import read_judgments
-from weir.io.collections.layout import CollectionLayout, find_layout
-from weir.io.collections.records import read_queries
-from weir.io.collections.write_collection import OwnFolder, write_collection
-from weir.io.runs.frames import qrels_from
-from weir.io.watch import Watch, unwatched
+from weir.files.corpus_store import CorpusStore, open_store
+from weir.files.frames import qrels_from
+from weir.files.layouts import CollectionLayout, find_layout
+from weir.files.query_files import read_groups
+from weir.files.records import OwnFolder, read_judgments, read_queries, write_collection
+from weir.files.text_files import Watch, unwatched
 
-__all__ = [
-    "Dataset",
-    "fingerprint_of_parts",
-    "how_to_obtain",
-    "load",
-    "load_group",
-    "load_here",
-    "of_reference",
-]
+# ----------
+# What the metadata of queries comes to in one split: by its judgments, and by what is said of the whole collection.
+
+
+def settled(queries: Queries, judged: Qrels, candidates: str, instruction: str) -> Queries:
+    """The queries with what holds in this split.
+
+    candidates: "judged" for the documents judged for a query, see `judged_candidates`; instruction: of the collection,
+    which queries without one of their own have where others have one. A query with a relevant document is answerable,
+    whatever its flag says.
+    """
+    metadata = queries.metadata
+    if candidates == "judged":
+        metadata = replace(metadata or QueryMetadata(), candidates=judged_candidates(queries, judged))
+    if metadata is None:
+        return queries
+    if metadata.instruction is not None and instruction:
+        own = metadata.instruction.tolist()
+        metadata = replace(metadata, instruction=Strings.of(one or instruction for one in own))
+    if metadata.unanswerable is not None:
+        row = judged.query_of_row()[judged.grade > 0]
+        relevant = np.isin(judged.queries.codes(queries.ids.strings), row)
+        flagged = metadata.unanswerable & ~relevant
+        metadata = replace(metadata, unanswerable=flagged if flagged.any() else None)
+    return replace(queries, metadata=metadata)
+
+
+def filtered(queries: Queries, corpus: Corpus) -> Queries:
+    """The queries with the documents that fit the filter of each.
+
+    Raises UnknownName for a field that no document has, BadValue where a value is of another kind than the field.
+    """
+    metadata = queries.metadata
+    if metadata is None or metadata.filter is None:
+        return queries
+    permitted = DocumentMasks.of(metadata.filter.tolist(), corpus)
+    return replace(queries, metadata=replace(metadata, permitted=permitted))
+
+
+def answerable(judged: Qrels, queries: Queries) -> Qrels:
+    """The judgments without those of queries that nothing answers, which are in no mean."""
+    metadata = queries.metadata
+    if metadata is None or metadata.unanswerable is None:
+        return judged
+    code = queries.ids.codes(judged.queries.strings)
+    silent = (code >= 0) & metadata.unanswerable[code]
+    return judged.only(np.flatnonzero(~silent)) if silent.any() else judged
+
+
+def judged_candidates(queries: Queries, judged: Qrels) -> DocumentLists:
+    """The documents judged for each query, by descending identifier: the order of judgments may give grades away."""
+    place = judged.docs.tie_ranks[judged.doc] if len(judged.doc) else judged.doc
+    order = np.lexsort((place, judged.query_of_row()))
+    lists = DocumentLists(judged.docs, judged.ptr, judged.doc[order])
+    return lists.take(judged.queries.codes(queries.ids.strings))
+
+
+def unanswerable_queries(queries: Queries) -> list[str]:
+    """The identifiers of the queries that nothing answers."""
+    metadata = queries.metadata
+    if metadata is None or metadata.unanswerable is None:
+        return []
+    return queries.ids.take(np.flatnonzero(metadata.unanswerable)).tolist()
+
+
+# ----------
+# A collection by name or by path: documents, queries and judgments, each read when it is first used.
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -386,3 +442,79 @@ def _feed(update: Callable[[bytes], object], column: Strings) -> None:
     column = column if column.ptr[0] == 0 else column.take(np.arange(len(column)))
     update(column.ptr.tobytes())
     update(column.data[: column.ptr[-1]].tobytes())
+
+
+# ----------
+# What `--by` names, as groups of queries: a rule on identifiers, a file, or a column of the collection.
+
+
+def query_groups(by: object, queries: Ids, dataset: Dataset | None = None) -> QueryGroups:
+    """The groups of queries that `by` names.
+
+    by: "prefix:_" (the identifier up to the first _) or "stem:-" (up to the last -), the path of a file of queries and
+    groups, the name of a column of the collection, {query: label}, or the groups themselves; queries: whose identifiers
+    a rule looks at; dataset: the collection whose column it may be. Raises BadValue, FormatError or UnknownName.
+    """
+    if isinstance(by, QueryGroups):
+        return by
+    if isinstance(by, Mapping):
+        return QueryGroups.of({str(query): label for query, label in by.items()})
+    text = os.fspath(by) if isinstance(by, os.PathLike) else str(by)
+    if text.startswith(RULES):
+        return QueryGroups.by_identifier(queries, text)
+    if Path(text).is_file():
+        return read_groups(Path(text))
+    if dataset is None:
+        raise BadValue(
+            f"--by {text}: no such file, and no collection with such a column; name a rule such as prefix:_, a file of "
+            "queries and groups, or a column together with --collection"
+        )
+    if text not in dataset.groups:
+        raise UnknownName("column of the queries", text, dataset.groups)
+    labels = zip(dataset.queries.ids.tolist(), dataset.groups[text], strict=True)
+    return QueryGroups.of(dict(labels), text)
+
+
+def is_column(by: object) -> bool:
+    """Whether `by` can only be the name of a column of a collection."""
+    return isinstance(by, str) and not by.startswith(RULES) and not Path(by).is_file()
+
+
+def grouped_scores(scores: Scores, by: object) -> GroupedScores:
+    """The scores of each group that `by` names, as `query_groups` takes it."""
+    return GroupedScores.of(scores, query_groups(by, scores.queries))
+
+
+# ----------
+# Collections whose queries are documents: how many of the queries are, by identifier and text.
+
+
+SELF_MATCHES = 0.1
+"""Share of queries from which a collection is one whose queries are documents."""
+
+_WORD = re.compile(r"\w+")
+
+
+def self_matches(dataset: Dataset) -> float:
+    """The share of the judged queries that are a document of the collection, 0 to 1.
+
+    A query is the document that has its identifier where all its words stand there, in order and without a gap, in
+    title and text. Identifiers alone say nothing: in Cranfield or CISI, where both count from 1, they belong to
+    unrelated texts.
+    """
+    queries = dataset.queries
+    if not len(queries):
+        return 0.0
+    at = dataset.corpus.ids.codes(queries.ids.strings)
+    known = np.flatnonzero(at >= 0)
+    found = 0
+    for query, document in zip(known.tolist(), at[known].tolist(), strict=True):
+        words = _words(queries.text[query])
+        found += words != "  " and words in _words(
+            dataset.corpus.view("title text", document, document + 1)[0]
+        )
+    return found / len(queries)
+
+
+def _words(text: str) -> str:
+    return f" {' '.join(_WORD.findall(text.lower()))} "

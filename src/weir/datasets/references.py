@@ -8,11 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from weir.errors import FormatError, PluginError, UnknownName
-from weir.io.collections.layout import ABOUT, CollectionLayout, find_layout
-from weir.io.watch import Watch
+from weir.files.layouts import ABOUT, CollectionLayout, find_layout
+from weir.files.text_files import Watch
 from weir.registry import Registry
-
-__all__ = ["SCHEMES", "SOURCES", "Brought", "brought", "is_reference", "source"]
 
 SCHEMES = ("hf:", "irds:")
 SOURCES: Registry[Callable[..., Any]] = Registry("source")

@@ -10,17 +10,12 @@ from typing import TypeVar
 from weir.core.corpus import Queries
 from weir.core.intents import IntentQrels
 from weir.core.judged import Judged
-from weir.core.notes import Note
 from weir.core.qrels import Qrels
 from weir.core.run import Run
-from weir.datasets.load import Dataset, load
-from weir.datasets.query_rules import answerable, filtered, settled
+from weir.core.scores import Note
+from weir.datasets.load import Dataset, answerable, filtered, load, settled
 from weir.errors import FormatError
-from weir.measures.conventions import DEFAULT, Conventions
-from weir.measures.evaluate import ranked_by
-from weir.measures.files import judge
-
-__all__ = ["NO_COLLECTION", "ScoringRules", "judged_collection"]
+from weir.measures.evaluate import DEFAULT, Conventions, judge, ranked_by
 
 Judgments = TypeVar("Judgments", Qrels, IntentQrels, Qrels | IntentQrels)
 

@@ -14,14 +14,12 @@ from weir.core.strings import Float64
 from weir.datasets import catalogue
 from weir.datasets.load import Dataset, load
 from weir.errors import BadValue
-from weir.experiment.finished import finished_cells
-from weir.experiment.published.published_scores import published
+from weir.experiment.published import published
+from weir.experiment.results import finished_cells
 from weir.measures.measure import parse_measure
-from weir.stats.bootstrap import LEVEL, RESAMPLES, SEED
 from weir.stats.rank_stability import kendall_tau
-from weir.text.word_counts import weighted_jaccard, word_counts
-
-__all__ = ["AlignedSystem", "Alignment", "Likeness", "align", "aligned"]
+from weir.stats.resampling import LEVEL, RESAMPLES, SEED
+from weir.systems.lexical.terms import weighted_jaccard, word_counts
 
 BATCH_BYTES = 1 << 22
 OTHER_TASK = 0.5

@@ -15,16 +15,13 @@ from weir.core.subject import Subject, TextEncoder, TokenLimit, Training
 from weir.datasets import catalogue
 from weir.datasets.load import Dataset, load_group
 from weir.datasets.scoring_rules import ScoringRules
-from weir.encode.encoder import Loaded
 from weir.errors import BadValue, RankingWarning, UnknownName, WeirError
-from weir.experiment.costs import unscored_candidates
-from weir.experiment.finished import Finished, dataset_of, finished_cells, recorded_place
-from weir.io.runs.read import read_qrels, read_run
-from weir.measures.files import names_of_runs
+from weir.experiment.results import Finished, dataset_of, finished_cells, recorded_place, unscored_candidates
+from weir.files.runs import read_qrels, read_run
+from weir.measures.evaluate import names_of_runs
+from weir.models.encoder import Loaded
 from weir.settings import settings
 from weir.systems.dense import encoder_of, query_vectors
-
-__all__ = ["subjects_of"]
 
 OWN_INSTRUCTIONS = "{task}"
 """What `Dataset.instruction` is where queries have their own."""

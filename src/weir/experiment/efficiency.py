@@ -7,13 +7,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from weir.core.result_row import Row
+from weir.core.scores import Row
 from weir.errors import FormatError, UnknownName
-from weir.experiment.costs import index_cost, search_cost
-from weir.experiment.finished import Finished, finished_cells
-from weir.stages.stage import RECORD
-
-__all__ = ["Efficiency", "efficiency"]
+from weir.experiment.results import Finished, finished_cells, index_cost, search_cost
+from weir.experiment.stages import RECORD
 
 DEFAULT = "nDCG@10"
 

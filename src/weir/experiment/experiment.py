@@ -6,26 +6,89 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Literal, TypeAlias
 
-from weir.core.result_row import Row
+from weir.core.scores import Row
 from weir.datasets.load import Dataset, load_group
 from weir.errors import BadValue, FormatError, StoreError, UnknownName, require
-from weir.experiment.finished import Finished, cell_of
-from weir.experiment.grid_order import keep_order
-from weir.experiment.results import rows_with_groups
+from weir.experiment.cell import Cell
+from weir.experiment.results import Finished, cell_of, keep_order, rows_with_groups
 from weir.experiment.stage_store import StageShelf, Watch
-from weir.experiment.task import Cell
-from weir.io.storage.atomic import storing, writable
-from weir.io.storage.toml_file import read_toml
+from weir.experiment.stages import slug
+from weir.files.atomic import storing, writable
+from weir.files.text_files import read_toml
 from weir.kernels.jit import check_available
 from weir.measures import DEFAULT_MEASURES, Measure, measures_of
-from weir.stages.stage import slug
 from weir.systems.composite import one_session, parts_of
+from weir.systems.expression import parse_systems
 from weir.systems.expression import system as system_of
-from weir.systems.grid_expression import parse_systems
-from weir.systems.protocol import Fetched, Retriever
+from weir.systems.protocol import Composite, Fetched, Indexed, Retriever
 
-__all__ = ["Experiment", "Watch"]
+# ----------
+# The stages of a grid before it is run: what each is made from, and which systems share it.
+
+
+Kind: TypeAlias = Literal["index", "run"]
+
+
+@dataclass(frozen=True)
+class Node:
+    """A stage that a grid makes once for each collection.
+
+    kind: "index" or "run", the rankings of a system; name: the system; inputs: the stages it is made from, as
+    "kind name"; systems: those of the grid that need it.
+    """
+
+    kind: Kind
+    name: str
+    inputs: tuple[str, ...]
+    systems: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.name}"
+
+
+def stage_graph(systems: Sequence[Retriever]) -> list[Node]:
+    """The stages of these systems, each once, after those that it is made from."""
+    found: dict[str, Node] = {}
+    for system in systems:
+        for node in _walk(system):
+            known = found.setdefault(str(node), node)
+            users = tuple(dict.fromkeys((*known.systems, str(system))))
+            found[str(node)] = Node(known.kind, known.name, known.inputs, users)
+    return list(found.values())
+
+
+def _walk(system: Retriever) -> Iterator[Node]:
+    """The stages of a system, its own rankings last."""
+    inputs = []
+    if isinstance(system, Composite):
+        for part in system.components():
+            if part.takes == "run":
+                inputs.append(f"run {part.system}")
+                yield from _walk(part.system)
+            else:
+                names = [f"{name} over {part.over}" if part.over else name for name in _indexes(part.system)]
+                inputs += [f"index {name}" for name in names]
+                yield from (Node("index", name, (), ()) for name in names)
+    else:
+        inputs.append(f"index {_index_name(system)}")
+        yield Node("index", _index_name(system), (), ())
+    yield Node("run", str(system), tuple(inputs), ())
+
+
+def _indexes(system: Retriever) -> list[str]:
+    """The indexes behind a system whose scores are asked for, its parts' where it has none of its own."""
+    return [node.name for node in _walk(system) if node.kind == "index"]
+
+
+def _index_name(system: Retriever) -> str:
+    return str(system.indexed_as() if isinstance(system, Indexed) else system)
+
+
+# ----------
+# Datasets x systems x measures.
+
 
 DEPTH = 1000
 

@@ -11,20 +11,16 @@ import numpy as np
 from weir.core.run import Run
 from weir.datasets.load import Dataset
 from weir.errors import BadValue, FormatError, UnknownName
-from weir.experiment.costs import stages_of
-from weir.experiment.finished import Finished, cell_collection
+from weir.experiment.results import Finished, cell_collection, stages_of
 from weir.experiment.stage_store import StageShelf
-from weir.llm.kept_conversation import kept_conversation
-from weir.llm.verdicts import VerdictKind
-from weir.stages.stage import RECORD, Stage, changes
+from weir.experiment.stages import RECORD, Stage, changes
+from weir.models.conversation import kept_conversation
+from weir.models.verdicts import VerdictKind
 from weir.systems.compose import Pipeline
 from weir.systems.composite import adapted_to, parts_of
 from weir.systems.expression import parse_system
-from weir.systems.rerank.llm_reranker import LLMReranker
-from weir.systems.rerank.llm_trace import NOT_KEPT, Exchange, traced
+from weir.systems.rerank.llm_reranker import NOT_KEPT, Exchange, LLMReranker, traced
 from weir.systems.rerank.reranking import reranked_rows, rows_of_run
-
-__all__ = ["VERDICTS", "ModelUse", "QueryTrace", "model_uses", "query_traces"]
 
 VERDICTS = (*get_args(VerdictKind), NOT_KEPT)
 """What may have become of an answer."""

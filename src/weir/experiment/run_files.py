@@ -12,14 +12,11 @@ from weir.core.qrels import Qrels
 from weir.core.scores import Scores
 from weir.datasets.scoring_rules import NO_COLLECTION, ScoringRules
 from weir.measures import DEFAULT_MEASURES, Measure, measures_of, scores_of
-from weir.measures.conventions import Conventions
-from weir.measures.files import each_file, judgments_for, names_of_runs
-from weir.stats.score_notes import noted
+from weir.measures.evaluate import Conventions, each_file, judgments_for, names_of_runs
+from weir.stats.score_rows import noted
 
 if TYPE_CHECKING:
     from weir.stats.calibration import GatedLabels
-
-__all__ = ["score_file", "scores_of_files"]
 
 
 def score_file(

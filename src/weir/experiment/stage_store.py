@@ -1,13 +1,12 @@
-"""The stages of a collection on disk: indexes and rankings, each made once and used by every system that needs it.
-
-<results>/<collection>/indexes/<system>-<key>/    an index, and stage.json
-<results>/<collection>/<system>-<key>/            rankings, and stage.json; scores beside them, see task.py
-"""
+"""The stages of a collection on disk, found or made once under a lock."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+import time
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from shutil import rmtree
@@ -19,21 +18,121 @@ from weir.algorithms import algorithm
 from weir.core.corpus import Corpus, Queries
 from weir.core.run import Run
 from weir.datasets.load import Dataset
-from weir.errors import BadValue, WeirError
-from weir.experiment.observations import approximation_loss, cost_facts, latencies, noted, silent
-from weir.io.runs.read import read_run, read_run_against, write_run
-from weir.io.storage.atomic import clear_lock, locked, sweep
-from weir.io.storage.checksums import Checksum, checksums_of
+from weir.errors import BadValue, RankingWarning, WeirError
+from weir.experiment.stages import (
+    RECORD,
+    Making,
+    Record,
+    Stage,
+    Stopwatch,
+    changes,
+    made_now,
+    record_of,
+    slug,
+    write_record,
+)
+from weir.files.atomic import clear_lock, locked, sweep
+from weir.files.integrity import Checksum, checksums_of
+from weir.files.runs import read_run, read_run_against
+from weir.files.write import write_run
 from weir.registry import session_only
-from weir.stages.maker import made_now
-from weir.stages.stage import RECORD, Record, Stage, changes, record_of, slug, write_record
-from weir.stages.stopwatch import Making, Stopwatch
-from weir.systems.composite import fields_of
-from weir.systems.plugins import indexed, rankings
-from weir.systems.protocol import IN_MEMORY, Composite, Context, Costs, Indexed, Retriever, Searcher
+from weir.systems.composite import fields_of, indexed, rankings
+from weir.systems.protocol import (
+    IN_MEMORY,
+    ApproximateSearcher,
+    Composite,
+    Context,
+    Costs,
+    Indexed,
+    Retriever,
+    Searcher,
+)
 from weir.systems.restricted import restricted_search
 
-__all__ = ["INDEXES", "StageShelf", "Watch", "index_stage", "inputs_below", "run_file"]
+# ----------
+# What a stage notes besides rankings: warnings, times of single queries, losses, costs.
+
+
+LATENCY_QUERIES, LATENCY_SECONDS = 100, 5.0
+"""Single queries that are timed, and the time after which no further one is."""
+COMPARED_QUERIES = 100
+"""Queries for which an approximate search is compared with the exact one."""
+
+
+@contextmanager
+def noted() -> Iterator[list[str]]:
+    """Keep the texts of warnings about rankings; all warnings are given when the block ends."""
+    texts: list[str] = []
+    with warnings.catch_warnings(record=True) as given:
+        warnings.simplefilter("always", RankingWarning)
+        yield texts
+    for warning in given:
+        if issubclass(warning.category, RankingWarning):
+            texts.append(str(warning.message))
+        warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
+
+
+@contextmanager
+def silent() -> Iterator[None]:
+    """Hold back warnings about rankings: they are said of all queries together."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RankingWarning)
+        yield
+
+
+def latencies(searcher: Searcher, queries: Queries, k: int) -> dict[str, float]:
+    """Milliseconds of single queries, one after the other, each computed anew: p50, p95, p99 and the mean."""
+    count = min(LATENCY_QUERIES, len(queries))
+    taken: list[float] = []
+    begun = time.perf_counter()
+    for q in np.linspace(0, len(queries) - 1, count).astype(np.int64):
+        query = queries.take(np.array([q]))
+        start = time.perf_counter()
+        restricted_search(searcher, query, k, Context(reuse=False))
+        taken.append(1000 * (time.perf_counter() - start))
+        if time.perf_counter() - begun > LATENCY_SECONDS:
+            break
+    if not taken:
+        return {}
+    found = {f"p{p}": float(np.percentile(taken, p)) for p in (50, 95, 99)}
+    return found | {"mean": float(np.mean(taken)), "queries": float(len(taken))}
+
+
+def approximation_loss(searcher: Searcher, queries: Queries, k: int) -> dict[str, object]:
+    """What an approximate search loses of the exact k best, over the first queries; nothing where it is exact."""
+    some = queries.take(np.arange(min(COMPARED_QUERIES, len(queries))))
+    if not isinstance(searcher, ApproximateSearcher) or len(some) == 0:
+        return {}
+    try:
+        found = searcher.loss(some, k)
+    except BadValue:
+        return {}
+    share = {"share": found.total, "by what is kept": found.quantisation}
+    return {"lost": {"queries": len(some), "k": k, **share}}
+
+
+def cost_facts(costs: Costs, index_bytes: int | None = None) -> dict[str, object]:
+    """The costs of a searcher as a record keeps them: an index's with the bytes of its folder, else a run's."""
+    if index_bytes is None:
+        pairs = {"asked": costs.requested_pairs, "computed": costs.computed_pairs}
+        services = [use.facts() for use in costs.services]
+        given = {"candidates": costs.candidates, "unscored": costs.unscored}
+        return (
+            ({"scores": pairs} if costs.requested_pairs else {})
+            | ({"reranked": given} if costs.candidates else {})
+            | ({"services": services} if services else {})
+        )
+    found: dict[str, object] = {"bytes": index_bytes + costs.external_bytes}
+    found |= {"reused": costs.reused_documents} if costs.reused_documents else {}
+    return found | ({"cached_queries": True} if costs.cached_queries else {})
+
+
+# ----------
+# The stages of a collection on disk: indexes and rankings, each made once and used by every system that needs it.
+#
+# <results>/<collection>/indexes/<system>-<key>/ an index, and stage.json <results>/<collection>/<system>-<key>/
+# rankings, and stage.json; scores beside them, see task.py
+
 
 T = TypeVar("T")
 

@@ -18,26 +18,22 @@ from typing import TypeAlias
 import numpy as np
 
 from weir.algorithms import algorithm
-from weir.core.result_row import Row
-from weir.core.scores import Scores
+from weir.core.scores import Row, Scores
 from weir.datasets.load import Dataset, fingerprint_of_parts, load, load_here
 from weir.datasets.references import is_reference
 from weir.errors import BadValue, FormatError, StoreError, WeirError
+from weir.experiment.cell import SCORES, measure_number, outcome, rows_of
 from weir.experiment.stage_store import INDEXES
-from weir.experiment.task import SCORES, measure_number, outcome, rows_of
-from weir.fusion.method import METHODS
-from weir.io.collections.corpus_store import source_fingerprint
-from weir.io.runs.read import judge_file
-from weir.io.runs.scores_file import read_scores
+from weir.experiment.stages import RECORD, Record, Stage, changes, code_digest, first_word, read_record, slug
+from weir.files.corpus_store import source_fingerprint
+from weir.files.runs import judge_file
+from weir.files.score_files import read_scores
 from weir.measures import Measure, parse_measure, scores_of
-from weir.stages.maker import code_digest
-from weir.stages.stage import RECORD, Record, Stage, changes, first_word, read_record, slug
 from weir.stats.calibration import uncalibrated
 from weir.stats.score_rows import result_rows
 from weir.systems.expression import expression_tree, parse_system
+from weir.systems.fusion.methods import METHODS
 from weir.systems.protocol import RERANKERS, SYSTEMS
-
-__all__ = ["Verdict", "verified"]
 
 Told: TypeAlias = Callable[[str, int, int], None]
 RUN_FILES = ("run.trec", "run.json")

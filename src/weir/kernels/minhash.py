@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 from weir.kernels.inverted.top_k import sort_descending
 from weir.kernels.jit import jit
 
-__all__ = ["band_keys", "leaders", "shingle_sets"]
-
 Int32: TypeAlias = NDArray[np.int32]
 Int64: TypeAlias = NDArray[np.int64]
 UInt32: TypeAlias = NDArray[np.uint32]

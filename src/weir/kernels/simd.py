@@ -13,8 +13,6 @@ from typing import Any
 
 from weir.errors import require
 
-__all__ = ["HAS_INT8", "ROWS", "WIDTH", "dot32", "dot64", "features", "float_tile", "int8_tile", "lowest_bit"]
-
 ir = require("llvmlite.ir", extra="run")
 numba = require("numba", extra="run")
 intrinsic = require("numba.extending", extra="run").intrinsic

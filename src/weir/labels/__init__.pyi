@@ -7,5 +7,5 @@ from weir.api.labelling import holes as holes
 from weir.api.labelling import rank_agreement as rank_agreement
 from weir.api.labelling import rater_agreement as rater_agreement
 from weir.core.intents import IntentQrels as IntentQrels
-from weir.core.layers import merge_qrels as merge_qrels
-from weir.judging.panel import JudgeSettings as JudgeSettings
+from weir.core.qrels import merge_qrels as merge_qrels
+from weir.labels.panel import JudgeSettings as JudgeSettings

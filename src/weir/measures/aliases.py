@@ -12,8 +12,6 @@ from collections.abc import Iterable, Iterator
 
 from weir.errors import BadValue
 
-__all__ = ["CUT", "REFUSED", "VALUE", "WHOLE", "canonical", "suggestion", "translated", "with_setting"]
-
 # Names with a rank to cut at, such as ndcg_cut_10, recall@100, map_at_10 or P.5.
 CUT = {
     "accuracy": "Success@{}",

@@ -1,39 +1,132 @@
-"""From a run and judgments to scores: the one home of which queries count.
-
-Every judged query counts, and one that the run does not answer scores 0 and is reported as unanswered, unless
-conventions say otherwise; queries of the run that nobody judged are ignored and counted.
-"""
+"""From a run and judgments to scores, by stated conventions."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from weir.core.intents import IntentQrels, joined
+from weir.core.corpus import Queries
+from weir.core.intents import IntentQrels, joined, with_intents
 from weir.core.judged import Judged
+from weir.core.order import Ties
 from weir.core.qrels import Qrels
 from weir.core.run import Named, Run
 from weir.core.scores import Scores
 from weir.core.strings import Float64
-from weir.errors import BadValue
-from weir.measures.conventions import DEFAULT, Conventions
+from weir.errors import BadRanking, BadValue, FormatError, UnknownName, WeirError
+from weir.files.intents import holds_nuggets, read_intents
+from weir.files.runs import judge_file, read_qrels, read_run, run_name
 from weir.measures.measure import Measure, all_within_unit, parse_measure
 from weir.measures.ties.over_orders import Tied, expected_values, extreme_values
 
-__all__ = [
-    "DEFAULT_MEASURES",
-    "evaluate",
-    "listed",
-    "measures_of",
-    "parsed",
-    "ranked_by",
-    "refuse_strangers",
-    "scores_of",
-]
+# ----------
+# Conventions as a value: what ties, missing queries, empty queries and self-matches do to a score.
+#
+# What counts as relevant and what unjudged documents do is said by each measure: `AP(rel=2)`, `condensed(AP)`.
+
+
+CHOICES: Mapping[str, Mapping[str, str]] = {
+    "ties": {
+        "trec": "scores compare as doubles, equal ones stand by document identifier, descending (trec_eval 10)",
+        "trec9": "the same with scores compared as floats (trec_eval 9, pytrec_eval)",
+        "expected": "the exact mean over all orders of documents with equal scores",
+        "bounds": "as trec, with the values of the worst and the best order",
+    },
+    "missing": {
+        "zero": "a judged query that the run does not answer scores 0",
+        "answered-only": "queries that the run does not answer leave the mean",
+    },
+    "empty": {
+        "zero": "a query without a document of grade 1 or better scores 0",
+        "left-out": "queries without a document of grade 1 or better leave the mean",
+    },
+    "self_matches": {
+        "keep": "a document with the identifier of its query counts like any other",
+        "drop": "a document with the identifier of its query leaves the ranking first (ArguAna, Quora)",
+    },
+}
+
+
+@dataclass(frozen=True)
+class Conventions:
+    """What decides a score besides the run, the judgments and the measure.
+
+    It prints as what differs from the default, such as `ties=expected, missing=answered-only`, or `default`, and
+    `parse_conventions` reads that. ties: trec, trec9, expected or bounds; missing: zero or answered-only, what
+    becomes of judged queries that the run does not answer; empty: zero or left-out, what becomes of queries
+    without a document of grade 1 or better; self_matches: keep or drop, documents with the identifier of their
+    query. Raises UnknownName for any other word.
+    """
+
+    ties: str = "trec"
+    missing: str = "zero"
+    empty: str = "zero"
+    self_matches: str = "keep"
+
+    def __post_init__(self) -> None:
+        for name, words in CHOICES.items():
+            if getattr(self, name) not in words:
+                raise UnknownName(f"convention for {name}", str(getattr(self, name)), words)
+
+    def __str__(self) -> str:
+        if self == DEFAULT:
+            return "default"
+        changed = [
+            (f.name, getattr(self, f.name)) for f in fields(self) if getattr(self, f.name) != f.default
+        ]
+        return ", ".join(f"{name}={word}" for name, word in changed)
+
+    @property
+    def order(self) -> Ties:
+        """The rule by which a run is put in order (see core/order.py)."""
+        return "trec9" if self.ties == "trec9" else "trec"
+
+    @property
+    def over_orders(self) -> bool:
+        """Whether ties are taken in all their orders, not in one."""
+        return self.ties in ("expected", "bounds")
+
+    def sentences(self) -> list[str]:
+        """What each convention that differs from the default means."""
+        changed = [
+            (f.name, getattr(self, f.name)) for f in fields(self) if getattr(self, f.name) != f.default
+        ]
+        return [f"{name}={word}: {CHOICES[name][word]}" for name, word in changed]
+
+
+DEFAULT = Conventions()
+
+
+def parse_conventions(text: str) -> Conventions:
+    """The conventions that a text such as "ties=expected, missing=answered-only" names; "default" is all defaults.
+
+    Raises UnknownName for a word that does not exist, BadValue for a malformed text.
+    """
+    given: dict[str, str] = {}
+    for part in [] if text.strip() == "default" else text.split(","):
+        name, found, word = (piece.strip() for piece in part.partition("="))
+        if not found or name in given:
+            raise BadValue(
+                f"'{text[:80]}' names no conventions; expected such as ties=expected, missing=answered-only"
+            )
+        if name not in CHOICES:
+            raise UnknownName("convention", name, CHOICES)
+        given[name] = word
+    return Conventions(**given)
+
+
+# ----------
+# From a run and judgments to scores: the one home of which queries count.
+#
+# Every judged query counts, and one that the run does not answer scores 0 and is reported as unanswered, unless
+# conventions say otherwise; queries of the run that nobody judged are ignored and counted.
+
 
 DEFAULT_MEASURES = ("nDCG@10", "R@100", "Judged@10")
 _JUDGED_AT_10 = Measure("Judged", cutoff=10)
@@ -162,3 +255,84 @@ def _counts(judged: Judged, conventions: Conventions) -> NDArray[np.bool_]:
     if not kept.any():
         raise BadValue(f"no query counts: none of {len(judged)} is left by {conventions}")
     return kept
+
+
+# ----------
+# Run files and judgments joined, and what several run files are called.
+
+
+T = TypeVar("T")
+
+
+def each_file(
+    runs: Sequence[Path], score: Callable[[Path], T], least: int = 1
+) -> tuple[dict[Path, T], list[str]]:
+    """(what is made of each run file, a sentence on each that is no ranking of these judgments).
+
+    Raises what `score` raises where fewer than `least` files are left.
+    """
+    found: dict[Path, T] = {}
+    refused: list[WeirError] = []
+    for run in runs:
+        try:
+            found[run] = score(run)
+        except (BadRanking, BadValue, FormatError) as error:
+            refused.append(error)
+    if refused and len(found) < least:
+        raise refused[0]
+    return found, [str(error) for error in refused]
+
+
+def names_of_runs(runs: Sequence[Path]) -> list[str]:
+    """What run files are called: as `run_name` says, or by their paths where two files are called the same."""
+    return distinct_names([run_name(run) for run in runs], [str(run) for run in runs])
+
+
+def judgments_for(qrels: Path, measures: Iterable[Measure]) -> Qrels | IntentQrels:
+    """The judgments in a file, of intents where a measure needs them or it is a nugget bank.
+
+    In columns the second one names the intent then. Raises FormatError as `read_qrels` and `read_intents`.
+    """
+    by_intent = any(m.by_intent for m in measures) or holds_nuggets(qrels)
+    return read_intents(qrels) if by_intent else read_qrels(qrels)
+
+
+def judge(
+    run: Path,
+    qrels: Qrels | IntentQrels,
+    conventions: Conventions = DEFAULT,
+    asked: Queries | None = None,
+) -> Judged:
+    """Join a run file with judgments of either kind; a file is held whole only where documents have to leave it.
+
+    asked: the queries of the collection, where it says what may be ranked for them; self-matches leave by convention.
+    Raises FormatError and BadRanking as `judge_file`, FormatError for a file without any ranking, and BadValue for one
+    that answers none of the judged queries.
+    """
+    metadata = None if asked is None else asked.metadata
+    if asked is not None and metadata is not None and (metadata.lists() or metadata.filter is not None):
+        whole = read_run(run, conventions.order).allowed(asked)
+        found = joined(ranked_by(whole, conventions), qrels)
+    else:
+        found = _joined(run, qrels, conventions)
+    if not (found.ignored or found.answered.any()):
+        raise FormatError(run, "no ranking", "at least one document for one query")
+    refuse_strangers(found)
+    return found
+
+
+def _joined(run: Path, qrels: Qrels | IntentQrels, conventions: Conventions) -> Judged:
+    if conventions.self_matches == "drop":
+        return joined(ranked_by(read_run(run, conventions.order), conventions), qrels)
+    if isinstance(qrels, IntentQrels):
+        return with_intents(judge_file(run, qrels.numbered, conventions.order), qrels)
+    return judge_file(run, qrels, conventions.order)
+
+
+def distinct_names(short: Sequence[str], long: Sequence[str]) -> list[str]:
+    """The short names, or the long ones where short ones repeat; raises BadValue where those repeat too."""
+    names = list(short) if len(set(short)) == len(short) else list(long)
+    twice = next((n for n in names if names.count(n) > 1), None)
+    if twice is not None:
+        raise BadValue(f"two of the systems are named '{twice}'; a comparison needs different ones")
+    return names

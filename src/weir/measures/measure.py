@@ -1,4 +1,4 @@
-"""A measure is a value: it prints, parses back, compares, and maps a `Judged` to one number per query."""
+"""A measure is a value: it prints, parses back, compares, and is a pure function of the join."""
 
 from __future__ import annotations
 
@@ -17,23 +17,40 @@ from weir.core.qrels import LARGEST
 from weir.core.strings import Float64
 from weir.errors import BadValue, UnknownName, WeirError
 from weir.measures.aliases import canonical, suggestion, translated, with_setting
-from weir.measures.condense import without_unjudged
 from weir.registry import Registry
 
-__all__ = [
-    "MEASURES",
-    "Definition",
-    "Form",
-    "Measure",
-    "Setting",
-    "all_within_unit",
-    "canonical_name",
-    "condensed",
-    "condensed_join",
-    "measure",
-    "parse_measure",
-    "within_unit",
-]
+# ----------
+# Condensed lists: the ranking as if only judged documents had been returned.
+
+
+def without_unjudged(j: Judged) -> Judged:
+    """The join without documents that nobody judged, those with a grade below 0 among them.
+
+    The others close up, so that ranks count judged documents only. The ideal ranking stays as it is.
+    """
+    kept = j.grade >= 0
+    query, place = j.query[kept], j.first[kept]
+    start = np.searchsorted(query, query)
+    # Groups close up too: first and last count the documents kept up to and within each.
+    opens = np.ones(len(query), np.bool_)
+    opens[1:] = (query[1:] != query[:-1]) | (place[1:] != place[:-1])
+    begin = np.flatnonzero(opens)
+    size = np.diff(np.append(begin, len(query)))
+    return replace(
+        j,
+        retrieved=j.per_query(j.query, kept).astype(np.int32),
+        tied=np.bincount(query[begin], size * (size > 1), len(j)).astype(np.int32),
+        query=query,
+        rank=(np.arange(len(query)) - start + 1).astype(np.int32),
+        grade=j.grade[kept],
+        first=(np.repeat(begin, size) - start + 1).astype(np.int32),
+        last=(np.repeat(begin + size, size) - start).astype(np.int32),
+    )
+
+
+# ----------
+# A measure is a value: it prints, parses back, compares, and maps a `Judged` to one number per query.
+
 
 Setting: TypeAlias = int | float | str
 Cutoff: TypeAlias = Literal["required", "optional"]

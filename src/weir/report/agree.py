@@ -7,14 +7,11 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from weir.core.plain_values import plain
+from weir.core.frames import plain
 from weir.core.rounding import change, count, score, share
 from weir.core.tables import columns, paragraph
-from weir.stats.label_agreement import Agreement
-from weir.stats.many_raters import ManyRaters
+from weir.stats.label_agreement import Agreement, ManyRaters
 from weir.stats.order_agreement import OrderAgreement
-
-__all__ = ["agree_json", "agree_text", "by_query_text", "orders_text", "raters_text"]
 
 _SAID = {"tau": "tau", "tau_ap": "tau_AP", "spearman": "Spearman", "rbo": "RBO"}
 

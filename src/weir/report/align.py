@@ -10,8 +10,6 @@ from weir.core.rounding import count, score, share
 from weir.core.tables import columns, paragraph
 from weir.experiment.alignment import Alignment
 
-__all__ = ["align_json", "align_text"]
-
 SYSTEMS_SHOWN = 15
 
 

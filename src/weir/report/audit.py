@@ -13,8 +13,6 @@ from weir.core.rounding import counted
 from weir.core.tables import Cell, Table, columns, paragraph
 from weir.errors import printable
 
-__all__ = ["audit_html", "audit_json", "audit_text", "checks_text"]
-
 SYSTEMS_SHOWN = 5
 """Systems of which something is told by one finding, at most."""
 

@@ -5,13 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from weir.core.plain_values import plain
+from weir.core.frames import plain
 from weir.core.rounding import count, percent_points, percent_step, score
 from weir.core.tables import columns, paragraph
 from weir.report.short_names import short_names
 from weir.stats.birco import BircoScore
-
-__all__ = ["birco_json", "birco_text"]
 
 LEAST_SHARE = 5e-6
 """Of a difference that is told, as a share of 1: half of the last digit that BIRCO prints."""

@@ -5,24 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 
-from weir.core.notes import Note
 from weir.core.rounding import count, share
+from weir.core.scores import Note
 from weir.core.tables import columns
-from weir.datasets.card import CollectionCard, JudgmentsCard
-from weir.datasets.load import Dataset
-from weir.datasets.metadata_card import ListsCard, metadata_card
-from weir.datasets.self_match import SELF_MATCHES, self_matches
+from weir.datasets.card import CollectionCard, JudgmentsCard, ListsCard, metadata_card
+from weir.datasets.load import SELF_MATCHES, Dataset, self_matches
 from weir.measures import parse_measure
-from weir.stats.score_notes import grade_notes
-
-__all__ = [
-    "card_text",
-    "collection_notes",
-    "dataset_notes",
-    "judgment_notes",
-    "judgments_text",
-    "restriction_notes",
-]
+from weir.stats.score_rows import grade_notes
 
 _LISTED = 12  # different grades with fractions that are listed one by one
 _COMPLETE = ("R", "R_cap", "Success")

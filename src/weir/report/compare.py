@@ -11,24 +11,10 @@ from typing import Any
 from weir.core.rounding import change, count, effect, probability, score, share
 from weir.core.tables import STYLES, Cell, Styled, Table, columns, csv_text, fits, html_page, paragraph
 from weir.report.short_names import short_names
-from weir.stats.comparison import Comparison, DatasetCounts, Pair, Standing
+from weir.stats.compare import Comparison, DatasetCounts, Pair, Standing
 from weir.stats.intervals import fewest
-from weir.stats.score_notes import reach_note
+from weir.stats.score_rows import reach_note
 from weir.stats.significance import TESTS
-
-__all__ = [
-    "compare_csv",
-    "compare_html",
-    "compare_json",
-    "compare_latex",
-    "compare_markdown",
-    "compare_page",
-    "compare_text",
-    "family",
-    "relabelled",
-    "tally",
-    "verdict",
-]
 
 FEW_SYSTEMS = 3
 """Systems up to which a sentence says of each how it fares across datasets."""

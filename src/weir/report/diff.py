@@ -10,8 +10,6 @@ from weir.core.rounding import change, count, score
 from weir.core.tables import paragraph
 from weir.stats.query_differences import Move, Moves, Shift
 
-__all__ = ["diff_json", "diff_text"]
-
 LISTED = 20
 WIDTH = 100
 

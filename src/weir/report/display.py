@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from weir.core.result_row import Row
+from weir.core.scores import Row
 from weir.core.tables import html_page
 from weir.errors import BadValue, UnknownName, WeirError
 from weir.report.grid_table import grid_tables, write_grids
 from weir.report.table import csv_table, json_lines, long_table
-from weir.stats.comparison import Comparison
-
-__all__ = ["Display", "labels_of", "rows_shown"]
+from weir.stats.compare import Comparison
 
 
 @dataclass(frozen=True)

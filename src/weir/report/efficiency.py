@@ -11,16 +11,6 @@ from weir.core.rounding import figure, score
 from weir.core.tables import Cell, Table, csv_text
 from weir.experiment.efficiency import Efficiency
 
-__all__ = [
-    "efficiency_csv",
-    "efficiency_html",
-    "efficiency_json",
-    "efficiency_latex",
-    "efficiency_markdown",
-    "efficiency_notes",
-    "efficiency_text",
-]
-
 HEAD = (
     "docs/s",
     "index MB",

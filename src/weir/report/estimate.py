@@ -6,14 +6,11 @@ import json
 import math
 from collections.abc import Sequence
 
-from weir.audit.estimated_scores import QueryPlan
-from weir.core.plain_values import plain
+from weir.core.frames import plain
 from weir.core.rounding import change, count, probability, score, share
 from weir.core.tables import columns, paragraph
-from weir.stats.corrected_scores import CorrectedScore
-from weir.stats.prediction_powered import Estimate
-
-__all__ = ["estimate_json", "estimate_text", "plan_text"]
+from weir.labels.estimates import CorrectedScore, QueryPlan
+from weir.labels.sampling import Estimate
 
 WHOLE_SHARE = 0.95
 """The share of documents judged by people below which a part of them may have been drawn."""

@@ -6,24 +6,13 @@ import json
 from collections.abc import Sequence
 from itertools import groupby
 
-from weir.core.plain_values import plain
+from weir.core.frames import plain
 from weir.core.rounding import change, count, effect, probability, score, share
 from weir.core.tables import STYLES, Cell, Styled, Table, columns, csv_text, html_page, paragraph
 from weir.report.short_names import short_names
-from weir.stats.factorial import FactorEffect, FactorStudy, VarianceSource
+from weir.stats.factors import HIGHER, FactorEffect, FactorStudy, VarianceSource
 from weir.stats.intervals import fewest
 from weir.stats.significance import TESTS
-from weir.stats.variance_shares import HIGHER
-
-__all__ = [
-    "factors_csv",
-    "factors_html",
-    "factors_json",
-    "factors_latex",
-    "factors_markdown",
-    "factors_page",
-    "factors_text",
-]
 
 
 def factors_text(

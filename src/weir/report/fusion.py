@@ -7,11 +7,9 @@ from collections.abc import Mapping
 from weir.core.rounding import count, score
 from weir.core.scores import Scores
 from weir.core.tables import columns, paragraph
-from weir.fusion.fit import Fit
 from weir.report.compare import compare_text
 from weir.stats.compare import compare_scores
-
-__all__ = ["fit_text", "standing_text"]
+from weir.systems.fusion.fit import Fit
 
 
 def fit_text(found: Fit, width: int | None = None) -> str:

@@ -5,14 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from weir.core.plain_values import plain
+from weir.core.frames import plain
 from weir.core.rounding import change, count, probability, score, share
 from weir.core.tables import Cell, Table, columns, paragraph
 from weir.errors import printable
 from weir.stats.gate import CORRECTED, Gate
 from weir.stats.power import POWER
-
-__all__ = ["gate_json", "gate_junit", "gate_markdown", "gate_outcome", "gate_text"]
 
 WORDS = {"pass": "pass", "fail": "FAIL", "undecided": "UNDECIDED"}
 _INDENT = " " * 6

@@ -6,16 +6,14 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from weir.core.result_row import Row
 from weir.core.rounding import score
+from weir.core.scores import Row
 from weir.core.tables import SIGNS, Cell, Table, html_page, layout_blocks, paragraph
 from weir.datasets import catalogue
 from weir.report.short_names import short_names
 from weir.report.table import JUDGED, UNRANKED, label_notes, says_judged
-from weir.stats.comparison import Comparison
-from weir.stats.score_notes import reach_note
-
-__all__ = ["GridCell", "GridTable", "grid_tables", "write_grids"]
+from weir.stats.compare import Comparison
+from weir.stats.score_rows import reach_note
 
 
 @dataclass(frozen=True)

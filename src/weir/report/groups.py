@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from weir.core.notes import Note
-from weir.core.result_row import Row
 from weir.core.rounding import count
-from weir.core.scores import GroupedScores
+from weir.core.scores import GroupedScores, Note, Row
 from weir.report.table import long_table
-from weir.stats.group_rows import rows_by_group
 from weir.stats.intervals import fewest
-
-__all__ = ["group_notes", "groups_text"]
+from weir.stats.score_rows import rows_by_group
 
 
 def groups_text(grouped: GroupedScores) -> str:

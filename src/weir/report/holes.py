@@ -6,12 +6,10 @@ import json
 import math
 from collections.abc import Sequence
 
-from weir.audit.hole_study import FilledOrder, FilledScore, HolesFound, HoleStudy, Ratio
-from weir.core.plain_values import plain
+from weir.core.frames import plain
 from weir.core.rounding import change, count, score, share
 from weir.core.tables import columns, paragraph
-
-__all__ = ["holes_json", "holes_text"]
+from weir.labels.holes import FilledOrder, FilledScore, HolesFound, HoleStudy, Ratio
 
 
 def holes_text(found: Sequence[HoleStudy], width: int | None = None) -> str:

@@ -6,13 +6,10 @@ import json
 import math
 from collections.abc import Sequence
 
-from weir.core.plain_values import plain
+from weir.core.frames import plain
 from weir.core.rounding import count, money, score, share
 from weir.core.tables import columns, paragraph
-from weir.judging.judge_report import JudgeReport, LabelConsistency
-from weir.judging.probes import ProbeResult
-
-__all__ = ["judge_json", "judge_text"]
+from weir.labels.judge_report import JudgeReport, LabelConsistency, ProbeResult
 
 
 def judge_text(found: Sequence[JudgeReport], width: int | None = None) -> str:

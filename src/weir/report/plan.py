@@ -8,10 +8,8 @@ from dataclasses import asdict
 
 from weir.core.rounding import count, duration, size
 from weir.core.tables import columns
-from weir.experiment.graph import Node
+from weir.experiment.experiment import Node
 from weir.experiment.plan import Planned, planned_total
-
-__all__ = ["graph_json", "graph_text", "plan_json", "plan_notes", "plan_text"]
 
 HEAD_COLUMNS = ("dataset", "system", "documents", "queries")
 TAKEN_COLUMNS = ("index", "search", "disk", "memory")

@@ -8,9 +8,7 @@ from weir.core.rounding import change, count, score, share
 from weir.core.tables import Cell, Table, columns, paragraph
 from weir.measures.measure import within_unit
 from weir.stats.power import PowerPlan
-from weir.stats.score_notes import reach_note
-
-__all__ = ["power_html", "power_text"]
+from weir.stats.score_rows import reach_note
 
 
 def power_text(plan: PowerPlan, width: int | None = None) -> str:

@@ -8,8 +8,6 @@ import time
 
 from weir.errors import printable
 
-__all__ = ["Progress", "redraws"]
-
 _NOTEBOOK_COLUMNS = 100
 
 

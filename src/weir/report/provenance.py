@@ -8,11 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from weir.core.tables import paragraph
-from weir.experiment.costs import stages_of
-from weir.experiment.finished import Finished
-from weir.stages.stage import Record, flattened
-
-__all__ = ["provenance_json", "provenance_text"]
+from weir.experiment.results import Finished, stages_of
+from weir.experiment.stages import Record, flattened
 
 
 def provenance_text(cells: Sequence[Finished], width: int | None = None) -> str:

@@ -6,11 +6,9 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from weir.audit.relabel import Relabelled, turned
 from weir.core.rounding import change, score, share
 from weir.core.tables import columns, paragraph
-
-__all__ = ["relabel_json", "relabel_text"]
+from weir.labels.pools import Relabelled, turned
 
 
 def relabel_text(rows: Sequence[Relabelled], width: int | None = None) -> str:

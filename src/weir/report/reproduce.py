@@ -9,9 +9,7 @@ from dataclasses import asdict
 
 from weir.core.rounding import change, count, score
 from weir.core.tables import columns, paragraph
-from weir.experiment.published.reproduce import PublishedCheck
-
-__all__ = ["reproduce_json", "reproduce_text"]
+from weir.experiment.reproduce import PublishedCheck
 
 
 def reproduce_text(checks: Sequence[PublishedCheck], width: int | None = None) -> str:

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from weir.core.result_row import Row
+from weir.core.scores import Row
 from weir.report.grid_table import grid_tables, write_grids
-
-__all__ = ["results_html", "results_latex", "results_markdown", "results_text"]
 
 
 def results_text(rows: Sequence[Row]) -> str:

@@ -8,10 +8,7 @@ from weir.core.rounding import count, score
 from weir.core.scores import Scores
 from weir.core.tables import Cell, Table
 from weir.report.table import label_notes
-from weir.stats.score_notes import score_notes
-from weir.stats.score_rows import result_rows
-
-__all__ = ["cells_html", "scores_html", "scores_text"]
+from weir.stats.score_rows import result_rows, score_notes
 
 
 def scores_text(scores: Scores) -> str:

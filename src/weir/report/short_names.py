@@ -6,8 +6,6 @@ import ast
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-__all__ = ["short_names"]
-
 _LONGEST = 1000  # characters of a name that is looked into
 
 

@@ -9,8 +9,6 @@ from weir.audit.subsets import LEAST_TAU, SubsetProof
 from weir.core.rounding import change, count, score
 from weir.core.tables import columns, paragraph
 
-__all__ = ["subset_json", "subset_text"]
-
 
 def subset_text(proof: SubsetProof, width: int | None = None) -> str:
     """Each system on the whole and on the part, the order's agreement with its interval, and the verdict."""

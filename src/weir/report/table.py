@@ -5,20 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 
-from weir.core.result_row import Row
 from weir.core.rounding import score, share
+from weir.core.scores import Row
 from weir.core.tables import Cell, Table, csv_text
-
-__all__ = [
-    "JUDGED",
-    "UNRANKED",
-    "csv_table",
-    "json_lines",
-    "label_notes",
-    "long_table",
-    "says_judged",
-    "text_table",
-]
 
 JUDGED = "Judged@10"
 UNRANKED = ("Judged", "Hole", "NumRet", "NumRel", "NumNonrelRet", "IDCG")

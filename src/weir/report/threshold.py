@@ -6,12 +6,10 @@ import json
 import math
 from collections.abc import Sequence
 
-from weir.core.plain_values import plain
+from weir.core.frames import plain
 from weir.core.rounding import count, exact, score, share
 from weir.core.tables import columns, paragraph
 from weir.stats.threshold import CutOff, Threshold
-
-__all__ = ["threshold_json", "threshold_text"]
 
 
 def threshold_text(found: Sequence[Threshold], width: int | None = None) -> str:

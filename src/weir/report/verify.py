@@ -9,8 +9,6 @@ from dataclasses import asdict
 from weir.core.tables import paragraph
 from weir.experiment.verify import Verdict
 
-__all__ = ["verify_json", "verify_text"]
-
 
 def verify_text(found: Sequence[Verdict], width: int | None = None) -> str:
     """A line for each cell, and for each other stage that is not sound; then how many there are of each."""

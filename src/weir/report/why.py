@@ -9,9 +9,7 @@ from dataclasses import asdict
 
 from weir.core.rounding import change, count, score
 from weir.core.tables import columns, paragraph
-from weir.experiment.explain.why import Effect, Why
-
-__all__ = ["why_json", "why_text"]
+from weir.experiment.why import Effect, Why
 
 WIDEST = 44
 

@@ -5,12 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 
-from weir.core.plain_values import plain
+from weir.core.frames import plain
 from weir.core.rounding import count, score
 from weir.core.tables import columns
 from weir.stats.paired_sets import WithinGroups
-
-__all__ = ["measures_text", "within_json", "within_text"]
 
 
 def within_text(found: Mapping[str, Sequence[WithinGroups]], width: int | None = None) -> str:

@@ -18,8 +18,6 @@ from urllib.parse import quote
 
 from weir.errors import ServiceError
 
-__all__ = ["KEY_CHARACTERS", "PIECE_CHARACTERS", "Key"]
-
 KEY_CHARACTERS = 8
 """Of a key that is looked for in answers."""
 PIECE_CHARACTERS = 16

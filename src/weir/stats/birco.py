@@ -17,8 +17,6 @@ from weir.measures.evaluate import scores_of
 from weir.measures.measure import Measure, parse_measure
 from weir.stats.score_rows import result_rows
 
-__all__ = ["BIRCO_MEASURES", "BircoMeasure", "BircoScore", "birco_remarks", "birco_scores"]
-
 SEED = 42
 TRIALS = 1000
 RELEVANT_GRADE = 1

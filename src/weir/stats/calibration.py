@@ -10,16 +10,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from weir.core.judged import Judged
-from weir.core.label_use import LabelUse
-from weir.core.layers import merge_qrels
-from weir.core.origins import MODEL
-from weir.core.qrels import Qrels
+from weir.core.qrels import MODEL, Qrels, merge_qrels
 from weir.core.rounding import change, count, score, share
-from weir.core.scores import Scores
+from weir.core.scores import LabelUse, Scores
 from weir.core.strings import Float64, Int64
 from weir.errors import BadValue, UnknownName
-from weir.measures.conventions import Conventions
-from weir.measures.evaluate import scores_of
+from weir.measures.evaluate import Conventions, scores_of
 from weir.measures.measure import Measure
 from weir.stats.intervals import fewest
 from weir.stats.label_agreement import (
@@ -31,17 +27,6 @@ from weir.stats.label_agreement import (
     label_tables,
     shared_pairs,
 )
-
-__all__ = [
-    "DEFAULT_LEAST",
-    "Calibration",
-    "GatedLabels",
-    "LeastAgreement",
-    "calibration",
-    "gated",
-    "parse_least",
-    "uncalibrated",
-]
 
 DEFAULT_LEAST = "binary kappa 0.4"
 """What the lower end of the interval must reach; docs/decisions/015-labels.md says why."""

@@ -1,40 +1,278 @@
-"""Comparisons of systems that end with a verdict: better, worse, equivalent, or not separable."""
+"""Comparisons of systems that end with a verdict: better, worse, equivalent, undecided."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from weir.core.ids import Ids
-from weir.core.scores import Scores, averaged
-from weir.core.strings import Float64
+from weir.core.query_metadata import QueryGroups
+from weir.core.scores import JudgedScores, Note, Scores, averaged
+from weir.core.strings import Float64, Ids, Int64
 from weir.errors import BadValue, UnknownName
 from weir.measures.measure import within_unit
-from weir.stats.bootstrap import RESAMPLES, SEED
-from weir.stats.comparison import Comparison, ComparisonMethod, Pair, ScoreTable, Standing, Verdict
-from weir.stats.corrections import adjusted
-from weir.stats.intervals import bounds, fewest
-from weir.stats.power import Family, Reach, detectable, equivalence, excess_kurtosis, reach
+from weir.stats.intervals import INTERVALS, bounds, fewest, two_level_means
+from weir.stats.power import POWER, Family, Reach, detectable, equivalence, excess_kurtosis, reach
 from weir.stats.rank_stability import letters
-from weir.stats.resampling import resampled_sums
-from weir.stats.significance import TESTS, Draws, Pairs, all_pairs, p_values
-from weir.stats.two_level_bootstrap import two_level_means
+from weir.stats.resampling import LEVEL, RESAMPLES, SEED, resampled_sums
+from weir.stats.significance import (
+    CORRECTIONS,
+    DRAWS,
+    TEST,
+    TESTS,
+    Draws,
+    Pairs,
+    adjusted,
+    all_pairs,
+    p_values,
+)
 
-__all__ = [
-    "compare_scores",
-    "compared",
-    "compared_together",
-    "equivalences",
-    "hedges_g",
-    "shared_measures",
-    "signs",
-    "table",
-    "verdict_of",
-]
+# ----------
+# Whether two scores were made by the same judgments of the same queries, or on which queries they were.
+
+
+_NAMED = 3  # queries of a message
+
+
+def on_same_queries(
+    dataset: str, before: JudgedScores, after: JudgedScores, common: bool
+) -> tuple[Scores, Scores, list[Note]]:
+    """(both scores on the same queries, what has to be said of it).
+
+    common: keep the queries that both have with the same judgments. Raises BadValue, naming the queries, where queries,
+    judgments or conventions differ and common was not asked for, and where no query is left.
+    """
+    one, other = before.scores, after.scores
+    if one.conventions != other.conventions:
+        raise BadValue(
+            f"{dataset}: the baseline was scored with the conventions {one.conventions}, the candidate with "
+            f"{other.conventions}"
+        )
+    ours, theirs = one.queries.tolist(), other.queries.tolist()
+    shared = set(ours) & set(theirs)
+    marked = bool(before.marks and after.marks)
+    anew = sorted(q for q in shared if before.marks[q] != after.marks[q]) if marked else []
+    found = [
+        *_told("only in the baseline", [q for q in ours if q not in shared]),
+        *_told("only in the candidate", [q for q in theirs if q not in shared]),
+        *_told("judged otherwise since", anew),
+    ]
+    unknown = not marked and not (before.judgments and before.judgments == after.judgments)
+    if unknown:
+        found.append("whether the judgments are the same cannot be seen, as the collection is not here")
+    if not found:
+        return one, other, []
+    if not common:
+        raise BadValue(
+            f"{dataset}: baseline and candidate are not of the same judgments: {'; '.join(found)}; save the baseline "
+            "anew, or compare on the queries that both have (--common)"
+        )
+    kept = [q for q in ours if q in shared and q not in set(anew)]
+    if not kept:
+        raise BadValue(f"{dataset}: baseline and candidate share no query with the same judgments")
+    note = Note(f"{dataset}: {len(kept)} queries are compared; {'; '.join(found)}")
+    return _only(one, kept), _only(other, kept), [note]
+
+
+def _only(scores: Scores, queries: Sequence[str]) -> Scores:
+    return scores.take(scores.queries.codes(queries).astype(np.int64))
+
+
+def _told(what: str, queries: Sequence[str]) -> list[str]:
+    if not queries:
+        return []
+    named = ", ".join(queries[:_NAMED]) + (", ..." if len(queries) > _NAMED else "")
+    return [f"{len(queries)} {'queries are' if len(queries) > 1 else 'query is'} {what} ({named})"]
+
+
+# ----------
+# What a comparison of systems is and how it is made, as values: method, table, standings, pairs, verdicts.
+
+
+Verdict: TypeAlias = Literal["better", "worse", "equivalent", "not separable"]
+
+
+@dataclass(frozen=True)
+class ComparisonMethod:
+    """How systems are compared; every field is part of the result.
+
+    test, correct, interval: names in TESTS, CORRECTIONS and INTERVALS; level: of the intervals, and 1 - level is
+    that of the tests; power: of the minimum detectable effect; draws, seed: of a test that draws; margin: how large
+    a difference still counts as none, to find systems equivalent. Raises BadValue or UnknownName.
+    """
+
+    test: str = TEST
+    correct: str = "holm"
+    interval: str = "t"
+    level: float = LEVEL
+    power: float = POWER
+    draws: int = DRAWS
+    seed: int = SEED
+    margin: float | None = None
+
+    def __post_init__(self) -> None:
+        TESTS.get(self.test)
+        CORRECTIONS.get(self.correct)
+        INTERVALS.get(self.interval)
+        if not 0 < self.level < 1:
+            raise BadValue(f"the level is {self.level}; expected between 0 and 1")
+        if not 1 - self.level < self.power < 1:
+            raise BadValue(f"the power is {self.power}; expected between {1 - self.level:g} and 1")
+        if self.draws < 1:
+            raise BadValue(f"the number of draws is {self.draws}; expected at least 1")
+        if self.margin is not None and not (self.margin > 0 and math.isfinite(self.margin)):
+            raise BadValue(f"the margin is {self.margin}; expected a number above 0")
+
+    @property
+    def alpha(self) -> float:
+        """The level of the tests."""
+        return 1 - self.level
+
+    @property
+    def correction(self) -> str:
+        """The correction that is made: none where the test's p-values hold for all pairs together already."""
+        return "none" if TESTS.get(self.test).familywise else self.correct
+
+    def family(self, tests: int, systems: int, alike: int = 1) -> Family:
+        """The tests that are adjusted together, of so many tests of so many systems; alike as in `Family`."""
+        if TESTS.get(self.test).familywise:
+            return Family(systems * (systems - 1) // 2, 1, "none")
+        if self.correct == "none":
+            return Family(1, 1, "none")
+        return Family(tests, alike, self.correct)
+
+
+@dataclass(frozen=True, eq=False)
+class ScoreTable:
+    """Values of one measure that several systems have on the same queries.
+
+    values: float64[K, Q], a row for each system, columns in the order of the identifiers, without NaN; left_out:
+    queries that not all systems have a value for; unit: what a column is; span: the largest possible difference of
+    two values, infinite where the measure has no bounds; geometric: values are logarithms, so that
+    the means reported are exponentials of theirs, and differences are differences of logarithms; parts: where
+    columns are datasets, the values on the queries of each, float64[K, Q] for each of its parts; queries: what the
+    columns are, None where they are datasets; group: the group of queries that they are, "" for all.
+    """
+
+    dataset: str
+    measure: str
+    systems: tuple[str, ...]
+    values: Float64
+    left_out: int = 0
+    unit: str = "queries"
+    span: float = math.inf
+    geometric: bool = False
+    parts: tuple[tuple[Float64, ...], ...] = ()
+    queries: Ids | None = None
+    group: str = ""
+
+    def take(self, columns: Int64) -> ScoreTable:
+        """The table of these queries alone, by number; raises BadValue for a table whose columns are datasets."""
+        if self.queries is None:
+            raise BadValue(f"{self.dataset}: a comparison across datasets has no queries to take")
+        queries = self.queries.take(columns)
+        return replace(self, values=self.values[:, columns], left_out=0, queries=queries)
+
+
+@dataclass(frozen=True)
+class Standing:
+    """A system in a comparison: its mean with the percentile bootstrap interval of `weir eval`, and its place.
+
+    low, high: None for fewer queries than `fewest`; best, worst: its rank by the verdicts, 1 + the systems that are
+    better than it, and their number less the systems that are worse; letters: two systems share one exactly if
+    neither is better; "" against a baseline, where not all pairs are compared, and where nothing could be found.
+    """
+
+    system: str
+    mean: float
+    low: float | None
+    high: float | None
+    best: int
+    worst: int
+    letters: str
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two systems: the second against the first, which is the baseline or was given earlier.
+
+    difference: second minus first, with its interval, whose bounds are None for fewer queries than `fewest`; p,
+    adjusted: before and after the correction over so many `comparisons`; effect: Hedges' g, the mean difference over
+    the standard deviation of the differences, corrected for few queries, None where there is no deviation and for two
+    queries; won, lost, tied: queries on which the second is higher, lower, equal; detectable: the smallest true
+    difference that the test finds with the wanted power in new data, corrected as here, where one of the two differs so
+    from all others and nothing else does; None where that is more than the measure's whole range, where the test finds
+    none so often, and of a test of which none can be said; equivalence: corrected p-value of lying within the margin,
+    None without one; verdict: what the second is.
+    """
+
+    first: str
+    second: str
+    difference: float
+    low: float | None
+    high: float | None
+    p: float
+    adjusted: float
+    comparisons: int
+    effect: float | None
+    won: int
+    lost: int
+    tied: int
+    detectable: float | None
+    equivalence: float | None
+    verdict: Verdict
+
+
+@dataclass(frozen=True)
+class DatasetCounts:
+    """On how many datasets a system is better than a baseline.
+
+    difference: of the means over datasets; higher, lower, equal: by the mean on each dataset alone, as papers count;
+    better, worse, equivalent, not_separable: by the verdict on each dataset.
+    """
+
+    system: str
+    baseline: str
+    datasets: int
+    difference: float
+    higher: int
+    lower: int
+    equal: int
+    better: int
+    worse: int
+    equivalent: int
+    not_separable: int
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What one measure on one dataset says about several systems, best mean first.
+
+    reach: whether the test can find anything here; tallies: of a comparison across datasets with a baseline; group: the
+    group of queries it is on, "" for all.
+    """
+
+    dataset: str
+    measure: str
+    count: int
+    unit: str
+    left_out: int
+    standings: tuple[Standing, ...]
+    pairs: tuple[Pair, ...]
+    baseline: str | None
+    method: ComparisonMethod
+    reach: Reach
+    geometric: bool = False
+    tallies: tuple[DatasetCounts, ...] = ()
+    group: str = ""
+
+
+# ----------
+# Comparisons of systems that end with a verdict: better, worse, equivalent, or not separable.
 
 
 def table(dataset: str, measure: str, scores: Mapping[str, Scores]) -> ScoreTable:
@@ -355,3 +593,152 @@ def verdict_of(mean: float, p: float, same: float, alpha: float) -> Verdict:
     if p < alpha and mean:
         return "better" if mean > 0 else "worse"
     return "not separable"
+
+
+# ----------
+# Systems across datasets: the mean over datasets, and on how many of them each is better than a baseline.
+
+
+def across(datasets: Mapping[str, Sequence[ScoreTable]], name: str) -> ScoreTable:
+    """The means of the systems on several datasets, as a table whose columns are datasets.
+
+    datasets: the table of each, or those of its parts, whose means are averaged. What is compared then is the mean
+    over datasets, with datasets as the random factor: would it be so on other datasets? Raises BadValue for fewer
+    than two datasets, or where the systems or the measure are not the same.
+    """
+    if len(datasets) < 2:
+        raise BadValue(f"a comparison across datasets needs at least two; found {len(datasets)}")
+    first = _alike([t for tables in datasets.values() for t in tables])
+    parts = [_by_name(datasets[dataset]) for dataset in sorted(datasets)]
+    columns = [
+        [_mean(np.array(of_system)) for of_system in zip(*map(_means, tables), strict=True)]
+        for tables in parts
+    ]
+    values = tuple(tuple(t.values for t in tables) for tables in parts)
+    return ScoreTable(
+        name,
+        first.measure,
+        first.systems,
+        np.array(columns).T,
+        0,
+        "datasets",
+        span=first.span,
+        geometric=first.geometric,
+        parts=values,
+    )
+
+
+def compared_across(
+    datasets: Mapping[str, Sequence[ScoreTable]],
+    name: str,
+    baseline: str | None = None,
+    method: ComparisonMethod | None = None,
+    known: Iterable[Comparison] = (),
+) -> Comparison:
+    """Compare the systems across datasets; with a baseline, also count the datasets on which each is better or worse.
+
+    Arguments and errors as `across` and `compared`; known: comparisons of datasets with the baseline that are made
+    already. A dataset counts as better or worse where its own comparison says so, which is corrected for the number
+    of systems, not of datasets; that of several parts is of all their queries, each part weighing the same.
+    """
+    found = compared(across(datasets, name), baseline, method)
+    if baseline is None:
+        return found
+    made = {c.dataset: c for c in known}
+    verdicts: dict[str, list[str]] = {pair.second: [] for pair in found.pairs}
+    for dataset, tables in datasets.items():
+        own = made.get(dataset) or compared(pooled(tables, dataset), baseline, method)
+        for pair in own.pairs:
+            verdicts.get(pair.second, []).append(pair.verdict)
+    tallies = [
+        DatasetCounts(
+            pair.second,
+            baseline,
+            found.count,
+            pair.difference,
+            *(pair.won, pair.lost, pair.tied),
+            *(verdicts[pair.second].count(v) for v in ("better", "worse", "equivalent", "not separable")),
+        )
+        for pair in found.pairs
+    ]
+    return replace(found, tallies=tuple(tallies))
+
+
+def pooled(tables: Sequence[ScoreTable], name: str) -> ScoreTable:
+    """The parts of a dataset as one table over all their queries, in which every part weighs the same.
+
+    Each value is scaled so that the mean over all queries is the mean of the parts' means. One part alone is that
+    part. Raises BadValue for no parts, or where the systems or the measure are not the same.
+    """
+    if len(tables) == 1:
+        return tables[0]
+    first, parts = _alike(tables), _by_name(tables)
+    total = sum(t.values.shape[1] for t in parts)
+    values = np.concatenate([t.values * (total / (len(parts) * t.values.shape[1])) for t in parts], axis=1)
+    return replace(first, dataset=name, values=values, left_out=sum(t.left_out for t in parts), queries=None)
+
+
+def _alike(tables: Sequence[ScoreTable]) -> ScoreTable:
+    """The first of tables that can be joined."""
+    if len({(t.systems, t.measure) for t in tables}) != 1:
+        raise BadValue("a comparison across datasets needs the same systems and measure on each")
+    return tables[0]
+
+
+def _by_name(tables: Sequence[ScoreTable]) -> list[ScoreTable]:
+    return sorted(tables, key=lambda t: t.dataset)
+
+
+def _means(table: ScoreTable) -> list[float]:
+    return [_mean(row) for row in table.values]
+
+
+# ----------
+# Systems compared on each group of queries, with the share of false findings bounded over the groups.
+
+
+BY_GROUP = ComparisonMethod(correct="bh")
+"""How groups are compared unless told otherwise: by the correction of Benjamini and Hochberg."""
+
+
+def compared_by_group(
+    given: ScoreTable,
+    groups: QueryGroups,
+    baseline: str | None = None,
+    method: ComparisonMethod | None = None,
+) -> list[Comparison]:
+    """Compare the systems on all queries, by the macro mean over groups, and on each group of at least two queries.
+
+    The correction of a group counts the tests of all groups. In the macro mean every group weighs the same, whatever
+    its queries. method: by default BY_GROUP. Raises BadValue where no group has two queries, and for a test whose
+    p-values hold for one table only.
+    """
+    method = method or BY_GROUP
+    if TESTS.get(method.test).familywise:
+        raise BadValue(
+            f"{method.test} holds for the pairs of one group alone; take another test for several groups"
+        )
+    assert given.queries is not None
+    rows = groups.rows(given.queries)
+    parts = [replace(given.take(at), group=label) for label, at in rows.items() if len(at) > 1]
+    if not parts:
+        raise BadValue(f"{given.dataset}, {groups.name}: no group has two queries, which a comparison needs")
+    tables = [replace(part, dataset=part.group) for part in parts]  # in one order whatever the dataset
+    macro = replace(pooled(tables, given.dataset), group=f"macro mean of {len(parts)} groups")
+    each = compared_together(parts, baseline, method)
+    return [compared(given, baseline, method), compared(macro, baseline, method), *each]
+
+
+def compare_scores_by_group(
+    scores: Mapping[str, Scores],
+    dataset: str,
+    groups: QueryGroups,
+    baseline: str | None = None,
+    method: ComparisonMethod | None = None,
+) -> list[Comparison]:
+    """The comparisons of `compared_by_group` for each measure that all systems have; raises as it and `table`."""
+    return [
+        comparison
+        for measure in shared_measures(scores.values())
+        for comparison in compared_by_group(table(dataset, measure, scores), groups, baseline, method)
+    ]

@@ -12,18 +12,6 @@ import numpy as np
 from weir.core.strings import Float64
 from weir.errors import BadValue
 
-__all__ = [
-    "binomial_tail",
-    "foreseen_tail",
-    "incomplete_beta",
-    "noncentral_tail",
-    "normal_quantile",
-    "normal_tail",
-    "root",
-    "student_quantile",
-    "student_tail",
-]
-
 _SMALLEST_DENOMINATOR = 1e-300
 _MOST_TERMS = 20_000
 

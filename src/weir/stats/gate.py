@@ -13,15 +13,12 @@ from weir.core.scores import averaged
 from weir.core.strings import Float64
 from weir.errors import BadValue
 from weir.measures.measure import within_unit
-from weir.stats.comparison import ScoreTable
-from weir.stats.corrections import adjusted
+from weir.stats.compare import ScoreTable
 from weir.stats.distributions import student_tail
 from weir.stats.intervals import INTERVALS, bounds
-from weir.stats.paired import t_statistic
 from weir.stats.power import POWER, queries_needed
 from weir.stats.query_differences import Move
-
-__all__ = ["Gate", "GateRules", "GateVerdict", "gates"]
+from weir.stats.significance import adjusted, t_statistic
 
 # A bound that equals the allowed drop but for rounding passes.
 _ROUNDING = 1e-12

@@ -1,9 +1,9 @@
-"""Intervals of a mean difference over queries, by name: `--interval bca` finds them here."""
+"""Intervals of differences, over datasets, and of several means together."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -12,12 +12,37 @@ import numpy as np
 from weir.core.strings import Float64
 from weir.errors import BadValue
 from weir.registry import Registry
-from weir.stats.bootstrap import LEVEL, RESAMPLES
 from weir.stats.distributions import normal_quantile, student_quantile
-from weir.stats.resampling import resampled_sums
+from weir.stats.resampling import LEVEL, RESAMPLES, resampled_counts, resampled_sums
 from weir.stats.significance import Draws
 
-__all__ = ["INTERVALS", "Resampled", "bounds", "fewest", "resampled"]
+# ----------
+# The two levels of chance in a mean over datasets: which datasets, and which queries within each.
+
+
+def two_level_means(datasets: Sequence[Sequence[Float64]], draws: Draws) -> Float64:
+    """Means over datasets drawn with replacement, and queries with replacement within each, float64[B, K].
+
+    datasets: for each its parts, float64[K, Q] with a row for each system; the means of the parts are averaged. All
+    systems share the samples; a dataset that is drawn twice has its queries drawn twice. Somewhat wide, as
+    the means of the datasets vary with their queries already. Source: Davison and Hinkley 1997, section 3.8.
+    """
+    first, *others = draws.generator().spawn(1 + sum(map(len, datasets)))
+    blocks = resampled_counts(len(datasets), draws.count, first)
+    times = np.concatenate([block.astype(np.int64) for block in blocks])
+    total = np.zeros((draws.count, len(datasets[0][0])))
+    streams = iter(others)
+    for number, parts in enumerate(datasets):
+        sample = np.repeat(np.arange(draws.count), times[:, number])
+        for part in parts:
+            sums = np.concatenate(list(resampled_sums(part, len(sample), next(streams))))
+            np.add.at(total, sample, sums / (part.shape[1] * len(parts)))
+    return total / len(datasets)
+
+
+# ----------
+# Intervals of a mean difference over queries, by name: `--interval bca` finds them here.
+
 
 _DIFFERENCES_TOGETHER = 200
 _ROUNDING = 1e-11
@@ -163,3 +188,78 @@ def _quantiles(values: Float64, *shares: float) -> tuple[float, float]:
 
 def _normal_share(z: float) -> float:
     return math.erfc(-z / math.sqrt(2)) / 2
+
+
+# ----------
+# Intervals of several means that hold together: the bootstrap of the largest deviation.
+
+
+_SIMULTANEOUS_INTERVALS_ROUNDING = 1e-12
+
+
+def simultaneous_bounds(
+    parts: Sequence[Float64], weights: Sequence[float], level: float = LEVEL, draws: Draws | None = None
+) -> Float64:
+    """Bounds of the weighted sum of the parts' means of each row that hold for all rows together, float64[E, 2].
+
+    parts: float64[E, Q], the values of E effects on the queries of each collection, two or more. Queries are drawn
+    with replacement within each collection, the same for all rows. A bound is as many standard errors off as the
+    largest deviation of any row reaches with the probability `level`, which makes up for their number and their
+    correlation; each sample is divided by the error of an estimated deviation, as Student's t is, so that one row of
+    normal values has Student's interval. Errors estimated within each sample are not taken: they are next to nothing
+    where few queries differ. A row without deviation has both bounds at its mean. Source: Hothorn, Bretz and Westfall
+    2008 (the largest of correlated t); Davison and Hinkley 1997, chapter 2 (the bootstrap in the place of the normal).
+    """
+    draws = draws or Draws(RESAMPLES)
+    chance, *streams = draws.generator().spawn(1 + len(parts))
+    center, variances = np.zeros(len(parts[0])), np.zeros((len(parts), len(parts[0])))
+    deviations = np.zeros((draws.count, len(parts[0])))
+    for number, (weight, part) in enumerate(zip(weights, parts, strict=True)):
+        count = part.shape[1]
+        mean = part.mean(axis=1)
+        center += weight * mean
+        variances[number] = weight**2 * part.var(axis=1, ddof=1) / count
+        sums = np.concatenate(list(resampled_sums(part - mean[:, None], draws.count, streams[number])))
+        # Samples vary as the values do about their own mean, which is somewhat less than about the true one.
+        deviations += weight * (count / (count - 1)) ** 0.5 * sums / count
+    degrees = _degrees(variances, [part.shape[1] for part in parts])
+    spread = _spread(chance, degrees, deviations.shape)
+    return _within(center, np.sqrt(variances.sum(axis=0)), deviations, spread, level)
+
+
+def two_level_bounds(parts: Sequence[Sequence[Float64]], level: float, draws: Draws) -> Float64:
+    """As `simultaneous_bounds` of the mean over datasets, where datasets are drawn with replacement too.
+
+    parts: of each dataset, whose means are averaged; the standard error is that of the samples' means.
+    """
+    means = two_level_means(parts, draws)
+    center = np.mean([np.mean([p.mean(axis=1) for p in dataset], axis=0) for dataset in parts], axis=0)
+    chance = draws.generator().spawn(1)[0]
+    spread = _spread(chance, len(parts) - 1.0, means.shape)
+    return _within(center, means.std(axis=0), means - center, spread, level)
+
+
+def _degrees(variances: Float64, counts: Sequence[int]) -> float:
+    """The fewest degrees of freedom of any row. Source: Satterthwaite 1946; Welch 1947."""
+    below = np.square(variances) / (np.array(counts)[:, None] - 1)
+    varies = variances.sum(axis=0) > 0
+    if not varies.any():
+        return float(sum(counts) - len(counts))
+    return float(
+        (np.square(variances.sum(axis=0)) / np.where(varies, below.sum(axis=0), np.inf))[varies].min()
+    )
+
+
+def _spread(chance: np.random.Generator, degrees: float, shape: tuple[int, ...]) -> Float64:
+    """An estimated deviation as a multiple of the true one, for each sample and row, whose deviations are their own."""
+    return np.sqrt(chance.chisquare(degrees, shape) / degrees)
+
+
+def _within(center: Float64, error: Float64, deviations: Float64, spread: Float64, level: float) -> Float64:
+    """Center plus and minus as many errors as the largest deviation of the samples reaches."""
+    varies = error > _SIMULTANEOUS_INTERVALS_ROUNDING * np.abs(center)
+    reach = np.zeros(len(center))
+    if varies.any():
+        largest = (np.abs(deviations[:, varies]) / (error[varies] * spread[:, varies])).max(axis=1)
+        reach[varies] = np.quantile(largest, level) * error[varies]
+    return np.stack([center - reach, center + reach], axis=1)

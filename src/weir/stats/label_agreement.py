@@ -1,38 +1,113 @@
-"""Agreement of labels: two raters from their confusion table, several with missing values by Krippendorff's alpha."""
+"""Agreement of labels: two raters, several with the same scale, all with gaps."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, TypeVar, get_args
 
 import numpy as np
 
-from weir.core.ids import Ids
+from weir.core.judged import Judged
 from weir.core.qrels import Qrels
-from weir.core.strings import Float64, Int64
+from weir.core.run import Run
+from weir.core.strings import Float64, Ids, Int32, Int64, Strings
 from weir.errors import BadValue, UnknownName
-from weir.stats.bootstrap import SEED
+from weir.files.blocks import distinct_strings
+from weir.measures.measure import Measure
+from weir.stats.resampling import SEED
 
-__all__ = [
-    "STATISTICS",
-    "Agreement",
-    "LabelTables",
-    "Level",
-    "QueryAgreement",
-    "ac1",
-    "agreement",
-    "alpha_of",
-    "binary_table",
-    "bounds",
-    "cohen_kappa",
-    "coincidences",
-    "drawn_tables",
-    "krippendorff_alpha",
-    "label_tables",
-    "shared_pairs",
-]
+# ----------
+# Pairs of query and document among the first of rankings, with the labels of people and of a model.
+
+
+@dataclass(frozen=True, eq=False)
+class LabelPairs:
+    """The pairs among the first k of one ranking that the model labelled.
+
+    query: int32[n], numbers in the model's queries; rank: int64[n]; row: int64[n], the model's judgment; model:
+    float64[n], its grades; human: float64[n] people's, NaN where they judged nothing; drawn: float64[n], one over the
+    share that people judged of the pairs of its query among the first k of any of the rankings, infinite where they
+    judged none.
+    """
+
+    query: Int32
+    rank: Int64
+    row: Int64
+    model: Float64
+    human: Float64
+    drawn: Float64
+
+    @property
+    def judged(self) -> Int64:
+        """The pairs that people judged."""
+        return np.flatnonzero(~np.isnan(self.human))
+
+    def worth(self, measure: Measure, grades: Float64, queries: Ids) -> Float64:
+        """What each pair alone adds to a measure that is a sum over the documents returned, by these grades."""
+        count = len(grades)
+        one, each = np.ones(count, np.int32), np.arange(count, dtype=np.int32)
+        rank = self.rank.astype(np.int32)
+        return measure.per_query(
+            Judged(
+                queries.take(self.query),
+                rank,
+                np.zeros(count, np.int32),
+                each,
+                rank,
+                grades,
+                one * rank,
+                one * rank,
+                np.arange(count + 1, dtype=np.int64),
+                grades,
+            )
+        )
+
+
+def label_pairs(runs: Sequence[Run], human: Qrels, model: Qrels, k: int) -> list[LabelPairs]:
+    """The pairs of each ranking, in its order."""
+    both = _rows(model, human.queries, human.docs, human.query_of_row(), human.doc)
+    grade = np.full(len(model.doc), np.nan)
+    grade[both[both >= 0]] = human.grade[both >= 0]
+    query_of_row = model.query_of_row()
+    found, pooled = [], np.zeros(len(model.doc), np.bool_)
+    for run in runs:
+        top = run.top(k)
+        row = _rows(model, top.queries, top.docs, top.query_of_row(), top.doc)
+        found.append((row[row >= 0], top.ranks()[row >= 0]))
+        pooled[row[row >= 0]] = True
+    here, judged = (
+        np.bincount(query_of_row[rows], minlength=len(model)) for rows in (pooled, pooled & ~np.isnan(grade))
+    )
+    drawn = np.divide(here, judged, out=np.full(len(model), np.inf), where=judged > 0)
+    return [
+        LabelPairs(
+            query_of_row[row],
+            rank,
+            row,
+            model.grade[row].astype(np.float64),
+            grade[row],
+            drawn[query_of_row[row]],
+        )
+        for row, rank in found
+    ]
+
+
+def _rows(qrels: Qrels, queries: Ids, docs: Ids, query: Int32, doc: Int32) -> Int64:
+    """The row of the judgments of each pair, -1 for a pair without one."""
+    width = max(1, len(qrels.docs))
+    q = qrels.queries.codes(queries.strings)[query].astype(np.int64) if len(query) else np.zeros(0, np.int64)
+    d = qrels.docs.codes(docs.strings)[doc].astype(np.int64) if len(doc) else np.zeros(0, np.int64)
+    wanted = np.where((q >= 0) & (d >= 0), q * width + d, -1)
+    known = qrels.query_of_row().astype(np.int64) * width + qrels.doc
+    at = np.minimum(np.searchsorted(known, wanted), max(0, len(known) - 1))
+    return np.where(known[at] == wanted, at, -1) if len(known) else np.full(len(wanted), -1)
+
+
+# ----------
+# Agreement of labels: two raters from their confusion table, several with missing values by Krippendorff's alpha.
+
 
 Level: TypeAlias = Literal["nominal", "ordinal", "interval"]
 Summed = TypeVar("Summed", Int64, Float64)
@@ -311,3 +386,97 @@ def bounds(values: Sequence[float]) -> tuple[float, float]:
         return math.nan, math.nan
     low, high = np.quantile(known, [0.025, 0.975]).tolist()
     return low, high
+
+
+# ----------
+# Agreement of all raters of the same pairs, of which each may have left some out.
+
+
+@dataclass(frozen=True)
+class RaterBase:
+    """How a rater labels, whoever else labelled the same: the mean grade, and the share of grades from 1 on."""
+
+    name: str
+    labels: int
+    queries: int
+    mean: float
+    relevant: float
+
+
+@dataclass(frozen=True)
+class ManyRaters:
+    """Krippendorff's alpha of all raters together, with 95% intervals by resampling queries.
+
+    pairs: with two labels or more, of `queries`; missing: share of their labels that are not there; alone: pairs that
+    one rater alone labelled, which say nothing of agreement; values: (level, alpha, low, high).
+    """
+
+    raters: tuple[RaterBase, ...]
+    pairs: int
+    queries: int
+    missing: float
+    alone: int
+    values: tuple[tuple[str, float, float, float], ...]
+
+
+def many_raters(labels: Mapping[str, Qrels]) -> ManyRaters:
+    """How well raters agree as a group.
+
+    Raises BadValue for fewer than two raters, where no pair has two labels, and for more than MOST_LABELS grades.
+    """
+    if len(labels) < 2:
+        raise BadValue(f"{len(labels)} rater has nobody to agree with; name two or more")
+    query, ratings = _ratings(list(labels.values()))
+    several = np.count_nonzero(~np.isnan(ratings), axis=0) > 1
+    if not several.any():
+        raise BadValue("no pair of query and document has two labels")
+    query, shared = query[several], ratings[:, several]
+    grades = np.unique(shared[~np.isnan(shared)])
+    if len(grades) > MOST_LABELS:
+        raise BadValue(
+            f"{len(grades):,} different grades; agreement is of at most {MOST_LABELS}: round them first"
+        )
+    asked, at = np.unique(query, return_inverse=True)
+    order = np.argsort(at, kind="stable")
+    cuts = np.searchsorted(at[order], np.arange(1, len(asked)))
+    by_query: Float64 = np.array(
+        [coincidences(part, grades) for part in np.split(shared[:, order], cuts, axis=1)]
+    )
+    drawn = list(drawn_tables(by_query))
+    whole = by_query.sum(axis=0)
+    levels: tuple[Level, ...] = get_args(Level)
+    return ManyRaters(
+        tuple(_base(name, one) for name, one in labels.items()),
+        int(several.sum()),
+        len(asked),
+        float(np.isnan(shared).mean()),
+        int((~several).sum()),
+        tuple(
+            (level, alpha_of(whole, grades, level), *bounds([alpha_of(one, grades, level) for one in drawn]))
+            for level in levels
+        ),
+    )
+
+
+def _ratings(labels: list[Qrels]) -> tuple[Int64, Float64]:
+    """(the place of each pair's query by identifier, float64[raters, pairs] with NaN where a rater left a pair out)."""
+    of_query, queries = distinct_strings(Strings.concatenated([one.queries.strings for one in labels]))
+    place = Ids(queries).tie_ranks  # resampling draws the same in whatever order files list queries
+    of_doc, docs = distinct_strings(Strings.concatenated([one.docs.strings for one in labels]))
+    pairs, queries_before, docs_before = [], 0, 0
+    for one in labels:
+        query = place[of_query[queries_before + one.query_of_row().astype(np.int64)]].astype(np.int64)
+        pairs.append(query * len(docs) + of_doc[docs_before + one.doc.astype(np.int64)])
+        queries_before, docs_before = queries_before + len(one.queries), docs_before + len(one.docs)
+    known, at = np.unique(np.concatenate(pairs), return_inverse=True)
+    ratings = np.full((len(labels), len(known)), np.nan)
+    ends = np.cumsum([len(one) for one in pairs])[:-1]
+    for number, (one, columns) in enumerate(zip(labels, np.split(at, ends), strict=True)):
+        ratings[number, columns] = one.grade
+    return known // max(1, len(docs)), ratings
+
+
+def _base(name: str, labels: Qrels) -> RaterBase:
+    grade = labels.grade.astype(np.float64)
+    mean, relevant = (float(v.mean()) if len(v) else float("nan") for v in (grade, grade >= 1))
+    return RaterBase(name, len(grade), len(labels), mean, relevant)

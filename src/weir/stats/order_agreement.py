@@ -14,13 +14,10 @@ from weir.core.strings import Float64
 from weir.errors import BadValue
 from weir.measures.evaluate import evaluate
 from weir.measures.measure import Measure
-from weir.stats import paired  # noqa: F401 - registers the t-test
-from weir.stats.corrections import adjusted
+from weir.stats import significance as paired  # noqa: F401 - registers the t-test
 from weir.stats.label_agreement import drawn_tables
 from weir.stats.rank_stability import kendall_tau, order_interval, rbo, spearman, tau_ap
-from weir.stats.significance import all_pairs, p_values
-
-__all__ = ["OrderAgreement", "order_agreement"]
+from weir.stats.significance import adjusted, all_pairs, p_values
 
 ALPHA = 0.05
 TOP_SYSTEMS = 5

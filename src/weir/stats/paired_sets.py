@@ -8,16 +8,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from weir.core.ids import Ids
 from weir.core.qrels import Qrels
 from weir.core.run import Run
 from weir.core.scores import GroupedScores, Scores, averaged
-from weir.core.strings import Float64, Int64
+from weir.core.strings import Float64, Ids, Int64
 from weir.errors import BadValue
-from weir.stats.bootstrap import SEED, interval
 from weir.stats.query_differences import ranks_of
-
-__all__ = ["P_MRR", "WithinGroups", "p_mrr", "within_groups"]
+from weir.stats.resampling import SEED, interval
 
 P_MRR = "p-MRR"
 

@@ -12,15 +12,6 @@ from weir.stats.distributions import normal_quantile
 from weir.stats.resampling import BLOCK_CELLS, resampled_sums, sign_sums
 from weir.stats.significance import Detection, Draws, Pairs, significance
 
-__all__ = [
-    "bootstrap_shift_test",
-    "exact_p",
-    "exact_p_values",
-    "found_by_samples",
-    "found_by_signs",
-    "permutation_test",
-]
-
 # Sums that are equal but for rounding must count as equal, or the arrangement observed would not count.
 _ROUNDING = 1e-12
 

@@ -16,8 +16,6 @@ import numpy as np
 
 from weir.core.strings import Float64
 from weir.errors import BadValue
-from weir.stats.bootstrap import SEED
-from weir.stats.corrections import adjusted, level_met
 from weir.stats.distributions import (
     foreseen_tail,
     normal_quantile,
@@ -25,27 +23,9 @@ from weir.stats.distributions import (
     student_quantile,
     student_tail,
 )
-from weir.stats.paired import t_statistic
 from weir.stats.permutation import exact_p_values  # noqa: F401  registers the default test
-from weir.stats.significance import TEST, TESTS, Detection, Draws
-
-__all__ = [
-    "ALONE",
-    "ALPHA",
-    "MOST_QUERIES",
-    "POWER",
-    "Family",
-    "Need",
-    "PowerPlan",
-    "Reach",
-    "detectable",
-    "equivalence",
-    "excess_kurtosis",
-    "plan",
-    "power",
-    "queries_needed",
-    "reach",
-]
+from weir.stats.resampling import SEED
+from weir.stats.significance import TEST, TESTS, Detection, Draws, adjusted, level_met, t_statistic
 
 ALPHA = 0.05
 POWER = 0.8

@@ -11,15 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weir.core.corpus import Corpus, Queries
-from weir.core.notes import Note
 from weir.core.qrels import Qrels, plain_grades
 from weir.core.run import Run
-from weir.core.scores import Scores, averaged
+from weir.core.scores import Note, Scores, averaged
 from weir.core.strings import Float64, Int64
 from weir.errors import BadValue
-from weir.stats.score_notes import system_notes
-
-__all__ = ["Move", "Moves", "Shift", "moved", "ranks_of", "with_documents", "with_texts"]
+from weir.stats.score_rows import system_notes
 
 SHOWN_DOCUMENTS = 3  # documents of a query
 EXCERPT_LETTERS = 200  # characters of a document

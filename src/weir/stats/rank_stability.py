@@ -12,8 +12,6 @@ from weir.core.strings import Float64
 from weir.errors import BadValue
 from weir.stats.distributions import student_quantile
 
-__all__ = ["average_ranks", "kendall_tau", "letters", "order_interval", "rbo", "spearman", "tau_ap"]
-
 LEVEL = 0.95
 
 

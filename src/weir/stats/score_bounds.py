@@ -9,30 +9,17 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from weir.core.ids import Ids
 from weir.core.judged import Judged
 from weir.core.qrels import Qrels
 from weir.core.run import Run
-from weir.core.strings import Float64, Int32, Int64, Strings
+from weir.core.strings import Float64, Ids, Int32, Int64, Strings
 from weir.errors import BadValue
-from weir.io.runs.distinct_ids import distinct_strings
+from weir.files.blocks import distinct_strings
 from weir.measures.library.arithmetic import place, ratio
 from weir.measures.library.gain_functions import found_gains, gain_of
 from weir.measures.library.gains import divisor_at
 from weir.measures.measure import Measure, parse_measure
 from weir.stats.power import detectable, excess_kurtosis
-
-__all__ = [
-    "MEASURE",
-    "MOST_RANKS",
-    "RISING",
-    "ScoreBounds",
-    "Unjudged",
-    "discounted",
-    "most_above",
-    "score_bounds",
-    "turning_pairs",
-]
 
 MEASURE = parse_measure("nDCG@10")
 RISING = {"AP", "DCG", "ERR", "P", "R", "RBP", "RR", "R_cap", "SDCG", "Success", "nDCG"}

@@ -1,20 +1,234 @@
-"""From scores to the rows of a table."""
+"""From scores to the rows of a table, and the notes that stand beside them."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 import numpy as np
 
-from weir.core.label_use import LabelUse
-from weir.core.result_row import Row
-from weir.core.scores import Scores
+from weir.core.intents import IntentQrels
+from weir.core.judged import Judged
+from weir.core.qrels import Qrels
+from weir.core.rounding import count, probability, score, share
+from weir.core.scores import GroupedScores, LabelUse, Note, Row, Scores
 from weir.core.strings import Float64
 from weir.errors import BadValue
-from weir.stats.bootstrap import LEVEL, RESAMPLES, SEED, intervals, resampled_means
+from weir.measures.evaluate import Conventions, parse_conventions
+from weir.measures.measure import MEASURES, Measure
+from weir.stats.intervals import fewest
+from weir.stats.power import Reach
+from weir.stats.resampling import LEVEL, RESAMPLES, SEED, intervals, resampled_means
 
-__all__ = ["group_row", "result_rows"]
+# ----------
+# What has to be said beside scores: who was not answered, what ties could change, which conventions hold.
+
+
+_FEW_GRADES = 3  # mean judgments of a query up to which nothing is made of grades that all differ
+ENOUGH_JUDGED = 0.9
+"""Judged@10 from which nothing is said."""
+APART = 0.05
+"""Difference of two judged rates from which both are named."""
+LISTED_CELLS = 3
+
+
+def score_notes(scores: Scores) -> list[Note]:
+    """Notes on unanswered and unjudged queries, few queries, judged documents, ties, grades and conventions."""
+    rates = {} if math.isnan(scores.judged_at_10) else {"": scores.judged_at_10}
+    notes = [*_own_notes(scores), *few_notes(scores), *judged_notes(rates), *convention_notes(scores)]
+    return [*notes, *scores.remarks]
+
+
+def system_notes(scores: Mapping[str, Scores]) -> list[Note]:
+    """The same of several systems: what holds for one of them with its name, what holds for all once."""
+    everybody = [note for note in dict.fromkeys(note for one in scores.values() for note in one.remarks)
+                 if all(note in one.remarks for one in scores.values())]  # fmt: skip
+    notes = [
+        note.about(name) if len(scores) > 1 else note
+        for name, one in scores.items()
+        for note in [*_own_notes(one), *(n for n in one.remarks if n not in everybody)]
+    ]
+    rates = {
+        name if len(scores) > 1 else "": one.judged_at_10
+        for name, one in scores.items()
+        if not math.isnan(one.judged_at_10)
+    }
+    conventions = [note for one in scores.values() for note in convention_notes(one)]
+    return list(dict.fromkeys([*notes, *judged_notes(rates), *everybody, *conventions]))
+
+
+def few_notes(scores: Scores) -> list[Note]:
+    """A note where the mean is over too few queries for an interval."""
+    counted = int(scores.counted().max(initial=0))
+    if not 1 < counted < fewest():
+        return []
+    held = share(1 - 2.0 ** (1 - counted))
+    details = f"the range of all {counted} values holds the median {held} of the time"
+    return [Note(f"too few queries ({counted}) for a 95% interval", details)]
+
+
+def row_notes(rows: Iterable[Row]) -> list[Note]:
+    """Notes on the rows of a grid: queries that were not answered, and documents that nobody judged."""
+    rows = [row for row in rows if not row.group and row.groups is None]
+    unanswered = {(r.system, r.dataset): r for r in rows if r.answered < r.queries}
+    worst = sorted(unanswered.values(), key=lambda r: r.answered / r.queries)
+    notes = []
+    if worst:
+        named = [f"{r.queries - r.answered:,} of {r.queries:,} ({r.system} on {r.dataset})" for r in worst]
+        more = f" and {len(named) - LISTED_CELLS} more" if len(named) > LISTED_CELLS else ""
+        conventions = {r.conventions for r in worst}
+        outcome = "leave the mean" if all("missing=answered-only" in c for c in conventions) else "score 0"
+        notes.append(
+            Note(
+                f"queries that were not answered {outcome}: {', '.join(named[:LISTED_CELLS])}{more}",
+                ", ".join(named[LISTED_CELLS:]),
+            )
+        )
+    several = len({(r.system, r.dataset) for r in rows}) > 1
+    rates = {
+        f"{r.system} on {r.dataset}" if several else "": r.judged_at_10
+        for r in rows
+        if r.judged_at_10 is not None
+    }
+    return [*notes, *judged_notes(rates, compared=False)]
+
+
+def judged_notes(rates: Mapping[str, float], compared: bool = True) -> list[Note]:
+    """A note where fewer than 90% of the first 10 documents of a system are judged.
+
+    rates: by system, "" for one; compared: whether they are of the same queries, so that rates far apart are told.
+    """
+    if not rates or min(rates.values()) >= ENOUGH_JUDGED:
+        return []
+    low, high = min(rates, key=lambda name: rates[name]), max(rates, key=lambda name: rates[name])
+    of = f" ({low})" if low else ""
+    few = f"as few as {share(rates[low])}" if len(rates) > 1 else share(rates[low])
+    far = compared and rates[high] - rates[low] >= APART
+    apart = f", {share(rates[high])} of {high}'s" if far else ""
+    return [
+        Note(
+            f"{few} of the first 10 documents are judged{of}{apart}; unjudged ones count as not relevant",
+            "so scores can be too low, most for systems unlike those whose documents were judged, which can decide "
+            "between two systems; condensed(nDCG@10) leaves unjudged documents out",
+        )
+    ]
+
+
+def reach_note(reach: Reach, test: str, units: int, unit: str, tests: int) -> str:
+    """Why so many queries or datasets can show no difference, however large, and how many it takes."""
+    several = f", adjusted over {tests} comparisons" if tests > 1 else ""
+    takes = (
+        f"it takes {count(reach.fewest)} {unit} at least"
+        if reach.fewest is not None
+        else f"it takes {reach.draws:,} draws at least (--draws)"
+    )
+    return (
+        f"{count(units)} {unit} can show no difference, however large: {test} cannot give a p-value below "
+        f"{probability(reach.smallest)}{several}; {takes} to come below {reach.alpha:g}"
+    )
+
+
+def grade_notes(qrels: Qrels | IntentQrels, measures: Iterable[Measure]) -> list[Note]:
+    """Notes on grades with fractions, on what reads like scores, and on where judgments come from."""
+    found = []
+    between = int(np.count_nonzero((qrels.grade > 0) & (qrels.grade < 1)))
+    asking = [
+        m for m in measures if "rel" in MEASURES.get(m.name).defaults() and "rel" not in dict(m.settings)
+    ]
+    if between and asking:
+        found.append(
+            Note(
+                f"{between:,} of {len(qrels.grade):,} judgments have a grade above 0 and below 1, which "
+                f"{asking[0]} does not take for relevant; {asking[0](rel=0.5)} does from 0.5 on"
+            )
+        )
+    if isinstance(qrels, Qrels) and qrels.fractional and _like_scores(qrels):
+        found.append(Note("all grades of each query differ, as scores do; judgments come first, then runs"))
+    if isinstance(qrels, Qrels) and qrels.origin is not None:
+        above = qrels.origin.said(qrels.grade > 0)
+        found.append(Note(f"judgments by origin: {qrels.origin.said()}; above 0: {above or 'none'}"))
+    return found
+
+
+def _like_scores(qrels: Qrels) -> bool:
+    query = qrels.query_of_row()
+    order = np.lexsort((qrels.grade, query))
+    same = (np.diff(query[order]) == 0) & (np.diff(qrels.grade[order]) == 0)
+    return len(query) >= _FEW_GRADES * max(len(qrels), 1) and not same.any()
+
+
+def noted(
+    scores: Scores,
+    judged: Judged,
+    qrels: Qrels | IntentQrels | None,
+    measures: Iterable[Measure],
+    rescored: Callable[[Conventions], Scores],
+) -> Scores:
+    """The scores with remarks on grades, and on means that are others where scores compare as floats.
+
+    judged: what was scored; qrels: its judgments, None where all grades are whole and of unknown origin; rescored:
+    scores the same by other conventions, asked only where scores are equal as floats alone.
+    """
+    remarks = [] if qrels is None else grade_notes(qrels, measures)
+    if judged.close:
+        conventions = parse_conventions(scores.conventions)
+        if conventions.ties == "trec":  # else trec_eval 9 puts every ranking in the same order
+            as_floats = rescored(replace(conventions, ties="trec9"))
+            means = zip(scores.measures, scores.mean_values(), as_floats.mean_values(), strict=True)
+            remarks += [
+                Note(
+                    f"{measure} is {score(float(there))} under trec_eval 9, which compares scores as floats "
+                    "(--ties trec9)"
+                )
+                for measure, here, there in means
+                if score(float(here)) != score(float(there))
+            ]
+    return replace(scores, remarks=(*scores.remarks, *remarks)) if remarks else scores
+
+
+def unanswered_note(missing: int, queries: int, conventions: str) -> Note:
+    """A note on judged queries that are not answered, and what they are worth by the conventions."""
+    outcome = "leave the mean" if "missing=answered-only" in conventions else "score 0"
+    return Note(f"{missing:,} of {queries:,} judged queries are not answered and {outcome}")
+
+
+def convention_notes(scores: Scores) -> list[Note]:
+    """A note on each convention that is not the usual one."""
+    return [Note(sentence) for sentence in parse_conventions(scores.conventions).sentences()]
+
+
+def _own_notes(scores: Scores) -> list[Note]:
+    """What became of queries without an answer or without judgments, and of tied documents."""
+    notes, missing = [], int(np.count_nonzero(~scores.answered))
+    if missing:
+        notes.append(unanswered_note(missing, len(scores.answered), scores.conventions))
+    if scores.ignored:
+        notes.append(Note(f"{scores.ignored:,} queries of the run have no judgments and are ignored"))
+    if scores.tied:
+        notes.append(Note(f"{share(scores.tied)} of the documents returned share their score with another"))
+    return [*notes, *_tie_notes(scores)]
+
+
+def _tie_notes(scores: Scores) -> list[Note]:
+    """For each measure how many queries the order of ties could change, and between which means."""
+    found = []
+    rows = zip(scores.measures, scores.movable(), scores.counted(), scores.tie_bounds(), strict=True)
+    for measure, movable, counted, (low, high) in rows:
+        if movable:
+            mean = f", its mean between {score(low)} and {score(high)}"
+            found.append(
+                Note(
+                    f"{measure}: {'up to ' if math.isnan(low) else ''}{movable} of {counted} queries could score "
+                    f"otherwise by the order of ties{'' if math.isnan(low) else mean}",
+                    "ties=expected is the mean over all orders of ties, ties=bounds the worst and the best",
+                )
+            )
+    return found
+
+
+# ----------
+# From scores to the rows of a table.
 
 
 def result_rows(scores: Scores, dataset: str, system: str) -> list[Row]:
@@ -73,3 +287,29 @@ def group_row(name: str, members: list[Row], values: list[Float64], geometric: b
     row = Row(name, first.system, first.measure, mean, low, high, queries, answered)
     rates = [m.judged_at_10 for m in members if m.judged_at_10 is not None]
     return replace(row, judged_at_10=math.fsum(rates) / len(rates)) if len(rates) == len(members) else row
+
+
+# ----------
+# From scores by group to the rows of a table: each group, their macro mean, and the mean over all queries.
+
+
+def rows_by_group(grouped: GroupedScores, dataset: str, system: str) -> list[Row]:
+    """Rows of each group, then of the macro mean, then of all queries, each with its 95% bootstrap interval.
+
+    The macro mean is the unweighted mean of the groups' means, and its interval resamples queries within each group; a
+    group where a measure is undefined throughout is left out of it. The mean over all queries counts those without a
+    group too.
+    """
+    parts = {label: result_rows(part, dataset, system) for label, part in grouped.items()}
+    whole = result_rows(grouped.whole, dataset, system)
+    found = [replace(row, group=label) for label, part in parts.items() for row in part]
+    for number, measure in enumerate(grouped.whole.measures):
+        members, values = [], []
+        for label, part in grouped.items():
+            if not np.isnan(part.of(measure)).all():
+                members.append(replace(parts[label][number], dataset=label))
+                values.append(part.in_id_order(measure))
+        if members:
+            macro = group_row(dataset, members, values, measure in grouped.whole.geometric)
+            found.append(replace(macro, conventions=whole[number].conventions, groups=len(members)))
+    return found + whole

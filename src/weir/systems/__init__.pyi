@@ -1,11 +1,11 @@
-from weir.systems.candidate_pool import CandidatePool as CandidatePool
+from weir.systems.compose import Filtered as Filtered
 from weir.systems.compose import Pipeline as Pipeline
 from weir.systems.compose import as_reranker as as_reranker
 from weir.systems.compose import as_system as as_system
 from weir.systems.dense import dense
+from weir.systems.expression import factorial as factorial
 from weir.systems.expression import parse_system as parse_system
 from weir.systems.expression import system as system
-from weir.systems.filtered import Filtered as Filtered
 from weir.systems.fused import Fused as Fused
 from weir.systems.fused import borda as borda
 from weir.systems.fused import combanz as combanz
@@ -20,16 +20,15 @@ from weir.systems.fused import logisr as logisr
 from weir.systems.fused import rbc as rbc
 from weir.systems.fused import rrf as rrf
 from weir.systems.fused import wsum as wsum
-from weir.systems.grid_expression import factorial as factorial
 from weir.systems.late_interaction import ColBERT as ColBERT
 from weir.systems.learned_sparse import Sparse as Sparse
 from weir.systems.lexical.bm25 import BM25 as BM25
-from weir.systems.lexical.bm25_presets import PRESETS as PRESETS
-from weir.systems.lexical.bm25_presets import BM25Preset as BM25Preset
-from weir.systems.lexical.bm25f import BM25F as BM25F
-from weir.systems.lexical.chunked import Chunked as Chunked
-from weir.systems.lexical.deepct import DeepCT as DeepCT
-from weir.systems.lexical.doc2query import Doc2Query as Doc2Query
+from weir.systems.lexical.bm25 import BM25F as BM25F
+from weir.systems.lexical.bm25 import PRESETS as PRESETS
+from weir.systems.lexical.bm25 import BM25Preset as BM25Preset
+from weir.systems.lexical.expansions import DeepCT as DeepCT
+from weir.systems.lexical.expansions import Doc2Query as Doc2Query
+from weir.systems.lexical.passages import Chunked as Chunked
 from weir.systems.lexical.rm3 import RM3 as RM3
 from weir.systems.protocol import IN_MEMORY as IN_MEMORY
 from weir.systems.protocol import RERANKERS as RERANKERS
@@ -41,9 +40,10 @@ from weir.systems.protocol import Retriever as Retriever
 from weir.systems.protocol import Scorer as Scorer
 from weir.systems.protocol import Searcher as Searcher
 from weir.systems.protocol import usage as usage
-from weir.systems.rerank.cross import PairReranker as PairReranker
-from weir.systems.rerank.cross import cross, monot5
-from weir.systems.rerank.score_reranker import Score as Score
+from weir.systems.rerank.scorers import PairReranker as PairReranker
+from weir.systems.rerank.scorers import Score as Score
+from weir.systems.rerank.scorers import cross, monot5
+from weir.systems.stored_run import CandidatePool as CandidatePool
 from weir.systems.stored_run import StoredRun as StoredRun
 
 Dense = dense

@@ -15,48 +15,33 @@ from numpy.typing import NDArray
 
 from weir.algorithms import algorithm
 from weir.core.corpus import Corpus, Queries, check_view
-from weir.core.pointers import below
 from weir.core.run import Run
-from weir.core.strings import Float64, Int64
-from weir.encode.api import Hosted, LoadedHosted, is_hosted
-from weir.encode.encoder import Encoder, Kind, Loaded
-from weir.encode.instructed import LoadedEncoder, instructed
-from weir.encode.models.multi_device import PIECES_PER_DEVICE, devices, on_several
-from weir.encode.object_encoder import LoadedObject, ObjectEncoder, as_encoder
-from weir.encode.recipes.cards import known
+from weir.core.strings import Float64, Int64, below
 from weir.errors import BadValue, StoreError
-from weir.io.storage.arrays import read_array
-from weir.io.storage.atomic import atomic_dir
-from weir.io.storage.sealed import open_folder, seal_folder
+from weir.files.atomic import atomic_dir
+from weir.files.integrity import open_folder, read_array, seal_folder
+from weir.models.checkpoints import known
+from weir.models.encoder import Encoder, Kind, Loaded, LoadedObject, ObjectEncoder, as_encoder
+from weir.models.hosted import Hosted, LoadedEncoder, LoadedHosted, instructed, is_hosted
+from weir.models.multi_device import PIECES_PER_DEVICE, devices, on_several
 from weir.registry import session_only
 from weir.settings import settings
 from weir.systems.compose import shown, then
 from weir.systems.protocol import IN_MEMORY, SYSTEMS, Context, Costs, Progress, called, folder_of
 from weir.systems.restricted import LOWEST_SCORE, deepened, scored_candidates
-from weir.vectors.ann import Approximate, ApproximateIndex, Loss, loss, search_with
-from weir.vectors.encode_missing import (
+from weir.systems.vectors.ann import Approximate, ApproximateIndex, Loss, loss, search_with
+from weir.systems.vectors.exact_search import Found, ReportingSource, VectorSource, pair_scores, search
+from weir.systems.vectors.gpu_search import search_on
+from weir.systems.vectors.store import (
     Encode,
     EncodingBlocks,
     StoredVectors,
     TextSource,
+    VectorStore,
+    codec,
     encoded_in_memory,
     stored,
 )
-from weir.vectors.exact_search import Found, pair_scores, search
-from weir.vectors.gpu_search import search_on
-from weir.vectors.vector_codec import codec
-from weir.vectors.vector_source import ReportingSource, VectorSource
-from weir.vectors.vector_store import VectorStore
-
-__all__ = [
-    "DenseRetriever",
-    "DenseSearcher",
-    "LoadedEncoder",
-    "VectorEncoder",
-    "dense",
-    "encoder_of",
-    "query_vectors",
-]
 
 FORMAT = 1
 BATCH_TEXTS = {"cpu": 128, "cuda": 8192}
@@ -346,7 +331,7 @@ def dense(
     Python also an object with encode(texts) -> vectors, such as a SentenceTransformer, or a function of texts; see
     weir.encoder for one with a version, whose vectors are kept.
     pooling, similarity, query_prompt, document_prompt, max_length, max_query, dtype, engine, batch_tokens: see
-    weir.encode.Encoder, None takes the checkpoint's. store: how vectors are kept, fp32, fp16, bf16, int8 or binary;
+    weir.models.Encoder, None takes the checkpoint's. store: how vectors are kept, fp32, fp16, bf16, int8 or binary;
     scores are computed in full precision from what is kept. index: None searches exactly; or an approximate index,
     named as FAISS's factory names it ("HNSW32", "IVF1024,PQ48") or usearch; effort: how much of that index a query
     looks at, 0 takes the library's default. view: what of a document is encoded; separator: between its title and

@@ -12,12 +12,10 @@ from weir.algorithms import algorithm
 from weir.core.corpus import Corpus, Queries
 from weir.core.run import Run
 from weir.errors import BadValue
-from weir.fusion.fuse import fused
-from weir.fusion.method import METHODS, Fusion
-from weir.fusion.pool import Pool
 from weir.systems.compose import as_system, shown, then
-from weir.systems.composite import folder_name, shelf_of
-from weir.systems.plugins import rankings
+from weir.systems.composite import folder_name, rankings, shelf_of
+from weir.systems.fusion.fuse import Pool, fused
+from weir.systems.fusion.methods import METHODS, Fusion
 from weir.systems.protocol import (
     IN_MEMORY,
     SYSTEMS,
@@ -30,26 +28,6 @@ from weir.systems.protocol import (
     called,
     check_depth,
 )
-
-__all__ = [
-    "DEPTH",
-    "Fused",
-    "FusedSearcher",
-    "borda",
-    "combanz",
-    "combmax",
-    "combmed",
-    "combmin",
-    "combmnz",
-    "combsum",
-    "condorcet",
-    "fusion_system",
-    "isr",
-    "logisr",
-    "rbc",
-    "rrf",
-    "wsum",
-]
 
 DEPTH = 1000
 """Answers taken from each part, or k where that is more, unless a depth is named."""

@@ -11,19 +11,17 @@ import numpy as np
 
 from weir.algorithms import algorithm
 from weir.core.corpus import Corpus, Queries, check_view
-from weir.core.pointers import below
 from weir.core.run import Run
-from weir.core.strings import Float64, Int64
-from weir.encode.late.late_encoder import LateEncoder, LoadedLate
-from weir.encode.recipes.model_settings import given_settings
+from weir.core.strings import Float64, Int64, below
 from weir.errors import BadValue, StoreError, UnknownName
-from weir.io.storage.arrays import read_array
-from weir.io.storage.atomic import atomic_dir
-from weir.io.storage.sealed import open_folder, seal_folder
+from weir.files.atomic import atomic_dir
+from weir.files.integrity import open_folder, read_array, seal_folder
+from weir.models.checkpoints import given_settings
+from weir.models.late import LateEncoder, LoadedLate
 from weir.settings import settings
 from weir.systems.compose import shown, then
 from weir.systems.protocol import IN_MEMORY, SYSTEMS, Context, Costs, Progress, Scorer, called, folder_of
-from weir.systems.rerank.late_scorer import (
+from weir.systems.rerank.scorers import (
     BATCH_TEXTS,
     DTYPES,
     LateScorer,
@@ -33,27 +31,28 @@ from weir.systems.rerank.late_scorer import (
     score_candidates,
 )
 from weir.systems.restricted import deepened, scored_candidates
-from weir.vectors.ann import Loss
-from weir.vectors.centroids import (
+from weir.systems.vectors.ann import Loss
+from weir.systems.vectors.exact_search import Found
+from weir.systems.vectors.maxsim_search import (
     KMEANS_ITERATIONS,
     KMEANS_SEED,
     CentroidLists,
     Centroids,
     Compressed,
+    TokenQueries,
+    TokenRows,
+    TokenVectors,
     clustered,
     compressed,
     listed,
     near,
     read_clusters,
     refuse_odd,
+    search_chosen,
+    search_tokens,
     write_clusters,
 )
-from weir.vectors.encode_missing import EncodingBlocks, TextSource
-from weir.vectors.exact_search import Found
-from weir.vectors.maxsim_search import TokenQueries, TokenRows, TokenVectors, search_chosen, search_tokens
-from weir.vectors.ragged_store import GatheredRagged, RaggedStore, stored_ragged
-
-__all__ = ["ColBERT", "LateSearcher"]
+from weir.systems.vectors.store import EncodingBlocks, GatheredRagged, RaggedStore, TextSource, stored_ragged
 
 FORMAT = 1
 CANDIDATES_FROM_DOCUMENTS = 100_000
@@ -69,7 +68,7 @@ class ColBERT:
 
     model: a name of `weir models` of the kind late, a name on the Hugging Face hub, or a folder, in ColBERT's own
     layout, PyLate's, or that of sentence-transformers' multi-vector encoders; max_length, max_query: tokens of a
-    document and a query at most; dtype, engine, batch_tokens: see weir.encode.Encoder. store: how token vectors are
+    document and a query at most; dtype, engine, batch_tokens: see weir.models.Encoder. store: how token vectors are
     kept, fp16 or fp32. bits: 0 scores those; 1 or 2 scores what so many bits for each number beside a centroid keep,
     in the index's own folder. candidates: None scores all documents; a number only so many, found by centroids; "auto"
     all below 100,000 documents, else 1,024 or 2 k; probes: centroids looked at for each token of a query.
@@ -213,7 +212,7 @@ class ColBERT:
 
 @dataclass(frozen=True, eq=False)
 class TokenIndex:
-    """What an index holds of its own; see weir.vectors.centroids."""
+    """What an index holds of its own; see weir.systems.vectors.maxsim_search."""
 
     clusters: Centroids | None = None
     lists: CentroidLists | None = None

@@ -12,16 +12,15 @@ from weir.algorithms import algorithm
 from weir.core.corpus import Corpus, Queries, check_view
 from weir.core.run import Run
 from weir.core.strings import Float64, Int32, Int64
-from weir.encode.batching import Ragged
-from weir.encode.encoder import Kind
-from weir.encode.recipes.model_settings import given_settings
-from weir.encode.sparse.sparse_encoder import LoadedSparse, SparseEncoder
-from weir.encode.sparse.sparse_heads import TERM
 from weir.errors import BadValue
 from weir.kernels.inverted.block_bounds import BlockBounds
 from weir.kernels.inverted.byte_bounds import ByteBounds
 from weir.kernels.inverted.postings import document_frequencies, place
 from weir.kernels.inverted.search import Impacts
+from weir.models.batching import Ragged
+from weir.models.checkpoints import given_settings
+from weir.models.encoder import Kind
+from weir.models.sparse import TERM, LoadedSparse, SparseEncoder
 from weir.settings import settings
 from weir.systems.compose import shown, then
 from weir.systems.lexical.inverted_index import (
@@ -33,10 +32,7 @@ from weir.systems.lexical.inverted_index import (
     top,
 )
 from weir.systems.protocol import IN_MEMORY, SYSTEMS, Context, Costs, Progress, called, folder_of
-from weir.vectors.encode_missing import EncodingBlocks, TextSource
-from weir.vectors.ragged_store import GatheredRagged, RaggedStore, stored_ragged
-
-__all__ = ["Sparse", "SparseSearcher", "stored_terms"]
+from weir.systems.vectors.store import EncodingBlocks, GatheredRagged, RaggedStore, TextSource, stored_ragged
 
 VIEW = "title text"
 BATCH_TEXTS = {"cpu": 128, "cuda": 8192}
@@ -220,7 +216,7 @@ def splade(
     leaves it to the checkpoint; pooling: max or sum over tokens; activation: relu, or log1p_relu for the logarithm
     twice; top, top_query: the heaviest terms kept of a document and a query; threshold: what their weights exceed;
     quantised: weights as whole 256ths of 5, as Pyserini's impacts; view: what of a document is encoded; max_length,
-    max_query, dtype, engine, batch_tokens: see weir.encode.Encoder. Search is exact. Source: Formal et al. 2021 and
+    max_query, dtype, engine, batch_tokens: see weir.models.Encoder. Search is exact. Source: Formal et al. 2021 and
     2024; sentence-transformers' SparseEncoder. Raises BadValue for settings out of range.
     """
     return Sparse(

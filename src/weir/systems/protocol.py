@@ -19,41 +19,9 @@ from weir.errors import BadValue, StoreError
 from weir.registry import Registry, printed
 
 if TYPE_CHECKING:
-    from weir.services.asking import ServiceUse
-    from weir.vectors.ann import Loss
+    from weir.services.answers import ServiceUse
+    from weir.systems.vectors.ann import Loss
 
-__all__ = [
-    "DEPTH",
-    "IN_MEMORY",
-    "MAX_DEPTH",
-    "RERANKERS",
-    "SYSTEMS",
-    "ApproximateSearcher",
-    "CandidateSource",
-    "CollectionAware",
-    "Component",
-    "Composite",
-    "Context",
-    "Costs",
-    "Fetched",
-    "FieldReader",
-    "IndexFree",
-    "Indexed",
-    "Installed",
-    "Progress",
-    "Remote",
-    "Reranker",
-    "Retriever",
-    "Scorer",
-    "Searcher",
-    "Shelf",
-    "Titled",
-    "called",
-    "check_depth",
-    "described_depth",
-    "folder_of",
-    "usage",
-]
 
 Progress: TypeAlias = Callable[[int, int], None]
 """Told (how much is done, how much there is)."""
@@ -349,16 +317,16 @@ def folder_of(context: Context) -> Path:
 # Where each is registered, so that reading a name imports no more than it names; fusion methods are systems too.
 _SYSTEMS = {
     "bm25": "lexical.bm25",
-    "bm25f": "lexical.bm25f",
-    "chunked": "lexical.chunked",
+    "bm25f": "lexical.bm25",
+    "chunked": "lexical.passages",
     "colbert": "late_interaction",
     "command": "remote.command",
-    "deepct": "lexical.deepct",
+    "deepct": "lexical.expansions",
     "dense": "dense",
-    "doc2query": "lexical.doc2query",
-    "filtered": "filtered",
+    "doc2query": "lexical.expansions",
+    "filtered": "compose",
     "http": "remote.endpoint",
-    "pool": "candidate_pool",
+    "pool": "stored_run",
     "rm3": "lexical.rm3",
     "run": "stored_run",
     "sparta": "learned_sparse",
@@ -366,11 +334,11 @@ _SYSTEMS = {
     "unicoil": "learned_sparse",
 }
 _RERANKERS = {
-    "cross": "rerank.cross",
+    "cross": "rerank.scorers",
     "llm": "rerank.llm_reranker",
-    "monot5": "rerank.cross",
+    "monot5": "rerank.scorers",
     "rerank": "rerank.service_reranker",
-    "score": "rerank.score_reranker",
+    "score": "rerank.scorers",
 }
 
 

@@ -14,24 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weir.core.corpus import Corpus, Queries
-from weir.core.document_lists import DocumentLists
-from weir.core.document_masks import DocumentMasks
-from weir.core.ids import Ids
+from weir.core.filters import DocumentLists, DocumentMasks
 from weir.core.order import drawn_keys
 from weir.core.run import Named, Run
-from weir.core.strings import Int64
+from weir.core.strings import Ids, Int64
 from weir.systems.protocol import IN_MEMORY, Context, Scorer, Searcher
-
-__all__ = [
-    "LOWEST_SCORE",
-    "RestrictedSearcher",
-    "candidate_rows",
-    "deepened",
-    "restricted_search",
-    "scored_candidates",
-    "sufficient_depth",
-    "unrestricted",
-]
 
 CANDIDATE_DEPTH = 1 << 14
 """Documents that are asked for at first where only candidates count."""

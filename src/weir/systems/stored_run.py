@@ -1,4 +1,4 @@
-"""A stored ranking as a system: what another tool found is fused, re-ranked and compared as what is searched here."""
+"""Systems that search nothing: a stored ranking, and the candidates that a collection names."""
 
 from __future__ import annotations
 
@@ -10,16 +10,19 @@ from pathlib import Path
 
 import numpy as np
 
+from weir.algorithms import algorithm
 from weir.core.corpus import Corpus, Queries
-from weir.core.ids import Ids
 from weir.core.run import Named, Run
-from weir.core.strings import Int32
+from weir.core.strings import Ids, Int32
 from weir.errors import BadRanking, BadValue, FormatError, RankingWarning
-from weir.io.runs.read import read_run
+from weir.files.runs import read_run
 from weir.systems.compose import shown, then
 from weir.systems.protocol import IN_MEMORY, SYSTEMS, Component, Context, Costs, called
+from weir.systems.restricted import candidate_rows
 
-__all__ = ["StoredRun", "StoredRunSearcher"]
+# ----------
+# A stored ranking as a system: what another tool found is fused, re-ranked and compared as what is searched here.
+
 
 COLLECTION = "{dataset}"
 UNKNOWN = ("refuse", "drop")
@@ -177,3 +180,76 @@ class StoredRunSearcher:
 
 def _warn(text: str) -> None:
     warnings.warn(RankingWarning(text), stacklevel=4)
+
+
+# ----------
+# The candidates that a collection names for its queries, in a drawn order: pool >> cross("minilm-cross").
+
+
+@SYSTEMS.register("pool")
+@dataclass(frozen=True)
+class CandidatePool:
+    """A query's candidates in a drawn order, which ranks nothing; needs no index, and no text.
+
+    The order is that of hashes of a fixed seed, the query's and the document's identifier, so that neither the order of
+    a file nor identifiers decide anything. A query without candidates has no answer. Scores fall by 1 from one to the
+    next.
+    """
+
+    __repr__ = shown
+    __rshift__ = then
+
+    def __str__(self) -> str:
+        return "pool"
+
+    def describe(self) -> dict[str, object]:
+        """Its algorithm: the candidates are the queries'."""
+        return {"system": "pool", "algorithm": algorithm("candidates")}
+
+    def pool_depth(self, k: int, documents: int) -> int:
+        """All candidates."""
+        return max(k, documents)
+
+    def is_drawn(self) -> bool:
+        """It ranks nothing."""
+        return True
+
+    def components(self) -> tuple[Component, ...]:
+        """None: it keeps nothing."""
+        return ()
+
+    def index(self, corpus: Corpus, context: Context = IN_MEMORY) -> CandidatePoolSearcher:
+        """Nothing is indexed."""
+        return CandidatePoolSearcher(corpus)
+
+    def open(self, corpus: Corpus, context: Context) -> CandidatePoolSearcher:
+        """As `index`: nothing is kept."""
+        return CandidatePoolSearcher(corpus)
+
+
+@dataclass(frozen=True, eq=False)
+class CandidatePoolSearcher:
+    """The documents among which candidates are looked up."""
+
+    corpus: Corpus
+
+    def search(self, queries: Queries, k: int, context: Context = IN_MEMORY) -> Run:
+        """The first k candidates of each query that are documents and not excluded.
+
+        Raises BadValue where no query has any, and for k below 1.
+        """
+        if queries.metadata is None or queries.metadata.candidates is None:
+            raise BadValue(
+                "pool: the collection names no candidates; where the judged documents of a query are its candidates, "
+                'write into collection.toml in its folder the line: candidates = "judged"; others stand in the lines '
+                'of queries.jsonl: {"_id": "q1", "text": "...", "metadata": {"candidates": ["d1", "d2"]}}'
+            )
+        return candidate_rows(queries, self.corpus, "pool").allowed(queries).top(k)
+
+    def search_restricted(self, queries: Queries, k: int, context: Context = IN_MEMORY) -> Run:
+        """As `search`."""
+        return self.search(queries, k, context)
+
+    def costs(self) -> Costs:
+        """Nothing is kept or counted, and asking again costs nothing."""
+        return Costs(repeatable=True)

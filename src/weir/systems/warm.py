@@ -18,9 +18,7 @@ from weir.kernels.jit import check_available, listening
 from weir.systems.composite import parts_of
 from weir.systems.protocol import Reranker, Retriever
 
-__all__ = ["GROUPS", "kernels_of", "prepare"]
-
-_SPARSE = ("bm25", "bm25f", "rm3", "deepct", "doc2query", "learned_sparse")
+_SPARSE = ("bm25", "rm3", "expansions", "learned_sparse")
 _USED: dict[str, tuple[str, ...]] = {"dense": ("dense search",), "late_interaction": ("late search",)}
 
 
@@ -72,11 +70,10 @@ def _prepared(group: str) -> None:
 
 def _sparse_index() -> None:
     from weir.kernels.inverted.postings import added_up
-    from weir.kernels.parse.words import regrow
-    from weir.systems.lexical.bm25_presets import PRESETS
-    from weir.systems.lexical.term_weights import query_terms, weighed
-    from weir.text import analyzers
-    from weir.text.terms import TermTable
+    from weir.kernels.words import regrow
+    from weir.systems.lexical.analyzer import analyzers
+    from weir.systems.lexical.bm25 import PRESETS, query_terms, weighed
+    from weir.systems.lexical.terms import TermTable
 
     table = TermTable(analyzers.get(PRESETS["lucene"].analyzer))
     texts = Strings.of(["A weir measures a stream.", "über die Brücke — 川と海", ""])
@@ -116,8 +113,8 @@ def _learned() -> None:
 
 
 def _dense() -> None:
-    from weir.vectors.exact_search import ArraySource, Similarity, pair_scores
-    from weir.vectors.exact_search import search as search_vectors
+    from weir.systems.vectors.exact_search import ArraySource, Similarity, pair_scores
+    from weir.systems.vectors.exact_search import search as search_vectors
 
     rows = np.linspace(-1, 1, 128 * 16, dtype=np.float32).reshape(128, 16)
     similarities: tuple[Similarity, ...] = ("dot", "cosine")
@@ -129,9 +126,7 @@ def _dense() -> None:
 
 
 def _late() -> None:
-    from weir.kernels.maxsim.exact_maxsim import maxsim
-    from weir.kernels.maxsim.maxsim_bounds import bounds, can_quantise
-    from weir.kernels.maxsim.residual_codec import centroid_maxsim, decompress
+    from weir.kernels.maxsim import bounds, can_quantise, centroid_maxsim, decompress, maxsim
 
     tokens = np.linspace(-1, 1, 12 * 16, dtype=np.float32).reshape(12, 16)
     ptr = np.array([0, 4, 12])
@@ -149,8 +144,8 @@ def _reading() -> None:
     import tempfile
     from pathlib import Path
 
-    from weir.io.runs.read import read_run, run_of
-    from weir.io.runs.sources import nested_source
+    from weir.files.formats import nested_source
+    from weir.files.runs import read_run, run_of
 
     lines = {
         "run.trec": "q Q0 a 1 2.5 run\nq Q0 b 2 1.5 run\n",

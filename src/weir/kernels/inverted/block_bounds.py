@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 
 from weir.kernels.jit import jit
 
-__all__ = ["EXHAUSTIVE_DOCUMENTS", "RANKS", "BlockBounds", "range_layout"]
-
 Int32: TypeAlias = NDArray[np.int32]
 Int64: TypeAlias = NDArray[np.int64]
 Float32: TypeAlias = NDArray[np.float32]

@@ -30,8 +30,6 @@ from weir.kernels.inverted.query_plan import (
 from weir.kernels.inverted.top_k import LOW, Hits, Selection, keep_largest, sort_descending, write_hits
 from weir.kernels.jit import jit
 
-__all__ = ["BoundSums", "search_by_bounds"]
-
 Bytes: TypeAlias = NDArray[np.uint8]
 
 _LEAST_BOUND, _LARGEST_BOUND = (

@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 
 from weir.kernels.jit import jit
 
-__all__ = ["WINDOW", "ByteBounds", "column_shape", "frequent_terms"]
-
 Bytes: TypeAlias = NDArray[np.uint8]
 Int32: TypeAlias = NDArray[np.int32]
 Int64: TypeAlias = NDArray[np.int64]

@@ -11,8 +11,6 @@ from weir.kernels.inverted.query_plan import Float32, Float64, Int64, Postings, 
 from weir.kernels.inverted.top_k import LOW, Hits, Selection, keep_largest, sort_descending, write_hits
 from weir.kernels.jit import jit
 
-__all__ = ["search_exhaustively"]
-
 
 @jit
 def search_exhaustively(

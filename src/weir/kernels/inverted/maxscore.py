@@ -26,8 +26,6 @@ from weir.kernels.inverted.query_plan import (
 from weir.kernels.inverted.top_k import LOW, Hits, Selection, keep_largest, sort_descending, write_hits
 from weir.kernels.jit import jit
 
-__all__ = ["WindowSums", "search_by_postings"]
-
 _LOOK_UP_POSTINGS = 16  # looking a term up in a document costs as much as adding this many postings
 _SUMS_PER_POSTING = 4  # reading this many accumulators in order costs as much as one posting
 

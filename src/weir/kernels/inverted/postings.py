@@ -34,22 +34,6 @@ from numpy.typing import NDArray
 from weir.errors import BadValue
 from weir.kernels.jit import jit
 
-__all__ = [
-    "DECODED_LENGTHS",
-    "LUCENE",
-    "RATIO",
-    "VALUE",
-    "ForwardBuilder",
-    "added_up",
-    "average_length",
-    "document_frequencies",
-    "invert",
-    "length_codes",
-    "lucene_idf",
-    "lucene_inverse_norms",
-    "place",
-]
-
 Int32: TypeAlias = NDArray[np.int32]
 Int64: TypeAlias = NDArray[np.int64]
 Float32: TypeAlias = NDArray[np.float32]

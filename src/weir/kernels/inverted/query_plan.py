@@ -11,8 +11,6 @@ from weir.kernels.inverted.block_bounds import BlockBounds
 from weir.kernels.inverted.top_k import LOW, Selection, sort_descending
 from weir.kernels.jit import jit
 
-__all__ = ["Postings", "QueryTerms", "SparseQueries", "enter_window", "first_at", "plan"]
-
 Int32: TypeAlias = NDArray[np.int32]
 Int64: TypeAlias = NDArray[np.int64]
 Float32: TypeAlias = NDArray[np.float32]

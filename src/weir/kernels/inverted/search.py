@@ -41,8 +41,6 @@ from weir.kernels.inverted.maxscore import WindowSums, search_by_postings
 from weir.kernels.inverted.query_plan import Postings, QueryTerms, SparseQueries
 from weir.kernels.inverted.top_k import Hits, Selection
 
-__all__ = ["Hits", "Impacts", "search"]
-
 Int32: TypeAlias = NDArray[np.int32]
 Int64: TypeAlias = NDArray[np.int64]
 Float32: TypeAlias = NDArray[np.float32]

@@ -14,8 +14,6 @@ from numpy.typing import NDArray
 
 from weir.kernels.jit import jit
 
-__all__ = ["LOW", "Hits", "Selection", "keep_largest", "sort_descending", "write_hits"]
-
 Keys: TypeAlias = NDArray[np.int64]
 
 LOW = 0xFFFFFFFF

@@ -28,8 +28,6 @@ from weir.errors import require
 from weir.kernels.jit.loader import Code
 from weir.settings import settings
 
-__all__ = ["CodeCache", "kept", "places"]
-
 ENDING = ".kernel"
 SILENT = ("NUMBA_CACHE_DIR", "NUMBA_NUM_THREADS")
 """Variables of numba that leave the code as it is."""

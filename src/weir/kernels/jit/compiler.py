@@ -15,8 +15,6 @@ import numpy as np
 from weir.errors import require
 from weir.kernels.jit.loader import NUMPY_ARRAY, Code
 
-__all__ = ["compiled", "dispatcher"]
-
 ir = require("llvmlite.ir", extra="run")
 binding = require("llvmlite.binding", extra="run")
 numba = require("numba", extra="run")

@@ -14,8 +14,6 @@ import numpy as np
 
 from weir.errors import require
 
-__all__ = ["NUMPY_ARRAY", "Code", "loaded"]
-
 NUMPY_ARRAY = "numpy_array"
 """The symbol of the address of numpy's class of arrays, which an adapter compares with."""
 NRT = "NRT_"

@@ -23,8 +23,6 @@ from weir.measures.library.gains import divisor_at
 from weir.measures.measure import Measure
 from weir.measures.ties.tie_groups import TIED, Groups, OverTies, over_ties
 
-__all__ = ["added"]
-
 Cut: TypeAlias = int | Int64 | None
 Weight: TypeAlias = Callable[[Int64], Float64]
 

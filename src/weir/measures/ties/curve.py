@@ -15,8 +15,6 @@ from weir.errors import BadValue
 from weir.measures.library.binary import POINTS, needed_at
 from weir.measures.ties.tie_groups import Groups, over_ties
 
-__all__: list[str] = []
-
 _STEPS = 200_000_000  # of one query and recall point: about half a second
 
 

@@ -24,8 +24,6 @@ from weir.measures.library.diversity import (
 from weir.measures.ties.documents_above import Adds, met_in_order
 from weir.measures.ties.tie_groups import Groups, over_ties
 
-__all__: list[str] = []
-
 
 @over_ties("alpha_nDCG")
 def _alpha_ndcg(j: Judged, *, k: int | None, alpha: float = 0.5, rel: float = 1) -> Float64:

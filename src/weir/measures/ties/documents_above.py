@@ -20,8 +20,6 @@ from weir.measures.library.cascade import satisfies, stopped_at
 from weir.measures.library.gain_functions import best_grades, gain_of, ideal_gains
 from weir.measures.ties.tie_groups import Groups, hypergeometric, over_ties
 
-__all__ = ["Adds", "met", "met_in_order", "per_query"]
-
 _CELLS = 1 << 20  # numbers worked on at a time
 Adds: TypeAlias = Callable[[Int64, Int64, Int64], Float64]
 """From groups, places and numbers of marked documents above within the group, as they broadcast, what is added."""

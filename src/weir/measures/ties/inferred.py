@@ -16,8 +16,6 @@ from weir.measures.library.incomplete import EPSILON
 from weir.measures.ties.documents_above import met, per_query
 from weir.measures.ties.tie_groups import Groups, over_ties
 
-__all__: list[str] = []
-
 
 def _extremes(j: Judged, *, k: int | None, rel: float = 1) -> tuple[Float64, Float64]:
     """The value in the worst and the best order; groups add up, so each has its own."""

@@ -14,17 +14,9 @@ from weir.core.strings import Float64, Int32, Int64
 from weir.errors import BadValue
 from weir.measures.library.gain_functions import gain_of
 from weir.measures.measure import Measure, condensed_join
-from weir.measures.ties import (  # noqa: F401 - each registers its measures
-    additive,
-    curve,
-    diversity_ties,
-    documents_above,
-    inferred,
-)
+from weir.measures.ties import additive, curve, diversity_ties, documents_above, inferred  # noqa: F401 - each registers its measures
 from weir.measures.ties.permutations import LIMIT, arranged, count_orders
 from weir.measures.ties.tie_groups import TIED, Groups, OverTies, Worth
-
-__all__ = ["Tied", "expected_values", "extreme_values"]
 
 _PLACES = 1 << 20  # places of tied documents worked on at a time
 _RELATIVE_ROUNDING = 1e-12  # sums in another order may differ by as much

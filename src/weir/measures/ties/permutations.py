@@ -17,8 +17,6 @@ from weir.core.judged import Judged
 from weir.core.strings import Grades, Int64
 from weir.measures.ties.tie_groups import Groups
 
-__all__ = ["LIMIT", "arranged", "count_orders"]
-
 LIMIT = 20_000  # orders of one query that are tried
 _UNJUDGED = float(np.iinfo(np.int16).min)
 

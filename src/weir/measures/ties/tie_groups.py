@@ -17,8 +17,6 @@ from weir.core.judged import Judged, stretches
 from weir.core.strings import Float64, Int64
 from weir.registry import Registry
 
-__all__ = ["TIED", "Groups", "Mean", "OverTies", "Worth", "hypergeometric", "over_ties"]
-
 Mean: TypeAlias = Callable[..., Float64 | None]
 """As the measure's function, of a join: the mean over orders; None for settings that have no closed form."""
 

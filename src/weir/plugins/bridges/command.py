@@ -8,8 +8,6 @@ import click
 
 from weir.cli.options import datasets_option, systems_option
 
-__all__ = ["command"]
-
 
 @click.command("export")
 @click.argument("folder", type=click.Path(path_type=Path), default=Path("results"))
@@ -40,10 +38,8 @@ def command(
     """
     from weir.cli.options import chosen_cells
     from weir.errors import BadValue
-    from weir.experiment.finished import finished_cells
-    from weir.plugins.bridges.hub_results import write_hub_results
-    from weir.plugins.bridges.ir_metadata import write_annotated_runs
-    from weir.plugins.bridges.mteb_results import write_mteb_results
+    from weir.experiment.results import finished_cells
+    from weir.plugins.bridges.export import write_annotated_runs, write_hub_results, write_mteb_results
 
     if model and form != "mteb":
         raise BadValue(f"--mteb-name says what a system is called in MTEB; it means nothing with --to {form}")

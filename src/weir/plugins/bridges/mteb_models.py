@@ -9,21 +9,18 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from weir.core.corpus import Corpus, Queries
-from weir.core.ids import Ids
 from weir.core.run import Run
-from weir.core.strings import Strings
-from weir.encode.object_encoder import ObjectEncoder
+from weir.core.strings import Ids, Strings
 from weir.errors import BadValue, require
-from weir.plugins.bridges.candidate_ranking import candidate_ranking
-from weir.plugins.bridges.mteb_results import system_revision
+from weir.experiment.stages import slug
+from weir.models.encoder import ObjectEncoder
+from weir.plugins.bridges.candidates import candidate_ranking
+from weir.plugins.bridges.export import system_revision
 from weir.registry import Identity
-from weir.stages.stage import slug
 from weir.systems.compose import FunctionReranker, FunctionSystem, as_reranker, as_system
+from weir.systems.composite import indexed, rankings
 from weir.systems.dense import DenseRetriever
-from weir.systems.plugins import indexed, rankings
 from weir.systems.protocol import Reranker, Retriever, Searcher
-
-__all__ = ["MtebSearchModel", "from_mteb", "to_mteb"]
 
 SPLIT, SUBSET = "test", "default"
 SIMILARITIES = {"cosine": "cosine", "dot": "dot"}

@@ -9,8 +9,6 @@ from weir.core.run import Run
 from weir.errors import BadValue, require
 from weir.measures import Measure, parse_measure
 
-__all__ = ["to_ir_measures", "to_ranx"]
-
 
 def to_ranx(value: Run | Qrels) -> Any:  # noqa: ANN401  its Run or Qrels
     """A run or judgments as ranx's Run or Qrels, a run under its name.

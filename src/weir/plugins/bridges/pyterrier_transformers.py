@@ -7,13 +7,11 @@ from typing import Any, Protocol, runtime_checkable
 from weir.core.corpus import Corpus, Queries
 from weir.datasets.load import Dataset
 from weir.errors import BadValue, require
-from weir.io.runs.frames import run_from
-from weir.plugins.bridges.candidate_ranking import candidate_ranking
+from weir.files.frames import run_from
+from weir.plugins.bridges.candidates import candidate_ranking
 from weir.systems.compose import as_reranker, as_system
-from weir.systems.plugins import indexed, rankings
+from weir.systems.composite import indexed, rankings
 from weir.systems.protocol import Reranker, Retriever
-
-__all__ = ["from_pyterrier", "to_pyterrier"]
 
 
 @runtime_checkable

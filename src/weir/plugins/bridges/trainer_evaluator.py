@@ -12,22 +12,19 @@ from typing import Any, Protocol, runtime_checkable
 
 from weir.api.evaluation import evaluate
 from weir.api.result_set import ResultSet
-from weir.core.result_row import Row
 from weir.core.run import Run
-from weir.core.scores import Scores
+from weir.core.scores import Row, Scores
 from weir.datasets.load import Dataset, load
-from weir.encode.object_encoder import DeclaredSimilarity, QueryDocumentEncoder, as_encoder
 from weir.errors import BadValue, require
-from weir.io.storage.atomic import storing
+from weir.experiment.stages import slug
+from weir.files.atomic import storing
 from weir.measures import Measure, measures_of
-from weir.plugins.bridges.model_search import dense_run, sparse_run
-from weir.stages.stage import slug
+from weir.models.encoder import DeclaredSimilarity, QueryDocumentEncoder, as_encoder
+from weir.plugins.bridges.candidates import dense_run, sparse_run
 from weir.stats.score_rows import result_rows
 from weir.systems import BM25
 from weir.systems.compose import PairPredictor, Pipeline, as_reranker, as_system
 from weir.systems.protocol import Retriever
-
-__all__ = ["SentenceTransformersEvaluator"]
 
 _BASE: Any = require("sentence_transformers.base.evaluation", "sentence-transformers").BaseEvaluator
 _LOG = logging.getLogger(__name__)

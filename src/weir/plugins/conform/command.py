@@ -11,11 +11,8 @@ import click
 from weir.cli.terminal import say
 
 if TYPE_CHECKING:
-    from weir.plugins.conform.certificate import Cause, Summary
-    from weir.plugins.conform.grade import Graded, ValueDifference
+    from weir.plugins.conform.certificate import Cause, Graded, Summary, ValueDifference
     from weir.plugins.conform.vectors import Number
-
-__all__ = ["command"]
 
 
 @click.command("conform")
@@ -52,9 +49,8 @@ def command(
     the tool could not be asked. The vectors and what an answer looks like: docs/conformance.md.
     """
     from weir.errors import BadValue
-    from weir.io.storage.atomic import write_text
-    from weir.plugins.conform.certificate import summary, worst
-    from weir.plugins.conform.grade import grade
+    from weir.files.atomic import write_text
+    from weir.plugins.conform.certificate import grade, summary, worst
     from weir.plugins.conform.tools import ask, read_answers, written
     from weir.plugins.conform.vectors import vectors
 
@@ -77,7 +73,7 @@ def command(
 
 
 def _export(folder: Path) -> None:
-    from weir.io.storage.atomic import write_text
+    from weir.files.atomic import write_text
     from weir.plugins.conform.vectors import files
 
     for name, text in files().items():

@@ -14,8 +14,6 @@ from typing import Any
 from weir.errors import BadValue, FormatError, UnknownName
 from weir.plugins.conform.vectors import Vector, questions
 
-__all__ = ["Answers", "ToolValue", "VectorReply", "ask", "read_answers", "tools", "written"]
-
 _SECONDS = 1800
 _CLOSE = 1e-9
 

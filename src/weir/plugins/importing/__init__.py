@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
-from weir.plugins.importing.importer import Choices, ImportReport, import_files
+from weir.plugins.importing.importer import ImportReport, import_files
+from weir.plugins.importing.items import Choices
 
 __all__ = ["Choices", "ImportReport", "import_files"]

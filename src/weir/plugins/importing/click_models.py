@@ -14,8 +14,6 @@ import numpy as np
 from weir.core.strings import Float64, Int64
 from weir.errors import BadValue, UnknownName
 
-__all__ = ["CLICK_MODELS", "ClickLog", "ClickModel", "ClickShare", "click_shares", "parse_click_model"]
-
 Z = 1.959963984540054
 """The normal quantile of 95% intervals."""
 ROUNDS = 2000

@@ -1,23 +1,291 @@
-"""What a file holds before anybody knows whose it is: a JSON value, rows with named fields, or lines."""
+"""What a file holds before anybody knows whose it is: tables, rows, fields and their roles."""
 
 from __future__ import annotations
 
+import csv
+import io
 import json
-from collections.abc import Iterator, Mapping
+import re
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cache, lru_cache
+from importlib.resources import files
 from pathlib import Path
 from typing import Any, Literal
 
 from weir.core.strings import first_repeated
-from weir.errors import FormatError, require
-from weir.io.storage.safe_pickle import is_pickle, read_pickle
-from weir.io.storage.text_files import read_bytes, unpacked_name
-from weir.plugins.importing.read_tables import TableRow, parsed_table
+from weir.errors import BadValue, FormatError, UnknownName, require
+from weir.files.json_lines import read_blocks
+from weir.files.pickles import is_pickle, read_pickle
+from weir.files.text_files import DAMAGE, damaged, open_bytes, read_bytes, unpacked_name
 
-__all__ = ["Contents", "parquet_rows", "read_contents", "strict_json"]
+# ----------
+# Which field of a file plays which role, by the names in names.toml or as the user says.
+
+
+ROLES = (
+    "query_id",
+    "query",
+    "relevant",
+    "doc",
+    "retrieved",
+    "grade",
+    "score",
+    "rank",
+    "text",
+    "title",
+    "split",
+    "origin",
+    "excluded",
+    "candidates",
+    "answer",
+    "clicks",
+    "impressions",
+    "clicked",
+)
+
+
+@dataclass(frozen=True)
+class FieldNames:
+    """The names of names.toml, folded: roles: tiers of names; words: within -> names; and the rest likewise."""
+
+    roles: Mapping[str, tuple[frozenset[str], ...]]
+    words: Mapping[str, frozenset[str]]
+    containers: frozenset[str]
+    inner: frozenset[str]
+    clicks: Mapping[str, frozenset[str]]
+    unanswerable: Mapping[str, frozenset[str]] = field(default_factory=dict)
+
+
+@lru_cache(4096)
+def fold(name: str) -> str:
+    """A name as it is compared: without case, blanks and marks."""
+    return re.sub(r"[\W_]+", "", name.casefold())
+
+
+@cache
+def names() -> FieldNames:
+    """The names, read once."""
+    given = tomllib.loads(files("weir.plugins.importing").joinpath("names.toml").read_text(encoding="utf-8"))
+    return FieldNames(
+        {role: tuple(_folded(tier) for tier in tiers) for role, tiers in given["roles"].items()},
+        {within: _folded(listed) for within, listed in given["words"].items()},
+        _folded(given["containers"]["names"]),
+        _folded(given["containers"]["inner"]),
+        {role: _folded(listed) for role, listed in given["clicks"].items()},
+        {fold(name): frozenset(values) for name, values in given["unanswerable"].items()},
+    )
+
+
+def click_columns(columns: Iterable[str], given: Mapping[str, str]) -> dict[str, str]:
+    """Role -> column of what a log of clicks counts: clicks, impressions, or whether one was clicked.
+
+    given: what the user said, which goes first.
+    """
+    listed, known = list(columns), names().clicks
+    named = {role: [column for column in listed if fold(column) in known[role]] for role in known}
+    found = {role: columns[0] for role, columns in named.items() if columns}
+    return found | {role: column for role, column in given.items() if role in known and column in listed}
+
+
+def _folded(listed: Iterable[str]) -> frozenset[str]:
+    return frozenset(map(fold, listed))
+
+
+def parse_columns(text: str) -> dict[str, str]:
+    """Roles and columns from `query=q,doc=url,grade=ctr`; a column may be a number from 1.
+
+    Raises BadValue for what is written otherwise, UnknownName for another role.
+    """
+    given: dict[str, str] = {}
+    for part in filter(None, (part.strip() for part in text.split(","))):
+        role, equals, column = (piece.strip() for piece in part.partition("="))
+        if not equals or not column:
+            raise BadValue(
+                f"--columns: found '{part}'; expected role=column, as in query=q,doc=url,grade=ctr"
+            )
+        given[role] = column
+    refuse_other_roles(given)
+    return given
+
+
+def refuse_other_roles(given: Mapping[str, str]) -> None:
+    """Raise UnknownName for a role that there is not."""
+    for role in given:
+        if role not in ROLES:
+            raise UnknownName("role of a column", role, ROLES)
+
+
+def roles_of(columns: Iterable[str], given: Mapping[str, str], path: object) -> dict[str, str]:
+    """Role -> column, for the roles that the columns play.
+
+    given: what the user said, which goes first; a column that is not here is left out. Raises BadValue where two
+    columns could play one role.
+    """
+    listed = list(columns)
+    found = {role: column for role, column in given.items() if column in listed}
+    free = [column for column in listed if column not in found.values() and not column.startswith("__")]
+    for role, tiers in names().roles.items():
+        if role in found or (role in ("relevant", "doc") and ("relevant" in found or "doc" in found)):
+            continue
+        for tier in tiers:
+            played = [column for column in free if fold(column) in tier]
+            if len(played) > 1:
+                raise BadValue(_two(path, role, played))
+            if played:
+                found[role] = played[0]
+                free.remove(played[0])
+                break
+    return _with_id(found, free, given)
+
+
+def _two(path: object, role: str, played: list[str]) -> str:
+    said = {"relevant": "doc", "query_id": "query_id"}.get(role, role)
+    return f"{path}: {' and '.join(played[:4])} could each be the {said}; say which: --columns {said}={played[0]}"
+
+
+def _with_id(found: dict[str, str], free: list[str], given: Mapping[str, str]) -> dict[str, str]:
+    """`id` and `_id` are the query's where there is a query, the document's where there is a text alone."""
+    own = next((column for column in free if fold(column) == "id"), None)
+    if own is not None and "query" in found and "query_id" not in found:
+        found["query_id"] = own
+    elif own is not None and "query" not in found and "doc" not in found and "query_id" not in given:
+        found["id"] = own
+    return found
+
+
+# ----------
+# Tables as text: which mark separates cells, and whether the first line names the columns.
+
+
+_MARKS = {".csv": ",", ".tsv": "\t"}
+
+
+@dataclass(frozen=True)
+class TableRow:
+    """One record, and where it stands: "line 3", "entry 2"."""
+
+    where: str
+    fields: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Table:
+    """header: the names of the columns, () where the first line is data; then cells are called "1", "2" ..."""
+
+    header: tuple[str, ...]
+    rows: tuple[TableRow, ...]
+    separator: str
+
+
+def parsed_table(path: Path, text: str, suffix: str, expected: frozenset[str]) -> Table:
+    """The cells of a text.
+
+    suffix: of the file's name; expected: names that the user expects in the header. Text that is cut at blanks alone
+    has no rows and no separator. Raises FormatError for bad quoting and for a cell of more than 131,072 characters.
+    """
+    lines = [line for line in text.split("\n", 50)[:50] if line.strip() and not line.startswith("#")]
+    separator = _separator(lines, suffix)
+    if not separator:
+        return Table((), (), "")
+    records = _records(path, text, separator)
+    if not records:
+        raise FormatError(path, "no row", "a table of queries, judgments or rankings")
+    first = [cell.strip().removeprefix("\ufeff") for cell in records[0][1]]
+    if _is_header(first, expected):
+        header = tuple(name or f"column {n}" for n, name in enumerate(first, 1))
+        _refuse_twice(path, header)
+        if len(records) == 1:
+            raise FormatError(
+                path, f"the header {', '.join(header)[:80]} and no row below it", "a row for each record"
+            )
+        return Table(header, tuple(_row(line, header, cells) for line, cells in records[1:]), separator)
+    width = max(len(cells) for _, cells in records)
+    numbered = tuple(str(n) for n in range(1, width + 1))
+    return Table((), tuple(_row(line, numbered, cells) for line, cells in records), separator)
+
+
+def _row(line: int, header: tuple[str, ...], cells: list[str]) -> TableRow:
+    fields: dict[str, Any] = dict(zip(header, cells, strict=False))
+    extra = [cell for cell in cells[len(header) :] if cell.strip()]
+    if extra:
+        fields[""] = extra  # more cells than columns: the readers refuse the row
+    return TableRow(f"line {line}", fields)
+
+
+def _separator(lines: list[str], suffix: str) -> str:
+    first = lines[0] if lines else ""
+    if suffix == ".csv":
+        return (
+            ";" if ";" in first and "," not in first else "\t" if "\t" in first and "," not in first else ","
+        )
+    if suffix == ".tsv" or "\t" in first:
+        return "\t" if any("\t" in line for line in lines) else ""
+    return ""
+
+
+def _is_header(cells: list[str], expected: frozenset[str]) -> bool:
+    """Whether cells name columns: no number among them, and a known or an expected name."""
+    if expected and expected <= set(cells):
+        return True
+    known = {name for tiers in names().roles.values() for tier in tiers for name in tier}
+    known |= {name for listed in names().words.values() for name in listed} | _MORE
+    if any(_is_number(cell) or cell[:1] in ("[", "{") for cell in cells):
+        return False
+    named = [cell for cell in cells if fold(cell) in known]
+    return len(named) >= 1 and all(len(cell) <= 80 for cell in cells)
+
+
+# First cells of tables that are no collection, and are refused by name.
+_MORE = frozenset(
+    map(fold, ("measure", "input", "scenario", "document_position", "_id", "id", "value", "event_id"))
+)
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
+
+
+def _refuse_twice(path: Path, header: tuple[str, ...]) -> None:
+    twice = [name for at, name in enumerate(header) if name in header[:at]]
+    if twice:
+        raise FormatError(path, f"two columns named '{twice[0][:60]}'", "each name once", 1)
+
+
+def _records(path: Path, text: str, separator: str) -> list[tuple[int, list[str]]]:
+    """The cells of each row that is neither blank nor a comment, and the line it ends on."""
+    lines = io.StringIO(text, newline="")
+    if separator == "\t" and '"' not in text.partition("\n")[0]:
+        reader = csv.reader(lines, delimiter=separator, quoting=csv.QUOTE_NONE)
+    else:
+        reader = csv.reader(lines, delimiter=separator, strict=True)
+    found: list[tuple[int, list[str]]] = []
+    try:
+        for cells in reader:
+            if any(cell.strip() for cell in cells) and not (found == [] and cells[0].startswith("#")):
+                found.append((reader.line_num, [cell.strip("\r") for cell in cells]))
+    except csv.Error as error:
+        reason = "shorter cells" if "field limit" in str(error) else "cells quoted as a whole"
+        what = (
+            f"a cell of more than {csv.field_size_limit():,} characters"
+            if "limit" in str(error)
+            else str(error)
+        )
+        raise FormatError(path, what, reason, reader.line_num) from None
+    return found
+
+
+# ----------
+# What a file holds before anybody knows whose it is: a JSON value, rows with named fields, or lines.
+
 
 LARGEST = 1 << 30  # bytes of a file, which is held as a whole
-_MARKS = (
+_CONTENTS_MARKS = (
     (b"PK\x03\x04", "a zip or an Excel workbook", "each sheet saved as CSV, or one file out of the zip"),
     (
         b"\x04\x22\x4d\x18",
@@ -98,7 +366,7 @@ def read_contents(path: Path, given: Mapping[str, str]) -> Contents:
 
 
 def _refuse_marks(path: Path, begins: bytes) -> None:
-    for mark, found, expected in _MARKS:
+    for mark, found, expected in _CONTENTS_MARKS:
         if begins.startswith(mark):
             raise FormatError(path, found, expected)
 
@@ -304,3 +572,77 @@ def parquet_rows(path: Path) -> Iterator[tuple[tuple[str, ...], list[TableRow]]]
     except (arrow.ArrowException, OSError, ValueError, LookupError, ArithmeticError) as error:
         reason = str(error).partition("\n")[0][:160]
         raise FormatError(path, f"a damaged table ({reason})", "a complete Parquet file") from None
+
+
+# ----------
+# Large files row by row: JSON lines and Parquet in batches, for readers that read each row by itself.
+
+
+HELD_BYTES = 1 << 24
+"""Bytes of a file that is held as a whole; a larger one is read in batches where its format allows."""
+_PACKED_BYTES = 1 << 22  # likewise, of a packed one
+_BLOCK_BYTES = 1 << 21
+
+
+def row_batches(path: Path, given: Mapping[str, str]) -> Iterator[Contents] | None:
+    """The rows of a large file in batches, each with the columns of the first.
+
+    given: role -> column, as the user says. None for a file that is small, or holds no rows that can be cut apart.
+    Raises FormatError, also while rows are taken, as `read_contents`.
+    """
+    begins = read_bytes(path, 4)
+    if begins.startswith(b"PAR1"):
+        return _of_parquet(path, given) if path.stat().st_size > HELD_BYTES else None
+    limit = _PACKED_BYTES if path.suffix in (".gz", ".zst") else HELD_BYTES
+    if path.stat().st_size <= limit or not begins.startswith(b"{") or not _is_json_lines(path):
+        return None
+    return _of_json_lines(path, given)
+
+
+def _is_json_lines(path: Path) -> bool:
+    """Whether the first line is a JSON object and another line follows."""
+    first, newline, rest = read_bytes(path, _BLOCK_BYTES).partition(b"\n")
+    try:
+        return bool(newline and rest.strip()) and isinstance(json.loads(first), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+def _of_json_lines(path: Path, given: Mapping[str, str]) -> Iterator[Contents]:
+    line, columns = 1, tuple[str, ...]()
+    with open_bytes(path) as file:
+        try:
+            for block in read_blocks(file, _BLOCK_BYTES, path):
+                rows, line = _rows(path, block, line)
+                columns = columns or tuple(dict.fromkeys(str(name) for row in rows for name in row.fields))
+                yield Contents(path, "rows", rows=tuple(rows), columns=columns, given=given)
+        except DAMAGE as error:
+            raise damaged(path, error) from error
+
+
+def _rows(path: Path, block: bytes, line: int) -> tuple[list[TableRow], int]:
+    """The objects of whole lines, and the number of the line behind them."""
+    rows: list[TableRow] = []
+    written = block.split(b"\n")
+    for number, data in enumerate(written if written[-1] else written[:-1], line):
+        if data.strip() and not data.lstrip().startswith(b"#"):
+            rows.append(TableRow(f"line {number}", _object(path, data, number)))
+    return rows, line + block.count(b"\n")
+
+
+def _object(path: Path, data: bytes, line: int) -> dict[str, Any]:
+    try:
+        value = strict_json(path, data.decode("utf-8"))
+    except UnicodeDecodeError as error:
+        found = f"bytes that are no UTF-8 (0x{data[error.start]:02x})"
+        raise FormatError(path, found, "text in UTF-8; save it again in it", line) from None
+    except json.JSONDecodeError as error:
+        raise FormatError(path, f"no valid JSON ({error.msg})", "one object on each line", line) from None
+    if not isinstance(value, dict):
+        raise FormatError(path, f"a JSON {type(value).__name__}", "one object on each line", line)
+    return value
+
+
+def _of_parquet(path: Path, given: Mapping[str, str]) -> Iterator[Contents]:
+    for columns, rows in parquet_rows(path):
+        yield Contents(path, "rows", rows=tuple(rows), columns=columns, given=given)

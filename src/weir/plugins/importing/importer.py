@@ -1,38 +1,302 @@
-"""weir.import_files: files of other tools in, a collection in Weir's own layout out, and a report of both."""
+"""weir.import_files: files of other tools in, a collection in Weir's own layout out."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import astuple, dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from weir.errors import BadValue, WeirError, printable
-from weir.io.watch import Watch, unwatched
-from weir.plugins.importing.document_shelf import DocumentShelf, document_shelf
-from weir.plugins.importing.found import ByWords, Judgment, Ranking, Refused
-from weir.plugins.importing.merge import Imported, merged
-from weir.plugins.importing.names import refuse_other_roles
-from weir.plugins.importing.policies import Choices
-from weir.plugins.importing.read_file import (
-    FileAsked,
-    FileRead,
-    ImportRequest,
-    read_file,
-    shelve_corpus,
+from weir.core.qrels import Origins, Qrels, shown_number
+from weir.core.run import Run
+from weir.errors import BadValue, FormatError, WeirError, printable
+from weir.files.atomic import atomic_dir, write_text
+from weir.files.layouts import ABOUT, CollectionPart, find_layout
+from weir.files.records import read_documents
+from weir.files.text_files import Watch, unwatched
+from weir.files.write import write_qrels, write_run
+from weir.plugins.importing.contents import Contents, read_contents, refuse_other_roles, row_batches
+from weir.plugins.importing.items import (
+    ByWords,
+    Choices,
+    Document,
+    FileRemark,
+    Item,
+    ItemKey,
+    Judgment,
+    Ranking,
+    Refused,
+    Used,
 )
-from weir.plugins.importing.readers import READERS
-from weir.plugins.importing.write_folder import Written, refuse_foreign, write_collection
+from weir.plugins.importing.merge import (
+    DocumentShelf,
+    FileCounts,
+    FileFound,
+    Imported,
+    document_shelf,
+    keep_document,
+    merged,
+)
+from weir.plugins.importing.readers import READERS, Reader, ReadRequest, chosen
 
-__all__ = [
-    "Choices",
-    "Destination",
-    "ImportReport",
-    "import_files",
-    "import_request",
-    "requested",
-    "written_collection",
-]
+# ----------
+# One file of an import: its reader, what that finds, and its documents on the shelf.
+
+
+_TOLD_ROWS = 100_000  # documents between two words to who watches
+
+
+@dataclass(frozen=True)
+class FileAsked:
+    """A file to import.
+
+    columns: role -> column; kind: its reader, "" where its content says it; split: of its judgments.
+    """
+
+    path: Path
+    columns: Mapping[str, str] = field(default_factory=dict)
+    kind: str = ""
+    split: str = ""
+
+
+@dataclass(frozen=True)
+class ImportRequest:
+    """Files to import together.
+
+    corpus: a collection or a file of documents beside them; keep_corpus: whether its documents are written too, or
+    only looked into where judgments go by words or texts; about: what collection.toml says of the collection.
+    """
+
+    files: tuple[FileAsked, ...]
+    corpus: Path | None = None
+    choices: Choices = field(default_factory=Choices)
+    keep_corpus: bool = True
+    about: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class FileRead:
+    """A file that was read: what was found, and what the report says of it."""
+
+    found: FileFound
+    record: dict[str, Any]
+
+
+def read_file(
+    asked: FileAsked, shelf: DocumentShelf, choices: Choices, watch: Watch = unwatched
+) -> FileRead | WeirError:
+    """What a reader found, its documents on the shelf; or why the file is refused, the shelf as before."""
+    path, told = asked.path, FileCounts()
+    try:
+        with shelf.all_or_none():
+            known, evidence, parts = _parts(asked)
+            first = next(parts)
+            request = ReadRequest(choices=choices)
+            found = chain.from_iterable(known.read(part, request) for part in chain([first], parts))
+            items = tuple(_items(path, shelved(found, path.name, (told, shelf), watch), told))
+    except WeirError as error:
+        return error
+    except RecursionError:
+        return FormatError(path, "data nested too deeply", "some 200 levels")
+    record: dict[str, Any] = {
+        "file": str(path),
+        "kind": known.name,
+        "what": known.title,
+        "evidence": evidence,
+        "columns": {item.role: item.field for item in items if isinstance(item, Used)},
+        "notes": list(dict.fromkeys(item.text for item in items if isinstance(item, FileRemark))),
+    }
+    split = asked.split or _split(first.stem)
+    if split != "test" and not asked.split:
+        record["notes"].append(f"the split {split}, by the file's name")
+    return FileRead(FileFound(str(path), first.stem, items, told, split), record)
+
+
+def _parts(asked: FileAsked) -> tuple[Reader, str, Iterator[Contents]]:
+    """The reader of a file, the evidence, and what it holds: in batches where it is large and rows stand alone."""
+    batches = row_batches(asked.path, asked.columns)
+    if batches is not None:
+        head = next(batches)
+        known, evidence = chosen(head, asked.kind)
+        if known.by_row:
+            return known, evidence, chain([head], batches)
+    contents = read_contents(asked.path, asked.columns)
+    return *chosen(contents, asked.kind), iter([contents])
+
+
+def shelved(
+    found: Iterable[Item], name: str, into: tuple[FileCounts, DocumentShelf], watch: Watch
+) -> Iterator[Item]:
+    """What was found but for documents with an identifier, which go on the shelf; name: of the file, for the watch."""
+    told, shelf = into
+    count = 0
+    for item in found:
+        if not isinstance(item, Document) or not item.key.id:
+            yield item
+            continue
+        keep_document(item, item.key.id, told, shelf)
+        count += 1
+        if count % _TOLD_ROWS == 0:
+            watch(f"{name}: {count:,} documents", 0, 1)
+
+
+def _split(stem: str) -> str:
+    """The split that a file's name is: "train" of train.tsv and train-00000-of-00001.parquet; "test" for others."""
+    named = re.fullmatch(r"(train|dev|valid|validation|val|test)(-\d+-of-\d+)?", stem.lower())
+    return named[1] if named else "test"
+
+
+def _items(path: Path, items: Iterator[Item], told: FileCounts) -> Iterator[Item]:
+    """The items; raises FormatError where there is nothing among them but notes and refusals, and no document."""
+    something, first = False, ""
+    for item in items:
+        something = something or not isinstance(item, (FileRemark, Used, Refused))
+        if not first and isinstance(item, (FileRemark, Refused)):
+            first = item.text if isinstance(item, FileRemark) else f"{item.where}: {item.reason}"
+        yield item
+    if not something and not told.counts and not told.left_out:
+        raise FormatError(path, f"nothing to import ({first or 'no row'})", "queries, judgments or rankings")
+
+
+def shelve_corpus(path: Path, shelf: DocumentShelf, watch: Watch = unwatched) -> None:
+    """Put the documents of a collection, or of one file of them, on the shelf; raises FormatError."""
+    single = path.is_file() and path.suffix not in (".toml", ".zip")
+    part = CollectionPart(path) if single else find_layout(path).need_documents()
+    for count, item in enumerate(_documents(part), 1):
+        shelf.add(item.key.id, item)
+        if count % _TOLD_ROWS == 0:
+            watch(f"{part.name}: {count:,} documents", 0, 1)
+
+
+def _documents(part: CollectionPart) -> Iterator[Document]:
+    for batch in read_documents(part):
+        metadata = batch.metadata.tolist() if batch.metadata is not None else [""] * len(batch)
+        columns = (batch.ids.tolist(), batch.titles.tolist(), batch.texts.tolist(), metadata)
+        for name, title, text, more in zip(*columns, strict=True):
+            yield Document(ItemKey(name, text), "", title, json.loads(more) if more else {})
+
+
+# ----------
+# The collection as a folder in Weir's own layout, which appears whole or not at all.
+
+
+REPORT = "import.json"
+_OURS = {"queries.jsonl", "corpus.jsonl", "qrels", "clicks", "runs", ABOUT, REPORT}
+CLICK_COLUMNS = ("query-id", "corpus-id", "share", "low", "high", "clicks", "impressions", "expected")
+
+
+@dataclass(frozen=True)
+class Written:
+    """The files of the folder, sorted."""
+
+    names: tuple[str, ...]
+
+
+def refuse_foreign(folder: Path) -> None:
+    """Raise BadValue for a folder that holds anything that weir import did not write: it would be replaced."""
+    if folder.exists() and not folder.is_dir():
+        raise BadValue(f"{folder} is a file; give a folder to write")
+    if not folder.exists():
+        return
+    held = {path.name for path in folder.iterdir() if not path.name.startswith(f".{folder.name}.tmp-")}
+    if held and (REPORT not in held or held - _OURS):
+        other = sorted(held - _OURS or held)[0]
+        raise BadValue(f"{folder} holds '{other}', which weir import did not write; give another folder")
+
+
+def write_collection(
+    folder: Path,
+    whole: Imported,
+    files: list[dict[str, Any]],
+    documents: bool = True,
+    about: Mapping[str, str] | None = None,
+) -> Written:
+    """Write the folder.
+
+    files: the record of each file given; documents: whether they are written too; about: keys of collection.toml.
+
+    Raises StoreError when the disk refuses.
+    """
+    with atomic_dir(folder) as temporary:
+        if whole.queries:
+            _write_lines(temporary / "queries.jsonl", map(json.dumps, _queries(whole)))
+        if documents and whole.documents:
+            _write_lines(temporary / "corpus.jsonl", whole.documents.lines())
+        for split, judged in whole.qrels.items():
+            (temporary / "qrels").mkdir(exist_ok=True)
+            qrels = _named(Qrels.of(judged), whole.origins.get(split, {}))
+            write_qrels(qrels, temporary / "qrels" / f"{split}.tsv")
+        for split, shares in whole.clicks.items():
+            (temporary / "clicks").mkdir(exist_ok=True)
+            rows = ([*pair, *map(shown_number, astuple(share))] for pair, share in shares.items())
+            _write_lines(temporary / "clicks" / f"{split}.tsv", map("\t".join, [CLICK_COLUMNS, *rows]))
+        for name, rankings in whole.runs.items():
+            (temporary / "runs").mkdir(exist_ok=True)
+            write_run(Run.of(rankings, name), temporary / "runs" / f"{name}{_ending(rankings)}")
+        if about:
+            lines = "".join(f"{key} = {json.dumps(value)}\n" for key, value in about.items())
+            write_text(temporary / ABOUT, lines)
+        names = sorted(
+            path.relative_to(temporary).as_posix() for path in temporary.rglob("*") if path.is_file()
+        )
+        report = _report(whole, files, [*names, REPORT])
+        write_text(
+            temporary / REPORT, json.dumps(report, indent=1) + "\n"
+        )  # ASCII: half a surrogate is no UTF-8
+    return Written((*names, REPORT))
+
+
+def _named(qrels: Qrels, origins: Mapping[tuple[str, str], str]) -> Qrels:
+    """The judgments with where they come from, where anything says it."""
+    if not origins:
+        return qrels
+    columns = qrels.columns()
+    pairs = zip(columns["query"], columns["doc"], strict=True)
+    return replace(qrels, origin=Origins.of(origins.get(pair, "") for pair in pairs))
+
+
+def _write_lines(path: Path, lines: Iterable[str]) -> None:
+    with path.open("w", encoding="utf-8", newline="\n") as file:
+        file.writelines(f"{line}\n" for line in lines)
+
+
+def _queries(whole: Imported) -> Iterable[dict[str, Any]]:
+    for name, text in whole.queries.items():
+        more = dict(whole.metadata.get(name, {}))
+        if name in whole.unanswerable:
+            more["unanswerable"] = True
+        yield {"_id": name, "text": text, **({"metadata": more} if more else {})}
+
+
+def _ending(rankings: Mapping[str, Mapping[str, float]]) -> str:
+    """`.trec`, or `.json` for what TREC's lines cannot hold: identifiers with blanks, and empty rankings."""
+    names = [*rankings, *(doc for row in rankings.values() for doc in row)]
+    odd = any(len(name.split()) != 1 or name != name.strip() for name in names)
+    comments = any(query.startswith(("#", "\ufeff")) for query in rankings)
+    return ".json" if odd or comments or not all(rankings.values()) else ".trec"
+
+
+def _report(whole: Imported, files: list[dict[str, Any]], written: list[str]) -> dict[str, Any]:
+    from importlib.metadata import version
+
+    return {
+        "weir": version("weir-ir"),
+        "queries": len(whole.queries),
+        "unanswerable": len(whole.unanswerable),
+        "documents": len(whole.documents),
+        "judgments": {split: sum(map(len, rows.values())) for split, rows in whole.qrels.items()},
+        "runs": {name: len(rows) for name, rows in whole.runs.items()},
+        "notes": whole.notes,
+        "written": written,
+        "files": files,
+    }
+
+
+# ----------
+# weir.import_files: files of other tools in, a collection in Weir's own layout out, and a report of both.
 
 
 @dataclass(frozen=True)

@@ -1,20 +1,28 @@
-"""From what readers found in several files to one collection: identifiers, texts, judgments and runs that agree."""
+"""From what readers found in several files to one collection."""
 
 from __future__ import annotations
 
+import hashlib
+import json
 import re
+import sqlite3
+import sys
+import unicodedata
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import cache
 from itertools import pairwise
-from typing import Any
+from typing import Any, Literal
 
-from weir.errors import BadValue
-from weir.plugins.importing.answer_words import MatchCounts, Matcher, as_judgments
+from weir.core.strings import IDENTIFIER_BYTES
+from weir.errors import BadValue, StoreError
 from weir.plugins.importing.click_models import ClickShare
-from weir.plugins.importing.document_shelf import DocumentShelf
-from weir.plugins.importing.found import (
+from weir.plugins.importing.contents import fold
+from weir.plugins.importing.items import (
     ByWords,
+    Choices,
     Document,
     FoundQuery,
     Item,
@@ -22,13 +30,371 @@ from weir.plugins.importing.found import (
     Judgment,
     Ranking,
     Refused,
+    agreed,
+    chosen_grade,
     number,
 )
-from weir.plugins.importing.identifiers import MadeNames
-from weir.plugins.importing.names import fold
-from weir.plugins.importing.policies import Choices, agreed, chosen_grade
 
-__all__ = ["FileCounts", "FileFound", "Imported", "keep_document", "merged"]
+# ----------
+# Judgments by words: a document counts where it holds them, as characters or as whole tokens.
+
+
+LARGEST_SEARCH = 10**12
+"""Characters looked at in all, words times texts: some ten minutes."""
+
+
+@dataclass
+class MatchCounts:
+    """What came of the judgments by words of a file. asked, answered: queries; documents: those that hold the words of
+    any; tokens: how many of `asked` were matched by whole tokens."""
+
+    asked: int = 0
+    answered: int = 0
+    tokens: int = 0
+    documents: set[str] = field(default_factory=set)
+
+    def sentence(self) -> str:
+        """What was matched, how, and with what success."""
+        by_characters = "as characters, whatever their case and white space"
+        by_tokens = "as whole tokens of the text, after Unicode's NFD and in lower case, as DPR does"
+        ways = [by_characters] * (self.asked > self.tokens) + [by_tokens] * (self.tokens > 0)
+        return (
+            f"words: {len(self.documents):,} documents hold those of {self.answered:,} of {self.asked:,} judgments by "
+            f"words, {' or '.join(ways)}"
+        )
+
+
+class Matcher:
+    """Looks words up in documents.
+
+    As characters, case and runs of white space do not count. As tokens, the words are a run of whole tokens of the
+    text, title aside: letters, digits and marks in a row or any other character alone, after NFD and in lower case
+    (Karpukhin et al. 2020, whose code takes the answers of DPR's topics so). documents: id -> (title, text); how: "all"
+    or "any" of several words, "" where the user did not say.
+    """
+
+    def __init__(self, documents: Mapping[str, tuple[str, str]], how: str) -> None:
+        self._documents, self._how = documents, how
+        self._folded: dict[tuple[str, bool], list[tuple[str, str]]] = {}
+
+    def refuse_endless(self, items: Iterable[Item]) -> None:
+        """Raise BadValue for more words and texts than can be looked through."""
+        words = sum(len(item.words) for item in items if isinstance(item, ByWords))
+        held = sum(len(title) + len(text) for title, text in self._documents.values())
+        if words * held > LARGEST_SEARCH:
+            raise BadValue(
+                f"{words:,} words to be looked for in {held:,} characters of documents, which takes hours; give fewer "
+                "queries at a time, or a smaller --corpus"
+            )
+
+    def found(self, by: ByWords) -> list[str]:
+        """The identifiers of documents that hold the words; raises ValueError, with the reason, where that is open."""
+        if not self._documents:
+            raise ValueError(
+                f"judged by words ({by.field}), which takes documents: give them, or --corpus FOLDER"
+            )
+        how = by.how or self._how
+        if len(by.words) > 1 and not how:
+            raise ValueError(f"{len(by.words)} words in '{by.field}': say --words all or --words any")
+        test = any if how == "any" else all
+        fold = _tokens if by.tokens else _characters
+        words = [folded for word in by.words if (folded := fold(word)).strip()]
+        if not words:
+            raise ValueError(f"no word in '{by.field}'")
+        names = [
+            name for name, text in self._texts(by.within, by.tokens) if test(word in text for word in words)
+        ]
+        if not names:
+            raise ValueError(f"no document holds the words in '{by.field}' ({by.words[0][:40]})")
+        return names
+
+    def _texts(self, within: str, tokens: bool) -> list[tuple[str, str]]:
+        if (within, tokens) not in self._folded:
+            chosen: dict[str, Callable[[str, str, str], str]] = {
+                "id": lambda name, _title, _text: name,
+                "title": lambda _name, title, _text: title,
+                "text": lambda _name, title, text: text if tokens else f"{title} {text}",
+            }
+            part, fold = chosen[within], _tokens if tokens else _characters
+            self._folded[within, tokens] = [
+                (name, fold(part(name, *held))) for name, held in self._documents.items()
+            ]
+        return self._folded[within, tokens]
+
+
+def _characters(text: str) -> str:
+    return " ".join(text.casefold().split())
+
+
+def _tokens(text: str) -> str:
+    """The tokens with a blank before and behind each, so that a run of them is a part of the text."""
+    given = unicodedata.normalize("NFD", text)
+    found = (token for token in _token_pattern().findall(given) if not _is_blank(token))
+    return f" {' '.join(found)} ".lower()
+
+
+@cache
+def _token_pattern() -> re.Pattern[str]:
+    """Letters, digits and marks in a row, or one other character; `\\w` alone has no marks."""
+    marks = [chr(c) for c in range(sys.maxunicode + 1) if unicodedata.category(chr(c))[0] == "M"]
+    return re.compile(rf"(?:[^\W_]|[{''.join(marks)}])+|\S")
+
+
+def _is_blank(token: str) -> bool:
+    """Whether it is a separator or a control character, which are no tokens."""
+    return len(token) == 1 and unicodedata.category(token)[0] in "ZC"
+
+
+def as_judgments(
+    items: Iterable[Item], match: Matcher, refuse: Callable[[str, str], None], counts: MatchCounts
+) -> Iterator[Judgment]:
+    """The judgments among items, those by words resolved and counted; refuse: told place and reason where they cannot
+    be."""
+    for item in items:
+        if isinstance(item, Judgment):
+            yield item
+        elif isinstance(item, ByWords):
+            counts.asked += 1
+            counts.tokens += item.tokens
+            try:
+                names = match.found(item)
+            except ValueError as error:
+                refuse(item.where, str(error))
+                continue
+            counts.answered += 1
+            counts.documents.update(names)
+            for name in names:
+                yield Judgment(item.query, ItemKey(name), item.grade, item.where)
+
+
+# ----------
+# The documents of an import, on disk: a corpus of millions is imported in the memory that a small one takes.
+
+
+_CACHE_KIB = 64 << 10  # of the database that is held in memory; the rest is in a file that goes with it
+_BATCH_ROWS = 4096
+
+_TABLE = """create table documents (n integer primary key, id blob unique not null, title blob not null,
+    text blob not null, metadata blob not null, hash integer not null)"""
+
+
+class DocumentShelf(Mapping[str, tuple[str, str]]):
+    """Documents by identifier, (title, text) of each, in the order in which they came.
+
+    They lie in a temporary database that is gone with the process, however that ends. Raises StoreError where the disk
+    refuses.
+    """
+
+    def __init__(self, database: sqlite3.Connection) -> None:
+        self._database = database
+        self._indexed = False
+
+    def __len__(self) -> int:
+        (count,) = self._database.execute("select count(*) from documents").fetchone()
+        return int(count)
+
+    def __iter__(self) -> Iterator[str]:
+        yield from (_text(row[0]) for row in self._rows("id"))
+
+    def __getitem__(self, name: str) -> tuple[str, str]:
+        row = self._one("title, text", name)
+        if row is None:
+            raise KeyError(name)
+        return _text(row[0]), _text(row[1])
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and self._one("1", name) is not None
+
+    def __bool__(self) -> bool:
+        return self._database.execute("select 1 from documents limit 1").fetchone() is not None
+
+    def add(self, name: str, document: Document) -> Literal["new", "same", "other"]:
+        """Put a document there under its identifier.
+
+        "same" where one of this identifier and text is there, "other" where it has another text; both leave it.
+        """
+        text, packed = _bytes(document.key.text), _packed(document.metadata)
+        row = (_bytes(name), _bytes(document.title), text, packed, _hash(document.key.text))
+        added = self._database.execute(
+            "insert or ignore into documents (id, title, text, metadata, hash) values (?, ?, ?, ?, ?)", row
+        )
+        if added.rowcount:
+            return "new"
+        known = self._one("text", name)
+        return "same" if known is not None and known[0] == text else "other"
+
+    def ids_of(self, text: str) -> set[str]:
+        """The identifiers of the documents that have this text."""
+        if not self._indexed:
+            self._database.execute("create index by_text on documents (hash)")
+            self._indexed = True
+        found = self._database.execute("select id, text from documents where hash = ?", (_hash(text),))
+        wanted = _bytes(text)
+        return {_text(name) for name, held in found if held == wanted}
+
+    def lines(self) -> Iterator[str]:
+        """The documents as lines of corpus.jsonl."""
+        for name, title, text, metadata in self._rows("id, title, text, metadata"):
+            row = {"_id": _text(name), "title": _text(title), "text": _text(text)}
+            line = json.dumps(row)
+            yield f'{line[:-1]}, "metadata": {metadata.decode()}}}' if metadata else line
+
+    @contextmanager
+    def all_or_none(self) -> Iterator[None]:
+        """What was added in the block leaves again where it ends in an error."""
+        self._database.execute("savepoint file")
+        try:
+            yield
+        except BaseException:
+            self._database.execute("rollback to file")
+            raise
+        finally:
+            self._database.execute("release file")
+
+    def _one(self, columns: str, name: str) -> tuple[Any, ...] | None:
+        row: tuple[Any, ...] | None = self._database.execute(
+            f"select {columns} from documents where id = ?", (_bytes(name),)
+        ).fetchone()
+        return row
+
+    def _rows(self, columns: str) -> Iterator[tuple[Any, ...]]:
+        found = self._database.execute(f"select {columns} from documents order by n")
+        while batch := found.fetchmany(_BATCH_ROWS):
+            yield from batch
+
+
+@contextmanager
+def document_shelf() -> Iterator[DocumentShelf]:
+    """An empty shelf; raises StoreError where the disk refuses while it is filled or read."""
+    database = sqlite3.connect(
+        "", isolation_level=None
+    )  # no name: a file that nobody sees and that goes by itself
+    try:
+        for setting in (f"cache_size = -{_CACHE_KIB}", "journal_mode = memory", "synchronous = off"):
+            database.execute(f"pragma {setting}")
+        database.execute(_TABLE)
+        database.execute("begin")
+        yield DocumentShelf(database)
+    except sqlite3.OperationalError as error:
+        raise StoreError(f"cannot keep the documents of an import in the temporary folder: {error}") from None
+    finally:
+        database.close()
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")
+
+
+def _text(data: bytes) -> str:
+    return data.decode("utf-8", "surrogatepass")
+
+
+def _hash(text: str) -> int:
+    return hash(text)  # of one process, as the shelf is
+
+
+def _packed(metadata: Mapping[str, Any]) -> bytes:
+    return json.dumps(metadata, default=str).encode() if metadata else b""
+
+
+# ----------
+# Identifiers of queries and documents that several files name by identifier, by text, or by both.
+
+
+class MadeNames:
+    """Identifiers of queries or documents; what is known by its text alone gets that of the same text, or a new one.
+
+    keys: what names them, and where; shelf: documents that have identifiers.
+    """
+
+    def __init__(
+        self, what: str, keys: Iterable[tuple[ItemKey, str]], shelf: DocumentShelf | None = None
+    ) -> None:
+        self._what, self._shelf = what, shelf
+        self._of_text: dict[str, set[str]] = {}
+        self._text: dict[str, str] = {}
+        self._place: dict[str, str] = {}
+        self.made: set[str] = set()
+        self.joined: set[str] = set()
+        for key, place in keys:
+            self._learn(key, place)
+
+    def _learn(self, key: ItemKey, place: str) -> None:
+        if not key.id:
+            return
+        known = self._text.get(key.id, "")
+        if (
+            self._what == "query"
+            and key.text
+            and known
+            and " ".join(known.split()) != " ".join(key.text.split())
+        ):
+            raise BadValue(
+                f"query '{key.id[:60]}' is '{known[:60]}' in {self._place[key.id]} and '{key.text[:60]}' in {place}; "
+                "go by the text alone (leave out query_id), or import different query sets into different folders"
+            )
+        if key.text:
+            self._text.setdefault(key.id, key.text)
+            self._place.setdefault(key.id, place)
+            self._of_text.setdefault(key.text, set()).add(key.id)
+        else:
+            self._text.setdefault(key.id, "")
+
+    def of(self, key: ItemKey) -> str:
+        """The identifier of a query or document; raises ValueError, with the reason, where there is none."""
+        if key.id:
+            name = key.id
+        elif not key.text:
+            raise ValueError(f"no {self._what}")
+        else:
+            name = self._by_text(key.text)
+        if len(name.encode("utf-8", "surrogatepass")) > IDENTIFIER_BYTES:
+            raise ValueError(f"an identifier of the {self._what} of more than {IDENTIFIER_BYTES:,} bytes")
+        return name
+
+    def _by_text(self, text: str) -> str:
+        same = self._of_text.get(text, set())
+        if self._shelf is not None:
+            same = same | self._shelf.ids_of(text)
+        if len(same) > 1:
+            raise ValueError(
+                f"its text is that of {len(same)} {self._what} identifiers, {' and '.join(sorted(same)[:2])}"
+            )
+        if same:
+            self.joined.add(text)
+            return next(iter(same))
+        if text in self._text or (self._shelf is not None and text in self._shelf):
+            return text
+        name = made_id(text, self._what)
+        self.made.add(name)
+        return name
+
+    def notes(self) -> list[str]:
+        """What was done for want of identifiers."""
+        several = {"query": "queries", "document": "documents"}[self._what]
+        told = []
+        if self.made:
+            told.append(
+                f"{several} without an identifier, which got one made from a hash of their text: {len(self.made)}"
+            )
+        if self.joined:
+            told.append(
+                f"{several} known by their text, which got the identifier of the same text: {len(self.joined)}"
+            )
+        return told
+
+
+def made_id(text: str, what: str) -> str:
+    """An identifier made from a text: its first words and a hash of the whole, the same wherever the text is."""
+    digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:12]
+    words = re.findall(r"[a-z0-9]+", text.casefold()) if what == "query" else []
+    slug = "-".join(words)[:32].rstrip("-") or ("q" if what == "query" else "text")
+    return f"{slug}-{digest}"
+
+
+# ----------
+# From what readers found in several files to one collection: identifiers, texts, judgments and runs that agree.
+
 
 _JOINED = {"candidates", "excluded"}
 _KEPT = 100  # refused rows of a file that are told one by one

@@ -7,11 +7,8 @@ from dataclasses import dataclass, field
 
 from weir.errors import BadValue
 from weir.plugins.importing.contents import Contents
-from weir.plugins.importing.found import Item
-from weir.plugins.importing.policies import Choices
+from weir.plugins.importing.items import Choices, Item
 from weir.registry import Registry
-
-__all__ = ["READERS", "ReadRequest", "Reader", "chosen", "reader", "refuses"]
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""weir study sensitivity: what does re-ranking by a language model depend on?"""
+"""The commands `weir study reranking` and `weir study sensitivity`."""
 
 from __future__ import annotations
 
@@ -6,10 +6,79 @@ from pathlib import Path
 
 import click
 
-from weir.cli.options import budget_option, dataset_names, measure_names, price_option, system_names
-from weir.cli.terminal import output_width, say, show
+from weir.cli.options import (
+    budget_option,
+    collection_option,
+    dataset_names,
+    measure_names,
+    price_option,
+    system_names,
+)
+from weir.cli.terminal import output_width, say, say_notes, show
 
-__all__ = ["command"]
+# ----------
+# weir study reranking: what did re-rankings do to their first stage?
+
+
+@click.command("reranking")
+@click.argument("first", type=click.Path(path_type=Path))
+@click.argument("reranked", type=click.Path(path_type=Path), nargs=-1, required=True)
+@click.option("--qrels", type=click.Path(path_type=Path), help="Judgments, for scores and position bias.")
+@click.option("-m", "--measure", shell_complete=measure_names, default="nDCG@10", show_default=True,
+              help="What is gained or lost.")  # fmt: skip
+@click.option("-k", "first_ranks", type=int, default=10, show_default=True, help="First ranks.")
+@click.option("--depth", type=int, help="Candidates of each query.  [default: the longest re-ranking]")
+@click.option("--rel", type=float, default=1, show_default=True, help="Least relevant grade.")
+@click.option("--block", type=int, default=10, show_default=True, help="Places of a block.")
+@click.option("--window", type=int, default=20, show_default=True, help="Documents of a listwise window.")
+@click.option(
+    "--window-step",
+    "step",
+    type=int,
+    default=10,
+    show_default=True,
+    help="How far the next window is from it.",
+)
+@collection_option
+@click.option("--json", "form", flag_value="json", help="One JSON object per line, at full precision.")
+@click.option("--markdown", "form", flag_value="markdown", help="Markdown tables.")
+def reranking_command(
+    first: Path,
+    reranked: tuple[Path, ...],
+    qrels: Path | None,
+    measure: str,
+    first_ranks: int,
+    depth: int | None,
+    rel: float,
+    block: int,
+    window: int,
+    step: int,
+    collection: str | None,
+    form: str | None,
+) -> None:
+    """Report what re-rankers changed, from run files alone.
+
+    FIRST: the rankings whose first documents were ordered anew; RERANKED: re-rankings of it. Kept orders, lost and new
+    documents, how far documents moved, traces of windows; with --qrels what was gained, on how many queries it hurt,
+    and how many relevant documents reached the first ranks by the place from which they came.
+    """
+    from weir.plugins.sensitivity.reordering import ReorderRules, WindowShape
+    from weir.plugins.sensitivity.rerankings import reranking
+    from weir.plugins.sensitivity.tables import reranking_json, reranking_markdown, reranking_text
+
+    rules = ReorderRules(first_ranks, depth, block, rel, WindowShape(window, step))
+    found = reranking(first, *reranked, qrels=qrels, measure=measure, rules=rules, collection=collection)
+    say_notes(found.notes)
+    if form == "json":
+        show(reranking_json(found))
+    elif form == "markdown":
+        show(reranking_markdown(found))
+    else:
+        show(reranking_text(found, output_width()))
+
+
+# ----------
+# weir study sensitivity: what does re-ranking by a language model depend on?
 
 
 @click.command("sensitivity")
@@ -33,7 +102,7 @@ __all__ = ["command"]
 @price_option
 @click.option("--json", "as_json", is_flag=True, help="One JSON object for each study, at full precision.")
 @click.option("-q", "--quiet", is_flag=True, help="No progress.")
-def command(
+def sensitivity_command(
     folder: Path | None,
     dataset: str | None,
     system: str | None,
@@ -58,8 +127,8 @@ def command(
     """
     from weir.errors import BadValue
     from weir.plugins.sensitivity.rerankings import sensitivity_of
-    from weir.plugins.sensitivity.sensitivity_tables import sensitivity_json, sensitivity_text
     from weir.plugins.sensitivity.studies import StudyRules
+    from weir.plugins.sensitivity.tables import sensitivity_json, sensitivity_text
     from weir.report.progress import Progress
     from weir.settings import use_budget
 

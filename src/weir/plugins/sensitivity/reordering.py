@@ -1,27 +1,341 @@
-"""What a re-ranking did to its first stage: order, lost documents, places, and what that did to scores."""
+"""What a re-ranking did to its first stage, from run files alone."""
 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from weir.core.qrels import Qrels
 from weir.core.run import Run
 from weir.core.scores import Scores
+from weir.core.strings import Float64, Ids, Int64
 from weir.errors import BadValue
 from weir.measures.evaluate import evaluate
 from weir.measures.measure import Measure, parse_measure
-from weir.plugins.sensitivity.order_changes import OrderChanges, ReorderRules, order_changes
-from weir.plugins.sensitivity.place_blocks import PlaceBlock, ReachedDocuments, place_blocks, reach
-from weir.stats import permutation  # noqa: F401 - registers the test
-from weir.stats.bootstrap import SEED, interval
-from weir.stats.corrections import adjusted
-from weir.stats.significance import p_values
+from weir.stats.rank_stability import kendall_tau, rbo
+from weir.stats.resampling import SEED, interval, ratio_interval
+from weir.stats.significance import adjusted, p_values
 
-__all__ = ["Bias", "Gain", "MeanOverQueries", "Reordering", "reorderings"]
+# ----------
+# Two orders of the same candidates, query by query: what was lost, what moved, how far, and across which borders.
+
+
+RBO_PERSISTENCE = 0.9
+"""How far down a reader goes on, in rank-biased overlap."""
+
+
+@dataclass(frozen=True)
+class WindowShape:
+    """Windows of one pass from the last candidates to the first: documents of one, and how far the next is from it.
+
+    Raises BadValue for a window below 2, a step below 1 and a step beyond the window.
+    """
+
+    window: int = 20
+    step: int = 10
+
+    def __post_init__(self) -> None:
+        if self.window < 2 or not 1 <= self.step <= self.window:
+            raise BadValue(
+                f"windows of {self.window} every {self.step}: a window has 2 documents or more, and a step is no "
+                "longer than it"
+            )
+
+    def deepest(self, count: int) -> Int64:
+        """The deepest place from 1 that one pass can give the document of each place, int64[count]."""
+        behind = np.maximum(0, count - self.window - np.arange(count))
+        return count - self.step * -(-behind // self.step)
+
+    def borders(self, count: int) -> Int64:
+        """The places behind which a window ends, but for the last one; half a step fits on either side of each."""
+        half = self.step // 2
+        found = count - self.step * np.arange(1, count // self.step + 1)
+        return found[(found > half) & (half > 0)][::-1]
+
+
+@dataclass(frozen=True)
+class ReorderRules:
+    """What is compared.
+
+    k: first ranks; depth: candidates of each query, None for as many as the re-ranking's longest ranking has; block:
+    places of a block; rel: least relevant grade; shape: windows whose traces are looked for. Raises BadValue for
+    numbers below 1.
+    """
+
+    k: int = 10
+    depth: int | None = None
+    block: int = 10
+    rel: float = 1
+    shape: WindowShape = field(default_factory=WindowShape)
+
+    def __post_init__(self) -> None:
+        for name in ("k", "depth", "block"):
+            value = getattr(self, name)
+            if not (name == "depth" and value is None) and not (type(value) is int and value >= 1):
+                raise BadValue(f"{name} is {value!r}; expected a whole number from 1")
+        if not self.rel > 0:
+            raise BadValue(f"rel is {self.rel}; expected a grade above 0")
+
+
+@dataclass(frozen=True, eq=False)
+class OrderChanges:
+    """The changes of each query's order; all columns are aligned with `queries`.
+
+    queries: those that the first stage answers, in the order of their identifiers; candidates: int64, documents of the
+    first stage that are compared; answered: whether the second order has any; kept_first: whether its first k are
+    those of the first stage, in the same order; kept: whether all candidates are; lost, new: int64, candidates that the
+    second order lacks within the same depth, and documents there that are none; moved: mean places by which a candidate
+    that both have moved, either way; tau: tau-b of both orders of those (NaN for fewer than two); rbo: of both orders;
+    last_moved: the deepest place that holds another document, 0 for none; sealed: share of borders between windows that
+    no document crossed (the documents above are the same before and after), less the mean of the same half a step above
+    and below them, NaN where there is no border; beyond: int64, documents deeper than one pass of windows can put them;
+    sources: int64[Q, k], the places from which the first k came, 0 for what was no candidate and where there is none.
+    """
+
+    queries: Ids
+    candidates: Int64
+    answered: NDArray[np.bool_]
+    kept_first: NDArray[np.bool_]
+    kept: NDArray[np.bool_]
+    lost: Int64
+    new: Int64
+    moved: Float64
+    tau: Float64
+    rbo: Float64
+    last_moved: Int64
+    sealed: Float64
+    beyond: Int64
+    sources: Int64
+
+    def commonest(self) -> tuple[tuple[int, ...], int]:
+        """(places from which the first k came, of how many queries) of the commonest order but the first stage's own.
+
+        ((), 0) where no order is another; of several the one of the smallest places. A re-ranker that reads its
+        candidates hardly ever gives two queries the same: one that does answers without regard to them.
+        """
+        seen = Counter(map(tuple, self.sources[self.answered & ~self.kept_first].tolist()))
+        best = min(seen.items(), key=lambda item: (-item[1], item[0]), default=((), 0))
+        return best
+
+
+def order_changes(first: Run, second: Run, rules: ReorderRules, depth: int) -> OrderChanges:
+    """How the first `depth` documents of each ranking changed.
+
+    first, second: the rankings before and after. A query without an answer in the second has lost all its candidates;
+    its other statistics are NaN. Raises BadValue where the first stage answers no query.
+    """
+    before, after = _tops(first, depth), _tops(second, depth)
+    asked = sorted(query for query, ranking in before.items() if ranking)
+    if not asked:
+        raise BadValue("the first stage answers no query, so nothing can be compared with it")
+    rows = [_changes(before[query], after.get(query, ()), rules) for query in asked]
+    sources = np.array([_sources(before[query], after.get(query, ()), rules.k) for query in asked], np.int64)
+    types = (np.int64, bool, bool, bool, np.int64, np.int64, float, float, float, np.int64, float, np.int64)
+    columns = [np.array(column, kind) for column, kind in zip(zip(*rows, strict=True), types, strict=True)]
+    columns.append(sources)
+    return OrderChanges(Ids.of(asked), *columns)
+
+
+def places_of(run: Run, depth: int) -> dict[str, dict[str, int]]:
+    """{query: {document: place from 1}} of the first `depth` of each ranking."""
+    return {q: {d: i for i, d in enumerate(docs, 1)} for q, docs in _tops(run, depth).items()}
+
+
+def _tops(run: Run, depth: int) -> dict[str, tuple[str, ...]]:
+    return {query: tuple(ranking) for query, ranking in run.top(depth).to_dict().items()}
+
+
+def _changes(before: tuple[str, ...], after: tuple[str, ...], rules: ReorderRules) -> tuple[float, ...]:
+    """The columns of one query."""
+    count, k, shape = len(before), rules.k, rules.shape
+    after = after[:count]
+    old, new = set(before), set(after)
+    if not after:
+        nan = float("nan")
+        return (count, False, False, False, count, 0, nan, nan, nan, 0, nan, 0)
+    was = np.array([i for i, document in enumerate(before) if document in new])
+    at = {document: i for i, document in enumerate(after)}
+    now = np.array([at[before[i]] for i in was])
+    apart = [i for i in range(count) if i >= len(after) or before[i] != after[i]]
+    return (
+        count,
+        True,
+        after[:k] == before[:k],
+        after == before,
+        count - len(was),
+        len(new - old),
+        float(np.abs(now - was).mean()) if len(was) else float("nan"),
+        kendall_tau(-was.astype(np.float64), -now.astype(np.float64)) if len(was) > 1 else float("nan"),
+        rbo(before, after, RBO_PERSISTENCE),
+        apart[-1] + 1 if apart else 0,
+        _sealed(before, after, shape),
+        int(np.count_nonzero(now + 1 > shape.deepest(count)[was])) if len(was) else 0,
+    )
+
+
+def _sources(before: tuple[str, ...], after: tuple[str, ...], k: int) -> list[int]:
+    at = {document: i for i, document in enumerate(before, 1)}
+    found = [at.get(document, 0) for document in after[: min(k, len(before))]]
+    return found + [0] * (k - len(found))
+
+
+def _sealed(before: tuple[str, ...], after: tuple[str, ...], shape: WindowShape) -> float:
+    """The share of window borders that no document crossed, less that half a step beside them."""
+    borders, half = shape.borders(len(before)), shape.step // 2
+    borders = borders[borders + half < len(before)]
+    if not len(borders):
+        return float("nan")
+    open_: set[str] = set()
+    closed = np.zeros(len(before) + 1)
+    for place, pair in enumerate(zip(before, after, strict=False), 1):
+        open_ ^= {pair[0]} ^ {pair[1]}
+        closed[place] = not open_
+    return float((closed[borders] - (closed[borders - half] + closed[borders + half]) / 2).mean())
+
+
+# ----------
+# Who reaches the first ranks, by the place from which a document came: what position bias looks like from outside.
+
+
+@dataclass(frozen=True)
+class ReachedDocuments:
+    """Relevant documents from some places: how many got into the first k, beside what a perfect order would bring.
+
+    relevant: candidates from there that are judged relevant; reached, ideal: those of them among the first k after
+    the re-ranking, and the number expected among the first k of a perfect order; ratio: reached / ideal, NaN where
+    ideal is 0; low, high: bounds of its interval over queries.
+    """
+
+    relevant: int
+    reached: int
+    ideal: float
+    ratio: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class PlaceBlock:
+    """The candidates of places start to stop of the first stage, from 1, both included.
+
+    documents: how many; promoted: share of all of them among the first k after the re-ranking; raised: mean places by
+    which they rose, negative where they fell (documents that were lost aside); reach: of the relevant ones.
+    """
+
+    start: int
+    stop: int
+    documents: int
+    promoted: float
+    raised: float
+    reach: ReachedDocuments
+
+
+def place_blocks(
+    first: Run, second: Run, qrels: Qrels, rules: ReorderRules, depth: int
+) -> tuple[PlaceBlock, ...]:
+    """The blocks of places over the first `depth` of each judged query's ranking; see PlaceBlock.
+
+    rules: first ranks, places of a block, the least relevant grade. A perfect order sorts the candidates by grade,
+    unjudged ones as grade 0, and orders equal grades at random, so that where a tie spans rank k each of its documents
+    has the same chance. A re-ranker that is as good as perfect and blind to places therefore has a ratio of 1 in each
+    block, and one that is worse alike everywhere the same ratio everywhere. Raises BadValue where no query with
+    candidates is judged.
+    """
+    rows, block = _Candidates.of(first, second, qrels, rules, depth), rules.block
+    found = []
+    for start in range(1, int(rows.place.max()) + 1, block):
+        own = (rows.place >= start) & (rows.place < start + block)
+        stop = min(start + block - 1, depth)
+        kept = own & (rows.now > 0)
+        found.append(
+            PlaceBlock(
+                start,
+                stop,
+                int(own.sum()),
+                float(rows.top[own].mean()),
+                float((rows.place - rows.now)[kept].mean()) if kept.any() else float("nan"),
+                rows.reach(own),
+            )
+        )
+    return tuple(found)
+
+
+def reach(
+    first: Run, second: Run, qrels: Qrels, rules: ReorderRules, depth: int
+) -> tuple[ReachedDocuments, ReachedDocuments, tuple[float, float, float]]:
+    """Of relevant documents from the first k places, of those from behind them, and (difference, low, high) of the
+    ratios, behind less first: what a document loses by coming from behind. Raises as `place_blocks`."""
+    rows = _Candidates.of(first, second, qrels, rules, depth)
+    early = rows.place <= rules.k
+    sums = [rows.by_query(values, own) for own in (early, ~early) for values in (rows.hit, rows.chance)]
+    one, other = rows.reach(early), rows.reach(~early)
+    low, high = ratio_interval((sums[2], sums[3]), np.random.default_rng(SEED), (sums[0], sums[1]))
+    return one, other, (other.ratio - one.ratio, low, high)
+
+
+@dataclass(frozen=True, eq=False)
+class _Candidates:
+    """The candidates of all judged queries, as columns: query number, place before and after (0: lost), whether among
+    the first k after, whether relevant and there, relevant, and the chance of being there in a perfect order."""
+
+    queries: int
+    query: Int64
+    place: Int64
+    now: Int64
+    top: Float64
+    hit: Float64
+    relevant: Float64
+    chance: Float64
+
+    @staticmethod
+    def of(first: Run, second: Run, qrels: Qrels, rules: ReorderRules, depth: int) -> _Candidates:
+        before, after, grades = places_of(first, depth), places_of(second, depth), qrels.to_dict()
+        asked = sorted(query for query in before if before[query] and query in grades)
+        if not asked:
+            raise BadValue("no query of the first stage is judged; are these judgments of other queries?")
+        count = np.array([len(before[query]) for query in asked])
+        place = np.concatenate([np.arange(1, one + 1) for one in count])
+        now = np.array([after.get(query, {}).get(d, 0) for query in asked for d in before[query]])
+        by_query = [np.array([float(grades[q].get(d, 0)) for d in before[q]]) for q in asked]
+        relevant = (np.concatenate(by_query) >= rules.rel).astype(np.float64)
+        chance = np.concatenate([ideal_chances(grade, rules.k) for grade in by_query]) * relevant
+        top = ((now > 0) & (now <= rules.k)).astype(np.float64)
+        number = np.repeat(np.arange(len(asked)), count)
+        return _Candidates(len(asked), number, place, now, top, top * relevant, relevant, chance)
+
+    def by_query(self, values: Float64, own: NDArray[np.bool_]) -> Float64:
+        """Sums of the rows that count, by query."""
+        return np.asarray(np.bincount(self.query, values * own, minlength=self.queries), np.float64)
+
+    def reach(self, own: NDArray[np.bool_]) -> ReachedDocuments:
+        """Of the relevant documents among some rows."""
+        hit, chance = self.by_query(self.hit, own), self.by_query(self.chance, own)
+        reached, ideal = float(hit.sum()), float(chance.sum())
+        low, high = ratio_interval((hit, chance), np.random.default_rng(SEED))
+        ratio = reached / ideal if ideal else float("nan")
+        return ReachedDocuments(int((self.relevant * own).sum()), int(reached), ideal, ratio, low, high)
+
+
+def ideal_chances(grade: Float64, k: int) -> Float64:
+    """The chance of each document to be among the first k of an order by grade in which equal grades stand at random.
+
+    grade: float64[n]; grades below 0 count as 0.
+    """
+    grade = np.maximum(grade, 0)
+    levels, level, size = np.unique(-grade, return_inverse=True, return_counts=True)
+    above = np.cumsum(size) - size
+    share = np.clip((k - above) / size, 0, 1)
+    return np.asarray(share[level], np.float64) if len(levels) else np.zeros(0)
+
+
+# ----------
+# What a re-ranking did to its first stage: order, lost documents, places, and what that did to scores.
+
 
 HURT_BELOW = -1e-9
 """A change of a score that is a loss, and no rounding."""
@@ -138,7 +452,7 @@ def reorderings(
     """Each re-ranking beside the first stage whose candidates it ordered.
 
     others: re-rankings by name; qrels: None leaves out what needs judgments; measure: of the gain;
-    repeated_rows: of each re-ranking, as it was read (io/runs/repeated_documents.py). Raises BadValue
+    repeated_rows: of each re-ranking, as it was read (files/runs.py). Raises BadValue
     where a re-ranking answers no query of the first stage, where no query is judged, and for rules out of range.
     """
     rules = rules or ReorderRules()

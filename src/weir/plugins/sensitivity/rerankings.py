@@ -12,12 +12,9 @@ from weir.errors import BadValue
 if TYPE_CHECKING:
     from weir.datasets.load import Dataset
     from weir.measures.measure import Measure
-    from weir.plugins.sensitivity.order_changes import ReorderRules
-    from weir.plugins.sensitivity.reordering import Reordering
+    from weir.plugins.sensitivity.reordering import Reordering, ReorderRules
     from weir.plugins.sensitivity.studies import Sensitivity, StudyRules
     from weir.systems.protocol import Retriever
-
-__all__ = ["reranking", "sensitivity_of"]
 
 
 def reranking(
@@ -36,10 +33,9 @@ def reranking(
     BadValue for a re-ranking of other queries and judgments of others, and the WeirErrors of the parts.
     """
     from weir.datasets.scoring_rules import ScoringRules
-    from weir.io.runs.frames import qrels_from, run_from
-    from weir.io.runs.pairing import refuse_mismatched
-    from weir.io.runs.repeated_documents import read_repeating_run
-    from weir.measures.files import distinct_names
+    from weir.files.frames import qrels_from, refuse_mismatched, run_from
+    from weir.files.runs import read_repeating_run
+    from weir.measures.evaluate import distinct_names
     from weir.measures.measure import parse_measure
     from weir.plugins.sensitivity.reordering import reorderings
 
@@ -106,7 +102,7 @@ def sensitivity_of(
 
 def _reranked_in(results: Path, dataset: object, system: object) -> list[tuple[Dataset, Retriever, str]]:
     """(collection, system, a folder's name) of each system of a results folder with a language model at its end."""
-    from weir.experiment.finished import cell_collection, deepest, finished_cells
+    from weir.experiment.results import cell_collection, deepest, finished_cells
     from weir.systems import parse_system
     from weir.systems.compose import Pipeline
     from weir.systems.rerank.llm_reranker import LLMReranker

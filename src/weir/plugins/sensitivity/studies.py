@@ -1,20 +1,15 @@
-"""What re-ranking by a language model depends on: the order of its candidates, chance, places in prompts, depth.
-
-<folder>/
-    orders.json      candidates in other orders, and places in their prompts
-    samples.json     the same prompts asked again, and pairs in both orders
-    depths.json      what more candidates cost and bring
-
-Each holds what it was declared from and what was found, sealed; one of the same declaration is read, not made again.
-The answers are kept in Weir's home, so a study that was interrupted asks for nothing twice.
-"""
+"""What re-ranking by a language model depends on."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+import re
+import warnings
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from pathlib import Path
 from typing import TypeVar
@@ -22,29 +17,472 @@ from typing import TypeVar
 import numpy as np
 
 from weir.algorithms import algorithm
-from weir.core.plain_values import plain, rebuilt
+from weir.core.corpus import Corpus, Queries
+from weir.core.frames import plain, rebuilt
+from weir.core.qrels import Qrels
+from weir.core.run import Run
 from weir.core.strings import Float64
 from weir.datasets.load import Dataset
-from weir.errors import BadValue, StoreError
-from weir.io.storage.atomic import storing
-from weir.io.storage.sealed import read_sealed, write_sealed
+from weir.errors import BadValue, RankingWarning, StoreError
+from weir.files.atomic import storing
+from weir.files.integrity import read_sealed, write_sealed
+from weir.measures.evaluate import evaluate
 from weir.measures.measure import Measure
-from weir.plugins.sensitivity.answer_log import AskedTotals
-from weir.plugins.sensitivity.order_changes import ReorderRules, order_changes
-from weir.plugins.sensitivity.reranked_candidates import RerankedOnce, StudiedCandidates, candidates_of
-from weir.plugins.sensitivity.verdict_stability import (
-    OrderFlips,
-    PromptPlaces,
-    SameVerdicts,
-    order_flips,
-    prompt_places,
-    same_verdicts,
-)
-from weir.stats.bootstrap import SEED, interval
-from weir.systems.protocol import Retriever
-from weir.systems.rerank.llm_methods import METHODS
+from weir.models.chat_shapes import ChatPrompt, ChatReply
+from weir.models.conversation import conversation
+from weir.models.verdicts import SCORED_KINDS, VerdictKind
+from weir.plugins.sensitivity.reordering import ReorderRules, order_changes
+from weir.services.answers import ServiceUse
+from weir.stats.distributions import incomplete_beta
+from weir.stats.resampling import SEED, interval, ratio_interval
+from weir.stats.significance import adjusted
+from weir.systems.compose import Pipeline
+from weir.systems.composite import adapted_to, rankings
+from weir.systems.protocol import IN_MEMORY, Context, Costs, Retriever
+from weir.systems.rerank.llm_methods import METHODS, LLMScorer, PromptedRanking, Talk
+from weir.systems.rerank.llm_reranker import LLMReranker
+from weir.systems.rerank.reranking import RerankingSearcher, kept_places, rerank_room, reranked_rows
 
-__all__ = ["DepthStudy", "OrderStudy", "SampleStudy", "Sensitivity", "Spread", "StudyRules", "sensitivity"]
+# ----------
+# What a language model was shown and said of it, answer by answer, while it re-ranks.
+
+
+_SHOWN = re.compile(r"<passage>\n(.*?)\n</passage>", re.DOTALL)
+"""A passage within its fence, which no passage can close (models/prompts.py)."""
+
+
+@dataclass(frozen=True)
+class HeardAnswer:
+    """An answer. query: the identifier of the query that was asked about; prompt: a hash of all that was asked but for
+    the sample; shown: hashes of the passages in their order; value: what the verdict says, None for nothing."""
+
+    query: str
+    prompt: bytes
+    shown: tuple[bytes, ...]
+    kind: VerdictKind
+    value: object
+
+    @property
+    def clear(self) -> bool:
+        """Whether the answer holds a verdict that is whole."""
+        return self.kind in SCORED_KINDS and self.value is not None
+
+    @property
+    def first(self) -> int | None:
+        """The place from 1 of the passage that a verdict over several puts first, None where there is none."""
+        if not self.clear or len(self.shown) < 2:
+            return None
+        if isinstance(self.value, list):
+            return int(self.value[0]) if self.value and isinstance(self.value[0], int) else None
+        return self.value if isinstance(self.value, int) else None
+
+
+@dataclass(frozen=True)
+class AskedTotals:
+    """What re-ranking took, answers from before among it: a prompt that is asked twice counts once.
+
+    prompts; tokens, answer_tokens of them, 0 where they are not counted; dollars: NaN without a price; seconds: sum
+    over answers, which may overlap; unclear: answers without a whole verdict.
+    """
+
+    prompts: int
+    tokens: int
+    answer_tokens: int
+    dollars: float
+    seconds: float
+    unclear: int
+
+
+@dataclass(eq=False)
+class LoggedScorer:
+    """A scorer by a language model that remembers what it heard; sample: which of several answers to a prompt it asks
+    for, from 0."""
+
+    scorer: LLMScorer
+    sample: int = 0
+    answers: list[HeardAnswer] = field(default_factory=list)
+    use: ServiceUse = field(default_factory=lambda: ServiceUse(""))
+
+    def scores(self, queries: Queries, candidates: Run, context: Context = IN_MEMORY) -> Float64:
+        """As LLMScorer.scores, which raises the same; without warnings, since what is unclear is counted."""
+        if len(candidates.doc) == 0:
+            return np.empty(0)
+        scorer = self.scorer
+        with conversation(scorer.chat, scorer.concurrency, self.use, context.reuse) as talk:
+            log = _LoggedTalk(talk, self.sample)
+            asked = PromptedRanking(scorer, log, queries, candidates, context.progress, log.hear)
+            log.asking = lambda: asked.asking
+            values = scorer.method(asked)
+        names = queries.ids.tolist()
+        self.answers += [
+            HeardAnswer(names[query], prompt, shown, kind, value)
+            for (query, prompt, shown), (kind, value) in zip(log.prompts, log.heard, strict=True)
+        ]
+        return kept_places(values, candidates.ptr)
+
+    def costs(self) -> Costs:
+        """What the model was asked."""
+        return Costs(services=(self.use.named(self.scorer.chat.model),))
+
+    def totals(self) -> AskedTotals:
+        """What that took."""
+        taken = list(self.use.milliseconds.values())
+        return AskedTotals(
+            len({answer.prompt for answer in self.answers}),
+            self.use.tokens,
+            self.use.answer_tokens,
+            math.nan if self.use.dollars is None else self.use.dollars,
+            math.fsum(math.fsum(one) for one in taken) / 1000,
+            sum(not answer.clear for answer in self.answers),
+        )
+
+
+@dataclass(eq=False)
+class _LoggedTalk:
+    """A conversation of which each prompt and each verdict is noted, in the order of prompts."""
+
+    talk: Talk
+    sample: int
+    asking: Callable[[], int] = field(default=lambda: -1)
+    prompts: list[tuple[int, bytes, tuple[bytes, ...]]] = field(default_factory=list)
+    heard: list[tuple[VerdictKind, object]] = field(default_factory=list)
+
+    def replies(
+        self,
+        count: int,
+        prompt_of: Callable[[int], ChatPrompt],
+        progress: Callable[[int], None] | None = None,
+    ) -> Iterator[ChatReply]:
+        """The answers to so many prompts, in order."""
+        noted: dict[int, tuple[int, bytes, tuple[bytes, ...]]] = {}
+
+        def sampled(number: int) -> ChatPrompt:
+            made = prompt_of(number)
+            shown = tuple(map(_digest, _SHOWN.findall(made.user)))
+            noted[number] = (self.asking(), _digest(repr(made)), shown)
+            return replace(made, sample=self.sample)
+
+        found = self.talk.replies(count, sampled, progress)  # every prompt has been made when this returns
+        self.prompts += [noted[number] for number in range(count)]
+        return found
+
+    def hear(self, kind: VerdictKind, value: object) -> None:
+        """An answer was read."""
+        self.heard.append((kind, value))
+
+
+def _digest(text: str) -> bytes:
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=12).digest()
+
+
+# ----------
+# Candidates that are found once and re-ranked many times: in other orders, to other depths, asked again.
+
+
+RESULT_DEPTH = 1000
+"""Documents of a ranking that are scored, as `weir run` has it."""
+SAMPLE_SEED = 20_231_107
+
+Told = Callable[[int, int], None]
+"""Told how many prompts are done, of how many."""
+
+
+@dataclass(frozen=True, eq=False)
+class RerankedOnce:
+    """A re-ranking. values: float64[Q], the measure by query in the order of their identifiers; answers: what the model
+    was shown and said; totals: what it took."""
+
+    run: Run
+    values: Float64
+    answers: tuple[HeardAnswer, ...]
+    totals: AskedTotals
+
+
+@dataclass(frozen=True, eq=False)
+class StudiedCandidates:
+    """What a first stage found for the judged queries, and the language model that re-ranks it.
+
+    found: the first stage's rankings, deep enough for `depth` and for the results; shown: the most candidates of a
+    query that the re-ranker takes as it is declared; depth: the most candidates asked about.
+    """
+
+    pipeline: Pipeline
+    reranker: LLMReranker
+    corpus: Corpus
+    queries: Queries
+    qrels: Qrels
+    measure: Measure
+    found: Run
+    shown: int
+    depth: int
+    drop_self: bool
+
+    def reranked(self, reranker: LLMReranker, sample: int = 0, told: Told | None = None) -> RerankedOnce:
+        """The candidates as a re-ranker orders them, the answers of that sample asked for and kept.
+
+        Raises BadValue for a depth beyond the candidates, ServiceError where the budget ends or a prompt stays without
+        an answer; the same call continues.
+        """
+        if reranker.depth is not None and reranker.depth > self.depth:
+            raise BadValue(f"candidates were found to {self.depth}; a depth of {reranker.depth} needs more")
+        scorer = LoggedScorer(reranker.ready(self.corpus), sample)
+        system = replace(self.pipeline, reranker=reranker)
+        searcher = RerankingSearcher(system, self.corpus, _Found(self.found), scorer)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RankingWarning)  # what is unclear is counted
+            run = searcher.search(self.queries, max(RESULT_DEPTH, self.depth) + 1, Context(progress=told))
+        run = run.without_self() if self.drop_self else run
+        run = run.top(RESULT_DEPTH) if len(run.doc) else run
+        values = evaluate(self.qrels, run, [self.measure]).in_id_order(str(self.measure))
+        return RerankedOnce(run, values, tuple(scorer.answers), scorer.totals())
+
+
+@dataclass(frozen=True, eq=False)
+class _Found:
+    """A searcher that answers with what was found once."""
+
+    run: Run
+
+    def search(self, queries: Queries, k: int, context: Context = IN_MEMORY) -> Run:
+        """The first k of it."""
+        return self.run.top(k)
+
+    def search_restricted(self, queries: Queries, k: int, context: Context = IN_MEMORY) -> Run:
+        """The same: it holds only what may be ranked."""
+        return self.run.top(k)
+
+    def costs(self) -> Costs:
+        """Nothing is asked."""
+        return Costs(repeatable=True)
+
+
+def candidates_of(
+    dataset: Dataset, system: Retriever, measure: Measure, depths: tuple[int, ...], limit: int | None
+) -> StudiedCandidates:
+    """Search a collection with the first stage of `first >> llm(...)`, once.
+
+    depths: others than the re-ranker's own that will be asked about; limit: judged queries at most, a sample by a fixed
+    seed; None for all. Raises BadValue for another system and a limit below 1, and the WeirErrors of searching.
+    """
+    adapted = adapted_to(system, dataset.name, dataset.instruction)
+    if not (isinstance(adapted, Pipeline) and isinstance(adapted.reranker, LLMReranker)):
+        raise BadValue(
+            f"{system} ends in no language model; give such as 'bm25 >> llm(\"listwise\", model=...)'"
+        )
+    queries = _sample(dataset.queries, limit)
+    wanted = max(RESULT_DEPTH, *depths, 1) + 1
+    room = rerank_room(adapted, queries, wanted, dataset.corpus)
+    searcher = adapted.first.index(dataset.corpus)
+    found = rankings(searcher, queries, room, adapted.first, dataset.name)
+    shown = reranked_rows(adapted, found, queries, dataset.corpus)
+    longest = int(np.bincount(found.query_of_row()[shown], minlength=1).max())
+    qrels = dataset.qrels.only(np.flatnonzero(queries.ids.codes(dataset.qrels.queries.strings) >= 0))
+    return StudiedCandidates(
+        adapted,
+        adapted.reranker,
+        dataset.corpus,
+        queries,
+        qrels,
+        measure,
+        found,
+        longest,
+        max(longest, adapted.reranker.depth or 1, *depths, 1),
+        dataset.self_match == "drop",
+    )
+
+
+def _sample(queries: Queries, limit: int | None) -> Queries:
+    """So many queries drawn at random, in the order in which they stand."""
+    if limit is None or limit >= len(queries):
+        return queries
+    if limit < 1:
+        raise BadValue(f"{limit} queries are none; expected a whole number from 1")
+    names = sorted(queries.ids.tolist())
+    chosen = np.random.default_rng(SAMPLE_SEED).permutation(len(names))[:limit]
+    return queries.take(np.sort(queries.ids.codes([names[i] for i in chosen.tolist()])))
+
+
+# ----------
+# Whether verdicts depend on what should not matter: on the place in a prompt, on the order of two, on asking again.
+
+
+@dataclass(frozen=True)
+class FirstPlace:
+    """How often the document at a place of a prompt, from 1, is put first.
+
+    share: of `times` prompts; low, high: its 95% interval over queries; p: of the exact binomial test that the share is
+    that of an even chance, corrected for all places (Holm).
+    """
+
+    place: int
+    times: int
+    share: float
+    low: float
+    high: float
+    p: float
+
+
+@dataclass(frozen=True)
+class PromptPlaces:
+    """The first prompts of re-rankings of shuffled candidates: places of what was put first.
+
+    size: documents of a prompt; prompts: with a whole verdict, of `shown`; even: the share of each place, if places do
+    not matter; places: see FirstPlace. Candidates stand in random order, so a model that is blind to places puts each
+    place first equally often, whatever the documents are.
+    """
+
+    size: int
+    shown: int
+    prompts: int
+    even: float
+    places: tuple[FirstPlace, ...]
+
+
+@dataclass(frozen=True)
+class OrderFlips:
+    """Pairs of documents that were compared in both orders, of those with a whole verdict on both.
+
+    compared: pairs asked about in both orders; pairs: those decided both times; flipped: share of these in which the
+    verdict is on the place and not on the document, with its 95% interval over queries; first: share of the flipped
+    pairs in which the document named first won both times.
+    """
+
+    compared: int
+    pairs: int
+    flipped: float
+    low: float
+    high: float
+    first: float
+
+
+@dataclass(frozen=True)
+class SameVerdicts:
+    """Prompts that were asked several times.
+
+    samples: answers to each; prompts: asked in each sample; others: asked in some only, since what windows and sorts
+    ask depends on the answers before; equal: the share of pairs of answers to one prompt that say the same, no
+    verdict being one, with its 95% interval over queries; deviation: mean standard deviation (n - 1) of the scores of a
+    prompt, NaN where verdicts are no scores.
+    """
+
+    samples: int
+    prompts: int
+    others: int
+    equal: float
+    low: float
+    high: float
+    deviation: float
+
+
+def prompt_places(runs: Sequence[Sequence[HeardAnswer]]) -> tuple[PromptPlaces, ...]:
+    """The places of what was put first, for each size of prompt; runs: the answers of each shuffled order.
+
+    The first prompt about each query counts: its documents were drawn without regard to any answer.
+    """
+    found: dict[int, list[HeardAnswer]] = defaultdict(list)
+    for answers in runs:
+        seen: set[str] = set()
+        for answer in answers:
+            if answer.query not in seen and len(answer.shown) > 1:
+                found[len(answer.shown)].append(answer)
+            seen.add(answer.query)
+    return tuple(_places(size, found[size]) for size in sorted(found))
+
+
+def _places(size: int, answers: Sequence[HeardAnswer]) -> PromptPlaces:
+    clear = [answer for answer in answers if answer.first is not None]
+    queries = sorted({answer.query for answer in clear})
+    number = {query: i for i, query in enumerate(queries)}
+    table = np.zeros((size, len(queries)))
+    for answer in clear:
+        assert answer.first is not None  # those without were left out
+        table[answer.first - 1, number[answer.query]] += 1
+    total = table.sum(axis=0)
+    times = table.sum(axis=1).astype(int).tolist()
+    p = adjusted(np.array([_even_p(n, len(clear), 1 / size) for n in times])).tolist()
+    bounds = [_interval(row, total) for row in table]
+    places = tuple(
+        FirstPlace(place, n, n / len(clear) if clear else math.nan, *ends, one)
+        for place, (n, ends, one) in enumerate(zip(times, bounds, p, strict=True), 1)
+    )
+    return PromptPlaces(size, len(answers), len(clear), 1 / size, places)
+
+
+def _even_p(successes: int, trials: int, chance: float) -> float:
+    """Twice the smaller tail of the binomial distribution, at most 1."""
+    if trials == 0:
+        return 1.0
+    above = 1.0 if successes == 0 else incomplete_beta(successes, trials - successes + 1, chance)
+    below = 1.0 if successes == trials else incomplete_beta(trials - successes, successes + 1, 1 - chance)
+    return min(1.0, 2 * min(above, below))
+
+
+def _interval(numerator: Float64, denominator: Float64) -> tuple[float, float]:
+    if not denominator.any():
+        return math.nan, math.nan
+    return ratio_interval((numerator, denominator), np.random.default_rng(SEED))
+
+
+def order_flips(answers: Sequence[HeardAnswer]) -> OrderFlips | None:
+    """Verdicts on two documents that were shown in both orders; None where no two were."""
+    shown = {(a.query, a.shown): a for a in answers if len(a.shown) == 2 and a.shown[0] != a.shown[1]}
+    both = [
+        (answer, shown[query, pair[::-1]])
+        for (query, pair), answer in shown.items()
+        if pair < pair[::-1] and (query, pair[::-1]) in shown
+    ]
+    if not both:
+        return None
+    decided = [(a.query, a.first, b.first) for a, b in both if a.first is not None and b.first is not None]
+    flips = [(query, one) for query, one, other in decided if one == other]
+    pairs, flipped = Counter(query for query, _, _ in decided), Counter(query for query, _ in flips)
+    queries = sorted(pairs)
+    counts = [np.array([float(counted[query]) for query in queries]) for counted in (flipped, pairs)]
+    return OrderFlips(
+        len(both),
+        len(decided),
+        len(flips) / len(decided) if decided else math.nan,
+        *(_interval(counts[0], counts[1]) if decided else (math.nan, math.nan)),
+        sum(one == 1 for _, one in flips) / len(flips) if flips else math.nan,
+    )
+
+
+def same_verdicts(samples: Sequence[Sequence[HeardAnswer]]) -> SameVerdicts:
+    """How far answers to the same prompts agree; samples: the answers of each, two or more."""
+    values = [{answer.prompt: answer for answer in answers} for answers in samples]
+    common = [prompt for prompt in values[0] if all(prompt in one for one in values)]
+    others = len({prompt for one in values for prompt in one}) - len(common)
+    pairs, equal, deviations = Counter[str](), Counter[str](), []
+    for prompt in common:
+        answers = [one[prompt] for one in values]
+        said = [answer.value if answer.clear else None for answer in answers]
+        agreed = sum(a == b for a, b in combinations(said, 2))
+        pairs[answers[0].query] += len(said) * (len(said) - 1) // 2
+        equal[answers[0].query] += agreed
+        scores = [float(one) for one in said if isinstance(one, (int, float))]
+        if len(answers[0].shown) == 1 and len(scores) > 1:
+            deviations.append(float(np.std(scores, ddof=1)))
+    queries = sorted(pairs)
+    counts = [np.array([float(counted[query]) for query in queries]) for counted in (equal, pairs)]
+    return SameVerdicts(
+        len(samples),
+        len(common),
+        others,
+        sum(equal.values()) / sum(pairs.values()) if pairs else math.nan,
+        *(_interval(counts[0], counts[1]) if pairs else (math.nan, math.nan)),
+        math.fsum(deviations) / len(deviations) if deviations else math.nan,
+    )
+
+
+# ----------
+# What re-ranking by a language model depends on: the order of its candidates, chance, places in prompts, depth.
+#
+# <folder>/ orders.json candidates in other orders, and places in their prompts samples.json the same prompts asked
+# again, and pairs in both orders depths.json what more candidates cost and bring
+#
+# Each holds what it was declared from and what was found, sealed; one of the same declaration is read, not made
+# again. The answers are kept in Weir's home, so a study that was interrupted asks for nothing twice.
+
 
 T = TypeVar("T")
 Watch = Callable[[str, int, int], None]

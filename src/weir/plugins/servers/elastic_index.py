@@ -1,37 +1,272 @@
-"""An index of Weir's own on an Elasticsearch or OpenSearch server: made, filled in bulk, held against what was asked.
-
-BM25 counts every copy of a document that the server has not yet purged, so nothing is ever written twice: documents go
-in order, each is created under its identifier, and one that is there already stays as it is. The next batch goes when
-all of the one before are there. The mapping's _meta is Weir's mark: what decides the index, and, last of all, that it
-is complete and how many writes it took. An index without the mark is never written to and never removed.
-"""
+"""An index of Weir's own on an Elasticsearch or OpenSearch server: its settings, calls, filling."""
 
 from __future__ import annotations
 
 import hashlib
+import http.client
 import json
+import re
 import warnings
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from base64 import b64encode
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
-from weir.core.corpus import Corpus
-from weir.errors import BadValue, ServiceError, StoreWarning
-from weir.plugins.servers.elastic_server import ElasticCall, ElasticServer, TooLargeError, elastic_connected
-from weir.plugins.servers.elastic_settings import ElasticSettings
-from weir.services.attempts import AttemptError, error_text
-from weir.services.limits import CONTINUES
+from weir.core.corpus import Corpus, check_view
+from weir.errors import BadValue, FormatError, ServiceError, StoreWarning
+from weir.files.text_files import read_toml
+from weir.services.answers import Retried
+from weir.services.keys import Key
+from weir.services.requests import (
+    CONTINUES,
+    AnswerTooLargeError,
+    AttemptError,
+    Clock,
+    HttpReply,
+    HttpRequest,
+    KeptConnection,
+    Limits,
+    NotSentError,
+    broken,
+    check_address,
+    check_key,
+    error_text,
+    refusal,
+    until_answered,
+)
+from weir.settings import secret
 from weir.systems.protocol import Progress
+from weir.systems.remote.remote_searcher import (
+    check_choice,
+    check_number,
+    check_on_failure,
+    check_text,
+    check_whole,
+    settings_value,
+)
 
-__all__ = [
-    "CompleteIndex",
-    "ElasticIndex",
-    "IndexIdentity",
-    "complete_index",
-    "elastic_versions",
-    "filled_index",
-    "removed_indexes",
-]
+# ----------
+# What is searched on an Elasticsearch or OpenSearch server, and how: a TOML file, or what a name says.
+
+
+QUERIES = ("best_fields", "most_fields", "cross_fields", "bool")
+SCHEMES = ("ApiKey", "Basic", "Bearer")
+NONE: Mapping[str, Any] = MappingProxyType({})
+
+
+@dataclass(frozen=True)
+class ElasticSettings:
+    """A server, an index that Weir makes there, and how it is searched.
+
+    url: the address of the server; plain_http: whether plain http may leave this machine; key: the environment variable
+    with what authorises, WEIR_KEY_ and a name, "" for none, and scheme: ApiKey, Basic (user:password) or Bearer.
+    prefix: how names of Weir's indexes begin. fields: of a document, each a field of the index, a number behind ^ is
+    its weight; analyzer: of them all; settings: of the index, as its API takes them. query: best_fields, most_fields or
+    cross_fields, a multi_match of that type with its tie_breaker, or bool, a match for each field, added. concurrency,
+    batch: requests at a time, and searches in each. timeout_s: seconds without an answer; on_failure: "refuse" or
+    "missing", what becomes of queries without one; name: what tables call it, "" for its file.
+    """
+
+    url: str
+    plain_http: bool = False
+    key: str = ""
+    scheme: str = "ApiKey"
+    prefix: str = "weir-"
+    fields: tuple[str, ...] = ("title", "text")
+    analyzer: str = "english"
+    settings: Mapping[str, Any] = field(default_factory=lambda: NONE, hash=False)
+    query: str = "best_fields"
+    tie_breaker: float = 0.5
+    concurrency: int = 8
+    batch: int = 1
+    timeout_s: float = 60.0
+    on_failure: str = "refuse"
+    name: str = ""
+
+    def __post_init__(self) -> None:
+        check_address("url", self.url, self.plain_http is True)
+        if self.key:
+            check_key(self.key, "WEIR_KEY_NAME", self.url)
+        check_choice("scheme", self.scheme, SCHEMES)
+        check_choice("query", self.query, QUERIES)
+        check_on_failure("elasticsearch", self.on_failure)
+        check_text("analyzer", self.analyzer)
+        if not (isinstance(self.prefix, str) and re.fullmatch(r"[a-z0-9][a-z0-9._-]*", self.prefix)):
+            raise BadValue(f"prefix is {self.prefix!r}; expected small letters, digits and dashes")
+        check_whole("concurrency", self.concurrency, 1, 256)
+        check_whole("batch", self.batch, 1, 1000)
+        check_number("tie_breaker", self.tie_breaker, 1.0)
+        check_number("timeout_s", self.timeout_s, 1e6)
+        if not isinstance(self.settings, Mapping):
+            raise BadValue(f"settings are {self.settings!r}; expected a table")
+        if not self.fields or not all(isinstance(one, str) for one in self.fields):
+            raise BadValue(
+                f"fields are {list(self.fields)!r}; expected names of fields, such as title and text"
+            )
+        for one in self.names:
+            check_view(one)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The fields without their weights."""
+        return tuple(one.partition("^")[0] for one in self.fields)
+
+    def index_facts(self) -> dict[str, object]:
+        """What decides the index."""
+        return {"fields": list(self.names), "analyzer": self.analyzer, "settings": dict(self.settings)}
+
+    def search_facts(self) -> dict[str, object]:
+        """What decides how it is searched."""
+        tie = {} if self.query == "bool" else {"tie_breaker": self.tie_breaker}
+        return {"query": self.query, "fields": list(self.fields), **tie, "on_failure": self.on_failure}
+
+    def body(self, text: str, k: int) -> dict[str, Any]:
+        """One search, as JSON."""
+        if self.query == "bool":
+            weighted = [one.partition("^") for one in self.fields]
+            matches = [
+                {"match": {name: {"query": text} | ({"boost": float(weight)} if weight else {})}}
+                for name, _, weight in weighted
+            ]
+            query: dict[str, Any] = {"bool": {"should": matches}}
+        else:
+            asked = {"query": text, "type": self.query, "fields": list(self.fields)}
+            query = {"multi_match": asked | {"tie_breaker": self.tie_breaker}}
+        return {"query": query, "size": k, "_source": False, "track_total_hits": False}
+
+
+def read_elastic_settings(path: Path) -> ElasticSettings:
+    """The settings in a TOML file; raises FormatError and UnknownName for what it says."""
+    given = read_toml(path, "the settings of an Elasticsearch server, see docs/servers.md")
+    if isinstance(given.get("fields"), list):
+        given["fields"] = tuple(given["fields"])
+    if "url" not in given:
+        raise FormatError(path, "no url", "the address of the server")
+    return settings_value(ElasticSettings, path, "the file", given)
+
+
+# ----------
+# One connection to an Elasticsearch or OpenSearch server: calls of its API, and what its refusals come to.
+
+
+MOST_BYTES = 256 << 20
+"""Of one answer."""
+HTTP_NOT_FOUND, HTTP_TOO_LARGE = 404, 413
+
+
+class TooLargeError(Exception):
+    """The server takes no request of that size."""
+
+
+@dataclass(frozen=True)
+class ElasticCall:
+    """A call: method, path with its parameters, and a body: JSON, lines of it, or none. missing: whether 404 is an
+    answer, None."""
+
+    method: str
+    path: str
+    body: Any = None
+    lines: Iterable[Any] | None = None
+    missing: bool = False
+
+
+@dataclass(eq=False)
+class ElasticServer:
+    """A server over a connection of its own, for one thread. retried: told each attempt that another follows."""
+
+    settings: ElasticSettings
+    retried: Retried = lambda _: None
+    clock: Clock = field(default_factory=Clock)
+    connection: KeptConnection = field(default_factory=KeptConnection)
+
+    def __post_init__(self) -> None:
+        variable = self.settings.key or None
+        self.key = Key(variable, secret(variable) if variable else None)
+        self.limits = Limits(timeout=self.settings.timeout_s, attempts=8)
+
+    def call(self, call: ElasticCall) -> Any:  # noqa: ANN401  whatever the server says
+        """What the server answers, as JSON; asked again where that may help.
+
+        Raises AttemptError where no attempt is answered, TooLargeError for 413, ServiceError for a refused key.
+        """
+        body, kind = None, "application/json"
+        if call.lines is not None:
+            kind = "application/x-ndjson"
+            body = b"".join(json.dumps(line).encode("ascii") + b"\n" for line in call.lines)
+        elif call.body is not None:
+            body = json.dumps(call.body).encode("ascii")
+        headers = {
+            "Accept": "application/json",
+            "User-Agent": "weir",
+            "Content-Type": kind,
+            **self._authorised(),
+        }
+        url = self.settings.url.rstrip("/") + call.path
+        request = HttpRequest(call.method, url, headers, body, (self.key,))
+        reply = until_answered(
+            lambda: self._once(request, call), self.limits, self.clock, lambda error, _: self.retried(error)
+        )
+        if reply is None:
+            return None
+        try:
+            return json.loads(reply.body)
+        except (ValueError, RecursionError):
+            raise AttemptError("malformed", "the answer is not JSON, or was cut", again=False) from None
+
+    def said(self, error: AttemptError) -> ServiceError:
+        """What failed, for whoever asked for something that cannot be left out."""
+        return ServiceError(f"{self.settings.url}: {error}")
+
+    def _authorised(self) -> dict[str, str]:
+        if self.key.variable is None:
+            return {}
+        value = self.key.checked()
+        sent = b64encode(value.encode()).decode() if self.settings.scheme == "Basic" else value
+        return {"Authorization": f"{self.settings.scheme} {sent}"}
+
+    def _once(self, request: HttpRequest, call: ElasticCall) -> HttpReply | None:
+        try:
+            reply = self.connection.send(request, MOST_BYTES, (self.limits.timeout, self.limits.whole))
+        except AnswerTooLargeError as error:
+            raise AttemptError("malformed", str(error), again=False) from None
+        except NotSentError as error:
+            raise broken(error.reason, self.key.masked) from None
+        except (http.client.HTTPException, OSError) as error:
+            raise broken(error, self.key.masked) from None
+        if reply.status == HTTP_NOT_FOUND and call.missing:
+            return None
+        if reply.status // 100 == 2:
+            return reply
+        refused = refusal(reply, self.key.masked, self.clock)
+        if reply.status == HTTP_TOO_LARGE:
+            raise TooLargeError(str(refused))
+        if reply.status in (401, 403):
+            raise ServiceError(f"{self.settings.url}: {refused}; {self.key.hint()}")
+        raise refused
+
+
+@contextmanager
+def elastic_connected(settings: ElasticSettings) -> Iterator[ElasticServer]:
+    """A server as long as the block; raises ServiceError, naming it, for what no attempt brought."""
+    server = ElasticServer(settings)
+    with closing(server.connection):
+        try:
+            yield server
+        except AttemptError as error:
+            raise server.said(error) from None
+
+
+# ----------
+# An index of Weir's own on an Elasticsearch or OpenSearch server: made, filled in bulk, held against what was asked.
+#
+# BM25 counts every copy of a document that the server has not yet purged, so nothing is ever written twice: documents
+# go in order, each is created under its identifier, and one that is there already stays as it is. The next batch goes
+# when all of the one before are there. The mapping's _meta is Weir's mark: what decides the index, and, last of all,
+# that it is complete and how many writes it took. An index without the mark is never written to and never removed.
+
 
 NUMBER = "weir_number"
 """The field with the number of a document in the collection."""

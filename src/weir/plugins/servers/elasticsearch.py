@@ -12,29 +12,28 @@ from typing import Any
 
 from weir.core.corpus import Corpus
 from weir.errors import BadValue, ServiceError, StoreError
-from weir.io.storage.atomic import atomic_dir
-from weir.io.storage.sealed import open_folder, seal_folder
+from weir.files.atomic import atomic_dir
+from weir.files.integrity import open_folder, seal_folder
 from weir.plugins.servers.elastic_index import (
     CompleteIndex,
+    ElasticCall,
     ElasticIndex,
+    ElasticServer,
+    ElasticSettings,
     IndexIdentity,
     complete_index,
+    elastic_connected,
     elastic_versions,
     filled_index,
+    read_elastic_settings,
     removed_indexes,
 )
-from weir.plugins.servers.elastic_server import ElasticCall, ElasticServer, elastic_connected
-from weir.plugins.servers.elastic_settings import ElasticSettings, read_elastic_settings
 from weir.registry import declared_version
-from weir.services.asking import Outcome, Request, Retried, ServiceUse, Terms
-from weir.services.attempts import AttemptError, error_text
+from weir.services.answers import Outcome, Request, Retried, ServiceUse, Terms
+from weir.services.requests import AttemptError, error_text
 from weir.systems.compose import shown, then
 from weir.systems.protocol import IN_MEMORY, Context, Costs, called, folder_of
-from weir.systems.remote.corpus_content import content_of
-from weir.systems.remote.remote_searcher import RemoteSearcher, RemoteService
-from weir.systems.remote.result_list import kept_ranking
-
-__all__ = ["Elasticsearch", "elasticsearch"]
+from weir.systems.remote.remote_searcher import RemoteSearcher, RemoteService, content_of, kept_ranking
 
 FORMAT = 2
 """Of an index: 1 was filled by writing again what may have been there, which BM25 counts twice."""

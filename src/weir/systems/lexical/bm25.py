@@ -1,26 +1,26 @@
-"""BM25, exactly as the tools whose name a preset bears."""
+"""BM25 and BM25F, exactly as the tools whose name a preset bears."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
+from itertools import pairwise
+from typing import Literal, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from weir.algorithms import algorithm
-from weir.core.corpus import Corpus, Queries
+from weir.core.corpus import Corpus, Queries, check_view
 from weir.core.run import Run
-from weir.core.strings import Float64, Int32, Int64
+from weir.core.strings import Float64, Int32, Int64, Strings
 from weir.errors import BadValue, UnknownName
+from weir.kernels.inverted import postings
+from weir.kernels.inverted.block_bounds import BlockBounds
+from weir.kernels.inverted.search import Impacts
 from weir.systems.compose import shown, then
-from weir.systems.lexical.bm25_presets import PRESETS, BM25Preset, Lengths
-from weir.systems.lexical.field_weights import (
-    FieldNumbers,
-    FieldsGiven,
-    field_weights,
-    names_of,
-    written,
-)
+from weir.systems.lexical.analyzer import analyzers
 from weir.systems.lexical.inverted_index import (
     ForwardIndex,
     ImpactIndex,
@@ -32,12 +32,245 @@ from weir.systems.lexical.inverted_index import (
     save_index,
     top,
 )
-from weir.systems.lexical.term_weights import build, query_terms
-from weir.systems.protocol import IN_MEMORY, SYSTEMS, Context, Costs, called, folder_of
-from weir.text import analyzers
-from weir.text.terms import TermTable
+from weir.systems.lexical.terms import TermTable
+from weir.systems.protocol import IN_MEMORY, SYSTEMS, Context, Costs, Progress, called, folder_of
 
-__all__ = ["BM25", "BM25Searcher", "check_recipe"]
+# ----------
+# What makes one BM25 differ from another: presets by the name of the tool they reproduce.
+
+
+Lengths: TypeAlias = Literal["byte", "exact"]
+
+
+@dataclass(frozen=True)
+class BM25Preset:
+    """Everything that moves a BM25 score.
+
+    analyzer: see weir.systems.lexical; k1, b: saturation and length normalisation; lengths: "byte" stores document
+    lengths in one byte as Lucene does, "exact" keeps them; fields: the views that are indexed, each with
+    statistics of its own; tie_breaker: None adds the scores of the fields; a number takes the best field
+    and that share of the others (Elasticsearch's best_fields). In all of them the idf is
+    ln(1 + (N - df + 0.5) / (df + 0.5)) and a term adds idf * tf / (tf + k1 * (1 - b + b * length / average)).
+    """
+
+    reproduces: str
+    analyzer: str = "lucene-english"
+    k1: float = 0.9
+    b: float = 0.4
+    lengths: Lengths = "byte"
+    fields: tuple[str, ...] = ("title text",)
+    tie_breaker: float | None = None
+
+
+PRESETS: dict[str, BM25Preset] = {
+    "lucene": BM25Preset("Anserini, flat index: title and text as one field"),
+    "lucene-multifield": BM25Preset(
+        "Anserini, multifield index: title and text apart, added (the BEIR paper's BM25)",
+        fields=("text", "title"),
+    ),
+    "elastic": BM25Preset(
+        "Elasticsearch multi_match best_fields with its english analyzer",
+        k1=1.2,
+        b=0.75,
+        fields=("text", "title"),
+        tie_breaker=0.5,
+    ),
+    "bm25s": BM25Preset(
+        "the bm25s library with its defaults and an English stemmer",
+        analyzer="bm25s-english",
+        k1=1.5,
+        b=0.75,
+        lengths="exact",
+    ),
+}
+
+# ----------
+# From texts to an impact index, and from queries to weighted terms.
+
+
+BATCH_BYTES = 1 << 21
+"""Bytes of text analysed at once: more would leave the processor's cache, and take memory."""
+
+Float32 = NDArray[np.float32]
+Field: TypeAlias = tuple[Strings, tuple[Int64, Int32, Float32], ForwardIndex | None]
+"""The terms of a field, its postings with impacts, and each document's terms where they are kept."""
+
+
+def build(
+    corpus: Corpus,
+    recipe: BM25Preset,
+    fields: Sequence[tuple[str, float]],
+    keep_terms: bool = False,
+    progress: Progress | None = None,
+) -> ImpactIndex:
+    """Index views of a corpus as fields with statistics of their own; scores of the fields, times weights, add up."""
+    order, made = tie_order(corpus), list[Field]()
+    for view, weight in fields:
+        table = TermTable(analyzers.get(recipe.analyzer))
+        batches = analysed(table, corpus, view, progress)
+        made.append(weighed(table, batches, recipe, order, keep_terms, weight))
+    return assembled(made, order)
+
+
+def analysed(
+    table: TermTable, corpus: Corpus, view: str, progress: Progress | None = None
+) -> Iterator[tuple[Int64, Int32]]:
+    """The terms of a view of all documents, batch by batch, as `weighed` takes them; the table grows."""
+    for start, texts in corpus.batches(view, BATCH_BYTES):
+        yield table.add(texts)
+        if progress is not None:
+            progress(start + len(texts), len(corpus))
+
+
+def tie_order(corpus: Corpus) -> Int32:
+    """The corpus number of each internal number: int32[N]."""
+    order = np.empty(len(corpus), np.int32)
+    order[corpus.ids.tie_ranks] = np.arange(len(corpus), dtype=np.int32)
+    return order
+
+
+def assembled(fields: list[Field], order: Int32) -> ImpactIndex:
+    """One index of several fields, whose scores add up."""
+    ptr, doc, impact = fields[0][1]
+    for _, (more_ptr, more_doc, more_impact), _ in fields[1:]:
+        ptr = np.concatenate([ptr, more_ptr[1:] + ptr[-1]])
+        doc, impact = np.concatenate([doc, more_doc]), np.concatenate([impact, more_impact])
+    impacts = Impacts(len(order), ptr, doc, impact, BlockBounds.where_needed(ptr, doc, impact, len(order)))
+    return ImpactIndex(impacts, tuple(terms for terms, _, _ in fields), order, fields[0][2])
+
+
+def query_terms(tables: tuple[TermTable, ...], texts: Strings) -> tuple[Int64, Int32, Float32]:
+    """(ptr int64[Q + 1], term int32, weight float32): the known terms of each query; weight is the count.
+
+    With several tables the terms of each are numbered after those of the table before.
+    """
+    if len(texts) == 1:
+        return _terms_of_one(tables, texts[0])
+    found, offset = [], 0
+    width = max(sum(map(len, tables)), 1)
+    for table in tables:
+        ptr, term = table.lookup(texts)
+        pair = np.repeat(np.arange(0, len(texts) * width, width), ptr[1:] - ptr[:-1])
+        pair += term
+        pair += offset
+        found.append(pair[term >= 0])
+        offset += len(table)
+    pair = found[0] if len(found) == 1 else np.concatenate(found)
+    pair.sort()
+    fresh = np.ones(len(pair) + 1, np.bool_)
+    np.not_equal(pair[1:], pair[:-1], out=fresh[1:-1])
+    at = fresh.nonzero()[0]
+    query, known = np.divmod(pair[at[:-1]], width)
+    ptr = query.searchsorted(np.arange(len(texts) + 1))
+    return ptr, known.astype(np.int32), (at[1:] - at[:-1]).astype(np.float32)
+
+
+def _terms_of_one(tables: tuple[TermTable, ...], text: str) -> tuple[Int64, Int32, Float32]:
+    """As `query_terms`, for one query, where arrays would take longer than what they hold."""
+    every = tables[0].known(text)
+    offset = 0
+    for before, table in pairwise(tables):
+        offset += len(before)
+        every += [offset + term for term in table.known(text)]
+    terms = sorted(set(every))
+    if len(terms) == len(every):
+        weight = np.ones(len(terms), np.float32)
+    else:
+        weight = np.array([every.count(term) for term in terms], np.float32)
+    return np.array([0, len(terms)], np.int64), np.array(terms, np.int32), weight
+
+
+def weighed(
+    table: TermTable,
+    batches: Iterable[tuple[Int64, Int32]],
+    recipe: BM25Preset,
+    order: Int32,
+    keep_terms: bool = False,
+    weight: float = 1.0,
+) -> Field:
+    """A field whose documents are given as terms of a table, batch by batch in the order of the corpus.
+
+    weight: what its score counts, as Lucene's boost multiplies a term's idf.
+
+    A batch is (ptr int64[n + 1], term int32), a term standing as often as it occurs; the table may grow meanwhile.
+    """
+    collected, lengths = postings.ForwardBuilder(), []
+    for ptr, term in batches:
+        lengths.append(collected.add(ptr, term, len(table)))
+    forward = ForwardIndex(*collected.finish())
+    length = np.concatenate(lengths) if lengths else np.empty(0, np.int64)
+    df = postings.document_frequencies(forward.term, len(table))
+    idf = postings.lucene_idf(df, int(np.count_nonzero(length))) * np.float32(weight)
+    average = postings.average_length(length)
+    norm = postings.lucene_inverse_norms(length, average, recipe.k1, recipe.b, recipe.lengths == "exact")
+    made = postings.invert(forward.ptr, forward.term, forward.count, order, idf, norm[order], postings.LUCENE)
+    return table.terms(), made, forward if keep_terms else None
+
+
+# ----------
+# Fields of documents and how much each of them counts, as bm25 and bm25f take them.
+
+
+FieldNumbers: TypeAlias = tuple[tuple[str, float], ...]
+"""A number for each of some fields, in the order of their names."""
+FieldsGiven: TypeAlias = Mapping[str, float] | Sequence[str] | FieldNumbers
+"""Fields as they may be given: {"title": 3, "text": 1}, or ["title", "text"], which count alike."""
+
+LARGEST_WEIGHT = 1e6
+
+
+def field_weights(system: str, given: object) -> FieldNumbers:
+    """The weight of each field; a field may be a view, such as "title text", which is then searched as one.
+
+    Raises BadValue, naming the system, for what is no FieldsGiven, for none, for a field named twice, and for a weight
+    that is not above 0.
+    """
+    if isinstance(given, str) or not isinstance(given, (Mapping, Sequence)) or not given:
+        expected = '["title", "text"] or {"title": 3, "text": 1}'
+        raise BadValue(f"{system}: fields is {given!r}; expected such as {expected}")
+    pairs = list(given.items()) if isinstance(given, Mapping) else [_pair(one) for one in given]
+    found = field_numbers(system, "fields", pairs, LARGEST_WEIGHT)
+    if len(dict(found)) < len(found):
+        raise BadValue(f"{system}: fields names a field twice")
+    if any(weight == 0 for _, weight in found):
+        raise BadValue(f"{system}: a field weighs 0; leave it out")
+    return found
+
+
+def field_numbers(
+    system: str, setting: str, given: Sequence[tuple[object, object]], most: float
+) -> FieldNumbers:
+    """A number from 0 to `most` for each field; raises BadValue for another."""
+    found = []
+    for name, number in given:
+        check_view(name)
+        if not (type(number) in (int, float) and isinstance(number, (int, float)) and 0 <= number <= most):
+            raise BadValue(
+                f"{system}: {setting} gives '{name}' {number!r}; expected a number up to {most:,.0f}"
+            )
+        found.append((str(name), float(number)))
+    return tuple(sorted(found))
+
+
+def names_of(numbers: FieldNumbers) -> tuple[str, ...]:
+    """The fields alone."""
+    return tuple(name for name, _ in numbers)
+
+
+def written(numbers: FieldNumbers) -> list[str] | dict[str, float]:
+    """How weights of fields are written: the fields alone where all weigh 1."""
+    if all(number == 1 for _, number in numbers):
+        return list(names_of(numbers))
+    return {name: int(number) if number.is_integer() else number for name, number in numbers}
+
+
+def _pair(one: object) -> tuple[object, object]:
+    return one if isinstance(one, tuple) and len(one) == 2 else (one, 1.0)
+
+
+# ----------
+# BM25, exactly as the tools whose name a preset bears.
+
 
 LARGEST_K1 = 1e6
 """Scores are computed in single precision, where larger ones leave nothing of a frequency."""
@@ -208,3 +441,163 @@ def check_recipe(system: str, recipe: BM25Preset) -> None:
         raise BadValue(f"{system}: b is {recipe.b!r}; expected a number from 0 to 1")
     if recipe.lengths not in ("byte", "exact"):
         raise BadValue(f"{system}: lengths is {recipe.lengths!r}; expected 'byte' or 'exact'")
+
+
+# ----------
+# BM25F: one BM25 over several fields, in which an occurrence counts as much as its field weighs.
+
+
+NAME = "bm25f"
+DEFAULT = BM25Preset("")
+"""The analyzer, k1, b and lengths of bm25, to which bm25f over one field of weight 1 is equal."""
+
+
+@SYSTEMS.register(NAME)
+@dataclass(frozen=True)
+class BM25F:
+    """BM25 over fields: occurrences are normalised by the length of their field, weighted, added up, and saturate once.
+
+    fields: the weight of each field, {"title": 3, "text": 1}, or a list of fields that weigh 1; k1: saturation; b: how
+    much the length of a field counts, a number for all or {"title": 0.3, "text": 0.75}; analyzer, lengths: as bm25's.
+    A term adds idf * w / (k1 + w), where w sums weight * tf / (1 - b + b * length / average) over the fields, average
+    is over the documents that have the field, and idf counts documents that hold the term in any of them. Source:
+    Zaragoza et al. 2004; Robertson and Zaragoza 2009. Raises UnknownName or BadValue.
+    """
+
+    fields: FieldsGiven = ("text", "title")
+    k1: float = DEFAULT.k1
+    b: float | Mapping[str, float] | FieldNumbers = DEFAULT.b
+    analyzer: str = DEFAULT.analyzer
+    lengths: Lengths = DEFAULT.lengths
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "fields", field_weights(NAME, self.fields))
+        if type(self.k1) is int:
+            object.__setattr__(self, "k1", float(self.k1))
+        object.__setattr__(self, "b", _by_field(self.b, names_of(self.weights)))
+        check_recipe(NAME, BM25Preset("", self.analyzer, self.k1, DEFAULT.b, self.lengths))
+
+    __repr__ = shown
+    __rshift__ = then
+
+    @property
+    def weights(self) -> FieldNumbers:
+        """The weight of each field."""
+        return self.fields  # type: ignore[return-value]  # made so when it was given
+
+    def b_of(self, field: str) -> float:
+        """How much the length of a field counts."""
+        return self.b if isinstance(self.b, float) else dict(self.b)[field]
+
+    def __str__(self) -> str:
+        b = self.b if isinstance(self.b, float) else dict(self.b)
+        own: dict[str, object] = {"k1": self.k1, "b": b, "analyzer": self.analyzer, "lengths": self.lengths}
+        given = {name: value for name, value in own.items() if value != getattr(DEFAULT, name)}
+        fields = written(self.weights)
+        return called(NAME, [], ({} if fields == ["text", "title"] else {"fields": fields}) | given)
+
+    def describe(self) -> dict[str, object]:
+        """Everything that decides its rankings."""
+        return {
+            "system": str(self),
+            "fields": {name: {"weight": weight, "b": self.b_of(name)} for name, weight in self.weights},
+            "k1": self.k1,
+            "lengths": self.lengths,
+            "idf": "ln(1 + (N - df + 0.5) / (df + 0.5)), a document counted once",
+            "analysis": analyzers.get(self.analyzer).describe(),
+            "algorithms": {name: algorithm(name) for name in ("sparse index", "sparse search", NAME)},
+        }
+
+    def fields_read(self) -> tuple[str, ...]:
+        """The fields that are indexed."""
+        return names_of(self.weights)
+
+    def index(self, corpus: Corpus, context: Context = IN_MEMORY) -> BM25FSearcher:
+        """Index a corpus, in memory or into the context's folder."""
+        index = _built(self, corpus, context)
+        if context.folder is None:
+            return BM25FSearcher(self, corpus, index)
+        known = corpus.fingerprint_with(self.fields_read())
+        facts: dict[str, object] = {"system": str(self), "corpus": known, "documents": len(corpus)}
+        save_index((index,), context.folder, facts)
+        return self.open(corpus, context)
+
+    def open(self, corpus: Corpus, context: Context) -> BM25FSearcher:
+        """Open an index that `index` wrote for the same corpus; raises StoreError where it is damaged."""
+        (index,) = load_index_of(corpus, folder_of(context), self.fields_read())
+        return BM25FSearcher(self, corpus, index)
+
+
+@dataclass(frozen=True, eq=False)
+class BM25FSearcher:
+    """An index of fields, ready to answer."""
+
+    system: BM25F
+    corpus: Corpus
+    impacts: ImpactIndex
+
+    @cached_property
+    def table(self) -> TermTable:
+        """The terms of all fields, ready to look words up."""
+        return TermTable(analyzers.get(self.system.analyzer), self.impacts.vocabularies[0])
+
+    def search(self, queries: Queries, k: int, context: Context = IN_MEMORY) -> Run:
+        """The k best documents for each query; none for a query without a known term. Raises BadValue for k below 1."""
+        if k < 1:
+            raise BadValue(f"k is {k}; expected a whole number from 1")
+        asked = query_terms((self.table,), queries.text)
+        hits = top(self.impacts, *asked, min(k, max(len(self.corpus), 1)))
+        return Run(queries.ids, self.corpus.ids, hits.ptr, hits.doc, hits.score, str(self.system))
+
+    def scores(self, queries: Queries, candidates: Run, context: Context = IN_MEMORY) -> Float64:
+        """The scores of given documents, as `search` scores them; 0 for one without a term of the query."""
+        return pair_scores(self.impacts, query_terms((self.table,), queries.text), candidates)
+
+    def costs(self) -> Costs:
+        """Time alone: nothing is kept."""
+        return Costs(repeatable=True)
+
+
+def _built(system: BM25F, corpus: Corpus, context: Context) -> ImpactIndex:
+    """The index: the fields share one numbering of terms, and each document's occurrences of a term are one posting."""
+    table, order = TermTable(analyzers.get(system.analyzer)), tie_order(corpus)
+    pairs, filled = list[tuple[ForwardIndex, Float64]](), np.zeros(len(corpus), np.bool_)
+    weights = [
+        (f, w) for f, w in system.weights if f != "title" or corpus.title is not None
+    ] or system.weights
+    for number, (name, weight) in enumerate(weights):
+        part = context.for_part(number, len(weights))
+        collected, lengths = postings.ForwardBuilder(), [np.empty(0, np.int64)]
+        for ptr, term in analysed(table, corpus, name, part.progress):
+            lengths.append(collected.add(ptr, term, len(table)))
+        forward, length = ForwardIndex(*collected.finish()), np.concatenate(lengths)
+        average, exact = postings.average_length(length), system.lengths == "exact"
+        norm = postings.lucene_inverse_norms(length, average, system.k1, system.b_of(name), exact)
+        share = weight * forward.count.astype(np.float64)
+        share *= np.repeat(norm, np.diff(forward.ptr))
+        pairs.append((forward, share))
+        filled |= length > 0
+    ptr, term, share = postings.added_up([(f.ptr, f.term, values) for f, values in pairs], len(table))
+    df = postings.document_frequencies(term, len(table))
+    idf = postings.lucene_idf(df, int(np.count_nonzero(filled)))
+    ones = np.ones(len(corpus), np.float32)
+    made = postings.invert(ptr, term, share.astype(np.float32), order, idf, ones, postings.LUCENE)
+    return assembled([(table.terms(), made, None)], order)
+
+
+def _by_field(b: object, fields: tuple[str, ...]) -> float | FieldNumbers:
+    """b, or the b of each field where they differ; raises BadValue for what gives no b, or none to a field."""
+    if isinstance(b, (int, float)) and not isinstance(b, bool):
+        ((_, number),) = field_numbers(NAME, "b", [("every field", b)], 1)
+        return number
+    if not isinstance(b, (Mapping, tuple)):
+        raise BadValue(
+            f'{NAME}: b is {b!r}; expected a number from 0 to 1, or such as {{"title": 0.3, "text": 0.75}}'
+        )
+    found = field_numbers(NAME, "b", list(b.items()) if isinstance(b, Mapping) else list(b), 1)
+    if names_of(found) != fields:
+        raise BadValue(
+            f"{NAME}: b names {', '.join(names_of(found))}; expected each field: {', '.join(fields)}"
+        )
+    alike = {number for _, number in found}
+    return found[0][1] if len(alike) == 1 else found

@@ -14,12 +14,9 @@ from weir.core.run import Run
 from weir.core.strings import Float64, Int32, Int64, Strings
 from weir.errors import BadValue, StoreError
 from weir.systems.compose import shown, then
-from weir.systems.lexical.bm25 import BM25, BM25Searcher
+from weir.systems.lexical.bm25 import BM25, BM25Searcher, query_terms
 from weir.systems.lexical.inverted_index import pair_scores
-from weir.systems.lexical.term_weights import query_terms
 from weir.systems.protocol import IN_MEMORY, SYSTEMS, Context, Costs, called
-
-__all__ = ["RM3", "RM3Searcher"]
 
 MAX_DOCUMENT_SHARE = 0.1
 """Words in more than this share of the documents are never added."""

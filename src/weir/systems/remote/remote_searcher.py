@@ -1,12 +1,17 @@
-"""Asking a system that runs elsewhere: answers are kept before they are used, what failed is said and counted."""
+"""Asking a system that runs elsewhere; its answers are kept before they are used."""
 
 from __future__ import annotations
 
+import hashlib
+import json
+import math
 import warnings
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, fields
 from itertools import islice
 from math import comb
+from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
@@ -15,13 +20,157 @@ from numpy.typing import NDArray
 from weir.core.corpus import Corpus, Queries
 from weir.core.run import Named, Run
 from weir.core.strings import Float64, Int32
-from weir.errors import BadRanking, BadValue, RankingWarning, ServiceError
-from weir.services.answers import AnswerStore, answer_key, answer_store
-from weir.services.asking import Asker, Request, Retried, ServiceUse, Tally, Terms, ask_each
-from weir.services.limits import CONTINUES
+from weir.errors import BadRanking, BadValue, FormatError, RankingWarning, ServiceError, UnknownName
+from weir.services.answers import (
+    AnswerStore,
+    Asker,
+    Request,
+    Retried,
+    ServiceUse,
+    Tally,
+    Terms,
+    answer_key,
+    answer_store,
+    ask_each,
+)
+from weir.services.requests import CONTINUES
 from weir.systems.protocol import IN_MEMORY, Context, Costs
 
-__all__ = ["ON_FAILURE", "RemoteSearcher", "RemoteService", "check_on_failure"]
+# ----------
+# What stands for a collection that is copied to a server.
+
+
+HASHED_DOCUMENTS = 4096
+
+
+def content_of(corpus: Corpus, views: tuple[str, ...]) -> str:
+    """The fingerprint of what these views read of a corpus; for one in memory the hash of it."""
+    known = corpus.fingerprint_with(views)
+    if known:
+        return known
+    digest, names = hashlib.blake2b(digest_size=16), corpus.ids.tolist()
+    for start in range(0, len(names), HASHED_DOCUMENTS):
+        stop = min(start + HASHED_DOCUMENTS, len(names))
+        columns = [corpus.view(view, start, stop).tolist() for view in views]
+        for row in zip(names[start:stop], *columns, strict=True):
+            digest.update("".join(f"{len(part)} {part}" for part in row).encode("utf-8", "surrogatepass"))
+    return digest.hexdigest()
+
+
+# ----------
+# What a service returns for a query, as it is kept.
+
+
+SHOWN_CHARACTERS = 120
+
+
+def kept_ranking(results: Sequence[tuple[object, object]]) -> dict[str, object]:
+    """As `kept_columns`, of (identifier, score) pairs, of which all have a score or none; raises ValueError."""
+    names, scores = [name for name, _ in results], [score for _, score in results]
+    bare = scores.count(None)
+    if 0 < bare < len(scores):
+        raise ValueError(f"{bare} of {len(scores)} results have no score; expected all or none")
+    return kept_columns(names, None if bare else scores)
+
+
+def kept_columns(names: Sequence[object], scores: Sequence[object] | None) -> dict[str, object]:
+    """Identifiers, best first, and their scores as {"docs": [...], "scores": [...]}; scores: None for rank order.
+
+    Identifiers may be whole numbers, scores texts. Raises ValueError for what is no identifier or no finite number, and
+    for a document that stands twice.
+    """
+    if not set(map(type, names)) <= {str, int} or "" in names:
+        wrong = next(name for name in names if type(name) not in (str, int) or name == "")
+        raise ValueError(f"found {brief(wrong)} as a document's identifier; expected a text")
+    docs = list(map(str, names))
+    if len(set(docs)) < len(docs):
+        raise ValueError("a document stands twice among the results")
+    if scores is None:
+        return {"docs": docs, "scores": None}
+    plain = set(map(type, scores)) <= {float, int} and all(map(_finite, scores))
+    found = scores if plain else [_number(score, name) for score, name in zip(scores, docs, strict=True)]
+    return {"docs": docs, "scores": found}
+
+
+def brief(value: object) -> str:
+    """A value in a message."""
+    return json.dumps(value, ensure_ascii=False, default=str)[:SHOWN_CHARACTERS]
+
+
+def _number(score: object, name: str) -> float:
+    """A score; some servers write it as a text."""
+    number = math.nan
+    if isinstance(score, (int, float, str)) and not isinstance(score, bool):
+        with suppress(ValueError, OverflowError):
+            number = float(score)
+    if not math.isfinite(number):
+        raise ValueError(f"the score of '{name}' is {brief(score)}; expected a finite number")
+    return number
+
+
+def _finite(score: Any) -> bool:  # noqa: ANN401  a number
+    try:
+        return math.isfinite(score)
+    except OverflowError:  # a whole number beyond any float
+        return False
+
+
+# ----------
+# Settings of a server from a TOML file: frozen values, each wrong one in a line that names the file and the table.
+
+
+T = TypeVar("T")
+EXPECTED = "what docs/servers.md says"
+
+
+def settings_value(kind: Callable[..., T], path: Path, where: str, given: object) -> T:
+    """A frozen dataclass of settings from a table of a file; where: what the table is called.
+
+    Raises UnknownName for a key that it does not have, FormatError, naming file and table, for whatever else is wrong.
+    """
+    if not isinstance(given, Mapping):
+        raise FormatError(path, f"{where} is {type(given).__name__}", "a table")
+    known = [f.name for f in fields(kind)]  # type: ignore[arg-type]  # each is a dataclass
+    for key in given:
+        if key not in known:
+            raise UnknownName(f"setting in {where} of {path}", key, known)
+    try:
+        return kind(**given)
+    except BadValue as error:
+        raise FormatError(path, f"in {where}: {error}", EXPECTED) from None
+    except TypeError as error:
+        missing = str(error).partition("argument")[2] or str(error)
+        found = missing.removeprefix("s").removeprefix(":")
+        raise FormatError(path, f"{where} without{found}", EXPECTED) from None
+
+
+def check_choice(name: str, value: object, known: Collection[str]) -> None:
+    """Raise BadValue for a setting that is none of the known words."""
+    if not (isinstance(value, str) and value in known):
+        raise BadValue(f"{name} is {value!r}; expected {', '.join(known)}")
+
+
+def check_text(name: str, value: object) -> None:
+    """Raise BadValue for a setting that is no text."""
+    if not (isinstance(value, str) and value.strip() and "\0" not in value):
+        raise BadValue(f"{name} is {value!r}; expected a text")
+
+
+def check_number(name: str, value: object, most: float) -> None:
+    """Raise BadValue for a setting that is no number above 0, or 0, up to that."""
+    if isinstance(value, bool) or not (isinstance(value, (int, float)) and 0 <= value <= most):
+        raise BadValue(f"{name} is {value!r}; expected a number from 0 to {most:g}")
+
+
+def check_whole(name: str, value: object, least: int, most: int) -> None:
+    """Raise BadValue for a setting that is no whole number of that range."""
+    if not (type(value) is int and least <= value <= most):
+        raise BadValue(f"{name} is {value!r}; expected a whole number from {least} to {most}")
+
+
+# ----------
+# Asking a system that runs elsewhere: answers are kept before they are used, what failed is said and counted.
+
 
 ON_FAILURE = ("refuse", "missing")
 Number = TypeVar("Number", np.int32, np.float64)

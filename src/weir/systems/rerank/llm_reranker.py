@@ -1,30 +1,34 @@
-"""Re-ranking by language models: the model, the method and the parts of its prompt as one value."""
+"""Re-ranking by language models."""
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field, fields, replace
+from typing import Any
 
 from weir.algorithms import algorithm
-from weir.core.corpus import Corpus
+from weir.core.corpus import Corpus, Queries
+from weir.core.run import Run
 from weir.errors import BadValue
-from weir.llm.chat_model import ChatModel, usual_model
-from weir.llm.prompt import PromptTemplate, prompt_template
-from weir.llm.verdicts import HIGHEST_SCORE
+from weir.models.chat import ChatModel, usual_model
+from weir.models.conversation import KeptConversation, KeptReply, UnknownAnswerError
+from weir.models.prompts import PromptTemplate, prompt_template
+from weir.models.verdicts import HIGHEST_SCORE, VerdictKind
 from weir.systems.compose import behind, shown
-from weir.systems.protocol import (
-    IN_MEMORY,
-    RERANKERS,
-    Context,
-    called,
-    check_depth,
-    described_depth,
+from weir.systems.protocol import IN_MEMORY, RERANKERS, Context, called, check_depth, described_depth
+from weir.systems.rerank.llm_methods import (
+    METHODS,
+    Asking,
+    LLMScorer,
+    Ordering,
+    PromptedRanking,
+    PromptSettings,
 )
-from weir.systems.rerank.llm_methods import METHODS, Asking
-from weir.systems.rerank.llm_scorer import LLMScorer, PromptSettings
-from weir.systems.rerank.llm_windows import Ordering
-from weir.systems.rerank.score_cache import VIEW
+from weir.systems.rerank.reranking import VIEW
 
-__all__ = ["LLMReranker", "llm"]
+# ----------
+# Re-ranking by language models: the model, the method and the parts of its prompt as one value.
+
 
 CONCURRENCY = 8
 """Prompts that are out at a time, unless another number is named."""
@@ -185,7 +189,7 @@ def llm(
     query's instruction, or the collection's; prompt: a TOML file instead of Weir's own; temperature: None leaves it to
     the model; max_tokens: of an answer, None takes the prompt's; max_length: tokens of a document at most, by estimate;
     expected: whether a score is the mean by log-probabilities, and a choice the likeliest, where they are told; base,
-    key, version: see weir.llm.chat_model; concurrency: prompts at a time. A document without a verdict keeps its place.
+    key, version: see weir.models.chat; concurrency: prompts at a time. A document without a verdict keeps its place.
     Source: Qin et al. 2024 (pairwise); Sun et al. 2023 (listwise); Zhuang et al. 2024 (set-wise); Chen et al. 2025
     (tournament); Wang et al. 2024 (BIRCO).
     Raises BadValue, UnknownName and FormatError for settings.
@@ -194,3 +198,86 @@ def llm(
     chat = ChatModel(usual_model() if model is None else model, base, key, version)
     ordering = Ordering(window, step, passes, sort, top, order, seed)
     return LLMReranker(method, chat, depth, ordering, settings, concurrency)
+
+
+# ----------
+# What a language model was asked and answered about one ranking, and how that was read: from kept answers alone.
+#
+# The method itself runs again over the answers that are kept, so a trace is of the code that made the ranking.
+
+
+NOT_KEPT = "not kept here"
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """A prompt, its answer, and what was read from it.
+
+    number: from 1, in the order asked; documents: that the prompt shows, in its order; system_text, user_text: what was
+    asked; answer: as it is kept, None where it is not; verdict: what became of it, "not kept here" without one; value:
+    what it says, as JSON, "" for nothing; finish: why the answer ends; named: the model as it names itself; tokens_in,
+    tokens_out: None where they were not told; milliseconds: that the answer took; time: when it came, UTC in ISO's
+    form, "" where that is not kept.
+    """
+
+    number: int
+    documents: tuple[str, ...]
+    system_text: str
+    user_text: str
+    answer: str | None
+    verdict: str
+    value: str
+    finish: str
+    named: str
+    tokens_in: int | None
+    tokens_out: int | None
+    milliseconds: float | None
+    time: str = ""
+
+
+@dataclass(frozen=True)
+class QueryExchanges:
+    """What was asked about a query; whole: False where others followed from an answer that is not kept; flagged:
+    documents among the candidates that speak to the model."""
+
+    exchanges: tuple[Exchange, ...]
+    whole: bool
+    flagged: tuple[str, ...]
+
+
+def traced(
+    reranker: LLMReranker, talk: KeptConversation, corpus: Corpus, query: Queries, candidates: Run
+) -> QueryExchanges:
+    """Every prompt about the candidates of one query, in the order asked.
+
+    talk: of which nothing was read yet; candidates: the first stage's, at most the re-ranker's depth. What follows from
+    an answer that is not kept is not known. Raises StoreError for an answer that is damaged.
+    """
+    read: list[tuple[VerdictKind, object]] = []
+    whole = True
+    scorer = reranker.ready(corpus)
+    asked = PromptedRanking(
+        scorer, talk, query, candidates, None, heard=lambda kind, value: read.append((kind, value))
+    )
+    talk.showing = lambda: asked.showing
+    try:
+        if len(candidates.doc):
+            scorer.method(asked)
+    except UnknownAnswerError:
+        whole = False
+    pairs = enumerate(zip(talk.said, read, strict=True), 1)
+    found = tuple(_exchange(number, candidates, one, kind, value) for number, (one, (kind, value)) in pairs)
+    flagged = tuple(corpus.ids[document] for document in asked.flagged())
+    return QueryExchanges(found, whole, flagged)
+
+
+def _exchange(number: int, candidates: Run, one: KeptReply, kind: VerdictKind, value: object) -> Exchange:
+    reply, prompt = one.reply, one.prompt
+    shown = tuple(candidates.docs[int(candidates.doc[row])] for row in one.about)
+    asked = (number, shown, prompt.system, prompt.user)
+    if reply is None:
+        return Exchange(*asked, None, NOT_KEPT, "", "", "", None, None, None)
+    said: Any = "" if value is None or value == [] else json.dumps(value, ensure_ascii=False)
+    tokens = (reply.tokens_in, reply.tokens_out)
+    told = (reply.text, kind, said, reply.finish, reply.model)
+    return Exchange(*asked, *told, *tokens, one.milliseconds, one.time)

@@ -1,10 +1,12 @@
-"""Re-ranking: the first documents of each ranking in the order of new scores, the others behind them."""
+"""Re-ranking: the first documents of each ranking in the order of new scores."""
 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from itertools import pairwise
+from typing import Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,9 +15,10 @@ from weir.core.corpus import Corpus, Queries
 from weir.core.order import drawn_keys
 from weir.core.run import Named, Run
 from weir.core.strings import Float64, Int64
-from weir.errors import BadValue, RankingWarning
-from weir.systems.composite import renumbered
-from weir.systems.plugins import rankings, scores
+from weir.errors import BadRanking, BadValue, RankingWarning
+from weir.models.tokens import Text
+from weir.settings import settings
+from weir.systems.composite import rankings, renumbered, scores
 from weir.systems.protocol import (
     DEPTH,
     IN_MEMORY,
@@ -23,21 +26,225 @@ from weir.systems.protocol import (
     CandidateSource,
     Context,
     Costs,
+    Progress,
     Reranker,
     Retriever,
     Scorer,
     Searcher,
 )
-from weir.systems.rerank.kept_places import settled_by_place
+from weir.systems.restricted import LOWEST_SCORE
+from weir.systems.vectors.journal import Hashes, hash_texts
+from weir.systems.vectors.store import EncodingBlocks, VectorStore, completed
 
-__all__ = [
-    "RerankingSearcher",
-    "has_candidates",
-    "rerank_depths",
-    "rerank_room",
-    "reranked_rows",
-    "rows_of_run",
-]
+# ----------
+# Scores that do not order every document: those without one, and equal ones, stand by the first stage's order.
+
+
+SCORE_STEP = 2.0**-16
+"""What each further place takes from a score: doubles and floats tell it apart, and scores differ by more."""
+RELATIVE_STEP = 2.0**-20
+"""What equal scores differ by afterwards, as a share of the query's largest: floats tell it apart."""
+
+
+def kept_places(values: Float64, ptr: Int64) -> Float64:
+    """A finite score for each candidate, lower from place to place of the order that `values` makes.
+
+    values: float64 aligned with the candidates in the first stage's order, NaN where there is none; ptr: where each
+    query's begin. A candidate without a value stays at its place, the others fill the other places by value, equal ones
+    in the first stage's order. The score is the value, or that of the place before (at the first, of the next) where
+    there is none, less SCORE_STEP for each place from the top.
+    """
+    score = np.empty(len(values))
+    for start, stop in pairwise(ptr.tolist()):
+        own = values[start:stop]
+        known = np.flatnonzero(~np.isnan(own))
+        order = np.arange(stop - start)
+        order[known] = known[np.argsort(-own[known], kind="stable")]
+        level = own[order]
+        if len(known):
+            last = np.maximum.accumulate(np.where(np.isnan(level), -1, np.arange(len(level))))
+            level = level[np.where(last < 0, known[0], last)]
+        else:
+            level = np.zeros(len(level))
+        score[start + order] = level - SCORE_STEP * np.arange(len(level))
+    return score
+
+
+def settled_by_place(values: Float64, ptr: Int64) -> Float64:
+    """The scores with equal ones made to fall in the first stage's order, and lower ones where room is needed.
+
+    values: float64 aligned with the candidates in the first stage's order; ptr: where each query's begin. The order of
+    different scores stays, and a score that equals no other keeps its value where RELATIVE_STEP apart is room enough.
+    LOWEST_SCORE, which says that there is none, becomes a score below the others.
+    """
+    score = np.empty(len(values))
+    for start, stop in pairwise(ptr.tolist()):
+        own = values[start:stop]
+        order = np.argsort(-own, kind="stable")
+        known = own > LOWEST_SCORE
+        level = np.where(known, own, own[known].min() if known.any() else 0.0)[order]
+        step = RELATIVE_STEP * (float(np.abs(level).max(initial=0.0)) or 1.0) * np.arange(len(level))
+        least = np.minimum.accumulate(level + step)
+        score[start + order] = np.where(least == level + step, level, least - step)
+    return score
+
+
+# ----------
+# Scores of pairs, kept as they are made: a re-ranking that was killed goes on, and no pair is scored twice.
+#
+# A pair is kept under the query's text and the document's, so that another pipeline, another depth or another
+# collection that asks for it finds it. One store for each model with all its settings; see
+# weir.systems.vectors.store.
+
+
+VIEW = "title text"
+BLOCK_PAIRS = {"cpu": 256, "cuda": 4096}
+"""Pairs scored together and kept: what a killed process loses at most."""
+RENDERED_PAIRS = 4096
+"""Pairs rendered together."""
+
+Float32: TypeAlias = NDArray[np.float32]
+
+
+class PairModel(Protocol):
+    """A model in memory that reads a query and a document together."""
+
+    @property
+    def alone(self) -> bool:
+        """Whether a pair's score is the same bits whatever else is scored with it."""
+        ...
+
+    @property
+    def device(self) -> str:
+        """Where it computes, such as "cpu" or "cuda:1"."""
+        ...
+
+    def scores(self, pairs: Iterable[Text], done: Callable[[int], None] | None = None) -> Iterator[Float32]:
+        """The scores of (query, document) in order, some at a time; done: told the pairs finished so far."""
+        ...
+
+
+@dataclass
+class Steps:
+    """Progress through batches, and within each of them. before: what the batches before it have finished."""
+
+    progress: Progress | None
+    total: int
+    before: int = 0
+
+    def batch(self, done: int, _: int) -> None:
+        """A batch begins, with so much done."""
+        self.before = done
+        self.within(0)
+
+    def within(self, count: int) -> None:
+        """So much of the batch is done."""
+        if self.progress is not None:
+            self.progress(self.before + count, self.total)
+
+
+@dataclass
+class CacheCounts:
+    """Pairs asked for, and those of them that had to be computed."""
+
+    asked: int = 0
+    computed: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class PairScorer:
+    """A model of pairs and the documents it reads.
+
+    name: of the re-ranker, in messages; about: everything that decides a pair's score.
+    """
+
+    name: str
+    model: PairModel
+    about: Mapping[str, object]
+    corpus: Corpus
+    tally: CacheCounts = field(default_factory=CacheCounts)
+
+    def scores(self, queries: Queries, candidates: Run, context: Context = IN_MEMORY) -> Float64:
+        """The model's score of every candidate with its query; the progress is told (pairs with a score, all pairs).
+
+        Raises BadRanking for a score that is not finite, which is not kept.
+        """
+        pairs = Pairs(queries, candidates, self.corpus)
+        if len(pairs) == 0:
+            return np.empty(0)
+        if not context.reuse:
+            return self._computed(pairs, np.arange(len(pairs)), None).astype(np.float64)
+        store, hashes = VectorStore.of(settings().home / "scores", self.about), pairs.hashes()
+        self.tally.asked += len(pairs)
+        steps = Steps(context.progress, len(pairs))
+
+        def add(numbers: Int64, wanted: NDArray[np.bool_]) -> None:
+            found = self._computed(pairs, numbers, steps.within)
+            store.add(hashes[numbers[wanted]], found[wanted][:, None])
+            self.tally.computed += len(numbers)
+
+        # The pairs of a query are a block where company moves bits, so that another query changes nothing.
+        block = BLOCK_PAIRS[self.model.device.partition(":")[0]]
+        cut = EncodingBlocks(
+            block, whole=not self.model.alone, group=candidates.query_of_row().astype(np.int64)
+        )
+        snapshot = completed(store, hashes, add, steps.batch, cut)
+        return snapshot.vectors(snapshot.find(hashes))[:, 0].astype(np.float64)
+
+    def costs(self) -> Costs:
+        """How many scores were asked for, and computed, so far; without reuse each is computed and none kept."""
+        return Costs(requested_pairs=self.tally.asked, computed_pairs=self.tally.computed, repeatable=True)
+
+    def _computed(self, pairs: Pairs, numbers: Int64, done: Callable[[int], None] | None) -> Float32:
+        """The scores of these pairs."""
+        scores = np.concatenate(list(self.model.scores(pairs.take(numbers), done)))
+        bad = np.flatnonzero(~np.isfinite(scores))
+        if len(bad):
+            raise BadRanking(
+                f"{self.name}: the score of {pairs.name(int(numbers[bad[0]]))} is {scores[bad[0]]}"
+            )
+        return scores
+
+
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """The texts of queries and their candidates."""
+
+    queries: Queries
+    candidates: Run
+    corpus: Corpus
+
+    def __len__(self) -> int:
+        return len(self.candidates.doc)
+
+    def name(self, number: int) -> str:
+        """What a message calls a pair."""
+        query = int(self.candidates.query_of_row()[number])
+        document = self.candidates.docs[int(self.candidates.doc[number])]
+        return f"query '{self.queries.ids[query]}', document '{document}'"
+
+    def take(self, numbers: Int64) -> Iterator[tuple[str, str]]:
+        """These pairs."""
+        asked, query = self.queries.text.tolist(), self.candidates.query_of_row()
+        corpus = self.corpus
+        for start in range(0, len(numbers), RENDERED_PAIRS):
+            some = numbers[start : start + RENDERED_PAIRS]
+            doc = self.candidates.doc[some]
+            texts = corpus.view_of(VIEW, doc)
+            yield from zip([asked[q] for q in query[some]], texts.tolist(), strict=True)
+
+    def hashes(self) -> Hashes:
+        """The hash of each pair: that of the query's length, the query and the document."""
+        every = np.arange(len(self))
+        blocks = [
+            self.take(every[start : start + RENDERED_PAIRS]) for start in range(0, len(self), RENDERED_PAIRS)
+        ]
+        return np.concatenate([hash_texts([f"{len(q)} {q}{d}".encode() for q, d in b]) for b in blocks])
+
+
+# ----------
+# Re-ranking: the first documents of each ranking in the order of new scores, the others behind them.
+
 
 MIN_QUERIES_TO_WARN = 10
 """Queries below which an unchanged order says nothing."""

@@ -15,29 +15,16 @@ from numpy.typing import NDArray
 from weir.core.corpus import Corpus, Queries
 from weir.core.run import Run
 from weir.core.strings import Float64, Int64
-from weir.encode.pairs.hosted_reranker import HostedReranker, LoadedReranker
 from weir.errors import BadValue, ServiceError
-from weir.services.answers import AnswerKey
-from weir.services.asking import Outcome, Request, Retried, ServiceUse, Tally, Terms, ask_each
-from weir.services.attempts import AttemptError
-from weir.services.http import KeptConnection
-from weir.services.limits import CONTINUES
+from weir.models.rerank_services import HostedReranker, LoadedReranker
+from weir.services.answers import AnswerKey, Outcome, Request, Retried, ServiceUse, Tally, Terms, ask_each
+from weir.services.requests import CONTINUES, AttemptError, KeptConnection
 from weir.settings import settings
 from weir.systems.compose import behind, shown
-from weir.systems.protocol import (
-    IN_MEMORY,
-    RERANKERS,
-    Context,
-    Costs,
-    called,
-    check_depth,
-    described_depth,
-)
-from weir.systems.rerank.score_cache import VIEW, CacheCounts, Pairs
-from weir.vectors.journal import Hashes, hash_texts
-from weir.vectors.vector_store import VectorStore
-
-__all__ = ["ServiceReranker", "ServiceScorer", "rerank"]
+from weir.systems.protocol import IN_MEMORY, RERANKERS, Context, Costs, called, check_depth, described_depth
+from weir.systems.rerank.reranking import VIEW, CacheCounts, Pairs
+from weir.systems.vectors.journal import Hashes, hash_texts
+from weir.systems.vectors.store import VectorStore
 
 CONCURRENCY = 4
 """Requests that are out at a time, unless another number is named."""

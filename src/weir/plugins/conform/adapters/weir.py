@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from weir.core.document_lists import DocumentLists
-from weir.core.ids import Ids
+from weir.core.filters import DocumentLists
 from weir.core.qrels import Qrels, grade_of
 from weir.core.run import Run
 from weir.core.scores import Scores
+from weir.core.strings import Ids
 from weir.measures import evaluate
-from weir.measures.conventions import Conventions
+from weir.measures.evaluate import Conventions
 
 PACKAGE = "weir-ir"
 FOLLOWS = {

@@ -13,8 +13,8 @@ import numpy as np
 
 from weir.errors import BadValue
 from weir.plugins.importing.click_models import ClickLog, ClickModel, click_shares, parse_click_model
-from weir.plugins.importing.contents import Contents
-from weir.plugins.importing.found import (
+from weir.plugins.importing.contents import Contents, click_columns, roles_of
+from weir.plugins.importing.items import (
     FileRemark,
     FoundQuery,
     Item,
@@ -25,10 +25,7 @@ from weir.plugins.importing.found import (
     number,
     plain,
 )
-from weir.plugins.importing.names import click_columns, roles_of
 from weir.plugins.importing.readers import ReadRequest, reader
-
-__all__: list[str] = []
 
 ORIGIN = "clicks"
 LAST_POSITION = 10_000

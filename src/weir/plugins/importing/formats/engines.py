@@ -1,12 +1,16 @@
-"""Evaluation that search engines bring along: `_rank_eval`, the Search Relevance Workbench, RRE."""
+"""Evaluation that search engines, Quepid and traces bring along."""
 
 from __future__ import annotations
 
+import json
+import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from weir.plugins.importing.contents import Contents
-from weir.plugins.importing.found import (
+from weir.plugins.importing.items import (
+    Document,
     FileRemark,
     FoundQuery,
     Item,
@@ -14,12 +18,14 @@ from weir.plugins.importing.found import (
     Judgment,
     Ranking,
     Refused,
+    Used,
     number,
     plain,
 )
 from weir.plugins.importing.readers import ReadRequest, reader
 
-__all__: list[str] = []
+# ----------
+# Evaluation that search engines bring along: `_rank_eval`, the Search Relevance Workbench, RRE.
 
 
 def members(value: object, name: str) -> list[dict[str, Any]]:
@@ -243,3 +249,313 @@ def _rre_grades(given: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
             yield plain(name), inner.get("gain")
         else:
             yield plain(name), inner
+
+
+# ----------
+# Quepid's exports: cases, ratings, books, snapshots, and what it keeps beside judgments.
+
+
+def _case(contents: Contents) -> str:
+    value = contents.value
+    named = isinstance(value, dict) and "case_name" in value
+    return "case_name, and queries with ratings" if named and members(value, "queries") else ""
+
+
+@reader("quepid-case", "a case of Quepid", _case)
+def read_case(contents: Contents, _: ReadRequest) -> Iterator[Item]:
+    """Queries by their text, with information need and notes, and judgments."""
+    for n, query in enumerate(members(contents.value, "queries"), 1):
+        where, key = f"query {n}", ItemKey(text=plain(query.get("query_text")))
+        if not key.text:
+            yield Refused(where, "no query_text")
+            continue
+        yield FoundQuery(key, where, _about(query))
+        for rated in members(query, "ratings"):
+            yield Judgment(key, ItemKey(plain(rated.get("doc_id"))), rated.get("rating"), where)
+
+
+def _about(query: Mapping[str, Any]) -> dict[str, str]:
+    return {name: plain(query[name]) for name in ("information_need", "notes") if plain(query.get(name))}
+
+
+def _ratings(contents: Contents) -> str:
+    found = members(contents.value, "queries")
+    known = found and all("query" in one and isinstance(one.get("ratings"), dict) for one in found)
+    return "queries with ratings by document" if known else ""
+
+
+@reader("quepid-ratings", "ratings of a case of Quepid", _ratings)
+def read_ratings(contents: Contents, _: ReadRequest) -> Iterator[Item]:
+    """Queries by their text, and judgments."""
+    for n, query in enumerate(members(contents.value, "queries"), 1):
+        where, key = f"query {n}", ItemKey(text=plain(query["query"]))
+        if not key.text:
+            yield Refused(where, "no query text")
+            continue
+        yield FoundQuery(key, where)
+        for doc, grade in query["ratings"].items():
+            yield Judgment(key, ItemKey(doc), grade, where)
+
+
+def _book(contents: Contents) -> str:
+    pairs = members(contents.value, "query_doc_pairs")
+    return "query_doc_pairs" if pairs and "query_text" in pairs[0] else ""
+
+
+@reader("quepid-book", "a book of Quepid", _book)
+def read_book(contents: Contents, _: ReadRequest) -> Iterator[Item]:
+    """Queries by their text, and every judge's judgment; pairs that nobody could rate are counted."""
+    unrateable = 0
+    for n, pair in enumerate(members(contents.value, "query_doc_pairs"), 1):
+        where, key = f"pair {n}", ItemKey(text=plain(pair.get("query_text")))
+        if not key.text:
+            yield Refused(where, "no query_text")
+            continue
+        yield FoundQuery(key, where, _about(pair))
+        for judged in members(pair, "judgements"):
+            if judged.get("rating") is None:
+                unrateable += 1
+            else:
+                yield Judgment(key, ItemKey(plain(pair.get("doc_id"))), judged["rating"], where)
+    if unrateable:
+        yield FileRemark(f"{unrateable} judgments say 'unrateable' or 'later', and are none")
+
+
+def _book_table(contents: Contents) -> str:
+    columns = contents.columns
+    judges = columns[2:]
+    values = [number(row.fields.get(name)) for row in contents.rows[:200] for name in judges]
+    scale = all(value is None or 0 <= value <= 100 for value in values)
+    known = (
+        columns[:2] == ("query", "docid") and len(judges) > 1 and scale and any(v is not None for v in values)
+    )
+    known = known and not {"grade", "rating", "score", "rank"} & {name.lower() for name in judges}
+    return f"query, docid, and a column for each of {len(judges)} judges" if known else ""
+
+
+@reader("quepid-book-csv", "judgments of a book of Quepid as CSV", _book_table)
+def read_book_table(contents: Contents, _: ReadRequest) -> Iterator[Item]:
+    """Every judge's judgment; empty cells are none."""
+    yield Used("judges", ", ".join(contents.columns[2:]))
+    for row in contents.rows:
+        key, doc = ItemKey(text=plain(row.fields.get("query"))), ItemKey(plain(row.fields.get("docid")))
+        if not key.text:
+            yield Refused(row.where, "no query")
+            continue
+        yield FoundQuery(key, row.where)
+        for judge in contents.columns[2:]:
+            if plain(row.fields.get(judge)):
+                yield Judgment(key, doc, row.fields[judge], row.where)
+
+
+def _snapshot(contents: Contents) -> str:
+    value = contents.value
+    docs = value.get("docs") if isinstance(value, dict) else None
+    known = isinstance(docs, dict) and bool(members(value, "queries")) and "scores" in value
+    return "docs by query, queries and scores" if known else ""
+
+
+@reader("quepid-snapshot", "a snapshot of Quepid", _snapshot)
+def read_snapshot(contents: Contents, _: ReadRequest) -> Iterator[Item]:
+    """Queries with Quepid's identifiers, their rankings without scores, and ratings where it holds some."""
+    value = contents.value
+    name = plain(value.get("name"))
+    texts: dict[str, str] = {}
+    for n, query in enumerate(members(value, "queries"), 1):
+        key = ItemKey(plain(query.get("query_id")), plain(query.get("query_text")))
+        texts[key.id] = key.text
+        yield FoundQuery(key, f"query {n}", _about(query))
+        for doc, grade in (
+            (query.get("ratings") or {}).items() if isinstance(query.get("ratings"), dict) else ()
+        ):
+            yield Judgment(key, ItemKey(doc), grade, f"query {n}")
+    for query_id, listed in value["docs"].items():
+        docs = [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
+        shown = tuple(ItemKey(plain(one.get("id"))) for one in docs if not one.get("rated_only"))
+        yield Ranking(ItemKey(query_id, texts.get(query_id, "")), shown, f"docs of {query_id}", run=name)
+
+
+def _needs(contents: Contents) -> str:
+    return "query and information_need" if contents.columns == ("query", "information_need") else ""
+
+
+@reader("quepid-needs", "information needs of a case of Quepid", _needs)
+def read_needs(contents: Contents, _: ReadRequest) -> Iterator[Item]:
+    """Queries by their text, with information needs."""
+    for row in contents.rows:
+        if text := plain(row.fields.get("query")):
+            yield FoundQuery(ItemKey(text=text), row.where, _about(row.fields))
+        else:
+            yield Refused(row.where, "no query")
+
+
+# ----------
+# Traces: retrieval spans of OpenInference and of OpenTelemetry's GenAI convention.
+
+
+Attributes = Mapping[str, Any]
+
+
+def _value(given: object) -> Any:  # noqa: ANN401  an attribute holds anything
+    """A value as OTLP/JSON writes it, unwrapped."""
+    if not isinstance(given, dict):
+        return given
+    if "arrayValue" in given:
+        return [_value(one) for one in members(given["arrayValue"], "values")]
+    if "kvlistValue" in given:
+        return _attributes(members(given["kvlistValue"], "values"))
+    for name in ("stringValue", "intValue", "doubleValue", "boolValue", "bytesValue"):
+        if name in given:
+            return given[name]
+    return None
+
+
+def _attributes(listed: list[dict[str, Any]]) -> dict[str, Any]:
+    return {plain(one.get("key")): _value(one.get("value")) for one in listed}
+
+
+def _spans(contents: Contents) -> list[tuple[str, Attributes]]:
+    """The attributes of every span, with what the span is called."""
+    exports = [row.fields for row in contents.rows]
+    found: list[tuple[str, Attributes]] = []
+    for export in exports:
+        for resource in members(export, "resourceSpans"):
+            for scope in members(resource, "scopeSpans"):
+                for span in members(scope, "spans"):
+                    found.append(
+                        (f"span {plain(span.get('spanId'))}", _attributes(members(span, "attributes")))
+                    )
+    for row in contents.rows:
+        held = row.fields.get("attributes")
+        if isinstance(held, dict):
+            found.append((row.where, held))
+    return found
+
+
+def _is_retrieval(attributes: Attributes) -> bool:
+    return (
+        attributes.get("openinference.span.kind") == "RETRIEVER"
+        or attributes.get("gen_ai.operation.name") == "retrieval"
+    )
+
+
+def _traced(contents: Contents) -> str:
+    found = sum(_is_retrieval(attributes) for _, attributes in _spans(contents))
+    if found:
+        return f"{found} retrieval spans"
+    return "resourceSpans" if "resourceSpans" in contents.columns else ""
+
+
+@reader("spans", "retrieval spans of OpenInference or OpenTelemetry GenAI", _traced)
+def read_spans(contents: Contents, _: ReadRequest) -> Iterator[Item]:
+    """A ranking for each retrieval span, in the order of its documents; other spans are passed over.
+
+    A document without an identifier is known by its text.
+    """
+    others: Counter[str] = Counter()
+    for where, attributes in _spans(contents):
+        if not _is_retrieval(attributes):
+            others[plain(attributes.get("openinference.span.kind")) or "other"] += 1
+            continue
+        text = plain(attributes.get("gen_ai.retrieval.query.text")) or _input(attributes.get("input.value"))
+        if not text:
+            yield Refused(where, "no text of the query; have the instrumentation record it")
+            continue
+        docs = _retrieved(attributes)
+        keys = tuple(ItemKey(_id(one), _text(one)) for one in docs)
+        if not all(key.id or key.text for key in keys):
+            yield Refused(where, "documents with neither identifier nor text")
+            continue
+        yield FoundQuery(ItemKey(text=text), where)
+        yield from (Document(key, where) for key in keys if key.text)
+        scores = [_score(one) for one in docs]
+        known = tuple(score for score in scores if score is not None)
+        yield Ranking(ItemKey(text=text), keys, where, known if len(known) == len(keys) else ())
+    if others:
+        kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(others.items()))
+        yield FileRemark(f"spans that are no retrieval were passed over: {kinds}")
+
+
+def _json(value: object) -> Any:  # noqa: ANN401  JSON holds anything
+    if not isinstance(value, str):
+        return value
+    try:
+        return json.loads(value)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _input(value: object) -> str:
+    """The query in input.value, which may be JSON around it."""
+    held = _json(value) if isinstance(value, str) and value.lstrip().startswith("{") else None
+    if isinstance(held, dict):
+        return next(
+            (plain(held[name]) for name in ("query", "question", "input") if plain(held.get(name))), ""
+        )
+    return plain(value)
+
+
+_FLAT = re.compile(r"retrieval\.documents\.(\d+)\.document\.(\w+)")
+
+
+def _retrieved(attributes: Attributes) -> list[dict[str, Any]]:
+    """The documents of a span in order: those of GenAI, or OpenInference's flattened ones."""
+    given = _json(attributes.get("gen_ai.retrieval.documents"))
+    if isinstance(given, list):
+        return [one if isinstance(one, dict) else {} for one in given]
+    found: dict[int, dict[str, Any]] = {}
+    for name, value in attributes.items():
+        if flat := _FLAT.fullmatch(name):
+            found.setdefault(int(flat[1]), {})[flat[2]] = value
+    docs = [found[rank] for rank in sorted(found)]
+    output = _json(attributes.get("output.value"))
+    beside = members(output, "documents") if isinstance(output, dict) else []
+    if len(beside) == len(docs):  # the LangChain instrumentor keeps identifiers there alone
+        docs = [
+            {**other, **{k: v for k, v in doc.items() if v is not None}}
+            for doc, other in zip(docs, beside, strict=True)
+        ]
+    return docs
+
+
+def _id(document: Attributes) -> str:
+    return plain(document.get("id"))
+
+
+def _text(document: Attributes) -> str:
+    return plain(document.get("content", document.get("page_content")))
+
+
+def _score(document: Attributes) -> float | None:
+    if document.get("score") is not None:
+        return number(document["score"])
+    metadata = _json(document.get("metadata"))
+    return number(metadata.get("score")) if isinstance(metadata, dict) else None
+
+
+def _frame(contents: Contents) -> str:
+    known = {"context.span_id", "document_position"} <= set(contents.columns)
+    return "context.span_id and document_position" if known else ""
+
+
+@reader("phoenix-documents", "retrieved documents as Phoenix writes them", _frame)
+def read_frame(contents: Contents, _: ReadRequest) -> Iterator[Item]:
+    """A ranking for each span, by position; documents are known by their text (`reference`)."""
+    spans: dict[str, list[Mapping[str, Any]]] = {}
+    for row in contents.rows:
+        if number(row.fields.get("document_position")) is None or not plain(row.fields.get("input")):
+            yield Refused(row.where, "no input, or no number in document_position")
+        else:
+            spans.setdefault(plain(row.fields.get("context.span_id")), []).append(row.fields)
+    for span, rows in spans.items():
+        rows.sort(key=lambda row: number(row["document_position"]) or 0.0)
+        where, key = f"span {span}", ItemKey(text=plain(rows[0]["input"]))
+        docs = tuple(ItemKey(plain(row.get("document_id")), plain(row.get("reference"))) for row in rows)
+        if not all(doc.id or doc.text for doc in docs):
+            yield Refused(where, "documents with neither identifier nor text")
+            continue
+        yield FoundQuery(key, where)
+        yield from (Document(doc, where) for doc in docs if doc.text)
+        scores = [number(row.get("document_score")) for row in rows]
+        known = tuple(score for score in scores if score is not None)
+        yield Ranking(key, docs, where, known if len(known) == len(docs) else ())

@@ -7,9 +7,9 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from weir.plugins.importing.contents import Contents
+from weir.plugins.importing.contents import Contents, TableRow
 from weir.plugins.importing.formats.engines import members
-from weir.plugins.importing.found import (
+from weir.plugins.importing.items import (
     Document,
     FileRemark,
     FoundQuery,
@@ -22,10 +22,7 @@ from weir.plugins.importing.found import (
     number,
     plain,
 )
-from weir.plugins.importing.read_tables import TableRow
 from weir.plugins.importing.readers import ReadRequest, reader
-
-__all__ = ["listed"]
 
 
 def listed(value: object) -> list[Any] | None:

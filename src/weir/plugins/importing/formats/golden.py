@@ -1,19 +1,35 @@
-"""Golden sets: the many ways in which a query says what is relevant to it."""
+"""Golden sets: rows with named fields of nobody's format."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from weir.errors import BadValue
-from weir.plugins.importing.contents import Contents
+from weir.plugins.importing.contents import Contents, TableRow, fold, names, roles_of
 from weir.plugins.importing.formats.evaluators import listed
-from weir.plugins.importing.found import ByWords, Document, Item, ItemKey, Judgment, Refused, number, plain
-from weir.plugins.importing.names import fold, names
-from weir.plugins.importing.read_tables import TableRow
+from weir.plugins.importing.formats.lines import listed_document, qrels_lines, run_lines
+from weir.plugins.importing.items import (
+    ByWords,
+    Document,
+    FileRemark,
+    FoundQuery,
+    Item,
+    ItemKey,
+    Judgment,
+    Ranking,
+    Refused,
+    Used,
+    number,
+    plain,
+)
+from weir.plugins.importing.readers import ReadRequest, reader
 
-__all__ = ["excluded", "flattened", "is_unanswerable", "judgments", "records_of", "word_fields"]
+# ----------
+# Golden sets: the many ways in which a query says what is relevant to it.
+
 
 _PLACEHOLDER = re.compile(r"(REPLACE|TODO|FIXME|CHANGE_?ME|PLACEHOLDER)(_[A-Z_0-9]*)?|TBD|\.\.\.")
 _WORDS = 20  # of an identifier, at most: titles and names stay below
@@ -210,3 +226,310 @@ def _one(key: ItemKey, row: TableRow, doc: object, grade: object) -> Iterator[It
         yield Refused(row.where, f"'{name[:60]}' is a placeholder that nobody filled")
     else:
         yield Judgment(key, ItemKey(name), grade, row.where)
+
+
+# ----------
+# Rows with named fields of nobody's format: golden sets, tables of judgments and of rankings, lists of queries.
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """Which fields play which role; texts_are_ids: no query text has a blank, so that they serve as identifiers."""
+
+    roles: Mapping[str, str]
+    words: Mapping[str, str] = field(default_factory=dict)
+    texts_are_ids: bool = False
+
+    def of(self, row: TableRow, role: str) -> Any:  # noqa: ANN401  a field holds anything
+        """The value of a role in a row; None where there is none."""
+        return row.fields.get(self.roles[role]) if role in self.roles else None
+
+
+def _layout(contents: Contents) -> tuple[_Layout, list[TableRow]]:
+    rows = [flattened(row) for row in records_of(contents)]
+    columns = list(dict.fromkeys(name for row in rows for name in row.fields))
+    roles = roles_of(columns, contents.given, contents.path)
+    _by_values(roles, rows, contents.given)
+    texts = [plain(row.fields.get(roles["query"])) for row in rows] if "query" in roles else []
+    short = bool(texts) and all(len(text.split()) == 1 and len(text) <= 64 for text in texts if text)
+    words = word_fields(columns, roles.values())
+    return _Layout(roles, words, short and "query_id" not in roles), rows
+
+
+def _by_values(roles: dict[str, str], rows: list[TableRow], given: Mapping[str, str]) -> None:
+    """Names that hold documents in some files and grades in others: lists and objects are documents."""
+    held = {role: [row.fields.get(roles[role]) for row in rows] for role in ("grade", "doc") if role in roles}
+    if "grade" in held and "doc" not in roles and "relevant" not in roles and any(map(_many, held["grade"])):
+        roles["relevant"] = roles.pop("grade")
+    elif "doc" in held and _are_relevant(roles, held["doc"], "doc" in given):
+        roles["relevant"] = roles.pop("doc")
+
+
+def _are_relevant(roles: Mapping[str, str], docs: list[Any], told: bool) -> bool:
+    """Whether documents of an open name are relevant: the user named them, or grades stand beside lists of them."""
+    if told and not {"grade", "score", "rank"} & set(roles):
+        return True
+    return ("grade" in roles or told) and any(map(_many, docs))
+
+
+def _many(value: object) -> bool:
+    return isinstance(value, dict) or listed(value) is not None
+
+
+def _known(contents: Contents) -> str:
+    if contents.shape == "lines":
+        return ""
+    layout, _ = _layout(contents)
+    if "query" not in layout.roles and "query_id" not in layout.roles:
+        return ""
+    if set(layout.roles) <= {"query_id", "title", "text", "split", "answer"} and not layout.words:
+        return ""
+    told = ("query_id", "query", "relevant", "doc", "retrieved", "grade", "score", "rank")
+    return ", ".join(f"{role}={layout.roles[role]}" for role in told if role in layout.roles)
+
+
+@reader("records", "rows with named fields", _known, general=True)
+def read_records(contents: Contents, asked: ReadRequest) -> Iterator[Item]:
+    """Queries, judgments and rankings, by the names of the fields."""
+    layout, rows = _layout(contents)
+    read = _meaning(contents, layout, rows, asked.kind)
+    yield from (Used(role, column) for role, column in layout.roles.items())
+    yield from (Used(f"words in the {within}", column) for column, within in layout.words.items())
+    yield from _without_judgments(layout, rows)
+    queries = list(_queries(layout, rows))
+    yield from queries
+    yield from _dropped(layout, rows, queries)
+    yield from read(layout, [row for row in rows if _key(layout, row) != ItemKey()])
+
+
+def _dropped(layout: _Layout, rows: list[TableRow], queries: list[Item]) -> Iterator[Item]:
+    """A note of the columns that are not kept: neither a role, nor one value for each query."""
+    kept = {name for one in queries if isinstance(one, FoundQuery) for name in one.metadata}
+    taken = {*layout.roles.values(), *layout.words, "", *kept}
+    held = dict.fromkeys(name for row in rows for name, value in row.fields.items() if plain(value))
+    if lost := [name for name in held if name not in taken]:
+        yield FileRemark(
+            f"columns that are not kept: {', '.join(lost[:12])}{' ...' if len(lost) > 12 else ''}"
+        )
+
+
+def _without_judgments(layout: _Layout, rows: list[TableRow]) -> Iterator[Item]:
+    """A note where nothing is known to name documents, with the fields that may."""
+    if layout.words or {"relevant", "doc", "retrieved"} & set(layout.roles):
+        return
+    others = dict.fromkeys(name for row in rows for name in row.fields if name not in layout.roles.values())
+    listed_others = ", ".join(list(others)[:8]) or "none besides"
+    yield FileRemark(
+        f"queries alone: no field is known to name documents ({listed_others}); --columns relevant=NAME says one"
+    )
+
+
+def _promptfoo(contents: Contents) -> str:
+    if "__expected" in contents.columns:
+        return "__expected"
+    value = contents.value
+    known = (
+        isinstance(value, dict) and {"prompts", "tests"} <= set(value) and isinstance(value["tests"], list)
+    )
+    return "prompts and tests" if known else ""
+
+
+@reader("promptfoo", "tests of promptfoo", _promptfoo)
+def read_promptfoo(contents: Contents, asked: ReadRequest) -> Iterator[Item]:
+    """Queries by their variables, and judgments where a variable names the documents; assertions are passed over."""
+    yield FileRemark("assertions are about answers, and were passed over")
+    yield from read_records(contents, asked)
+
+
+def _by_name(_: Contents) -> str:
+    return ""
+
+
+@reader("qrels", "judgments, a row for each", _by_name)
+def read_qrels_rows(contents: Contents, _: ReadRequest) -> Iterator[Item]:
+    """Judgments of rows with named fields, or of lines of three or four columns."""
+    if contents.shape == "lines":
+        yield from qrels_lines(contents)
+    else:
+        yield from read_records(contents, ReadRequest("qrels"))
+
+
+@reader("run", "rankings, a row for each document", _by_name)
+def read_run_rows(contents: Contents, _: ReadRequest) -> Iterator[Item]:
+    """Rankings of rows with named fields, or of TREC's lines."""
+    if contents.shape == "lines":
+        yield from run_lines(contents)
+    else:
+        yield from read_records(contents, ReadRequest("run"))
+
+
+Meaning = Callable[[_Layout, list[TableRow]], Iterator[Item]]
+
+
+def _meaning(contents: Contents, layout: _Layout, rows: list[TableRow], kind: str) -> Meaning:
+    """How the documents of rows are read; raises BadValue where the names leave it open."""
+    roles = layout.roles
+    if kind:
+        return _judged if kind == "qrels" else _returned
+    if "doc" not in roles or "relevant" in roles:
+        return _golden
+    if "grade" in roles:
+        return _judged_and_returned if {"rank", "score"} & set(roles) else _judged
+    if "rank" in roles:
+        return _returned
+    if "score" in roles:
+        return _scored(contents, layout, rows)
+    name = roles["doc"]
+    raise BadValue(
+        f"{contents.path}: the documents in '{name}' may be relevant or returned; say --columns relevant={name}, "
+        f"--columns retrieved={name}, or which column is the grade"
+    )
+
+
+def _scored(contents: Contents, layout: _Layout, rows: list[TableRow]) -> Meaning:
+    """Whether `score` is a grade or a score: the file's name may say it, and fractions are scores otherwise."""
+    if contents.says("qrels", "qrel", "judgments"):
+        return _judged
+    values = [number(layout.of(row, "score")) for row in rows]
+    if contents.says("run", "runs") or any(value is not None and not value.is_integer() for value in values):
+        return _returned
+    name = layout.roles["score"]
+    raise BadValue(
+        f"{contents.path}: the whole numbers in '{name}' may be grades or scores; say --columns grade={name}, or "
+        "--as run"
+    )
+
+
+def _key(layout: _Layout, row: TableRow) -> ItemKey:
+    text = plain(layout.of(row, "query"))
+    return ItemKey(text if layout.texts_are_ids else plain(layout.of(row, "query_id")), text)
+
+
+def _queries(layout: _Layout, rows: list[TableRow]) -> Iterator[Item]:
+    """Each query once, with the fields that have one value in all its rows."""
+    held: dict[ItemKey, tuple[str, dict[str, Any], bool]] = {}
+    taken = {*layout.roles.values(), *layout.words, ""}
+    no_lists = 0
+    for row in rows:
+        key = _key(layout, row)
+        if not key.id and not key.text:
+            yield Refused(row.where, "neither an identifier nor a text of the query")
+            continue
+        more = {name: value for name, value in row.fields.items() if name not in taken and _small(value)}
+        more |= {role: plain(layout.of(row, role)) for role in ("answer",) if plain(layout.of(row, role))}
+        more |= excluded(layout.of(row, "excluded"), layout.of(row, "candidates"))
+        where, before, silent = held.get(
+            key, (row.where, more, is_unanswerable(row, layout.of(row, "relevant")))
+        )
+        held[key] = (where, {k: v for k, v in before.items() if more.get(k) == v}, silent)
+        no_lists += silent
+    if held and no_lists == len(rows) and "relevant" in layout.roles:
+        name = layout.roles["relevant"]
+        raise BadValue(
+            f"'{name}' is empty for every query, as in a template; expected relevant documents for some"
+        )
+    for key, (where, more, silent) in held.items():
+        yield FoundQuery(key, where, more, silent)
+
+
+def _small(value: object) -> bool:
+    """Whether a field is worth keeping beside a query: a scalar, or a few of them."""
+    if isinstance(value, list):
+        return len(value) <= 50 and all(isinstance(one, (str, int, float)) for one in value) and bool(value)
+    return isinstance(value, (bool, int)) or bool(plain(value))
+
+
+def _golden(layout: _Layout, rows: list[TableRow]) -> Iterator[Item]:
+    """Rows of one query each with its relevant documents, or words that they hold, and perhaps what was returned."""
+    nothing = 0
+    for row in rows:
+        key = _key(layout, row)
+        found = list(judgments(key, row, layout.of(row, "relevant"), layout.of(row, "grade"), layout.words))
+        split, origin = plain(layout.of(row, "split")) or "test", plain(layout.of(row, "origin"))
+        yield from (
+            replace(one, split=split, origin=origin) if isinstance(one, Judgment) else one for one in found
+        )
+        nothing += not found
+        if "retrieved" in layout.roles:
+            yield from _list_returned(layout, row, key)
+    if nothing and "relevant" in layout.roles:
+        yield FileRemark(f"{nothing} rows name no relevant document")
+
+
+def _list_returned(layout: _Layout, row: TableRow, key: ItemKey) -> Iterator[Item]:
+    found = listed(layout.of(row, "retrieved"))
+    if found is None:
+        yield Refused(row.where, f"no list in '{layout.roles['retrieved']}'")
+        return
+    documents = [listed_document(one) for one in found]
+    if not all(documents):
+        yield Refused(row.where, f"'{layout.roles['retrieved']}' lists what names no document")
+        return
+    kept = [one for one in documents if one]
+    scores = tuple(one.number for one in kept if one.number is not None)
+    docs = tuple(ItemKey(one.id) for one in kept)
+    yield Ranking(key, docs, row.where, scores if len(scores) == len(docs) else ())
+
+
+def _whole_row(layout: _Layout, row: TableRow) -> str:
+    """Why a row of one document is none; "" where nothing is wrong."""
+    if "" in row.fields:
+        return f"more cells than columns ('{row.fields[''][0][:40]}')"
+    return "" if plain(layout.of(row, "doc") or layout.of(row, "relevant")) else "no document"
+
+
+def _judged(layout: _Layout, rows: list[TableRow]) -> Iterator[Item]:
+    """A judgment in each row; a row with neither document nor grade is a query without judgments."""
+    without = 0
+    name = next((role for role in ("grade", "score") if role in layout.roles), "")
+    for row in rows:
+        doc = plain(layout.of(row, "doc") or layout.of(row, "relevant"))
+        grade = layout.of(row, name) if name else 1
+        if not doc and not plain(grade) and "" not in row.fields:
+            without += 1
+            continue
+        if reason := _whole_row(layout, row):
+            yield Refused(row.where, reason)
+            continue
+        split, origin = plain(layout.of(row, "split")) or "test", plain(layout.of(row, "origin"))
+        yield Judgment(_key(layout, row), ItemKey(doc), grade, row.where, split, origin)
+        if text := plain(layout.of(row, "text")):
+            yield Document(ItemKey(doc, text), row.where, plain(layout.of(row, "title")))
+    if not name:
+        yield FileRemark("no column of grades: every document counts as relevant, grade 1")
+    if without:
+        yield FileRemark(f"{without} rows hold a query and no judgment")
+
+
+def _returned(layout: _Layout, rows: list[TableRow]) -> Iterator[Item]:
+    """A document of a ranking in each row: by score where there is one, else by rank."""
+    if not {"score", "rank"} & set(layout.roles):
+        yield FileRemark("neither scores nor ranks: the order of rows is taken for the ranking")
+    held: dict[ItemKey, list[tuple[float, TableRow]]] = {}
+    name = "score" if "score" in layout.roles else "rank" if "rank" in layout.roles else ""
+    for at, row in enumerate(rows):
+        value = number(layout.of(row, name)) if name else float(at)
+        reason = _whole_row(layout, row) or (
+            "" if value is not None else f"no number in '{layout.roles[name]}'"
+        )
+        if reason or value is None:
+            yield Refused(row.where, reason)
+        else:
+            held.setdefault(_key(layout, row), []).append((value, row))
+            if text := plain(layout.of(row, "text")):
+                doc = plain(layout.of(row, "doc"))
+                yield Document(ItemKey(doc, text), row.where, plain(layout.of(row, "title")))
+    for key, found in held.items():
+        ordered = found if name == "score" else sorted(found, key=lambda one: one[0])
+        docs = tuple(
+            ItemKey(plain(layout.of(row, "doc") or layout.of(row, "relevant"))) for _, row in ordered
+        )
+        scores = tuple(value for value, _ in ordered) if name == "score" else ()
+        yield Ranking(key, docs, ordered[0][1].where, scores, ordered=name != "score")
+
+
+def _judged_and_returned(layout: _Layout, rows: list[TableRow]) -> Iterator[Item]:
+    """Rows with a grade and a rank or score: judgments, and the ranking that was judged."""
+    yield from _judged(layout, [row for row in rows if plain(layout.of(row, "grade"))])
+    number_of = "score" if "score" in layout.roles else "rank"
+    yield from _returned(layout, [row for row in rows if plain(layout.of(row, number_of))])

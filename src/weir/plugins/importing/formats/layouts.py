@@ -1,4 +1,4 @@
-"""Collections as the hub lays them out, in JSON lines or Parquet: BEIR, MTEB, NanoBEIR, BRIGHT's parts; and ESCI."""
+"""Collections as the hub and BIRCO lay them out."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from weir.errors import BadValue
-from weir.plugins.importing.contents import Contents
+from weir.files.json_runs import is_birco_set
+from weir.plugins.importing.contents import Contents, TableRow, fold
 from weir.plugins.importing.formats.evaluators import listed
 from weir.plugins.importing.formats.lines import two_columns
-from weir.plugins.importing.found import (
+from weir.plugins.importing.items import (
     Document,
     FileRemark,
     FoundQuery,
@@ -21,11 +22,11 @@ from weir.plugins.importing.found import (
     Used,
     plain,
 )
-from weir.plugins.importing.names import fold
-from weir.plugins.importing.read_tables import TableRow
 from weir.plugins.importing.readers import ReadRequest, reader
 
-__all__: list[str] = []
+# ----------
+# Collections as the hub lays them out, in JSON lines or Parquet: BEIR, MTEB, NanoBEIR, BRIGHT's parts; and ESCI.
+
 
 _IDS = ("_id", "id", "docid", "doc_id", "docno", "pid", "query-id", "query_id", "qid")
 _TEXTS = ("text", "contents", "default_text", "segment", "content")
@@ -253,3 +254,40 @@ def read_esci(contents: Contents, _: ReadRequest) -> Iterator[Item]:
         doc = f"{locale}/{product}" if len(locales) > 1 else product
         yield FoundQuery(key, row.where, {"locale": locale} if locale else {})
         yield Judgment(key, ItemKey(doc), _LETTERS[letter], row.where, plain(fields.get("split")) or "test")
+
+
+# ----------
+# BIRCO's test sets: queries, documents and a pool of graded candidates for each query, in one value.
+
+
+def _parts(contents: Contents) -> str:
+    return "query, corpus, qrel" if contents.shape == "json" and is_birco_set(contents.value) else ""
+
+
+def _without_order(pool: Mapping[str, object]) -> list[str]:
+    """The documents of a pool by descending identifier: the file's order gives grades away.
+
+    In RELIC the relevant document of 63 of 100 queries is the last of its pool.
+    """
+    return sorted((doc.strip() for doc in pool), reverse=True)
+
+
+@reader("birco", "a test set of BIRCO", _parts)
+def read_birco(contents: Contents, _: ReadRequest) -> Iterator[Item]:
+    """Queries with the documents of their grades, 0 included, as candidates; documents; judgments."""
+    pools = contents.value["qrel"]
+    yield FileRemark("the judged documents of a query are its candidates")
+    for query, text in contents.value["query"].items():
+        pool = pools.get(query)
+        metadata = {"candidates": _without_order(pool)} if isinstance(pool, dict) else {}
+        yield FoundQuery(ItemKey(query.strip(), plain(text)), f"query {query}", metadata)
+    for doc, text in contents.value["corpus"].items():
+        yield Document(ItemKey(doc.strip(), plain(text)), f"document {doc}")
+    for query, grades in pools.items():
+        if not isinstance(grades, dict):
+            yield Refused(f"query {query}", "no grades by document")
+            continue
+        for doc, grade in grades.items():
+            yield Judgment(
+                ItemKey(query.strip()), ItemKey(doc.strip()), grade, f"query {query}, document {doc}"
+            )

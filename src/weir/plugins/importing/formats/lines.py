@@ -1,16 +1,20 @@
-"""Lines of columns without names: TREC's judgments, runs and topics, and what looks like them."""
+"""Lines of columns without names, numbers by query and document, listed rankings."""
 
 from __future__ import annotations
 
 import ast
 import html
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from itertools import groupby, pairwise
+from typing import Any
 
 from weir.errors import BadValue
-from weir.plugins.importing.contents import Contents
-from weir.plugins.importing.found import (
+from weir.files.pickles import is_pickle
+from weir.plugins.importing.contents import Contents, fold, names
+from weir.plugins.importing.formats.engines import members
+from weir.plugins.importing.items import (
     ByWords,
     Document,
     FileRemark,
@@ -21,10 +25,13 @@ from weir.plugins.importing.found import (
     Ranking,
     Refused,
     number,
+    plain,
 )
 from weir.plugins.importing.readers import ReadRequest, reader
 
-__all__ = ["qrels_lines", "run_lines"]
+# ----------
+# Lines of columns without names: TREC's judgments, runs and topics, and what looks like them.
+
 
 Cells = tuple[str, list[str]]  # where a line stands, and its columns
 _LOOKED_AT = 2000  # lines by which a format is known
@@ -371,3 +378,235 @@ def read_letor(contents: Contents, _: ReadRequest) -> Iterator[Item]:
             )
     if features:
         yield FileRemark(f"the features of {features} lines were dropped")
+
+
+# ----------
+# Numbers by query and document: ranx's JSON, MTEB's predictions; and requests to re-rankers.
+
+
+def _is_nested(value: object) -> bool:
+    """Whether it is {query: {document: number}}."""
+    return (
+        isinstance(value, dict)
+        and bool(value)
+        and all(
+            isinstance(row, dict) and all(isinstance(v, (int, float)) for v in row.values())
+            for row in value.values()
+        )
+        and any(value.values())
+    )
+
+
+def _nested(contents: Contents) -> str:
+    return "{query: {document: number}}" if _is_nested(contents.value) else ""
+
+
+def _is_run(contents: Contents) -> bool:
+    """Whether nested numbers are scores; raises BadValue where whole numbers leave it open."""
+    if contents.says("qrels", "qrel"):
+        return False
+    if any(
+        isinstance(v, float) and not v.is_integer() for row in contents.value.values() for v in row.values()
+    ):
+        return True
+    raise BadValue(
+        f"{contents.path}: whole numbers by query and document, which may be grades or scores; "
+        "say which with --as nested-qrels or --as nested-run"
+    )
+
+
+@reader("nested", "{query: {document: number}} as ranx and pytrec_eval hold it", _nested, general=True)
+def read_nested(contents: Contents, asked: ReadRequest) -> Iterator[Item]:
+    """Judgments where the file's name says so, else a run where a number is a fraction; else asked."""
+    yield from (read_nested_run if _is_run(contents) else read_nested_qrels)(contents, asked)
+
+
+def _only_by_name(_: Contents) -> str:
+    return ""
+
+
+@reader("nested-run", "a run as {query: {document: score}}", _only_by_name)
+def read_nested_run(contents: Contents, _: ReadRequest) -> Iterator[Item]:
+    """Rankings by score."""
+    yield from _rankings(_checked(contents), "")
+
+
+@reader("nested-qrels", "judgments as {query: {document: grade}}", _only_by_name)
+def read_nested_qrels(contents: Contents, _: ReadRequest) -> Iterator[Item]:
+    """Judgments."""
+    for query, row in _checked(contents).items():
+        for doc, grade in row.items():
+            yield Judgment(ItemKey(query), ItemKey(doc), grade, f"query {query}")
+
+
+def _checked(contents: Contents) -> Mapping[str, Mapping[str, float]]:
+    if not _is_nested(contents.value):
+        raise BadValue(
+            f"{contents.path}: found no object of objects; expected {{query: {{document: number}}}}"
+        )
+    nested: Mapping[str, Mapping[str, float]] = contents.value
+    return nested
+
+
+def _rankings(nested: Mapping[str, Mapping[str, float]], run: str) -> Iterator[Item]:
+    for query, row in nested.items():
+        odd = [doc for doc, score in row.items() if number(score) is None]
+        for doc in odd:
+            yield Refused(f"query {query}", f"the score of document '{doc}' is no finite number")
+        kept = {doc: float(score) for doc, score in row.items() if doc not in odd}
+        docs = tuple(ItemKey(doc) for doc in kept)
+        yield Ranking(ItemKey(query), docs, f"query {query}", tuple(kept.values()), run, ordered=False)
+
+
+def _predictions(contents: Contents) -> str:
+    return (
+        "mteb_model_meta" if isinstance(contents.value, dict) and "mteb_model_meta" in contents.value else ""
+    )
+
+
+@reader("mteb-predictions", "predictions of MTEB", _predictions)
+def read_predictions(contents: Contents, _: ReadRequest) -> Iterator[Item]:
+    """A run for each subset and split, by score: the file is not sorted."""
+    model = contents.value["mteb_model_meta"]
+    name = plain(model.get("model_name")).replace("/", "__") if isinstance(model, dict) else ""
+    parts = _parts({k: v for k, v in contents.value.items() if k != "mteb_model_meta"})
+    if len(parts) > 1:
+        yield FileRemark("a run for each subset and split: " + ", ".join(path for path, _ in parts))
+    for path, nested in parts:
+        alone = len(parts) == 1
+        yield from _rankings(nested, (name or contents.stem) + ("" if alone else f".{path}"))
+
+
+def _parts(value: Mapping[str, Any], path: str = "") -> list[tuple[str, Mapping[str, Mapping[str, float]]]]:
+    if _is_nested(value):
+        return [(path, value)]
+    inner = [(f"{path}.{name}".strip("."), one) for name, one in value.items() if isinstance(one, dict)]
+    return [part for name, one in inner for part in _parts(one, name)]
+
+
+def _requests(contents: Contents) -> str:
+    first = contents.rows[0].fields if contents.rows else {}
+    known = isinstance(first.get("query"), dict) and bool(members(first, "candidates"))
+    return "query and candidates" if known else ""
+
+
+@reader("rerank-requests", "requests to Anserini's re-rankers", _requests)
+def read_requests(contents: Contents, _: ReadRequest) -> Iterator[Item]:
+    """Queries, documents, and the first stage's run."""
+    for row in contents.rows:
+        query = row.fields.get("query")
+        key = (
+            ItemKey(plain(query.get("qid")), plain(query.get("text")))
+            if isinstance(query, dict)
+            else ItemKey()
+        )
+        if not key.id and not key.text:
+            yield Refused(row.where, "no query")
+            continue
+        yield FoundQuery(key, row.where)
+        found = members(row.fields, "candidates")
+        docs = tuple(ItemKey(plain(one.get("docid")), _text(one.get("doc"))) for one in found)
+        yield from (Document(doc, row.where) for doc in docs if doc.text)
+        scores = tuple(score for one in found if (score := number(one.get("score"))) is not None)
+        yield Ranking(key, docs, row.where, scores if len(scores) == len(docs) else ())
+
+
+def _text(document: object) -> str:
+    if not isinstance(document, dict):
+        return plain(document)
+    return next(
+        (plain(document[name]) for name in ("contents", "text", "segment") if plain(document.get(name))), ""
+    )
+
+
+# ----------
+# Lists of documents by query: rankings, or what is relevant, as identifiers, pairs or objects.
+
+
+@dataclass(frozen=True)
+class ListedDocument:
+    """A member of a list: its identifier, and the number beside it, None where there is none."""
+
+    id: str
+    number: float | None = None
+
+
+def listed_document(one: object) -> ListedDocument | None:
+    """The document that a member of a list names: as identifier, [identifier, number] or an object; None for none."""
+    if isinstance(one, dict):
+        return _object(one)
+    if isinstance(one, list):
+        value = number(one[1]) if len(one) == 2 and isinstance(one[1], (int, float)) else None
+        return ListedDocument(plain(one[0]), value) if value is not None and plain(one[0]) else None
+    return ListedDocument(plain(one)) if plain(one) else None
+
+
+def _object(one: Mapping[str, Any]) -> ListedDocument | None:
+    roles = names().roles
+    docs = {name for tier in roles["doc"] for name in tier} | {"id", "corpusid"}
+    numbers = {name for role in ("score", "grade") for tier in roles[role] for name in tier}
+    found = next((plain(value) for name, value in one.items() if fold(name) in docs and plain(value)), "")
+    value = next((number(value) for name, value in one.items() if fold(name) in numbers), None)
+    return ListedDocument(found, value) if found else None
+
+
+def _is_lists(value: object) -> bool:
+    """Whether it is {query: [document, ...]}, and no list under a name that says what it holds."""
+    if not isinstance(value, dict) or not any(value.values()):
+        return False
+    known = names().containers | {name for tiers in names().roles.values() for tier in tiers for name in tier}
+    return all(
+        isinstance(row, list) and fold(query) not in known and all(map(listed_document, row))
+        for query, row in value.items()
+    )
+
+
+def _lists(contents: Contents) -> str:
+    return "{query: [document, ...]}" if contents.shape == "json" and _is_lists(contents.value) else ""
+
+
+@reader("lists", "lists of documents by query", _lists, general=True)
+def read_lists(contents: Contents, asked: ReadRequest) -> Iterator[Item]:
+    """A run where a number is a fraction or the file's name says so, or a pickle; judgments where its name says that.
+
+    Raises BadValue where neither is so.
+    """
+    numbers = [one.number for row in contents.value.values() for one in map(listed_document, row) if one]
+    named = contents.says("run", "runs", "rank", "ranks") or is_pickle(contents.path)
+    if named or any(n is not None and not n.is_integer() for n in numbers):
+        yield from read_list_run(contents, asked)
+    elif contents.says("qrels", "qrel", "judgments"):
+        yield from read_list_qrels(contents, asked)
+    else:
+        raise BadValue(
+            f"{contents.path}: lists of documents by query, which may be relevant or returned; "
+            "say which with --as list-qrels or --as list-run"
+        )
+
+
+@reader("list-run", "rankings as lists by query", _only_by_name)
+def read_list_run(contents: Contents, _: ReadRequest) -> Iterator[Item]:
+    """Rankings in the order of the lists."""
+    for query, row in _listed_rankings_checked(contents).items():
+        found = [one for one in map(listed_document, row) if one]
+        scores = tuple(one.number for one in found if one.number is not None)
+        docs = tuple(ItemKey(one.id) for one in found)
+        yield Ranking(ItemKey(query), docs, f"query {query}", scores if len(scores) == len(docs) else ())
+
+
+@reader("list-qrels", "relevant documents as lists by query", _only_by_name)
+def read_list_qrels(contents: Contents, _: ReadRequest) -> Iterator[Item]:
+    """Judgments: the number beside a document is its grade, and 1 where there is none."""
+    for query, row in _listed_rankings_checked(contents).items():
+        for one in filter(None, map(listed_document, row)):
+            grade = 1 if one.number is None else one.number
+            yield Judgment(ItemKey(query), ItemKey(one.id), grade, f"query {query}")
+        if not row:
+            yield Refused(f"query {query}", "no relevant document")
+
+
+def _listed_rankings_checked(contents: Contents) -> Mapping[str, list[Any]]:
+    if not _is_lists(contents.value):
+        raise BadValue(f"{contents.path}: found no lists by query; expected {{query: [document, ...]}}")
+    lists: Mapping[str, list[Any]] = contents.value
+    return lists

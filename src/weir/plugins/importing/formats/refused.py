@@ -9,8 +9,6 @@ from weir.plugins.importing.contents import Contents
 from weir.plugins.importing.formats.engines import sources
 from weir.plugins.importing.readers import Detect, refuses
 
-__all__: list[str] = []
-
 _MEASURES = "it holds values of measures; give the run and the judgments that they were computed from"
 
 

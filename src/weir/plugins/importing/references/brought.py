@@ -9,15 +9,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 from weir.errors import DownloadError, StoreError
-from weir.io.storage.atomic import locked, storing
-from weir.io.storage.text_files import check_regular
-from weir.io.watch import Watch
-from weir.plugins.importing.importer import ImportReport, import_request
-from weir.plugins.importing.read_file import ImportRequest
-from weir.plugins.importing.write_folder import REPORT
+from weir.files.atomic import locked, storing
+from weir.files.text_files import Watch, check_regular
+from weir.plugins.importing.importer import REPORT, ImportReport, ImportRequest, import_request
 from weir.settings import settings
-
-__all__ = ["home", "identity", "imported", "kept", "not_brought", "tell_refused"]
 
 FORMAT = 1
 """Of what is kept; another number makes everything anew."""

@@ -12,18 +12,13 @@ from typing import Any, Protocol
 
 from weir.datasets.references import Brought
 from weir.errors import BadValue, DownloadError, UnknownName, WeirError, require
-from weir.io.collections.layout import find_layout
-from weir.io.storage.atomic import write_json
-from weir.io.watch import Watch
-from weir.plugins.importing.document_shelf import document_shelf
-from weir.plugins.importing.found import Document, FileRemark, FoundQuery, Item, ItemKey, Judgment
-from weir.plugins.importing.importer import Destination, written_collection
-from weir.plugins.importing.merge import FileCounts, FileFound
-from weir.plugins.importing.policies import Choices
-from weir.plugins.importing.read_file import FileRead, shelved
+from weir.files.atomic import write_json
+from weir.files.layouts import find_layout
+from weir.files.text_files import Watch
+from weir.plugins.importing.importer import Destination, FileRead, shelved, written_collection
+from weir.plugins.importing.items import Choices, Document, FileRemark, FoundQuery, Item, ItemKey, Judgment
+from weir.plugins.importing.merge import FileCounts, FileFound, document_shelf
 from weir.plugins.importing.references.brought import home, kept, not_brought, tell_refused
-
-__all__ = ["IrdsName", "from_irds", "irds_name"]
 
 _NAME = re.compile(r"irds:([\w./-]+)(?:#([\w+]+))?")
 _DOCUMENT_TEXTS = ("text", "body", "contents", "abstract", "passage", "segment")

@@ -1,14 +1,193 @@
-"""What a name of a collection refers to that is neither in the catalogue nor a folder of Weir's layout."""
+"""Collections by reference, and files of another shape."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from weir.datasets.references import Brought, is_reference
-from weir.io.watch import Watch
+from weir.errors import FormatError, UnknownName
+from weir.files.layouts import CHOICES, CollectionPart, find_layout
+from weir.files.text_files import Watch, read_toml
+from weir.plugins.importing.contents import refuse_other_roles
+from weir.plugins.importing.importer import FileAsked, ImportRequest
+from weir.plugins.importing.items import LEAST_IMPRESSIONS, Choices
+from weir.plugins.importing.readers import READERS
+from weir.plugins.importing.references.brought import identity, imported, kept
 
-__all__ = ["birco", "reference"]
+# ----------
+# A TOML file that describes a collection of an unusual layout: which files, which columns, what is the text.
+#
+# name = "shop" # of the collection; by default the file's documents = "products.jsonl" # a file of documents, or a
+# collection, as it is split = "test" # whose judgments count self_match = "drop" # or "keep" candidates = "judged" #
+# only the judged documents may be ranked instruction = "..." # what embedding models that follow instructions are
+# told grades = "scale=10" # as weir import --grades, and likewise judges, words, clicks and impressions [[files]]
+# path = "clicks/*.csv" columns = { query = "q", doc = "url", grade = "ctr" } kind = "qrels" # as weir import --as
+# split = "train" # of these judgments
+
+
+EXPECTED = "a table of files, or the columns of the file it stands beside"
+_ABOUT = ("name", "documents", "split", "instruction", *CHOICES)
+_TEXTS = (*_ABOUT, "grades", "judges", "words", "clicks", "kind", "path")
+_FILE_KEYS = ("path", "columns", "kind", "split")
+_KEYS = (*_TEXTS, "impressions", "columns", "files")
+
+
+@dataclass(frozen=True)
+class Described:
+    """What a description says; files: those of the table, or the one it stands beside; documents: "" where none."""
+
+    path: Path
+    files: tuple[FileAsked, ...]
+    choices: Choices = field(default_factory=lambda: Choices(strict=True))
+    name: str = ""
+    documents: str = ""
+    split: str = ""
+    instruction: str = ""
+    self_match: str = ""
+    candidates: str = ""
+
+
+def is_description(path: Path) -> bool:
+    """Whether a TOML file describes files to import, and not the parts of a collection in Weir's layout."""
+    given = read_toml(path, EXPECTED)
+    return bool({"files", "columns", "kind"} & set(given))
+
+
+def described(path: Path, beside: Path | None = None) -> Described:
+    """What a description says; beside: the file that it stands beside, where it names none.
+
+    Raises FormatError for what is no description, and for files that are not there; UnknownName for another key.
+    """
+    given = read_toml(path, EXPECTED)
+    _checked(path, given, _KEYS)
+    listed = given.get("files", [])
+    if not isinstance(listed, list) or not all(isinstance(one, dict) for one in listed):
+        raise FormatError(path, "files that are no tables", "[[files]] with path, columns, kind, split")
+    shared: dict[str, Any] = {key: given[key] for key in ("columns", "kind") if key in given}
+    tables: list[dict[str, Any]] = listed or ([{"path": beside.name}] if beside is not None else [])
+    if not tables:
+        raise FormatError(path, "no files", '[[files]], each with path = "..."')
+    files = tuple(one for table in tables for one in _files(path, {**shared, **table}))
+    said = {key: given.get(key, "") for key in ("grades", "judges", "words", "clicks")}
+    impressions = given.get("impressions", LEAST_IMPRESSIONS)
+    if not isinstance(impressions, int):
+        raise FormatError(path, f"impressions = {impressions!r}"[:80], "a whole number")
+    choices = Choices(**said, impressions=impressions, strict=True)
+    for key, words in CHOICES.items():
+        if given.get(key, "") not in ("", *words):
+            raise FormatError(path, f"{key} = '{given[key]}'", f"{key} = " + " or ".join(map(repr, words)))
+    about = {key: given.get(key, "") for key in _ABOUT}
+    return Described(path, files, choices, **about)
+
+
+def request_of(path: Path) -> ImportRequest:
+    """What to import for a description, so that the folder holds all that it says; raises as `described`."""
+    said = described(path)
+    corpus = path.parent / said.documents if said.documents else None
+    facts = {"name": said.name, "split": said.split, "instruction": said.instruction}
+    facts |= {"self_match": said.self_match, "candidates": said.candidates}
+    return ImportRequest(said.files, corpus, said.choices, about={key: v for key, v in facts.items() if v})
+
+
+def _checked(path: Path, given: Mapping[str, Any], known: tuple[str, ...]) -> None:
+    for key, value in given.items():
+        if key not in known:
+            raise UnknownName(f"key of {path}", key, known)
+        if key in _TEXTS and not isinstance(value, str):
+            raise FormatError(path, f"{key} = {value!r}"[:80], "a text in quotes")
+
+
+def _files(path: Path, table: Mapping[str, Any]) -> list[FileAsked]:
+    """The files of a table: path may be a pattern such as products/*.parquet."""
+    _checked(path, table, _FILE_KEYS)
+    if not table.get("path"):
+        raise FormatError(path, "a table of files without a path", 'path = "..."')
+    columns = table.get("columns", {})
+    if not isinstance(columns, dict) or not all(isinstance(one, (str, int)) for one in columns.values()):
+        raise FormatError(path, f"columns = {columns!r}"[:80], 'columns = { query = "q", doc = "url" }')
+    refuse_other_roles(columns)
+    if table.get("kind"):
+        READERS.get(table["kind"])
+    pattern, named = table["path"], {role: str(column) for role, column in columns.items()}
+    found = sorted(path.parent.glob(pattern)) if set("*?[") & set(pattern) else [path.parent / pattern]
+    if not found or not all(one.is_file() for one in found):
+        raise FormatError(path, f"no file {pattern}", f"a file that is there, seen from {path.parent}")
+    return [FileAsked(one, named, table.get("kind", ""), table.get("split", "")) for one in found]
+
+
+# ----------
+# A file of another tool, a golden set, or a description of several files, as a collection.
+
+
+def from_file(path: Path, watch: Watch, fetch: bool = True) -> Brought:
+    """Bring a file, as `weir import` reads it; a TOML file of its name beside it says what its columns leave open.
+
+    fetch: whether it may be brought, see `brought`. Raises FormatError or BadValue where it cannot be read, or leaves
+    something open.
+    """
+    beside = path.with_suffix(".toml")
+    if beside.is_file():
+        return _brought(described(beside, path), str(path.resolve()), path.stem, watch, fetch)
+    asked = Described(path, (FileAsked(path),), Choices(strict=True))
+    return _brought(asked, str(path.resolve()), path.stem, watch, fetch)
+
+
+def from_description(path: Path, watch: Watch, fetch: bool = True) -> Brought:
+    """Bring the files that a TOML file describes; raises as `from_file`."""
+    return _brought(described(path), str(path.resolve()), path.stem, watch, fetch)
+
+
+def _brought(said: Described, source: str, stem: str, watch: Watch, fetch: bool) -> Brought:
+    documents = _documents(said)
+    request = ImportRequest(
+        said.files, documents.path if documents else None, said.choices, keep_corpus=False
+    )
+    files = [[identity(one.path), dict(one.columns), one.kind, one.split] for one in said.files]
+    choices = [said.choices.grades, said.choices.judges, said.choices.words]
+    choices += [said.choices.clicks, str(said.choices.impressions)]
+    key = ["files", files, choices, identity(documents.path) if documents else None]
+    name = said.name or stem
+    place = kept(name, key, partial(imported, request, watch) if fetch else None)
+    layout = find_layout(place)
+    if layout.documents is not None and documents is not None:
+        found = f"documents in {said.files[0].path.name} and in {said.documents}"
+        raise FormatError(said.path, found, "documents in one place")
+    if documents is not None:
+        layout = replace(layout, documents=documents)
+    if not layout.qrels:
+        raise FormatError(said.files[0].path, "no judgments", "queries with relevant documents, or grades")
+    split = said.split or layout.split
+    toml = said.files[0].path.with_suffix(".toml").name if said.path.suffix != ".toml" else said.path.name
+    about = replace(
+        layout,
+        root=said.path,
+        name=name,
+        split=split,
+        instruction=said.instruction,
+        self_match=said.self_match,
+        candidates=said.candidates,
+        documents_wanted=f'documents = "FILE OR FOLDER" in {toml} beside it',
+    )
+    return Brought(about, name, source)
+
+
+def _documents(said: Described) -> CollectionPart | None:
+    """The documents beside the files, where they are named."""
+    if not said.documents:
+        return None
+    path = said.path.parent / said.documents
+    if path.is_file() and path.suffix not in (".toml", ".zip"):
+        return CollectionPart(path)
+    return find_layout(path).need_documents()
+
+
+# ----------
+# What a name of a collection refers to that is neither in the catalogue nor a folder of Weir's layout.
+
 
 BIRCO_SETS = ("test_set.pickle", "dev_set.pickle", "test_set.json", "dev_set.json")
 """The file of a folder of BIRCO's repository that is its collection: the first of these."""
@@ -28,7 +207,8 @@ def reference(name: str | Path, watch: Watch, again: bool, fetch: bool) -> Broug
 
 def birco(pickle: Path, to: Path) -> None:
     """Write a pickle of BIRCO's as a collection; raises as `weir.import_files`."""
-    from weir.plugins.importing.importer import Choices, import_request, requested
+    from weir.plugins.importing.importer import import_request, requested
+    from weir.plugins.importing.items import Choices
 
     import_request(requested(pickle, as_kind="birco", choices=Choices(strict=True)), to)
 
@@ -38,7 +218,7 @@ def birco(pickle: Path, to: Path) -> None:
 
 def _of_scheme(text: str, watch: Watch, again: bool, fetch: bool) -> Brought:
     if text.startswith("hf:"):
-        from weir.plugins.importing.references.from_hub import from_hub, hub_name
+        from weir.plugins.importing.references.hub import from_hub, hub_name
 
         return from_hub(hub_name(text), watch, again, fetch)
     from weir.plugins.importing.references.from_irds import from_irds, irds_name
@@ -49,20 +229,14 @@ def _of_scheme(text: str, watch: Watch, again: bool, fetch: bool) -> Brought:
 def _of_folder(path: Path, subset: str, watch: Watch, fetch: bool) -> Brought | None:
     test_set = next((path / name for name in BIRCO_SETS if (path / name).is_file()), None)
     if test_set is not None and not subset:
-        from weir.plugins.importing.references.from_file import from_file
-
         return replace(from_file(test_set, watch), name=path.resolve().name)
-    from weir.plugins.importing.references.from_hub import from_folder, is_hub_folder
+    from weir.plugins.importing.references.hub import from_folder, is_hub_folder
 
     return from_folder(path, subset, watch, fetch) if is_hub_folder(path) else None
 
 
 def _of_file(path: Path, watch: Watch, fetch: bool) -> Brought | None:
-    if path.suffix == ".toml":
-        from weir.plugins.importing.references.described import is_description
-
-        if not is_description(path):
-            return None
-    from weir.plugins.importing.references.from_file import from_description, from_file
+    if path.suffix == ".toml" and not is_description(path):
+        return None
 
     return (from_description if path.suffix == ".toml" else from_file)(path, watch, fetch)

@@ -1,0 +1,477 @@
+"""Groups of queries and documents that favour a kind of system."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weir.audit.check import Finding, check
+from weir.audit.leakage import unit_rows
+from weir.core import rounding
+from weir.core.corpus import Queries
+from weir.core.judged import Judged
+from weir.core.qrels import Qrels
+from weir.core.query_metadata import QueryGroups
+from weir.core.rounding import counted, one_or_more
+from weir.core.run import Run
+from weir.core.strings import Float64, Ids, Int64
+from weir.core.subject import Subject
+from weir.measures.evaluate import scores_of
+from weir.measures.measure import parse_measure
+from weir.stats.distributions import student_tail
+from weir.stats.significance import adjusted
+
+# ----------
+# Bias of judgments and of systems: what words alone find, and documents that are returned for everything.
+
+
+DEPTHS = (10, 100)
+ANALYZER = "lucene-english"
+BIASED_SHARE = 0.95
+"""Share of the relevant documents among BM25's first 100 from which judgments are said to be lexical."""
+FEWEST_DOCUMENTS = 1_000
+"""Documents of a collection below which its first 100 say nothing."""
+FIRST_RANKS = 10
+FEWEST_QUERIES = 50
+HUB_SHARE = 0.1
+"""Share of the queries for which one document is among the first 10 from which it is called a hub."""
+TIMES_CHANCE = 3
+"""So many times its expected number of queries, were the first 10 drawn at random, makes a document a hub too."""
+
+
+def found_by_bm25(subject: Subject) -> dict[int, float]:
+    """The share of all relevant documents of the collection that BM25 returns among its first 10 and 100.
+
+    Of all pairs of query and relevant document together, so that queries with many count as often. NaN without any.
+    """
+    from weir.systems.lexical.bm25 import BM25
+
+    corpus, qrels = subject.need_corpus(), subject.need_qrels()
+    run = BM25().index(corpus).search(subject.judged_queries, DEPTHS[-1])
+    judged = Judged.of(run, qrels)
+    asked = run.queries.codes(qrels.queries.strings) >= 0
+    here = corpus.ids.codes(qrels.docs.strings) >= 0
+    total = int(np.count_nonzero((qrels.grade > 0) & here[qrels.doc] & asked[qrels.query_of_row()]))
+    hits = judged.rank[judged.grade > 0]
+    return {depth: int((hits <= depth).sum()) / total if total else float("nan") for depth in DEPTHS}
+
+
+def term_overlap(subject: Subject, qrels: Qrels) -> Float64:
+    """The share of the query's distinct terms that each judged document holds, float64[judgments].
+
+    Terms as Lucene's EnglishAnalyzer gives them. NaN where the query or the document is not there, or has no term.
+    """
+    from weir.systems.lexical.analyzer import analyzers
+    from weir.systems.lexical.terms import TermTable
+
+    corpus, queries = subject.need_corpus(), subject.need_queries()
+    table = TermTable(analyzers.get(ANALYZER))
+    ptr, term = table.add(queries.text)
+    doc_at, query_at = corpus.ids.codes(qrels.docs.strings), queries.ids.codes(qrels.queries.strings)
+    used = np.unique(qrels.doc)
+    used = used[doc_at[used] >= 0]
+    doc_ptr, doc_term = table.lookup(corpus.text.take(doc_at[used]))
+    title_ptr, title_term = (
+        (np.zeros(len(used) + 1, np.int64), doc_term[:0])
+        if corpus.title is None
+        else table.lookup(corpus.title.take(doc_at[used]))
+    )
+    holds = {
+        int(doc): set(doc_term[doc_ptr[i] : doc_ptr[i + 1]].tolist())
+        | set(title_term[title_ptr[i] : title_ptr[i + 1]].tolist())
+        for i, doc in enumerate(used.tolist())
+    }
+    asked = [set(term[ptr[at] : ptr[at + 1]].tolist()) if at >= 0 else set() for at in query_at.tolist()]
+    pairs = zip(qrels.query_of_row().tolist(), qrels.doc.tolist(), strict=True)
+    return np.array(
+        [
+            len(asked[q] & holds[d]) / len(asked[q]) if asked[q] and d in holds else float("nan")
+            for q, d in pairs
+        ],
+        np.float64,
+    )
+
+
+@check("lexical bias", needs=["corpus", "queries", "qrels"])
+def lexical_bias(subject: Subject) -> Iterator[Finding]:
+    """How many of the relevant documents BM25 finds, and whether they share more words with the query than others do.
+
+    Judgments that were pooled by words reward systems that match words. Indexes the collection. Source: Thakur et al.
+    2021, section 5, on lexical bias.
+    """
+    qrels = subject.need_qrels()
+    found = found_by_bm25(subject)
+    if np.isnan(found[DEPTHS[0]]):
+        return
+    overlap = term_overlap(subject, qrels)
+    shares = {}
+    for name, rows in (("relevant", qrels.grade > 0), ("judged not relevant", qrels.grade <= 0)):
+        values = overlap[rows & ~np.isnan(overlap)]
+        if len(values):
+            shares[name] = float(values.mean())
+    said = ", ".join(
+        f"{name} documents hold {rounding.share(share)} of the query's terms"
+        for name, share in shares.items()
+    )
+    biased = found[100] >= BIASED_SHARE and len(subject.need_corpus()) >= FEWEST_DOCUMENTS
+    yield Finding(
+        "caution" if biased else "note",
+        f"BM25 finds {rounding.share(found[10])} of the relevant documents among its first 10 and "
+        f"{rounding.share(found[100])} among 100; "
+        f"{said}",
+        "judgments look pooled by words: a system that finds other relevant documents is not rewarded"
+        if biased
+        else "",
+        (
+            *((f"found at {depth}", share) for depth, share in found.items()),
+            *((f"terms held by {name}", share) for name, share in shares.items()),
+        ),
+    )
+
+
+@check("hubs", needs=["runs"])
+def hubs(subject: Subject) -> Iterator[Finding]:
+    """Documents among a system's first ten for a tenth of the queries or more, relevant to fewer than half of these.
+
+    In a small collection for three times as many queries as by chance. Of judged queries; without judgments of all,
+    whatever is relevant. Dense systems have
+    such hubs by geometry. Source: Radovanovic, Nanopoulos and Ivanovic 2010.
+    """
+    for name, run in subject.runs.items():
+        top = run.top(FIRST_RANKS)
+        judged = np.ones(len(top), np.bool_)
+        if subject.qrels is not None:
+            judged = subject.qrels.queries.codes(top.queries.strings) >= 0
+        rows = judged[top.query_of_row()] & (top.doc >= 0)
+        count = np.bincount(top.doc[rows], minlength=len(top.docs))
+        asked = int(np.count_nonzero(np.diff(top.ptr)[judged]))
+        documents = len(top.docs) if subject.corpus is None else len(subject.corpus)
+        least = max(HUB_SHARE, min(1.0, TIMES_CHANCE * FIRST_RANKS / max(1, documents)))
+        relevant = np.zeros_like(count) if subject.qrels is None else _relevant_answers(top, subject.qrels)
+        often = np.flatnonzero((count >= least * asked) & (2 * relevant < np.maximum(count, 1)))
+        if asked < FEWEST_QUERIES or not len(often):
+            continue
+        often = often[np.argsort(relevant[often] - count[often], kind="stable")]
+        names = top.docs.take(often).tolist()
+        worst, right = int(count[often[0]]), int(relevant[often[0]])
+        told = "" if subject.qrels is None else " and relevant to fewer than half of these"
+        yield Finding(
+            "caution",
+            f"{counted(len(often), 'document')} {one_or_more(len(often), 'is', 'are')} among the first "
+            f"{FIRST_RANKS} of {rounding.share(least)} of the queries or more{told}, {names[0]} for {worst:,} of "
+            f"{asked:,}" + (f", relevant to {right:,}" if told else ""),
+            "look at these texts: what is near to everything is often empty, boilerplate or a list",
+            (
+                ("hubs", float(len(often))),
+                ("queries of the first", float(worst)),
+                *((("relevant to", float(right)),) if told else ()),
+            ),
+            tuple(names),
+            system=name,
+        )
+
+
+def _relevant_answers(top: Run, qrels: Qrels) -> Int64:
+    """For how many queries each document is returned and relevant, int64[documents]."""
+    good = np.flatnonzero(qrels.grade > 0)
+    query = top.queries.codes(qrels.queries.strings)[qrels.query_of_row()[good]].astype(np.int64)
+    doc = top.docs.codes(qrels.docs.strings)[qrels.doc[good]].astype(np.int64)
+    known = (query >= 0) & (doc >= 0)
+    width = max(1, len(top.docs))
+    answers = top.query_of_row().astype(np.int64) * width + top.doc
+    here = np.isin(answers, query[known] * width + doc[known]) & (top.doc >= 0)
+    return np.bincount(top.doc[here], minlength=len(top.docs))
+
+
+# ----------
+# Groups of queries by what can be told from them: length, question word, rare words, judgments, topic.
+
+
+Float32: TypeAlias = NDArray[np.float32]
+
+
+QUESTION_WORDS = (
+    "what",
+    "who",
+    "when",
+    "where",
+    "why",
+    "how",
+    "which",
+    "is",
+    "are",
+    "do",
+    "does",
+    "can",
+    "did",
+)
+NEGATION = re.compile(
+    r"\b(?:no|not|never|without|neither|nor|cannot|except|excluding)\b|n't\b", re.IGNORECASE
+)
+CAPITALISED = re.compile(r"(?<=\S )[A-Z][\w-]+")
+
+QUERIES_PER_TOPIC = 25
+MOST_TOPICS = 8
+ROUNDS = 20
+WORDS_SHOWN = 3
+SEED = 5
+
+
+def feature_groups(subject: Subject) -> Iterator[QueryGroups]:
+    """Groupings of the queries, one for each feature that can be told and tells queries apart.
+
+    What a collection says of its queries itself comes last. Raises BadValue without queries.
+    """
+    queries = subject.judged_queries
+    names, texts = queries.ids.tolist(), queries.text.tolist()
+    words = np.array([len(text.split()) for text in texts])
+    found = [
+        QueryGroups.of(dict(zip(names, _thirds(words, "words"), strict=True)), "length"),
+        QueryGroups.of({n: _question_word(t) for n, t in zip(names, texts, strict=True)}, "question word"),
+        _flag("number", "has a number", names, [any(c.isdigit() for c in text) for text in texts]),
+        _flag("negation", "has a negation", names, [bool(NEGATION.search(text)) for text in texts]),
+        _flag("entity", "names something", names, [bool(CAPITALISED.search(text)) for text in texts]),
+        topics(subject),
+    ]
+    if subject.qrels is not None:
+        qrels = subject.qrels
+        relevant = np.bincount(qrels.query_of_row()[qrels.grade > 0], minlength=len(qrels))
+        kinds = [
+            "1 relevant" if n == 1 else "2 to 5 relevant" if 2 <= n <= 5 else "more" if n else ""
+            for n in relevant
+        ]
+        found.append(
+            QueryGroups.of(dict(zip(qrels.queries.tolist(), kinds, strict=True)), "relevant documents")
+        )
+    if subject.qrels is not None and subject.corpus is not None:
+        found.append(_overlap_thirds(subject))
+    if queries.metadata is not None:
+        found += [
+            QueryGroups.of(dict(zip(names, labels.tolist(), strict=True)), name)
+            for name, labels in queries.metadata.groups.items()
+        ]
+    return (groups for groups in found if len(groups) > 1)
+
+
+def _thirds(values: Float64 | Int64, unit: str) -> list[str]:
+    """The label of each value: which third of the values it is in; "" for one that is not defined."""
+    known = values[~np.isnan(values)]
+    if not len(known):
+        return [""] * len(values)
+    low, high = np.quantile(known, [1 / 3, 2 / 3], method="lower").tolist()
+    labels = [f"up to {low:.4g} {unit}", f"over {low:.4g} up to {high:.4g} {unit}", f"over {high:.4g} {unit}"]
+    return ["" if np.isnan(v) else labels[int(v > low) + int(v > high)] for v in values.tolist()]
+
+
+def _question_word(text: str) -> str:
+    first = text.split(None, 1)[0].lower().strip("'\"") if text.strip() else ""
+    return first if first in QUESTION_WORDS else "no question word"
+
+
+def _flag(name: str, label: str, names: Sequence[str], here: Sequence[bool]) -> QueryGroups:
+    return QueryGroups.of({n: label if yes else "none" for n, yes in zip(names, here, strict=True)}, name)
+
+
+def _overlap_thirds(subject: Subject) -> QueryGroups:
+    qrels = subject.need_qrels()
+    good = qrels.grade > 0
+    share = np.where(good, term_overlap(subject, qrels), np.nan)
+    rows = good & ~np.isnan(share)
+    query = qrels.query_of_row()[rows]
+    total = np.bincount(query, share[rows], minlength=len(qrels))
+    count = np.bincount(query, minlength=len(qrels))
+    mean = np.divide(total, count, out=np.full(len(qrels), np.nan), where=count > 0)
+    labels = _thirds(mean, "of the terms in relevant documents")
+    return QueryGroups.of(dict(zip(qrels.queries.tolist(), labels, strict=True)), "words shared")
+
+
+def topics(subject: Subject) -> QueryGroups:
+    """Clusters of the queries, by meaning where there is an encoder, else by their terms; named by their chief words.
+
+    Spherical k-means of the encoder's vectors, or of tf-idf.
+    """
+    queries = subject.judged_queries
+    weights, words = _tf_idf(queries)
+    count = min(MOST_TOPICS, len(queries) // QUERIES_PER_TOPIC)
+    if count < 2 or not len(words):
+        return QueryGroups.of({}, "topic")
+    points = weights if subject.encoder is None else unit_rows(subject.encoder(queries))
+    member = _clusters(points, count)
+    labels = []
+    for number in range(count):
+        total = weights[member == number].sum(axis=0)
+        best = np.argsort(-total, kind="stable")[:WORDS_SHOWN]
+        labels.append(" ".join(words[int(i)] for i in best if total[i] > 0))
+    known = np.abs(points).sum(axis=1) > 0
+    rows = zip(queries.ids.tolist(), member.tolist(), known.tolist(), strict=True)
+    return QueryGroups.of({name: labels[which] if here else "" for name, which, here in rows}, "topic")
+
+
+def _tf_idf(queries: Queries) -> tuple[Float32, list[str]]:
+    """(unit rows float32[Q, words], zeros for a query without any, the words that two queries at least have)."""
+    from weir.systems.lexical.analyzer import analyzers
+    from weir.systems.lexical.terms import TermTable
+
+    table = TermTable(analyzers.get(ANALYZER))
+    ptr, term = table.add(queries.text)
+    row, terms = np.repeat(np.arange(len(queries)), np.diff(ptr)), max(1, len(table))
+    frequency = np.bincount(np.unique(row * terms + term) % terms, minlength=len(table))
+    kept = np.flatnonzero(frequency >= 2)
+    place = np.full(len(table) + 1, -1)
+    place[kept] = np.arange(len(kept))
+    weights = np.zeros((len(queries), len(kept)), np.float32)
+    here = place[term] >= 0
+    np.add.at(weights, (row[here], place[term[here]]), 1.0)
+    weights *= np.log(len(queries) / frequency[kept]).astype(np.float32)
+    return unit_rows(weights), table.terms().take(kept).tolist()
+
+
+def _clusters(vectors: Float32, count: int) -> Int64:
+    """The number of the cluster of each row, from rows that lie far apart as first centres."""
+    rng = np.random.default_rng(SEED)
+    chosen = [int(rng.integers(len(vectors)))]
+    nearest = vectors @ vectors[chosen[0]]
+    while len(chosen) < count:
+        chosen.append(int(np.argmin(nearest)))
+        nearest = np.maximum(nearest, vectors @ vectors[chosen[-1]])
+    centres = vectors[chosen]
+    member = np.zeros(len(vectors), np.int64)
+    for _ in range(ROUNDS):
+        member = np.argmax(vectors @ centres.T, axis=1)
+        for number in range(count):
+            rows = member == number
+            if rows.any():
+                centre = vectors[rows].sum(axis=0)
+                centres[number] = centre / max(float(np.linalg.norm(centre)), 1e-12)
+    return member
+
+
+# ----------
+# Slices: groups of queries on which two systems differ otherwise than on the rest.
+
+
+MEASURE = parse_measure("nDCG@10")
+FEWEST_SLICE_QUERIES = 10
+"""Queries of a slice, and of the rest, below which nothing is said."""
+FALSE_DISCOVERY_RATE = 0.05
+TURNED = 0.01
+"""Difference on a slice, against the sign of that on the rest, from which conclusions are said to turn."""
+MOST_SYSTEMS = 6
+"""Systems of which all pairs are looked at; of more, each is compared with the best alone."""
+
+
+@dataclass(frozen=True)
+class Slice:
+    """A group of queries on which a difference is another than on the rest.
+
+    feature, label: which group; queries: how many; inside, outside: mean difference, second minus first, there and on
+    the other queries; p: of the test that both are equal, the larger of Welch's and Student's, adjusted for all
+    slices looked at.
+    """
+
+    feature: str
+    label: str
+    queries: int
+    inside: float
+    outside: float
+    p: float
+
+
+def welch(a: Float64, b: Float64) -> float:
+    """Two-sided p-value of Welch's test that two samples have the same mean; 1 where neither varies nor differs."""
+    difference = float(a.mean() - b.mean())
+    parts = [float(x.var(ddof=1)) / len(x) for x in (a, b)]
+    error = sum(parts)
+    if error == 0:
+        return 1.0 if difference == 0 else 0.0
+    freedom = error**2 / sum(part**2 / (len(x) - 1) for part, x in zip(parts, (a, b), strict=True))
+    return 2 * student_tail(abs(difference) / math.sqrt(error), freedom)
+
+
+def student(a: Float64, b: Float64) -> float:
+    """Two-sided p-value of Student's test with pooled variance; 1 where neither varies nor differs."""
+    difference, freedom = float(a.mean() - b.mean()), len(a) + len(b) - 2
+    pooled = (float(a.var(ddof=1)) * (len(a) - 1) + float(b.var(ddof=1)) * (len(b) - 1)) / freedom
+    error = pooled * (1 / len(a) + 1 / len(b))
+    if error == 0:
+        return 1.0 if difference == 0 else 0.0
+    return 2 * student_tail(abs(difference) / math.sqrt(error), freedom)
+
+
+def slices_of(queries: Ids, differences: Float64, groupings: Sequence[QueryGroups]) -> list[Slice]:
+    """Every slice of at least FEWEST_QUERIES with its adjusted p-value (Benjamini and Hochberg), the smallest first.
+
+    differences: float64[Q] aligned with queries, NaN where one of the systems is undefined.
+    """
+    known = ~np.isnan(differences)
+    found: list[tuple[QueryGroups, str, Float64, Float64]] = []
+    for groups in groupings:
+        for label, rows in _without_complement(groups.rows(queries), len(queries)).items():
+            here = np.zeros(len(queries), np.bool_)
+            here[rows] = True
+            inside, outside = differences[here & known], differences[~here & known]
+            if min(len(inside), len(outside)) >= FEWEST_SLICE_QUERIES:
+                found.append((groups, label, inside, outside))
+    if not found:
+        return []
+    # Welch's alone is too sure of a few queries that happen not to differ at all, Student's of a few that differ much.
+    raw = [max(welch(inside, outside), student(inside, outside)) for *_, inside, outside in found]
+    p = adjusted(np.array(raw), "bh")
+    rows_ = [
+        Slice(groups.name, label, len(inside), float(inside.mean()), float(outside.mean()), float(value))
+        for (groups, label, inside, outside), value in zip(found, p, strict=True)
+    ]
+    return sorted(rows_, key=lambda one: one.p)
+
+
+def _without_complement(rows: dict[str, Int64], queries: int) -> dict[str, Int64]:
+    """Of two groups that are all queries the smaller alone: each says of the other what that says of it."""
+    if len(rows) != 2 or sum(map(len, rows.values())) != queries:
+        return rows
+    smaller = min(rows, key=lambda label: len(rows[label]))
+    return {smaller: rows[smaller]}
+
+
+@check("slices", needs=["queries", "qrels", "runs"])
+def slices(subject: Subject) -> Iterator[Finding]:
+    """Kinds of queries on which one system gains or loses against another otherwise than on the rest.
+
+    Groups by length, question word, numbers, negation, names, topic, judgments and the collection's own columns; with
+    the false-discovery rate held at 5% for each pair of systems.
+    """
+    joins = {name: join for name, join in subject.joins.items() if join.answered.any()}
+    if len(joins) < 2:
+        return
+    scores = {name: scores_of(join, (MEASURE,)) for name, join in joins.items()}
+    queries = next(iter(joins.values())).queries
+    groupings = list(feature_groups(subject))
+    best = max(scores, key=lambda name: scores[name].means()[str(MEASURE)])
+    pairs = (
+        list(combinations(scores, 2))
+        if len(scores) <= MOST_SYSTEMS
+        else [(one, best) for one in scores if one != best]
+    )
+    for one, other in pairs:
+        found = slices_of(queries, scores[other].values[0] - scores[one].values[0], groupings)
+        for part in (s for s in found if s.p <= FALSE_DISCOVERY_RATE):
+            yield _finding(one, other, part)
+
+
+def _finding(one: str, other: str, part: Slice) -> Finding:
+    turns = part.inside * part.outside < 0 and min(abs(part.inside), abs(part.outside)) >= TURNED
+    return Finding(
+        "serious" if turns else "caution",
+        f"{one} to {other}: {MEASURE} changes by {rounding.change(part.inside)} on the {part.queries:,} "
+        f"queries with "
+        f"{part.feature} '{part.label}', by {rounding.change(part.outside)} on the others (p "
+        f"{rounding.score(max(part.p, 0.0001))}, adjusted)",
+        "one mean hides this: report both, and look at these queries" if turns else "look at these queries",
+        (("queries", float(part.queries)), ("inside", part.inside), ("outside", part.outside), ("p", part.p)),
+    )

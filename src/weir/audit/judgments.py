@@ -1,0 +1,549 @@
+"""Judgments and collections that are incomplete or defective."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from itertools import combinations
+
+import numpy as np
+
+from weir.audit.check import Finding, Severity, check
+from weir.audit.duplicates import copies
+from weir.core import rounding
+from weir.core.corpus import Corpus, Queries
+from weir.core.filters import DocumentLists
+from weir.core.judged import Judged
+from weir.core.qrels import Qrels
+from weir.core.rounding import counted, one_or_more, part_of
+from weir.core.run import Run
+from weir.core.strings import Int64
+from weir.core.subject import Subject
+from weir.datasets import catalogue
+from weir.datasets.card import normalised
+from weir.datasets.load import SELF_MATCHES
+from weir.measures.evaluate import evaluate, scores_of
+from weir.measures.measure import parse_measure
+from weir.stats.score_bounds import MEASURE, score_bounds, turning_pairs
+
+# ----------
+# Judgments: what they name that is not there, how many there are, and what they let a measure reach.
+
+
+SHALLOW = 1.5
+"""Mean relevant documents of a query below which markup is called shallow."""
+GRADES_SHOWN = 8
+CEILINGS = ("P@10", "R@10", "R@100")
+
+
+def relevant_per_query(qrels: Qrels) -> Int64:
+    """How many documents of each judged query have a grade above 0, int64[Q]."""
+    return np.bincount(qrels.query_of_row()[qrels.grade > 0], minlength=len(qrels))
+
+
+def ceilings(qrels: Qrels) -> dict[str, float]:
+    """What the best ranking there could be scores: the judged documents by falling grade."""
+    query, score = qrels.query_of_row(), qrels.grade.astype(np.float64)
+    best = Run.from_columns(qrels.queries, qrels.docs, query, qrels.doc, score)
+    return evaluate(qrels, best, CEILINGS).means()
+
+
+@check("dangling judgments", needs=["qrels", "corpus", "queries"])
+def dangling(subject: Subject) -> Iterator[Finding]:
+    """Judgments that name documents or queries which the collection does not have."""
+    qrels = subject.need_qrels()
+    lost_doc = subject.need_corpus().ids.codes(qrels.docs.strings) < 0
+    pairs = lost_doc[qrels.doc]
+    relevant = int(np.count_nonzero(pairs & (qrels.grade > 0)))
+    if pairs.any():
+        names = qrels.docs.take(np.flatnonzero(lost_doc)[:5]).tolist()
+        yield Finding(
+            "wrong" if relevant else "caution",
+            f"{counted(int(pairs.sum()), 'judgment names', 'judgments name')} "
+            f"{counted(int(lost_doc[np.unique(qrels.doc)].sum()), 'document that is', 'documents that are')} "
+            f"not in the collection, {relevant:,} of them relevant, which nothing can find",
+            "recall and nDCG cannot reach 1: take the collection and judgments of one version, or drop these",
+            (("judgments", float(pairs.sum())), ("relevant", float(relevant))),
+            tuple(names),
+        )
+    lost_query = np.flatnonzero(subject.need_queries().ids.codes(qrels.queries.strings) < 0)
+    if len(lost_query):
+        yield Finding(
+            "caution",
+            f"{part_of(len(lost_query), len(qrels), 'judged queries', 'is', 'are')} not among the queries "
+            f"and {one_or_more(len(lost_query), 'is', 'are')} never asked",
+            "they are left out of the grid; take queries and judgments of one version",
+            (("queries", float(len(lost_query))),),
+            tuple(qrels.queries.take(lost_query[:5]).tolist()),
+        )
+
+
+def _between(qrels: Qrels) -> Iterator[Finding]:
+    """What to say of grades above 0 that do not reach 1, the level at which relevance begins."""
+    between = int(np.count_nonzero((qrels.grade > 0) & (qrels.grade < 1)))
+    reaching = int(np.count_nonzero(qrels.grade >= 1))
+    if between:
+        yield Finding(
+            "note" if reaching else "caution",
+            f"{between:,} of {len(qrels.grade):,} judgments {one_or_more(between, 'is', 'are')} above 0 "
+            f"and below 1, "
+            f"{reaching:,} {one_or_more(reaching, 'reaches', 'reach')} 1",
+            "nDCG gains by them; measures of relevance begin at 1 unless told: AP(rel=0.5)",
+            (("between 0 and 1", float(between)), ("from 1", float(reaching))),
+        )
+
+
+def _below(qrels: Qrels) -> Iterator[Finding]:
+    """What to say of grades below 0."""
+    below = int(np.count_nonzero(qrels.grade < 0))
+    if below:
+        least = float(qrels.grade.min())
+        yield Finding(
+            "note",
+            f"{part_of(below, len(qrels.grade), 'judgments', 'is', 'are')} below 0, down to {least:g}; "
+            "they count as judged and not relevant",
+            "see what the collection means by them: some tools count them as unjudged, or subtract them",
+            (("below 0", float(below)), ("least", least)),
+        )
+
+
+def _distribution(qrels: Qrels) -> Finding:
+    """How many documents are judged for a query, and how many judgments each grade has."""
+    judged = np.bincount(qrels.query_of_row(), minlength=len(qrels))
+    quartiles = np.quantile(judged, [0, 0.25, 0.5, 0.75, 1]).tolist()
+    grades, counts = np.unique(qrels.grade, return_counts=True)
+    few = "; grades " + ", ".join(
+        f"{grade:g}: {count:,}" for grade, count in zip(grades.tolist(), counts.tolist(), strict=True)
+    )
+    names = ("fewest", "first quartile", "median", "third quartile", "most")
+    return Finding(
+        "note",
+        f"{counted(round(quartiles[2]), 'judged document')} a query at the median, "
+        f"{rounding.count(quartiles[0])} to "
+        f"{rounding.count(quartiles[4])}" + (few if len(grades) <= GRADES_SHOWN else ""),
+        numbers=(
+            *((f"judged per query, {name}", value) for name, value in zip(names, quartiles, strict=True)),
+            *((f"grade {g:g}", float(c)) for g, c in zip(grades.tolist(), counts.tolist(), strict=True)),
+        ),
+    )
+
+
+@check("labels", needs=["qrels"])
+def labels(subject: Subject) -> Iterator[Finding]:
+    """Queries without a relevant document, shallow markup, grades below 1, and the highest mean there can be.
+
+    Source of the warning on shallow markup: Arabzadeh et al. 2021 and Thakur et al. 2021, section 6, on MS MARCO.
+    """
+    qrels = subject.need_qrels()
+    relevant = relevant_per_query(qrels)
+    nothing = np.flatnonzero(relevant == 0)
+    if len(nothing):
+        yield Finding(
+            "caution",
+            f"{len(nothing):,} of {len(qrels):,} judged queries "
+            f"{one_or_more(len(nothing), 'has no relevant document and scores', 'have no relevant document and score')}"
+            " 0 whatever is returned",
+            "say so beside the mean, or leave them out by empty=left-out in every system alike",
+            (("queries", float(len(nothing))), ("share", len(nothing) / len(qrels))),
+            tuple(qrels.queries.take(nothing[:5]).tolist()),
+        )
+    zeros = int(np.count_nonzero(qrels.grade <= 0))
+    if float(relevant.mean()) < SHALLOW and not zeros:
+        yield Finding(
+            "serious",
+            f"shallow markup: {rounding.count(float(relevant.mean()), 2)} relevant documents a query "
+            f"and none judged not relevant; "
+            "what else is relevant counts as not relevant",
+            "differences of systems that find other relevant documents are not seen: judge the first 10 "
+            "of each",
+            (("relevant per query", float(relevant.mean())), ("judged not relevant", float(zeros))),
+        )
+    yield from _between(qrels)
+    yield from _below(qrels)
+    yield _distribution(qrels)
+    reached = ceilings(qrels)
+    low = {name: value for name, value in reached.items() if value < 0.99}
+    if low:
+        said = ", ".join(f"{name} {rounding.score(value)}" for name, value in low.items())
+        yield Finding(
+            "note",
+            f"the best ranking there could be reaches {said}",
+            "read these means against that"
+            + (", or take R_cap@k in the place of R@k" if any(n.startswith("R@") for n in low) else ""),
+            tuple(reached.items()),
+        )
+
+
+@check("copied query labels", needs=["queries", "qrels"])
+def copied_query_labels(subject: Subject) -> Iterator[Finding]:
+    """How far the judgments of queries with the same text agree: what one judge calls relevant, another does not.
+
+    Of pairs of copies, the documents that both judge; and relevant documents of one that the other does not judge.
+    """
+    queries, qrels = subject.need_queries(), subject.need_qrels()
+    judged = qrels.to_dict()
+    both = alike = alone = pairs = 0
+    for rows in copies((queries.text,), normalised).members():
+        names = [name for name in queries.ids.take(rows).tolist() if name in judged]
+        for one, other in combinations(names, 2):
+            pairs += 1
+            common = judged[one].keys() & judged[other].keys()
+            both += len(common)
+            alike += sum((judged[one][doc] > 0) == (judged[other][doc] > 0) for doc in common)
+            for a, b in ((one, other), (other, one)):
+                alone += sum(grade > 0 and doc not in judged[b] for doc, grade in judged[a].items())
+    if pairs and (alone or alike < both):
+        said = (
+            f"of {counted(both, 'document')} that both judge, {alike:,} "
+            f"{one_or_more(alike, 'is', 'are')} judged alike"
+            if both
+            else "none both judge"
+        )
+        yield Finding(
+            "serious" if alike < both else "caution",
+            f"{counted(pairs, 'pair of judged queries has', 'pairs of judged queries have')} the same text; "
+            f"{said}, {alone:,} {one_or_more(alone, 'is', 'are')} relevant to one and unjudged for the other",
+            "join the judgments of such queries, or ask one of them: the same ranking scores "
+            "differently for each",
+            (
+                ("pairs", float(pairs)),
+                ("judged by both", float(both)),
+                ("alike", float(alike)),
+                ("relevant to one", float(alone)),
+            ),
+        )
+
+
+# ----------
+# Completeness: queries that nobody judged, collections that are not as published, queries that are documents, pools
+# of candidates that are not ranked whole.
+
+
+BATCH_BYTES = 1 << 22
+COUNTS = ("documents", "judged queries")
+NOTHING_GAINED = (" -2", " -1", " 0")
+"""How counts of judgments end that no measure gains by."""
+
+
+@check("unjudged queries", needs=["queries"])
+def unjudged_queries(subject: Subject) -> Iterator[Finding]:
+    """Queries that no split has a judgment of, and judgments that hold no query at all."""
+    queries = subject.need_queries()
+    layers = [subject.qrels, *(training.qrels for training in subject.training)]
+    there = [layer for layer in layers if layer is not None]
+    if not there:
+        return
+    judged = {name for layer in there for name in layer.queries.tolist()}
+    lacking = [name for name in queries.ids.tolist() if name not in judged]
+    numbers = (("queries", float(len(lacking))),)
+    if lacking and len(lacking) == len(queries):
+        yield Finding(
+            "serious",
+            f"none of {counted(len(queries), 'query', 'queries')} has a judgment, so that nothing can "
+            f"be scored",
+            "judge what systems return (weir pool), or take the judgments that belong to these queries",
+            numbers,
+            tuple(lacking),
+        )
+    elif lacking:
+        yield Finding(
+            "note",
+            f"{part_of(len(lacking), len(queries), 'queries', 'has', 'have')} no judgment in any split "
+            "and are left out of every mean",
+            "the collection has fewer queries to measure with than it seems to have",
+            numbers,
+            tuple(lacking),
+        )
+
+
+def published_differences(subject: Subject) -> list[tuple[str, float, float]]:
+    """(what, number here, number published) of each count that is not as the catalogue has it, by the subject's name.
+
+    Documents, judged queries and judgments by grade, as far as both are there. Empty for a name it does not know.
+    """
+    if subject.name not in catalogue.names():
+        return []
+    entry = catalogue.get(subject.name)
+    pairs: list[tuple[str, float, float]] = []
+    if subject.corpus is not None:
+        pairs.append(("documents", len(subject.corpus), entry.documents))
+    if subject.qrels is not None:
+        pairs.append(("judged queries", len(subject.qrels), entry.queries))
+        grades = subject.qrels.grade
+        found = {grade: int(np.count_nonzero(grades == grade)) for grade in np.unique(grades).tolist()}
+        known = sorted({*found, *entry.grades}) if entry.grades else []
+        pairs += [
+            (f"judgments of grade {grade:g}", found.get(grade, 0), entry.grades.get(grade, 0))
+            for grade in known
+        ]
+    return [(what, float(here), float(there)) for what, here, there in pairs if here != there]
+
+
+@check("published counts", needs=["qrels"])
+def published_counts(subject: Subject) -> Iterator[Finding]:
+    """Whether a collection that bears the name of a published one has its documents, queries and judgments."""
+    found = published_differences(subject)
+    if found:
+        said = "; ".join(
+            f"{what}: {rounding.count(here)}, published {rounding.count(there)}"
+            for what, here, there in found
+        )
+        counts = any(what in COUNTS or not what.endswith(NOTHING_GAINED) for what, _, _ in found)
+        yield Finding(
+            "serious" if counts else "caution",
+            f"this is not {subject.name} as it was published: {said}",
+            "do not set its scores beside published ones: take the whole collection, or name this one "
+            "otherwise",
+            tuple((what, here) for what, here, _ in found),
+        )
+
+
+def queries_that_are_documents(subject: Subject) -> list[tuple[str, str]]:
+    """(query, document) of the same text after normalising, by text alone or by title and text; the first document.
+
+    Queries of the split that is evaluated.
+    """
+    corpus, wanted = subject.need_corpus(), dict[str, list[str]]()
+    for name, text in subject.judged_queries.to_dict().items():
+        if text.strip():
+            wanted.setdefault(normalised(text), []).append(name)
+    found: dict[str, str] = {}
+    for fields in ("text", "title text"):
+        for first, texts in corpus.batches(fields, BATCH_BYTES):
+            for place, text in enumerate(texts):
+                for name in wanted.get(normalised(text), ()):
+                    found.setdefault(name, corpus.ids[first + place])
+    return list(found.items())
+
+
+@check("queries that are documents", needs=["corpus", "queries"])
+def self_matching(subject: Subject) -> Iterator[Finding]:
+    """Queries whose text is that of a document: a system finds the query itself before any answer.
+
+    Of the split that is evaluated, as texts are written or after normalising. Source: Wachsmuth, Syed and Stein 2018
+    (ArguAna), whose queries are arguments of the collection.
+    """
+    found = queries_that_are_documents(subject)
+    if not found:
+        return
+    queries, corpus = subject.judged_queries, subject.need_corpus()
+    texts = queries.to_dict()
+    same_name = sum(query == document for query, document in found)
+    at = corpus.ids.codes([document for _, document in found])
+    written = sum(
+        texts[query] in (corpus.text[int(row)], corpus.view("title text", int(row), int(row) + 1)[0])
+        for (query, _), row in zip(found, at.tolist(), strict=True)
+    )
+    dropped = subject.self_match == "drop"
+    often = len(found) >= SELF_MATCHES * len(queries)
+    yield Finding(
+        "serious" if often and not dropped else "note",
+        f"{part_of(len(found), len(queries), subject.queries_called, 'is', 'are')} the text of a document: {written:,} "
+        f"as it is written, {len(found) - written:,} only after normalising; {same_name:,} under the same identifier"
+        + (", which leave the rankings, as the collection says" if dropped else ""),
+        ""
+        if dropped
+        else "leave out what a query finds of itself (--drop-self), if the document is no answer to it",
+        (
+            ("queries", float(len(found))),
+            ("as written", float(written)),
+            ("same identifier", float(same_name)),
+        ),
+        tuple(f"{query} = {document}" for query, document in found),
+    )
+
+
+@check("whole pools", needs=["runs"])
+def whole_pools(subject: Subject) -> Iterator[Finding]:
+    """Systems that leave out candidates of a query, or leave them unscored: a pool is ranked whole.
+
+    What is left out scores as if it stood last, which the measures of whole pools do not expect, and what a re-ranker
+    left unscored stands in the order of its first stage. Source: Wang et al. 2024 (BIRCO), whose program refuses a
+    ranking of part of a pool.
+    """
+    queries, corpus = subject.asked, subject.corpus
+    lists = None if queries is None or queries.metadata is None else queries.metadata.candidates
+    if queries is None or lists is None or not lists.listed():
+        return
+    pools = _rankable(queries, lists, corpus)
+    asked, total, longest = (
+        len(pools),
+        sum(map(len, pools.values())),
+        max(map(len, pools.values()), default=0),
+    )
+    for name, run in subject.runs.items():
+        ranked = run.to_dict()
+        lacking = {query: len(pool - ranked.get(query, {}).keys()) for query, pool in pools.items()}
+        short = [query for query, count in lacking.items() if count]
+        if short:
+            left_out = sum(lacking.values())
+            yield Finding(
+                "caution",
+                f"{name} leaves out {left_out:,} of {total:,} candidates, those of {len(short):,} of {asked:,} queries",
+                f"rank each pool whole: let it re-rank pool, and keep {longest:,} documents of each query (-k)",
+                (("left out", float(left_out)), ("queries", float(len(short)))),
+                tuple(short),
+            )
+        unscored, given = subject.unscored.get(name, (0, 0))
+        if unscored:
+            yield Finding(
+                "caution",
+                f"{name} leaves {unscored:,} of {given:,} candidates unscored, behind its depth",
+                "name no depth: candidates are re-ranked whole",
+                (("unscored", float(unscored)),),
+            )
+
+
+def _rankable(queries: Queries, lists: DocumentLists, corpus: Corpus | None) -> dict[str, set[str]]:
+    """The candidates of each query that has any: documents, neither excluded nor the query itself."""
+    metadata, names = queries.metadata, queries.ids.tolist()
+    excluded = metadata.excluded if metadata is not None else None
+    left = [[]] * len(names) if excluded is None else excluded.tolist()
+    held = None if corpus is None else corpus.ids.codes(lists.docs.strings) >= 0
+    known = set(lists.docs if held is None else lists.docs.take(np.flatnonzero(held)))
+    pools = zip(names, lists.tolist(), left, strict=True)
+    return {query: (set(pool) & known) - set(out) - {query} for query, pool, out in pools if pool}
+
+
+# ----------
+# Holes: how much of what systems return anybody ever judged, and whether systems are alike in it.
+
+
+CUTOFF = 10
+JUDGED = parse_measure(f"Judged@{CUTOFF}")
+BESIDE = (parse_measure(f"condensed(nDCG@{CUTOFF})"), parse_measure("RBP_residual"))
+"""Other views of holes: unjudged documents leave the ranking; the weight that RBP gives to them."""
+FULLY_JUDGED = 0.9
+"""Share of judged documents in the first 10 from which holes are no longer said to matter."""
+UNEQUAL = 0.05
+"""Difference of judged shares of two systems from which a comparison of them is said to be unequal."""
+
+
+def judged_share(judged: Judged) -> float:
+    """The mean share of judged documents among the first 10 returned, over the queries that are answered.
+
+    Elastic's judge rate: Judged@10, where a query without an answer is left out and not counted as 0. NaN without any.
+    """
+    values = JUDGED.per_query(judged)[judged.answered]
+    return float(values.mean()) if len(values) else math.nan
+
+
+def hole_of_any_query(run: Run, qrels: Qrels, k: int = CUTOFF) -> float:
+    """BEIR's Hole@k: the share of the first k places that hold a document which no query at all judges.
+
+    Of k and of all judged queries, answered or not, so that it is smaller than the share unjudged for their query.
+    Source: the hole evaluation of BEIR's own code.
+    """
+    top = run.top(k)
+    asked = qrels.queries.codes(top.queries.strings)[top.query_of_row()] >= 0
+    seen = np.zeros(len(qrels.docs), np.bool_)
+    seen[qrels.doc] = True
+    at = qrels.docs.codes(top.docs.strings)[top.doc]
+    holes = asked & ~((at >= 0) & seen[at])
+    return int(np.count_nonzero(holes)) / (k * len(qrels)) if len(qrels) else math.nan
+
+
+def _definitions(run: Run, qrels: Qrels, judged: Judged) -> tuple[tuple[str, float], ...]:
+    """The share by each tool's own definition."""
+    return (
+        (f"Elastic's judge rate at {CUTOFF}", judged_share(judged)),
+        (f"ir-measures' Judged@{CUTOFF}", float(JUDGED.per_query(judged).mean())),
+        (f"BEIR's Hole@{CUTOFF}", hole_of_any_query(run, qrels)),
+    )
+
+
+@check("holes", needs=["runs", "qrels"])
+def holes(subject: Subject) -> Iterator[Finding]:
+    """How many of the first 10 documents of each system are judged, and whether the systems differ in that.
+
+    An unjudged document counts as not relevant: a system whose answers are judged less often is scored too low.
+    numbers: the share also as Elastic, ir-measures and BEIR define it.
+    Source: Thakur et al. 2021, section 6.
+    """
+    shares = {name: judged_share(judged) for name, judged in subject.joins.items() if judged.answered.any()}
+    for name, share in shares.items():
+        if share < FULLY_JUDGED:
+            ranks = _by_rank(subject.joins[name])
+            severity: Severity = "serious" if share < 0.5 else "caution"
+            yield Finding(
+                severity,
+                f"{rounding.share(share)} of the first {CUTOFF} documents are judged (at rank 1 "
+                f"{rounding.share(ranks[0])}, at rank "
+                f"{CUTOFF} {rounding.share(ranks[-1])}); the others count as not relevant",
+                "its scores may be too low: judge its unjudged answers, or compare on condensed(...) too",
+                (
+                    (f"judged share at {CUTOFF}", share),
+                    *_definitions(subject.runs[name], subject.need_qrels(), subject.joins[name]),
+                    *((f"at rank {r}", v) for r, v in enumerate(ranks, 1)),
+                ),
+                system=name,
+            )
+    if len(shares) > 1:
+        low, high = min(shares, key=lambda n: shares[n]), max(shares, key=lambda n: shares[n])
+        gap = shares[high] - shares[low]
+        if gap >= UNEQUAL:
+            yield Finding(
+                "serious",
+                f"the systems are not judged alike: {rounding.share(shares[high])} of the first "
+                f"{CUTOFF} of {high}, "
+                f"{rounding.share(shares[low])} of {low}",
+                f"a difference of {low} to {high} may be one of judging: judge both to the same depth",
+                (("difference of judged shares", gap), *shares.items()),
+            )
+
+
+def _by_rank(judged: Judged) -> list[float]:
+    """The share of judged documents at each of the first ranks, over the queries that return so many."""
+    found = []
+    for rank in range(1, CUTOFF + 1):
+        returned = int(np.count_nonzero(judged.retrieved >= rank))
+        found.append(int(np.count_nonzero(judged.rank == rank)) / returned if returned else float("nan"))
+    return found
+
+
+@check("score bounds", needs=["runs", "qrels"])
+def score_bounds_check(subject: Subject) -> Iterator[Finding]:
+    """Between which values nDCG@10 lies whatever the unjudged documents are, and which systems may change places.
+
+    Exact over all ways of judging them, each with any grade from 0 to the highest that was judged. Beside it the score
+    of condensed lists (Sakai 2007), and what RBP leaves to unjudged documents (Moffat and Zobel 2008).
+    """
+    answering = {name: run for name, run in subject.runs.items() if subject.joins[name].answered.any()}
+    if not answering:
+        return
+    qrels = subject.need_qrels()
+    for name, one in score_bounds(answering, qrels).items():
+        low, score, high = (float(values.mean()) for values in (one.low, one.score, one.high))
+        views = scores_of(subject.joins[name], BESIDE).means()
+        beside = ", ".join(f"{view} {rounding.score(value)}" for view, value in views.items())
+        if high - low >= 0.005:
+            yield Finding(
+                "caution",
+                f"{MEASURE} {rounding.score(score)} may be anything from {rounding.score(low)} "
+                f"to {rounding.score(high)} by what its unjudged documents are; beside it {beside}",
+                "judge what is unjudged among the first 10 of each system (weir pool)",
+                (("low", low), ("score", score), ("high", high), *views.items()),
+                system=name,
+            )
+    turning = turning_pairs(answering, qrels)
+    total = len(answering) * (len(answering) - 1) // 2
+    large = [pair for pair, detected in turning.items() if detected]
+    if large:
+        yield Finding(
+            "serious",
+            f"{len(large):,} of {total:,} pairs of systems differ by enough for {len(qrels):,} queries to detect, and "
+            "may change places by what unjudged documents are",
+            "call the order of such a pair open until their unjudged documents are judged",
+            (("pairs that may turn", float(len(large))), ("pairs", float(total))),
+            tuple(f"{better} over {worse}" for better, worse in large),
+        )
+    small = [pair for pair, detected in turning.items() if not detected]
+    if small:
+        yield Finding(
+            "note",
+            f"{len(small):,} of {total:,} pairs of systems may change places by what unjudged documents are, but "
+            f"differ by too little for {len(qrels):,} queries to detect",
+            "",
+            (("pairs that may turn", float(len(small))), ("pairs", float(total))),
+            tuple(f"{better} over {worse}" for better, worse in small),
+        )

@@ -1,0 +1,112 @@
+"""Values as data frames and as plain JSON values, and back."""
+
+from __future__ import annotations
+
+import math
+import types
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Literal,
+    TypeAlias,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+    overload,
+)
+
+from numpy.typing import NDArray
+
+from weir.errors import BadValue, UnknownName, require
+
+if TYPE_CHECKING:
+    import pandas
+    import polars
+    import pyarrow
+
+# ----------
+# Columns as a data frame of the library that people use.
+
+
+FrameLibrary: TypeAlias = Literal["pandas", "polars", "arrow"]
+PandasFrame: TypeAlias = "pandas.DataFrame"
+PolarsFrame: TypeAlias = "polars.DataFrame"
+ArrowTable: TypeAlias = "pyarrow.Table"
+Columns: TypeAlias = Mapping[str, "Sequence[Any] | NDArray[Any]"]
+FRAMES = {"pandas": ("pandas", "DataFrame"), "polars": ("polars", "DataFrame"), "arrow": ("pyarrow", "table")}
+
+
+@overload
+def frame_of(columns: Columns, library: Literal["pandas"] = "pandas") -> PandasFrame: ...
+@overload
+def frame_of(columns: Columns, library: Literal["polars"]) -> PolarsFrame: ...
+@overload
+def frame_of(columns: Columns, library: Literal["arrow"]) -> ArrowTable: ...
+@overload
+def frame_of(columns: Columns, library: FrameLibrary) -> PandasFrame | PolarsFrame | ArrowTable: ...
+def frame_of(columns: Columns, library: FrameLibrary = "pandas") -> PandasFrame | PolarsFrame | ArrowTable:
+    """A pandas or polars DataFrame, or an Arrow table, of aligned columns.
+
+    Raises UnknownName for another library, MissingExtra where it is not installed.
+    """
+    if library not in FRAMES:
+        raise UnknownName("library of frames", str(library), FRAMES)
+    module, make = FRAMES[library]
+    return getattr(require(module, extra="frames"), make)(dict(columns))
+
+
+# ----------
+# Frozen dataclasses as plain values and back: what JSON holds, at full precision.
+
+
+T = TypeVar("T")
+
+
+def plain(value: object) -> Any:  # noqa: ANN401  dicts, lists, texts and numbers
+    """The same as dicts, lists, texts and numbers; an undefined number is None, as JSON has no NaN."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, Mapping):
+        return {key: plain(one) for key, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(one) for one in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def rebuilt(kind: type[T], given: object) -> T:
+    """The dataclass whose `plain` was given, where its fields are plain values, tuples, dicts and dataclasses.
+
+    A number that is None is NaN where the field must have one. Raises BadValue for fields of another class.
+    """
+    if not isinstance(given, Mapping):
+        raise BadValue(f"found {type(given).__name__}; expected the fields of {kind.__name__}")
+    hints = get_type_hints(kind)
+    names = {field.name for field in fields(kind)}  # type: ignore[arg-type]  # every caller passes a dataclass
+    if not names.issuperset(given):
+        raise BadValue(f"found the field '{min(set(given) - names)}'; expected those of {kind.__name__}")
+    try:
+        return kind(**{name: _rebuilt(hints[name], value) for name, value in given.items()})
+    except TypeError as error:
+        raise BadValue(f"found other fields than those of {kind.__name__}: {error}") from None
+
+
+def _rebuilt(hint: Any, value: object) -> object:  # noqa: ANN401  a type, or what typing makes of one
+    origin, inner = get_origin(hint), get_args(hint)
+    if origin in (Union, types.UnionType):
+        if value is None and type(None) in inner:
+            return None
+        return _rebuilt(next(one for one in inner if one is not type(None)), value)
+    if origin is tuple and isinstance(value, list):
+        kinds = [inner[0]] * len(value) if inner[1:] == (...,) else inner
+        return tuple(_rebuilt(one, part) for one, part in zip(kinds, value, strict=True))
+    if origin is dict and isinstance(value, Mapping):
+        return {inner[0](key): _rebuilt(inner[1], one) for key, one in value.items()}
+    if is_dataclass(hint) and isinstance(hint, type):
+        return rebuilt(hint, value)
+    if hint is float:
+        return math.nan if value is None else float(value) if isinstance(value, (int, float)) else value
+    return value

@@ -1,0 +1,115 @@
+"""The shapes in which people hold the ranking and the judgments of one query."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence, Set
+from numbers import Real
+from typing import Any, Protocol, TypeAlias, runtime_checkable
+
+import numpy as np
+
+from weir.errors import BadRanking, BadValue
+
+
+@runtime_checkable
+class Labelled(Protocol):
+    """A column with labels, such as a pandas Series: scores or grades under the documents' identifiers."""
+
+    def items(self) -> Iterable[tuple[Any, Any]]:
+        """(label, value) pairs."""
+
+    def to_numpy(self) -> Any:  # noqa: ANN401  a numpy array of any type
+        """The values alone."""
+
+
+@runtime_checkable
+class _Column(Protocol):
+    """A column without labels: a numpy array, a polars Series, an Arrow array."""
+
+    def to_numpy(self) -> Any:  # noqa: ANN401  a numpy array of any type
+        """The values."""
+
+
+Given: TypeAlias = Mapping[Any, Any]
+
+
+def scores_of_ranking(where: str, ranking: object) -> Given:
+    """{document: score} of a ranking: as it is, or of documents in rank order, (document, score) pairs or a Series.
+
+    where: the query, for messages. Documents without scores get those that keep their order, from their number down
+    to 1: no two are tied. Raises BadRanking for anything else, for a set, which has no order, and for a document twice.
+    """
+    if isinstance(ranking, Mapping):
+        return ranking
+    listed = _listed(ranking)
+    if listed is None:
+        found = type(ranking).__name__
+        why = ", which has no order" if isinstance(ranking, Set) else ""
+        raise BadRanking(
+            f"{where}: found {found}{why}; expected {{document: score}}, or documents in rank order"
+        )
+    pairs = _pairs(listed)
+    if pairs is None:
+        pairs = [(document, float(len(listed) - place)) for place, document in enumerate(listed)]
+    scores: dict[object, object] = {}
+    for document, score in pairs:
+        _refuse_other_than_identifiers(where, document, BadRanking)
+        if document in scores:
+            raise BadRanking(f"{where} ranks document '{document}' twice; remove the duplicates first")
+        scores[document] = score
+    return scores
+
+
+def grades_of(where: str, judgments: object) -> Given:
+    """{document: grade} of judgments: as they are, or of a list or set of relevant documents, pairs or a Series.
+
+    where: the query, for messages. Documents without grades have grade 1. Raises BadValue for anything else, and for a
+    document with two grades.
+    """
+    if isinstance(judgments, Mapping):
+        return judgments
+    listed = list(judgments) if isinstance(judgments, Set) else _listed(judgments)
+    if listed is None:
+        found = type(judgments).__name__
+        raise BadValue(f"{where}: found {found}; expected {{document: grade}}, or relevant documents")
+    pairs = _pairs(listed)
+    if pairs is None:
+        pairs = [(document, 1) for document in listed]
+    grades: dict[object, object] = {}
+    for document, grade in pairs:
+        _refuse_other_than_identifiers(where, document, BadValue)
+        if grades.setdefault(document, grade) != grade:
+            raise BadValue(f"{where} judges document '{document}' twice, with two grades")
+    return grades
+
+
+def _listed(given: object) -> list[object] | None:
+    """What was given in order, a Series with numbers as pairs; None for what has no order."""
+    if isinstance(given, Labelled):
+        return (
+            list(given.items())
+            if np.asarray(given.to_numpy()).dtype.kind in "iufb"
+            else list(given.to_numpy())
+        )
+    if isinstance(given, (np.ndarray, _Column)):
+        values = np.asarray(given).tolist()
+        return values if isinstance(values, list) else None
+    return list(given) if isinstance(given, Sequence) and not isinstance(given, (str, bytes)) else None
+
+
+def _pairs(listed: Sequence[object]) -> list[tuple[object, object]] | None:
+    """The (document, number) pairs that they all are; None where the first is none."""
+    found: list[tuple[object, object]] = [
+        (one[0], one[1])
+        for one in listed
+        if isinstance(one, (tuple, list)) and len(one) == 2 and isinstance(one[1], (Real, np.number))
+    ]
+    return found if found and len(found) == len(listed) else None
+
+
+def _refuse_other_than_identifiers(where: str, document: object, error: type[BadRanking | BadValue]) -> None:
+    if not isinstance(document, (str, int, np.integer)) or isinstance(document, bool):
+        raise error(
+            f"{where}: found {document!r:.80} among the documents; expected identifiers, or "
+            "(identifier, number) pairs throughout"
+        )

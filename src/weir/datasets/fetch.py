@@ -1,0 +1,197 @@
+"""Collections of the catalogue from the first of several sources that gives one whole."""
+
+from __future__ import annotations
+
+import hashlib
+import warnings
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from weir.datasets import catalogue
+from weir.datasets.catalogue import Entry
+from weir.datasets.load import Dataset, how_to_obtain, load_group, of_reference
+from weir.datasets.references import brought, is_reference, source
+from weir.errors import DownloadError, DownloadWarning, WeirError
+from weir.files.atomic import storing
+from weir.files.pickles import is_pickle
+from weir.files.text_files import Watch
+from weir.settings import settings
+
+if TYPE_CHECKING:
+    from weir.files.downloads import Progress
+
+# ----------
+# What a collection holds, whatever the order and the white space of the copy it was read from.
+
+
+VERSION = 1
+_BATCH_DOCUMENTS = 4096
+
+
+def content_of(dataset: Dataset) -> str:
+    """A hash of the documents, the judged queries and the judgments of a split; reads every document.
+
+    Copies of a collection that were sorted otherwise, or whose white space was tidied, have the same; metadata and
+    unjudged queries do not count.
+    """
+    parts = (_documents(dataset), _queries(dataset), _judgments(dataset))
+    whole = hashlib.sha256(f"weir content {VERSION}".encode())
+    for count, total in map(_summed, parts):
+        whole.update(f" {count} {total:x}".encode())
+    return whole.hexdigest()[:32]
+
+
+def _summed(records: Iterable[tuple[str, ...]]) -> tuple[int, int]:
+    """How many records there are, and the sum of their hashes, which no order changes."""
+    count, total = 0, 0
+    for record in records:
+        tidy = "\0".join(" ".join(text.split()) for text in record)
+        total += int.from_bytes(
+            hashlib.blake2b(tidy.encode("utf-8", "surrogatepass"), digest_size=16).digest(), "big"
+        )
+        count += 1
+    return count, total % (1 << 128)
+
+
+def _documents(dataset: Dataset) -> Iterator[tuple[str, ...]]:
+    corpus = dataset.corpus
+    for start in range(0, len(corpus), _BATCH_DOCUMENTS):
+        stop = min(start + _BATCH_DOCUMENTS, len(corpus))
+        ids, texts = (column.slice(start, stop).tolist() for column in (corpus.ids.column, corpus.text))
+        titles = [""] * len(ids) if corpus.title is None else corpus.title.slice(start, stop).tolist()
+        yield from zip(ids, titles, texts, strict=True)
+
+
+def _queries(dataset: Dataset) -> Iterator[tuple[str, ...]]:
+    yield from dataset.queries.to_dict().items()
+
+
+def _judgments(dataset: Dataset) -> Iterator[tuple[str, ...]]:
+    for query, row in dataset.qrels.to_dict().items():
+        yield from ((query, document, _written(grade)) for document, grade in row.items())
+
+
+def _written(grade: float) -> str:
+    return str(int(grade)) if float(grade).is_integer() else repr(float(grade))
+
+
+# ----------
+# Collections of the catalogue from the first of several sources that gives them whole, and references anew.
+
+
+def fetch(name: str, progress: Progress | None = None) -> list[Dataset]:
+    """Download, verify and unpack a collection (or every member of a group), and build its store.
+
+    What is here already is not fetched again; of a reference such as hf:mteb/nfcorpus the newest commit is. A
+    collection of the catalogue comes from its archive, or where that cannot be had from the copies that its entry
+    names, if they hold the same; DownloadWarning says so. progress: called with (bytes so far, bytes in all or None).
+    Raises UnknownName, or DownloadError with the reason of each source; for a collection under licence that error says
+    how to obtain it.
+    """
+    if is_reference(name):
+        fetched = [_brought(name, progress, again=True)]
+    else:
+        failed: dict[str, str] = {}
+        for entry in map(catalogue.get, catalogue.members(name)):
+            if not entry.here:
+                _from_any_source(entry, progress, failed)
+        fetched = load_group(catalogue.catalogued(name) or name)
+    for dataset in fetched:
+        dataset.corpus  # noqa: B018  (the first use builds the store)
+    return fetched
+
+
+def _brought(name: str, progress: Progress | None, again: bool = False, split: str | None = None) -> Dataset:
+    found = brought(name, _watched(progress), again)
+    assert found is not None
+    return of_reference(found, split)
+
+
+def _watched(progress: Progress | None) -> Watch:
+    """A watch that passes on how many bytes of a file are here."""
+
+    def told(_: str, done: int, total: int) -> None:
+        if progress is not None and total > 1:
+            progress(done, total)
+
+    return told
+
+
+def _from_any_source(entry: Entry, progress: Progress | None, failed: dict[str, str]) -> None:
+    """Fetch a collection; failed: archive -> reason, of those that were tried before for others of the same archive."""
+    if entry.obtain:
+        raise DownloadError(how_to_obtain(entry))
+    if entry.urls and entry.archive not in failed:
+        try:
+            _from_archive(entry, progress)
+            return
+        except DownloadError as error:
+            failed[entry.archive] = str(error)
+    reasons = [failed[entry.archive]] if entry.urls else []
+    for name in entry.copies:
+        try:
+            _from_copy(entry, name, progress)
+        except WeirError as error:
+            reasons.append(str(error) if name in str(error) else f"{name}: {error}")
+            continue
+        if reasons:
+            warnings.warn(
+                DownloadWarning(f"{entry.name} comes from {name}: {'; '.join(reasons)}"), stacklevel=3
+            )
+        return
+    raise DownloadError("; ".join(reasons))
+
+
+def _from_archive(entry: Entry, progress: Progress | None) -> None:
+    # The network's modules take long to import, and few commands need them.
+    from weir.files.downloads import download, extract
+
+    top = settings().home / "datasets" / entry.folder.partition("/")[0]
+    archive = top.with_name(entry.archive)
+    mirror = settings().mirror
+    first = [f"{mirror.rstrip('/')}/{entry.archive}"] if mirror else []
+    download([*first, *entry.urls], archive, f"md5:{entry.md5}", entry.bytes, progress)
+    try:
+        if is_pickle(archive):
+            source("birco", archive)(archive, entry.path)
+        else:
+            extract(archive, top)
+    finally:
+        archive.unlink(missing_ok=True)
+    if not entry.here:
+        raise DownloadError(f"{entry.archive} holds no folder {entry.folder}")
+
+
+def _from_copy(entry: Entry, name: str, progress: Progress | None) -> None:
+    """Bring a copy and put it where the archive would lie; raises DownloadError for one that holds something else."""
+    copy = _brought(name, progress, split=entry.split)
+    if differs := _difference(entry, copy):
+        raise DownloadError(f"{name}: {differs}")
+    with storing(entry.path):
+        entry.path.parent.mkdir(parents=True, exist_ok=True)
+        copy.layout.root.rename(entry.path)
+        for ending in ("", ".part", ".part.json"):  # what the archive left
+            (settings().home / "datasets" / f"{entry.archive}{ending}").unlink(missing_ok=True)
+
+
+def _difference(entry: Entry, copy: Dataset) -> str:
+    """What a copy holds otherwise than published, "" where nothing: by content where that is known, else by counts."""
+    if entry.content:
+        found = content_of(copy)
+        return "" if found == entry.content else f"its content is {found}, published is {entry.content}"
+    published: Mapping[str, object] = {
+        "documents": entry.documents,
+        "judged queries": entry.queries,
+        "grades": entry.grades,
+    }
+    grades, counts = np.unique(copy.qrels.grade, return_counts=True)
+    held = {
+        "documents": len(copy.corpus),
+        "judged queries": len(copy.queries),
+        "grades": dict(zip(grades.tolist(), counts.tolist(), strict=True)),
+    }
+    return "; ".join(
+        f"its {what} are {held[what]}, published are {n}" for what, n in published.items() if held[what] != n
+    )

@@ -1,1 +1,0 @@
-"""Late interaction: a vector for each token of a text (ColBERT)."""

@@ -1,1 +1,0 @@
-"""Engines: tokens to hidden states by torch, transformers or OpenVINO."""

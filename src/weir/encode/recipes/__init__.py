@@ -1,1 +1,0 @@
-"""Where a checkpoint lies, what it says about itself, and how it is to be used."""

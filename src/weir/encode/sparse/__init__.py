@@ -1,1 +1,0 @@
-"""Learned sparse encoders: texts to weighted terms (SPLADE, SPARTA, uniCOIL, DeepCT)."""

@@ -1,0 +1,633 @@
+"""The cells of results folders against each other: compare, diff, gate."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from weir.core.judged import Judged
+from weir.core.qrels import Qrels
+from weir.core.query_metadata import QueryGroups
+from weir.core.run import Run
+from weir.core.scores import JudgedScores, Note, Scores, SystemScores, judgment_marks
+from weir.core.strings import Ids
+from weir.datasets import catalogue
+from weir.datasets.load import Dataset, load, query_groups
+from weir.datasets.scoring_rules import NO_COLLECTION, ScoringRules
+from weir.errors import BadValue, FormatError, UnknownName
+from weir.experiment.results import (
+    Finished,
+    cell_collection,
+    dataset_of,
+    deepest,
+    finished_cells,
+    of_systems,
+    open_cell,
+    unscored_notes,
+)
+from weir.experiment.run_files import score_file
+from weir.experiment.stages import RECORD
+from weir.files.formats import format_of
+from weir.files.runs import read_qrels, read_run, read_run_against, run_name
+from weir.files.score_files import is_baseline, read_baseline
+from weir.measures import Measure, measures_of, parse_measure, scores_of
+from weir.measures.evaluate import DEFAULT, Conventions, distinct_names, judgments_for, parse_conventions
+from weir.stats.compare import (
+    Comparison,
+    ComparisonMethod,
+    ScoreTable,
+    compared,
+    compared_across,
+    compared_by_group,
+    on_same_queries,
+    table,
+)
+from weir.stats.query_differences import Moves, moved, with_documents, with_texts
+from weir.stats.score_rows import noted, system_notes
+
+# ----------
+# Comparisons of the systems of a results folder, on each dataset and across datasets.
+
+
+MOST_COMPARED = 500_000
+"""Differences of two systems on a query that tie groups of a grid look at unasked: some seconds."""
+
+
+def compare_cells(
+    cells: Sequence[Finished],
+    measures: Iterable[Measure | str] = (),
+    baseline: str | None = None,
+    method: ComparisonMethod | None = None,
+) -> list[Comparison]:
+    """Compare the systems of finished cells, on each dataset and, where there are several, across them.
+
+    measures: by default all that the cells have. Datasets with one system are left out, and so are systems on a
+    dataset where they lack the measure (`lacking_notes` names them) and, across datasets, systems that some dataset
+    lacks. A group whose members are all there, such as cqadupstack, counts as one dataset if there are others. Raises
+    BadValue where no dataset has two systems, UnknownName for a measure that none has.
+    """
+    return compare_grid(
+        {(c.dataset, c.label or c.system): c.values() for c in cells}, measures, baseline, method
+    )
+
+
+def compare_grid(
+    cells: Mapping[tuple[str, str], Scores],
+    measures: Iterable[Measure | str] = (),
+    baseline: str | None = None,
+    method: ComparisonMethod | None = None,
+) -> list[Comparison]:
+    """As `compare_cells`, of scores by dataset and system; raises as it does."""
+    scores: dict[str, dict[str, Scores]] = {}
+    for (dataset, system), values in cells.items():
+        scores.setdefault(dataset, {})[system] = values
+    if not any(len(systems) > 1 for systems in scores.values()):
+        raise BadValue("no dataset has two systems, so there is nothing to compare")
+    found = []
+    for measure in measures_wanted([m for of in cells.values() for m in of.measures], measures):
+        having = {d: {n: s for n, s in of.items() if measure in s.measures} for d, of in scores.items()}
+        tables = [table(dataset, measure, of) for dataset, of in having.items() if len(of) > 1]
+        if any(baseline in t.systems for t in tables):
+            tables = [t for t in tables if baseline in t.systems]
+        each = [compared(t, baseline, method) for t in tables]
+        found += each
+        units = units_across(tables)
+        if len(units) > 1:
+            found.append(compared_across(units, f"{len(units)} datasets", baseline, method, each))
+    return found
+
+
+def compare_cells_by_group(
+    cells: Sequence[Finished],
+    groups: Callable[[Finished, Ids], QueryGroups],
+    measures: Iterable[Measure | str] = (),
+    baseline: str | None = None,
+    method: ComparisonMethod | None = None,
+) -> list[Comparison]:
+    """Compare the systems of finished cells on each dataset, by the macro mean over its groups, and on each group.
+
+    groups: the groups of the queries of a cell. Raises BadValue where no dataset has two systems, and as
+    `compare_cells` and `compared_by_group`.
+    """
+    found = []
+    for measure in measures_wanted(_measured(cells), measures):
+        for dataset, systems in _by_dataset(cells).items():
+            having = {name: c for name, c in systems.items() if c.mean(measure) is not None}
+            if len(having) < 2 or (baseline is not None and baseline not in having):
+                continue
+            whole = table(dataset, measure, {name: cell.values() for name, cell in having.items()})
+            assert whole.queries is not None
+            by = groups(next(iter(having.values())), whole.queries)
+            found += compared_by_group(whole, by, baseline, method)
+    if not found:
+        raise BadValue("no dataset has two systems to compare")
+    return found
+
+
+def tie_groups(cells: Mapping[tuple[str, str], Scores]) -> list[Comparison]:
+    """The comparisons that tie groups of a grid come from; [] where there are none, or they would take long.
+
+    A dataset with one query has none.
+    """
+    cells = {cell: of for cell, of in cells.items() if len(of.queries) > 1}
+    systems = [dataset for dataset, _ in cells]
+    cost = sum((systems.count(dataset) - 1) * of.values.size / 2 for (dataset, _), of in cells.items())
+    return compare_grid(cells) if len(set(systems)) < len(systems) and cost <= MOST_COMPARED else []
+
+
+def lacking_notes(
+    cells: Sequence[Finished], measures: Iterable[Measure | str] = (), baseline: str | None = None
+) -> list[str]:
+    """A sentence for each measure that some of these cells lack, so that they are left out of its comparison.
+
+    measures: by default all that the cells have; baseline: datasets without it are named too, as they are left out.
+    Raises UnknownName for a measure that none has.
+    """
+    found = []
+    for measure in measures_wanted(_measured(cells), measures):
+        lacking = [f"{cell.label} on {cell.dataset}" for cell in cells if cell.mean(measure) is None]
+        if lacking:
+            more = f" and {len(lacking) - 1} more" if len(lacking) > 1 else ""
+            verb = "are" if more else "is"
+            found.append(
+                f"{lacking[0]}{more} {verb} left out of {measure}, not having been scored by it; "
+                f"weir run with -m '{measure}' adds it, searching nothing anew"
+            )
+    without = [d for d, systems in _by_dataset(cells).items() if baseline and baseline not in systems]
+    return found + [f"{dataset} is left out: it has no {baseline}, the baseline" for dataset in without]
+
+
+def comparison_cost(cells: Sequence[Finished], measures: Iterable[Measure | str] = ()) -> int:
+    """How many differences of two systems on a query a comparison of each with each looks at."""
+    pairs = [len(systems) * (len(systems) - 1) // 2 for systems in _by_dataset(cells).values()]
+    queries = [max(cell.queries for cell in systems.values()) for systems in _by_dataset(cells).values()]
+    return len(measures_wanted(_measured(cells), measures)) * sum(
+        p * q for p, q in zip(pairs, queries, strict=True)
+    )
+
+
+def _by_dataset(cells: Sequence[Finished]) -> dict[str, dict[str, Finished]]:
+    """The cells by dataset and by the name that tables show."""
+    found: dict[str, dict[str, Finished]] = {}
+    for cell in cells:
+        found.setdefault(cell.dataset, {})[cell.label or cell.system] = cell
+    return found
+
+
+def _measured(cells: Sequence[Finished]) -> list[str]:
+    return [row.measure for cell in cells for row in cell.rows]
+
+
+def measures_wanted(measured: Iterable[str], measures: Iterable[Measure | str]) -> list[str]:
+    """The names of the measures, by default all that were measured; raises UnknownName for one that was not."""
+    known = list(dict.fromkeys(measured))
+    wanted = [str(m) for m in measures_of(given)] if (given := tuple(measures)) else known
+    for measure in wanted:
+        if measure not in known:
+            raise UnknownName("measure among these scores", measure, known)
+    return wanted
+
+
+def units_across(tables: Sequence[ScoreTable]) -> dict[str, list[ScoreTable]]:
+    """The datasets to compare across, each with the tables of its parts, for the systems that every one has.
+
+    Empty where there are not two such systems.
+    """
+    shared = [s for s in tables[0].systems if all(s in t.systems for t in tables)] if tables else []
+    units: dict[str, list[ScoreTable]] = {}
+    for one in tables if len(shared) > 1 else ():
+        rows = [one.systems.index(s) for s in shared]
+        part = replace(one, systems=tuple(shared), values=one.values[rows])
+        units.setdefault(_unit(one.dataset, {t.dataset for t in tables}), []).append(part)
+    return units
+
+
+def _unit(dataset: str, datasets: set[str]) -> str:
+    """The group that a dataset counts in, if it is there as a whole beside others; else the dataset."""
+    for group in map(catalogue.group, catalogue.groups()):
+        if dataset in group.members and datasets > set(group.members):
+            return group.name
+    return dataset
+
+
+# ----------
+# Two runs or two cells, query by query, with the texts of the collection where they are here.
+
+
+def diff_files(
+    qrels: Path, paths: tuple[Path, Path], measure: str, rules: ScoringRules = NO_COLLECTION, top: int = 10
+) -> Moves:
+    """Which queries one run file wins and loses against another.
+
+    rules: conventions and the collection, whose texts are shown. Raises the WeirErrors of reading and measuring;
+    BadValue for a run that answers none of the judged queries.
+    """
+    first, second = paths
+    names = _names((run_name(first), run_name(second)), paths)
+    judgments = read_qrels(qrels)
+    runs = [
+        read_run(path, rules.conventions.order) if rules.remove_documents else _run(path, judgments)
+        for path in paths
+    ]
+    files = dict(zip(names, paths, strict=True))
+    return _moves(
+        judgments,
+        dict(zip(names, runs, strict=True)),
+        measure,
+        rules,
+        top,
+        lambda name, other: other.judge(files[name], other.counted(judgments)),
+    )
+
+
+def diff_runs(
+    qrels: Qrels, runs: Mapping[str, Run], measure: str, rules: ScoringRules = NO_COLLECTION, top: int = 10
+) -> Moves:
+    """As `diff_files`, of two runs by name."""
+    return _moves(
+        qrels,
+        runs,
+        measure,
+        rules,
+        top,
+        lambda name, other: Judged.of(other.ranked(runs[name]), other.counted(qrels)),
+    )
+
+
+def _moves(
+    qrels: Qrels,
+    runs: Mapping[str, Run],
+    measure: str,
+    rules: ScoringRules,
+    top: int,
+    join: Callable[[str, ScoringRules], Judged],
+) -> Moves:
+    """The moves between two runs by name; join: joins the run of a name with the judgments by other rules."""
+    wanted, judgments = parse_measure(measure), rules.counted(qrels)
+
+    def scored(name: str, run: Run) -> Scores:
+        def rescored(conventions: Conventions) -> Scores:
+            return scores_of(join(name, replace(rules, conventions=conventions)), (wanted,), conventions)
+
+        judged = Judged.of(run, judgments)
+        scores = scores_of(judged, (wanted,), rules.conventions)
+        return noted(scores, judged, judgments, (wanted,), rescored)
+
+    ranked = {name: rules.ranked(run) for name, run in runs.items()}
+    one, other = (scored(name, run) for name, run in ranked.items())
+    first, second = runs
+    moves = moved(str(wanted), (first, second), one, other, top)
+    return _texted(with_documents(moves, judgments, *ranked.values()), rules.dataset)
+
+
+def diff_cells(
+    first: Path,
+    second: Path,
+    measure: str | None = None,
+    collection: str | Path | Dataset | None = None,
+    top: int = 10,
+) -> Moves:
+    """Which queries one cell of a results folder wins and loses against another.
+
+    measure: by default the first that both have. Documents and texts are shown where the collection is given or on this
+    machine. Raises FormatError for a folder that is no finished cell, BadValue for cells of different collections or
+    without a measure in common.
+    """
+    cells = open_cell(first), open_cell(second)
+    one, other = cells
+    if (one.dataset, one.split) != (other.dataset, other.split):
+        raise BadValue(f"{one.dataset} {one.split} and {other.dataset} {other.split} share no queries")
+    names = _names((one.system, other.system), (first, second))
+    dataset = dataset_of(one, collection)
+    if dataset is None:
+        wanted = _stored(one, other, measure)
+        return moved(str(wanted), names, _scores(one), _scores(other), top)
+    wanted = parse_measure(measure) if measure else _stored(one, other, None)
+    runs = _run(one.run, dataset.qrels), _run(other.run, dataset.qrels)
+    scores = [scores_of(Judged.of(run, dataset.qrels), (wanted,)) for run in runs]
+    found = moved(str(wanted), names, scores[0], scores[1], top)
+    return _texted(with_documents(found, dataset.qrels, *runs), dataset)
+
+
+def _stored(first: Finished, second: Finished, measure: str | None) -> Measure:
+    """A measure that both cells have; raises BadValue where there is none."""
+    theirs = {r.measure for r in second.rows}
+    both = [r.measure for r in first.rows if r.measure in theirs]
+    if measure is None and both:
+        return parse_measure(both[0])
+    if measure is None:
+        raise BadValue(f"{first.folder} and {second.folder} have no measure in common; name one with -m")
+    if str(parse_measure(measure)) not in both:
+        raise BadValue(
+            f"{measure} is not in both folders, and {first.dataset} is not on this machine to compute it; "
+            f"in both: {', '.join(both) or 'none'}; or pass --collection"
+        )
+    return parse_measure(measure)
+
+
+def _scores(cell: Finished) -> Scores:
+    """The stored values of a cell; who was answered is in its rankings."""
+    stored = cell.values()
+    run = _run(cell.run, None, stored.queries)
+    answered = np.diff(run.ptr)[run.queries.codes(stored.queries.strings)] > 0
+    return replace(stored, answered=answered, remarks=())  # the stored remark says how many are not answered
+
+
+def _run(path: Path, qrels: Qrels | None, queries: Ids | None = None) -> Run:
+    """The rankings of a file, with the identifiers of the judged documents only where the format allows it."""
+    if not format_of(path, "run").rows:
+        return read_run(path)
+    docs = Ids.of([]) if qrels is None else qrels.docs
+    known = qrels.queries if qrels is not None else queries
+    return read_run(path) if known is None else read_run_against(path, known, docs)[0]
+
+
+def _names(short: tuple[str, str], long: tuple[Path, Path]) -> tuple[str, str]:
+    folders = [f"{path.parent.name}/{path.name}" for path in long]
+    longer = folders if len(set(folders)) == len(folders) else [str(path) for path in long]
+    one, other = distinct_names(short, longer)
+    return one, other
+
+
+def _texted(found: Moves, dataset: Dataset | None) -> Moves:
+    return found if dataset is None else with_texts(found, dataset.all_queries, dataset.corpus)
+
+
+# ----------
+# The two sides of a gate: results folders, committed baselines, or judgments and runs.
+
+
+GRAMMAR = "[QRELS] BASELINE CANDIDATE, judgments first where one of them is a run file"
+
+
+@dataclass(frozen=True, eq=False)
+class GateCases:
+    """What a gate tests, as (group, table of baseline and candidate), and what has to be said beside it."""
+
+    cases: tuple[tuple[str, ScoreTable], ...]
+    notes: tuple[Note, ...]
+
+
+def sides_of(
+    paths: Sequence[Path],
+    measures: Sequence[Measure] = (),
+    conventions: Conventions | None = None,
+    systems: Sequence[str] = (),
+    collection: str | Path | Dataset | None = None,
+    fetch: bool = False,
+) -> tuple[list[SystemScores], list[SystemScores], list[str]]:
+    """(systems of the baseline, those of the candidate, the measures gated) from paths as `weir gate` takes them.
+
+    measures: by default those of a baseline that was saved, else nDCG@10; conventions: of a run file, by default those
+    of a baseline that was saved, or of the folder's cells; systems: of results folders, these alone; collection: of
+    run files, whose rules hold; fetch: as `cell_collection` takes it. Raises BadValue for paths that cannot be told
+    apart, and the WeirErrors of reading.
+    """
+    qrels, given = (paths[0], paths[1:]) if len(paths) == 3 else (None, paths)
+    if len(given) != 2:
+        raise BadValue(f"found {len(paths)} paths; expected {GRAMMAR}")
+    saved = {path: read_baseline(path) for path in given if _is_saved(path)}
+    if qrels is not None and all(path in saved or path.is_dir() for path in given):
+        raise BadValue(f"{given[0]} and {given[1]} are no run files, so there is nothing to judge by {qrels}")
+    first = next((one.scores for side in saved.values() for one in side.datasets.values()), None)
+    names = [str(m) for m in measures] or list(first.measures if first else ("nDCG@10",))
+    folders = {path: _systems_in(path, names, systems, fetch) for path in given if path.is_dir()}
+    first = first or next(
+        (one.scores for side in folders.values() for one in side[0].datasets.values()), None
+    )
+    rules = conventions or (parse_conventions(first.conventions) if first else DEFAULT)
+    read = _Sides(qrels, saved, folders, names, ScoringRules.of(collection, rules))
+    return read.side(given[0]), read.side(given[1]), names
+
+
+@dataclass(frozen=True, eq=False)
+class _Sides:
+    """What both sides of a gate are read by."""
+
+    qrels: Path | None
+    saved: Mapping[Path, SystemScores]
+    folders: Mapping[Path, list[SystemScores]]
+    measures: Sequence[str]
+    rules: ScoringRules
+
+    def side(self, path: Path) -> list[SystemScores]:
+        """The systems of a saved baseline, a results folder or a run file."""
+        if path in self.saved:
+            return [_with(self.saved[path], path, self.measures)]
+        if path in self.folders:
+            return self.folders[path]
+        if not path.exists():
+            raise FormatError(path, "no such file or folder", GRAMMAR)
+        if self.qrels is None:
+            raise BadValue(f"{path} is neither a results folder nor a saved baseline; expected {GRAMMAR}")
+        return [scored_run(self.qrels, path, self.measures, self.rules)]
+
+
+def system_of(
+    paths: Sequence[Path],
+    measures: Sequence[Measure] = (),
+    conventions: Conventions = DEFAULT,
+    systems: Sequence[str] = (),
+    collection: str | Path | Dataset | None = None,
+    fetch: bool = False,
+) -> SystemScores:
+    """The one system of a results folder, or of judgments and a run, as `weir gate --save` writes it.
+
+    measures: by default nDCG@10; conventions, collection: of a run; fetch: as `cell_collection` takes it. Raises
+    BadValue for several systems and for
+    judgments that are not here.
+    """
+    names = [str(m) for m in measures] or ["nDCG@10"]
+    if len(paths) == 2:
+        return scored_run(paths[0], paths[1], names, ScoringRules.of(collection, conventions))
+    if len(paths) != 1 or not paths[0].is_dir():
+        raise BadValue("--save takes judgments and a run, or one results folder")
+    found = _systems_in(paths[0], names, systems, fetch)
+    if len(found) > 1:
+        raise BadValue(f"{paths[0]} holds {len(found)} systems ({_listed(found)}); name one by -s")
+    for name, one in found[0].datasets.items():
+        if not one.marks:
+            raise BadValue(
+                f"the judgments of {name} are not here, or not as it was measured; a baseline needs them"
+            )
+    return found[0]
+
+
+def scored_run(
+    qrels: Path, run: Path, measures: Sequence[str], rules: ScoringRules = NO_COLLECTION
+) -> SystemScores:
+    """The scores of a run file by judgments, under the name of the judgments; raises as `judge`."""
+    wanted = measures_of(measures)
+    judgments = rules.counted(judgments_for(qrels, wanted))
+    scores = score_file(run, judgments, wanted, rules)
+    return SystemScores(run_name(run), {qrels.name: JudgedScores(scores, judgment_marks(judgments))})
+
+
+def gate_cases(
+    sides: tuple[Sequence[SystemScores], Sequence[SystemScores]],
+    measures: Sequence[str],
+    by: object = None,
+    common: bool = False,
+    collections: Mapping[str, Dataset] | None = None,
+) -> GateCases:
+    """The tables of a gate: each measure of each dataset, and of each group of its queries.
+
+    Systems are paired where each side has one, else by name. by: groups as `query_groups` takes them; common: compare
+    on the queries that both have with the same judgments; collections: whose columns `by` may name, as
+    `collections_of`. Raises BadValue where the sides are not comparable, and as `query_groups` and `table`.
+    """
+    cases: list[tuple[str, ScoreTable]] = []
+    notes = [*_version_notes(sides), *_ranking_notes(sides), *_score_notes(sides)]
+    grounds = collections or {}
+    for name, dataset, before, after in _pairs(*sides, notes):
+        one, other, said = on_same_queries(dataset, before, after, common)
+        notes += said
+        pair = {"baseline": one, "candidate": other}
+        groups = (
+            None if by is None else query_groups(by, one.queries, grounds.get(dataset) or grounds.get(""))
+        )
+        for measure in measures:
+            whole = table(name, measure, pair)
+            cases.append(("", whole))
+            if groups is not None and whole.queries is not None:
+                rows = groups.rows(whole.queries)
+                cases += [(label, whole.take(columns)) for label, columns in rows.items()]
+    return GateCases(tuple(cases), tuple(notes))
+
+
+def collections_of(
+    paths: Sequence[Path], given: str | Path | Dataset | None = None, fetch: bool = False
+) -> dict[str, Dataset]:
+    """The collections of results folders by name, where they are here, and the given one as ""; raises as `load`.
+
+    fetch: as `cell_collection` takes it.
+    """
+    found = {} if given is None else {"": given if isinstance(given, Dataset) else load(given)}
+    for path in paths:
+        if path.is_dir():
+            cells = [open_cell(path)] if (path / RECORD).exists() else finished_cells(path)
+            known = {cell.dataset: cell_collection(cell, fetch) for cell in cells}
+            found |= {name: dataset for name, dataset in known.items() if dataset is not None}
+    return found
+
+
+def _is_saved(path: Path) -> bool:
+    try:
+        return path.is_file() and is_baseline(path)
+    except OSError as error:
+        raise FormatError(path, error.strerror or str(error), "a file that can be read") from None
+
+
+def _with(saved: SystemScores, path: Path, measures: Sequence[str]) -> SystemScores:
+    """The baseline, found to have the measures."""
+    known = next(iter(saved.datasets.values())).scores.measures
+    for measure in measures:
+        if measure not in known:
+            raise UnknownName(f"measure in {path}", measure, known)
+    return saved
+
+
+def _systems_in(
+    folder: Path, measures: Sequence[str], wanted: Sequence[str], fetch: bool
+) -> list[SystemScores]:
+    """The systems of a results folder, or the one of a cell, with these measures."""
+    cells = [open_cell(folder)] if (folder / RECORD).exists() else deepest(finished_cells(folder))[0]
+    found: dict[str, dict[str, JudgedScores]] = {}
+    for cell in of_systems(cells, wanted):
+        name = cell.label or cell.system
+        if cell.dataset in found.setdefault(name, {}):
+            raise BadValue(f"{folder}: {name} stands twice on {cell.dataset}; name the cell's own folder")
+        found[name][cell.dataset] = _cell_scores(cell, measures, fetch)
+    said = {
+        name: tuple(unscored_notes([c for c in cells if (c.label or c.system) == name])) for name in found
+    }
+    return [SystemScores(name, datasets, notes=said[name]) for name, datasets in found.items()]
+
+
+def _cell_scores(cell: Finished, measures: Sequence[str], fetch: bool) -> JudgedScores:
+    scores = cell.values()
+    for measure in measures:
+        if measure not in scores.measures:
+            raise BadValue(
+                f"{cell.folder}: not scored by {measure}; weir run with -m '{measure}' adds it, searching nothing anew"
+            )
+    rows = [scores.measures.index(m) for m in measures]
+    rules = Conventions(self_matches=dict(cell.settings).get("self_match", "keep"))
+    scores = replace(scores, measures=tuple(measures), values=scores.values[rows], conventions=str(rules))
+    judgments = str(cell.scored[-1][1].declared["qrels"])
+    dataset = cell_collection(cell, fetch)
+    if dataset is None:
+        return JudgedScores(scores, judgments=judgments)
+    return JudgedScores(scores, judgment_marks(dataset.qrels), judgments)
+
+
+def _pairs(
+    baseline: Sequence[SystemScores], candidate: Sequence[SystemScores], notes: list[Note]
+) -> list[tuple[str, str, JudgedScores, JudgedScores]]:
+    """(what a table calls it, dataset, before, after) of each system and dataset; notes gets what is new."""
+    if len(baseline) == len(candidate) == 1:
+        pairs = [(baseline[0], candidate[0])]
+    else:
+        by_name = {one.system: one for one in candidate}
+        lost = [one for one in baseline if one.system not in by_name]
+        if lost:
+            raise BadValue(
+                f"the candidate has no {_listed(lost)}; it has {_listed(candidate)}; name what is gated by -s"
+            )
+        pairs = [(one, by_name[one.system]) for one in baseline]
+        known = {one.system for one in baseline}
+        new = [one for one in candidate if one.system not in known]
+        notes += [Note(f"{one.system} is new and not gated") for one in new]
+    found = []
+    for one, other in pairs:
+        if len(one.datasets) == len(other.datasets) == 1:
+            [(name, before)], [after] = one.datasets.items(), other.datasets.values()
+            datasets = [(name, before, after)]
+        else:
+            missing = sorted(one.datasets.keys() - other.datasets.keys())
+            if missing:
+                raise BadValue(f"the candidate has no results on {', '.join(missing)}")
+            datasets = [(name, before, other.datasets[name]) for name, before in one.datasets.items()]
+            notes += [
+                Note(f"{n} is new and not gated") for n in sorted(other.datasets.keys() - one.datasets.keys())
+            ]
+        told = f"{one.system}, " if len(pairs) > 1 else ""
+        found += [(told + name, name, before, after) for name, before, after in datasets]
+    return found
+
+
+def _version_notes(sides: tuple[Sequence[SystemScores], Sequence[SystemScores]]) -> list[Note]:
+    """A note where one of the sides was scored by another version of Weir."""
+    from importlib.metadata import version
+
+    own = version("weir-ir")
+    made = {one.version for side in sides for one in side if one.version and one.version != own}
+    return [Note(f"scored by Weir {other}, this is {own}") for other in sorted(made)]
+
+
+def _score_notes(sides: tuple[Sequence[SystemScores], Sequence[SystemScores]]) -> list[Note]:
+    """What `weir eval` says beside the scores of what was scored now."""
+    scores = {
+        (role if len(side) == len(one.datasets) == 1 else f"{role} {one.system} on {name}"): judged.scores
+        for role, side in zip(("baseline", "candidate"), sides, strict=True)
+        for one in side
+        if not one.version
+        for name, judged in one.datasets.items()
+    }
+    return system_notes(scores)
+
+
+def _ranking_notes(sides: tuple[Sequence[SystemScores], Sequence[SystemScores]]) -> list[Note]:
+    """What is said of how the rankings of both sides were made, once where it is said of both."""
+    found: dict[str, list[str]] = {}
+    for role, side in zip(("baseline", "candidate"), sides, strict=True):
+        for note in dict.fromkeys(note for one in side for note in one.notes):
+            found.setdefault(note, []).append(role)
+    return [Note(f"{' and '.join(roles)}: {note}") for note, roles in found.items()]
+
+
+def _listed(systems: Sequence[SystemScores]) -> str:
+    return ", ".join(one.system for one in systems)

@@ -1,1 +1,0 @@
-"""Why two numbers differ: settings compared, runs scored in other ways."""

@@ -1,0 +1,458 @@
+"""Which settings the names of systems differ in, and the studies of their effects."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import itertools
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import TypeAlias
+
+import numpy as np
+
+from weir.core.scores import Scores
+from weir.core.strings import Int64
+from weir.errors import BadValue, UnknownName, WeirError
+from weir.experiment.comparing import measures_wanted, units_across
+from weir.experiment.results import Finished, search_cost
+from weir.files.runs import read_run
+from weir.measures import Measure
+from weir.registry import printed
+from weir.stats.compare import ComparisonMethod, table
+from weir.stats.factors import Factor, FactorialDesign, FactorStudy, factor_study, factor_study_across
+from weir.systems.expression import expression_tree, parse_system
+from weir.systems.protocol import RERANKERS, SYSTEMS
+
+# ----------
+# Which settings the names of systems differ in: the factors of a grid, their levels, and what is missing of it.
+
+
+MISSING = "default"
+"""The level of a setting that a name leaves out and of which the default is not known."""
+NONE = "none"
+"""The level of a re-ranker where another system has one more."""
+_SHOWN_CELLS = 3  # missing combinations that a sentence names
+
+
+@dataclass(frozen=True)
+class FactorialGrid:
+    """A complete design among some systems, and sentences on what was left out to get there."""
+
+    design: FactorialDesign
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class _Column:
+    """A place in which names differ: the path to it, outermost first, and what stands there in each name."""
+
+    path: tuple[str, ...]
+    values: tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class _Grid:
+    """Factors, and the number of the level that each system has of each, int64[K, F]."""
+
+    factors: tuple[Factor, ...]
+    systems: tuple[str, ...]
+    codes: Int64
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """How many levels each factor has."""
+        return tuple(len(factor.levels) for factor in self.factors)
+
+    @property
+    def lacking(self) -> int:
+        """How many combinations of levels have no system."""
+        return math.prod(self.shape) - len(self.systems)
+
+    def without(self, axis: int, level: int) -> _Grid:
+        """The grid without the systems of a level, and without factors of which one level is left."""
+        kept = np.flatnonzero(self.codes[:, axis] != level)
+        columns = [
+            (factor.name, [factor.levels[code] for code in self.codes[kept, number]], factor.levels)
+            for number, factor in enumerate(self.factors)
+        ]
+        varying = [(name, values, levels) for name, values, levels in columns if len(set(values)) > 1]
+        factors = [Factor(name, tuple(v for v in levels if v in values)) for name, values, levels in varying]
+        return _numbered(factors, [values for _, values, _ in varying], [self.systems[k] for k in kept])
+
+
+def factorial_grid(systems: Sequence[str]) -> FactorialGrid:
+    """The factors in which the names of systems differ, as a complete design of all systems or of most of them.
+
+    A setting that a name leaves out has its default's level. What has more or fewer parts than most systems is left
+    out, but for systems that lack the last re-ranker of an otherwise complete grid. Of an incomplete grid the levels
+    with the largest share of missing combinations go, until each combination that is left has a system. Raises
+    BadValue where no factor is left, and where two systems have the same levels.
+    """
+    stages = {name: found for name in systems if (found := _stages_of(name))}
+    lengths = Counter(len(one) for one in stages.values())
+    usual = max(lengths, key=lambda length: (lengths[length], length), default=0)
+    grid = _grid({name: one for name, one in stages.items() if len(one) == usual})
+    every = _grid(stages) if len(lengths) > 1 else grid
+    if every and not every.lacking and (grid is None or len(every.factors) >= len(grid.factors)):
+        grid = every
+    if grid is None:
+        raise BadValue(
+            "no factors: expected two or more systems whose names differ in settings, such as bm25 and bm25(k1=1.2)"
+        )
+    left = [name for name in systems if name not in grid.systems]
+    notes = [f"left out, as the grid is of systems in other parts: {_listed(left)}"] if left else []
+    complete, said = _complete(grid)
+    order = np.ravel_multi_index(tuple(complete.codes.T), complete.shape).argsort()
+    design = FactorialDesign(complete.factors, tuple(complete.systems[k] for k in order))
+    return FactorialGrid(design, (*notes, *said))
+
+
+def chosen_factors(asked: Iterable[str], factors: Sequence[Factor]) -> tuple[str, ...]:
+    """The names of the factors that are asked for; raises UnknownName for one that is not there."""
+    wanted, known = tuple(asked), [factor.name for factor in factors]
+    for name in wanted:
+        if name not in known:
+            raise UnknownName("factor of these systems", name, known)
+    return wanted
+
+
+def _stages_of(name: str) -> list[ast.expr]:
+    """The first system of a name and its re-rankers, as trees; [] where the name is no expression."""
+    try:
+        tree = expression_tree(name)
+    except WeirError:
+        return []
+    found: list[ast.expr] = []
+    while isinstance(tree, ast.BinOp) and isinstance(tree.op, ast.RShift):
+        found.insert(0, tree.right)
+        tree = tree.left
+    found.insert(0, tree)
+    return found if all(isinstance(one, (ast.Call, ast.Name)) for one in found) else []
+
+
+def _grid(stages: Mapping[str, Sequence[ast.expr]]) -> _Grid | None:
+    """The grid that systems are in, None where their names do not differ in settings."""
+    longest = max(map(len, stages.values()), default=0)
+    columns: list[_Column] = []
+    for number in range(longest):
+        nodes = [one[number] if number < len(one) else None for one in stages.values()]
+        columns += _columns(nodes, (_stage_name(number, longest),))
+    columns = _merged(columns)
+    if not columns:
+        return None
+    names = _column_names([column.path for column in columns])
+    factors = [Factor(name, _ordered(c.values)) for name, c in zip(names, columns, strict=True)]
+    return _numbered(factors, [column.values for column in columns], list(stages))
+
+
+def _stage_name(number: int, count: int) -> str:
+    if number == 0:
+        return "system" if count == 1 else "first"
+    return "reranker" if count == 2 else f"reranker {number}"
+
+
+def _columns(nodes: Sequence[ast.expr | None], path: tuple[str, ...]) -> Iterator[_Column]:
+    """The places below here in which the nodes differ, the same place of each name."""
+    if len({_text(node) for node in nodes}) == 1:
+        return
+    calls = [node for node in nodes if isinstance(node, (ast.Call, ast.Name))]
+    heads = {_head(call) for call in calls}
+    if len(calls) < len(nodes) or len(heads) > 1:
+        yield _Column(path, tuple(map(_text, nodes)))
+        return
+    head, given = heads.pop(), [_settings(call) for call in calls]
+    for setting in dict.fromkeys(name for one in given for name in one):
+        values = [
+            one[setting] if setting in one else _default(call, setting)
+            for call, one in zip(calls, given, strict=True)
+        ]
+        yield from _columns(values, (*path, head, setting))
+
+
+def _head(node: ast.Call | ast.Name) -> str:
+    return ast.unparse(node.func if isinstance(node, ast.Call) else node)
+
+
+def _settings(node: ast.Call | ast.Name) -> dict[str, ast.expr]:
+    """The settings that a part names, by their names; of several systems in a row by their number."""
+    if isinstance(node, ast.Name):
+        return {}
+    known = _parameters(_head(node))
+    order = [p.name for p in known if p.kind is p.POSITIONAL_OR_KEYWORD]
+    first = next((p.name for p in known if p.kind is p.VAR_POSITIONAL), "")
+    names = [order[at] if at < len(order) else f"{first} {at + 1}".strip() for at in range(len(node.args))]
+    return dict(zip(names, node.args, strict=True)) | {k.arg: k.value for k in node.keywords if k.arg}
+
+
+def _parameters(head: str) -> list[inspect.Parameter]:
+    """The settings that a part can have; [] for one that this machine does not know."""
+    registry = RERANKERS if head in RERANKERS else SYSTEMS
+    try:
+        return list(inspect.signature(registry.get(head)).parameters.values())
+    except WeirError:
+        return []
+
+
+def _default(node: ast.Call | ast.Name, setting: str) -> ast.expr:
+    """What a setting is that the part does not name: by its preset, or its default."""
+    known = {p.name: p.default for p in _parameters(_head(node))}
+    value = known.get(setting, inspect.Parameter.empty)
+    if value is None and _head(node) in SYSTEMS:
+        try:
+            value = parse_system(ast.unparse(node)).describe().get(setting)
+        except WeirError:
+            value = None
+    return (
+        ast.Name(MISSING) if value is inspect.Parameter.empty else ast.parse(printed(value), mode="eval").body
+    )
+
+
+def _text(node: ast.expr | None) -> str:
+    """A value as it is written, a text without its quotes."""
+    if node is None:
+        return NONE
+    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ast.unparse(node)
+
+
+def _merged(columns: Sequence[_Column]) -> list[_Column]:
+    """The columns, those of which one follows from another as one: they cannot be told apart."""
+    found: dict[tuple[int, ...], list[_Column]] = {}
+    for column in columns:
+        levels = list(dict.fromkeys(column.values))
+        found.setdefault(tuple(levels.index(value) for value in column.values), []).append(column)
+    return [
+        several[0]
+        if len(several) == 1
+        else _Column(
+            (" & ".join(_column_names([c.path for c in several])),),
+            tuple(", ".join(parts) for parts in zip(*(c.values for c in several), strict=True)),
+        )
+        for several in found.values()
+    ]
+
+
+def _column_names(paths: Sequence[tuple[str, ...]]) -> list[str]:
+    """As much of the end of each path as tells it from the others."""
+    return [".".join(_shortest(path, paths)) for path in paths]
+
+
+def _shortest(path: tuple[str, ...], paths: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
+    for length in range(1, len(path)):
+        if sum(other[-length:] == path[-length:] for other in paths) == 1:
+            return path[-length:]
+    return path
+
+
+def _ordered(values: Iterable[str]) -> tuple[str, ...]:
+    """The levels: what is not there first, False before True, numbers ascending, else as they come."""
+    found = list(dict.fromkeys(values))
+    absent = [value for value in found if value in (NONE, "None")]
+    rest = [value for value in found if value not in absent]
+    if set(rest) == {"True", "False"}:
+        rest = ["False", "True"]
+    with suppress(ValueError):
+        rest = sorted(rest, key=float)
+    return (*absent, *rest)
+
+
+def _numbered(factors: Sequence[Factor], columns: Sequence[Sequence[str]], systems: Sequence[str]) -> _Grid:
+    codes = [[f.levels.index(value) for value in column] for f, column in zip(factors, columns, strict=True)]
+    return _Grid(
+        tuple(factors), tuple(systems), np.array(codes, np.int64).reshape(len(factors), len(systems)).T
+    )
+
+
+def _complete(given: _Grid) -> tuple[_Grid, list[str]]:
+    """The grid without the levels that lack most combinations, until none is lacking, and a sentence on them."""
+    _refuse_twins(given)
+    grid, dropped = given, list[str]()
+    while grid.factors and grid.lacking:
+        axis, level = _emptiest(grid)
+        dropped.append(f"{grid.factors[axis].name}={grid.factors[axis].levels[level]}")
+        grid = grid.without(axis, level)
+    if not grid.factors:
+        raise BadValue(f"no factors: {_incomplete(given)}, and without its levels nothing differs")
+    if not dropped:
+        return grid, []
+    kept = f"{len(grid.systems)} of {len(given.systems)} systems, without {', '.join(dropped)}"
+    return grid, [f"{_incomplete(given)}; analysed on {kept}"]
+
+
+def _refuse_twins(grid: _Grid) -> None:
+    """Raise BadValue for two systems of the same levels."""
+    seen: dict[tuple[int, ...], str] = {}
+    for name, codes in zip(grid.systems, grid.codes.tolist(), strict=True):
+        other = seen.setdefault(tuple(codes), name)
+        if other != name:
+            raise BadValue(f"{other} and {name} have the same levels of all factors; leave one of them out")
+
+
+def _emptiest(grid: _Grid) -> tuple[int, int]:
+    """The factor and level that lack the largest share of their combinations; of equals of the factor with more."""
+    found = []
+    for axis, size in enumerate(grid.shape):
+        counts = np.bincount(grid.codes[:, axis], minlength=size)
+        share = 1 - counts * size / math.prod(grid.shape)
+        found += [(share[level], size, axis, level) for level in range(size)]
+    return max(found)[2:]
+
+
+def _incomplete(grid: _Grid) -> str:
+    """How many combinations have no system, and some of them."""
+    there = {tuple(codes) for codes in grid.codes.tolist()}
+    every = itertools.product(*map(range, grid.shape))
+    lacking = itertools.islice((cell for cell in every if cell not in there), _SHOWN_CELLS)
+    named = [
+        ", ".join(f"{f.name}={f.levels[level]}" for f, level in zip(grid.factors, cell, strict=True))
+        for cell in lacking
+    ]
+    count, cells = math.prod(grid.shape) - len(there), math.prod(grid.shape)
+    verb = "has" if count == 1 else "have"
+    return f"{count:,} of {cells:,} combinations {verb} no system, such as {'; '.join(named)}"
+
+
+def _listed(names: Sequence[str]) -> str:
+    shown = ", ".join(names[:_SHOWN_CELLS])
+    return shown if len(names) <= _SHOWN_CELLS else f"{shown} and {len(names) - _SHOWN_CELLS} more"
+
+
+# ----------
+# Factorial studies of the systems of a results folder or of given scores, on each collection and over all of them.
+
+
+Twins: TypeAlias = Mapping[str, Sequence[tuple[str, str]]]
+"""By dataset, pairs of systems that ask and read exactly the same there."""
+
+
+def factor_names(given: str | Iterable[str] | bool) -> tuple[str, ...]:
+    """The factors that are asked for: names with commas between, or several; () for all, which True and "" are."""
+    if isinstance(given, bool):
+        return ()
+    names = given.split(",") if isinstance(given, str) else list(given)
+    return tuple(name.strip() for name in names if name.strip())
+
+
+def refuse_beside_factors(baseline: str | None, by: object) -> None:
+    """Raise BadValue for what a factorial study does not take."""
+    if baseline is not None:
+        raise BadValue("factors: levels are set against each other, so there is no baseline; leave it out")
+    if by is not None:
+        raise BadValue(
+            "factors are analysed over all queries, not by groups of them; leave one of the two out"
+        )
+
+
+def twin_systems(cells: Sequence[Finished]) -> dict[str, list[tuple[str, str]]]:
+    """The systems that ask and read exactly the same, by dataset.
+
+    They are those of one key, and those that asked a language model the same prompts and made the same rankings of the
+    answers: a setting in which they differ has no meaning there, as an objective where nothing has an instruction.
+    """
+    found: dict[str, list[tuple[str, str]]] = {}
+    alike: dict[tuple[object, ...], list[Finished]] = {}
+    for cell in cells:
+        uses = search_cost(cell)["services"]
+        asked = tuple(sorted((use["service"], use["prompts"]) for use in uses if "prompts" in use))
+        others = alike.setdefault((cell.dataset, cell.depth, asked or cell.ranked.stage.key), [])
+        own = read_run(cell.run).to_dict() if asked and others else None
+        twin = next((one for one in others if own is None or read_run(one.run).to_dict() == own), None)
+        if twin is None:
+            others.append(cell)
+        else:
+            found.setdefault(cell.dataset, []).append((twin.label or twin.system, cell.label or cell.system))
+    return found
+
+
+def twin_notes(twins: Twins) -> list[str]:
+    """A sentence for each two systems that ask and read the same."""
+    return [
+        f"{one} and {other} ask and read exactly the same on {dataset}: what they differ in has no meaning there"
+        for dataset, pairs in twins.items()
+        for one, other in pairs
+    ]
+
+
+def _factor_studies_refuse_twins(
+    dataset: str, pairs: Sequence[tuple[str, str]], design: FactorialDesign, wanted: Sequence[str]
+) -> None:
+    """Raise BadValue for two levels of a factor whose systems, each beside its like, ask and read the same."""
+    group: dict[str, str] = {}
+    for one, other in pairs:
+        group[other] = group.setdefault(one, one)
+    shape = tuple(len(factor.levels) for factor in design.factors)
+    systems = np.array(design.systems, object).reshape(shape)
+    for axis, factor in enumerate(design.factors):
+        if wanted and factor.name not in wanted:
+            continue
+        rows = np.moveaxis(systems, axis, 0).reshape(shape[axis], -1).tolist()
+        by_level = [[group.get(name, name) for name in row] for row in rows]
+        for a, b in combinations(range(shape[axis]), 2):
+            if by_level[a] == by_level[b]:
+                raise BadValue(
+                    f"{factor.name}={factor.levels[a]} and {factor.name}={factor.levels[b]} are no levels of a factor "
+                    f"on {dataset}: their systems ask and read exactly the same there; leave one out with -s, or the "
+                    "collection with -d"
+                )
+
+
+def study_cells(
+    cells: Sequence[Finished],
+    factors: Iterable[str] = (),
+    measures: Iterable[Measure | str] = (),
+    method: ComparisonMethod | None = None,
+) -> list[FactorStudy]:
+    """A study for each measure and dataset of finished cells, and over datasets where there are several.
+
+    factors: their names, by default all in which the systems differ; measures: by default all that the cells have.
+    Raises as `study_factors`.
+    """
+    return study_factors(
+        {(c.dataset, c.label or c.system): c.values() for c in cells},
+        factors,
+        measures,
+        method,
+        twin_systems(cells),
+    )
+
+
+def study_factors(
+    scores: Mapping[tuple[str, str], Scores],
+    factors: Iterable[str] = (),
+    measures: Iterable[Measure | str] = (),
+    method: ComparisonMethod | None = None,
+    twins: Twins | None = None,
+) -> list[FactorStudy]:
+    """As `study_cells`, of scores by dataset and system; twins: systems that ask and read the same.
+
+    The systems are those that each dataset has by the measure. A group whose members are all there, such as
+    cqadupstack, counts as one collection if there are others. Raises BadValue where their names do not make a grid, and
+    for two levels whose systems ask and read the same, UnknownName for a factor or measure that is not there.
+    """
+    datasets = list(dict.fromkeys(dataset for dataset, _ in scores))
+    found = []
+    for measure in measures_wanted([m for of in scores.values() for m in of.measures], measures):
+        having = {key: one for key, one in scores.items() if measure in one.measures}
+        there = [d for d in datasets if any(dataset == d for dataset, _ in having)]
+        everywhere = [s for s in dict.fromkeys(s for _, s in having) if all((d, s) in having for d in there)]
+        if not everywhere:
+            raise BadValue(f"{measure}: the datasets have no system in common; choose some with -d")
+        grid = factorial_grid(everywhere)
+        chosen = chosen_factors(factors, grid.design.factors)
+        for dataset in there:
+            _factor_studies_refuse_twins(dataset, (twins or {}).get(dataset, ()), grid.design, chosen)
+        lacking = [s for s in dict.fromkeys(s for _, s in having) if s not in everywhere]
+        notes = (*grid.notes, *(f"left out, not being there for each dataset: {name}" for name in lacking))
+        tables = [table(d, measure, {s: having[d, s] for s in grid.design.systems}) for d in there]
+        studies = [factor_study(one, grid.design, chosen, method) for one in tables]
+        units = units_across(tables)
+        if len(units) > 1:
+            studies.append(
+                factor_study_across(units, f"{len(units)} collections", grid.design, chosen, method)
+            )
+        found += [replace(study, notes=notes) for study in studies]
+    return found

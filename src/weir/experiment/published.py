@@ -1,0 +1,204 @@
+"""Scores that others have published, each with its source."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weir.core.strings import Float64, Int64
+from weir.errors import BadValue, UnknownName
+
+# ----------
+# The scores that Anserini writes: rounded, and tied ones lowered step by step, all in 32-bit floats.
+
+
+_F = np.float32
+_ROUNDED = _F(1e4)
+"""Scores are rounded to one part in this."""
+_CLOSE = _F(1e-4)
+"""Neighbours that differ by no more count as tied."""
+_STEP = _F(1e-6)
+"""What each further one of a tie loses; it vanishes in a float from about 32."""
+_DECIMALS = 6
+"""Of a score in the file."""
+
+
+def lowered(ptr: Int64, score: Float64) -> Float64:
+    """The scores as they stand in Anserini's run files, float64[n], read back as floats as trec_eval 9 does.
+
+    Rows of query q stand from ptr[q] to ptr[q + 1], ties by ascending identifier as in Lucene. A score no more than
+    1e-4 below the one before it, which may have been lowered itself, is lowered by 1e-6 more than that one was. Where
+    a float is too coarse for such a step the scores stay tied, and trec_eval's descending identifiers decide.
+    Source: Anserini's ScoreTiesAdjusterReranker at 0ac088a4c0.
+    """
+    with np.errstate(over="ignore"):
+        steps = np.floor((score.astype(_F) * _ROUNDED).astype(np.float64) + 0.5)
+        single = np.clip(steps, -(2.0**31), 2.0**31 - 1).astype(_F) / _ROUNDED
+    # Only where rounded scores are this close can a chain of ties go on: it loses less than a step a row.
+    longest = int(np.diff(ptr).max(initial=0))
+    near = np.zeros(len(single) + 1, np.bool_)
+    near[1:-1] = single[:-1].astype(np.float64) - single[1:] <= 2e-4 + 2e-6 * longest
+    near[ptr] = False
+    edges = np.flatnonzero(np.diff(near.astype(np.int8)))
+    for before, last in edges.reshape(-1, 2).tolist():
+        _lower(single[before : last + 1])
+    return np.round(single.astype(np.float64), _DECIMALS).astype(_F).astype(np.float64)
+
+
+def _lower(scores: NDArray[np.float32]) -> None:
+    """Lower the tied ones of some scores of one query, in place."""
+    tied = 0
+    for row in range(1, len(scores)):
+        tied = 0 if scores[row - 1] - scores[row] > _CLOSE else tied + 1
+        if tied:
+            scores[row] -= _STEP * _F(tied)
+
+
+# ----------
+# Scores that others have published, each with its source, as data that come with Weir.
+
+
+@dataclass(frozen=True)
+class PublishedScore:
+    """One number that somebody printed.
+
+    model: what was measured and, in brackets, who says so; family: lexical, dense, ...; dataset: Weir's name of the
+    collection where it has one; measure: Weir's name; printed: the number as printed, as a share of 1; source: where
+    (a star stands for the file of each collection); note: what the source says beside it.
+    """
+
+    model: str
+    family: str
+    dataset: str
+    split: str
+    measure: str
+    printed: str
+    source: str
+    note: str
+
+    @property
+    def value(self) -> float:
+        """The number."""
+        return float(self.printed)
+
+    @property
+    def decimals(self) -> int:
+        """How many decimals were printed."""
+        return len(self.printed.partition(".")[2])
+
+    def within(self, decimals: int | None = None) -> float:
+        """How far a value may be away and still agree: half a unit of the last decimal that is compared."""
+        compared = self.decimals if decimals is None else min(decimals, self.decimals)
+        return 0.5 * 10.0**-compared * (1 + 1e-9)  # the edge itself agrees, whatever the binary fraction
+
+    def agrees(self, value: float, decimals: int | None = None) -> bool:
+        """Whether a value is this one to the printed decimals, or to fewer."""
+        return abs(value - self.value) <= self.within(decimals)
+
+
+@dataclass(frozen=True)
+class Publisher:
+    """By which rules somebody scores, as far as that is documented; None or "" where it is not.
+
+    ties, self_match, missing: as in rescore.Scoring; k: documents returned for each query; source: where it says so.
+    """
+
+    name: str
+    ties: Literal["trec", "trec9", "ascending", "anserini"] | None = None
+    self_match: Literal["keep", "drop"] | None = None
+    missing: Literal["zero", "answered-only"] | None = None
+    k: str = ""
+    source: str = ""
+
+
+def published(
+    dataset: str | None = None, model: str | None = None, measure: str | None = None
+) -> tuple[PublishedScore, ...]:
+    """The published scores of a collection, a model, a measure, or all of them.
+
+    model: the whole name or enough of its words. Nothing is returned where nothing is published; raises UnknownName for
+    a model that is not there, BadValue for words that fit several.
+    """
+    name = None if model is None else model_named(model)
+    return tuple(
+        s
+        for s in _scores()
+        if dataset in (None, s.dataset) and name in (None, s.model) and measure in (None, s.measure)
+    )
+
+
+def model_named(text: str, dataset: str | None = None) -> str:
+    """The published model that a text names: its whole name, or words that only one has, such as "anserini bm25-flat".
+
+    Where several models have all the words, the one with no others is meant. dataset: only models with scores on it.
+    Raises UnknownName, or BadValue for words that fit several models.
+    """
+    known = sorted({s.model for s in _scores() if dataset in (None, s.dataset)})
+    if text in known:
+        return text
+    words = _words(text)
+    fits = [name for name in known if words and words <= _words(name)]
+    exact = [name for name in fits if words == _words(name)]
+    if len(exact or fits) == 1:
+        return (exact or fits)[0]
+    if fits:
+        more = f", and {len(fits) - 6} more" if len(fits) > 6 else ""
+        raise BadValue(f"'{text}' fits several published models: {'; '.join(fits[:6])}{more}")
+    raise UnknownName("published model", text, known)
+
+
+def claimed(system: str, dataset: str) -> tuple[str, ...]:
+    """The published models that a system of Weir claims to be on a collection, if any."""
+    return tuple(
+        model
+        for claim in _toml("claims.toml")["claim"]
+        if claim["system"] == system
+        for model in claim["models"]
+        if dataset not in claim.get("not_on", {}).get(model, ())
+    )
+
+
+def claimant(model: str) -> str | None:
+    """The system of Weir that claims to be a published model, None where none does."""
+    claims = _toml("claims.toml")["claim"]
+    return next((str(c["system"]) for c in claims if model in c["models"]), None)
+
+
+def publisher_of(model: str) -> Publisher:
+    """Who published the scores of a model, and by which rules."""
+    name = model.rpartition("[")[2].removesuffix("]")
+    return Publisher(name, **_toml("publishers.toml").get(name, {}))
+
+
+@cache
+def _scores() -> tuple[PublishedScore, ...]:
+    families = dict(_table("models.tsv"))
+    origins = {number: (source, note) for number, source, note in _table("origins.tsv")}
+    return tuple(
+        PublishedScore(model, families[model], dataset, split, measure, value, *origins[origin])
+        for model, dataset, split, origin, scores in _table("scores.tsv")
+        for measure, _, value in (one.rpartition("=") for one in scores.split(" "))
+    )
+
+
+def _table(name: str) -> Iterator[list[str]]:
+    """The lines of a table of facts, without its header."""
+    text = (files("weir.experiment") / "facts" / name).read_text(encoding="utf-8")
+    return (line.split("\t") for line in text.rstrip("\n").split("\n")[1:])
+
+
+@cache
+def _toml(name: str) -> dict[str, Any]:
+    return tomllib.loads((files("weir.experiment") / "facts" / name).read_text(encoding="utf-8"))
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(re.findall(r"[a-z0-9.+]+", text.lower()))

@@ -1,0 +1,233 @@
+"""Results checked against published scores."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from weir.core.qrels import Qrels
+from weir.core.run import Run
+from weir.core.scores import Row
+from weir.datasets import catalogue
+from weir.errors import BadValue
+from weir.experiment.published import PublishedScore, Publisher, claimed, model_named, published, publisher_of
+from weir.experiment.results import Finished, dataset_of, finished_cells, given_or_own, group_rows
+from weir.experiment.why import Scoring, mean, rescored
+from weir.files.runs import read_qrels, read_run
+from weir.measures import Measure, parse_measure
+from weir.measures.evaluate import each_file, names_of_runs
+from weir.stats.birco import BircoScore, birco_remarks, birco_scores
+
+# ----------
+# A results folder against what others have published of the same systems.
+
+
+Outcome: TypeAlias = Literal["reproduced", "explained", "off", "not published", "other data"]
+NEAREST = 3
+
+
+@dataclass(frozen=True)
+class Neighbour:
+    """A published score of another system near ours."""
+
+    model: str
+    printed: str
+    source: str
+
+
+@dataclass(frozen=True)
+class PublishedCheck:
+    """One mean of ours beside the published score that it claims to be.
+
+    outcome: "reproduced" where the two agree to the last decimal that is compared; "explained" where they do once our
+    rankings are scored by a rule that the publisher documents, named in `because`; "off" where they do not; "not
+    published"; or "other data" where the collection has another number of judged queries than the published one;
+    difference: ours minus published, NaN where there is none; decimals: how many are compared; nearest: other systems.
+    """
+
+    folder: str
+    dataset: str
+    split: str
+    system: str
+    measure: str
+    ours: float
+    outcome: Outcome
+    published: PublishedScore | None = None
+    difference: float = math.nan
+    decimals: int = 0
+    nearest: tuple[Neighbour, ...] = ()
+    because: str = ""
+
+
+def reproduce(
+    root: Path, model: str | None = None, decimals: int | None = None, nearest: bool = False
+) -> list[PublishedCheck]:
+    """Check every finished cell of a results folder, and whole groups, against the published scores they claim to be.
+
+    model: a published model that the systems are taken to be, instead of what they claim, see `model_named`; decimals:
+    compare so many decimals, where more are printed; nearest: add the three nearest published scores of other systems.
+    A cell that is off is scored again by the publisher's rules where its collection is on this machine.
+    Raises FormatError where the folder holds no finished cell, UnknownName or BadValue for the model.
+    """
+    if decimals is not None and decimals < 0:
+        raise BadValue(f"the tolerance is {decimals} decimals; expected a whole number from 0")
+    name = None if model is None else model_named(model)
+    cells = finished_cells(root)
+    found = []
+    for cell in cells:
+        same_data = _same_data(cell)
+        again = Rescored(cell)
+        for row in cell.rows:
+            checks = _checks(
+                row, cell.split, _models(row, name), same_data, decimals, nearest, str(cell.folder)
+            )
+            found += [_explained(check, again, decimals) for check in checks]
+    for row in group_rows([replace(cell, label="") for cell in cells]):
+        found += _checks(row, _split(cells, row), _models(row, name), True, decimals, nearest, str(root))
+    return found
+
+
+def _models(row: Row, name: str | None) -> tuple[str, ...]:
+    return claimed(row.system, row.dataset) if name is None else (name,)
+
+
+def _same_data(cell: Finished) -> bool:
+    """Whether a cell has as many judged queries as the catalogue says of the collection of that name."""
+    if cell.dataset not in catalogue.names():
+        return False
+    entry = catalogue.get(cell.dataset)
+    return cell.split != entry.split or cell.queries == entry.queries
+
+
+def _split(cells: Iterable[Finished], row: Row) -> str:
+    members = catalogue.group(row.dataset).members
+    return next((c.split for c in cells if c.dataset in members), "test")
+
+
+def _checks(
+    row: Row,
+    split: str,
+    models: Sequence[str],
+    same_data: bool,
+    decimals: int | None,
+    nearest: bool,
+    folder: str,
+) -> list[PublishedCheck]:
+    """A check for each published score that a row claims to be, or one that says why there is none."""
+    scores = [s for s in published(row.dataset, measure=row.measure) if s.split == split]
+    others = _nearest(row.mean, [s for s in scores if s.model not in models]) if nearest else ()
+    claims = [s for s in scores if s.model in models]
+    ours = (folder, row.dataset, split, row.system, row.measure, row.mean)
+    if not claims:
+        return [PublishedCheck(*ours, "not published", nearest=others)]
+    found = []
+    for score in claims:
+        outcome: Outcome = "reproduced" if score.agrees(row.mean, decimals) else "off"
+        compared = score.decimals if decimals is None else min(decimals, score.decimals)
+        difference = row.mean - score.value
+        found.append(
+            PublishedCheck(*ours, outcome if same_data else "other data", score, difference, compared, others)
+        )
+    return found
+
+
+def _explained(check: PublishedCheck, again: Rescored, decimals: int | None) -> PublishedCheck:
+    """The check as explained where it is off and a documented rule of the publisher makes the two agree."""
+    score = check.published
+    if check.outcome != "off" or score is None:
+        return check
+    for because, scoring in documented(publisher_of(score.model), parse_measure(check.measure)):
+        value = again.mean(scoring)
+        if value is not None and score.agrees(value, decimals):
+            return replace(check, outcome="explained", because=because)
+    return check
+
+
+def _nearest(value: float, scores: Iterable[PublishedScore]) -> tuple[Neighbour, ...]:
+    ordered = sorted(scores, key=lambda s: abs(s.value - value))
+    return tuple(Neighbour(s.model, s.printed, s.source) for s in ordered[:NEAREST])
+
+
+def documented(rules: Publisher, measure: Measure) -> Iterator[tuple[str, Scoring]]:
+    """The ways in which a publisher is known to score otherwise than Weir, by what differs: each alone, then all."""
+    usual = Scoring(measure)
+    together = Scoring(measure, rules.ties or "trec", rules.self_match or "keep", rules.missing or "zero")
+    alone = {
+        "ties": replace(usual, ties=together.ties),
+        "self-matches": replace(usual, self_match=together.self_match),
+        "missing queries": replace(usual, missing=together.missing),
+    }
+    changed = {name: scoring for name, scoring in alone.items() if scoring != usual}
+    yield from changed.items()
+    if len(changed) > 1:
+        yield " and ".join(changed), together
+
+
+@dataclass(frozen=True)
+class Rescored:
+    """A cell whose rankings and judgments are read when a score by other rules is first asked for."""
+
+    cell: Finished
+
+    def mean(self, scoring: Scoring) -> float | None:
+        """The mean by other rules, None where the collection of the cell is not on this machine."""
+        if self._read is None:
+            return None
+        return mean(rescored(*self._read, scoring), scoring.measure)
+
+    @cached_property
+    def _read(self) -> tuple[Run, Qrels] | None:
+        dataset = dataset_of(self.cell)
+        return None if dataset is None else (read_run(self.cell.run), dataset.qrels)
+
+
+# ----------
+# The official figures of BIRCO's program, of files and of the finished cells of a results folder.
+
+
+def birco_of_files(qrels: Path, runs: Sequence[Path]) -> tuple[list[BircoScore], list[str], list[str]]:
+    """(the figures of each run file, what has to be said of the judgments, why files are left out).
+
+    Raises as `birco_scores` and readers where no file is left.
+    """
+    judgments, names = read_qrels(qrels), dict(zip(runs, names_of_runs(runs), strict=True))
+    found, refused = each_file(
+        runs, lambda path: birco_scores(judgments, read_run(path), qrels.name, names[path])
+    )
+    return [one for scores in found.values() for one in scores], birco_remarks(judgments), refused
+
+
+def birco_of_cells(
+    cells: Sequence[Finished], collection: str | None = None, fetch: bool = False
+) -> tuple[list[BircoScore], list[str]]:
+    """(the figures of each finished cell, what has to be said of judgments and of cells that were left out).
+
+    collection: whose judgments they are scored by, by default those of each cell, where they are on this machine;
+    fetch: as `cell_collection` takes it. A cell that does not rank whole pools is left out. Raises BadValue where that
+    leaves none, StoreError for rankings that are not as they were written, and as `load` for the collection.
+    """
+    found, said = [], []
+    judgments: dict[tuple[str, str], Qrels | None] = {}
+    for cell in cells:
+        about = cell.dataset, cell.split
+        if about not in judgments:
+            dataset = given_or_own(cell, collection, fetch)
+            judgments[about] = None if dataset is None else dataset.qrels
+        qrels = judgments[about]
+        try:
+            if qrels is None:
+                raise BadValue(
+                    f"{cell.label}: its judgments are not on this machine as they were used; name their collection"
+                )
+            cell.ranked.verify(cell.folder)
+            found += birco_scores(qrels, read_run(cell.run), cell.dataset, cell.label)
+        except BadValue as error:
+            said.append(f"{cell.dataset}: {error}")
+    if not found:
+        raise BadValue(said[0] if said else "no cell to score")
+    remarks = {name: birco_remarks(qrels) for (name, _), qrels in judgments.items() if qrels is not None}
+    return found, [*said, *(f"{name}: {one}" for name, several in remarks.items() for one in several)]

@@ -1,0 +1,468 @@
+"""Stages: what a grid makes on disk, keyed by its declaration, recorded by what made it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+import re
+import sys
+import time
+import unicodedata
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import cache, cached_property
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from weir.errors import FormatError, StoreError, is_shortage
+from weir.files.atomic import write_json
+from weir.files.integrity import Checksum, checksums_read, verify_files
+from weir.files.text_files import check_regular
+from weir.settings import settings
+
+# ----------
+# What making a stage takes: seconds of its own, peak memory, what services were asked, and which stages it used.
+
+
+COUNTED = ("seconds", "compile_seconds", "requests", "texts", "tokens", "answer_tokens")
+
+
+@dataclass
+class Making:
+    """A stage being made.
+
+    own: its counts, those of stages made within it left out; elsewhere: theirs; prepared: seconds in which its kernels
+    were compiled or loaded before it began; peak_mb: resident memory of the
+    process at most; inputs: the stages it used, (kind, folder).
+    """
+
+    own: dict[str, float] = field(default_factory=lambda: dict.fromkeys(COUNTED, 0.0))
+    elsewhere: dict[str, float] = field(default_factory=lambda: dict.fromkeys(COUNTED, 0.0))
+    prepared: float = 0.0
+    peak_mb: float = 0.0
+    inputs: dict[tuple[str, str], None] = field(default_factory=dict)
+
+    def cost(self) -> dict[str, object]:
+        """The figures as a record keeps them: compiling kernels is told apart from the work."""
+        within, compiled = self.own["compile_seconds"], self.prepared + self.own["compile_seconds"]
+        found: dict[str, object] = {
+            "seconds": max(self.own["seconds"] - within, 0.0),
+            "peak_mb": self.peak_mb,
+        }
+        found |= {"compile_seconds": compiled} if compiled else {}
+        if self.own["requests"]:
+            asked = {name: self.own[name] for name in ("requests", "texts", "tokens")}
+            said = self.own["answer_tokens"]
+            dollars = _dollars(int(asked["tokens"]), int(said))
+            asked |= {"answer_tokens": said} if said else {}
+            found["api"] = asked | ({} if dollars is None else {"dollars": dollars})
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class Stopwatch:
+    """The stages being made at this moment, each within the one before."""
+
+    at_work: list[Making] = field(default_factory=list)
+
+    def used(self, kind: str, folder: str) -> None:
+        """A stage is used by the one being made, if there is one."""
+        if self.at_work:
+            self.at_work[-1].inputs[kind, folder] = None
+
+    @contextmanager
+    def making(self) -> Iterator[Making]:
+        """Make a stage in the block; what of it counts stands within `timed`."""
+        one, begun = Making(), _counts()
+        self.at_work.append(one)
+        try:
+            yield one
+        finally:
+            self.at_work.pop()
+            if self.at_work:
+                _add(self.at_work[-1].elsewhere, begun)
+
+    @contextmanager
+    def timed(self) -> Iterator[None]:
+        """Count what happens in the block for the stage being made, apart from stages made within it."""
+        one, begun = self.at_work[-1], _counts()
+        with suppress(OSError):
+            Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
+        before = dict(one.elsewhere)
+        try:
+            yield
+        finally:
+            _add(one.own, begun)
+            for name in COUNTED:
+                one.own[name] -= one.elsewhere[name] - before[name]
+            one.peak_mb = max(one.peak_mb, _peak_mb())
+
+    @contextmanager
+    def aside(self) -> Iterator[None]:
+        """What happens in the block, such as reading what was made before, does not count for the stage being made."""
+        with self.making() as one:
+            yield
+        for kind, folder in one.inputs:
+            self.used(kind, folder)
+
+
+def _counts() -> dict[str, float]:
+    """What this process has spent so far."""
+    return {"seconds": time.perf_counter(), "compile_seconds": _compile_seconds(), **_asked()}
+
+
+def _add(total: dict[str, float], begun: dict[str, float]) -> None:
+    for name, now in _counts().items():
+        total[name] += now - begun.get(name, 0.0)
+
+
+def _compile_seconds() -> float:
+    """Seconds spent compiling kernels, or loading them; nothing where no kernel was imported."""
+    jit = sys.modules.get("weir.kernels.jit")
+    return 0.0 if jit is None else float(jit.spent())
+
+
+def _asked() -> dict[str, float]:
+    """What services that are paid for were asked; nothing where no part that asks any was imported."""
+    limits = sys.modules.get("weir.services.requests")
+    if limits is None:
+        return {}
+    spent = limits.paid()
+    return {name: getattr(spent, name) for name in ("requests", "texts", "tokens", "answer_tokens")}
+
+
+def _dollars(tokens: int, answers: int) -> float | None:
+    from weir.services.requests import Limits
+    from weir.settings import settings
+
+    return Limits.of(settings()).cost(tokens, answers)
+
+
+def _peak_mb() -> float:
+    with suppress(OSError):
+        for line in Path("/proc/self/status").read_text(encoding="ascii", errors="replace").split("\n"):
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) / 1024
+    try:
+        import resource
+    except ImportError:
+        return float("nan")
+    unit = 1 << 20 if sys.platform == "darwin" else 1 << 10
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit
+
+
+# ----------
+# What made a stage: code, packages, machine and time, as its record keeps them.
+
+
+PACKAGES = {
+    "numpy": "numpy",
+    "numba": "numba",
+    "llvmlite": "llvmlite",
+    "Stemmer": "PyStemmer",
+    "pyarrow": "pyarrow",
+    "orjson": "orjson",
+    "torch": "torch",
+    "transformers": "transformers",
+    "tokenizers": "tokenizers",
+    "safetensors": "safetensors",
+    "openvino": "openvino",
+    "nncf": "nncf",
+    "onnxruntime": "onnxruntime",
+    "ctranslate2": "ctranslate2",
+    "faiss": "faiss-cpu",
+    "usearch": "usearch",
+    "scipy": "scipy",
+}
+"""Module -> distribution of what can take part in making a number."""
+CPU_FLAGS = ("avx", "avx2", "fma", "avx512f", "avx512_vnni", "avx512_bf16", "amx_tile", "asimd", "sve")
+"""What of the processor's abilities decides which instructions run."""
+
+
+def made_now() -> dict[str, object]:
+    """What is at work in this process: the packages are those that it has imported, or whose code it runs."""
+    jit = sys.modules.get("weir.kernels.jit")
+    compiled = (
+        {"numba", "llvmlite"} if jit is not None and jit.spent() > 0 else set()
+    )  # kept code is theirs too
+    taken_part = compiled | set(sys.modules)
+    return {
+        "when": datetime.now(UTC).isoformat(timespec="milliseconds"),
+        "weir": _version("weir-ir"),
+        "code": code_digest(),
+        "packages": {name: _version(name) for module, name in PACKAGES.items() if module in taken_part},
+        "python": platform.python_version(),
+        "unicode": unicodedata.unidata_version,
+        "system": f"{platform.system()} {platform.machine()}",
+        **_processor(),
+        "cores": os.cpu_count(),
+        "threads": settings().threads,
+    }
+
+
+@cache
+def code_digest() -> str:
+    """A hash of Weir's own source files."""
+    digest, root = hashlib.blake2b(digest_size=8), Path(__file__).parents[1]
+    for path in sorted(root.rglob("*.py")):
+        digest.update(path.relative_to(root).as_posix().encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()
+
+
+@cache
+def _version(name: str) -> str | None:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None
+
+
+@cache
+def _processor() -> dict[str, str]:
+    """The processor's name and its instruction sets, as far as the system tells them."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").split("\n")
+    except OSError:
+        return {"processor": platform.processor(), "instructions": "unknown"}
+    pairs = (line.partition(":") for line in lines)
+    facts = {name.strip(): value.strip() for name, _, value in pairs}
+    flags = set(facts.get("flags", facts.get("Features", "")).split())
+    found = " ".join(flag for flag in CPU_FLAGS if flag in flags)
+    return {"processor": facts.get("model name", platform.processor()), "instructions": found}
+
+
+# ----------
+# Stages: what a grid makes on disk, each a folder under a key, with a record of what made it that is never rewritten.
+#
+# What was *declared* decides what a stage holds, and nothing else decides its key. What *made* it (versions, machine,
+# engine, time) stands beside that in the record, for the reader; see weir.experiment.stages.
+
+
+FORMAT = 2
+RECORD = "stage.json"
+NAMES = frozenset({"system", "reranker"})
+"""Entries of a description that hold a name with its settings; the settings stand beside it, apart."""
+KEY_BYTES = 5
+SLUG_LETTERS = 80
+
+
+@dataclass(frozen=True, eq=False)
+class Stage:
+    """What a stage is before it is made. kind: index, run or scores; name: for people; declared: what decides it."""
+
+    kind: str
+    name: str
+    declared: Mapping[str, Any]
+
+    @cached_property
+    def _parts(self) -> tuple[object, tuple[str | None, ...]]:
+        engines: list[str | None] = []
+        return _plain(dict(self.declared), engines), tuple(dict.fromkeys(engines))
+
+    @property
+    def decisive(self) -> object:
+        """What the key is made of: the declaration without engines, and names without the settings they repeat."""
+        return self._parts[0]
+
+    @property
+    def engines(self) -> tuple[str | None, ...]:
+        """The engines that compute, None for one that nothing installed here could be."""
+        return self._parts[1]
+
+    @cached_property
+    def key(self) -> str:
+        """A hash of the decisive declaration, as hexadecimal digits."""
+        text = json.dumps([FORMAT, self.kind, self.decisive], sort_keys=True, ensure_ascii=False)
+        return hashlib.blake2b(text.encode("utf-8"), digest_size=KEY_BYTES).hexdigest()
+
+    @cached_property
+    def folder_name(self) -> str:
+        """Name, key and engines, as every file system takes them."""
+        parts = [slug(self.name), self.key, *(slug(e, 40) for e in self.engines if e)]
+        return "-".join(parts)
+
+    def found(self, root: Path) -> tuple[Path, Record] | None:
+        """The folder below `root` where the stage was made, with its record; None where it was not.
+
+        What is looked for is the key, not the name. Where an engine could not be told, any that made it will do.
+        """
+        exact = root / self.folder_name
+        known = None not in self.engines
+        others = [] if known and exact.exists() else sorted(root.glob(f"*-{self.key}*"))
+        for folder in [exact, *others]:
+            record = record_of(folder)
+            if record is not None and self._is(record):
+                return folder, record
+        return None
+
+    def _is(self, record: Record) -> bool:
+        same = record.kind == self.kind and Stage(self.kind, "", record.declared).decisive == self.decisive
+        return same and (None in self.engines or record.engines == self.engines)
+
+
+@dataclass(frozen=True, eq=False)
+class Record:
+    """What a made stage says of itself; written once, whole, after everything it speaks of.
+
+    inputs: the stages it was made from, as (kind, folder relative to the collection's); files: what it holds, by name;
+    made: what made it; cost: seconds, megabytes and whatever else it took; facts: what came of it.
+    """
+
+    kind: str
+    name: str
+    declared: Mapping[str, Any]
+    files: Mapping[str, Checksum]
+    inputs: tuple[tuple[str, str], ...] = ()
+    made: Mapping[str, Any] = field(default_factory=dict)
+    cost: Mapping[str, Any] = field(default_factory=dict)
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+    @cached_property
+    def stage(self) -> Stage:
+        """What was made."""
+        return Stage(self.kind, self.name, self.declared)
+
+    @property
+    def engines(self) -> tuple[str | None, ...]:
+        """The engines that computed it."""
+        return self.stage.engines
+
+    def verify(self, folder: Path) -> None:
+        """Raise StoreError, naming the file, unless every file is as it was written."""
+        verify_files(folder, self.files)
+
+    def to_json(self) -> dict[str, object]:
+        """The record, with its format, its key and a checksum of all that it says."""
+        said = {
+            "format": FORMAT,
+            "stage": self.kind,
+            "name": self.name,
+            "key": self.stage.key,
+            "declared": self.declared,
+            "inputs": [list(one) for one in self.inputs],
+            "files": {name: checksum.to_json() for name, checksum in self.files.items()},
+            "made": self.made,
+            "cost": self.cost,
+            "facts": self.facts,
+        }
+        return {**said, "check": _digest(said)}
+
+
+def changes(before: Stage, now: Stage) -> list[tuple[str, str, str]]:
+    """(dotted name, text before, text now) of what decides a stage and differs, "" for what is not there."""
+    one, other = (dict(flattened("", stage.decisive)) for stage in (before, now))
+    names = [name for name in dict.fromkeys([*one, *other]) if one.get(name) != other.get(name)]
+    return [(name, one.get(name, ""), other.get(name, "")) for name in names]
+
+
+def flattened(name: str, value: Any) -> list[tuple[str, str]]:  # noqa: ANN401 - whatever JSON holds
+    """The settings within a value as (dotted name, text)."""
+    if isinstance(value, dict):
+        return [
+            pair
+            for key, inner in value.items()
+            for pair in flattened(f"{name}.{key}" if name else key, inner)
+        ]
+    if isinstance(value, (list, tuple)) and any(isinstance(v, dict) for v in value):
+        return [pair for n, inner in enumerate(value, 1) for pair in flattened(f"{name}.{n}", inner)]
+    if isinstance(value, (list, tuple)):
+        return [(name, ", ".join(map(str, value)))]
+    return [(name, "none" if value is None else str(value))]
+
+
+def write_record(path: Path, record: Record) -> None:
+    """Write a record; the stage counts from here on. Raises StoreError where the disk refuses."""
+    write_json(path, record.to_json())
+
+
+def read_record(path: Path) -> Record:
+    """Read a record; raises StoreError for one that is missing, damaged, edited, or of another format."""
+    try:
+        check_regular(path)
+        value = json.loads(path.read_text(encoding="utf-8"))
+        if not isinstance(value, dict):
+            raise StoreError(f"{path}: found a JSON {type(value).__name__}, expected a record of weir run")
+        if value.get("format") != FORMAT:
+            raise StoreError(f"{path}: format {value.get('format')!r}, expected {FORMAT}; run the grid again")
+        said = {name: one for name, one in value.items() if name != "check"}
+        if value.get("check") != _digest(said):
+            raise StoreError(f"{path}: changed since it was written")
+        record = Record(
+            str(said["stage"]),
+            str(said["name"]),
+            said["declared"],
+            checksums_read(said["files"]),
+            tuple((str(kind), str(folder)) for kind, folder in said["inputs"]),
+            said["made"],
+            said["cost"],
+            said["facts"],
+        )
+        if record.stage.key != said["key"]:
+            raise StoreError(f"{path}: its key is not that of what it declares")
+        parts = (record.declared, record.made, record.cost, record.facts, record.made.get("packages", {}))
+        if not all(isinstance(part, dict) for part in parts):
+            raise TypeError("a part of it is no table")
+    except FormatError as error:
+        raise StoreError(str(error)) from None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        if is_shortage(error):
+            raise
+        raise StoreError(f"{path}: damaged ({type(error).__name__}: {error})") from None
+    return record
+
+
+def record_of(folder: Path, name: str = RECORD) -> Record | None:
+    """The record of a stage, None where there is no sound one."""
+    try:
+        return read_record(folder / name)
+    except StoreError:
+        return None
+
+
+def records_in(folder: Path, pattern: str) -> Iterator[tuple[Path, Record]]:
+    """The sound records among the files of a folder, by name."""
+    for path in sorted(folder.glob(pattern)):
+        record = record_of(path.parent, path.name)
+        if record is not None:
+            yield path, record
+
+
+def _digest(value: object) -> str:
+    text = json.dumps(value, sort_keys=True, ensure_ascii=False)
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+
+
+def _plain(value: Any, engines: list[str | None]) -> Any:  # noqa: ANN401 - whatever JSON holds
+    """A declaration as JSON gives it back, names cut to their kind and engines taken out."""
+    if isinstance(value, Mapping):
+        found = {}
+        for name, inner in value.items():
+            if name == "engine":
+                engines.append(None if inner is None else _said(inner))
+            else:
+                found[str(name)] = first_word(inner) if name in NAMES else _plain(inner, engines)
+                if name in NAMES and not isinstance(inner, str):
+                    found[str(name)] = _plain(inner, engines)
+        return found
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [_plain(inner, engines) for inner in value]
+    return value
+
+
+def _said(engine: object) -> str:
+    return engine if isinstance(engine, str) else json.dumps(engine, sort_keys=True)
+
+
+def first_word(name: object) -> str:
+    """What a name begins with: the kind of system, without settings that may be a path."""
+    return re.split(r"[^A-Za-z0-9_]", str(name).strip(), maxsplit=1)[0]
+
+
+def slug(text: str, letters: int = SLUG_LETTERS) -> str:
+    """A short name that every file system takes."""
+    return re.sub(r"[^A-Za-z0-9.=_-]+", "-", text).strip("-.")[:letters] or "unnamed"

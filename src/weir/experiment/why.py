@@ -1,0 +1,761 @@
+"""Why two numbers differ: settings compared, runs scored in other ways."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+import numpy as np
+
+from weir.core.corpus import Corpus
+from weir.core.judged import Judged
+from weir.core.order import Ties, compared, ranked
+from weir.core.qrels import Qrels, plain_grades
+from weir.core.run import Run
+from weir.core.scores import averaged
+from weir.core.strings import Float64, hash_strings
+from weir.datasets.load import Dataset
+from weir.datasets.scoring_rules import NO_COLLECTION, ScoringRules
+from weir.errors import BadValue, WeirError
+from weir.experiment.published import (
+    PublishedScore,
+    Publisher,
+    claimant,
+    claimed,
+    lowered,
+    model_named,
+    published,
+    publisher_of,
+)
+from weir.experiment.results import Finished, dataset_of, open_cell
+from weir.experiment.stages import flattened
+from weir.files.runs import read_qrels, read_run
+from weir.measures import DEFAULT_MEASURES, MEASURES, Measure, condensed, parse_measure
+from weir.measures.measure import Definition, Setting
+from weir.measures.ties.over_orders import Tied, expected_values, extreme_values
+
+# ----------
+# Which settings of two results differ, the likeliest cause first.
+
+
+UNKNOWN = (45.0, "a setting of the system")
+ENVIRONMENT = (5.0, "where it ran")
+NAMES = frozenset({"system", "reproduces"})  # settings that are composed of others
+
+
+@dataclass(frozen=True)
+class SettingDifference:
+    """A setting that differs: its name, the two values, how likely it is to matter (100 most) and why."""
+
+    setting: str
+    first: str
+    second: str
+    weight: float
+    why: str
+
+
+def differences(
+    first: Iterable[tuple[str, str]], second: Iterable[tuple[str, str]]
+) -> tuple[SettingDifference, ...]:
+    """The settings that differ, by likely effect; what only follows from another difference is left out.
+
+    first, second: (dotted name, text). A setting that one side lacks counts where both are cells with one kind of
+    system, or it is a setting of that system. The order is that of facts/effects.tsv: experience, not a measurement.
+    """
+    one, other = _with_kind(dict(first)), _with_kind(dict(second))
+    same_kind = "system" in one and one["system"] == other.get("system")
+    cells = "fingerprint" in one and "fingerprint" in other
+    found = []
+    for name in dict.fromkeys([*one, *other]):
+        a, b = one.get(name), other.get(name)
+        both = a is not None and b is not None
+        if a != b and (both or (same_kind and (cells or name.startswith("system.")))):
+            weight, why = _likely(name)
+            found.append(
+                SettingDifference(name, "-" if a is None else a, "-" if b is None else b, weight, why)
+            )
+    names = frozenset(d.setting for d in found)
+    return tuple(sorted((d for d in found if not _follows(d.setting, names)), key=lambda d: -d.weight))
+
+
+def _with_kind(settings: dict[str, str]) -> dict[str, str]:
+    """The settings with the kind of system as one of its own: what stands before the bracket of its name."""
+    name = settings.get("system.system")
+    return settings if name is None else {"system": name.partition("(")[0].strip()} | settings
+
+
+def _follows(name: str, names: frozenset[str]) -> bool:
+    """Whether a difference only follows from another: a name from what it is made of, an analysis from its analyzer."""
+    parent, _, leaf = name.rpartition(".")
+    if name == "fingerprint":
+        return not names.isdisjoint({"dataset", "split"})
+    before, inside, _ = name.partition(".analysis.")
+    if inside:
+        return f"{before}.analyzer" in names
+    if leaf not in NAMES or not parent.startswith("system"):
+        return False
+    return any(
+        n == "system" or (n.startswith("system.") and n.rpartition(".")[2] not in NAMES) for n in names
+    )
+
+
+def _likely(name: str) -> tuple[float, str]:
+    """How likely a setting is to matter, and why: by its whole name, then by its endings, then by its parts."""
+    table, parts = _table(), name.split(".")
+    endings = [".".join(parts[i:]) for i in range(1, len(parts) - 1)]
+    inner = [p for p in reversed(parts[1:]) if p not in NAMES]
+    known = next((table[key] for key in (name, *endings, *inner) if key in table), None)
+    return known or (ENVIRONMENT if parts[0] == "environment" else UNKNOWN)
+
+
+@cache
+def _table() -> dict[str, tuple[float, str]]:
+    text = (files("weir.experiment") / "facts" / "effects.tsv").read_text(encoding="utf-8")
+    rows = (line.split("\t") for line in text.rstrip("\n").split("\n")[1:])
+    return {name: (float(weight), why) for name, weight, why in rows}
+
+
+# ----------
+# One run scored in the other ways that people score: what can be told about a gap without running anything again.
+
+
+TieRule: TypeAlias = Literal["trec", "trec9", "ascending", "anserini", "expected", "best", "worst"]
+Counted: TypeAlias = Literal["zero", "answered-only", "relevant-only"]
+CUTOFFS = (10, 100, 1000)
+_MOST_LEVELS = 20  # different grades with fractions that are tried as levels of relevance
+TIE_RULES: dict[str, str] = {
+    "trec": "descending ids",
+    "trec9": "descending ids, scores as floats",
+    "ascending": "ascending ids",
+    "anserini": "ascending ids, each 1e-6 lower in floats",
+}
+"""What decides between equal scores, as settings print it."""
+ANSERINI = "ascending ids, 1e-6 apart in floats, as Anserini"
+
+
+@dataclass(frozen=True)
+class Scoring:
+    """One way from a run and judgments to a number; but for the measure the defaults are Weir's.
+
+    ties: "trec" and "trec9" see core/order.py; "ascending" the smaller identifier first, as Lucene; "anserini" as
+    trec_eval 9 reads what Anserini writes, see `lowered`; "expected" the exact mean over all orders of equal scores,
+    "best" and "worst" the extremes among them. self_match: "drop" leaves out a document with the query's own id.
+    missing: "zero" counts every judged query, "answered-only" those answered, "relevant-only" those with a document
+    of grade 1. depth: rankings are cut there first. binary: every grade above 0 is 1.
+    """
+
+    measure: Measure
+    ties: TieRule = "trec"
+    self_match: Literal["keep", "drop"] = "keep"
+    missing: Counted = "zero"
+    depth: int | None = None
+    binary: bool = False
+
+
+@dataclass(frozen=True)
+class Alternative:
+    """A scoring that differs from the usual one in one respect: of which kind, and what is changed."""
+
+    kind: str
+    change: str
+    scoring: Scoring
+
+
+def rescored(run: Run, qrels: Qrels, scoring: Scoring) -> Float64:
+    """The value of each judged query, float64[Q]; NaN for a query that does not count.
+
+    All are NaN where a mean or an extreme over orders of ties is asked for that the measure does not have.
+    """
+    judgments = replace(qrels, grade=np.where(qrels.grade > 0, 1, qrels.grade)) if scoring.binary else qrels
+    ordered = _ordered(run, scoring.ties)
+    if scoring.self_match == "drop":
+        ordered = ordered.without_self()
+    if scoring.depth is not None:
+        ordered = ordered.top(scoring.depth)
+    judged = Judged.of(ordered, judgments)
+    values = _over_ties(scoring.measure, judged, scoring.ties)
+    if scoring.missing == "answered-only":
+        return np.where(judged.answered, values, np.nan)
+    if scoring.missing == "relevant-only":
+        return np.where(judged.relevant() > 0, values, np.nan)
+    return values
+
+
+def mean(values: Float64, measure: Measure) -> float:
+    """The mean over the queries that count, as Scores has it; NaN where none does."""
+    counted = values[~np.isnan(values)]
+    found = math.fsum(counted.tolist()) / len(counted) if len(counted) else math.nan
+    return averaged(found, measure.geometric)
+
+
+def other_rules(
+    measure: Measure, dropped: bool = False, depths: tuple[int, ...] = CUTOFFS
+) -> Iterator[Alternative]:
+    """The other rules by which people apply a measure, each of which differs from Weir's in one respect.
+
+    dropped: whether self-matches are gone already; depths: where rankings may be cut.
+    """
+    usual = Scoring(measure)
+    yield Alternative("tie rule", "ascending ids, as Lucene", replace(usual, ties="ascending"))
+    yield Alternative("tie rule", ANSERINI, replace(usual, ties="anserini"))
+    yield Alternative("tie rule", "scores as floats, as trec_eval 9", replace(usual, ties="trec9"))
+    yield Alternative("tie rule", "mean over all orders", replace(usual, ties="expected"))
+    yield Alternative("tie rule", "best order", replace(usual, ties="best"))
+    yield Alternative("tie rule", "worst order", replace(usual, ties="worst"))
+    if not dropped:
+        yield Alternative("self-match", "dropped", replace(usual, self_match="drop"))
+    yield Alternative("missing queries", "left out of the mean", replace(usual, missing="answered-only"))
+    yield Alternative(
+        "queries without a relevant document", "left out of the mean", replace(usual, missing="relevant-only")
+    )
+    for depth in depths:
+        yield Alternative("depth", f"rankings cut at {depth}", replace(usual, depth=depth))
+    if not measure.condensed:
+        yield Alternative("unjudged documents", "left out", replace(usual, measure=condensed(measure)))
+
+
+def other_measures(measure: Measure, qrels: Qrels) -> Iterator[Alternative]:
+    """What goes by the same name elsewhere: other cut-offs, capped recall, relevance levels, gains, binary grades.
+
+    qrels: the judgments, whose grades say which levels there are.
+    """
+    usual = Scoring(measure)
+    definition = MEASURES.get(measure.name)
+    settings = definition.defaults() | dict(measure.settings)
+    for kind, other in (*_cut(measure, definition), *_levelled(measure, qrels, settings)):
+        yield Alternative(kind, str(other), replace(usual, measure=other))
+    for key, values in definition.choices:
+        for value in values:
+            if value != settings[key]:
+                other = measure(**{key: value})
+                yield Alternative(
+                    "gains" if key == "gain" else key, str(other), replace(usual, measure=other)
+                )
+    if ((qrels.grade > 0) & (qrels.grade != 1)).any():
+        yield Alternative("grades", "relevant or not", replace(usual, binary=True))
+
+
+def without_copies(run: Run, corpus: Corpus) -> Run:
+    """The run without documents whose title and text a better ranked document of the same query has too.
+
+    Documents outside the corpus stay. Texts are compared by 64-bit hashes of title and text.
+    """
+    run.refuse_nameless()
+    at = corpus.ids.codes(run.docs.strings)
+    known = np.flatnonzero(at >= 0)
+    keys = np.zeros((len(run.docs), 3), np.uint64)
+    keys[:, 0] = np.where(at < 0, np.arange(1, len(run.docs) + 1), 0)
+    for column, strings in enumerate((corpus.text, corpus.title), 1):
+        if strings is not None:
+            texts = strings.take(at[known])
+            keys[known, column] = hash_strings(texts.data, texts.ptr[:-1], texts.lengths())
+    _, same = np.unique(keys, axis=0, return_inverse=True)
+    query = run.query_of_row()
+    _, first = np.unique(query * np.int64(len(run.docs)) + same.reshape(-1)[run.doc], return_index=True)
+    kept = np.sort(first)
+    ptr = np.searchsorted(query[kept], np.arange(len(run.queries) + 1)).astype(np.int64)
+    return replace(run, ptr=ptr, doc=run.doc[kept], score=run.score[kept])
+
+
+def _cut(measure: Measure, definition: Definition) -> Iterator[tuple[str, Measure]]:
+    """The measure cut elsewhere or not at all, and recall with the other divisor."""
+    if measure.cutoff is None:
+        return
+    for cut in CUTOFFS:
+        if cut != measure.cutoff:
+            yield "cut-off", measure @ cut
+    if definition.cutoff == "optional":
+        yield "cut-off", replace(measure, cutoff=None)
+    other = {"R": "R_cap", "R_cap": "R"}.get(measure.name)
+    if other is not None:
+        yield "capped recall", replace(measure, name=other)
+
+
+def _levelled(
+    measure: Measure, qrels: Qrels, settings: Mapping[str, Setting]
+) -> Iterator[tuple[str, Measure]]:
+    """The measure with other grades counting as relevant."""
+    if "rel" not in settings:
+        return
+    levels = np.unique(qrels.grade[qrels.grade > 0])
+    for level in sorted(
+        {1, *plain_grades(levels)} if not qrels.fractional or len(levels) <= _MOST_LEVELS else {1}
+    ):
+        if level != settings["rel"]:
+            yield "relevance level", measure(rel=level)
+
+
+def _ordered(run: Run, ties: TieRule) -> Run:
+    """The run with ties in another order; whatever else, core/order.py decides."""
+    if ties not in {"trec9", "ascending", "anserini"}:
+        return run
+    run.refuse_nameless()
+    if ties == "anserini":
+        run = _ordered(replace(run, score=compared(run.score, "trec9")), "ascending")
+        run = replace(run, score=lowered(run.ptr, run.score))
+    precise: Ties = "trec" if ties == "ascending" else "trec9"
+    descending = run.docs.tie_ranks[run.doc].astype(np.int64)
+    order = ranked(
+        run.query_of_row(), compared(run.score, precise), -descending if ties == "ascending" else descending
+    )
+    return replace(run, doc=run.doc[order], score=run.score[order], ties=precise)
+
+
+def _over_ties(measure: Measure, judged: Judged, ties: TieRule) -> Float64:
+    """The values in the order of the join, or their mean or extremes over the orders of equal scores."""
+    values = measure.per_query(judged)
+    try:
+        if ties == "expected":
+            return expected_values(measure, Tied.of(judged), values)
+        if ties in {"best", "worst"}:
+            low, high = extreme_values(measure, Tied.of(judged), values, strict=False)
+            asked = high if ties == "best" else low
+            return (
+                asked if np.array_equal(np.isnan(asked), np.isnan(values)) else np.full_like(values, np.nan)
+            )
+    except BadValue:  # a measure without a formula, and too many orders to try
+        return np.full_like(values, np.nan)
+    return values
+
+
+# ----------
+# Why two numbers differ: the settings that do, and what scoring again in other ways says of the gap.
+
+
+NEGLIGIBLE = 1e-12
+KINDS = {"ties": "tie rule", "self_match": "self-match", "missing": "missing queries", "k": "depth"}
+"""Settings whose effect is measured by scoring again, and the kind of change that does it."""
+SHOWN_QUERIES = 10
+
+
+@dataclass(frozen=True, eq=False)
+class ComparedResult:
+    """One of two numbers: its name, its settings, its mean as stored or printed, its rankings if they are here.
+
+    dropped: whether self-matches were left out of the rankings; score, publisher: for a published number.
+    """
+
+    name: str
+    settings: tuple[tuple[str, str], ...]
+    mean: float = math.nan
+    run: Run | None = None
+    qrels: Qrels | None = None
+    corpus: Corpus | None = None
+    dropped: bool = False
+    score: PublishedScore | None = None
+    publisher: Publisher | None = None
+
+
+@dataclass(frozen=True)
+class Effect:
+    """One change of the way of scoring, made to each of the two numbers that can be scored again.
+
+    first, second: the means after it; gap: second minus first; explains: the share of the original gap that is gone,
+    NaN where there was none (above 1: it turns round; below 0: it grows); closes: whether the numbers then agree;
+    documented: whether the publisher is known to score so.
+    """
+
+    kind: str
+    change: str
+    first: float
+    second: float
+    gap: float
+    explains: float
+    closes: bool
+    documented: bool = False
+
+
+@dataclass(frozen=True)
+class Why:
+    """Why two numbers differ.
+
+    agree: whether the numbers are equal, or equal as printed; settings: those that differ, likeliest first; effects:
+    changes of scoring that move a mean, each made alone: first those that close the gap, then what leaves least of it;
+    without: changes that move nothing; same_top: how many of the `shared` queries that both answer have the same first
+    ten documents in the same order; published: the published score, if one is compared with; notes: what could not be
+    done.
+    """
+
+    measure: str
+    first: str
+    second: str
+    first_mean: float
+    second_mean: float
+    agree: bool
+    settings: tuple[SettingDifference, ...] = ()
+    effects: tuple[Effect, ...] = ()
+    without: tuple[str, ...] = ()
+    same_top: int = 0
+    shared: int = 0
+    published: PublishedScore | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def gap(self) -> float:
+        """Second minus first."""
+        return self.second_mean - self.first_mean
+
+    @property
+    def unexplained(self) -> float:
+        """What the one change that leaves least of the gap leaves of it; the gap itself where none helps."""
+        return min([self.gap, *(e.gap for e in self.effects)], key=abs)
+
+
+def explained(
+    first: ComparedResult, second: ComparedResult, measure: Measure, notes: Sequence[str] = ()
+) -> Why:
+    """Why two numbers differ. What has rankings and judgments is scored again, the rest stays as it is.
+
+    Each change of scoring is made alone and to both sides, so that shares need not add up to 1. Two rankings scored
+    here have one measure: for them only the rules are changed; what a published number measures may be changed too.
+    """
+    before = _scored(first, Scoring(measure)), _scored(second, Scoring(measure))
+    effects: list[Effect] = []
+    without: list[str] = []
+    if first.qrels is not None and (second.qrels is not None or second.score is not None):
+        for one in _changes(first, second, measure):
+            after = _after(first, second, one)
+            found = _effect(one, before, after, second)
+            if found is not None:
+                effects.append(found)
+            elif not np.isnan(after).any():
+                without.append(f"{one.kind} ({one.change})")
+        effects += _copies_once(first, second, measure, before)
+        effects += _both_answered(first, second, measure, before)
+    effects.sort(key=lambda e: (not e.closes, not (e.closes and e.documented), abs(e.gap)))
+    same, shared = _same_top(first.run, second.run)
+    return Why(
+        str(measure),
+        first.name,
+        second.name,
+        *before,
+        _agree(*before, second.score),
+        _measured(differences(first.settings, second.settings), effects, without, second.score is not None),
+        tuple(effects),
+        tuple(without),
+        same,
+        shared,
+        second.score,
+        tuple(notes),
+    )
+
+
+def _measured(
+    found: tuple[SettingDifference, ...], effects: Sequence[Effect], without: Sequence[str], documented: bool
+) -> tuple[SettingDifference, ...]:
+    """The settings with what is known of them now: one that closes the gap comes first, one that moves nothing last.
+
+    documented: only changes count that the publisher is known to make.
+    """
+    known = []
+    for one in found:
+        kind = KINDS.get(one.setting, "")
+        moved = [e for e in effects if e.kind == kind and (e.documented or not documented)]
+        if any(e.closes for e in moved):
+            known.append(replace(one, weight=100.0, why="scored again: it closes the gap"))
+        elif not moved and any(w.startswith(f"{kind} (") for w in without):
+            known.append(replace(one, weight=0.0, why="scored again: it moves nothing here"))
+        else:
+            known.append(one)
+    return tuple(sorted(known, key=lambda d: -d.weight))
+
+
+def _changes(first: ComparedResult, second: ComparedResult, measure: Measure) -> Iterator[Alternative]:
+    """Every change of scoring that may explain the gap."""
+    depths = {int(np.diff(s.run.ptr).max(initial=0)) for s in (first, second) if s.run is not None}
+    dropped = first.dropped and (second.dropped or second.score is not None)
+    yield from other_rules(measure, dropped, tuple(sorted({*CUTOFFS, *depths} - {0})))
+    if second.score is not None and first.qrels is not None:
+        yield from other_measures(measure, first.qrels)
+    if second.publisher is not None:
+        rules = second.publisher
+        together = Scoring(measure, rules.ties or "trec", rules.self_match or "keep", rules.missing or "zero")
+        if together != Scoring(measure):
+            yield Alternative("all rules", f"as {rules.name} documents them", together)
+
+
+def _after(first: ComparedResult, second: ComparedResult, one: Alternative) -> tuple[float, float]:
+    return _scored(first, one.scoring), _scored(second, one.scoring)
+
+
+def _effect(
+    one: Alternative, before: tuple[float, float], after: tuple[float, float], second: ComparedResult
+) -> Effect | None:
+    """What a change does to the gap; None where it moves neither mean, or leaves a side without any query."""
+    moves = [abs(a - b) for a, b in zip(after, before, strict=True)]
+    if max(moves) <= NEGLIGIBLE or np.isnan(moves).any():
+        return None
+    gap, left = before[1] - before[0], after[1] - after[0]
+    explains = (gap - left) / gap if abs(gap) > NEGLIGIBLE else math.nan
+    closes = _agree(*after, second.score)
+    return Effect(one.kind, one.change, *after, left, explains, closes, _documented(one, second.publisher))
+
+
+def _documented(one: Alternative, rules: Publisher | None) -> bool:
+    """Whether a publisher is known to score in the way in which this differs from Weir's."""
+    usual = Scoring(one.scoring.measure)
+    pairs = [(n, getattr(one.scoring, n)) for n in ("ties", "self_match", "missing")]
+    changed = [(n, v) for n, v in pairs if v != getattr(usual, n)]
+    return rules is not None and bool(changed) and all(getattr(rules, n) == v for n, v in changed)
+
+
+def _agree(first: float, second: float, score: PublishedScore | None) -> bool:
+    return abs(second - first) <= NEGLIGIBLE if score is None else score.agrees(first)
+
+
+def _scored(side: ComparedResult, scoring: Scoring) -> float:
+    """The mean of a side under a scoring; a side without rankings or judgments keeps its own."""
+    if side.run is None or side.qrels is None:
+        return side.mean
+    return mean(rescored(side.run, side.qrels, scoring), scoring.measure)
+
+
+def _both_answered(
+    first: ComparedResult, second: ComparedResult, measure: Measure, before: tuple[float, float]
+) -> list[Effect]:
+    """The effect of counting only the queries that both answer; none where that changes nothing or cannot be known."""
+    if first.run is None or second.run is None or first.qrels is None or second.qrels is None:
+        return []
+    if first.qrels.queries != second.qrels.queries:
+        return []
+    usual = Scoring(measure, missing="answered-only")
+    a, b = rescored(first.run, first.qrels, usual), rescored(second.run, second.qrels, usual)
+    out = np.isnan(a) | np.isnan(b)
+    one = Alternative("missing queries", "only those that both answer", usual)
+    after = mean(np.where(out, np.nan, a), measure), mean(np.where(out, np.nan, b), measure)
+    found = _effect(one, before, after, second)
+    return [] if found is None or np.array_equal(np.isnan(a), np.isnan(b)) else [found]
+
+
+def _copies_once(
+    first: ComparedResult, second: ComparedResult, measure: Measure, before: tuple[float, float]
+) -> list[Effect]:
+    """The effect of counting copies of a text once; none where there are no copies or the texts are not here."""
+    if first.corpus is None or (second.corpus is None and second.score is None):
+        return []
+    one = Alternative("duplicates", "copies of a text counted once", Scoring(measure))
+    sides = [
+        s if s.run is None or s.corpus is None else replace(s, run=without_copies(s.run, s.corpus))
+        for s in (first, second)
+    ]
+    found = _effect(one, before, _after(sides[0], sides[1], one), second)
+    return [] if found is None else [found]
+
+
+def _same_top(first: Run | None, second: Run | None) -> tuple[int, int]:
+    """How many queries that both answer begin with the same ten documents, and how many those are."""
+    if first is None or second is None:
+        return 0, 0
+    one, other = first.top(SHOWN_QUERIES), second.top(SHOWN_QUERIES)
+    at = other.queries.codes(one.queries.strings)
+    docs = other.docs.codes(one.docs.strings)[one.doc]
+    same = shared = 0
+    for q in np.flatnonzero(at >= 0).tolist():
+        mine = docs[one.ptr[q] : one.ptr[q + 1]]
+        theirs = other.doc[other.ptr[at[q]] : other.ptr[at[q] + 1]]
+        if len(mine) and len(theirs):
+            shared += 1
+            same += np.array_equal(mine, theirs)
+    return same, shared
+
+
+# ----------
+# Two results, or a result and a published score, made ready for `explained`.
+
+
+OURS = (("ties", TIE_RULES["trec"]), ("missing", "zero"))
+SAME_MEAN = 1e-9
+
+
+@dataclass(frozen=True)
+class Judgments:
+    """Where judgments come from: a file, or a collection by name or path; by default the cell's own collection."""
+
+    qrels: Path | None = None
+    collection: str | Path | Dataset | None = None
+
+
+def explain_cells(
+    first: Path, second: Path, measure: str | None = None, judgments: Judgments | None = None
+) -> Why:
+    """Why two cells of results folders have different means.
+
+    measure: by default the first that both have. Where the judgments are on this machine both are scored again. Raises
+    FormatError for a folder that is no finished cell, BadValue for cells without a measure in common.
+    """
+    cells = open_cell(first), open_cell(second)
+    wanted = parse_measure(measure) if measure else _shared(*cells)
+    notes: list[str] = []
+    one, other = (_side(cell, wanted, judgments or Judgments(), notes) for cell in cells)
+    return explained(one, other, wanted, tuple(dict.fromkeys(notes)))
+
+
+def explain_published(
+    cell: Path, model: str | None = None, measure: str | None = None, judgments: Judgments | None = None
+) -> Why:
+    """Why a cell and a published score differ.
+
+    model: the published model, see `model_named`; by default what the cell's system claims to be. measure: by default
+    the first that both have. Raises FormatError, UnknownName, and BadValue where nothing comparable is published.
+    """
+    ours = open_cell(cell)
+    score = _score(ours, model, measure)
+    notes: list[str] = []
+    side = _side(ours, parse_measure(score.measure), judgments or Judgments(), notes)
+    return explained(side, _published_side(score), parse_measure(score.measure), notes)
+
+
+def explain_runs(
+    qrels: Path, first: Path, second: Path, measure: str | None = None, rules: ScoringRules = NO_COLLECTION
+) -> Why:
+    """Why two run files have different means; their settings are what can be seen of them.
+
+    rules: of their collection. Raises the errors of reading and measuring, and BadValue for a run that answers none of
+    the judged queries.
+    """
+    judged, one, other = read_qrels(qrels), read_run(first), read_run(second)
+    names = (one.name, other.name) if one.name != other.name else (str(first), str(second))
+    return explain_rankings(judged, dict(zip(names, (one, other), strict=True)), measure, rules)
+
+
+def explain_rankings(
+    qrels: Qrels, runs: Mapping[str, Run], measure: str | None = None, rules: ScoringRules = NO_COLLECTION
+) -> Why:
+    """As `explain_runs`, of two runs by name."""
+    judged, dropped = rules.counted(qrels), rules.conventions.self_matches == "drop"
+    ranked = {name: rules.ranked(run) for name, run in runs.items()}
+    one, other = (
+        ComparedResult(name, _seen(run, judged), run=run, qrels=judged, dropped=dropped)
+        for name, run in ranked.items()
+    )
+    said = [note.text for note in rules.notes]
+    return explained(one, other, parse_measure(measure or DEFAULT_MEASURES[0]), said)
+
+
+def _shared(first: Finished, second: Finished) -> Measure:
+    """The first measure that both cells have; raises BadValue where there is none."""
+    theirs = {r.measure for r in second.rows}
+    found = next((r.measure for r in first.rows if r.measure in theirs), None)
+    if found is None:
+        raise BadValue(
+            f"{first.folder} and {second.folder} have no measure in common; name one with -m, to be computed now"
+        )
+    return parse_measure(found)
+
+
+def _score(cell: Finished, model: str | None, measure: str | None) -> PublishedScore:
+    """The published score to compare a cell with; raises BadValue where there is none."""
+    if model is None:
+        models = claimed(cell.system, cell.dataset)
+        if not models:
+            raise BadValue(f"{cell.system} claims no published model; name one, or another cell")
+    else:
+        models = (model_named(model, cell.dataset),)
+    wanted = str(parse_measure(measure)) if measure else None
+    found = [
+        s
+        for name in models
+        for s in published(cell.dataset, name)
+        if s.split == cell.split and wanted in (None, s.measure)
+    ]
+    found.sort(key=lambda s: cell.mean(s.measure) is None)  # what the cell has already comes first
+    if not found:
+        what = f"{wanted} " if wanted else ""
+        raise BadValue(f"no {what}score of {' or '.join(models)} on {cell.dataset} {cell.split} is published")
+    return found[0]
+
+
+def _side(cell: Finished, measure: Measure, judgments: Judgments, notes: list[str]) -> ComparedResult:
+    """A cell as a side, with its rankings and judgments if they are here and give the stored mean."""
+    stored = cell.mean(str(measure))
+    settings = (*cell.settings, *OURS, *_answered_by(cell))
+    dropped = dict(cell.settings).get("self_match") == "drop"
+    qrels, corpus = _data(cell, judgments)
+    if qrels is None:
+        if stored is None:
+            have = ", ".join(r.measure for r in cell.rows)
+            raise BadValue(
+                f"{cell.folder} has no {measure} but {have}, and the judgments of {cell.dataset} are not here "
+                "to compute it; pass them with --qrels or --collection"
+            )
+        notes.append(
+            f"the judgments of {cell.dataset} are not on this machine: nothing was scored again; "
+            "pass them with --qrels or --collection"
+        )
+        return ComparedResult(cell.system, settings, stored, dropped=dropped)
+    run = read_run(cell.run)
+    again = mean(rescored(run, qrels, Scoring(measure)), measure)
+    if stored is not None and abs(again - stored) > SAME_MEAN:
+        if judgments != Judgments():
+            raise BadValue(
+                f"these are not the judgments of {cell.folder}: {measure} is {again:.4f} with them, {stored:.4f} there"
+            )
+        notes.append(f"the judgments of {cell.dataset} on this machine are not those of {cell.folder.name}")
+        return ComparedResult(cell.system, settings, stored, dropped=dropped)
+    return ComparedResult(cell.system, settings, again, run, qrels, corpus, dropped)
+
+
+def _answered_by(cell: Finished) -> list[tuple[str, str]]:
+    """The versions of the servers that answered, and the indexes, as settings of the environment."""
+    services = cell.ranked.facts.get("services", [])
+    versions = [one.get("versions", {}) for one in services]
+    return [(f"environment.{name}", str(text)) for one in versions for name, text in one.items()]
+
+
+def _published_side(score: PublishedScore) -> ComparedResult:
+    """A published score as a side, with the rules of its publisher as far as they are documented."""
+    rules = publisher_of(score.model)
+    known = [("dataset", score.dataset), ("split", score.split), ("self_match", rules.self_match)]
+    known += [("k", rules.k), ("ties", TIE_RULES.get(rules.ties or "")), ("missing", rules.missing)]
+    settings = tuple((name, value) for name, value in known if value)
+    return ComparedResult(
+        score.model, settings + _claimed_settings(score.model), score.value, score=score, publisher=rules
+    )
+
+
+def _claimed_settings(model: str) -> tuple[tuple[str, str], ...]:
+    """The settings of the system of Weir that claims to be a model; none where there is no such system here."""
+    name = claimant(model)
+    if name is None:
+        return ()
+    try:
+        from weir.systems import parse_system  # it needs the `run` extra
+
+        described = parse_system(name).describe()
+    except (ImportError, WeirError):
+        return ()
+    return tuple(flattened("system", described))
+
+
+def _data(cell: Finished, given: Judgments) -> tuple[Qrels | None, Corpus | None]:
+    """The judgments of a cell and its documents, each None where it is not here."""
+    found = None
+    if given.collection is not None or given.qrels is None:
+        found = dataset_of(cell, given.collection)
+    corpus = None if found is None else found.corpus
+    if given.qrels is not None:
+        return read_qrels(given.qrels), corpus
+    return (None if found is None else found.qrels), corpus
+
+
+def _seen(run: Run, qrels: Qrels) -> tuple[tuple[str, str], ...]:
+    """What can be seen of a run: its depth, what it answers, whether queries find themselves, how it writes scores."""
+    lengths = np.diff(run.ptr)
+    known = run.queries.codes(qrels.queries.strings)
+    answered = int(np.count_nonzero(lengths[known[known >= 0]]))
+    if not answered:
+        raise BadValue(f"{run.name} answers none of the {len(qrels)} judged queries")
+    own = len(run.doc) - len(run.without_self().doc)
+    decimals = next((n for n in range(17) if np.array_equal(np.round(run.score, n), run.score)), 17)
+    return (
+        ("k", str(int(lengths.max()))),
+        ("answered", f"{answered} of {len(qrels)}"),
+        ("self_match", f"{own} kept" if own else "none"),
+        ("score_decimals", "more than 16" if decimals == 17 else str(decimals)),
+        ("distinct_scores", f"{1 - float(run.tied().sum()) / max(1, len(run.doc)):.3f}"),
+    )

@@ -1,0 +1,285 @@
+"""Files and folders that appear whole or not at all.
+
+Everything is written under a temporary name beside its destination, forced to the disk and then renamed: a reader, a
+second process, or the next run after a crash or a power cut never sees half a file.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import platform
+import secrets
+import shutil
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO
+
+from weir.errors import StoreError
+
+_MARK = ".tmp-"
+_ABANDONED = 3600.0  # seconds without a write after which nobody is still working in a temporary
+
+_REASONS = {
+    errno.ENOSPC: "no space left on the disk",
+    errno.EDQUOT: "the disk quota is used up",
+    errno.EROFS: "the file system is read-only",
+    errno.EACCES: "no permission to write there",
+    errno.EPERM: "no permission to write there",
+    errno.ENOTDIR: "a part of this path is a file, not a folder",
+}
+
+
+@contextmanager
+def storing(path: Path) -> Iterator[None]:
+    """While `path` is written: raises StoreError, in one line, for an error of the operating system."""
+    try:
+        yield
+    except OSError as error:
+        reason = _REASONS.get(error.errno or 0, error.strerror or str(error))
+        raise StoreError(f"cannot write {path}: {reason}") from error
+
+
+@contextmanager
+def atomic_file(path: Path, durable: bool = True) -> Iterator[Path]:
+    """Write a file under the temporary path this yields; it takes its name when the block ends well.
+
+    durable: force the bytes to the disk first and the name after them, so that the file survives a power cut too.
+    Raises StoreError when the disk refuses; nothing is left behind on any error.
+    """
+    with storing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        sweep(path)
+        temporary = _temporary(path)
+        try:
+            yield temporary
+            if durable:
+                _sync(temporary)
+            temporary.replace(path)
+            if durable:
+                _sync_folder(path.parent)
+        except BaseException:
+            with suppress(OSError):
+                temporary.unlink()
+            raise
+
+
+@contextmanager
+def atomic_dir(path: Path) -> Iterator[Path]:
+    """Fill the temporary folder this yields; it takes its name when the block ends well.
+
+    An older folder of that name is replaced. When several processes build the same one, each succeeds and one
+    of the results stays. Every file is forced to the disk first, so that what is there after a power cut is whole.
+    Raises StoreError when the disk refuses; nothing is left behind on any error.
+    """
+    with storing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        sweep(path)
+        temporary = _temporary(path)
+        temporary.mkdir()
+        try:
+            yield temporary
+            _sync_all(temporary)
+            _move_into_place(temporary, path)
+            _sync_folder(path.parent)
+        except BaseException:
+            shutil.rmtree(temporary, ignore_errors=True)
+            raise
+
+
+def write_bytes(path: Path, data: bytes, durable: bool = True) -> None:
+    """Write a whole file atomically; raises StoreError when the disk refuses."""
+    with atomic_file(path, durable) as temporary:
+        temporary.write_bytes(data)
+
+
+def write_text(path: Path, text: str, durable: bool = True) -> None:
+    """Write a whole UTF-8 file atomically, line ends as given; raises StoreError when the disk refuses."""
+    write_bytes(path, text.encode("utf-8"), durable)
+
+
+def write_json(path: Path, value: object, durable: bool = True) -> None:
+    """Write a value as indented JSON atomically; raises StoreError when the disk refuses."""
+    write_text(path, json.dumps(value, indent=1, ensure_ascii=False) + "\n", durable)
+
+
+@contextmanager
+def locked(path: Path, wait: bool = True) -> Iterator[bool]:
+    """Hold a file as a lock: of several processes one is inside at a time, and a killed one lets go.
+
+    Yields whether it is held: always where `wait`, else False when another holds it. The file goes when it is let
+    go. A file system that knows no locks counts as held by nobody else. Raises StoreError when the file cannot be made.
+    """
+    file = _locked_file(path, wait)
+    if file is None:
+        yield False
+        return
+    with file:
+        try:
+            yield True
+        finally:
+            with suppress(
+                OSError
+            ):  # before it is let go: whoever waits for it sees that it is not the file any more
+                path.unlink()
+
+
+def clear_lock(path: Path) -> None:
+    """Take away the file of a lock that a killed process left behind; one that is held stays.
+
+    Raises StoreError as `locked`.
+    """
+    if path.exists():
+        with locked(path, wait=False):
+            pass
+
+
+def _locked_file(path: Path, wait: bool) -> IO[bytes] | None:
+    """The file, opened and held, the one of that name at this moment; None where another holds it."""
+    while True:
+        with storing(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            file = path.open("ab")
+        try:
+            _hold(file.fileno(), wait)
+        except OSError as error:
+            if error.errno in (errno.EWOULDBLOCK, errno.EACCES, errno.EDEADLK):
+                file.close()
+                if not wait:
+                    return None
+                continue
+            if error.errno not in (errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS, errno.EINVAL):
+                raise
+        with suppress(OSError):
+            if path.stat().st_ino == os.fstat(file.fileno()).st_ino:
+                return file
+        file.close()
+
+
+def _hold(descriptor: int, wait: bool) -> None:
+    if sys.platform == "win32":
+        import msvcrt
+
+        msvcrt.locking(descriptor, msvcrt.LK_LOCK if wait else msvcrt.LK_NBLCK, 1)
+    else:
+        import fcntl
+
+        fcntl.flock(descriptor, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def writable(folder: Path) -> bool:
+    """Whether new files may be made in a folder, or in the nearest one above it that exists.
+
+    A folder without any write permission counts as read-only even for the superuser.
+    """
+    while not folder.exists() and folder != folder.parent:
+        folder = folder.parent
+    return folder.is_dir() and os.access(folder, os.W_OK) and bool(folder.stat().st_mode & 0o222)
+
+
+def sweep(path: Path) -> None:
+    """Remove what killed processes left beside `path` while they were writing it.
+
+    A process of this machine is asked whether it lives; of others (a shared folder) an hour without a write
+    is waited for.
+    """
+    _sweep(path.parent, f".{path.name}{_MARK}")
+
+
+def sweep_inside(folder: Path) -> None:
+    """Remove what killed processes left in a folder while they were writing any file of it; see `sweep`."""
+    _sweep(folder, ".")
+
+
+def _sweep(folder: Path, begins: str) -> None:
+    with suppress(OSError):
+        for left in list(folder.iterdir()):
+            if not (left.name.startswith(begins) and _MARK in left.name):
+                continue
+            host, process, _ = (*left.name.rpartition(_MARK)[2].split("-"), "", "", "")[:3]
+            dead = host == _host() and process.isdecimal() and not _alive(int(process))
+            if dead or time.time() - _last_write(left) > _ABANDONED:
+                _remove(left)
+
+
+def _host() -> str:
+    return "".join(c for c in platform.node() if c.isalnum()) or "here"
+
+
+def _alive(process: int) -> bool:
+    if os.name != "posix":
+        return True  # asking would end it there
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+def _temporary(path: Path) -> Path:
+    return path.with_name(f".{path.name}{_MARK}{_host()}-{os.getpid()}-{secrets.token_hex(4)}")
+
+
+def _move_into_place(new: Path, path: Path) -> None:
+    # A folder cannot be renamed onto one with files in it: the old one steps aside first. Another process
+    # may put its own there in between, hence the loop; a reader that has the old files open keeps them.
+    for _ in range(100):
+        try:
+            new.rename(path)
+        except OSError as error:
+            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.EACCES, errno.EPERM, errno.ENOTDIR):
+                raise
+            if not path.exists():
+                raise
+        else:
+            return
+        aside = _temporary(path)
+        with suppress(FileNotFoundError):
+            path.rename(aside)
+        _remove(aside)
+    raise StoreError(f"cannot write {path}: other processes keep replacing it")
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def _last_write(path: Path) -> float:
+    return max([path.stat().st_mtime, *(p.stat().st_mtime for p in path.rglob("*"))])
+
+
+def _sync(path: Path) -> None:
+    with path.open("rb+") as file:
+        os.fsync(file.fileno())
+
+
+def _sync_all(folder: Path) -> None:
+    """Force every file below a folder to the disk, and the names of all of them."""
+    for inside, _, names in os.walk(folder, topdown=False):
+        for name in names:
+            _sync(Path(inside) / name)
+        _sync_folder(Path(inside))
+
+
+def _sync_folder(folder: Path) -> None:
+    """Force the names in a folder to the disk, where a system can: Windows and some file systems cannot."""
+    if os.name != "posix":
+        return
+    try:
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP, errno.EACCES, errno.EBADF):
+            raise

@@ -1,0 +1,823 @@
+"""A collection's documents as columns in files that are mapped into memory."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import warnings
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, suppress
+from dataclasses import dataclass, field, replace
+from functools import cached_property, lru_cache, partial
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weir.core.corpus import Corpus
+from weir.core.filters import FieldColumn, FieldKind, KindsSeen, Scalar, cells, flattened, unknown_field
+from weir.core.strings import Bytes, HashIndex, Ids, Int64, StringColumn, Strings, hash_strings
+from weir.errors import FormatError, StoreError, StoreWarning, is_shortage
+from weir.files.atomic import atomic_dir, locked, storing, writable
+from weir.files.integrity import (
+    BLOCK_BYTES,
+    Checksum,
+    checksums_read,
+    open_folder,
+    read_array,
+    read_sealed,
+    seal_folder,
+    write_sealed,
+)
+from weir.files.json_lines import parse_block
+from weir.files.layouts import CollectionPart
+from weir.files.records import duplicate, read_documents
+from weir.settings import settings
+
+# ----------
+# Text columns in files: written as they grow, memory-mapped, compared with their checksums when they are first used.
+#
+# A column is two files: `<name>.utf8`, the bytes of its texts one behind the other, and `<name>.offsets`, little-
+# endian int64[n + 1], where each text begins and the last one ends.
+
+
+BATCH_STRINGS = 4096
+"""Strings read together by who goes through all of them."""
+
+
+def column_files(name: str) -> tuple[str, str]:
+    """The names of the files of a column: of its bytes and of its offsets."""
+    return f"{name}.utf8", f"{name}.offsets"
+
+
+class ColumnHash:
+    """A SHA-256 of the bytes of a text column and one of its offsets, whatever the batches it comes in."""
+
+    def __init__(self) -> None:
+        self.rows = self.bytes = 0
+        self._hash = (hashlib.sha256(), hashlib.sha256())
+
+    @staticmethod
+    def of(column: StringColumn) -> bytes:
+        """The hash of a whole column."""
+        found = ColumnHash()
+        for start in range(0, len(column), BATCH_STRINGS):
+            found.append(column.slice(start, start + BATCH_STRINGS))
+        return found.digest()
+
+    def append(self, texts: Strings) -> tuple[bytes, bytes]:
+        """Take some more texts; returns their bytes, and where each of them ends in the column, as files hold them."""
+        first = int(texts.ptr[0])
+        offsets = (texts.ptr[1:] + (self.bytes - first)).astype("<i8", copy=False).tobytes()
+        data = texts.data[first : int(texts.ptr[-1])].tobytes()
+        for digest, part in zip(self._hash, (data, offsets), strict=True):
+            digest.update(part)
+        self.bytes += len(data)
+        self.rows += len(texts)
+        return data, offsets
+
+    def digest(self) -> bytes:
+        """The hash of the column: equal columns have equal ones."""
+        return self._hash[0].digest() + self._hash[1].digest()
+
+
+class ColumnWriter:
+    """Writes a text column batch by batch, and hashes it."""
+
+    def __init__(self, folder: Path, name: str) -> None:
+        self._paths = tuple(folder / file for file in column_files(name))
+        self._data, self._offsets = (path.open("wb") for path in self._paths)
+        self._offsets.write(np.zeros(1, "<i8").tobytes())
+        self._hash = ColumnHash()
+        self.rows = self.bytes = 0
+
+    def append(self, texts: Strings) -> None:
+        """Write some texts; raises OSError where the disk refuses."""
+        for file, part in zip((self._data, self._offsets), self._hash.append(texts), strict=True):
+            file.write(part)
+        self.rows, self.bytes = self._hash.rows, self._hash.bytes
+
+    def digest(self) -> bytes:
+        """The hash of the column: equal columns have equal ones."""
+        return self._hash.digest()
+
+    def close(self) -> None:
+        """Close both files, which is when the last of their bytes are written."""
+        try:
+            self._data.close()
+        finally:
+            self._offsets.close()
+
+    def remove(self) -> None:
+        """Remove both files of a column that nobody needs."""
+        for path in self._paths:
+            path.unlink()
+
+
+@dataclass(eq=False)
+class CheckedFile:
+    """A memory-mapped file of which no block is used before it was compared with its checksum.
+
+    path: where; checksum: what was written there; mend: builds the file again, with the same bytes, or raises
+    StoreError; told what was found damaged.
+    """
+
+    path: Path
+    checksum: Checksum
+    mend: Callable[[StoreError], None]
+    raw: Bytes = field(init=False)
+    _seen: NDArray[np.bool_] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._map()
+
+    def need(self, start: int, stop: int) -> None:
+        """Make sure of bytes start..stop-1; a damaged file is mended, and `raw` is then another array."""
+        first, last = start // BLOCK_BYTES, -(-stop // BLOCK_BYTES)
+        if stop > start and not self._seen[first:last].all():
+            self._compare(np.arange(first, last))
+
+    def need_all(self, starts: Int64, stops: Int64) -> None:
+        """As `need`, of several pieces, none reaching beyond the file."""
+        some = stops > starts
+        first, last = starts[some] // BLOCK_BYTES, (stops[some] - 1) // BLOCK_BYTES
+        for start, stop in {*zip(first.tolist(), last.tolist(), strict=True)}:
+            self.need(start * BLOCK_BYTES, (stop + 1) * BLOCK_BYTES)
+
+    def _compare(self, blocks: Int64) -> None:
+        damaged = self._damaged(blocks[~self._seen[blocks]])
+        if damaged is None:
+            return
+        self.mend(StoreError(f"{self.path}: changed since it was written, {damaged}"))
+        self._map()
+        damaged = self._damaged(blocks)
+        if damaged is not None:
+            raise StoreError(f"{self.path}: damaged again, {damaged}; is the disk failing?")
+
+    def _damaged(self, blocks: Int64) -> str | None:
+        for number in blocks.tolist():
+            at = number * BLOCK_BYTES
+            if zlib.crc32(self.raw[at : at + BLOCK_BYTES].data) != self.checksum.blocks[number]:
+                return f"in bytes {at} and following"
+            self._seen[number] = True
+        return None
+
+    def _map(self) -> None:
+        empty = self.checksum.bytes == 0  # which cannot be mapped
+        self.raw = np.empty(0, np.uint8) if empty else np.asarray(np.memmap(self.path, np.uint8, "r"))
+        self._seen = np.zeros(len(self.checksum.blocks), np.bool_)
+
+
+@dataclass(frozen=True, eq=False)
+class StoredStrings:
+    """A column in its two files; see StringColumn.
+
+    Raises StoreError, when strings are read, for damage that cannot be mended.
+    """
+
+    data: CheckedFile
+    offsets: CheckedFile
+
+    def __len__(self) -> int:
+        return self.offsets.checksum.bytes // 8 - 1
+
+    def __getitem__(self, i: int) -> str:
+        if not -len(self) <= i < len(self):
+            raise IndexError(i)
+        i %= len(self)
+        return self.slice(i, i + 1)[0]
+
+    def __iter__(self) -> Iterator[str]:
+        for start in range(0, len(self), BATCH_STRINGS):
+            yield from self.slice(start, start + BATCH_STRINGS)
+
+    def lengths(self) -> Int64:
+        """Bytes of each string."""
+        return np.diff(self._cuts(0, len(self)))
+
+    def slice(self, start: int, stop: int) -> Strings:
+        """Strings start..stop-1, sharing the memory of the file."""
+        start, stop, _ = slice(start, stop).indices(len(self))
+        ptr = self._cuts(start, max(start, stop))
+        self.data.need(int(ptr[0]), int(ptr[-1]))
+        return Strings(self.data.raw, ptr)
+
+    def take(self, codes: NDArray[np.integer]) -> Strings:
+        """The strings at these positions, copied; only the blocks they stand on are read."""
+        at = np.asarray(codes, np.int64)
+        at = np.where(at < 0, at + len(self), at)
+        if len(at) and not 0 <= at.min() <= at.max() < len(self):
+            raise IndexError(int(at.max()))
+        self.offsets.need_all(8 * at, 8 * at + 16)
+        ptr = self._ptr
+        starts, stops = ptr[at], ptr[at + 1]
+        if len(at) and not (
+            starts.min() >= 0 and (starts <= stops).all() and stops.max() <= self.data.checksum.bytes
+        ):
+            raise self._senseless()
+        self.data.need_all(starts, stops)
+        return Strings(self.data.raw, ptr).take(at)
+
+    def tolist(self) -> list[str]:
+        """All strings as Python strings."""
+        return self.slice(0, len(self)).tolist()
+
+    @property
+    def _ptr(self) -> Int64:
+        return self.offsets.raw.view("<i8")
+
+    def _cuts(self, start: int, stop: int) -> Int64:
+        """Where strings start..stop-1 lie among the bytes: int64[n + 1], rising."""
+        self.offsets.need(8 * start, 8 * stop + 8)
+        ptr = self._ptr[start : stop + 1]
+        if not (ptr[0] >= 0 and ptr[-1] <= self.data.checksum.bytes and (ptr[1:] >= ptr[:-1]).all()):
+            raise self._senseless()
+        return ptr
+
+    def _senseless(self) -> StoreError:
+        return StoreError(
+            f"{self.offsets.path}: its offsets were never written so; delete it to build it again"
+        )
+
+
+# ----------
+# Metadata of stored documents as columns in files, each made when it is first asked for.
+#
+# They stand in a folder `<file>.fields.weir` beside the store of the documents, which holds metadata as it was
+# written:
+#
+#     fields.json          the names and kinds of all fields, and of which metadata
+#     <hash of a name>/    a field: value.utf8 and value.offsets (see stored_strings.py), number.npy where all are
+#                          numbers, field.json with its digest, and the checksums of its files
+#
+# All of it is derived data: what is damaged, or of other metadata, is made again. Where nothing may be written, a
+# field is made in memory, with the same digest.
+
+
+FIELD_FORMAT = 1
+CATALOGUE, FIELD_RECORD, VALUE, NUMBERS = "fields.json", "field.json", "value", "number.npy"
+BATCH_DOCUMENTS = 4096
+KINDS: tuple[FieldKind, ...] = ("text", "number", "list")
+
+
+@dataclass(frozen=True, eq=False)
+class MetadataColumn:
+    """The metadata of documents as it was written, and the folder in which its fields may stand.
+
+    column: a JSON object for each document, "" for one without; None where no document has any; folder: None where
+    nothing may be written; source: what messages call the documents.
+    """
+
+    column: StringColumn | None
+    folder: Path | None
+    source: str
+
+    @property
+    def identity(self) -> str:
+        """What tells this metadata from other: a hash of the checksums of its files."""
+        if not isinstance(self.column, StoredStrings):
+            return ""
+        files = (self.column.data.checksum, self.column.offsets.checksum)
+        return hashlib.sha256(repr([file.to_json() for file in files]).encode()).hexdigest()[:32]
+
+    def documents(self) -> Iterator[list[dict[str, tuple[list[Scalar], bool]]]]:
+        """The fields of all documents, some thousand documents at a time."""
+        for start in range(0, len(self.column or ()), BATCH_DOCUMENTS):
+            assert self.column is not None
+            texts = self.column.slice(start, start + BATCH_DOCUMENTS).tolist()
+            block = "\n".join(text or "{}" for text in texts).encode()
+            yield [flattened(row) for row in parse_block(block, start + 1, self.source).rows]
+
+
+@dataclass(frozen=True, eq=False)
+class StoredFields:
+    """The fields of a stored corpus; opened: gives its metadata, when a field is first asked for.
+
+    Raises StoreError, when a field is read, where its files cannot be written.
+    """
+
+    opened: Callable[[], MetadataColumn]
+    held: dict[str, FieldColumn] = field(default_factory=dict)
+
+    def names(self) -> tuple[str, ...]:
+        """See DocumentFields."""
+        return tuple(self._kinds)
+
+    def column(self, name: str) -> FieldColumn:
+        """See DocumentFields."""
+        if name not in self._kinds:
+            raise unknown_field(name, self.names())
+        folder = self._metadata.folder
+        if name not in self.held and folder is None:
+            self.held[name] = self._in_memory(name, self._kinds[name])
+        elif name not in self.held and folder is not None:
+            key = hashlib.blake2b(name.encode("utf-8"), digest_size=8).hexdigest()
+            place, about = folder / key, self._about(name)
+            with locked(place.with_name(f".{key}.lock")):
+                self.held[name] = _read(place, about) or self._made(place, about)
+        return self.held[name]
+
+    @cached_property
+    def _metadata(self) -> MetadataColumn:
+        return self.opened()
+
+    @cached_property
+    def _kinds(self) -> dict[str, FieldKind]:
+        metadata, seen = self._metadata, KindsSeen()
+        if metadata.column is None:
+            return {}
+        path = None if metadata.folder is None else metadata.folder / CATALOGUE
+        known = None if path is None else _catalogue(path, metadata.identity)
+        if known is not None:
+            return known
+        for documents in metadata.documents():
+            for document in documents:
+                seen.add(document)
+        if path is None:
+            return seen.kinds()
+        with storing(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+        write_sealed(path, {"format": FIELD_FORMAT, "metadata": metadata.identity, "kinds": seen.kinds()})
+        return seen.kinds()
+
+    def _about(self, name: str) -> dict[str, object]:
+        """What the record of a field says of where it is from."""
+        identity = self._metadata.identity
+        return {"format": FIELD_FORMAT, "metadata": identity, "field": name, "kind": self._kinds[name]}
+
+    def _in_memory(self, name: str, kind: FieldKind) -> FieldColumn:
+        """A field where nothing may be written."""
+        parts = [cells(documents, name, kind) for documents in self._metadata.documents()]
+        texts, numbers = Strings.concatenated([part for part, _ in parts]), [part for _, part in parts]
+        digest = hashlib.sha256(kind.encode() + ColumnHash.of(texts)).hexdigest()[:32]
+        return FieldColumn(
+            texts, np.concatenate(numbers) if kind == "number" else None, kind == "list", digest
+        )
+
+    def _made(self, place: Path, about: Mapping[str, object]) -> FieldColumn:
+        """Write a field, and open it."""
+        name, kind = str(about["field"]), cast(FieldKind, about["kind"])
+        with atomic_dir(place) as folder:
+            writer, numbers = ColumnWriter(folder, VALUE), [np.empty(0)]
+            try:
+                for documents in self._metadata.documents():
+                    texts, values = cells(documents, name, kind)
+                    writer.append(texts)
+                    numbers += [values] if kind == "number" else []
+            finally:
+                writer.close()
+            if kind == "number":
+                np.save(folder / NUMBERS, np.concatenate(numbers), allow_pickle=False)
+            digest = hashlib.sha256(kind.encode() + writer.digest()).hexdigest()[:32]
+            seal_folder(folder, FIELD_RECORD, {**about, "digest": digest, "documents": writer.rows})
+        found = _read(place, about)
+        if found is None:
+            raise StoreError(f"{place} cannot be read back after it was written; is the disk failing?")
+        return found
+
+
+def _catalogue(path: Path, identity: str) -> dict[str, FieldKind] | None:
+    """The kinds of all fields by name, as they were written; None where they were not, or for other metadata."""
+    if not path.exists():
+        return None
+    try:
+        about = read_sealed(path)
+    except StoreError as error:
+        _say_damaged(error)
+        return None
+    if (about.get("format"), about.get("metadata")) != (FIELD_FORMAT, identity):
+        return None
+    kinds: dict[str, FieldKind] = about["kinds"]
+    return kinds if all(kind in KINDS for kind in kinds.values()) else None
+
+
+def _read(place: Path, about: Mapping[str, object]) -> FieldColumn | None:
+    """A field as it was written, every byte compared; None where it was not, is damaged, or of other metadata."""
+    if not place.is_dir():
+        return None
+    try:
+        found = open_folder(place, FIELD_RECORD)
+        if any(found.get(key) != value for key, value in about.items()):
+            return None
+        return _opened(place, about["kind"], found)
+    except (StoreError, KeyError, ValueError) as error:
+        _say_damaged(error)
+        return None
+
+
+def _opened(place: Path, kind: object, found: dict[str, Any]) -> FieldColumn:
+    data, offsets = column_files(VALUE)
+    size = found["files"][data].bytes
+    raw = np.memmap(place / data, np.uint8, "r") if size else np.empty(0, np.uint8)
+    texts = Strings(np.asarray(raw), np.asarray(np.memmap(place / offsets, "<i8", "r")))
+    numbers = read_array(place / NUMBERS, np.float64, (len(texts),)) if kind == "number" else None
+    return FieldColumn(texts, numbers, kind == "list", str(found["digest"]))
+
+
+def _say_damaged(error: Exception) -> None:
+    warnings.warn(StoreWarning(f"{error}; the field is read again"), stacklevel=4)
+
+
+# ----------
+# A collection's documents as columns in files that open in milliseconds, whatever their size.
+#
+# A store is a folder `<file>.weir` beside the documents, or in Weir's home where that place is read-only:
+#
+#     _id.utf8 _id.offsets     the texts of a column and where each begins (see stored_strings.py); likewise
+#                              title, text, and metadata, JSON objects, where documents have any
+#     ids.hash.npy             the sorted 64-bit hashes of the ids
+#     ids.code.npy             the document each of them belongs to
+#     store.json               format, source, fingerprint, number of documents, columns,
+#                              the length and the checksums of each file, and a checksum of its own
+#
+# It is derived data: one whose source has changed is rebuilt without a question, one that is damaged or of another
+# version with one line (StoreWarning). The source is known by its size, its times and its place on the disk; where
+# only the size and the time of its last change are as they were, as after a copy, it is read and compared with its
+# SHA-256. The fields of its metadata stand beside it (field_store.py). Lengths are compared when it is opened; bytes,
+# a block at a time, when they are first used: opening five million documents takes milliseconds, and what decides a
+# number was verified before.
+
+
+FORMAT, FINGERPRINT = 3, 1
+RECORD, HASHES, CODES = "store.json", "ids.hash.npy", "ids.code.npy"
+SOURCE, CONTENT = "source", "content"
+_DOCUMENT_COLUMNS = ("_id", "title", "text")
+_COLUMNS = (*_DOCUMENT_COLUMNS, "metadata")
+_HASH_BLOCK = 1 << 20  # ids hashed at a time
+
+
+@dataclass(frozen=True, eq=False)
+class CorpusStore:
+    """An opened store: where it is, its documents, its metadata column, and what reading the source met.
+
+    path: of the store, or of the documents' file where they are held in memory;
+    metadata: JSON objects ("" where a document has none), or None when no document has any; all_keys: whether it holds
+    all that documents have beside identifier, title and text, as every store does that was built since fields can be
+    searched. null_texts: documents whose text was null, NaN or absent, and is empty here.
+    """
+
+    path: Path
+    corpus: Corpus
+    metadata: StringColumn | None
+    all_keys: bool
+    null_texts: int
+
+
+def open_corpus(part: CollectionPart, beside: bool = True) -> Corpus:
+    """The documents of a file, through its store; see `open_store`."""
+    return open_store(part, beside).corpus
+
+
+def open_store(part: CollectionPart, beside: bool = True, read_only: bool = False) -> CorpusStore:
+    """Open the store of a documents file, building it on the first call or when the file has changed.
+
+    beside: keep the store next to the file where that is possible; read_only: write nothing, and hold the documents in
+    memory where there is no store of them. Warns (StoreWarning) where it was damaged, or of another version, and is
+    built again. Raises FormatError for a file that is no collection, StoreError when the store cannot be written, or is
+    damaged with no file to rebuild it from.
+    """
+    if read_only:
+        store = _sound(part, beside) or _held(part)
+        column = MetadataColumn(store.metadata, None, str(part))
+        return replace(store, corpus=replace(store.corpus, metadata=StoredFields(lambda: column)))
+    store = _open(part, beside)
+    fields = StoredFields(partial(_metadata, part, beside))
+    return replace(store, corpus=replace(store.corpus, metadata=fields))
+
+
+def source_fingerprint(part: CollectionPart) -> str:
+    """The fingerprint of the documents of a file as they stand there now, whatever a store says; nothing is written.
+
+    Raises FormatError for a file that is no collection.
+    """
+    hashes = {name: ColumnHash() for name in _DOCUMENT_COLUMNS}
+    for batch in read_documents(part):
+        for name, column in zip(_DOCUMENT_COLUMNS, (batch.ids, batch.titles, batch.texts), strict=True):
+            hashes[name].append(column)
+    rows, titled = hashes["_id"].rows, hashes["title"].bytes > 0
+    return _fingerprint(rows, {n: h.digest() for n, h in hashes.items() if n != "title" or titled})
+
+
+def _sound(part: CollectionPart, beside: bool) -> CorpusStore | None:
+    """The store of a documents file where there is one, with all metadata, as the file is now."""
+    for place in store_paths(part, beside):
+        with suppress(StoreError):
+            store = _corpus_store_opened(place, part, read_only=True)
+            if store is not None and store.all_keys:
+                return store
+    return None
+
+
+def _held(part: CollectionPart) -> CorpusStore:
+    """The documents of a file in memory."""
+    batches = list(read_documents(part))
+    ids, titles, texts = (
+        Strings.concatenated([getattr(batch, name) for batch in batches])
+        for name in ("ids", "titles", "texts")
+    )
+    empty = [Strings.packed([b""] * len(batch)) for batch in batches]
+    metadata = Strings.concatenated([b.metadata or none for b, none in zip(batches, empty, strict=True)])
+    title = titles if len(titles.data) else None
+    columns = {"_id": ids, "text": texts} | ({} if title is None else {"title": title})
+    digests = {name: ColumnHash.of(column) for name, column in columns.items()}
+    corpus = Corpus(Ids.of(ids), texts, title, _fingerprint(len(ids), digests))
+    nulls = sum(batch.null_texts for batch in batches)
+    return CorpusStore(part.path, corpus, metadata if len(metadata.data) else None, True, nulls)
+
+
+def _metadata(part: CollectionPart, beside: bool) -> MetadataColumn:
+    """The metadata of a documents file, whose store is built again where it was built without all of it."""
+    store = _open(part, beside, all_keys=True)
+    name = store.path.name.removesuffix(".weir") + ".fields.weir"
+    place = store.path.with_name(name)
+    if not (place.is_dir() or writable(place.parent)):
+        place = store_paths(part, beside=False)[0].with_name(name)
+    return MetadataColumn(store.metadata, place, str(place))
+
+
+def _open(part: CollectionPart, beside: bool, all_keys: bool = False) -> CorpusStore:
+    places, damage = store_paths(part, beside), list[StoreError]()
+    for place in places:
+        try:
+            store = _corpus_store_opened(place, part)
+        except StoreError as error:
+            damage.append(error)
+            continue
+        if store is not None and (store.all_keys or not all_keys):
+            return store
+    if not part.path.exists():
+        if damage or any(place.exists() for place in places):
+            raise _unmendable(damage[0] if damage else f"{places[0]} is of another version", part)
+        raise FormatError(part, "no such file", "the documents of a collection")
+    place = next((p for p in places if writable(p.parent)), places[-1])
+    with _alone(place):
+        store = _again(place, part, damage, all_keys)
+    if store is None:
+        raise StoreError(f"{place} cannot be read back after it was written; is the disk failing?")
+    return store
+
+
+def _again(place: Path, part: CollectionPart, damage: list[StoreError], all_keys: bool) -> CorpusStore | None:
+    """The store, which another process may have built meanwhile, else built now; the caller holds the place."""
+    try:
+        store = _corpus_store_opened(place, part)
+    except StoreError as error:
+        store, damage = None, [error]
+    if store is not None and (store.all_keys or not all_keys):
+        return store
+    if not damage and place.is_dir() and _record(place) is None:
+        damage = [StoreError(f"{place} is of another version")]
+    if damage:
+        warnings.warn(StoreWarning(f"{damage[0]}; the store is built again"), stacklevel=5)
+    _build(place, part)
+    return _corpus_store_opened(place, part)
+
+
+def _alone(place: Path) -> AbstractContextManager[bool]:
+    return locked(place.with_name(f".{place.name}.lock"))
+
+
+def _unmendable(what: object, part: CollectionPart) -> StoreError:
+    return StoreError(f"{what}, and {part} is not there to rebuild it")
+
+
+def store_paths(part: CollectionPart, beside: bool = True) -> list[Path]:
+    """Where the store of a file may lie, the preferred place first."""
+    inner = "" if part.member is None else "." + part.member.replace("/", "-")
+    name = f"{part.path.name}{inner}.weir"
+    key = hashlib.blake2b(
+        str(part.path.resolve()).encode("utf-8", "surrogateescape"), digest_size=8
+    ).hexdigest()
+    home = settings().home / "stores" / f"{key}-{name}"
+    return [part.path.with_name(name), home] if beside else [home]
+
+
+def fingerprint_of(store: Path) -> str:
+    """Hash a store's columns again, to compare with the fingerprint it records; raises StoreError."""
+    opened = _corpus_store_opened(store, None)
+    if opened is None:
+        raise StoreError(f"{store} is of another version")
+    corpus = opened.corpus
+    columns = (("_id", corpus.ids.column), ("title", corpus.title), ("text", corpus.text))
+    whole = {name: column.slice(0, len(corpus)) for name, column in columns if column is not None}
+    return _fingerprint(len(corpus), {name: ColumnHash.of(column) for name, column in whole.items()})
+
+
+def _fingerprint(documents: int, digests: dict[str, bytes]) -> str:
+    whole = hashlib.sha256(f"weir documents {FINGERPRINT} {documents}".encode())
+    for name, digest in sorted(digests.items()):
+        whole.update(name.encode() + b"\0" + digest)
+    return whole.hexdigest()[:32]
+
+
+# Building
+
+
+def _build(place: Path, part: CollectionPart) -> None:
+    with atomic_dir(place) as folder:
+        now = _source(part, part.path.stat())
+        source = now | {CONTENT: _content(part.path, tuple(now.values()))}
+        columns: dict[str, ColumnWriter] = {}
+        with ExitStack() as opened:
+            for name in _COLUMNS:
+                columns[name] = ColumnWriter(folder, name)
+                opened.callback(columns[name].close)
+            nulls = _fill(columns, part)
+        rows = columns["_id"].rows
+        for name in ("title", "metadata"):
+            if columns[name].bytes == 0:
+                columns.pop(name).remove()
+        _write_index(folder, part)
+        digests = {name: column.digest() for name, column in columns.items() if name != "metadata"}
+        about = {
+            "format": FORMAT,
+            "documents": rows,
+            "fingerprint": _fingerprint(rows, digests),
+            SOURCE: source,
+            "null_texts": nulls,
+            "columns": list(columns),
+            "all_keys": True,
+        }
+        seal_folder(folder, RECORD, about)
+
+
+def _source(part: CollectionPart, stat: os.stat_result) -> dict[str, object]:
+    """What tells that a file is still the one that was read, without reading it.
+
+    No program sets the time at which a file's place or times were changed, whatever it does to the others.
+    """
+    told: dict[str, object] = {"name": str(part.member or part.path.name), "size": stat.st_size}
+    return told | {"mtime_ns": stat.st_mtime_ns, "ctime_ns": stat.st_ctime_ns, "inode": stat.st_ino}
+
+
+@lru_cache(maxsize=256)
+def _content(path: Path, seen: object) -> str:
+    """The SHA-256 of a file; seen: what tells that it was not touched since it was read; a process reads it once.
+
+    A CRC would not do: a packed file ends in that of its content, so that a change of both leaves its own as it was.
+    """
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _fill(columns: dict[str, ColumnWriter], part: CollectionPart) -> int:
+    """Append every document of the file to the columns; returns how many had no text."""
+    nulls = 0
+    for batch in read_documents(part):
+        columns["_id"].append(batch.ids)
+        columns["title"].append(batch.titles)
+        columns["text"].append(batch.texts)
+        columns["metadata"].append(batch.metadata or Strings.packed([b""] * len(batch)))
+        nulls += batch.null_texts
+    if nulls and nulls == columns["_id"].rows:
+        raise FormatError(part, "no document with a 'text'", "texts under the key 'text'")
+    return nulls
+
+
+def _write_index(folder: Path, part: CollectionPart) -> None:
+    """Hash and sort the ids, block by block; raises FormatError for an id that occurs twice."""
+    data, offsets = (np.memmap(folder / file, np.uint8, "r") for file in column_files("_id"))
+    ids = Strings(data, offsets.view("<i8"))
+    n = len(ids)
+    hashes = np.empty(n, np.uint64)
+    for at in range(0, n, _HASH_BLOCK):
+        ptr = ids.ptr[at : at + _HASH_BLOCK + 1]
+        hashes[at : at + _HASH_BLOCK] = hash_strings(ids.data, ptr[:-1], np.diff(ptr))
+    order = np.argsort(hashes, kind="stable").astype(np.int32)
+    hashes = hashes[order]
+    for at in np.flatnonzero(hashes[1:] == hashes[:-1]).tolist():
+        run = at + 1
+        while run < n and hashes[run] == hashes[at]:
+            if ids[int(order[run])] == ids[int(order[at])]:
+                raise duplicate(part, ids[int(order[at])])
+            run += 1
+    np.save(folder / HASHES, hashes, allow_pickle=False)
+    np.save(folder / CODES, order, allow_pickle=False)
+
+
+# Opening
+
+
+def _corpus_store_opened(
+    place: Path, part: CollectionPart | None, read_only: bool = False
+) -> CorpusStore | None:
+    """The store at a place; None where there is none, it is of another version, or its source has changed.
+
+    Raises StoreError where it is damaged, as far as that is seen without reading the documents.
+    """
+    about = _record(place) if place.is_dir() else None
+    if about is None or (part is not None and not _fresh(place, about, part, read_only)):
+        return None
+    try:
+        files = checksums_read(about["files"])
+        rows, mend = int(about["documents"]), _refused if read_only else partial(_mend, place, part, about)
+        for name in (HASHES, CODES):
+            files[name].verify(place / name, 0, 0)  # its length
+        columns = {name: _column(place, name, files, mend) for name in about["columns"]}
+        if any(len(column) != rows for column in columns.values()):
+            raise StoreError(f"{place}: columns of other lengths than {RECORD} says")
+        ids = Ids(columns["_id"], partial(_index, place, rows, files, mend))
+        corpus = Corpus(ids, columns["text"], columns.get("title"), str(about["fingerprint"]))
+        whole = about.get("all_keys") is True
+        return CorpusStore(place, corpus, columns.get("metadata"), whole, int(about["null_texts"]))
+    except (OSError, KeyError, TypeError, ValueError, AttributeError) as error:
+        if is_shortage(error):
+            raise
+        raise StoreError(f"{place}: damaged ({type(error).__name__}: {error})") from None
+
+
+def _record(place: Path) -> dict[str, Any] | None:
+    """What store.json says, None where it is of another version; raises StoreError for damage."""
+    path = place / RECORD
+    try:
+        about = read_sealed(path)
+    except StoreError:
+        if _of_first_version(path):
+            return None
+        raise
+    return about if about.get("format") == FORMAT else None
+
+
+def _of_first_version(path: Path) -> bool:
+    """Whether a record is of the version that did not seal its records."""
+    with suppress(OSError, ValueError, RecursionError):
+        about = json.loads(path.read_text(encoding="utf-8"))
+        return isinstance(about, dict) and about.get("format") == 1 and "seal" not in about
+    return False
+
+
+def _column(
+    place: Path, name: str, files: dict[str, Checksum], mend: Callable[[StoreError], None]
+) -> StoredStrings:
+    data, offsets = column_files(name)
+    for file in (data, offsets):
+        files[file].verify(place / file, 0, 0)  # its length
+    return StoredStrings(*(CheckedFile(place / file, files[file], mend) for file in (data, offsets)))
+
+
+def _index(
+    place: Path, rows: int, files: dict[str, Checksum], mend: Callable[[StoreError], None]
+) -> HashIndex:
+    """Where the ids are found by their hashes, compared with its checksums."""
+    for name in (HASHES, CODES):
+        try:
+            files[name].verify(place / name)
+        except StoreError as error:
+            mend(error)
+            files[name].verify(place / name)
+    hashes, codes = (
+        read_array(place / name, kind, (rows,)) for name, kind in ((HASHES, np.uint64), (CODES, np.int32))
+    )
+    if rows and not 0 <= int(codes.min()) <= int(codes.max()) < rows:
+        raise StoreError(f"{place / CODES}: its numbers were never written so; delete it to build it again")
+    return HashIndex(hashes, codes)
+
+
+def _refused(error: StoreError) -> None:
+    """Where nothing may be written, what is damaged stays so."""
+    raise error
+
+
+def _mend(place: Path, part: CollectionPart | None, about: dict[str, Any], error: StoreError) -> None:
+    """Build a store again of which a part was found damaged while it was in use; the same bytes come back.
+
+    Raises StoreError where the source is gone or is another one by now.
+    """
+    if part is None or not part.path.exists():
+        raise _unmendable(error, part) if part is not None else error
+    if not _fresh(place, about, part, read_only=True):
+        raise StoreError(f"{error}, and {part} has changed since; start again to read it anew")
+    with _alone(place):
+        warnings.warn(StoreWarning(f"{error}; the store is built again"), stacklevel=2)
+        _build(place, part)
+    built = _record(place)
+    if built is None or {**built, SOURCE: None} != {**about, SOURCE: None}:
+        raise StoreError(f"{error}; built again it is another one: start again")
+
+
+def _fresh(place: Path, about: dict[str, Any], part: CollectionPart, read_only: bool) -> bool:
+    """Whether the source is the one the store was built from; one that is gone does not age its store.
+
+    A file that was moved or copied, or written with its time kept, is read, and noted where it is the same.
+    """
+    try:
+        now = _source(part, part.path.stat())
+    except FileNotFoundError:
+        return True
+    source = about.get(SOURCE)
+    if not isinstance(source, dict) or any(
+        source.get(name) != now[name] for name in ("name", "size", "mtime_ns")
+    ):
+        return False
+    if all(source.get(name) == value for name, value in now.items()):
+        return True
+    if source.get(CONTENT) != _content(part.path, tuple(now.values())):
+        return False
+    if not read_only and writable(place):
+        with locked(place.with_name(f".{place.name}.lock"), wait=False) as alone:
+            if alone and _record(place) == about:
+                write_sealed(place / RECORD, {**about, SOURCE: {**source, **now}}, durable=False)
+    return True

@@ -1,0 +1,235 @@
+"""The join of judgments and rankings that are dicts in memory: no document is numbered.
+
+Only judged documents count for any measure, so their scores are looked up and counted among the sorted scores of
+their query; identifiers are compared only where scores are equal.
+"""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections import Counter, OrderedDict, defaultdict
+from collections.abc import Callable, Iterator
+from itertools import accumulate, chain, groupby, pairwise, repeat
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weir.core.judged import Judged, descending_grades
+from weir.core.order import close_as_floats, tie_groups, tied
+from weir.core.qrels import grade_column
+from weir.core.strings import IDENTIFIER_BYTES, Float64, Ids, Int64, Strings
+from weir.errors import BadValue
+from weir.files.frames import is_columns, small_frame
+
+Row: TypeAlias = dict[Any, Any]
+Rows: TypeAlias = dict[Any, Row]
+
+_DICTS = frozenset({dict, defaultdict, OrderedDict, Counter})
+_LISTS = frozenset({list, tuple})
+_SETS = frozenset({set, frozenset})
+_GRADE_SCALE = range(5)  # as in `refuse_mismatched`
+_SHORT_CHARACTERS = IDENTIFIER_BYTES // 4  # an identifier of no more is short enough in UTF-8
+_NO_RANKING: Row = {}
+
+
+class _Unusual(Exception):
+    """Something that may be refused, warned of, or read in another way."""
+
+
+def join_dicts(qrels: object, run: object) -> Judged | None:
+    """The join of {query: {document: grade}} with {query: {document: score}}, scores compared as doubles.
+
+    Relevant documents as a list or set, documents in rank order, and frames of few rows are taken, too. It equals
+    `Judged.of(Run.of(run), Qrels.of(qrels))`. None for anything unusual, such as values that are no plain numbers,
+    identifiers of two types, a document twice, and whatever `refuse_mismatched` may refuse or warn of: the slow way
+    decides what becomes of that.
+    """
+    try:
+        judgments = qrels if type(qrels) in _DICTS else small_frame(qrels, "qrels")
+        rankings = run if type(run) in _DICTS else small_frame(run, "run")
+        if judgments is None or rankings is None:
+            return None
+        return _joined(judgments, rankings)  # type: ignore[arg-type]  # dicts, as the types just looked at
+    except (_Unusual, BadValue, TypeError, ValueError, OverflowError):
+        return None
+
+
+def _joined(qrels: dict[Any, Any], run: dict[Any, Any]) -> Judged:
+    rows, rankings = _rows(qrels, _relevant), _rows(run, _in_rank_order)
+    _refuse_odd_identifiers(rows, rankings)
+    judgments = rows if all(rows.values()) else {name: row for name, row in rows.items() if row}
+    ideal_cuts, cuts = _cuts(judgments), _cuts(rankings)
+    number, grade_types = _grades(judgments)
+    score = _scores(rankings)
+    if (
+        not len(score)
+        or not np.isfinite(score).all()
+        or _perhaps_exchanged(number, grade_types, score, rankings, listed=rows is not qrels)
+    ):
+        raise _Unusual
+    key = -score  # ascending, so that numpy can search it
+    if len(key) == cuts[1] * len(rankings) and len(set(map(len, rankings.values()))) == 1:
+        key.reshape(len(rankings), -1).sort(axis=1)
+    else:
+        for a, b in pairwise(cuts):
+            key[a:b].sort()
+    ptr, ideal_ptr = np.array(cuts), np.array(ideal_cuts)
+    groups = tie_groups(ptr, key)
+    begin = dict(zip(rankings, cuts, strict=False))  # the last cut is the end
+    answers = [rankings.get(q, _NO_RANKING) for q in judgments]
+    starts, sizes = [begin.get(q, 0) for q in judgments], list(map(len, answers))
+
+    grade = grade_column(number)
+    query_of_row = np.arange(len(judgments)).repeat(ideal_ptr[1:] - ideal_ptr[:-1])
+    looked_up = [
+        map(answer.get, row, repeat(math.nan))
+        for answer, row in zip(answers, judgments.values(), strict=True)
+    ]
+    wanted = -np.fromiter(chain.from_iterable(looked_up), np.float64, len(number))
+    row = (~np.isnan(wanted)).nonzero()[0]
+    query, wanted = query_of_row[row], wanted[row]
+    first = np.ones(len(row), np.int64)
+    hits = row.searchsorted(ideal_ptr).tolist()
+    for (c, d), a, n in zip(pairwise(hits), starts, sizes, strict=True):
+        if c < d:
+            first[c:d] += key[a : a + n].searchsorted(wanted[c:d])
+    rank, last, shared = first, first, np.zeros(len(judgments), np.int32)
+    if len(groups[0]):
+        shared_of = dict(zip(rankings, tied(ptr, groups).tolist(), strict=True))
+        shared[:] = [shared_of.get(q, 0) for q in judgments]
+        last = _last_places(first, np.array(starts)[query], groups)
+        rank = _settled(
+            judgments,
+            [(answer, score[a:]) for answer, a in zip(answers, starts, strict=True)],
+            row,
+            query,
+            first,
+            last,
+        )
+    order = ((query << 32) + rank).argsort()
+    ranks = rank[order].astype(np.int32)
+    others = [str(name) for name in rankings if name not in judgments]
+    return Judged(
+        Ids(Strings.of(map(str, judgments))),
+        np.array(sizes, np.int32),
+        shared,
+        query[order].astype(np.int32),
+        ranks,
+        grade[row[order]],
+        ranks if last is rank else first[order].astype(np.int32),
+        ranks if last is rank else last[order].astype(np.int32),
+        ideal_ptr,
+        descending_grades(query_of_row, grade),
+        len(others),
+        min(others, default=""),
+        close_as_floats(ptr, key),
+    )
+
+
+def _rows(given: dict[Any, Any], plain: Callable[[Any], Row]) -> Rows:
+    """The dicts by query: as given where all are dicts."""
+    if _DICTS.issuperset(map(type, given.values())):
+        return given
+    if is_columns(given):
+        raise _Unusual
+    return {name: row if type(row) in _DICTS else plain(row) for name, row in given.items()}
+
+
+def _relevant(row: Any) -> Row:  # noqa: ANN401  whatever stands for judgments
+    """Grade 1 for each document of a list or set; pairs become identifiers that are no text, and so unusual."""
+    if type(row) not in _LISTS | _SETS:
+        raise _Unusual
+    return dict.fromkeys(row, 1)
+
+
+def _in_rank_order(row: Any) -> Row:  # noqa: ANN401  whatever stands for a ranking
+    """Scores that keep the order of a list: from its length down to 1."""
+    if type(row) not in _LISTS:
+        raise _Unusual
+    scores = dict(zip(row, np.arange(len(row), 0.0, -1.0).tolist(), strict=True))
+    if len(scores) < len(row):
+        raise _Unusual
+    return scores
+
+
+def _refuse_odd_identifiers(*given: Rows) -> None:
+    """Identifiers are texts throughout, or whole numbers throughout; no text is empty, too long or broken."""
+    for named in (given, [row for rows in given for row in rows.values()]):
+        types = set(map(type, chain.from_iterable(named)))
+        if types == {str}:
+            for names in named:
+                text = "".join(names)
+                if not text.isascii():
+                    text.encode("utf-8")  # raises for half of a surrogate pair
+                if (
+                    len(text) > _SHORT_CHARACTERS and max(map(len, names)) > _SHORT_CHARACTERS
+                ) or "" in names:
+                    raise _Unusual
+        elif types and types != {int}:
+            raise _Unusual
+
+
+def _cuts(rows: Rows) -> list[int]:
+    """Where the values of each row begin, and the end."""
+    return [0, *accumulate(map(len, rows.values()))]
+
+
+def _values(rows: Rows) -> Iterator[Any]:
+    return chain.from_iterable(map(dict.values, rows.values()))
+
+
+def _grades(rows: Rows) -> tuple[NDArray[Any], set[type]]:
+    """int64[n] or float64[n], and the types of the values."""
+    types = set(map(type, _values(rows)))
+    if not types or not types <= {int, float}:
+        raise _Unusual
+    return np.array(list(_values(rows)), np.int64 if types == {int} else np.float64), types
+
+
+def _scores(rows: Rows) -> Float64:
+    """float64[n]; raises TypeError for what is no number, text such as "1" too."""
+    return np.frombuffer(array("d", list(_values(rows))))
+
+
+def _perhaps_exchanged(
+    grade: NDArray[Any], grade_types: set[type], score: Float64, rankings: Rows, *, listed: bool
+) -> bool:
+    """Whether `refuse_mismatched` may refuse or warn of judgments and rankings in each other's place."""
+    scale = score[0] in _GRADE_SCALE
+    if grade_types == {float} or (listed and scale):
+        types = set(map(type, _values(rankings)))
+        if all(issubclass(one, (int, np.integer)) for one in types):
+            return True
+    return scale and len(set(grade.tolist())) > len(_GRADE_SCALE)
+
+
+def _last_places(first: Int64, start: Int64, groups: tuple[Int64, Int64]) -> Int64:
+    """The last of the places that each document shares with those of its score; start: of its ranking in the rows."""
+    begin, end = groups
+    at = first - 1 + start
+    group = np.minimum(begin.searchsorted(at), len(begin) - 1)
+    return np.where(begin[group] == at, end[group] - start, first)
+
+
+def _settled(
+    judgments: Rows, answers: list[tuple[Row, Float64]], row: Int64, query: Int64, first: Int64, last: Int64
+) -> Int64:
+    """The rank of each judged document: behind those of its score whose identifier is larger, as text."""
+    shared = (last > first).nonzero()[0]
+    if len(shared) == 0:
+        return first
+    rank = first.copy()
+    documents = list(chain.from_iterable(judgments.values()))
+    for code, rows in groupby(shared.tolist(), query.tolist().__getitem__):
+        (ranking, score), places = answers[code], dict[int, dict[Any, int]]()
+        ranked = list(ranking)
+        order = (-score[: len(ranking)]).argsort()
+        for at in rows:
+            start, stop = int(first[at]), int(last[at])
+            if start not in places:
+                equal = sorted((ranked[i] for i in order[start - 1 : stop].tolist()), key=str, reverse=True)
+                places[start] = dict(zip(equal, range(start, stop + 1), strict=True))
+            rank[at] = places[start][documents[row[at]]]
+    return rank

@@ -1,0 +1,387 @@
+"""Rankings and judgments from frames, dicts and lists, and whether the two belong together."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from itertools import chain
+from numbers import Real
+from typing import Any, Protocol, TypeAlias, TypeGuard, TypeVar, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weir.core.input_shapes import grades_of, scores_of_ranking
+from weir.core.intents import IntentQrels
+from weir.core.judged import Judged
+from weir.core.order import Ties
+from weir.core.qrels import Origins, Qrels, grade_of
+from weir.core.run import Named, Run
+from weir.core.strings import Float64, Ids, Int32
+from weir.errors import BadRanking, BadValue, RankingWarning, WeirError
+from weir.files.column_names import Kind, is_named, origin_column, three_columns
+from weir.files.formats import Source, frame_source
+from weir.files.runs import judge_file, judge_source, judgments_of, read_qrels, read_run, run_of
+
+# ----------
+# Rankings and judgments from what people hold: dicts, data frames, files.
+#
+# Frames are recognised by what they can do, so none of their libraries is imported here.
+
+
+_STREAM_ROWS = 20_000  # rows of a frame from which Arrow's stream of its columns is worth being loaded for
+
+T = TypeVar("T")
+Columns: TypeAlias = dict[str, Callable[[], Sequence[object]]]
+
+
+@runtime_checkable
+class _Named(Protocol):
+    """A named tuple."""
+
+    _fields: tuple[str, ...]
+
+
+@runtime_checkable
+class _ByQuery(Protocol):
+    """Rankings or judgments by query, such as ranx's Run and Qrels."""
+
+    def to_dict(self) -> Mapping[Any, Any]:
+        """{query: {document: number}}."""
+
+
+def run_from(value: object, name: str | None = None, ties: Ties | None = None) -> Run:
+    """A run from a Run, {query: ranking}, a data frame (pandas, polars, Arrow), columns, or a file's path.
+
+    A ranking is {document: score}, or documents in rank order, and whatever else `Run.of` takes. ranx's Run and
+    named tuples, such as the ScoredDoc of ir-measures, are read as well. A frame has a column
+    each for query, document and score, called as is usual (qid, query_id, docno, doc_id, score ...); a path names a
+    run of any format (docs/formats.md). name: what to call it; ties: the rule for comparing scores, by default "trec"
+    or what a Run has already (see core/order.py). Raises BadValue for anything else and for columns that are missing
+    or ambiguous, BadRanking for a ranking that cannot be scored, FormatError for a bad file.
+    """
+    if isinstance(value, (str, os.PathLike)):
+        value = read_run(os.fspath(value), ties or "trec")
+    if isinstance(value, Run):
+        run = value if ties is None or ties == value.ties else _compared(value, ties)
+        return run if name is None else replace(run, name=name)
+    named = Named(name or "run", ties or "trec")
+    quickly = _quickly(value, "run", lambda source: run_of(source, named.name, named.ties))
+    if quickly is not None:
+        return quickly
+    columns = _columns(value)
+    if columns is None:
+        return Run.of(_nested(value, "a run", "score"), named.name, named.ties)
+    queries, query, docs, doc, score = _three(columns, "run")
+    return Run.from_columns(queries, docs, query, doc, _scores(score), named)
+
+
+def qrels_from(value: object) -> Qrels:
+    """Judgments from a Qrels, {query: judgments}, a data frame (pandas, polars, Arrow), columns, or a path.
+
+    Judgments are {document: grade}, or a list or set of relevant documents, as `Qrels.of` takes them. A frame has a
+    column each for query, document and grade (rel, relevance, grade, label, score ...), and may have one called
+    `origin`; a path names judgments of any format (docs/formats.md). Raises BadValue for anything else, for columns
+    that are missing or ambiguous and for grades that are no finite numbers, FormatError for a bad file.
+    """
+    if isinstance(value, Qrels):
+        return value
+    if isinstance(value, (str, os.PathLike)):
+        return read_qrels(os.fspath(value))
+    quickly = _quickly(value, "qrels", judgments_of)
+    if quickly is not None and quickly[1] == 0:
+        return quickly[0]
+    columns = _columns(value)
+    if columns is None:
+        return Qrels.of(_nested(value, "judgments", "grade"))
+    queries, query, docs, doc, grade = _three(columns, "qrels")
+    where = [f"query '{queries[q]}', document '{docs[d]}'" for q, d in zip(query, doc, strict=True)]
+    grades = np.array([grade_of(g, w) for g, w in zip(grade, where, strict=True)])
+    return Qrels.from_columns(queries, docs, query, doc, grades, _origins(columns, len(grades)))
+
+
+def judged_from(value: object, qrels: Qrels, ties: Ties = "trec") -> Judged:
+    """The join of a run with judgments, without holding the run where it is a file or a large frame.
+
+    The result equals Judged.of(run_from(value), qrels). Arguments and errors as run_from.
+    """
+    if isinstance(value, (str, os.PathLike)):
+        return judge_file(os.fspath(value), qrels, ties)
+    quickly = _quickly(value, "run", lambda source: judge_source(source, qrels, ties))
+    return Judged.of(run_from(value, ties=ties), qrels) if quickly is None else quickly
+
+
+def small_frame(value: object, kind: Kind) -> dict[object, dict[object, object]] | None:
+    """{query: {document: number}} of a frame of few rows; None for anything else and for a document twice.
+
+    Raises BadValue for columns that are missing or ambiguous.
+    """
+    frame: Any = value
+    if not hasattr(frame, "__len__") or not hasattr(frame, "columns") or len(frame) >= _STREAM_ROWS:
+        return None
+    columns = _columns(frame)
+    if columns is None or origin_column(list(columns), kind) is not None:
+        return None
+    listed, rows = list(columns), defaultdict[object, dict[object, object]](dict)
+    three = [columns[listed[at]]() for at in three_columns(listed, kind)]
+    for query, document, number in zip(*three, strict=True):
+        rows[query][document] = number
+    return dict(rows) if sum(map(len, rows.values())) == len(three[0]) else None
+
+
+def is_columns(value: Mapping[Any, Any]) -> bool:
+    """Whether a dict holds columns under their names, and not rankings or judgments by query."""
+    return _columns(value) is not None
+
+
+def _compared(run: Run, ties: Ties) -> Run:
+    """The run in the order of another rule for ties."""
+    run.refuse_nameless()
+    return Run.from_columns(
+        run.queries, run.docs, run.query_of_row(), run.doc, run.score, Named(run.name, ties)
+    )
+
+
+def _quickly(value: object, kind: Kind, use: Callable[[Source], T]) -> T | None:
+    """What becomes of a large frame through Arrow's stream interface; None for anything odd, to be looked at slowly.
+
+    The slow way decides what is refused, and says why.
+    """
+    frame: Any = value.collect() if _is_lazy(value) else value  # type: ignore[attr-defined]  # polars has it
+    if not hasattr(frame, "__arrow_c_stream__") or not hasattr(frame, "columns") or len(frame) < _STREAM_ROWS:
+        return None
+    try:
+        return use(frame_source(frame, kind))
+    except (WeirError, TypeError, ValueError, OSError, NotImplementedError):
+        return None
+
+
+def _is_lazy(value: object) -> bool:
+    return hasattr(value, "collect_schema") and hasattr(value, "collect")
+
+
+def _columns(value: object) -> Columns | None:
+    """The columns of a frame, read on demand; None for what has none."""
+    frame: Any = value
+    if _is_lazy(frame):
+        frame = frame.collect()
+    if isinstance(frame, Mapping):
+        sequences = [isinstance(c, (Sequence, np.ndarray)) and not isinstance(c, str) for c in frame.values()]
+        columns = sequences and all(sequences) and is_named([str(name) for name in frame])
+        return {str(k): partial(list, c) for k, c in frame.items()} if columns else None
+    names = getattr(frame, "column_names", getattr(frame, "columns", None))
+    if names is None or not hasattr(frame, "__getitem__"):
+        return _named_rows(frame)
+    return {str(name): partial(_column, frame, name) for name in names}
+
+
+def _named_rows(value: object) -> Columns | None:
+    """The columns of named tuples, such as the ScoredDoc and Qrel of ir-measures; None for anything else."""
+    rows = list(value) if isinstance(value, Iterable) and not isinstance(value, (str, bytes)) else []
+    if not rows or not all(isinstance(row, _Named) for row in rows):
+        return None
+    return {name: partial(_attribute, rows, name) for name in rows[0]._fields}
+
+
+def _attribute(rows: Sequence[object], name: str) -> Sequence[object]:
+    return [getattr(row, name) for row in rows]
+
+
+def _column(frame: Any, name: Any) -> Sequence[object]:  # noqa: ANN401  any library's frame
+    column = frame[name]
+    for to_list in ("to_pylist", "to_list", "tolist"):  # Arrow, polars and pandas, numpy
+        if hasattr(column, to_list):
+            column = getattr(column, to_list)()
+            break
+    return list(column)
+
+
+def _nested(value: object, what: str, number: str) -> Mapping[Any, Any]:
+    if isinstance(value, _ByQuery):
+        value = value.to_dict()
+    if not isinstance(value, Mapping):
+        raise BadValue(
+            f"{what} cannot be made from {type(value).__name__}; expected a path, a frame with columns for "
+            f"query, document and {number}, or {{query: {{document: {number}}}}}, or {{query: [document, ...]}}"
+        )
+    return value
+
+
+def _three(columns: Columns, kind: Kind) -> tuple[Ids, Int32, Ids, Int32, Sequence[object]]:
+    """Queries and documents numbered as they appear, and the numbers, from a frame's columns."""
+    listed = list(columns)
+    names = [listed[at] for at in three_columns(listed, kind)]
+    query, doc, number = (columns[name]() for name in names)
+    if not len(query) == len(doc) == len(number):
+        raise BadValue(f"the columns {', '.join(names)} hold {len(query)}, {len(doc)} and {len(number)} rows")
+    return *_numbered(query, names[0]), *_numbered(doc, names[1]), number
+
+
+def _origins(columns: Columns, rows: int) -> Origins | None:
+    at = origin_column(list(columns), "qrels")
+    if at is None:
+        return None
+    texts = ["" if text is None else str(text) for text in list(columns.values())[at]()]
+    if len(texts) != rows:
+        raise BadValue(f"the column origin holds {len(texts)} rows; expected {rows}")
+    return Origins.of(texts)
+
+
+def _numbered(values: Sequence[object], column: str) -> tuple[Ids, Int32]:
+    """Identifiers in order of appearance and each row's number; whole numbers become text."""
+    odd = [
+        kind
+        for kind in set(map(type, values))
+        if kind is bool or not issubclass(kind, (str, int, np.integer))
+    ]
+    if odd:
+        # A float column would turn 7 into 7.0, a missing value into "nan": neither names anything.
+        raise BadValue(f"column {column} holds {odd[0].__name__}; expected text or whole numbers")
+    number: dict[object, int] = {}
+    code = np.array([number.setdefault(v, len(number)) for v in values], np.int32)
+    try:
+        return Ids.of(number), code
+    except BadValue as error:
+        raise BadValue(f"column {column}: {error}") from None
+
+
+def _scores(values: Sequence[object]) -> Float64:
+    if any(issubclass(kind, (str, bytes)) for kind in set(map(type, values))):
+        raise BadRanking("the score column holds text; convert it to numbers first")
+    try:
+        scores: NDArray[np.float64] = np.array(values, np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise BadRanking(f"the score column holds something other than numbers: {error}") from None
+    if scores.ndim != 1:
+        raise BadRanking("the score column holds lists; expected numbers")
+    return scores
+
+
+# ----------
+# Whether what was given as judgments and what was given as a run can be that, together.
+
+
+Nested: TypeAlias = Mapping[Any, Mapping[Any, Any]]
+_GRADES = range(5)  # the scales in use end at 4
+_RANK_VALUES = 6  # different whole numbers, which no such scale has
+
+
+def refuse_mismatched(qrels: object, run: object) -> None:
+    """Refuse arguments in the wrong order, and identifiers of two types, where what was given tells.
+
+    Judgments come first, as on the command line. Where both are {query: {document: number}}, floats in the judgments
+    beside whole numbers only in the run are refused. Other numbers may be either; the order given then decides, and a
+    RankingWarning is given where all grades of each query differ, six or more of them, and all scores are on a scale
+    of grades (0 to 4); and where the judgments are lists and the scores are on such a scale. Identifiers of dicts are
+    one type in both: 1 is not "1". Raises BadValue, and BadRanking for what is no ranking.
+    """
+    if isinstance(qrels, Run):
+        raise BadValue("found a Run as the judgments; judgments come first, then the run")
+    if isinstance(run, (Qrels, IntentQrels)):
+        raise BadValue(f"found {type(run).__name__} as the run; judgments come first, then the run")
+    listed = _by_query(qrels) and not _is_nested(qrels)
+    qrels, run = _grades_by_query(qrels), _scores_by_query(run)
+    if _is_nested(qrels) and _is_nested(run):
+        if listed and _scores_look_like_grades(run):
+            _warn_exchanged("the judgments are lists and the scores of the run look like grades")
+        _refuse_other_types("query", qrels, run)
+        _refuse_other_types(
+            "document", chain.from_iterable(qrels.values()), chain.from_iterable(run.values())
+        )
+        _refuse_exchanged(qrels, run)
+
+
+def refuse_rankings(qrels: object) -> None:
+    """Raise BadValue for rankings by name in the place of judgments of documents."""
+    if isinstance(qrels, Mapping) and any(
+        isinstance(one, Run)
+        or (isinstance(one, Mapping) and any(isinstance(v, Mapping) for v in one.values()))
+        for one in qrels.values()
+    ):
+        raise BadValue("found rankings by name as the judgments; judgments come first, then the rankings")
+
+
+def _by_query(value: object) -> TypeGuard[Mapping[Any, Any]]:
+    return isinstance(value, Mapping) and not is_columns(value)
+
+
+def _grades_by_query(given: object) -> object:
+    """The same as {query: {document: grade}}, where it is judgments by query."""
+    return {q: grades_of(f"query '{q}'", row) for q, row in given.items()} if _by_query(given) else given
+
+
+def _scores_by_query(given: object) -> object:
+    """The same as {query: {document: score}}, where it is rankings by query."""
+    return (
+        {q: scores_of_ranking(f"query '{q}'", row) for q, row in given.items()} if _by_query(given) else given
+    )
+
+
+def _is_nested(value: object) -> TypeGuard[Nested]:
+    """Whether it is {query: {document: number}}."""
+    return isinstance(value, Mapping) and all(
+        isinstance(row, Mapping) and not any(isinstance(v, Mapping) for v in row.values())
+        for row in value.values()
+    )
+
+
+def _refuse_other_types(what: str, judged: Iterable[object], ranked: Iterable[object]) -> None:
+    ours, theirs = _examples(judged), _examples(ranked)
+    if not ours or not theirs or ours.keys() == theirs.keys():
+        return
+    first, second = (
+        " and ".join(f"{kind} ({example!r})" for kind, example in sorted(found.items()))
+        for found in (ours, theirs)
+    )
+    raise BadValue(
+        f"{what} identifiers are {first} in the judgments and {second} in the run; make them one type, such as str"
+    )
+
+
+def _examples(identifiers: Iterable[object]) -> dict[str, object]:
+    """The types among identifiers by name, each with one of them; whole numbers are one type."""
+    by_type = {type(one): one for one in identifiers}
+    return {_type_name(kind): one for kind, one in by_type.items()}
+
+
+def _type_name(kind: type) -> str:
+    return "int" if _whole(kind) else "str" if issubclass(kind, str) else kind.__name__
+
+
+def _refuse_exchanged(qrels: Nested, run: Nested) -> None:
+    grades, scores = ({type(v) for row in given.values() for v in row.values()} for given in (qrels, run))
+    floats = bool(grades) and all(issubclass(kind, (float, np.floating)) for kind in grades)
+    if floats and scores and all(map(_whole, scores)):
+        raise BadValue(
+            "the judgments hold floats and the run whole numbers only; judgments come first, then the run "
+            "(if that is so, give the scores as float)"
+        )
+    numbers = all(issubclass(kind, (Real, np.number)) for kind in grades | scores)
+    if scores and numbers and _like_scores(qrels) and _like_grades(run):
+        _warn_exchanged("the judgments look like scores and the run like grades")
+
+
+def _warn_exchanged(why: str) -> None:
+    warnings.warn(f"{why}; judgments come first, then the run", RankingWarning, stacklevel=5)
+
+
+def _scores_look_like_grades(run: Nested) -> bool:
+    values = [v for row in run.values() for v in row.values()]
+    return bool(values) and all(_whole(type(v)) and v in _GRADES for v in values)
+
+
+def _like_scores(given: Nested) -> bool:
+    different = all(len(set(row.values())) == len(row) for row in given.values())
+    return different and len(set(chain.from_iterable(row.values() for row in given.values()))) >= _RANK_VALUES
+
+
+def _like_grades(given: Nested) -> bool:
+    return all(v in _GRADES for row in given.values() for v in row.values())
+
+
+def _whole(kind: type) -> bool:
+    return issubclass(kind, (int, np.integer)) and not issubclass(kind, bool)

@@ -1,0 +1,208 @@
+"""Whether stored bytes are those that were written: checksums, sealed records, array files."""
+
+from __future__ import annotations
+
+import json
+import stat
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from weir.errors import FormatError, StoreError, is_shortage
+from weir.files.atomic import write_json
+from weir.files.text_files import check_regular
+
+# ----------
+# Arrays in files of numpy's format, read so that whatever such a file holds ends in an array or in a StoreError.
+
+
+def read_array(path: Path, dtype: DTypeLike | None = None, shape: tuple[int, ...] = (-1,)) -> NDArray[Any]:
+    """An array in a .npy file, memory-mapped and read-only, contiguous and never of Python objects.
+
+    dtype: the one expected, None: any numbers; shape: the one expected, -1 where an axis may have any length.
+    Raises StoreError, naming the file, where it is missing, damaged, or holds another kind of array.
+    """
+    try:
+        # A plain array: slicing a memmap costs more than searching a short list.
+        found = np.asarray(np.lib.format.open_memmap(path, mode="r"))
+    except Exception as error:
+        if is_shortage(error):
+            raise
+        raise StoreError(f"{path}: damaged ({type(error).__name__}: {str(error)[:80]})") from None
+    fits = found.ndim == len(shape) and all(w in (-1, n) for w, n in zip(shape, found.shape, strict=True))
+    numbers = found.dtype.kind in "iuf" if dtype is None else found.dtype == np.dtype(dtype)
+    if not (fits and numbers and found.flags.c_contiguous):
+        raise StoreError(f"{path}: damaged (it holds {found.dtype} of shape {found.shape})")
+    return found
+
+
+# ----------
+# Checksums of files: what says that stored bytes are still those that were written.
+
+
+BLOCK_BYTES = 1 << 20
+"""Bytes under one checksum: what has to be read to check a single place of a large file."""
+
+
+@dataclass(frozen=True)
+class Checksum:
+    """The length of a file and the CRC-32 of each of its blocks of BLOCK_BYTES, the last one shorter.
+
+    A CRC-32 notices every single changed byte; it is no protection against somebody who can change the record too.
+    """
+
+    bytes: int
+    blocks: tuple[int, ...]
+
+    @staticmethod
+    def of(path: Path) -> Checksum:
+        """Read a whole file."""
+        size, blocks = 0, []
+        with path.open("rb") as file:
+            while block := file.read(BLOCK_BYTES):
+                size += len(block)
+                blocks.append(zlib.crc32(block))
+        return Checksum(size, tuple(blocks))
+
+    @staticmethod
+    def read(value: Any) -> Checksum:  # noqa: ANN401 - whatever JSON holds
+        """The checksum that `to_json` wrote; raises StoreError for anything else."""
+        try:
+            text, size = str(value["crc32"]), int(value["bytes"])
+            blocks = tuple(int(text[i : i + 8], 16) for i in range(0, len(text), 8))
+        except (KeyError, TypeError, ValueError):
+            raise StoreError(f"a checksum is {str(value)[:80]!r}; expected bytes and crc32") from None
+        if len(text) % 8 or len(blocks) != -(-size // BLOCK_BYTES):
+            raise StoreError(
+                f"a checksum of {size} bytes has {len(text)} digits; expected 8 for each {BLOCK_BYTES}"
+            )
+        return Checksum(size, blocks)
+
+    def to_json(self) -> dict[str, object]:
+        """bytes, and crc32: eight hexadecimal digits for each block."""
+        return {"bytes": self.bytes, "crc32": "".join(f"{block:08x}" for block in self.blocks)}
+
+    def verify(self, path: Path, start: int = 0, stop: int | None = None) -> None:
+        """Raise StoreError, naming the file, unless its length and its blocks from start to stop are as written.
+
+        start, stop: bytes; None is the end. What this process verified is not read again while the file's size,
+        time and place on the disk stay.
+        """
+        try:
+            now = path.stat()
+        except OSError as error:
+            if is_shortage(error):
+                raise
+            raise StoreError(f"{path}: {error.strerror or error}") from None
+        if not stat.S_ISREG(now.st_mode):
+            raise StoreError(f"{path}: no file, such as was written")
+        if now.st_size != self.bytes:
+            raise StoreError(f"{path}: {now.st_size} bytes, {self.bytes} were written")
+        first, last = start // BLOCK_BYTES, -(-(self.bytes if stop is None else stop) // BLOCK_BYTES)
+        known = (str(path), now.st_ino, now.st_mtime_ns, now.st_ctime_ns, self)
+        try:
+            damaged = _damaged(*known, first, min(last, len(self.blocks)))
+        except OSError as error:
+            if is_shortage(error):
+                raise
+            raise StoreError(f"{path}: {error.strerror or error}") from None
+        if damaged is not None:
+            raise StoreError(
+                f"{path}: changed since it was written, in bytes {damaged * BLOCK_BYTES} and following"
+            )
+
+
+@lru_cache(maxsize=4096)
+def _damaged(
+    path: str, inode: int, modified: int, changed: int, wanted: Checksum, first: int, last: int
+) -> int | None:
+    """The first block that is not as written, None where all are."""
+    with Path(path).open("rb") as file:
+        file.seek(first * BLOCK_BYTES)
+        for number in range(first, last):
+            if zlib.crc32(file.read(BLOCK_BYTES)) != wanted.blocks[number]:
+                return number
+    return None
+
+
+def checksums_of(folder: Path) -> dict[str, Checksum]:
+    """The checksum of every file below a folder, by its name there, with / between folders."""
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    return {path.relative_to(folder).as_posix(): Checksum.of(path) for path in files}
+
+
+def checksums_read(value: Any) -> dict[str, Checksum]:  # noqa: ANN401 - whatever JSON holds
+    """Checksums of files from a JSON object; raises StoreError for anything else."""
+    if not isinstance(value, dict):
+        raise StoreError(f"checksums are {str(value)[:80]!r}; expected an object of files")
+    return {str(name): Checksum.read(one) for name, one in value.items()}
+
+
+def verify_files(folder: Path, files: Mapping[str, Checksum]) -> None:
+    """Raise StoreError, naming the file, unless each of these files lies in a folder as it was written.
+
+    A name or a link that leads out of the folder is refused, for a record may be somebody else's.
+    """
+    root = folder.resolve()
+    for name, checksum in files.items():
+        if not (folder / name).resolve().is_relative_to(root):
+            raise StoreError(f"{folder / name}: it leads out of the folder of its record")
+        checksum.verify(folder / name)
+
+
+# ----------
+# Records in JSON that notice a change: of themselves, and of the files of a folder that they speak of.
+#
+# A sealed record carries a checksum of its own content, whatever its spaces and line ends; the record of a folder
+# also the length and the checksums of every file there.
+
+
+SEAL, FILES = "seal", "files"
+
+
+def write_sealed(path: Path, facts: Mapping[str, object], durable: bool = True) -> None:
+    """Write facts with a checksum of them, atomically; raises StoreError where the disk refuses."""
+    write_json(path, {**facts, SEAL: _checksum(facts)}, durable)
+
+
+def read_sealed(path: Path) -> dict[str, Any]:
+    """What `write_sealed` wrote; raises StoreError, naming the file, where it is missing, changed or no JSON."""
+    try:
+        check_regular(path)
+        facts = json.loads(path.read_text(encoding="utf-8"))
+    except FormatError as error:
+        raise StoreError(str(error)) from None
+    except OSError as error:
+        if is_shortage(error):
+            raise
+        raise StoreError(f"{path}: {error.strerror or error}") from None
+    except (ValueError, RecursionError) as error:
+        raise StoreError(f"{path}: damaged ({str(error)[:80]})") from None
+    if not isinstance(facts, dict) or facts.pop(SEAL, None) != _checksum(facts):
+        raise StoreError(f"{path}: changed since it was written, or of another version of weir")
+    return facts
+
+
+def seal_folder(folder: Path, name: str, facts: Mapping[str, object]) -> None:
+    """Write the record `name` of a folder, which is complete but for it: facts, and what each file there is like."""
+    files = {file: checksum.to_json() for file, checksum in checksums_of(folder).items()}
+    write_sealed(folder / name, {**facts, FILES: files}, durable=False)
+
+
+def open_folder(folder: Path, name: str) -> dict[str, Any]:
+    """The record that `seal_folder` wrote, `files` the checksums; raises StoreError unless every file is as it was."""
+    facts = read_sealed(folder / name)
+    facts[FILES] = checksums_read(facts.get(FILES))
+    verify_files(folder, facts[FILES])
+    return facts
+
+
+def _checksum(facts: Mapping[str, object]) -> str:
+    plain = json.dumps(json.loads(json.dumps(facts)), sort_keys=True)  # as it reads back
+    return f"{zlib.crc32(plain.encode('utf-8')):08x}"

@@ -1,0 +1,341 @@
+"""Labels of people and models, from tables of any tool."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from weir.core.qrels import LARGEST, Origins, Qrels, shown_number
+from weir.errors import BadValue, FormatError
+from weir.files.column_names import ORIGIN, is_label, pair_columns
+from weir.files.formats import cells_of, format_of, table_records
+from weir.files.frames import qrels_from
+from weir.files.json_runs import json_records
+from weir.files.runs import read_qrels, run_name
+from weir.files.text_files import read_bytes
+
+# ----------
+# Tables of labels as other judges write them: columns of many names, several raters side by side, labels as words.
+
+
+BINARY_WORDS: Mapping[str, float] = {
+    **dict.fromkeys(("relevant", "yes", "true", "positive"), 1.0),
+    **dict.fromkeys(("not relevant", "non relevant", "nonrelevant", "irrelevant", "no", "false", "negative"), 0.0),
+}  # fmt: skip
+"""Words that mean the same in every file; what "partially" is worth, only its user knows."""
+_MISSING = {"", "nan", "none", "null", "n/a", "na"}
+_HEAD_BYTES = 1 << 16
+_MOST_VALUES = 100  # different values of a column of labels
+
+
+@dataclass(frozen=True, eq=False)
+class LabelTable:
+    """The cells of a table of labels.
+
+    path: of its file; names: of the columns; query, doc: which of them name the pair; origin: which says where a label
+    comes from, None where none does; rows: a tuple of cells for each row, None for one that is not there; lines: on
+    which each stands; words: what labels mean that are no numbers.
+    """
+
+    path: Path
+    names: tuple[str, ...]
+    query: int
+    doc: int
+    origin: int | None
+    rows: Sequence[tuple[object, ...]]
+    lines: Sequence[int]
+    words: Mapping[str, float]
+
+    def raters(self) -> list[str]:
+        """Columns that hold labels: those called as labels usually are, else all whose cells can be read as labels."""
+        apart = {self.query, self.doc, self.origin}
+        others = [at for at in range(len(self.names)) if at not in apart]
+        usual = [self.names[at] for at in others if is_label(self.names[at]) is True]
+        maybe = [
+            self.names[at] for at in others if is_label(self.names[at]) is None and self._may_be_labels(at)
+        ]
+        return usual or maybe
+
+    def labels(self, rater: str | None = None) -> Qrels:
+        """The labels of a column, by default of the only one that holds some; empty cells are no labels.
+
+        Raises FormatError where it is open which column that is, for a column that is not there, for a cell that is
+        neither a number nor one of the known words, for a pair with two labels, and where there is no label at all.
+        """
+        at = self._column(rater)
+        pairs: dict[tuple[str, str], tuple[float, int, str]] = {}
+        for line, row in zip(self.lines, self.rows, strict=True):
+            grade = self._grade(row[at], line, self.names[at])
+            if grade is None:
+                continue
+            pair = (self._identifier(row[self.query], line), self._identifier(row[self.doc], line))
+            origin = "" if self.origin is None else str(row[self.origin] or "")
+            before = pairs.setdefault(pair, (grade, line, origin))
+            if before[0] != grade:
+                raise FormatError(
+                    self.path,
+                    f"label {grade:g} for a pair that line {before[1]} gives label {before[0]:g}",
+                    "one label for each query and document, or a column 'origin' that tells raters apart",
+                    line,
+                )
+        if not pairs:
+            raise FormatError(
+                self.path, f"no label in the column '{self.names[at]}'", "numbers or known words"
+            )
+        return _qrels(pairs, self.origin is not None)
+
+    def by_origin(self) -> dict[str, Qrels]:
+        """The labels of each origin, which may be of the same pairs; {} without such a column. Raises as `labels`."""
+        if self.origin is None:
+            return {}
+        parts: dict[str, list[int]] = {}
+        for number, row in enumerate(self.rows):
+            parts.setdefault(str(row[self.origin] or ""), []).append(number)
+        return {name: self._only(rows).labels() for name, rows in parts.items()}
+
+    def _only(self, rows: Sequence[int]) -> LabelTable:
+        cells, lines = [self.rows[n] for n in rows], [self.lines[n] for n in rows]
+        return LabelTable(self.path, self.names, self.query, self.doc, self.origin, cells, lines, self.words)
+
+    def _column(self, rater: str | None) -> int:
+        if rater is not None:
+            if rater not in self.names:
+                raise FormatError(self.path, f"no column '{rater}'", f"one of {', '.join(self.names)}")
+            return self.names.index(rater)
+        found = self.raters()
+        if len(found) == 1:
+            return self.names.index(found[0])
+        if found:
+            listed = ", ".join(found[:6]) + (" ..." if len(found) > 6 else "")
+            expected = f"one of them, as in {self.path.name}#{found[0]}"
+            raise FormatError(self.path, f"{len(found)} columns that may be labels ({listed})", expected)
+        raise FormatError(
+            self.path,
+            f"the columns {', '.join(self.names)}: none holds labels",
+            "numbers, or words that are told, as in --label-grade partly=1; name the column as in FILE#COLUMN",
+        )
+
+    def _may_be_labels(self, at: int) -> bool:
+        values = {_folded(row[at]) for row in self.rows} - _MISSING
+        return 0 < len(values) <= _MOST_VALUES and all(self._number(value) is not None for value in values)
+
+    def _number(self, text: str) -> float | None:
+        """The grade that a folded cell stands for, None where it stands for none."""
+        if text in self.words:
+            return self.words[text]
+        try:
+            value = float(text) if "_" not in text else math.nan
+        except ValueError:
+            return None
+        return value if abs(value) <= LARGEST else None  # also of NaN
+
+    def _grade(self, cell: object, line: int, column: str) -> float | None:
+        text = _folded(cell)
+        if text in _MISSING:
+            return None
+        value = self._number(text)
+        if value is None:
+            word = str(cell).strip()[:40]
+            expected = f"a number within ±{LARGEST}, or what it means: --label-grade '{word}=1'"
+            raise FormatError(self.path, f"'{word}' in the column '{column}'", expected, line)
+        return value
+
+    def _identifier(self, cell: object, line: int) -> str:
+        text = str(cell) if type(cell) is int else cell
+        if not isinstance(text, str) or not text:
+            shown = "an empty cell" if text in (None, "") else shown_number(text)
+            raise FormatError(self.path, shown, "an identifier of query and document in every row", line)
+        return text
+
+
+def read_label_table(path: Path, words: Mapping[str, float] = BINARY_WORDS) -> LabelTable | None:
+    """The table of labels in a CSV, TSV or JSON lines file, or in a JSON list of objects; None for another file.
+
+    The first line, or the objects, name the columns; a separator is the tab where the first line has one. words: what
+    labels mean that are no numbers, whatever their case. Raises FormatError where it is open which columns name query
+    and document, and for rows that cannot be read.
+    """
+    head = read_bytes(path, _HEAD_BYTES).removeprefix(b"\xef\xbb\xbf").lstrip()
+    names: tuple[str, ...] = ()
+    if head.startswith((b"{", b"[")):
+        names, rows, lines = _columns_of(_objects(path, head.startswith(b"[")))
+    else:
+        first = head.partition(b"\n")[0].decode("utf-8", "replace").rstrip("\r")
+        separator = "\t" if "\t" in first else ","
+        names = tuple(cell.strip() for cell in cells_of(first, separator))
+    found = pair_columns(names, path) if len(names) > 2 else None
+    if found is None:
+        return None
+    if not head.startswith((b"{", b"[")):
+        rows, lines = _cells(path, separator, names)
+    lowered = [name.lower() for name in names]
+    origin = lowered.index(ORIGIN) if ORIGIN in lowered else None
+    folded = {_folded(word): grade for word, grade in words.items()}
+    return LabelTable(path, names, *found, origin, rows, lines, folded)
+
+
+def _cells(path: Path, separator: str, names: Sequence[str]) -> tuple[list[tuple[object, ...]], list[int]]:
+    rows: list[tuple[object, ...]] = []
+    lines = []
+    for line, cells in table_records(path, separator):
+        if not cells:
+            continue
+        if len(cells) != len(names):
+            expected = f"{len(names)} cells: {', '.join(names)}"
+            raise FormatError(path, f"{len(cells)} cells in '{separator.join(cells)[:80]}'", expected, line)
+        rows.append(tuple(cells))
+        lines.append(line)
+    return rows, lines
+
+
+def _objects(path: Path, listed: bool) -> Iterator[tuple[int, dict[str, object]]]:
+    """The objects of a list, with their numbers from 1, or of lines, with those of the lines."""
+    if not listed:
+        yield from ((part.line(i), row) for part in json_records(path) for i, row in enumerate(part.rows))
+        return
+    try:
+        found = json.loads(read_bytes(path))
+    except (ValueError, RecursionError) as error:
+        raise FormatError(path, f"no JSON ({str(error)[:60]})", "a list of objects") from None
+    for number, row in enumerate(found, 1):
+        if not isinstance(row, dict):
+            raise FormatError(path, f"'{str(row)[:40]}' as entry {number}", "an object for each label")
+        yield number, row
+
+
+def _columns_of(
+    objects: Iterable[tuple[int, dict[str, object]]],
+) -> tuple[tuple[str, ...], list[tuple[object, ...]], list[int]]:
+    held = list(objects)
+    names = tuple(dict.fromkeys(name for _, row in held for name in row))
+    return names, [tuple(row.get(name) for name in names) for _, row in held], [line for line, _ in held]
+
+
+def _folded(cell: object) -> str:
+    """A label as it is compared: without case, underscores and hyphens between words, and points at its end."""
+    text = " ".join(str("" if cell is None else cell).casefold().split()).rstrip(".!")
+    return text if text[:1] in "-+.0123456789" else text.replace("_", " ").replace("-", " ")
+
+
+def _qrels(pairs: Mapping[tuple[str, str], tuple[float, int, str]], origins: bool) -> Qrels:
+    grades: dict[str, dict[str, float]] = {}
+    for (query, doc), (grade, _, _) in pairs.items():
+        grades.setdefault(query, {})[doc] = grade
+    found = Qrels.of(grades)
+    if not origins:
+        return found
+    columns = found.columns()
+    named = Origins.of(pairs[pair][2] for pair in zip(columns["query"], columns["doc"], strict=True))
+    return Qrels(found.queries, found.docs, found.ptr, found.doc, found.grade, named)
+
+
+# ----------
+# Labels of people or models from whatever holds them: the one way in for a judge's labels, Weir's own or foreign.
+
+
+LABELS = "labels.tsv"
+"""The labels in a folder of `weir judge`."""
+
+
+def read_labels(path: Path | str, words: Mapping[str, float] = BINARY_WORDS) -> Qrels:
+    """The labels of a judge: a folder of `weir judge`, judgments of any format, or another judge's table.
+
+    A table is CSV, TSV, JSON lines or a JSON list of objects, with columns for query, document and label under any
+    usual name; FILE#COLUMN names the column of the label where several could be it. Labels are numbers, or words of
+    `words`, whatever their case; empty cells are no labels. Origins are kept. Raises FormatError, with what to do, for
+    anything else, for a pair with two labels, and for a folder without labels.
+    """
+    file, column = _located(Path(path))
+    if column is None and words is BINARY_WORDS:
+        try:
+            return read_qrels(file)
+        except FormatError:
+            table = _table(file, words)
+            if table is None:
+                raise
+            return table.labels()
+    return _needed(file, words).labels(column)
+
+
+def read_raters(path: Path | str, words: Mapping[str, float] = BINARY_WORDS) -> dict[str, Qrels]:
+    """The labels of each rater of one file, by name: of each origin, or of each column of labels, else those there are.
+
+    Raises as `read_labels`.
+    """
+    file, column = _located(Path(path))
+    table = None if column is not None else _table(file, words)
+    if table is not None:
+        parts = table.by_origin()
+        if len(parts) > 1:
+            return {name or "of no named origin": labels for name, labels in parts.items()}
+        raters = table.raters()
+        if len(raters) > 1:
+            return {rater: table.labels(rater) for rater in raters}
+    return {rater_name(path): read_labels(path, words)}
+
+
+def labels_from(value: object) -> Qrels:
+    """Labels from a path, as `read_labels` has it, or from what `weir.evaluate` takes as judgments; raises as both."""
+    return read_labels(os.fspath(value)) if isinstance(value, (str, os.PathLike)) else qrels_from(value)
+
+
+def rater_name(path: Path | str) -> str:
+    """What labels are called: by their column, their folder, or their file without its endings."""
+    path = Path(path)
+    if path.exists():
+        return path.resolve().name if path.is_dir() else run_name(path)
+    return path.name.rpartition("#")[2] if "#" in path.name else run_name(path)
+
+
+def parse_words(given: Sequence[str]) -> Mapping[str, float]:
+    """What labels mean, from texts such as "partly relevant=1", with the words that always mean the same.
+
+    Raises BadValue for a text without a number behind its last "=".
+    """
+    if not given:
+        return BINARY_WORDS
+    found = dict(BINARY_WORDS)
+    for one in given:
+        word, equals, grade = one.rpartition("=")
+        try:
+            found[word.strip()] = float(grade)
+        except ValueError:
+            equals = ""
+        if not equals or not word.strip():
+            raise BadValue(
+                f"--label-grade: found '{one}'; expected a label and its grade, as in 'partly relevant=1'"
+            )
+    return found
+
+
+def _located(path: Path) -> tuple[Path, str | None]:
+    """The file, and the column named behind "#"; raises FormatError for a folder without labels."""
+    if not path.exists() and "#" in path.name:
+        name, _, column = path.name.rpartition("#")
+        return path.with_name(name), column
+    if not path.is_dir():
+        return path, None
+    if not (path / LABELS).is_file():
+        raise FormatError(path, f"no {LABELS}", "a folder that weir judge wrote, or a file of labels")
+    return path / LABELS, None
+
+
+def _table(file: Path, words: Mapping[str, float]) -> LabelTable | None:
+    """The table in a file of text; None where it holds none."""
+    form = format_of(file, "qrels")
+    return None if form.name in ("parquet", "arrow", "pickle") else read_label_table(file, words)
+
+
+def _needed(file: Path, words: Mapping[str, float]) -> LabelTable:
+    table = _table(file, words)
+    if table is None:
+        raise FormatError(
+            file,
+            "no table with columns for query and document",
+            "CSV, TSV or JSON lines that name their columns",
+        )
+    return table

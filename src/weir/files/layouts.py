@@ -1,0 +1,303 @@
+"""Where the parts of a collection lie on disk, and TREC topics."""
+
+from __future__ import annotations
+
+import gzip
+import html
+import re
+import zipfile
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePosixPath
+from typing import Any, BinaryIO, cast
+
+from weir.core.corpus import Queries
+from weir.errors import BadValue, FormatError, is_shortage
+from weir.files.text_files import check_regular, read_bytes, read_toml
+
+# ----------
+# TREC topics: the classic tagged form, and a query and its text between a tab.
+
+
+_TOP = re.compile(r"<top\b[^>]*>(.*?)(?:</top>|(?=<top\b)|\Z)", re.DOTALL | re.IGNORECASE)
+_NAMES = "num|title|desc|narr|con|fac|def|dom|smry|lang|nat"
+_FIELD = re.compile(rf"<({_NAMES})\b[^>]*>(.*?)(?=<(?:{_NAMES})\b|\Z)", re.DOTALL | re.IGNORECASE)
+_MARKUP = re.compile(r"</?[A-Za-z][^<>]*>")
+_LABEL = re.compile(r"\A\s*(?:Number|Topic|Description|Narrative)\s*:", re.IGNORECASE)
+FIELDS = ("title", "desc", "narr")
+
+
+def read_topics(path: Path | str, field: str = "title") -> Queries:
+    """Read TREC topics: `<top> <num> <title> <desc> <narr>`, or lines of `query<TAB>text`.
+
+    field: which part of a tagged topic becomes the text: "title", "desc" or "narr"; several may be joined
+    with `+`, as in "title+desc". Raises FormatError for a topic without number or field, and for one that
+    occurs twice.
+    """
+    path = Path(path)
+    wanted = field.split("+")
+    unknown = [name for name in wanted if name not in FIELDS]
+    if unknown:
+        raise BadValue(f"topics have no field '{unknown[0]}'; expected one of {', '.join(FIELDS)}")
+    text = read_bytes(path).decode("utf-8", "replace")
+    pairs = _tagged(path, text, wanted) if re.search(r"<top\b", text, re.IGNORECASE) else _tabbed(path, text)
+    found: dict[str, str] = {}
+    for number, (query, value) in pairs:
+        if query in found:
+            raise FormatError(path, f"topic '{query}' a second time", "each topic once", number)
+        found[query] = value
+    return Queries.of(found)
+
+
+def _tagged(path: Path, text: str, wanted: list[str]) -> list[tuple[int, tuple[str, str]]]:
+    pairs, line, counted = [], 1, 0
+    for topic in _TOP.finditer(text):
+        line += text.count("\n", counted, topic.start())
+        counted = topic.start()
+        fields = {name.lower(): _clean(value) for name, value in _FIELD.findall(topic[1])}
+        missing = [name for name in ("num", *wanted) if not fields.get(name)]
+        if missing:
+            raise FormatError(
+                path, f"a topic without <{missing[0]}>", f"<num> and <{'>, <'.join(wanted)}>", line
+            )
+        pairs.append((line, (fields["num"], " ".join(fields[name] for name in wanted))))
+    return pairs
+
+
+def _clean(value: str) -> str:
+    return " ".join(html.unescape(_MARKUP.sub(" ", _LABEL.sub("", value))).split())
+
+
+def _tabbed(path: Path, text: str) -> list[tuple[int, tuple[str, str]]]:
+    pairs = []
+    for number, line in enumerate(text.split("\n"), 1):
+        if not line.strip():
+            continue
+        query, tab, value = line.partition("\t")
+        if not tab or not query.strip():
+            raise FormatError(path, f"'{line.strip()[:60]}'", "query, tab, text; or <top> topics", number)
+        pairs.append((number, (query.strip(), value.strip())))
+    return pairs
+
+
+# ----------
+# Where the parts of a collection are: documents, queries and judgments in a folder, a zip or a TOML file.
+#
+# A folder or a zip holds `corpus.jsonl` (or `docs.jsonl`, `corpus.tsv`, `docs.tsv`), `queries.jsonl` (or
+# `queries.tsv`) and `qrels/<split>.tsv` (or a single `qrels.tsv` or `qrels.txt`), each of them possibly as .gz. A
+# TOML file names them: `documents`, `queries`, and `qrels` as a path or as a table of splits; `instruction` is what
+# embedding models that follow instructions are told to look for; `self_match` is "drop" where queries are documents
+# and a document with the query's own identifier is no answer; `candidates` is "judged" where the documents judged for
+# a query are those that alone may be ranked. A folder may hold one too, `collection.toml`, of which each key is
+# optional.
+
+
+DOCUMENTS = ("corpus.jsonl", "docs.jsonl", "corpus.tsv", "docs.tsv")
+QUERIES = ("queries.jsonl", "queries.tsv")
+QRELS = ("qrels.tsv", "qrels.txt", "qrels.trec")
+ABOUT = "collection.toml"
+CHOICES = {"self_match": ("keep", "drop"), "candidates": ("judged",)}
+"""Keys of a TOML file that take one of some words."""
+_QRELS_ENDINGS = (".tsv", ".txt", ".trec", ".qrels")
+
+
+@dataclass(frozen=True)
+class CollectionPart:
+    """One file of a collection: on disk, or a member of a zip."""
+
+    path: Path
+    member: str | None = None
+
+    def __str__(self) -> str:
+        return f"{self.path}/{self.member}" if self.member else str(self.path)
+
+    @property
+    def name(self) -> str:
+        """The file's own name without .gz, which says its format."""
+        return PurePosixPath(self.member or self.path.name).name.removesuffix(".gz")
+
+    def open(self) -> BinaryIO:
+        """The file's bytes, unpacked; raises FormatError where it is not there, no file, or a damaged zip."""
+        try:
+            check_regular(self.path)
+            stream = self._open_member() if self.member else cast(BinaryIO, self.path.open("rb"))
+        except FileNotFoundError:
+            raise FormatError(self.path, "no such file", "a file of the collection") from None
+        except (zipfile.BadZipFile, KeyError, NotImplementedError, RuntimeError) as error:
+            raise FormatError(self, f"a damaged zip ({error})", "a readable one; fetch it again") from None
+        if str(self).endswith(".gz"):
+            unpacked = gzip.GzipFile(fileobj=stream)
+            unpacked.myfileobj = cast(Any, stream)  # closed together
+            return cast(BinaryIO, unpacked)
+        return stream
+
+    def _open_member(self) -> BinaryIO:
+        assert self.member is not None
+        with zipfile.ZipFile(self.path) as archive:
+            # The member stays readable: zipfile counts the users of its file.
+            return cast(BinaryIO, archive.open(self.member))
+
+
+@dataclass(frozen=True)
+class CollectionLayout:
+    """The parts found under `root`; an absent part is None, and missed only when it is asked for.
+
+    self_match: "keep", "drop", or "" where nothing says what becomes of a document with the query's identifier;
+    candidates: "judged", or "" where those are candidates that the queries' metadata names;
+    documents_wanted: how to say where the documents are, for the error where there are none.
+    """
+
+    root: Path
+    documents: CollectionPart | None
+    queries: CollectionPart | None
+    qrels: dict[str, CollectionPart]
+    name: str | None = None
+    split: str | None = None
+    instruction: str = ""
+    self_match: str = ""
+    candidates: str = ""
+    documents_wanted: str = ""
+
+    def need_documents(self) -> CollectionPart:
+        """The documents' file; raises FormatError naming what was looked for."""
+        if self.documents is None and self.documents_wanted:
+            raise FormatError(self.root, "no documents", self.documents_wanted)
+        return _needed(self.documents, self.root, "documents", DOCUMENTS)
+
+    def need_queries(self) -> CollectionPart:
+        """The queries' file; raises FormatError naming what was looked for."""
+        return _needed(self.queries, self.root, "queries", QUERIES)
+
+    def need_qrels(self, split: str) -> CollectionPart:
+        """The judgments of a split; raises FormatError naming what was looked for."""
+        if self.qrels and split not in self.qrels:
+            raise FormatError(self.root, f"judgments for {', '.join(self.qrels)}", f"the split '{split}'")
+        return _needed(self.qrels.get(split), self.root, "judgments", (f"qrels/{split}.tsv", *QRELS))
+
+    def default_split(self) -> str:
+        """The split to evaluate: `test`, or the only one; raises FormatError where that is not clear."""
+        if self.split or not self.qrels or "test" in self.qrels:
+            return self.split or "test"
+        if len(self.qrels) == 1:
+            return next(iter(self.qrels))
+        raise FormatError(
+            self.root, f"judgments for {', '.join(self.qrels)}", "a split by name, or qrels/test.tsv"
+        )
+
+
+def find_layout(path: Path, inside: str = "") -> CollectionLayout:
+    """Look for a collection's parts in a folder, a zip (`inside` one of its folders) or a TOML file.
+
+    Raises FormatError when there is nothing of that name, or neither documents, queries nor judgments in it.
+    """
+    if not path.exists():
+        raise FormatError(path, "no such file or folder", "a folder, zip or TOML file of a collection")
+    check_regular(path)
+    if path.is_dir():
+        layout = _in_folder(path)
+    elif path.suffix == ".toml":
+        layout = _from_toml(path, CollectionLayout(path, None, None, {}))
+    else:
+        layout = _in_zip(path, inside)
+    if layout.documents is None and layout.queries is None and not layout.qrels:
+        looked = ", ".join((*DOCUMENTS, *QUERIES, "qrels/*.tsv"))
+        raise FormatError(path, "no part of a collection", f"any of {looked} (or with .gz)")
+    return layout
+
+
+def _needed(part: CollectionPart | None, root: Path, what: str, names: Iterable[str]) -> CollectionPart:
+    if part is None:
+        raise FormatError(root, f"no {what}", f"one of {', '.join(names)} (or with .gz)")
+    return part
+
+
+def _in_folder(root: Path) -> CollectionLayout:
+    files = {p.name: CollectionPart(p) for p in root.iterdir() if p.is_file()}
+    folder = root / "qrels"
+    splits = {p.name: CollectionPart(p) for p in folder.iterdir() if p.is_file()} if folder.is_dir() else {}
+    found = _layout(root, files, splits)
+    return _from_toml(root / ABOUT, found) if ABOUT in files else found
+
+
+def _in_zip(path: Path, inside: str) -> CollectionLayout:
+    try:
+        with zipfile.ZipFile(path) as archive:
+            members = [name for name in archive.namelist() if not name.endswith("/")]
+    except (zipfile.BadZipFile, OSError) as error:
+        if is_shortage(error):
+            raise
+        raise FormatError(
+            path, f"not a readable zip ({error})", "a folder, zip or TOML file of a collection"
+        ) from None
+    prefix = _inner_folder(members, inside.strip("/"))
+    files: dict[str, CollectionPart] = {}
+    splits: dict[str, CollectionPart] = {}
+    for member in members:
+        rest = member.removeprefix(prefix)
+        if rest != member or not prefix:
+            where, _, name = rest.rpartition("/")
+            if where in ("", "qrels"):
+                (splits if where else files)[name] = CollectionPart(path, member)
+    return _layout(path, files, splits)
+
+
+def _inner_folder(members: list[str], inside: str) -> str:
+    """The folder of the zip that holds the collection: the one asked for, else the least deep with a part."""
+    if inside:
+        return inside + "/"
+    wanted = {name + end for name in (*DOCUMENTS, *QUERIES, *QRELS) for end in ("", ".gz")}
+    paths = [PurePosixPath(m) for m in members]
+    folders = [p.parent for p in paths if p.name in wanted] or [
+        p.parents[1] for p in paths if p.parent.name == "qrels"
+    ]
+    folders.sort(key=lambda folder: (len(folder.parts), str(folder)))
+    return f"{folders[0]}/" if folders and folders[0].parts else ""
+
+
+def _layout(
+    root: Path, files: dict[str, CollectionPart], splits: dict[str, CollectionPart]
+) -> CollectionLayout:
+    qrels = {}
+    for name in sorted(splits):
+        plain = PurePosixPath(name.removesuffix(".gz"))
+        if plain.suffix in _QRELS_ENDINGS and not name.startswith("."):
+            qrels[plain.stem] = splits[name]
+    if not qrels and (single := _first(files, QRELS)):
+        qrels["test"] = single
+    return CollectionLayout(root, _first(files, DOCUMENTS), _first(files, QUERIES), qrels)
+
+
+def _first(files: dict[str, CollectionPart], names: Iterable[str]) -> CollectionPart | None:
+    return next((files[n + end] for n in names for end in ("", ".gz") if n + end in files), None)
+
+
+def _from_toml(path: Path, found: CollectionLayout) -> CollectionLayout:
+    """What a TOML file says, over what was found without it."""
+    given = read_toml(path, "keys documents, queries, qrels")
+    qrels = given.pop("qrels", {})
+    if isinstance(qrels, str):
+        qrels = {given.get("split", "test"): qrels}
+    _check(path, given, qrels)
+    named: dict[str, Any] = dict(given)
+    for key in ("documents", "queries"):
+        if key in given:
+            named[key] = CollectionPart(path.parent / given[key])
+    if qrels:
+        named["qrels"] = {split: CollectionPart(path.parent / where) for split, where in qrels.items()}
+    return replace(found, **named)
+
+
+def _check(path: Path, given: dict[str, Any], qrels: object) -> None:
+    """Raise FormatError for a key or a value that a TOML file of a collection does not have."""
+    known = {"name", "split", "instruction", "documents", "queries", *CHOICES}
+    if unknown := sorted(set(given) - known):
+        raise FormatError(
+            path, f"the key '{unknown[0]}'", f"keys among {', '.join(sorted(known | {'qrels'}))}"
+        )
+    texts = [*given.values(), *(qrels.values() if isinstance(qrels, dict) else [qrels])]
+    if not all(isinstance(text, str) for text in texts):
+        raise FormatError(path, "a value that is not text", "paths in quotes; qrels may be a table of splits")
+    for key, words in CHOICES.items():
+        if given.get(key, "") not in ("", *words):
+            expected = " or ".join(f"'{word}'" for word in words)
+            raise FormatError(path, f"{key} = '{given[key]}'", f"{key} = {expected}")

@@ -1,0 +1,72 @@
+"""Files that say something of each query: its group, its weight."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from weir.core.query_metadata import QueryGroups, QueryWeights
+from weir.errors import BadValue, FormatError
+from weir.files.text_files import read_bytes
+
+# ----------
+# Groups of queries in a file: a query and its group on each line, between a tab.
+
+
+_EXPECTED = "a query and its group between a tab on each line"
+_HEADS = ("query", "query-id", "query_id", "qid", "_id", "id")
+
+
+def read_groups(path: Path) -> QueryGroups:
+    """Read groups of queries, plain or packed; a first line that begins with a name such as `query` is a header.
+
+    Empty lines and those that begin with # are left out. Raises FormatError, with the line, for another number of
+    columns and for a query that stands in two groups, and for a file without any query.
+    """
+    try:
+        lines = read_bytes(path).decode("utf-8").split("\n")
+    except UnicodeDecodeError as error:
+        raise FormatError(path, f"bytes that are not UTF-8 ({error.reason})", "a UTF-8 text file") from None
+    found: dict[str, str] = {}
+    for number, line in enumerate(lines, 1):
+        cells = [cell.strip() for cell in line.rstrip("\r").split("\t")]
+        if cells == [""] or line.startswith("#"):
+            continue
+        if len(cells) != 2 or not all(cells):
+            raise FormatError(path, f"'{line[:80]}'", _EXPECTED, number)
+        query, group = cells
+        if not found and query.lower() in _HEADS:
+            continue
+        if found.setdefault(query, group) != group:
+            raise FormatError(
+                path, f"query '{query}' in '{found[query]}' and '{group}'", "one group for each query", number
+            )
+    if not found:
+        raise FormatError(path, "no query", _EXPECTED)
+    return QueryGroups.of(found, path.name)
+
+
+# ----------
+# Weights of queries in a file: a query and its weight on each line, between a tab.
+
+
+def read_weights(path: Path) -> QueryWeights:
+    """Read weights of queries, plain or packed, in the form of a file of groups (`read_groups`).
+
+    Raises FormatError as `read_groups` does, and for a weight that is no number above 0.
+    """
+    groups = read_groups(path)
+    texts = [groups.labels[code] for code in groups.group.tolist()]
+    weights: dict[str, object] = {}
+    for query, text in zip(groups.queries.tolist(), texts, strict=True):
+        try:
+            weights[query] = float(text)
+        except ValueError:
+            raise FormatError(
+                path,
+                f"the weight '{text}' of query '{query}'",
+                "a number above 0, and no header but query-id",
+            ) from None
+    try:
+        return QueryWeights.of(weights)
+    except BadValue as error:
+        raise FormatError(path, str(error), "weights above 0") from None

@@ -1,0 +1,359 @@
+"""Documents, queries and judgments of a collection, read and written as BEIR lays them out."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import math
+import shutil
+import tempfile
+import weakref
+import zipfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from weir.core.corpus import Corpus, Queries
+from weir.core.filters import records
+from weir.core.qrels import Qrels
+from weir.core.query_metadata import MetadataError, QueryMetadata
+from weir.core.strings import IDENTIFIER_BYTES, Ids, Strings, first_repeated
+from weir.errors import FormatError
+from weir.files.json_lines import PlainReader, Records, parse_block, read_blocks, read_records
+from weir.files.layouts import CollectionPart
+from weir.files.runs import read_qrels
+from weir.files.text_files import check_regular
+from weir.files.write import write_qrels
+from weir.kernels.jit import available
+from weir.kernels.jit.code_cache import kept
+
+# ----------
+# Reads documents and queries as BEIR lays them out (`_id`, `title`, `text`, `metadata`), and as TSV.
+#
+# A text may stand under `contents`, as in Pyserini's collections. What else a record has is metadata too: {"lang":
+# "en"} beside the text, or within `metadata`, which goes first.
+
+
+_WORTH_LOADING, _WORTH_COMPILING = 16 << 20, 1 << 30
+"""Bytes of a file after which the compiled reader makes up for being loaded, or compiled."""
+_PLAIN = {"_id", "title", "text"}
+_ID_HEADERS = {"_id", "id", "docid", "doc_id", "doc-id", "qid", "query_id", "query-id", "queryid"}
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Some consecutive documents (or queries), and what had to be mended to read them.
+
+    metadata: JSON objects, "" where a document has none, or None when none of the batch has any.
+    null_texts: documents without a text (null, NaN or no such key), read as empty.
+    """
+
+    ids: Strings
+    titles: Strings
+    texts: Strings
+    metadata: Strings | None = None
+    null_texts: int = 0
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+
+def read_documents(part: CollectionPart) -> Iterator[Batch]:
+    """The documents of a file, in batches of some hundred kilobytes.
+
+    Raises FormatError, naming file and line, for a line that is no document, and for a file without any;
+    duplicates of ids are for the caller to find.
+    """
+    found = 0
+    for batch in _read(part):
+        found += len(batch)
+        yield _short_names(batch, part)
+    if not found:
+        raise FormatError(part, "an empty file", "at least one record")
+
+
+def _read(part: CollectionPart) -> Iterator[Batch]:
+    with reading(part) as source:
+        if part.name.endswith(".tsv"):
+            yield from _from_tsv(source, part)
+            return
+        first, done = 1, 0  # the number of the next line, bytes read
+        worth = _WORTH_LOADING if kept("parse.plain_documents") else _WORTH_COMPILING
+        plain: PlainReader | None = None
+        for block in read_blocks(source, name=part):
+            if plain is None and done >= worth and available():
+                plain = PlainReader()
+            columns = plain.read(block) if plain else None
+            if columns is not None:
+                yield Batch(*columns)
+                first += len(columns[0])
+            else:
+                records = parse_block(block, first, part)
+                yield _batch(records, part)
+                first += len(records.rows) if records.lines is None else block.count(b"\n")
+            done += len(block)
+
+
+def _short_names(batch: Batch, part: CollectionPart) -> Batch:
+    """The batch; raises FormatError for an identifier that is too long."""
+    length = batch.ids.lengths()
+    longest = int(length.argmax()) if len(length) else -1
+    if longest >= 0 and length[longest] > IDENTIFIER_BYTES:
+        found = f"an identifier of {length[longest]:,} bytes, '{batch.ids[longest][:40]}...'"
+        raise FormatError(part, found, f"at most {IDENTIFIER_BYTES:,}")
+    return batch
+
+
+def read_queries(part: CollectionPart) -> Queries:
+    """All queries of a file, with their metadata.
+
+    Raises FormatError for a line that is no query, an id that occurs twice, and metadata of another kind than its name
+    stands for.
+    """
+    batches = list(read_documents(part))
+    ids = Strings.concatenated([batch.ids for batch in batches])
+    names = ids.tolist()
+    if len(set(names)) != len(names):
+        raise duplicate(part, first_repeated(names) or "")
+    return Queries(
+        Ids(ids), Strings.concatenated([batch.texts for batch in batches]), _columns(batches, names, part)
+    )
+
+
+def _columns(batches: list[Batch], names: list[str], part: CollectionPart) -> QueryMetadata | None:
+    """The metadata of all queries as columns."""
+    if all(batch.metadata is None for batch in batches):
+        return None
+    packed = (batch.metadata or [""] * len(batch) for batch in batches)
+    try:
+        return QueryMetadata.of([json.loads(one) if one else None for column in packed for one in column])
+    except MetadataError as error:
+        line = _lines_of_id(part, names[error.row])[0]
+        raise FormatError(part, error.found, error.expected, line) from None
+
+
+def duplicate(part: CollectionPart, name: str) -> FormatError:
+    """The error for an id that occurs twice, naming both lines (reads the file again to find them)."""
+    first, second = [*_lines_of_id(part, name), 0, 0][:2]
+    return FormatError(part, f"the id '{name}' again (first on line {first})", "each id once", second)
+
+
+def _lines_of_id(part: CollectionPart, name: str) -> list[int]:
+    """The lines on which an id stands."""
+    found: list[int] = []
+    with reading(part) as stream:
+        if part.name.endswith(".tsv"):
+            for number, cells in _tsv_rows(stream, part):
+                if cells[0] == name.encode() and not (number == 1 and _is_header(cells)):
+                    found.append(number)
+        else:
+            for records in read_records(stream, part):
+                batch = _batch(records, part)
+                found += [records.line(i) for i, other in enumerate(batch.ids.tolist()) if other == name]
+    return found
+
+
+@contextmanager
+def reading(part: CollectionPart) -> Iterator[BinaryIO]:
+    """Open a part; raises FormatError, while it is read too, where its packing is damaged."""
+    try:
+        with part.open() as stream:
+            yield stream
+    except (EOFError, gzip.BadGzipFile, zlib.error, zipfile.BadZipFile) as error:
+        raise FormatError(
+            part, f"unreadable data ({error})", "an undamaged file; fetch or copy it again"
+        ) from None
+
+
+def _batch(records: Records, part: CollectionPart) -> Batch:
+    rows = records.rows
+    ids: list[Any] = [row.get("_id", row.get("id")) for row in rows]
+    titles: list[Any] = [row.get("title", "") for row in rows]
+    texts: list[Any] = [row["text"] if "text" in row else row.get("contents") for row in rows]
+    metadata = [_others(row) for row in rows]
+    nulls = 0
+    if set(map(type, ids)) != {str} or "" in ids:
+        ids = [_id(value, records, i, part) for i, value in enumerate(ids)]
+    if set(map(type, titles)) != {str}:
+        titles = [_text(value, records, i, (part, "title")) or "" for i, value in enumerate(titles)]
+    if set(map(type, texts)) != {str}:
+        mended = [_text(value, records, i, (part, "text")) for i, value in enumerate(texts)]
+        nulls = mended.count(None)
+        texts = [text or "" for text in mended]
+    packed = [_metadata(m, records, i, part) for i, m in enumerate(metadata)] if any(metadata) else None
+    batch = Batch(_encoded(ids), _encoded(titles), _encoded(texts), null_texts=nulls)
+    return batch if packed is None else replace(batch, metadata=_encoded(packed))
+
+
+def _id(value: object, records: Records, i: int, part: CollectionPart) -> str:
+    if isinstance(value, str) and value:
+        return value
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    keys = ", ".join(f"'{key}'" for key in list(records.rows[i])[:6])
+    found = f"no '_id' among the keys {keys}" if value is None else f"the _id {value!r}"
+    raise FormatError(part, found, "an '_id' that is a text (or a whole number)", records.line(i))
+
+
+def _text(value: object, records: Records, i: int, where: tuple[CollectionPart, str]) -> str | None:
+    part, key = where
+    if isinstance(value, str):
+        return value
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return None
+    if isinstance(value, (int, float)):
+        return str(value)
+    raise FormatError(part, f"a {type(value).__name__} as '{key}'", "a text", records.line(i))
+
+
+def _encoded(texts: list[str]) -> Strings:
+    try:
+        return Strings.packed([text.encode() for text in texts])
+    except UnicodeEncodeError:
+        # Half a surrogate pair is no character: it becomes U+FFFD, as readers of broken UTF-16 show it.
+        whole = [t.encode("utf-16", "surrogatepass").decode("utf-16", "replace") for t in texts]
+        return Strings.packed([text.encode() for text in whole])
+
+
+def _others(row: dict[str, Any]) -> dict[str, Any]:
+    """What a record has beside identifier, title and text."""
+    if len(row) <= len(_PLAIN) and row.keys() <= _PLAIN:
+        return {}
+    inner = row.get("metadata")
+    found = {key: row[key] for key in row if key not in _PLAIN and key != "metadata"}
+    if "text" not in row:
+        found.pop("contents", None)
+    if "_id" not in row:
+        found.pop("id", None)
+    return {**found, **inner} if isinstance(inner, dict) else found | ({"metadata": inner} if inner else {})
+
+
+def _metadata(value: object, records: Records, i: int, part: CollectionPart) -> str:
+    try:
+        return json.dumps(value, ensure_ascii=False) if value else ""
+    except RecursionError:
+        raise FormatError(
+            part, "metadata nested too deeply", "at most some hundred levels", records.line(i)
+        ) from None
+
+
+@dataclass(frozen=True)
+class _Columns:
+    """Where a table has what, by the header or else by the first line: width cells, counted from 0."""
+
+    line: int
+    width: int
+    text: int
+    title: int | None = None
+
+    @staticmethod
+    def of(cells: list[bytes], part: CollectionPart, line: int) -> _Columns:
+        """Raises FormatError for cells that are neither id and text nor id, title and text, nor say what they are."""
+        names = [cell.lower().strip() for cell in cells]
+        if _is_header(cells) and b"text" in names:
+            title = names.index(b"title") if b"title" in names else None
+            return _Columns(line, len(cells), names.index(b"text"), title)
+        if len(cells) not in (2, 3):
+            raise FormatError(part, f"{len(cells)} cells", "id, text or id, title, text between tabs", line)
+        return _Columns(line, len(cells), len(cells) - 1, 1 if len(cells) == 3 else None)
+
+
+def _from_tsv(stream: BinaryIO, part: CollectionPart) -> Iterator[Batch]:
+    ids: list[bytes] = []
+    titles: list[bytes] = []
+    texts: list[bytes] = []
+    columns: _Columns | None = None
+    for number, cells in _tsv_rows(stream, part):
+        if columns is None:
+            columns = _Columns.of(cells, part, number)
+        if len(cells) != columns.width or not cells[0]:
+            found = f"{len(cells)} cells" if cells[0] else "an empty id"
+            expected = (
+                f"{columns.width} with an id, as in line {columns.line}; texts with tabs belong in a .jsonl"
+            )
+            raise FormatError(part, found, expected, number)
+        if number == 1 and _is_header(cells):
+            continue
+        ids.append(cells[0])
+        titles.append(b"" if columns.title is None else cells[columns.title])
+        texts.append(cells[columns.text])
+        try:
+            b"\t".join(cells).decode()
+        except UnicodeDecodeError as error:
+            raise FormatError(part, f"bytes that are not UTF-8 ({error.reason})", "UTF-8", number) from None
+        if len(ids) == 256:
+            yield Batch(Strings.packed(ids), Strings.packed(titles), Strings.packed(texts))
+            ids, titles, texts = [], [], []
+    if ids:
+        yield Batch(Strings.packed(ids), Strings.packed(titles), Strings.packed(texts))
+
+
+def _tsv_rows(stream: BinaryIO, part: CollectionPart) -> Iterator[tuple[int, list[bytes]]]:
+    """Number and cells of each line that holds something, a header too."""
+    number = 0
+    for block in read_blocks(stream, name=part):
+        lines = block.split(b"\n")
+        for line in lines[:-1] if not lines[-1] else lines:
+            number += 1
+            cells = line.removesuffix(b"\r").split(b"\t")
+            if cells != [b""]:
+                yield number, cells
+
+
+def _is_header(cells: list[bytes]) -> bool:
+    return cells[0].lower().decode("utf-8", "replace") in _ID_HEADERS
+
+
+# ----------
+# Reads a collection's judgments, on disk or in a zip.
+
+
+def read_judgments(part: CollectionPart) -> Qrels:
+    """The judgments of one part; formats and errors are those of `weir.files.runs.read_qrels`."""
+    if part.member is None:
+        if part.path.exists():
+            check_regular(part.path)
+        return read_qrels(part.path)
+    with tempfile.TemporaryDirectory(prefix="weir-") as folder:
+        unpacked = Path(folder) / part.name
+        with reading(part) as stream, unpacked.open("wb") as file:
+            shutil.copyfileobj(stream, file)
+        try:
+            return read_qrels(unpacked)
+        except FormatError as error:
+            error.args = (str(error).replace(str(unpacked), str(part)),)
+            raise
+
+
+# ----------
+# A collection from memory as files in BEIR's layout, which everything reads.
+
+
+class OwnFolder:
+    """A temporary folder that is removed when nothing holds this any more, or the process ends."""
+
+    def __init__(self) -> None:
+        self.path = Path(tempfile.mkdtemp(prefix="weir-"))
+        weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)
+
+
+def write_collection(folder: Path, corpus: Corpus, queries: Queries, qrels: Qrels) -> None:
+    """Write corpus.jsonl, queries.jsonl and qrels/test.tsv into a folder that is there."""
+    titles = corpus.title.tolist() if corpus.title is not None else None
+    others = records(corpus.metadata, len(corpus))
+    with (folder / "corpus.jsonl").open("w", encoding="utf-8") as out:
+        columns = zip(corpus.ids.tolist(), corpus.text.tolist(), others, strict=True)
+        for number, (name, text, other) in enumerate(columns):
+            title = {"title": titles[number]} if titles is not None else {}
+            own = {"metadata": other} if other else {}
+            out.write(json.dumps({"_id": name, **title, "text": text, **own}, ensure_ascii=False) + "\n")
+    with (folder / "queries.jsonl").open("w", encoding="utf-8") as out:
+        said = [] if queries.metadata is None else queries.metadata.rows()
+        for number, (name, text) in enumerate(queries.to_dict().items()):
+            more = {"metadata": said[number]} if said and said[number] else {}
+            out.write(json.dumps({"_id": name, "text": text, **more}, ensure_ascii=False) + "\n")
+    (folder / "qrels").mkdir()
+    write_qrels(qrels, folder / "qrels" / "test.tsv")

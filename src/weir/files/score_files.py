@@ -1,0 +1,323 @@
+"""Scores of queries on disk: JSON lines, one JSON value, a baseline to commit."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weir.core.scores import JudgedScores, LabelUse, Note, Scores, SystemScores
+from weir.core.strings import Float64, Ids
+from weir.errors import BadValue, FormatError
+from weir.files.atomic import atomic_file
+
+# ----------
+# Per-query scores on disk: one JSON object per line at full precision.
+
+
+def score_lines(scores: Scores) -> list[str]:
+    """JSON objects with the keys query, measure and value, one for each query and measure.
+
+    A measure whose values are logarithms has the key mean, too: "geometric"; and with ties=bounds lowest and highest
+    are the values of the worst and the best order of ties.
+    """
+    queries, ends = scores.queries.tolist(), [scores.values]
+    if "ties=bounds" in scores.conventions and scores.low is not None and scores.high is not None:
+        ends += [scores.low, scores.high]
+    names = ("value", "lowest", "highest")[: len(ends)]
+    return [
+        json.dumps(
+            {"query": query, "measure": measure}
+            | {name: None if math.isnan(v) else v for name, v in zip(names, values, strict=True)}
+            | ({"mean": "geometric"} if measure in scores.geometric else {})
+        )
+        for measure, *rows in zip(scores.measures, *(end.tolist() for end in ends), strict=True)
+        for query, *values in zip(queries, *rows, strict=True)
+    ]
+
+
+def write_scores(scores: Scores, path: Path) -> None:
+    """Write per-query scores; the file appears when it is complete."""
+    with atomic_file(path) as temporary:
+        temporary.write_text("\n".join(score_lines(scores)) + "\n", encoding="utf-8")
+
+
+def read_scores(path: Path) -> Scores:
+    """Read what `write_scores` wrote; who answered is not in the file, so `answered` is all true.
+
+    Raises FormatError for a file that is damaged.
+    """
+    rows: dict[str, dict[str, float]] = {}
+    geometric: dict[str, None] = {}
+    for number, line in enumerate(path.read_text(encoding="utf-8").rstrip("\n").split("\n"), 1):
+        try:
+            one = json.loads(line)
+            value = one["value"]
+            rows.setdefault(one["measure"], {})[one["query"]] = (
+                float("nan") if value is None else float(value)
+            )
+            if one.get("mean") == "geometric":
+                geometric[one["measure"]] = None
+        except (ValueError, KeyError, TypeError):
+            raise FormatError(
+                path, f"'{line[:60]}'", "a score as weir writes it; delete the file", number
+            ) from None
+    first = next(iter(rows.values()), {})
+    queries = Ids.of(first)
+    if any(row.keys() != first.keys() for row in rows.values()):
+        raise FormatError(path, "measures on different queries", "a file written by weir; delete it")
+    values = np.array([list(row.values()) for row in rows.values()])
+    answered = np.ones(len(queries), np.bool_)
+    return Scores(tuple(rows), queries, values, answered, geometric=tuple(geometric))
+
+
+# ----------
+# Scores as a JSON file that reads back as the same values, bit for bit.
+
+
+_EXPECTED = "scores as Scores.save writes them"
+
+
+def write_scores_value(scores: Scores, path: Path | str) -> None:
+    """Write scores with all that is known of them; the file appears when it is complete. Raises StoreError."""
+    fields = {
+        "weir": "scores",
+        "measures": list(scores.measures),
+        "queries": scores.queries.tolist(),
+        "values": _numbers(scores.values),
+        "answered": scores.answered.tolist(),
+        "tied": scores.tied,
+        "ignored": scores.ignored,
+        "geometric": list(scores.geometric),
+        "conventions": scores.conventions,
+        "low": None if scores.low is None else _numbers(scores.low),
+        "high": None if scores.high is None else _numbers(scores.high),
+        "asked": [list(pair) for pair in scores.asked],
+        "labels": None if scores.labels is None else _use_fields(scores.labels),
+        "judged_at_10": None if math.isnan(scores.judged_at_10) else scores.judged_at_10,
+        "remarks": [[note.text, note.details] for note in scores.remarks],
+    }
+    with atomic_file(Path(path)) as temporary:
+        temporary.write_text(json.dumps(fields, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def read_scores_value(path: Path | str) -> Scores:
+    """Read what `write_scores_value` wrote; raises FormatError for another file."""
+    try:
+        fields: dict[str, Any] = json.loads(Path(path).read_text(encoding="utf-8"))
+        scores = Scores(
+            tuple(map(str, fields["measures"])),
+            Ids.of(fields["queries"]),
+            _array(fields["values"]),
+            np.array(fields["answered"], np.bool_),
+            float(fields["tied"]),
+            int(fields["ignored"]),
+            tuple(map(str, fields["geometric"])),
+            str(fields["conventions"]),
+            None if fields["low"] is None else _array(fields["low"]),
+            None if fields["high"] is None else _array(fields["high"]),
+            tuple((str(theirs), str(ours)) for theirs, ours in fields["asked"]),
+            judged_at_10=math.nan if fields.get("judged_at_10") is None else float(fields["judged_at_10"]),
+            labels=_use_of(
+                fields.get("labels")
+            ),  # none in files of before there were labels, nor what follows
+            remarks=tuple(Note(str(text), str(details)) for text, details in fields.get("remarks", ())),
+        )
+    except FileNotFoundError:
+        raise FormatError(path, "no such file", _EXPECTED) from None
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        raise FormatError(path, "something else", _EXPECTED) from None
+    shape = (len(scores.measures), len(scores.queries))
+    if scores.values.shape != shape or len(scores.answered) != shape[1]:
+        raise FormatError(path, "values of another number of measures or queries", _EXPECTED)
+    return scores
+
+
+def _use_fields(use: LabelUse) -> dict[str, object]:
+    share = None if math.isnan(use.share) else use.share
+    people = None if use.people is None else _numbers(use.people)
+    return {"said": use.said, "calibrated": use.calibrated, "share": share, "people": people}
+
+
+def _use_of(fields: dict[str, Any] | None) -> LabelUse | None:
+    if fields is None:
+        return None
+    share = math.nan if fields["share"] is None else float(fields["share"])
+    people = None if fields["people"] is None else _array(fields["people"])
+    return LabelUse(str(fields["said"]), bool(fields["calibrated"]), share, people)
+
+
+def _numbers(values: Float64) -> list[list[float | None]]:
+    """The same with None for NaN, which JSON has not."""
+    return [[None if value != value else value for value in row] for row in values.tolist()]  # noqa: PLR0124 - NaN alone
+
+
+def _array(rows: list[list[float | None]]) -> NDArray[np.float64]:
+    return np.array([[np.nan if value is None else value for value in row] for row in rows], np.float64)
+
+
+# ----------
+# A baseline as a file to commit: the scores of a system by query, as tab-separated text that diffs line by line.
+#
+#     # weir baseline     1
+#     # version   0.2.0
+#     # system    bm25
+#     # conventions       default
+#     # judgments golden  35 queries      1f0c6b2f9d3e4a51
+#     dataset     query   judgments       nDCG@10
+#     golden      q01     9c1d02aa        0.6309297535714575
+#
+# Lines stand in the order of datasets and queries, values at full precision, `-` where a measure is undefined. The
+# third column is a hash of the judgments of the query, so that a query that was judged anew since is found.
+
+
+_FIRST = "# weir baseline\t1"
+_BASELINE_FILE_EXPECTED = "a baseline as weir gate --save writes it; write it anew"
+_UNSAFE = frozenset("\t\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029")
+_COLUMNS = ("dataset", "query", "judgments")
+
+
+def is_baseline(path: Path) -> bool:
+    """Whether a file begins as baselines do; raises OSError where it cannot be read."""
+    with path.open("rb") as file:
+        return file.read(len(_FIRST)).startswith(_FIRST.rpartition("\t")[0].encode())
+
+
+def write_baseline(scores: SystemScores, path: Path) -> None:
+    """Write a baseline; the file appears when it is complete.
+
+    Raises BadValue for datasets with other measures or conventions than the first, StoreError.
+    """
+    first = next(iter(scores.datasets.values())).scores
+    for name, one in scores.datasets.items():
+        if (one.scores.measures, one.scores.conventions) != (first.measures, first.conventions):
+            raise BadValue(f"{name} has other measures or conventions than the datasets before it")
+    lines = [_FIRST, f"# version\t{version('weir-ir')}", f"# system\t{_cell(scores.system)}"]
+    lines.append(f"# conventions\t{first.conventions}")
+    if first.geometric:
+        lines.append("\t".join(["# geometric", *first.geometric]))
+    for name, one in sorted(scores.datasets.items()):
+        size = f"{len(one.scores.queries)} queries"
+        lines.append(f"# judgments\t{_cell(name)}\t{size}\t{one.fingerprint}")
+    lines.append("\t".join([*_COLUMNS, *first.measures]))
+    for name, one in sorted(scores.datasets.items()):
+        lines += _lines(name, one)
+    with atomic_file(path) as temporary:
+        temporary.write_text("\n".join(lines) + "\n", encoding="utf-8", newline="\n")
+
+
+def read_baseline(path: Path) -> SystemScores:
+    """Read what `write_baseline` wrote; who answered is not in the file, so `answered` is all true.
+
+    Raises FormatError, with the line, for a file that is damaged or was edited so that its header no longer fits.
+    """
+    try:
+        lines = path.read_text(encoding="utf-8").replace("\r\n", "\n").rstrip("\n").split("\n")
+    except FileNotFoundError:
+        raise FormatError(path, "no such file", _BASELINE_FILE_EXPECTED) from None
+    except UnicodeDecodeError:
+        raise FormatError(path, "bytes that are not UTF-8", _BASELINE_FILE_EXPECTED) from None
+    if lines[0] != _FIRST:
+        raise FormatError(path, f"'{lines[0][:60]}'", _BASELINE_FILE_EXPECTED, 1)
+    try:
+        head = _header(lines)
+    except (ValueError, LookupError):
+        raise FormatError(path, "a header that is damaged", _BASELINE_FILE_EXPECTED) from None
+    table = _table(path, lines)
+    found = {name: table.scores(name, head.conventions, head.geometric) for name in table.rows}
+    for name in dict.fromkeys([*found, *head.judgments]):
+        if name not in found or found[name].fingerprint != head.judgments.get(name):
+            raise FormatError(
+                path, f"queries of {name} that are not those its header tells of", _BASELINE_FILE_EXPECTED
+            )
+    return SystemScores(head.system, found, head.version)
+
+
+@dataclass(frozen=True)
+class _Header:
+    """What the lines above the table tell; judgments: the fingerprint of each dataset's."""
+
+    version: str
+    system: str
+    conventions: str
+    geometric: tuple[str, ...]
+    judgments: Mapping[str, str]
+
+
+def _header(lines: Sequence[str]) -> _Header:
+    """Raises ValueError and LookupError for lines that are damaged or missing."""
+    head = [line[2:].split("\t") for line in lines if line.startswith("# ")]
+    told = {cells[0]: cells[1:] for cells in head if cells[0] != "judgments"}
+    judgments = {_text(cells[1]): cells[-1] for cells in head if cells[0] == "judgments" and len(cells) == 4}
+    geometric = tuple(told.get("geometric", ()))
+    return _Header(told["version"][0], _text(told["system"][0]), told["conventions"][0], geometric, judgments)
+
+
+@dataclass(frozen=True, eq=False)
+class _Table:
+    """The lines of a baseline: {dataset: {query: (mark, values)}}."""
+
+    measures: tuple[str, ...]
+    rows: Mapping[str, Mapping[str, tuple[str, list[float]]]]
+
+    def scores(self, name: str, conventions: str, geometric: tuple[str, ...]) -> JudgedScores:
+        """The scores on a dataset."""
+        rows = self.rows[name]
+        values = np.array([values for _, values in rows.values()]).T
+        everyone = np.ones(len(rows), np.bool_)
+        scores = Scores(
+            self.measures, Ids.of(rows), values, everyone, geometric=geometric, conventions=conventions
+        )
+        return JudgedScores(scores, {query: mark for query, (mark, _) in rows.items()})
+
+
+def _table(path: Path, lines: Sequence[str]) -> _Table:
+    numbered = [(n, line.split("\t")) for n, line in enumerate(lines, 1) if not line.startswith("# ")]
+    if not numbered or tuple(numbered[0][1][:3]) != _COLUMNS or len(numbered[0][1]) < 4:
+        raise FormatError(path, "no header of columns", _BASELINE_FILE_EXPECTED)
+    measures = tuple(numbered[0][1][3:])
+    rows: dict[str, dict[str, tuple[str, list[float]]]] = {}
+    for number, cells in numbered[1:]:
+        try:
+            values = [math.nan if cell == "-" else float(cell) for cell in cells[3:]]
+            if len(values) != len(measures):
+                raise ValueError
+            dataset, query = _text(cells[0]), _text(cells[1])
+        except ValueError:
+            raise FormatError(path, f"'{' '.join(cells)[:60]}'", _BASELINE_FILE_EXPECTED, number) from None
+        if query in rows.setdefault(dataset, {}):
+            raise FormatError(path, f"query '{query}' a second time", _BASELINE_FILE_EXPECTED, number)
+        rows[dataset][query] = (cells[2], values)
+    if not rows:
+        raise FormatError(path, "no query", _BASELINE_FILE_EXPECTED)
+    return _Table(measures, rows)
+
+
+def _lines(dataset: str, one: JudgedScores) -> list[str]:
+    names = one.scores.queries.tolist()
+    found = []
+    for q in sorted(range(len(names)), key=lambda q: names[q]):
+        values = ["-" if v != v else repr(v).removesuffix(".0") for v in one.scores.values[:, q].tolist()]  # noqa: PLR0124 - NaN
+        found.append("\t".join([_cell(dataset), _cell(names[q]), one.marks[names[q]], *values]))
+    return found
+
+
+def _cell(text: str) -> str:
+    """A text as a cell: as it is, or as a JSON string where it would break the line or look like one."""
+    return json.dumps(text) if _UNSAFE.intersection(text) or text[:1] in ("", '"', "#") else text
+
+
+def _text(cell: str) -> str:
+    if not cell.startswith('"'):
+        return cell
+    found = json.loads(cell)
+    if not isinstance(found, str):
+        raise ValueError(cell)
+    return found

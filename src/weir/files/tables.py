@@ -1,0 +1,285 @@
+"""Tables as Parquet, as Arrow files and as frames in memory, chunk by chunk; pyarrow is used, and only here.
+
+Identifiers are taken from Arrow's own buffers, so that no text becomes a Python object on the way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weir.core.qrels import Origins
+from weir.core.strings import IDENTIFIER_BYTES, Float64, Int64, Strings
+from weir.errors import FormatError, is_shortage, require
+from weir.files.blocks import BLOCK_ROWS, TableChunk
+from weir.files.column_names import Kind, origin_column, three_columns
+from weir.files.text_files import PACKED, open_bytes
+
+Arrow: TypeAlias = Any  # pyarrow has no types
+_FILE, _FEATHER_1 = b"ARROW1", b"FEA1"
+_BUFFER_BYTES = 1 << 20  # bytes read ahead
+
+
+@dataclass(frozen=True)
+class _Column:
+    """A column of a batch, for messages: the file, its name, and the number of its first row."""
+
+    path: object
+    name: str
+    first: int
+
+    def at(self, row: int) -> str:
+        return f"{self.path}, row {self.first + row + 1}"
+
+
+def table_columns(path: Path, parquet: bool) -> list[str]:
+    """The names of the columns of a Parquet or Arrow file; errors as `table_chunks`."""
+    with _table_errors(path):
+        names: list[str] = list(
+            _opened_parquet(path, []).schema_arrow.names if parquet else _schema(path).names
+        )
+    return names
+
+
+def whole_numbers(path: Path, column: str, parquet: bool) -> bool:
+    """Whether a column holds whole numbers by its type; errors as `table_chunks`."""
+    with _table_errors(path):
+        schema = _opened_parquet(path, []).schema_arrow if parquet else _schema(path)
+        return bool(require("pyarrow", "run").types.is_integer(schema.field(column).type))
+
+
+def table_chunks(path: Path, kind: Kind, parquet: bool) -> Iterator[TableChunk]:
+    """The rows of a Parquet or Arrow file, read piece by piece.
+
+    Raises FormatError, naming the row, for missing values, empty identifiers and numbers that are not finite, and
+    for a file that is damaged; MissingExtra without pyarrow.
+    """
+    names = table_columns(path, parquet)
+    wanted = [names[at] for at in three_columns(names, kind, path)]
+    with _table_errors(path):
+        batches = _parquet_batches(path, wanted) if parquet else _arrow_batches(path, wanted)
+        yield from _chunks(batches, wanted, kind, path)
+
+
+def frame_chunks(frame: Any, kind: Kind) -> Iterator[TableChunk]:  # noqa: ANN401  any library's frame
+    """The rows of a frame that has Arrow's stream interface (`__arrow_c_stream__`); errors as `table_chunks`."""
+    reader = require("pyarrow", "run").RecordBatchReader.from_stream(frame)
+    names = list(reader.schema.names)
+    wanted = [names[at] for at in three_columns(names, kind)]
+    yield from _chunks((piece for batch in reader for piece in _pieces(batch)), wanted, kind, "frame")
+
+
+def table_origins(path: Path, kind: Kind, parquet: bool) -> Origins | None:
+    """Where each judgment of a file comes from, None where it does not say; errors as `table_chunks`."""
+    names = table_columns(path, parquet)
+    at = origin_column(names, kind)
+    if at is None:
+        return None
+    with _table_errors(path):
+        batches = _parquet_batches(path, [names[at]]) if parquet else _arrow_batches(path, [names[at]])
+        return _origins(batches)
+
+
+def frame_origins(frame: Any, kind: Kind) -> Origins | None:  # noqa: ANN401  any library's frame
+    """Where each judgment of a frame comes from, None where it does not say."""
+    reader = require("pyarrow", "run").RecordBatchReader.from_stream(frame)
+    at = origin_column(list(reader.schema.names), kind)
+    return None if at is None else _origins(batch.select([at]) for batch in reader)
+
+
+def _origins(batches: Iterable[Arrow]) -> Origins:
+    """The texts of batches of one column; a missing one is ""."""
+    return Origins.of(
+        "" if text is None else str(text) for batch in batches for text in batch.column(0).to_pylist()
+    )
+
+
+@contextmanager
+def _table_errors(path: Path) -> Iterator[None]:
+    """Whatever pyarrow stumbles over becomes a FormatError: its own errors, and those of Python that it passes on."""
+    arrow = require("pyarrow", "run")
+    try:
+        yield
+    except (arrow.ArrowException, OSError, ValueError, LookupError, ArithmeticError, MemoryError) as error:
+        if is_shortage(error) and not isinstance(error, MemoryError):  # which a damaged file may ask for
+            raise
+        reason = str(error).partition("\n")[0][:160]
+        raise FormatError(
+            path, f"a damaged table ({reason})", "a complete Parquet or Arrow file; fetch or write it again"
+        ) from error
+
+
+def _checked(path: Path) -> str:
+    if path.suffix in PACKED:
+        raise FormatError(
+            path, "a packed table", "the file unpacked: Parquet and Arrow files are packed inside"
+        )
+    open_bytes(path).close()  # what is wrong with a path is said as for every other format
+    return str(path)
+
+
+def _opened_parquet(path: Path, dictionary: list[str]) -> Arrow:
+    file = require("pyarrow.parquet", "run").ParquetFile
+    return file(_checked(path), read_dictionary=dictionary, buffer_size=_BUFFER_BYTES, pre_buffer=False)
+
+
+def _parquet_batches(path: Path, wanted: list[str]) -> Iterator[Arrow]:
+    # A query fills many rows: its code is read instead of its text. Documents mostly differ from row to row.
+    file = _opened_parquet(path, [wanted[0]])
+    yield from file.iter_batches(BLOCK_ROWS, columns=wanted, use_threads=False)
+
+
+@contextmanager
+def _arrow_reader(path: Path, wanted: list[int] | None) -> Iterator[Arrow]:
+    arrow, ipc = require("pyarrow", "run"), require("pyarrow.ipc", "run")
+    options = ipc.IpcReadOptions(included_fields=wanted)
+    with arrow.OSFile(_checked(path)) as file:
+        magic = file.read(len(_FILE))
+        file.seek(0)
+        if magic.startswith(_FEATHER_1):
+            raise FormatError(
+                path, "Feather of version 1", "version 2, which is an Arrow file; write it again"
+            )
+        yield (
+            ipc.open_file(file, options=options) if magic == _FILE else ipc.open_stream(file, options=options)
+        )
+
+
+def _schema(path: Path) -> Arrow:
+    with _arrow_reader(path, None) as reader:
+        return reader.schema
+
+
+def _arrow_batches(path: Path, wanted: list[str]) -> Iterator[Arrow]:
+    fields = [i for i, name in enumerate(_schema(path).names) if name in wanted]
+    with _arrow_reader(path, fields) as reader:
+        whole = hasattr(reader, "num_record_batches")
+        batches = (reader.get_batch(i) for i in range(reader.num_record_batches)) if whole else iter(reader)
+        for batch in batches:
+            batch.validate(full=True)  # offsets of a damaged file would lead anywhere
+            yield from _pieces(batch)
+
+
+def _pieces(batch: Arrow) -> Iterator[Arrow]:
+    for begin in range(0, batch.num_rows, BLOCK_ROWS):
+        yield batch.slice(begin, BLOCK_ROWS)
+
+
+def _chunks(batches: Iterator[Arrow], wanted: list[str], kind: Kind, path: object) -> Iterator[TableChunk]:
+    done = 0
+    for batch in batches:
+        query_at, doc_at, number_at = (_Column(path, name, done) for name in wanted)
+        query, doc, number = (batch.column(batch.schema.get_field_index(name)) for name in wanted)
+        if batch.num_rows:
+            score = _numbers(number, number_at, kind)
+            query = _plain(query, query_at)
+            first = _changes(query)
+            queries = _texts(_plain(query.take(as_arrow(first)), query_at), query_at)
+            yield TableChunk(queries, first, _texts(_plain(doc, doc_at), doc_at), score)
+        done += batch.num_rows
+
+
+def as_arrow(values: NDArray[Any]) -> Arrow:
+    """Numbers as an Arrow array that shares their memory; Arrow's own ways there and back would load pandas."""
+    arrow = require("pyarrow", "run")
+    kind = getattr(arrow, values.dtype.name)()
+    return arrow.Array.from_buffers(kind, len(values), [None, arrow.py_buffer(np.ascontiguousarray(values))])
+
+
+def _values(column: Arrow, kind: type[np.generic]) -> Any:  # noqa: ANN401  an array of that kind
+    """A column without missing values as an array of numbers."""
+    arrow = require("pyarrow", "run")
+    wanted = getattr(arrow, np.dtype(kind).name)()
+    column = column if column.type == wanted else column.cast(wanted, safe=False)
+    size = np.dtype(kind).itemsize
+    return np.frombuffer(column.buffers()[1], kind, len(column), column.offset * size)
+
+
+def _present(column: Arrow, where: _Column) -> None:
+    """Refuse a column with a missing value."""
+    if column.null_count:
+        row = int(_values(column.is_null(), np.uint8).argmax())
+        raise FormatError(where.at(row), f"no value in column {where.name}", "a value in every row")
+
+
+def _plain(column: Arrow, where: _Column) -> Arrow:
+    """A column of identifiers as texts or whole numbers, or coded by a dictionary that is worth keeping."""
+    arrow = require("pyarrow", "run")
+    types, kind = arrow.types, column.type
+    if types.is_dictionary(kind):
+        worth = len(column.dictionary) <= len(column) and not column.dictionary.null_count
+        if not worth:
+            return _plain(column.dictionary_decode(), where)
+        _plain(column.dictionary, where)
+    elif not (types.is_integer(kind) or types.is_string(kind) or types.is_large_string(kind)):
+        texts = (types.is_string_view, types.is_binary, types.is_large_binary, types.is_null)
+        if not any(is_text(kind) for is_text in texts):
+            found = f"column {where.name} of type {kind}"
+            raise FormatError(where.path, found, "identifiers as text or whole numbers")
+        column = column.cast(arrow.large_string())
+    _present(column, where)
+    return column
+
+
+def _changes(column: Arrow) -> Int64:
+    """The rows of a plain column whose value differs from the one before; the first does."""
+    change = np.ones(len(column), np.bool_)
+    codes = column.indices if hasattr(column, "indices") else column
+    if require("pyarrow", "run").types.is_integer(codes.type):
+        values = _values(codes, np.dtype(str(codes.type)).type)
+        np.not_equal(values[1:], values[:-1], out=change[1:])
+    else:
+        differ = require("pyarrow.compute", "run").not_equal(codes.slice(1), codes.slice(0, len(codes) - 1))
+        change[1:] = _values(differ, np.uint8)
+    return np.flatnonzero(change)
+
+
+def _texts(column: Arrow, where: _Column) -> Strings:
+    """The texts of a plain column, in Arrow's own memory where they stand there; a whole number is its decimal text."""
+    arrow = require("pyarrow", "run")
+    if hasattr(column, "indices"):
+        texts = _texts(_plain(column.dictionary, where), where)
+        return texts.take(_values(column.indices, np.int64))
+    if arrow.types.is_integer(column.type):
+        column = column.cast(arrow.string())
+    _, offsets, data = column.buffers()
+    width = np.int64 if arrow.types.is_large_string(column.type) else np.int32
+    offsets = np.frombuffer(offsets, width, len(column) + 1, column.offset * np.dtype(width).itemsize)
+    length = np.diff(offsets)
+    if not length.all():
+        row = int(np.flatnonzero(length == 0)[0])
+        raise FormatError(where.at(row), f"an empty {where.name}", "an identifier in every row")
+    row = int(length.argmax()) if len(length) else 0
+    if len(length) and length[row] > IDENTIFIER_BYTES:
+        found = f"an identifier of {length[row]:,} bytes"
+        raise FormatError(where.at(row), found, f"at most {IDENTIFIER_BYTES:,}")
+    return Strings(np.frombuffer(data or b"", np.uint8), offsets.astype(np.int64, copy=False))
+
+
+def _numbers(column: Arrow, where: _Column, kind: Kind) -> Float64:
+    """The scores or grades as doubles."""
+    arrow = require("pyarrow", "run")
+    types, of = arrow.types, column.type
+    if types.is_dictionary(of):
+        column = column.dictionary_decode()
+        of = column.type
+    number = types.is_integer(of) or types.is_floating(of) or types.is_decimal(of) or types.is_null(of)
+    if not number and not (kind == "qrels" and types.is_boolean(of)):
+        raise FormatError(where.path, f"column {where.name} of type {of}", "a column of numbers")
+    _present(column, where)
+    if types.is_boolean(of):
+        column = column.cast(arrow.uint8())
+    value: Float64 = _values(column, np.float64)
+    odd = np.flatnonzero(~np.isfinite(value))
+    if len(odd):
+        row = int(odd[0])
+        raise FormatError(
+            where.at(row), f"{value[row]} in column {where.name}", "a finite number in every row"
+        )
+    return value

@@ -1,0 +1,357 @@
+"""Text files, packed (.gz, .zst) or not, and TOML files."""
+
+from __future__ import annotations
+
+import gzip
+import importlib
+import io
+import stat
+import tomllib
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any, BinaryIO, TypeAlias, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weir.core.strings import Bytes
+from weir.errors import FormatError, MissingExtra
+
+# ----------
+# Who watches an import: told (what is read, how much of it is done, of how much); of 0 in all it is a note.
+
+
+Watch: TypeAlias = Callable[[str, int, int], None]
+
+
+def unwatched(what: str, done: int, total: int) -> None:
+    """Watch nothing."""
+
+
+# ----------
+# Text files, packed (.gz, .zst) or not: read whole or as blocks of whole lines in one reused buffer, and written.
+
+
+PACKED = (".gz", ".zst")
+_PIECE_BYTES = 1 << 17
+_ZSTD = ("compression.zstd", "zstandard", "pyarrow")  # Python 3.14's own, and two packages
+
+LINE_BYTES = 1 << 20
+"""The longest line of rankings and judgments that is read."""
+
+DAMAGE = (EOFError, OSError, zlib.error)  # what reading a damaged file raises
+
+_PAD_BYTES = 32  # a few words may be read from any position of the text
+_SLICE_BYTES = 1 << 20
+_BOM = b"\xef\xbb\xbf"
+_HARMLESS_BYTES = 1 << 27  # bytes: nothing so small is a bomb
+_UNPACKED_TIMES = 200  # unpacked to packed; rankings reach 10, judgments 20
+
+
+def open_bytes(path: Path) -> BinaryIO:
+    """Open a file for reading bytes, unpacking `.gz` and `.zst`.
+
+    Raises FormatError when there is no such file, for a device, and when it cannot be unpacked here.
+    """
+    try:
+        mode = path.stat().st_mode
+        if stat.S_ISCHR(mode) or stat.S_ISBLK(mode):  # it may have no end
+            raise FormatError(path, "a device", "a file")
+        return open_packed(path)
+    except IsADirectoryError as error:
+        raise FormatError(path, "a folder", "a file") from error
+    except FileNotFoundError as error:
+        raise FormatError(path, "no such file", "the path of an existing file") from error
+    except PermissionError as error:
+        raise FormatError(path, "a file without read permission", "a readable file") from error
+
+
+def check_regular(path: Path) -> None:
+    """Raise FormatError for a device, a pipe or a socket, which may have no end; OSError for what is not there."""
+    mode = path.stat().st_mode
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+        raise FormatError(path, "a device or a pipe", "a file")
+
+
+def read_bytes(path: Path, size: int = -1) -> bytes:
+    """A file, unpacked, without a byte order mark: the whole of it, or what its first `size` bytes hold.
+
+    Raises FormatError when it cannot be read, and for a packed one that unpacks to more than 200 times its size.
+    """
+    with open_bytes(path) as file:
+        try:
+            if size < 0:
+                return _whole(path, file).removeprefix(_BOM)
+            data = b""
+            while len(data) < size and (more := file.read(size - len(data))):  # an unpacker may give less
+                data += more
+            return data.removeprefix(_BOM)
+        except DAMAGE as error:
+            raise damaged(path, error) from error
+
+
+def _whole(path: Path, file: BinaryIO) -> bytes:
+    if path.suffix not in PACKED:
+        return file.read()
+    most, pieces, size = max(_HARMLESS_BYTES, _UNPACKED_TIMES * path.stat().st_size), [], 0
+    while piece := file.read(_SLICE_BYTES):
+        pieces.append(piece)
+        size += len(piece)
+        if size > most:
+            raise FormatError(
+                path, f"more than {most:,} bytes packed into it", f"at most {_UNPACKED_TIMES} times its size"
+            )
+    return b"".join(pieces)
+
+
+def damaged(path: Path, error: Exception) -> FormatError:
+    """What to say about a file that cannot be unpacked or read to its end."""
+    return FormatError(path, f"a damaged file ({error})", "a complete file; fetch or write it again")
+
+
+class LineBuffer:
+    """The part of a file that is being worked on: whole lines at the front of one buffer.
+
+    buf: uint8, the text; words: the same bytes as the little-endian word starting at each position; ended:
+    nothing is left to read.
+    """
+
+    def __init__(self, path: Path, size: int) -> None:
+        self.path = path
+        self._passed = 0
+        self.ended = False
+        self._file = open_bytes(path)
+        self._end = 0
+        self._began = False
+        self._make(max(size, 64))
+
+    def __enter__(self) -> LineBuffer:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+    def _make(self, size: int) -> None:
+        self._raw = bytearray(size + _PAD_BYTES)
+        self.buf: Bytes = np.frombuffer(self._raw, np.uint8)
+        self.words: NDArray[np.uint64] = np.ndarray((size + _PAD_BYTES - 7,), "<u8", self._raw, strides=(1,))
+
+    @property
+    def _room(self) -> int:
+        return len(self._raw) - _PAD_BYTES
+
+    def fill(self) -> int:
+        """Read until the buffer is full or the file ends; returns where its last whole line ends.
+
+        At the end of the file a missing final line end is supplied. 0 means: one line fills the buffer
+        (grow and fill again), or, when `ended`, that nothing is left.
+        """
+        while self._end < self._room - 1 and not self.ended:
+            got = self._read()
+            self.ended = got == 0
+            self._end += got
+            if not self._began and (self._end >= 3 or self.ended):
+                self._began = True
+                if self._raw.startswith(_BOM, 0, self._end):
+                    self._shift(3)
+        if self.ended and self._end and self._raw[self._end - 1] != 10:
+            self._raw[self._end] = 10
+            self._end += 1
+        self._refuse_long_line()
+        return self._raw.rfind(b"\n", 0, self._end) + 1
+
+    def _refuse_long_line(self) -> None:
+        """Raise FormatError for a line of more than LINE_BYTES: it spans a whole stretch of half as many."""
+        half = LINE_BYTES // 2
+        for at in range(0, self._end - half, half):
+            if self._raw.find(b"\n", at, at + half) < 0:
+                begin, end = self._raw.rfind(b"\n", 0, at) + 1, self._raw.find(b"\n", at, self._end)
+                if (end if end >= 0 else self._end) - begin > LINE_BYTES:
+                    found = f"a line of more than {LINE_BYTES:,} bytes"
+                    raise FormatError(self.path, found, "one row on each line", self.line_of(begin))
+
+    def _read(self) -> int:
+        view = memoryview(self._raw)[self._end : self._room - 1]
+        try:
+            return cast(io.RawIOBase, self._file).readinto(view) or 0
+        except DAMAGE as error:
+            raise damaged(self.path, error) from error
+
+    def grow(self) -> None:
+        """Double the buffer, keeping what is in it."""
+        raw, end = self._raw, self._end
+        self._make(2 * self._room)
+        self._raw[:end] = memoryview(raw)[:end]
+
+    def consume(self, count: int) -> None:
+        """Drop the first `count` bytes, a number of whole lines."""
+        self._shift(count)
+
+    def line_of(self, position: int) -> int:
+        """The line number in the file, from 1, of a position in the buffer.
+
+        Lines are not counted on the way: the file is read again, once something has to be said about it.
+        """
+        ends, left = self._raw.count(b"\n", 0, position), self._passed
+        with open_bytes(self.path) as file:
+            while left > 0 and (data := file.read(min(left, _SLICE_BYTES))):
+                ends += data.count(b"\n")
+                left -= len(data)
+        return ends + 1
+
+    def begin_of_line(self, position: int) -> int:
+        """Where the line of a position in the buffer begins."""
+        return self._raw.rfind(b"\n", 0, position) + 1
+
+    def end_of_line(self, position: int) -> int:
+        """Where the line of a position in the buffer ends."""
+        return self._raw.find(b"\n", position)
+
+    def line_text(self, position: int) -> str:
+        """The line of a position in the buffer, for a message, without white space around it."""
+        begin = self.begin_of_line(position)
+        return self.text(begin, self.end_of_line(position) - begin).strip()
+
+    def text(self, start: int, length: int) -> str:
+        """Some bytes of the buffer as text, for a message."""
+        return bytes(self._raw[start : start + length]).decode("utf-8", "replace")
+
+    def _shift(self, count: int) -> None:
+        rest = self._end - count
+        self.buf[:rest] = self.buf[count : self._end].copy()
+        self._end = rest
+        self._passed += count
+
+
+def unpacked_name(path: Path) -> str:
+    """The name of a file without the ending of its packing."""
+    return path.stem if path.suffix in PACKED else path.name
+
+
+def open_packed(path: Path) -> BinaryIO:
+    """Open a file for reading bytes, unpacking .gz and .zst; damage is an EOFError, OSError or zlib.error.
+
+    Raises FormatError for a .zst file when nothing here can unpack it, OSError when the file cannot be opened.
+    """
+    if path.suffix == ".gz":
+        return cast(BinaryIO, gzip.open(path, "rb"))
+    if path.suffix != ".zst":
+        return path.open("rb", buffering=0)
+    module = _zstd()
+    if module is None:
+        unpacked = "the file unpacked or as .gz (or `pip install zstandard`, or Python 3.14)"
+        raise FormatError(path, "a .zst file, which this Python cannot unpack", unpacked)
+    file = path.open("rb")
+    if module.__name__ == "pyarrow":
+        return cast(BinaryIO, module.CompressedInputStream(file, "zstd"))
+    return cast(BinaryIO, _Unpacked(file, module))
+
+
+@contextmanager
+def packing(path: Path, file: IO[bytes]) -> Iterator[IO[bytes]]:
+    """What is written to the yielded file arrives in `file` packed as the ending of `path` says.
+
+    Equal contents make equal files: no time and no name is stored. Raises MissingExtra for .zst when nothing
+    here can pack it.
+    """
+    if path.suffix == ".gz":
+        with gzip.GzipFile("", "wb", fileobj=file, mtime=0) as out:
+            yield cast("IO[bytes]", out)
+    elif path.suffix == ".zst":
+        with _zstd_writer(file) as out:
+            yield out
+    else:
+        yield file
+
+
+def _zstd() -> Any:  # noqa: ANN401  one of three modules, none of which need be here
+    for name in _ZSTD:
+        try:
+            return importlib.import_module(name)
+        except ModuleNotFoundError:
+            continue
+    return None
+
+
+def _zstd_writer(file: IO[bytes]) -> Any:  # noqa: ANN401  a file object of one of three modules
+    module = _zstd()
+    if module is None:
+        raise MissingExtra("pyarrow", "run")
+    if module.__name__ == "pyarrow":
+        return module.CompressedOutputStream(module.PythonFile(file, "w"), "zstd")
+    if module.__name__ == "zstandard":
+        return module.ZstdCompressor().stream_writer(file, closefd=False)
+    return module.ZstdFile(file, "wb")
+
+
+class _Unpacked(io.RawIOBase):
+    """The bytes inside a .zst file, frame after frame; a cut or damaged file is an OSError."""
+
+    def __init__(self, file: BinaryIO, module: Any) -> None:  # noqa: ANN401  compression.zstd or zstandard
+        self._file, self._ready, self._rest = file, b"", b""
+        self._damage: type[Exception] = module.ZstdError
+        new = module.ZstdDecompressor
+        self._new = new if module.__name__ != "zstandard" else lambda: new().decompressobj()
+        self._frame: Any = None
+
+    def readable(self) -> bool:
+        """Whether bytes can be read: always."""
+        return True
+
+    def readinto(self, into: Any) -> int:  # noqa: ANN401  any writable buffer
+        """Unpack as many bytes as there is room for; 0 at the end."""
+        while not self._ready:
+            data = self._rest or self._file.read(_PIECE_BYTES)
+            if not data:
+                if self._frame is not None:
+                    raise EOFError("the file ends too early")
+                return 0
+            self._rest = b""
+            self._unpack(data)
+        count = min(len(self._ready), len(into))
+        into[:count], self._ready = self._ready[:count], self._ready[count:]
+        return count
+
+    def _unpack(self, data: bytes) -> None:
+        self._frame = self._frame or self._new()
+        try:
+            self._ready = self._frame.decompress(data)
+        except self._damage as error:
+            raise OSError(str(error)) from error
+        if self._frame.eof:
+            self._frame, self._rest = None, self._frame.unused_data
+
+    def close(self) -> None:
+        """Close the packed file too."""
+        self._file.close()
+        super().close()
+
+
+# ----------
+# TOML files, whatever they hold.
+
+
+_MOST_BYTES = 1 << 24
+
+
+def read_toml(path: Path, expected: str) -> dict[str, Any]:
+    """What a TOML file says; expected: what it should hold, for messages.
+
+    Raises FormatError for no such file, one of more than 16 MiB, and what is no TOML, nested however deeply.
+    """
+    try:
+        with path.open("rb") as file:
+            data = file.read(_MOST_BYTES + 1)
+        if len(data) > _MOST_BYTES:
+            raise FormatError(path, f"more than {_MOST_BYTES:,} bytes", expected)
+        return tomllib.loads(data.decode("utf-8"))
+    except FileNotFoundError:
+        raise FormatError(path, "no such file", expected) from None
+    except IsADirectoryError:
+        raise FormatError(path, "a folder", expected) from None
+    except RecursionError:
+        raise FormatError(path, "not TOML (nested too deeply)", expected) from None
+    except ValueError as error:  # not TOML, not UTF-8, a number of thousands of digits
+        raise FormatError(path, f"not TOML ({error})", expected) from None

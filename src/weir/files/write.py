@@ -1,0 +1,335 @@
+"""Writing rankings and judgments, whole or not at all: as texts, Parquet, Arrow or a pickle."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePath
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weir.core.qrels import Origins, Qrels, plain_grades
+from weir.core.run import Run
+from weir.core.strings import Int64, Strings
+from weir.errors import BadValue, UnknownName, require
+from weir.files.atomic import atomic_file
+from weir.files.column_names import BEIR_HEAD, ORIGIN, WRITTEN
+from weir.files.formats import FORMATS, named_format
+from weir.files.parsers import written
+from weir.files.pickles import pickled_rows
+from weir.files.tables import as_arrow
+from weir.files.text_files import PACKED, packing, unpacked_name
+
+Progress = Callable[[int, int], None]  # rows written, rows in all
+_BREAKS = b" \t\n\r\v\f"
+_BLOCK_ROWS = 1 << 17  # lines written at a time
+_Texts = Iterator[tuple[str, int]]  # some lines, and how many rows they hold
+_GROUP_ROWS = {True: 1 << 20, False: 1 << 16}  # rows of a row group of Parquet, of a batch of Arrow
+
+
+def write_run(
+    run: Run,
+    path: Path | str,
+    progress: Progress | None = None,
+    comments: Sequence[str] = (),
+    lists: bool = False,
+) -> None:
+    """Write a run in the format that the file's name says (docs/formats.md).
+
+    A name that says none is TREC's; `.gz` and `.zst` pack the texts. Scores are written in full: the shortest text
+    that reads back as the same double. The file appears complete or not at all. progress: told (rows written,
+    rows in all); comments: lines at the head of a TREC file, each behind `# `; lists: of JSON and a pickle, documents
+    in rank order instead of their scores, as BIRCO's program reads them. Raises BadValue for an identifier that TREC
+    format cannot hold (white space, or a query that starts with `#`), for comments or lists in another format and for
+    a packed table, MissingExtra where pyarrow is needed, StoreError when the disk refuses.
+    """
+    run.refuse_nameless()
+    form = named_format(Path(path))
+    if lists and (form is None or form.rows):
+        raise BadValue(f"{path}: lists of documents stand in JSON or a pickle; write .json or .pickle")
+    _write(run, Path(path), progress, comments, lists)
+
+
+def write_qrels(qrels: Qrels, path: Path | str, progress: Progress | None = None) -> None:
+    """Write judgments in the format that the file's name says; arguments and errors as `write_run`.
+
+    A TSV has BEIR's header. A whole grade is written as one, fractions as scores are; where judgments come from
+    stands in a fourth column, `origin`, of tables, and nowhere in TREC's lines and JSON.
+    """
+    _write(qrels, Path(path), progress)
+
+
+def refuse_unknown(target: Path, source: Path) -> None:
+    """Raise BadValue for a name that says no format, and for the file that is read itself."""
+    if named_format(target) is None:
+        known = [suffix for form in FORMATS for suffix in form.suffixes]
+        suffix = PurePath(unpacked_name(target)).suffix
+        raise UnknownName("format", suffix or target.name, known)
+    if target.exists() and source.exists() and target.samefile(source):
+        raise BadValue(f"{target} is the file that is read; give the result another name")
+
+
+def _write(
+    value: Run | Qrels,
+    path: Path,
+    progress: Progress | None,
+    comments: Sequence[str] = (),
+    lists: bool = False,
+) -> None:
+    form = named_format(path)
+    name, total = form.name if form else "trec", len(value.doc)
+
+    def told(done: int) -> None:
+        if progress is not None:
+            progress(done, total)
+
+    if form is not None and not form.packs and path.suffix in PACKED:
+        raise BadValue(f"{path}: {name} files are packed inside; leave out {path.suffix}")
+    if comments and name != "trec":
+        raise BadValue(f"{path}: {name} files have no comments; write .trec")
+    with atomic_file(path) as temporary:
+        if name in ("parquet", "arrow"):
+            _write_table(value, temporary, name == "parquet", told)
+            return
+        with temporary.open("wb") as file, packing(path, file) as out:
+            done = 0
+            out.write("".join(f"# {line}\n" for line in comments).encode("utf-8"))
+            for piece, rows in _pieces(value, name, lists):
+                out.write(piece)
+                done += rows
+                told(done)
+
+
+def _pieces(value: Run | Qrels, name: str, lists: bool) -> Iterator[tuple[bytes, int]]:
+    """The bytes of a file, and how many rows each piece holds."""
+    if name == "pickle":
+        counts = itertools.chain([0], np.diff(value.ptr).tolist(), [0])
+        yield from zip(pickled_rows(_nested_rows(value, lists)), counts, strict=True)
+    else:
+        texts = _json(value, lists) if name == "json" else _TEXTS[name](value)
+        yield from ((text.encode("utf-8"), rows) for text, rows in texts)
+
+
+def _nested_rows(value: Run | Qrels, lists: bool) -> Iterator[tuple[str, list[str] | dict[str, float]]]:
+    """Of each query the documents, in order, or their numbers."""
+    queries = value.queries.tolist()
+    for block in _ranked_blocks(value):
+        docs, cuts = block.docs.tolist(), block.cuts.tolist()
+        numbers = block.number.tolist() if isinstance(value, Run) else plain_grades(block.number)
+        for q, a, b in zip(block.queries, cuts[:-1], cuts[1:], strict=True):
+            yield queries[q], docs[a:b] if lists else dict(zip(docs[a:b], numbers[a:b], strict=True))
+
+
+@dataclass(frozen=True, eq=False)
+class _QueryRows:
+    """Rows of some whole queries: first and last + 1 of the queries, cuts: int64 the first row of each.
+
+    origins: where each judgment comes from, where that is known.
+    """
+
+    queries: range
+    docs: Strings
+    number: NDArray[np.int16 | np.float64]
+    cuts: Int64
+    origins: list[str] | None = None
+
+    def texts(self, ranked: bool) -> list[str]:
+        """The scores, or the grades, of which whole ones are written without a full stop."""
+        texts = written(self.number)
+        return texts if ranked else [text.removesuffix(".0") for text in texts]
+
+
+def _ranked_blocks(value: Run | Qrels, rows: int = 0) -> Iterator[_QueryRows]:
+    """About `rows` rows at a time: the text of a large run would take gigabytes."""
+    rows = rows or _BLOCK_ROWS
+    number = value.score if isinstance(value, Run) else value.grade
+    first, ptr = 0, value.ptr
+    while first < len(value.queries):
+        last = max(first + 1, int(ptr.searchsorted(ptr[first] + rows, side="right")) - 1)
+        part = slice(int(ptr[first]), int(ptr[last]))
+        docs = value.docs.take(value.doc[part]).strings
+        origin = value.origin if isinstance(value, Qrels) else None
+        origins = None if origin is None else Origins(origin.names, origin.code[part]).tolist()
+        yield _QueryRows(range(first, last), docs, number[part], ptr[first : last + 1] - ptr[first], origins)
+        first = last
+
+
+def _trec(value: Run | Qrels) -> _Texts:
+    """TREC's lines; raises BadValue for an identifier with white space, or a query that would be a comment."""
+    _refuse_breaks(value.queries.strings, "query")
+    queries = value.queries.tolist()
+    odd = next((query for query in queries if query.startswith(("#", "\ufeff"))), None)
+    if odd is not None:
+        why = f"starts with {odd[0]!r}, as no line of a TREC file can"
+        raise BadValue(f"query identifier {odd!r} {why}; write .csv or .json")
+    tail = "-".join(value.name.split()) or "run" if isinstance(value, Run) else ""
+    for block in _ranked_blocks(value):
+        _refuse_breaks(block.docs, "document")
+        docs, cuts = block.docs.tolist(), block.cuts.tolist()
+        numbers = block.texts(isinstance(value, Run))
+        each = zip(block.queries, cuts[:-1], cuts[1:], strict=True)
+        if isinstance(value, Run):
+            ranks = [f" {rank} " for rank in range(1, 1 + max(np.diff(block.cuts).tolist(), default=0))]
+            lines = [_ranking(f"{queries[q]} Q0 ", docs[a:b], ranks, numbers[a:b], tail) for q, a, b in each]
+        else:
+            lines = [
+                f"{queries[q]} 0 {docs[row]} {numbers[row]}\n" for q, a, b in each for row in range(a, b)
+            ]
+        yield "".join(lines), len(docs)
+
+
+def _ranking(head: str, docs: list[str], ranks: list[str], scores: list[str], tail: str) -> str:
+    """The lines of a query: head, document, rank, score and tail of each, joined without a text for each line."""
+    count = len(docs)
+    pieces = [f" {tail}\n{head}"] * (4 * count)
+    pieces[0::4], pieces[1::4], pieces[2::4] = docs, ranks[:count], scores
+    if count:
+        pieces[0], pieces[-1] = head + docs[0], f" {tail}\n"
+    return "".join(pieces)
+
+
+def _refuse_breaks(ids: Strings, what: str) -> None:
+    at = _holding(ids, _BREAKS)
+    if len(at):
+        bad = ids[int(at[0])]
+        raise BadValue(
+            f"{what} identifier {bad!r} has white space, which TREC files cannot hold; write .csv or .json"
+        )
+
+
+def _holding(ids: Strings, any_of: bytes) -> Int64:
+    """The strings that hold one of some bytes."""
+    table = np.zeros(256, np.bool_)
+    table[list(any_of)] = True
+    at = np.flatnonzero(table[ids.data[ids.ptr[0] : ids.ptr[-1]]])
+    return np.unique(np.searchsorted(ids.ptr, ids.ptr[0] + at, side="right") - 1)
+
+
+def _csv(value: Run | Qrels) -> _Texts:
+    """Cells between commas, quoted where they must be, below a header."""
+    return _delimited(value, ",", WRITTEN["run" if isinstance(value, Run) else "qrels"])
+
+
+def _tsv(value: Run | Qrels) -> _Texts:
+    """Cells between tabs, quoted where they must be, below a header; that of judgments is BEIR's."""
+    return _delimited(value, "\t", WRITTEN["run"] if isinstance(value, Run) else BEIR_HEAD)
+
+
+def _delimited(value: Run | Qrels, separator: str, head: tuple[str, ...]) -> _Texts:
+    more = (ORIGIN,) if isinstance(value, Qrels) and value.origin is not None else ()
+    yield separator.join([*head, *more]) + "\n", 0
+    queries = _quoted(value.queries.strings, separator)
+    for block in _ranked_blocks(value):
+        docs, cuts = _quoted(block.docs, separator), block.cuts.tolist()
+        numbers = block.texts(isinstance(value, Run))
+        if block.origins is not None:
+            origins = _quoted(Strings.of(block.origins), separator)
+            numbers = [f"{number}{separator}{one}" for number, one in zip(numbers, origins, strict=True)]
+        lines = [
+            f"{queries[q]}{separator}{docs[row]}{separator}{numbers[row]}\n"
+            for q, a, b in zip(block.queries, cuts[:-1], cuts[1:], strict=True)
+            for row in range(a, b)
+        ]
+        yield "".join(lines), len(docs)
+
+
+def _quoted(ids: Strings, separator: str) -> list[str]:
+    texts = ids.tolist()
+    for at in _holding(ids, f'{separator}"\r\n'.encode()).tolist():
+        texts[at] = '"' + texts[at].replace('"', '""') + '"'
+    return texts
+
+
+def _json(value: Run | Qrels, lists: bool = False) -> _Texts:
+    """One object {query: {document: number}}, or {query: [document, ...]}."""
+    lead = "{"
+    for query, row in _nested_rows(value, lists):
+        yield (
+            f"{lead}{json.dumps(query, ensure_ascii=False)}: {json.dumps(row, ensure_ascii=False)}",
+            len(row),
+        )
+        lead = ", "
+    yield "{}" if lead == "{" else "}", 0
+
+
+def _json_rows(value: Run | Qrels) -> _Texts:
+    """An object on each line, {"query_id": ..., "doc_id": ..., "score": ...}."""
+    queries, ranked = value.queries.tolist(), isinstance(value, Run)
+    names = WRITTEN["run" if ranked else "qrels"]
+    for block in _ranked_blocks(value):
+        docs, cuts = block.docs.tolist(), block.cuts.tolist()
+        numbers = block.number.tolist() if ranked else plain_grades(block.number)
+        rows = [
+            dict(zip(names, (queries[q], docs[row], numbers[row]), strict=True))
+            | ({} if block.origins is None else {ORIGIN: block.origins[row]})
+            for q, a, b in zip(block.queries, cuts[:-1], cuts[1:], strict=True)
+            for row in range(a, b)
+        ]
+        yield "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), len(docs)
+
+
+def _write_table(
+    value: Run | Qrels, path: Path, parquet: bool, progress: Callable[[int], None] | None = None
+) -> None:
+    """Write columns of query, document and score (double) or grade (int32, or double where there are fractions).
+
+    progress: told how many rows are written. Raises MissingExtra without pyarrow.
+    """
+    arrow, ranked = require("pyarrow", "run"), isinstance(value, Run)
+    fractions = ranked or (isinstance(value, Qrels) and value.fractional)
+    names, number = WRITTEN["run" if ranked else "qrels"], arrow.float64() if fractions else arrow.int32()
+    fields = list(zip(names, (arrow.string(), arrow.string(), number), strict=True))
+    if isinstance(value, Qrels) and value.origin is not None:
+        fields.append((ORIGIN, arrow.string()))
+    schema = arrow.schema(fields)
+    done = 0
+    with path.open("wb") as file, _writer(file, schema, parquet) as writer:
+        for block in _ranked_blocks(value, _GROUP_ROWS[parquet]):
+            writer.write_batch(_batch(value, block, schema))
+            done += len(block.docs)
+            if progress is not None:
+                progress(done)
+
+
+def _writer(file: Any, schema: Any, parquet: bool) -> Any:  # noqa: ANN401  pyarrow has no types
+    if not parquet:
+        return require("pyarrow.ipc", "run").new_file(file, schema)
+    # Queries repeat and documents hardly do: only the former are worth a dictionary. Numbers hardly shrink.
+    writer, packed = (
+        require("pyarrow.parquet", "run").ParquetWriter,
+        {name: "zstd" for name in schema.names[:2]},
+    )
+    return writer(
+        file,
+        schema,
+        compression=packed | {schema.names[2]: "none"},
+        use_dictionary=[schema.names[0], *schema.names[3:]],
+    )
+
+
+def _batch(value: Run | Qrels, block: _QueryRows, schema: Any) -> Any:  # noqa: ANN401  pyarrow has no types
+    arrow = require("pyarrow", "run")
+    query = np.repeat(np.arange(block.queries.start, block.queries.stop), np.diff(block.cuts))
+    columns = [_arrow_texts(value.queries.strings.take(query)), _arrow_texts(block.docs)]
+    columns.append(as_arrow(block.number.astype(np.float64 if block.number.dtype.kind == "f" else np.int32)))
+    if block.origins is not None:
+        columns.append(arrow.array(block.origins, arrow.string()))
+    return arrow.record_batch(columns, schema=schema)
+
+
+def _arrow_texts(strings: Strings) -> Any:  # noqa: ANN401  pyarrow has no types
+    arrow = require("pyarrow", "run")
+    data, ptr = arrow.py_buffer(np.ascontiguousarray(strings.data)), arrow.py_buffer(strings.ptr)
+    return arrow.LargeStringArray.from_buffers(len(strings), ptr, data).cast(arrow.string())
+
+
+_TEXTS: dict[str, Callable[[Run | Qrels], _Texts]] = {
+    "trec": _trec,
+    "csv": _csv,
+    "tsv": _tsv,
+    "jsonl": _json_rows,
+}

@@ -1,1 +1,0 @@
-"""Collections: documents, queries and judgments in every layout, and the store of documents."""

@@ -1,1 +1,0 @@
-"""Downloads and archives from elsewhere, never trusted."""

@@ -1,1 +1,0 @@
-"""Rankings and judgments: files and frames of any format to columns, and back."""

@@ -1,1 +1,0 @@
-"""Files on disk: atomic writes, checksums, sealed records, compression, blocks of lines."""

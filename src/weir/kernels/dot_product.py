@@ -1,0 +1,318 @@
+"""Compiled exact search by dot product: packed vectors, bounds of tiles, top-k."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weir.kernels.inverted.top_k import keep_largest, sort_descending
+from weir.kernels.jit import jit
+from weir.kernels.simd import ROWS, WIDTH, dot32, dot64, float_tile, int8_tile, lowest_bit
+
+# ----------
+# Vectors of documents, packed for tiles: a panel holds WIDTH of them side by side, dimension after dimension.
+
+
+Float32: TypeAlias = NDArray[np.float32]
+Float64: TypeAlias = NDArray[np.float64]
+Int32: TypeAlias = NDArray[np.int32]
+Words: TypeAlias = NDArray[np.uint32]
+
+LEAST_LENGTH = np.float32(1e-30)
+MAGNITUDE = np.int32(0x7FFFFFFF)
+INFINITE = np.int32(0x7F800000)
+ONE, TOP = np.float32(1), np.float32(127)
+UNIT = np.float32(1.00001)
+"""The square of the length of a row divided by its length, with what rounding may add."""
+ROUND = np.float32(12582912.0)
+"""1.5 * 2**23: added to a small float it leaves the nearest whole number in the lowest bits."""
+
+
+@jit
+def all_finite(rows: Float32) -> bool:
+    """Whether every number of rows, float32[n, d], is finite."""
+    n, d = rows.shape
+    for i in range(n):
+        bits = rows[i].view(np.int32)
+        top = np.int32(0)
+        for j in range(d):
+            top = max(top, bits[j] & MAGNITUDE)
+        if top >= INFINITE:
+            return False
+    return True
+
+
+@jit
+def norms(rows: Float32, found: Float64) -> None:
+    """Euclidean norm of each row, in double: found float64[n]."""
+    n, d = rows.shape
+    for i in range(n):
+        at = rows.ctypes.data + i * rows.strides[0]
+        found[i] = np.sqrt(dot64(at, at, d))
+
+
+@jit
+def _share(length: float) -> float:
+    """One over a length; not a number beyond what floats can divide by, so that a row is looked at exactly."""
+    if length == 0:
+        return np.float32(0)
+    return np.float32(1 / length) if 1e-30 < length < 1e30 else np.float32(np.nan)
+
+
+@jit
+def pack_bytes(
+    rows: Float32, length: Float64, centre: Float32, first: int, stop: int, words: Words, lane: Float32,
+    most: Float32,
+) -> None:  # fmt: skip
+    """Pack panels first..stop-1 of rows as bytes: u + 128, where scale * u is near row / length - centre.
+
+    rows: float32[n, d]; length: float64[n] what each is divided by, or empty for nothing; centre: float32[d];
+    words: uint32[panels, ceil(d / 4), WIDTH]; lane: float32[panels, 2, WIDTH], the scales and the products with
+    the centre; most: float32[panels, 2], the largest distance of a row from its bytes and the largest length of a
+    row from the centre, both rounded in float. A panel is filled up with rows that score minus infinity.
+    """
+    n, d = rows.shape
+    shifted = np.empty(d, np.float32)
+    magnitude = shifted.view(np.int32)
+    rounded = np.zeros(4 * words.shape[1], np.float32)
+    bits = rounded.view(np.int32)
+    left = np.empty(d, np.float32)
+    left_bits = left.view(np.int32)
+    byte = np.zeros(4 * words.shape[1], np.uint8)
+    word = byte.view(np.uint32)
+    for p in range(first, stop):
+        furthest, largest = np.float32(0), np.float32(0)
+        for i in range(WIDTH):
+            r = p * WIDTH + i
+            if r >= n:
+                lane[p, 0, i], lane[p, 1, i] = np.float32(0), np.float32(-np.inf)
+                for g in range(words.shape[1]):
+                    words[p, g, i] = np.uint32(0)
+                continue
+            share = _share(length[r]) if len(length) else ONE
+            for j in range(d):
+                shifted[j] = rows[r, j] * share - centre[j]
+            top = np.int32(0)
+            for j in range(d):
+                top = max(top, magnitude[j] & MAGNITUDE)
+            left_bits[0] = top
+            peak = left[0]
+            scale, inverse = np.float32(0), np.float32(0)
+            if peak > LEAST_LENGTH:
+                scale, inverse = peak / TOP, TOP / peak
+            for j in range(d):
+                rounded[j] = shifted[j] * inverse + ROUND
+            for j in range(d):
+                left[j] = shifted[j] - (rounded[j] - ROUND) * scale
+            for j in range(len(byte)):
+                byte[j] = np.uint8((bits[j] + 128) & 255)
+            for g in range(len(word)):
+                words[p, g, i] = word[g]
+            at = shifted.ctypes.data
+            lane[p, 0, i] = scale
+            lane[p, 1, i] = dot32(at, centre.ctypes.data, d)
+            furthest = max(furthest, dot32(left.ctypes.data, left.ctypes.data, d))
+            largest = max(largest, dot32(at, at, d))
+        most[p, 0], most[p, 1] = np.sqrt(furthest), np.sqrt(largest)
+
+
+@jit
+def pack_floats(
+    rows: Float32, length: Float64, first: int, stop: int, panels: Float32, lane: Float32, most: Float32
+) -> None:
+    """Pack panels first..stop-1 of rows as they are, divided by their lengths where these are given.
+
+    panels: float32[panels, d, WIDTH]; the others as in `pack_bytes`, without a centre.
+    """
+    n, d = rows.shape
+    for p in range(first, stop):
+        largest = np.float32(0)
+        for i in range(WIDTH):
+            r = p * WIDTH + i
+            lane[p, 0, i], lane[p, 1, i] = ONE, np.float32(0)
+            if r >= n:
+                lane[p, 1, i] = np.float32(-np.inf)
+                for j in range(d):
+                    panels[p, j, i] = np.float32(0)
+                continue
+            share = _share(length[r]) if len(length) else ONE
+            for j in range(d):
+                panels[p, j, i] = rows[r, j] * share
+            if len(length):
+                largest = max(largest, UNIT if length[r] > 0 else np.float32(0))
+            else:
+                at = rows.ctypes.data + r * rows.strides[0]
+                largest = max(largest, dot32(at, at, d))
+        most[p, 0], most[p, 1] = np.float32(0), np.sqrt(largest)
+
+
+# ----------
+# Exact search by dot product: tiles of bounds pick who may be among the best, doubles decide.
+#
+# A tile gives each score with a known error. Whoever could reach the k-th best so far is scored again at once, while
+# its vector is in the cache: in double, in one fixed order, rounded to float. So the answers depend on nothing but
+# the vectors, and no matrix of scores ever exists. Keys are those of `top_k.py`, here with scores of either sign.
+
+
+Int64: TypeAlias = NDArray[np.int64]
+Bytes: TypeAlias = NDArray[np.uint8]
+
+LOW = 0xFFFFFFFF
+FLIP = np.int32(0x7FFFFFFF)
+DOCUMENTS, TOGETHER = 1 << 20, 4 * ROWS
+"""Bytes of documents that all queries pass before the next ones, and queries that pass together: what is looked at
+exactly is then in the second cache."""
+
+
+@jit
+def _rescore(
+    pairs: Int64, count: int, rows: Float32, length: Float64, rank: Int32, queries: Float32,
+    query_length: Float64, k: int, keys: Int64, held: Int64, floor: Int64, bar: Float64, spare: Int64,
+    counts: Int64,
+) -> None:  # fmt: skip
+    """Exact re-scoring of candidates: keep the pairs above the floors of their queries.
+
+    pairs: (query << 32) | row of the block. Where a query has no room left only its best k stay; their least is
+    its floor, and the least's score its bar. A call takes many pairs: handing over arrays costs more than a pair.
+    """
+    d, room = rows.shape[1], keys.shape[1]
+    rows_at, queries_at = rows.ctypes.data, queries.ctypes.data
+    cell = np.zeros(1, np.float32)
+    bits = cell.view(np.int32)
+    for pair in range(count):
+        q, i = pairs[pair] >> 32, pairs[pair] & LOW
+        total = dot64(rows_at + i * rows.strides[0], queries_at + q * queries.strides[0], d)
+        if len(length):
+            both = length[i] * query_length[q]
+            total = total / both if both > 0 else 0.0
+        cell[0] = np.float32(total) + np.float32(0)  # minus zero becomes zero
+        b = bits[0]
+        if b < 0:
+            b ^= FLIP
+        key = (np.int64(b) << 32) | (LOW - np.int64(rank[i]))
+        if key <= floor[q]:
+            continue
+        keys[q, held[q]] = key
+        held[q] += 1
+        if held[q] == room:
+            floor[q] = keep_largest(keys[q], spare, room, k, counts)
+            held[q] = k
+            bar[q] = _score(floor[q], cell, bits)
+
+
+@jit
+def _score(key: int, cell: Float32, bits: Int32) -> float:
+    """The score in a key. cell: float32[1], bits: the same memory as int32."""
+    b = np.int32(key >> 32)
+    if b < 0:
+        b ^= FLIP
+    bits[0] = b
+    return np.float64(cell[0])
+
+
+@jit
+def scan(
+    eight: bool, rows: Float32, length: Float64, rank: Int32, panels: Bytes, lane: Float32, most: Float32,
+    queries: Float32, query_length: Float64, packed: Bytes, facts: Float32, gauge: Float64, first: int,
+    stop: int, k: int, keys: Int64, held: Int64, floor: Int64, bar: Float64,
+) -> int:  # fmt: skip
+    """Take a block of documents past queries first..stop-1; returns how many pairs were scored exactly.
+
+    rows, length, rank: the block's float32[n, d], float64[n] lengths for cosine or empty, int32[n] places among
+    ties; panels, lane, most: the block packed, panels as bytes uint8[panels, bytes]; queries: float32[Q, d];
+    query_length: float64[Q] or empty; packed: uint8[Q + ROWS, bytes], the queries as tiles take them; facts:
+    float32[Q + ROWS, 3], see int8_tile, the bars are set here; gauge: float64[Q, 5], of each query what to add
+    to its sums, its length from the centre, its distance from its bytes, what rounding may cost for each
+    unit of a document's length, and the length of the centre; keys, held, floor, bar: the best so far of each
+    query, see `_rescore`. first is a multiple of ROWS.
+    """
+    n, d = rows.shape
+    groups, stride = packed.shape[1] // 4, packed.strides[0]
+    near = max(1, DOCUMENTS // (4 * d * WIDTH))
+    spare, counts = np.empty(keys.shape[1], np.int64), np.empty(2048, np.int64)
+    masks, pairs = np.zeros(ROWS, np.int64), np.empty(TOGETHER * WIDTH + 1, np.int64)
+    panels_at, lane_at, facts_at = panels.ctypes.data, lane.ctypes.data, facts.ctypes.data
+    packed_at, masks_at = packed.ctypes.data, masks.ctypes.data
+    scored = 0
+    for low in range(0, panels.shape[0], near):
+        high = min(low + near, panels.shape[0])
+        for begin in range(first, stop, TOGETHER):
+            end = min(begin + TOGETHER, stop)
+            for p in range(low, high):
+                panel, about = panels_at + p * panels.strides[0], lane_at + p * lane.strides[0]
+                away, size = np.float64(most[p, 0]), np.float64(most[p, 1])
+                for q in range(begin, end):
+                    error = gauge[q, 1] * away + gauge[q, 2] * (size + away)
+                    error += gauge[q, 3] * (size + gauge[q, 4])
+                    least = bar[q] - gauge[q, 0] - error
+                    facts[q, 2] = np.float32(least - 1e-6 * abs(least) - 1e-37)
+                found = 0
+                for q in range(begin, end, ROWS):
+                    asked, row = packed_at + q * stride, facts_at + q * facts.strides[0]
+                    if eight:
+                        hits = int8_tile(panel, asked, groups, stride, row, about, masks_at)
+                    else:
+                        hits = float_tile(panel, asked, groups, stride, row, about, masks_at)
+                    while hits:
+                        r = lowest_bit(hits)
+                        hits &= hits - 1
+                        mask = masks[r]
+                        while mask:
+                            i = p * WIDTH + lowest_bit(mask)
+                            mask &= mask - 1
+                            # Beyond the last query and the last document only filling can be found.
+                            pairs[found] = ((q + r) << 32) | i
+                            found += q + r < end and i < n
+                if found:
+                    scored += found
+                    _rescore(
+                        pairs, found, rows, length, rank, queries, query_length, k, keys, held, floor, bar,
+                        spare, counts,
+                    )  # fmt: skip
+    return scored
+
+
+@jit
+def scan_few(
+    rows: Float32, length: Float64, rank: Int32, queries: Float32, query_length: Float64, first: int,
+    stop: int, k: int, keys: Int64, held: Int64, floor: Int64, bar: Float64,
+) -> None:  # fmt: skip
+    """As `scan`, for queries so few that reading the documents is what takes the time: every pair exactly."""
+    n = len(rows)
+    spare, counts = np.empty(keys.shape[1], np.int64), np.empty(2048, np.int64)
+    pairs = np.empty(n * (stop - first), np.int64)
+    count = 0
+    for i in range(n):
+        for q in range(first, stop):
+            pairs[count] = (np.int64(q) << 32) | i
+            count += 1
+    _rescore(
+        pairs, count, rows, length, rank, queries, query_length, k, keys, held, floor, bar, spare, counts
+    )
+
+
+@jit
+def dot_products(rows: Float32, query: Float32, found: Float32) -> None:
+    """The score of each row by dot product: rows float32[n, d], query float32[d], found float32[n]."""
+    rows_at, query_at = rows.ctypes.data, query.ctypes.data
+    for i in range(len(rows)):
+        total = dot64(rows_at + i * rows.strides[0], query_at, len(query))
+        found[i] = np.float32(total) + np.float32(0)
+
+
+@jit
+def write_top_k(k: int, keys: Int64, held: Int64, rank: Int32, score: Float32) -> None:
+    """Sort the top k of each query: ranks int32[Q, k] and scores float32[Q, k], held how many."""
+    spare, counts = np.empty(keys.shape[1], np.int64), np.empty(2048, np.int64)
+    cell = np.zeros(1, np.float32)
+    bits = cell.view(np.int32)
+    for q in range(len(held)):
+        if held[q] > k:
+            keep_largest(keys[q], spare, held[q], k, counts)
+            held[q] = k
+        sort_descending(keys[q], spare, held[q], counts)
+        for i in range(held[q]):
+            rank[q, i] = np.int32(LOW - (keys[q, i] & LOW))
+            score[q, i] = np.float32(_score(keys[q, i], cell, bits))

@@ -1,1 +1,0 @@
-"""Compiled exact search by dot product: packed vectors, byte bounds, doubles decide."""

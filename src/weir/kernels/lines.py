@@ -1,0 +1,604 @@
+"""Compiled parsers of lines: fields to columns, rankings in order."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weir.kernels.jit import jit
+
+# ----------
+# Fields of a line, read as eight-byte words: where they end, their hashes, the numbers they hold.
+#
+# Words are a view of a block of text as the little-endian eight-byte word that starts at each position (see
+# `weir.files.text_files.LineBuffer`). The slow references are `weir.core.strings`, `weir.files.parsers` and the
+# tests.
+
+
+U8: TypeAlias = NDArray[np.uint8]
+U64: TypeAlias = NDArray[np.uint64]
+I64: TypeAlias = NDArray[np.int64]
+F64: TypeAlias = NDArray[np.float64]
+Int: TypeAlias = Any  # numba takes a signed with an unsigned integer to be a float: int64 is spelled out
+
+# The same constants as weir.core.strings; a test holds the two equal.
+_SEED = np.uint64(0x9E3779B97F4A7C15)
+_MIX = np.uint64(0xD6E8FEB86659FD93)
+_MIX_TAIL = np.uint64(0xFF51AFD7ED558CCD)
+
+ONES = np.uint64(0x0101010101010101)
+_HIGH = np.uint64(0x8080808080808080)
+_DOTS = np.uint64(0x2E2E2E2E2E2E2E2E)
+_ZEROS = np.uint64(0x3030303030303030)
+_OVER_9 = np.uint64(0x4646464646464646)
+_MINUS = np.uint64(45)
+# Moves a lone bit 8k to the top three bits as the number k: field k stands at bit 61 - 8k.
+_BYTE_NUMBER = np.uint64(sum(k << (61 - 8 * k) for k in range(8)))
+_MASKS = np.array([(1 << (8 * n)) - 1 for n in range(9)], np.uint64)
+_LAST = np.array([((1 << 64) - 1) >> 8 * (8 - n) << 8 * (8 - n) for n in range(9)], np.uint64)
+_TENS = 10 ** np.arange(9, dtype=np.int64)
+_POWERS = np.array([float(10**k) for k in range(23)], np.float64)  # exact
+_0, _7, _8, _32, _61 = (np.uint64(n) for n in (0, 7, 8, 32, 61))
+
+
+class RowArrays(NamedTuple):
+    """What a scan fills in; each array has room for one entry a line.
+
+    start, length, hashes: the document identifier of each row; score: NaN where it is left to a slower parser; segment:
+    int64[n, 3], of each stretch of rows of one query its first row, and start and length of the query identifier; slow:
+    int64[n, 3], row, start and length of the scores that are left.
+    """
+
+    start: I64
+    length: I64
+    hashes: U64
+    score: F64
+    segment: I64
+    slow: I64
+
+
+@jit
+def _zero_bytes(word: np.uint64) -> np.uint64:
+    """The top bit of each byte that is zero; those above the first may be wrong."""
+    return (word - ONES) & ~word & _HIGH
+
+
+@jit
+def _first(found: np.uint64) -> Int:
+    """Which of eight bytes is the first whose top bit is set; 8: none."""
+    if found == _0:
+        return 8
+    return np.int64((((found & (_0 - found)) >> _7) * _BYTE_NUMBER) >> _61)
+
+
+@jit
+def first_below(word: np.uint64, bound: np.uint64) -> Int:
+    """Which of eight bytes is the first below a bound of at most 128, eight times in `bound`; 8: none."""
+    return _first((word - bound) & ~word & _HIGH)
+
+
+@jit
+def first_of(word: np.uint64, one: np.uint64, other: np.uint64, bound: np.uint64) -> Int:
+    """Which of eight bytes is the first that equals one of two or is below a bound, each eight times; 8: none."""
+    return _first(_zero_bytes(word ^ one) | _zero_bytes(word ^ other) | ((word - bound) & ~word & _HIGH))
+
+
+@jit
+def begins_with(first: np.uint64, second: np.uint64, head_1: np.uint64, head_2: np.uint64, size: int) -> bool:
+    """Whether two words start with the `size` bytes of two others; never for more than sixteen."""
+    if size <= 8:
+        return bool((first ^ head_1) & _MASKS[size] == _0)
+    return bool(size <= 16 and first == head_1 and (second ^ head_2) & _MASKS[size - 8] == _0)
+
+
+@jit
+def equal_bytes(buf: U8, a: int, b: int, size: int) -> bool:
+    """Whether `size` bytes from two positions on are the same."""
+    k = 0
+    while k < size and buf[a + k] == buf[b + k]:
+        k += 1
+    return k == size
+
+
+@jit
+def _mixed(state: np.uint64, word: np.uint64) -> np.uint64:
+    state = (state ^ word) * _MIX
+    return state ^ (state >> _32)
+
+
+@jit
+def hash_bytes(words: U64, start: int, length: int) -> np.uint64:
+    """Hash bytes as `weir.core.strings.hash_strings` does."""
+    state, at, stop = _SEED, start, start + length
+    while at + 8 <= stop:
+        state = _mixed(state, words[at])
+        at += 8
+    if at < stop:
+        state = _mixed(state, words[at] & _MASKS[stop - at])
+    state = (state ^ np.uint64(length)) * _MIX_TAIL
+    return state ^ (state >> _32)
+
+
+@jit
+def hash_short(first: np.uint64, second: np.uint64, length: int) -> np.uint64:
+    """As `hash_bytes`, of up to sixteen bytes: their words are passed, as a call that takes arrays is dear."""
+    state = _mixed(_SEED, first & _MASKS[min(length, 8)]) if length > 0 else _SEED
+    if length > 8:
+        state = _mixed(state, second & _MASKS[length - 8])
+    state = (state ^ np.uint64(length)) * _MIX_TAIL
+    return state ^ (state >> _32)
+
+
+@jit
+def hash_texts(words: U64, start: I64, length: I64, hashes: U64) -> None:
+    """Hash the texts at start, of length bytes, as `weir.core.strings.hash_strings` does."""
+    for i in range(len(start)):
+        at, size = start[i], length[i]
+        if size <= 16:
+            hashes[i] = hash_short(words[at], words[at + 8], size)
+        else:
+            hashes[i] = hash_bytes(words, at, size)
+
+
+@jit
+def _quotient(mantissa: np.uint64, divisor: float) -> float:
+    """mantissa / divisor, a power of ten up to 1e22, correctly rounded; NaN where doubles cannot tell.
+
+    The division is repeated on its own remainder (Dekker's exact products), which leaves the quotient as a
+    sum of two doubles: good to about 100 bits, enough unless the true value lies next to a midpoint.
+    """
+    if mantissa <= np.uint64(1 << 53):
+        return float(mantissa) / divisor
+    top = mantissa >> np.uint64(11) << np.uint64(11)
+    high, low = float(top), float(mantissa - top)
+    first = high / divisor
+    split = 134217729.0 * first
+    a1 = split - (split - first)
+    a2 = first - a1
+    split = 134217729.0 * divisor
+    b1 = split - (split - divisor)
+    b2 = divisor - b1
+    product = first * divisor
+    error = ((a1 * b1 - product) + a1 * b2 + a2 * b1) + a2 * b2
+    rest = (((high - product) - error) + low) / divisor
+    above, below = first + rest * (1.0 + 2.0**-48), first + rest * (1.0 - 2.0**-48)
+    return above if above == below else np.nan
+
+
+@jit
+def _decimal(word: np.uint64, second: np.uint64, third: np.uint64, length: int) -> float:
+    """The value of a plain decimal of up to 24 bytes; NaN: not one, or not one of up to 19 figures."""
+    mantissa, places, figures, dots, sign, digits = _0, 0, 0, 0, 1, 0
+    for k in range(length):
+        if k == 8:
+            word = second
+        elif k == 16:
+            word = third
+        byte: Int = np.int64(word & np.uint64(255))
+        word >>= _8
+        digit = byte - 48
+        if digit >= 0 and digit <= 9:
+            mantissa = mantissa * np.uint64(10) + np.uint64(digit)
+            figures += mantissa != _0
+            places += dots
+            digits += 1
+        elif byte == 46 and dots == 0:
+            dots = 1
+        elif k == 0 and abs(byte - 44) == 1:
+            sign = 44 - byte
+        else:
+            return np.nan
+    if digits == 0 or figures > 19 or places > 22:
+        return np.nan
+    return sign * _quotient(mantissa, _POWERS[places])
+
+
+@jit
+def _eight_digits(word: np.uint64, count: int) -> Int:
+    """The number in the last `count` (0..8) bytes of a word, or -1 where they are not all digits."""
+    word = (word & _LAST[count]) | (_ZEROS & ~_LAST[count])
+    if ((word + _OVER_9) | (word - _ZEROS)) & _HIGH != _0:
+        return -1
+    word -= _ZEROS
+    # Neighbouring digits are joined to pairs, pairs to fours, fours to eight, all in one word.
+    word = (word * np.uint64(10) + (word >> _8)) & np.uint64(0x00FF00FF00FF00FF)
+    word = (word * np.uint64(100) + (word >> np.uint64(16))) & np.uint64(0x0000FFFF0000FFFF)
+    return np.int64((word * np.uint64(10000) + (word >> _32)) & np.uint64(0xFFFFFFFF))
+
+
+@jit
+def _two_parts(first: np.uint64, whole: np.uint64, dot: int, part: np.uint64, places: int) -> float:
+    """The value of `[-]1234567.12345678`, up to 7 and 8 digits; NaN for anything else.
+
+    first, dot: its first word and where the full stop is; whole, part: the words that end where its two parts
+    do; places: digits after the full stop.
+    """
+    minus = first & np.uint64(255) == _MINUS
+    digits = dot - minus
+    if dot == 8 or places < 0 or places > 8 or digits + places == 0:
+        return np.nan
+    high, low = _eight_digits(whole, digits), _eight_digits(part, places)
+    if high < 0 or low < 0:
+        return np.nan
+    value = np.float64(high * _TENS[places] + low) / _POWERS[places]
+    return float(-value if minus else value)
+
+
+@jit
+def number_of(
+    first: np.uint64, second: np.uint64, third: np.uint64, ends: tuple[int, int], size: int
+) -> float:
+    """The value of a decimal by its words; NaN: left to a slower parser.
+
+    ends: the words that end where its two parts do, before the full stop and at its end; see `dot_at`.
+    """
+    dot = dot_at(first)
+    value = _two_parts(first, ends[0], dot, ends[1], size - dot - 1)
+    if np.isnan(value) and size <= 24:
+        value = _decimal(first, second, third, size)
+    return value
+
+
+@jit
+def dot_at(word: np.uint64) -> Int:
+    """Which of eight bytes is the first full stop; 8: none."""
+    return _first(_zero_bytes(word ^ _DOTS))
+
+
+# ----------
+# The compiled tokenizer of lines: TREC's columns and separated cells to rows of query, document and score.
+#
+# It works on one block: a writable uint8 buffer whose lines end in "\n", and its words (see fields.py). The slow
+# references are `weir.files.parsers` and the tests.
+
+
+_BELOW_33 = np.uint64(33) * ONES
+_ENDS = np.uint64(10) * ONES
+_tokenize_lines_0 = np.uint64(0)
+_LINE_END = 14  # of the edges of TREC's columns: where the line ends
+
+
+class LineShape(NamedTuple):
+    """What a line holds: the byte between its cells, how many cells, and which are query, document and number.
+
+    separator: 0 is white space, as much as there is, between TREC's columns.
+    """
+
+    separator: int
+    cells: int
+    query: int
+    document: int
+    number: int
+
+
+TREC = LineShape(0, 7, 0, 2, 4)
+
+
+@jit
+def _columns(buf: U8, at: int, edge: I64) -> int:
+    """Find start and end of each column of the line at `at`; the rest into edge[14]: where the line ends.
+
+    Returns how many columns there are, 7 for more than six, 0 for a blank line or a comment.
+    """
+    columns, first = 0, True
+    while buf[at] != 10:
+        space = buf[at] == 32 or (buf[at] >= 9 and buf[at] <= 13)
+        if not space and first:
+            if columns < 7:
+                edge[2 * columns] = at
+                columns += 1
+        elif space and not first:
+            edge[2 * columns - 1] = at
+        first = space
+        at += 1
+    if not first:
+        edge[2 * columns - 1] = at
+    edge[_LINE_END] = at
+    return 0 if columns and buf[edge[0]] == 35 else columns
+
+
+@jit
+def _shifted(rank: int, tag: int) -> bool:
+    """Whether a line of more than six columns seems to have a blank inside an identifier.
+
+    trec_eval takes anything after the tag; then the fourth column begins with a digit and the sixth does not.
+    """
+    return rank < 48 or rank > 57 or (tag >= 43 and tag <= 57)
+
+
+@jit
+def _closes(mark: int, after: int, next_after: int, separator: int) -> bool:
+    """Whether a byte is the quotation mark that ends a cell."""
+    ends_line = after == 10 or (after == 13 and next_after == 10)
+    return mark == 34 and (ends_line or after == separator)
+
+
+@jit
+def scan_lines(
+    buf: U8, words: U64, stop: int, shape: LineShape, rows: RowArrays, edge: I64
+) -> tuple[int, int, int, int, bool]:
+    """Split the lines of buf[:stop] (the last byte is "\\n") into rows; a line without a byte is none.
+
+    rows: filled in; edge: int64[2 * cells + 1], scratch, zero at first. Returns (rows, segments, scores left to a
+    slower parser, position of the first bad line or -1, whether a quoted cell holds a quotation mark or a line end,
+    which is left to a slower parser).
+
+    A line of TREC's mostly begins (query, Q0) and ends (tag) with the bytes of the line before: these are compared as
+    words, and only what stands between is split.
+    """
+    # All in one loop and by name: handing arrays to a function, even an inlined one, costs as much as a cell.
+    start, length, hashes, score, segment, slow = (
+        rows.start, rows.length, rows.hashes, rows.score, rows.segment, rows.slow,
+    )  # fmt: skip
+    trec, cells, separators = shape.separator == 0, shape.cells, np.uint64(shape.separator) * ONES
+    query_cell, document_cell, number_cell = 2 * shape.query, 2 * shape.document, 2 * shape.number
+    at, n, segments, slows = 0, 0, 0, 0
+    query, query_length, query_1, query_2 = 0, -1, _tokenize_lines_0, _tokenize_lines_0
+    head, tail, head_1, head_2, tail_1, tail_2 = (
+        0,
+        0,
+        _tokenize_lines_0,
+        _tokenize_lines_0,
+        _tokenize_lines_0,
+        _tokenize_lines_0,
+    )
+    while at < stop:
+        begin = at
+        same = head > 0 and tail > 0 and begins_with(words[at], words[at + 8], head_1, head_2, head)
+        if same:
+            at += head
+            for column in range(4, 10, 2):
+                edge[column] = at
+                while True:
+                    step = first_below(words[at], _BELOW_33)
+                    at += step
+                    if step < 8:
+                        if buf[at] == 32 or (buf[at] >= 9 and buf[at] <= 13):
+                            break
+                        at += 1  # a control character inside an identifier
+                edge[column + 1] = at
+                if at == edge[column] or (buf[at] == 10 and column < 8):
+                    same = False
+                    break
+                at += 1
+            same = same and begins_with(words[edge[9]], words[edge[9] + 8], tail_1, tail_2, tail)
+            at = edge[9] + tail
+        if trec and not same:
+            columns = _columns(buf, begin, edge)
+            at = edge[_LINE_END] + 1
+            if columns == 0:
+                continue
+            if columns < 5 or (columns > 6 and _shifted(buf[edge[6]], buf[edge[10]])):
+                return n, segments, slows, edge[0], False
+            head, tail = edge[4] - begin if columns < 7 else 0, at - edge[9]
+            head_1, head_2 = words[begin], words[begin + 8]
+            tail_1, tail_2 = words[edge[9]], words[edge[9] + 8]
+        if not trec:
+            if buf[at] == 10 or (buf[at] == 13 and buf[at + 1] == 10):
+                at += 1 + (buf[at] == 13)
+                continue
+            for cell in range(cells):
+                edge[2 * cell] = at + (buf[at] == 34)
+                if buf[at] == 34:
+                    at += 1
+                    while buf[at] != 34 and buf[at] != 10:
+                        at += 1
+                    edge[2 * cell + 1] = at
+                    if not _closes(buf[at], buf[at + 1], buf[at + 2], shape.separator):
+                        return n, segments, slows, -1, True
+                    at += 1 + (buf[at + 1] == 13)
+                else:
+                    step = 8
+                    while step == 8:
+                        step = first_of(words[at], separators, _ENDS, _tokenize_lines_0)
+                        at += step
+                    edge[2 * cell + 1] = at - (buf[at] == 10 and at > edge[2 * cell] and buf[at - 1] == 13)
+                if (buf[at] == 10) != (cell == cells - 1):
+                    return n, segments, slows, begin, False
+                at += 1
+        document, size = edge[document_cell], edge[document_cell + 1] - edge[document_cell]
+        if not same:
+            name, name_size = edge[query_cell], edge[query_cell + 1] - edge[query_cell]
+            if size == 0 or name_size == 0:
+                return n, segments, slows, begin, False
+            known = name_size == query_length and (
+                begins_with(words[name], words[name + 8], query_1, query_2, name_size)
+                or (name_size > 16 and equal_bytes(buf, query, name, name_size))
+            )
+            if not known:
+                segment[segments, 0], segment[segments, 1], segment[segments, 2] = n, name, name_size
+                segments += 1
+                query_1, query_2 = words[name], words[name + 8]
+            query, query_length = name, name_size
+        start[n], length[n] = document, size
+        if size <= 16:
+            hashes[n] = hash_short(words[document], words[document + 8], size)
+        else:
+            hashes[n] = hash_bytes(words, document, size)
+        number, size = edge[number_cell], edge[number_cell + 1] - edge[number_cell]
+        # The words that end where the parts do; those before the block's first byte are of no number.
+        ends = words[max(number + dot_at(words[number]) - 8, 0)], words[max(number + size - 8, 0)]
+        value = np.nan
+        if number + size >= 8:
+            value = number_of(words[number], words[number + 8], words[number + 16], ends, size)
+        if np.isnan(value):
+            slow[slows, 0], slow[slows, 1], slow[slows, 2] = n, number, size
+            slows += 1
+        score[n] = value
+        n += 1
+    return n, segments, slows, -1, False
+
+
+# ----------
+# Compiled sort of rankings: rows in rank order, duplicates found, documents looked up in a hash table.
+#
+# Identifiers are compared as the bytes of the block they stand in; the slow reference is `weir.files.parsers`.
+
+
+I32 = NDArray[np.int32]
+
+_29 = np.uint64(29)
+
+
+class IdTable(NamedTuple):
+    """A hash table of identifiers; without slots nothing is looked up.
+
+    slots: int32, open addressing, see build_slots; keys: uint64[n], the hash of each identifier; data, ptr: identifier
+    i is data[ptr[i]:ptr[i + 1]].
+    """
+
+    slots: I32
+    keys: U64
+    data: U8
+    ptr: I64
+
+
+@jit
+def build_slots(hashes: U64, slots: I32) -> None:
+    """Fill an open-addressing table (slots: all -1, a power of two at least twice as long) with positions."""
+    mask = len(slots) - 1
+    for i in range(len(hashes)):
+        at = np.int64(hashes[i] >> _29) & mask
+        while slots[at] >= 0:
+            at = (at + 1) & mask
+        slots[at] = i
+
+
+@jit
+def _find(
+    buf: U8, start: int, length: int, hashed: np.uint64, slots: I32, keys: U64, data: U8, ptr: I64
+) -> Int:
+    """The position of an identifier in the table whose strings are data[ptr[i]:ptr[i + 1]], or -1."""
+    mask = len(slots) - 1
+    at = np.int64(hashed >> _29) & mask
+    while slots[at] >= 0:
+        i = slots[at]
+        if keys[i] == hashed and ptr[i + 1] - ptr[i] == length:
+            k = 0
+            while k < length and buf[start + k] == data[ptr[i] + k]:
+                k += 1
+            if k == length:
+                return np.int64(i)
+        at = (at + 1) & mask
+    return -1
+
+
+@jit
+def _larger(buf: U8, a: int, a_length: int, b: int, b_length: int) -> bool:
+    """Whether the bytes at a are the larger, compared one by one (strcmp)."""
+    k = 0
+    while k < a_length and k < b_length and buf[a + k] == buf[b + k]:
+        k += 1
+    if k < a_length and k < b_length:
+        return bool(buf[a + k] > buf[b + k])
+    return a_length > b_length
+
+
+@jit
+def _sort(buf: U8, start: I64, length: I64, score: F64, order: I64, spare: I64) -> None:
+    """Put `order` (rows) into rank order: insertion while rows are nearly in place, else a merge sort.
+
+    Scores are compared here and bytes only in `_larger`: a call that takes arrays costs tens of comparisons.
+    """
+    n, moves = len(order), 0
+    for i in range(1, n):
+        row, j = order[i], i
+        while j > 0:
+            other = order[j - 1]
+            if score[row] < score[other]:
+                break
+            if score[row] == score[other] and _larger(
+                buf, start[other], length[other], start[row], length[row]
+            ):
+                break
+            order[j] = other
+            j -= 1
+        order[j] = row
+        moves += i - j
+        if moves > 4 * n + 16:
+            break
+    else:
+        return
+    width = 1
+    while width < n:
+        for low in range(0, n, 2 * width):
+            a, middle, high = low, min(low + width, n), min(low + 2 * width, n)
+            b = middle
+            for k in range(low, high):
+                first = b >= high
+                if not first and a < middle:
+                    x, y = order[a], order[b]
+                    first = score[x] > score[y]
+                    if score[x] == score[y]:
+                        first = _larger(buf, start[x], length[x], start[y], length[y])
+                if first:
+                    spare[k] = order[a]
+                    a += 1
+                else:
+                    spare[k] = order[b]
+                    b += 1
+        order[:] = spare[:n]
+        width *= 2
+
+
+@jit
+def _duplicate(buf: U8, start: I64, length: I64, hashes: U64, a: int, b: int, seen: I32) -> int:
+    """The first row of a..b-1 whose document an earlier one has, or -1; seen: a power of two >= 4(b-a)."""
+    seen[:] = -1
+    mask = len(seen) - 1
+    for row in range(a, b):
+        at = np.int64(hashes[row] >> _29) & mask
+        while seen[at] >= 0:
+            other = a + seen[at]
+            if hashes[other] == hashes[row] and length[other] == length[row]:
+                k = 0
+                while k < length[row] and buf[start[other] + k] == buf[start[row] + k]:
+                    k += 1
+                if k == length[row]:
+                    return row
+            at = (at + 1) & mask
+        seen[at] = row - a
+    return -1
+
+
+@jit
+def order_rows(
+    buf: U8, start: I64, length: I64, hashes: U64, score: F64, cuts: I64, table: IdTable, seen: I32, spare: I64,
+    order: I64, doc: I32,
+) -> int:  # fmt: skip
+    """Rank the rows of each query and look their documents up in a table of identifiers.
+
+    cuts: int64[queries + 1] first row of each; score: at the precision in which scores compare; seen: scratch, a power
+    of two at least four times the longest ranking; spare: scratch, as long as that. Fills order (rows in rank order)
+    and doc (position in the table or -1, in rank order). Returns the first row whose document occurs twice in its
+    ranking, or -1.
+    """
+    slots, keys, data, ptr = table.slots, table.keys, table.data, table.ptr
+    mask = len(slots) - 1
+    for q in range(len(cuts) - 1):
+        a, b = cuts[q], cuts[q + 1]
+        room = 2
+        while room < 4 * (b - a):
+            room *= 2
+        twice = _duplicate(buf, start, length, hashes, a, b, seen[:room])
+        if twice >= 0:
+            return twice
+        ranked = True
+        for row in range(a, b):
+            order[row] = row
+            if row > a and not score[row - 1] > score[row]:
+                ranked = False
+        if not ranked:
+            _sort(buf, start, length, score, order[a:b], spare)
+        for row in range(a, b):
+            at, doc[row] = order[row], -1
+            if len(slots):
+                # Few documents are in the table, and a call that takes arrays costs more than the walk to know it.
+                slot = np.int64(hashes[at] >> _29) & mask
+                while slots[slot] >= 0 and keys[slots[slot]] != hashes[at]:
+                    slot = (slot + 1) & mask
+                if slots[slot] >= 0:
+                    doc[row] = _find(buf, start[at], length[at], hashes[at], slots, keys, data, ptr)
+    return -1

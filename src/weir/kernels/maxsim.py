@@ -1,0 +1,618 @@
+"""Compiled late interaction (MaxSim): exact sums, bounds, and the residual codec."""
+
+from __future__ import annotations
+
+import itertools
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weir.errors import BadValue
+from weir.kernels.jit import jit
+from weir.kernels.simd import (
+    F32,
+    HAS_INT8,
+    I32,
+    I64,
+    INT,
+    LANES,
+    V16F,
+    V16I,
+    WIDE,
+    Value,
+    _at,
+    _call,
+    _load,
+    _loop,
+    _single,
+    _splat,
+    _store,
+    intrinsic,
+    ir,
+    numba,
+)
+
+# ----------
+# Residual codec of token vectors (ColBERTv2): decompression, and MaxSim over centroids alone.
+#
+# A vector is stored as the number of its centroid and, for each dimension, the bucket of its residual, the vector
+# less its centroid. Source: Santhanam et al. 2022.
+
+
+Float32: TypeAlias = NDArray[np.float32]
+Int64: TypeAlias = NDArray[np.int64]
+Int32: TypeAlias = NDArray[np.int32]
+Bytes: TypeAlias = NDArray[np.uint8]
+
+
+@jit
+def decompress(code: Int32, packed: Bytes, centroids: Float32, table: Float32, out: Float32) -> None:
+    """Decompress vectors: out float32[n, d], centroid plus residuals, scaled to length 1.
+
+    code: int32[n], the centroid; packed: uint8[n, d * bits / 8], buckets of residuals, the first in the highest bits;
+    table: float32[256, 8 / bits], the codewords of the buckets that a byte packs.
+    """
+    each = table.shape[1]
+    for t in range(len(code)):
+        centroid = centroids[code[t]]
+        length = 0.0
+        for b in range(packed.shape[1]):
+            part = table[packed[t, b]]
+            for i in range(each):
+                value = centroid[b * each + i] + part[i]
+                out[t, b * each + i] = value
+                length += np.float64(value) * np.float64(value)
+        scale = np.float32(1.0 / np.sqrt(length)) if length > 0 else np.float32(0)
+        for j in range(out.shape[1]):
+            out[t, j] *= scale
+
+
+@jit
+def centroid_maxsim(score: Float32, code: Int32, starts: Int64, ends: Int64, out: Float32) -> None:
+    """Approximate MaxSim: out float32[n], the score of each document as if each token were its centroid.
+
+    score: float32[C, q], of each centroid for each token of the query; code: int32[T], the tokens' centroids;
+    starts, ends: int64[n], where the documents' tokens are.
+    """
+    best = np.empty(score.shape[1], np.float32)
+    for i in range(len(starts)):
+        best[:] = -np.inf
+        for t in range(starts[i], ends[i]):
+            row = score[code[t]]
+            for q in range(len(best)):
+                best[q] = row[q] if row[q] > best[q] else best[q]
+        total = 0.0
+        for q in range(len(best)):
+            total += np.float64(best[q])
+        out[i] = np.float32(total)
+
+
+# ----------
+# Late interaction, exactly: for each token of a query the best of a document's tokens, added up.
+#
+#     scores = maxsim(query, query_ptr, tokens, ptr, docs=None, threads=1)
+#
+# Tokens stand ragged, without padding, so that nothing but a document's own tokens can be its best. A product is one
+# chain of fused operations over the dimensions and the sum over a query's tokens is taken in double in their order:
+# the same bits alone or in a batch, whatever stands beside a document or a query. Source: Khattab and Zaharia 2020.
+#
+# A tile is ROWS tokens of documents, wherever they lie, times WIDTH tokens of queries, packed side by side; its sums
+# stay in registers from the first dimension to the last, so documents are read where they are, memory-mapped too.
+
+
+VECTORS, ROWS = (2, 12) if WIDE else (1, 6)
+"""Sums of a tile in vectors of 16: 24 of the 32 registers of AVX-512, 12 of the 16 half as wide of AVX2."""
+WIDTH = LANES * VECTORS
+V16S = ir.VectorType(ir.IntType(16), LANES)
+EXACT_BLOCK_TOKENS = 768
+"""Tokens of documents that all queries pass before the next ones: they stay in the second cache."""
+
+
+@intrinsic
+def _best(context, rows, panel, dimensions, best):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202 - numba's own protocol
+    """Raise best, float32[WIDTH], to the products of ROWS tokens with WIDTH tokens where these are greater.
+
+    All arguments are addresses but dimensions. rows: int64[ROWS] addresses of float32[dimensions]; panel:
+    float32[dimensions, WIDTH]. What is not a number stays, so that it is seen.
+    """
+
+    def generate(context, b, signature, arguments):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202 - numba's own protocol
+        return _tile(b, arguments)
+
+    return numba.types.void(INT, INT, INT, INT), generate
+
+
+def _tile(b: Value, arguments: list[Value]) -> None:
+    rows, panel, dimensions, best = arguments
+    tokens = [_load(b, rows, 8 * r, I64) for r in range(ROWS)]
+    zero = ir.Constant(V16F, [0.0] * LANES)
+
+    def step(b: Value, k: Value, sums: list[Value]) -> list[Value]:
+        base, at = b.mul(k, I64(4 * WIDTH)), b.mul(k, I64(4))
+        asked = [_load(b, panel, b.add(base, I64(64 * v)), V16F) for v in range(VECTORS)]
+        found = []
+        for r in range(ROWS):
+            value = _splat(b, _load(b, tokens[r], at, F32))
+            for v in range(VECTORS):
+                found.append(_call(b, "llvm.fma.v16f32", V16F, [asked[v], value, sums[r * VECTORS + v]]))
+        return found
+
+    sums = _loop(b, dimensions, [zero] * (ROWS * VECTORS), step)
+    for v in range(VECTORS):
+        top = _load(b, best, 64 * v, V16F)
+        for found in sums[v::VECTORS]:
+            top = _call(b, "llvm.maximum.v16f32", V16F, [top, found])
+        _store(b, top, best, 64 * v)
+
+
+def _widened(b: Value, arguments: list[Value]) -> None:
+    row, dimensions, out = arguments
+
+    def step(b: Value, i: Value, state: list[Value]) -> list[Value]:
+        at = b.shl(i, I64(4))
+        _store(b, floats(b, row, at, True), out, b.shl(at, I64(2)))
+        return []
+
+    _loop(b, b.lshr(dimensions, I64(4)), [], step)
+
+
+def floats(b: Value, address: Value, offset: Value, half: bool) -> Value:
+    """Sixteen numbers as floats, from floats or halves; offset: of the first, in numbers."""
+    if not half:
+        return _load(b, address, b.shl(offset, I64(2)), V16F)
+    value = b.load(_at(b, address, b.shl(offset, I64(1)), V16S))
+    value.align = 2
+    return _single(b, value)
+
+
+@intrinsic
+def _widen(context, row, dimensions, out):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202 - numba's own protocol
+    """A row of float16 as floats. dimensions: a multiple of 16."""
+
+    def generate(context, b, signature, arguments):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202 - numba's own protocol
+        return _widened(b, arguments)
+
+    return numba.types.void(INT, INT, INT), generate
+
+
+@jit
+def pack(query: Float32, panels: Float32) -> None:
+    """Query tokens float32[n, d] side by side: panels float32[ceil(n / WIDTH), d, WIDTH], filled up with zeros."""
+    for p in range(len(panels)):
+        for i in range(WIDTH):
+            t = p * WIDTH + i
+            for j in range(panels.shape[1]):
+                panels[p, j, i] = query[t, j] if t < len(query) else np.float32(0)
+
+
+@jit
+def score(
+    panels: Float32,
+    query_ptr: Int64,
+    tokens: NDArray[np.uint8],
+    half: bool,
+    starts: Int64,
+    ends: Int64,
+    out: Float32,
+) -> None:
+    """out float32[documents, queries]: the score of every document, whose tokens are starts[i]:ends[i], not none.
+
+    tokens: the bytes of all tokens, one behind the other; half: whether they are float16, of a multiple of 16
+    dimensions, and not float32.
+    """
+    dimensions, width = panels.shape[1], len(panels) * WIDTH
+    stride = np.int64(dimensions * (2 if half else 4))
+    longest = np.int64(0)
+    for i in range(len(starts)):
+        longest = max(longest, ends[i] - starts[i])
+    rows = np.empty(EXACT_BLOCK_TOKENS + longest + 2 * ROWS, np.int64)
+    tile_ptr = np.zeros(EXACT_BLOCK_TOKENS // ROWS + 2, np.int64)
+    best = np.empty((len(tile_ptr), width), np.float32)
+    wide = np.empty((len(rows) if half else 0, dimensions), np.float32)
+    first = 0
+    while first < len(starts):
+        count, last = np.int64(0), first
+        while last < len(starts) and count < EXACT_BLOCK_TOKENS:
+            for t in range(starts[last], ends[last]):
+                rows[count] = tokens.ctypes.data + t * stride
+                if half:
+                    # Its address is asked for here and not before: numba frees an array behind its last use.
+                    place = wide.ctypes.data + count * wide.strides[0]
+                    _widen(rows[count], dimensions, place)
+                    rows[count] = place
+                count += 1
+            while count % ROWS:  # filled up with the document's own last token, which changes no maximum
+                rows[count] = rows[count - 1]
+                count += 1
+            last += 1
+            tile_ptr[last - first] = count // ROWS
+        best[: last - first] = -np.inf
+        rows_at, best_at = rows.ctypes.data, best.ctypes.data
+        for p in range(len(panels)):
+            panel = panels.ctypes.data + p * panels.strides[0]
+            for i in range(last - first):
+                top = best_at + i * best.strides[0] + 4 * WIDTH * p
+                for t in range(tile_ptr[i], tile_ptr[i + 1]):
+                    _best(rows_at + 8 * ROWS * t, panel, dimensions, top)
+        for i in range(last - first):
+            for q in range(len(query_ptr) - 1):
+                total = 0.0
+                for t in range(query_ptr[q], query_ptr[q + 1]):
+                    total += np.float64(best[i, t])
+                out[first + i, q] = np.float32(total)
+        first = last
+
+
+def maxsim(
+    query: NDArray[np.floating],
+    query_ptr: Int64,
+    tokens: NDArray[np.floating],
+    ptr: Int64,
+    docs: NDArray[np.integer] | None = None,
+    threads: int = 1,
+) -> Float32:
+    """The score of every document for every query: float32[Q, n].
+
+    query: float[any, d], the tokens of query q at query_ptr[q]:query_ptr[q + 1]; tokens: float[any, d], those of
+    document i at ptr[i]:ptr[i + 1], memory-mapped too, float32 and float16 read in place, others copied by blocks;
+    docs: int[n], the documents to score, by default all. A query without tokens scores 0. Raises BadValue for a
+    document without tokens, other dimensions, and numbers that are not finite.
+    """
+    if query.ndim != 2 or tokens.ndim != 2 or query.shape[1] != tokens.shape[1]:
+        raise BadValue(f"tokens of shapes {query.shape} and {tokens.shape}; expected two tables of one width")
+    chosen = np.arange(len(ptr) - 1) if docs is None else np.asarray(docs, np.int64)
+    starts, ends = np.asarray(ptr)[chosen].astype(np.int64), np.asarray(ptr)[chosen + 1].astype(np.int64)
+    empty = np.flatnonzero(ends <= starts)
+    if len(empty):
+        raise BadValue(f"document {int(chosen[empty[0]])} has no tokens; expected at least one")
+    place = np.asarray(query_ptr, np.int64)
+    if not (_inside(starts, ends, len(tokens)) and _inside(place[:-1], place[1:], len(query))):
+        raise BadValue("pointers lead out of the tokens; expected positions from 0 to their number, rising")
+    given = np.ascontiguousarray(query, np.float32)
+    panels = np.empty((-(-len(given) // WIDTH), given.shape[1], WIDTH), np.float32)
+    pack(given, panels)
+    out = np.empty((len(chosen), len(query_ptr) - 1), np.float32)
+    half = tokens.dtype == np.float16 and tokens.shape[1] % LANES == 0
+    in_place = tokens.flags.aligned and tokens.flags.c_contiguous
+    in_place = in_place and (half or tokens.dtype == np.float32)
+    cuts = _cuts(ends - starts, threads, in_place)
+
+    def part(low: int, high: int) -> None:
+        own = starts[low:high], ends[low:high]
+        values, first, last = (np.asarray(tokens), *own) if in_place else _copied(tokens, *own)
+        score(panels, place, flat(values), half and in_place, first, last, out[low:high])
+
+    bounds = list(itertools.pairwise(cuts))
+    if threads == 1 or len(bounds) == 1:
+        for low, high in bounds:
+            part(low, high)
+    else:
+        with ThreadPoolExecutor(threads) as pool:
+            list(pool.map(lambda b: part(*b), bounds))
+    if not np.isfinite(out).all():
+        raise BadValue("a score is not finite: the vectors hold numbers that are not, or too large ones")
+    return np.ascontiguousarray(out.T)
+
+
+def _inside(starts: Int64, ends: Int64, count: int) -> bool:
+    """Whether pieces start:end lie among so many tokens."""
+    return len(starts) == 0 or bool(starts.min() >= 0 and ends.max() <= count and (starts <= ends).all())
+
+
+def flat(tokens: NDArray[np.floating]) -> NDArray[np.uint8]:
+    """The bytes of a table whose rows follow each other: a read-only view, which keeps them in memory while in use."""
+    view = tokens.reshape(-1).view(np.uint8)
+    view.flags.writeable = False
+    return view
+
+
+def _cuts(lengths: Int64, threads: int, in_place: bool) -> list[int]:
+    """Where the documents are cut: a part for each thread, and parts that fit the cache where they are widened."""
+    total, ends = int(lengths.sum()), np.cumsum(lengths)
+    size = max(1, -(-total // threads))
+    if not in_place:
+        size = min(size, EXACT_BLOCK_TOKENS)
+    inner = np.searchsorted(ends, np.arange(size, total, size), side="left") + 1
+    return [0, *np.unique(inner[inner < len(lengths)]).tolist(), len(lengths)]
+
+
+def _copied(tokens: NDArray[Any], starts: Int64, ends: Int64) -> tuple[Float32, Int64, Int64]:
+    """The tokens of some documents as floats, and where the documents are among them."""
+    if len(starts) and (starts[1:] == ends[:-1]).all():
+        block = tokens[int(starts[0]) : int(ends[-1])]
+    else:
+        block = np.concatenate([tokens[a:b] for a, b in zip(starts, ends, strict=True)] or [tokens[:0]])
+    lengths = ends - starts
+    stop = np.cumsum(lengths)
+    return np.ascontiguousarray(block, np.float32), stop - lengths, stop
+
+
+# ----------
+# MaxSim of int8 quantised token vectors: approximate scores and a bound of their errors.
+#
+# A token vector becomes bytes and a step, its largest magnitude over 127. With q and d near their bytes q~ and d~,
+# |q.d - q~.d~| <= |q~| |d - d~| + |q - q~| |d|, by Cauchy and Schwarz; what is best of a document's tokens is off by
+# no more than the worst of them, and a score by no more than the sum over the query's tokens.
+
+
+SHORTEST, LONGEST = 1e-10, 1e10
+"""Lengths of a longest vector between which squares and products of float32 neither vanish nor overflow; the shorter
+ones beside it are off by less than its rounding allows."""
+BOUND_BLOCK_TOKENS = 1536
+"""Tokens of documents that all queries pass before the next ones: their bytes stay in the second cache."""
+
+V16B = ir.VectorType(ir.IntType(8), LANES)
+
+
+def _reduced(b: Value, vector: Value, join: str) -> Value:
+    """The maximum, or the sum, of a vector's lanes."""
+    size = LANES
+    while size > 1:
+        size //= 2
+        low, high = (ir.Constant(ir.VectorType(I32, size), list(range(s, s + size))) for s in (0, size))
+        x, y = b.shuffle_vector(vector, vector, low), b.shuffle_vector(vector, vector, high)
+        if join == "max":
+            vector = _call(b, f"llvm.maximum.v{size}f32", x.type, [x, y])
+        else:
+            vector = b.fadd(x, y) if vector.type.element == F32 else b.add(x, y)
+    return b.extract_element(vector, I32(0))
+
+
+def _bytes(b: Value, arguments: list[Value], half: bool) -> None:
+    row, dimensions, out, facts = arguments
+    steps = b.lshr(dimensions, I64(4))
+    zero, zeros = ir.Constant(V16F, [0.0] * LANES), ir.Constant(V16I, [0] * LANES)
+
+    def greatest(b: Value, i: Value, state: list[Value]) -> list[Value]:
+        x = floats(b, row, b.shl(i, I64(4)), half)
+        size = _call(b, "llvm.fabs.v16f32", V16F, [x])
+        return [
+            _call(b, "llvm.maximum.v16f32", V16F, [state[0], size]),
+            _call(b, "llvm.fma.v16f32", V16F, [x, x, state[1]]),
+        ]
+
+    found = _loop(b, steps, [zero, zero], greatest)
+    top, square = _reduced(b, found[0], "max"), _reduced(b, found[1], "sum")
+    some = b.fcmp_ordered(">", top, F32(0.0))
+    step = b.fdiv(top, F32(127.0))
+    inverse = b.select(some, b.fdiv(F32(127.0), top), F32(0.0))
+    by, back = _splat(b, inverse), _splat(b, step)
+    most, least = (ir.Constant(V16F, [v] * LANES) for v in (127.0, -127.0))
+
+    def written(b: Value, i: Value, state: list[Value]) -> list[Value]:
+        at = b.shl(i, I64(4))
+        x = floats(b, row, at, half)
+        whole = _call(b, "llvm.rint.v16f32", V16F, [b.fmul(x, by)])
+        whole = _call(b, "llvm.minnum.v16f32", V16F, [whole, most])  # and what is no number becomes one
+        whole = _call(b, "llvm.maxnum.v16f32", V16F, [whole, least])
+        number = b.fptosi(whole, V16I)
+        place = _at(b, out, at, V16B)
+        b.store(b.trunc(number, V16B), place).align = 1
+        off = b.fsub(x, b.fmul(whole, back))
+        return [_call(b, "llvm.fma.v16f32", V16F, [off, off, state[0]]), b.add(state[1], number)]
+
+    off, total = _loop(b, steps, [zero, zeros], written)
+    _store(b, step, facts, 0)
+    _store(b, square, facts, 4)
+    _store(b, _reduced(b, off, "sum"), facts, 8)
+    _store(b, _reduced(b, total, "sum"), facts, 12)
+
+
+def _inner(b: Value, arguments: list[Value]) -> None:
+    """A tile: best = max(best, product of bytes times the step of the row)."""
+    rows, facts, panel, groups, best = arguments
+    tokens = [_load(b, rows, 8 * r, I64) for r in range(ROWS)]
+    about = [_load(b, facts, 8 * r, I64) for r in range(ROWS)]
+    # The bytes of queries are unsigned, 128 too large: so much is taken off beforehand.
+    start = [_splat(b, b.mul(_load(b, f, 12, I32), I32(-128))) for f in about]
+
+    def step(b: Value, k: Value, sums: list[Value]) -> list[Value]:
+        base, at = b.mul(k, I64(4 * WIDTH)), b.shl(k, I64(2))
+        asked = [_load(b, panel, b.add(base, I64(64 * v)), V16I) for v in range(VECTORS)]
+        found = []
+        for r in range(ROWS):
+            value = _splat(b, _load(b, tokens[r], at, I32))
+            for v in range(VECTORS):
+                held = sums[r * VECTORS + v]
+                found.append(_call(b, "llvm.x86.avx512.vpdpbusd.512", V16I, [held, asked[v], value]))
+        return found
+
+    sums = _loop(b, groups, [start[r] for r in range(ROWS) for _ in range(VECTORS)], step)
+    steps = [_splat(b, _load(b, f, 0, F32)) for f in about]
+    for v in range(VECTORS):
+        top = _load(b, best, 64 * v, V16F)
+        for r in range(ROWS):
+            product = b.fmul(b.sitofp(sums[r * VECTORS + v], V16F), steps[r])
+            top = _call(b, "llvm.maximum.v16f32", V16F, [top, product])
+        _store(b, top, best, 64 * v)
+
+
+@intrinsic
+def _from_floats(context, row, dimensions, out, facts):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202 - numba's own protocol
+    """A row of floats as bytes, with its facts float32[4]: step, square of its length, square of what is off, and, as
+    an int32, the sum of the bytes. dimensions: a multiple of 16."""
+
+    def generate(context, b, signature, arguments):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202 - numba's own protocol
+        return _bytes(b, arguments, half=False)
+
+    return numba.types.void(INT, INT, INT, INT), generate
+
+
+@intrinsic
+def _from_halves(context, row, dimensions, out, facts):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202 - numba's own protocol
+    """As _from_floats, of a row of float16."""
+
+    def generate(context, b, signature, arguments):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202 - numba's own protocol
+        return _bytes(b, arguments, half=True)
+
+    return numba.types.void(INT, INT, INT, INT), generate
+
+
+@intrinsic
+def _best_bytes(context, rows, facts, panel, groups, best):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202 - numba's own protocol
+    """Raise best, float32[WIDTH], to the products of ROWS tokens with WIDTH tokens of queries where these are greater.
+
+    All arguments are addresses but groups. rows, facts: int64[ROWS], addresses of the tokens' bytes and facts; panel:
+    uint8[groups, WIDTH, 4].
+    """
+
+    def generate(context, b, signature, arguments):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202 - numba's own protocol
+        return _inner(b, arguments) if HAS_INT8 else None  # elsewhere never called
+
+    return numba.types.void(INT, INT, INT, INT, INT), generate
+
+
+@jit
+def pack_bytes(query: Float32, panels: NDArray[np.uint8], facts: Float32) -> None:
+    """Query tokens float32[n, d] side by side as bytes, 128 too large; facts float32[n, 4]: see _from_floats.
+
+    panels: uint8[ceil(n / WIDTH), d / 4, WIDTH, 4], filled up with 128.
+    """
+    d = query.shape[1]
+    row = np.empty(d, np.int8)
+    for t in range(len(panels) * WIDTH):
+        if t < len(query):
+            _from_floats(query.ctypes.data + t * query.strides[0], d, row.ctypes.data, facts[t].ctypes.data)
+        else:
+            row[:] = 0
+        for g in range(d // 4):
+            for j in range(4):
+                panels[t // WIDTH, g, t % WIDTH, j] = np.uint8(np.int32(row[4 * g + j]) + 128)
+
+
+@jit
+def estimate(
+    panels: NDArray[np.uint8],
+    unit: Float32,
+    query_ptr: Int64,
+    tokens: NDArray[np.uint8],
+    half: bool,
+    starts: Int64,
+    ends: Int64,
+    out: Float32,
+    off: Float32,
+) -> None:
+    """Approximate scores: out float32[documents, queries]; arguments as those of exact_maxsim.score.
+
+    unit: float32[n], the steps of the queries' tokens; off: float32[documents, 2], receives the largest |d - d~| and
+    the largest |d| of each document's tokens, infinite where one is not finite.
+    """
+    groups, width = panels.shape[1], len(panels) * WIDTH
+    dimensions = 4 * groups
+    stride = np.int64(dimensions * (2 if half else 4))
+    longest = np.int64(0)
+    for i in range(len(starts)):
+        longest = max(longest, ends[i] - starts[i])
+    room = BOUND_BLOCK_TOKENS + longest + 2 * ROWS
+    small, facts = np.empty((room, dimensions), np.int8), np.empty((room, 4), np.float32)
+    rows, about = np.empty(room, np.int64), np.empty(room, np.int64)
+    tile_ptr = np.zeros(BOUND_BLOCK_TOKENS // ROWS + 2, np.int64)
+    best = np.empty((len(tile_ptr), width), np.float32)
+    first = 0
+    while first < len(starts):
+        count, last = np.int64(0), first
+        while last < len(starts) and count < BOUND_BLOCK_TOKENS:
+            distance, length = np.float32(0), np.float32(0)
+            for t in range(starts[last], ends[last]):
+                rows[count] = small.ctypes.data + count * dimensions
+                about[count] = facts.ctypes.data + count * 16
+                token = tokens.ctypes.data + t * stride
+                if half:
+                    _from_halves(token, dimensions, rows[count], about[count])
+                else:
+                    _from_floats(token, dimensions, rows[count], about[count])
+                length = max(length, facts[count, 1]) if facts[count, 1] < np.inf else np.float32(np.inf)
+                distance = max(distance, facts[count, 2])
+                count += 1
+            off[last, 0], off[last, 1] = np.sqrt(distance), np.sqrt(length)
+            while count % ROWS:  # filled up with the document's own last token, which changes no maximum
+                rows[count], about[count] = rows[count - 1], about[count - 1]
+                count += 1
+            last += 1
+            tile_ptr[last - first] = count // ROWS
+        best[: last - first] = -np.inf
+        rows_at, about_at, best_at = rows.ctypes.data, about.ctypes.data, best.ctypes.data
+        for p in range(len(panels)):
+            panel = panels.ctypes.data + p * panels.strides[0]
+            for i in range(last - first):
+                top = best_at + i * best.strides[0] + 4 * WIDTH * p
+                for t in range(tile_ptr[i], tile_ptr[i + 1]):
+                    _best_bytes(rows_at + 8 * ROWS * t, about_at + 8 * ROWS * t, panel, groups, top)
+        for i in range(last - first):
+            for q in range(len(query_ptr) - 1):
+                total = 0.0
+                for t in range(query_ptr[q], query_ptr[q + 1]):
+                    total += np.float64(best[i, t]) * np.float64(unit[t])
+                out[first + i, q] = np.float32(total)
+        first = last
+
+
+def can_quantise(tokens: NDArray[np.floating]) -> bool:
+    """Whether this processor multiplies bytes, and these tokens can be read as they are."""
+    plain = tokens.dtype in (np.float16, np.float32) and tokens.shape[1] % LANES == 0
+    return HAS_INT8 and plain and tokens.flags.aligned and tokens.flags.c_contiguous
+
+
+def bounds(
+    query: Float32,
+    query_ptr: Int64,
+    tokens: NDArray[np.floating],
+    starts: Int64,
+    ends: Int64,
+    threads: int = 1,
+) -> tuple[Float32, Float32]:
+    """Approximate score of every document for every query, and a bound of its error: float32[Q, n] each.
+
+    The error is that against the score that `maxsim` computes, its rounding included; infinite where the longest
+    vector of a query or a document is beyond SHORTEST and LONGEST, or is not finite. query: float32[any, d], the tokens
+    of query q at query_ptr[q]:query_ptr[q + 1]; tokens: see `can_quantise`; those of document i at starts[i]:ends[i],
+    at least one.
+    """
+    d = tokens.shape[1]
+    given = np.ascontiguousarray(query, np.float32)
+    panels = np.empty((-(-len(given) // WIDTH), d // 4, WIDTH, 4), np.uint8)
+    facts = np.empty((len(given), 4), np.float32)
+    pack_bytes(given, panels, facts)
+    out = np.empty((len(starts), len(query_ptr) - 1), np.float32)
+    off = np.empty((len(starts), 2), np.float32)
+    unit, place = np.ascontiguousarray(facts[:, 0]), np.asarray(query_ptr, np.int64)
+    held, half = flat(tokens), tokens.dtype == np.float16
+
+    def part(span: tuple[int, int]) -> None:
+        low, high = span
+        some = starts[low:high], ends[low:high], out[low:high], off[low:high]
+        estimate(panels, unit, place, held, half, *some)
+
+    cuts = np.linspace(0, len(starts), threads + 1).astype(np.int64).tolist()
+    if threads == 1:
+        part((0, len(starts)))
+    else:
+        with ThreadPoolExecutor(threads) as pool:
+            list(pool.map(part, itertools.pairwise(cuts)))
+    length, distance = (np.sqrt(facts[:, c].astype(np.float64)) for c in (1, 2))
+    some, open_docs = np.diff(place) > 0, _beyond(off[:, 1])
+    open_queries = np.zeros(len(some), np.bool_)
+    if some.any():
+        open_queries[some] = _beyond(np.maximum.reduceat(length[: place[-1]], place[:-1][some]))
+    length[_beyond(length)] = distance[_beyond(length)] = 0.0
+    off[open_docs], out[open_docs], out[:, open_queries] = 0.0, 0.0, 0.0
+    sums = (_sums(v, place) for v in (length + distance, distance, length))
+    near, far, whole = (np.asarray(s)[:, None] for s in sums)
+    rounding = (d + 16) * 2.0**-23  # of the products here and there, and of the facts themselves
+    most = near * off[:, 0] * (1 + 1e-4) + (far * (1 + 1e-4) + whole * rounding) * off[:, 1]
+    most[open_queries], most[:, open_docs] = np.inf, np.inf
+    return np.ascontiguousarray(out.T), most.astype(np.float32) * np.float32(1 + 1e-6)
+
+
+def _beyond(longest: NDArray[np.floating]) -> NDArray[np.bool_]:
+    """Where float32 bounds nothing; what is not a number is there too."""
+    return ~((longest >= SHORTEST) & (longest <= LONGEST))
+
+
+def _sums(values: NDArray[np.float64], ptr: Int64) -> NDArray[np.float64]:
+    """Segment sums: of values[ptr[i]:ptr[i + 1]]."""
+    total = np.concatenate([np.zeros(1), np.cumsum(values)])
+    found: NDArray[np.float64] = total[ptr[1:]] - total[ptr[:-1]]
+    return found

@@ -1,1 +1,0 @@
-"""Compiled late interaction (MaxSim): exact sums, byte bounds, the residual codec."""

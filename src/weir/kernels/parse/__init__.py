@@ -1,1 +1,0 @@
-"""Compiled parsers: blocks of bytes to columns of a run, of documents, of words."""

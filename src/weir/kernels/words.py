@@ -1,0 +1,293 @@
+"""Splitting UTF-8 text into words and numbering the distinct ones.
+
+The table of words is open addressing with linear probing over pairs of int64 (key, length << 32 | number), -1 where
+empty. The key of a word of at most 8 bytes is the word itself, so most comparisons end there; the key of a longer
+one is a hash, and its bytes are compared in the arena. int64 throughout: numba mixes int64 and uint64 to float64.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weir.kernels.jit import jit
+
+Bytes: TypeAlias = NDArray[np.uint8]
+Int32: TypeAlias = NDArray[np.int32]
+Int64: TypeAlias = NDArray[np.int64]
+Words: TypeAlias = NDArray[np.uint64]
+
+SIMPLE, BEGINS, STOP, MIDDLE = (
+    1,
+    2,
+    4,
+    8,
+)  # of a byte: stands in plain words; begins one; ends one; may stand inside
+LONGEST = 128  # bytes of a word that the plain path takes
+EMPTY = -1
+DROPPED = -2
+MULTIPLIER = -7046029254386353131  # 2^64 / golden ratio, as int64
+LOW = 0xFFFFFFFF
+
+# Eight bytes at once: each constant is one byte eight times; adding 0x80 - c sets the top bit where a byte is >= c.
+ZERO, ONE, SEVEN, FIFTYSIX, ALL = (np.uint64(v) for v in (0, 1, 7, 56, 2**64 - 1))
+ONES, SPACES, SEVENS, TOPS = (np.uint64(v * 0x0101010101010101) for v in (0x01, 0x20, 0x7F, 0x80))
+BELOW_A, BELOW_BRACE, BELOW_0, BELOW_COLON, BELOW_BANG = (
+    np.uint64((0x80 - ord(c)) * 0x0101010101010101) for c in "a{0:!"
+)
+
+
+@jit
+def _place(key: int, mask: int) -> int:
+    return ((key ^ key >> 32) * MULTIPLIER >> 32) & mask
+
+
+@jit
+def _mixed(key: int, block: int) -> int:
+    return ((key ^ key >> 29) * MULTIPLIER) ^ block
+
+
+@jit
+def _others(x: np.uint64, letters: bool) -> np.uint64:
+    """The top bit of each of eight bytes that is not simple."""
+    y = x & SEVENS
+    if letters:
+        z = y | SPACES
+        inside = ((z + BELOW_A) & ~(z + BELOW_BRACE)) | ((y + BELOW_0) & ~(y + BELOW_COLON))
+    else:
+        inside = (y + BELOW_BANG) & ~(y + ONES)
+    return (x | ~inside) & TOPS
+
+
+@jit
+def _beyond(left: int) -> np.uint64:
+    """The top bit of each of eight bytes of which only `left` belong to the text."""
+    return ZERO if left >= 8 else TOPS << np.uint64(8 * left)
+
+
+@jit
+def _decode(data: Bytes, at: int, end: int) -> int:
+    """Code point << 3 | bytes of the character at `at`; a byte that begins none is U+FFFD by itself."""
+    b = int(data[at])
+    if 0xC2 <= b < 0xE0:
+        if at + 1 < end and data[at + 1] & 0xC0 == 0x80:
+            return (((b & 0x1F) << 6 | (data[at + 1] & 0x3F)) << 3) | 2
+    elif 0xE0 <= b < 0xF0:
+        if at + 2 < end and data[at + 1] & 0xC0 == 0x80 and data[at + 2] & 0xC0 == 0x80:
+            return (((b & 0x0F) << 12 | (data[at + 1] & 0x3F) << 6 | (data[at + 2] & 0x3F)) << 3) | 3
+    elif 0xF0 <= b < 0xF5 and (
+        at + 3 < end
+        and data[at + 1] & 0xC0 == 0x80
+        and data[at + 2] & 0xC0 == 0x80
+        and data[at + 3] & 0xC0 == 0x80
+    ):
+        high = (b & 0x07) << 18 | (data[at + 1] & 0x3F) << 12
+        code = high | (data[at + 2] & 0x3F) << 6 | (data[at + 3] & 0x3F)
+        if code < 0x110000:
+            return (code << 3) | 4
+    return (0xFFFD << 3) | 1
+
+
+@jit
+def scan(
+    data: Bytes,
+    data8: Words,
+    ptr: Int64,
+    first: int,
+    last: int,
+    classes: Bytes,
+    kinds: Bytes,
+    fold: Bytes,
+    table: Int32,
+    shape: Int64,
+    insert: bool,
+    slots: Int64,
+    arena: Bytes,
+    arena8: Words,
+    word_ptr: Int64,
+    state: Int64,
+    out: Int32,
+    out_ptr: Int64,
+) -> int:
+    """Write the word numbers of texts first..last-1 to `out`; the index of the text to go on from.
+
+    data uint8[], ptr int64[]: the texts, read-only views; data8 uint64[]: the eight bytes from each place on.
+    classes uint8[0x110000], table int32[]: the automaton; states are offsets into the table, 0 the dead end.
+    kinds uint8[256]: what a byte can be (SIMPLE ...). fold uint8[256]: each byte of a word passes through it.
+    shape int64[6]: start state, first accepting state, limit in UTF-16 units, least length of a word of simple
+    bytes, 1 if letters are folded, 1 if the simple bytes are ASCII letters and digits (else 0x21 to 0x7E).
+    insert: give new words the next number; without, their number is -1.
+    slots int64[2 * capacity], arena uint8[] (arena8 as data8), word_ptr int64[]: the table of words; state[0] its
+    size, state[1] the bytes of arena the word needs that did not fit.
+    out_ptr[i - first] is where text i begins in out; it is extended.
+    A return below `last` asks for a larger table; words found so far stay.
+    """
+    mask = slots.shape[0] // 2 - 1
+    count = state[0]
+    start, accept, limit, least = shape[0], shape[1], shape[2], shape[3]
+    bit = SPACES if shape[4] else ZERO
+    letters = shape[5] != 0
+    size = data.shape[0]
+    for i in range(first, last):
+        at, stop, m = ptr[i], ptr[i + 1], out_ptr[i - first]
+        while at < stop:
+            kind = kinds[data[at]]
+            if kind & BEGINS == 0:
+                at += 1
+                continue
+            key = 0
+            end = at
+            simple = False
+            tail = ALL
+            if kind & SIMPLE and at + 8 <= size:
+                q = at
+                x = data8[q]
+                other = _others(x, letters) | _beyond(stop - q)
+                if other != ZERO:
+                    tail = ((other & (ZERO - other)) >> SEVEN) - ONE
+                    key = np.int64((x | bit) & tail)
+                    q += np.int64(((tail & ONES) * ONES) >> FIFTYSIX)
+                    simple = True
+                else:
+                    key = np.int64(x | bit)
+                    q += 8
+                    while q - at < LONGEST:
+                        if q == stop:
+                            tail = ZERO
+                            simple = True
+                            break
+                        if q + 8 > size:
+                            break
+                        x = data8[q]
+                        other = _others(x, letters) | _beyond(stop - q)
+                        if other != ZERO:
+                            simple = True
+                            tail = ((other & (ZERO - other)) >> SEVEN) - ONE
+                            if tail != ZERO:
+                                key = _mixed(key, np.int64((x | bit) & tail))
+                                q += np.int64(((tail & ONES) * ONES) >> FIFTYSIX)
+                            break
+                        key = _mixed(key, np.int64(x | bit))
+                        q += 8
+                if simple and q < stop:
+                    kind = kinds[data[q]]
+                    simple = kind & STOP != 0 or (
+                        kind & MIDDLE != 0 and (q + 1 >= stop or kinds[data[q + 1]] & (STOP | MIDDLE) != 0)
+                    )
+                if simple:
+                    end = q
+                    if end - at < least:
+                        at = end
+                        continue
+            if not simple:
+                q, units, s, width = at, 0, start, 1
+                while q < stop:
+                    b = data[q]
+                    if b < 128:
+                        c = classes[b]
+                        units += 1
+                        step = 1
+                    else:
+                        code = _decode(data, q, stop)
+                        c = classes[code >> 3]
+                        step = code & 7
+                        units += 1 + (step == 4)
+                    if q == at:
+                        width = step
+                    if units > limit:
+                        break
+                    s = np.int64(table[s + c])
+                    if s == 0:
+                        break
+                    q += step
+                    if s >= accept:
+                        end = q
+                if end == at:
+                    at += width
+                    continue
+                key = 0
+                w = 0
+                for j in range(end - at):
+                    w |= np.int64(fold[data[at + j]]) << (8 * (j & 7))
+                    if j & 7 == 7 or at + j + 1 == end:
+                        key = _mixed(key, w) if j > 7 else w
+                        w = 0
+            n = end - at
+            place = _place(key, mask)
+            number = -1
+            while True:
+                meta = slots[2 * place + 1]
+                if meta == EMPTY:
+                    break
+                if slots[2 * place] == key and meta >> 32 == n:
+                    number = meta & LOW
+                    if n <= 8:
+                        break
+                    base = word_ptr[number]
+                    j = 0
+                    if simple:
+                        while j + 8 <= n and arena8[base + j] == data8[at + j] | bit:
+                            j += 8
+                        if j + 8 > n and (
+                            j == n or (arena8[base + j] ^ (data8[at + j] | bit)) & tail == ZERO
+                        ):
+                            j = n
+                    else:
+                        while j < n and arena[base + j] == fold[data[at + j]]:
+                            j += 1
+                    if j == n:
+                        break
+                    number = -1
+                place = (place + 1) & mask
+            if number < 0 and insert:
+                base = word_ptr[count]
+                if 2 * (count + 1) > mask or count + 2 > word_ptr.shape[0] or base + n > arena8.shape[0]:
+                    state[0] = count
+                    state[1] = base + n
+                    return i
+                for j in range(n):
+                    arena[base + j] = fold[data[at + j]]
+                word_ptr[count + 1] = base + n
+                slots[2 * place] = key
+                slots[2 * place + 1] = n << 32 | count
+                number = count
+                count += 1
+            out[m] = number
+            m += 1
+            at = end
+        out_ptr[i - first + 1] = m
+    state[0] = count
+    return last
+
+
+@jit
+def regrow(slots: Int64, larger: Int64, where: Int64) -> None:
+    """Enter the pairs of a table of words into a larger, empty one; where: int64[words], scratch.
+
+    In the order of their numbers: the words that came first are the frequent ones, and get the places they ask for.
+    """
+    for i in range(slots.shape[0] // 2):
+        if slots[2 * i + 1] != EMPTY:
+            where[slots[2 * i + 1] & LOW] = 2 * i
+    mask = larger.shape[0] // 2 - 1
+    for i in where:
+        place = _place(slots[i], mask)
+        while larger[2 * place + 1] != EMPTY:
+            place = (place + 1) & mask
+        larger[2 * place] = slots[i]
+        larger[2 * place + 1] = slots[i + 1]
+
+
+@jit
+def renumber(ptr: Int64, numbers: Int32, to: Int32) -> None:
+    """Replace each number by to[number] and close the gaps of the DROPPED ones; both arrays in place."""
+    m = j = ptr[0]
+    for i in range(ptr.shape[0] - 1):
+        while j < ptr[i + 1]:
+            t = to[numbers[j]]
+            numbers[m] = t  # the next one overwrites a dropped one, without a branch
+            m += t != DROPPED
+            j += 1
+        ptr[i + 1] = m

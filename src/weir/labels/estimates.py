@@ -1,0 +1,615 @@
+"""Scores from few judgments of people and many of a model."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weir.core.judged import Judged
+from weir.core.qrels import Qrels
+from weir.core.query_metadata import QueryGroups
+from weir.core.run import Run
+from weir.core.strings import Float64, Int64, Strings
+from weir.core.subject import Subject
+from weir.errors import BadValue
+from weir.labels.pools import JudgingPool, write_pool
+from weir.labels.sampling import (
+    AT_RANDOM,
+    LEVEL,
+    DrawnQueries,
+    Estimate,
+    PairedValues,
+    SampleDesign,
+    corrected_share,
+    numbered_strata,
+)
+from weir.measures.measure import MEASURES, Measure
+from weir.stats.distributions import normal_quantile, student_quantile
+from weir.stats.label_agreement import LabelPairs, label_pairs
+from weir.stats.score_bounds import MOST_RANKS, RISING, Unjudged, score_bounds
+from weir.stats.significance import adjusted
+
+# ----------
+# Precision from a model's labels and their errors on the pairs that people judged too, after Rogan and Gladen.
+
+
+def corrected_precision(labelled: Float64, relevant: Float64, confusion: Float64, k: int) -> Estimate:
+    """The mean precision at k that people would give, had the model the same errors on all pairs.
+
+    labelled, relevant: float64[Q], how many of the first k documents of each query the model labelled, and called
+    relevant; confusion: float64[Q, 2, 2], those of them that people judged too, by the human label (0, 1) and the
+    model's. The share that the model calls relevant is corrected by its sensitivity and specificity; errors are
+    linearised over queries, so that pairs of a query need not be independent (the limit of a bootstrap of queries),
+    with Student's t by the queries that people judged; the interval is that of `corrected_share`. Raises BadValue where
+    people gave one label alone, and as `corrected_share`. Source: Rogan and Gladen 1978; linearised as Binder 1983.
+    """
+    cells = confusion.sum(axis=0)
+    negative, positive = cells.sum(axis=1).tolist()
+    if not negative or not positive:
+        raise BadValue("people gave one label alone, so that the model's errors are not known; judge more")
+    sensitivity, specificity = float(cells[1, 1]) / positive, float(cells[0, 0]) / negative
+    slope = sensitivity + specificity - 1
+    queries, all_labelled = len(labelled), float(labelled.sum())
+    apparent = float(relevant.sum()) / all_labelled
+    # Of the first k places some hold nothing that was labelled: these are not relevant.
+    filled = all_labelled / queries / k
+    of_positive = (confusion[:, 1, 1] - sensitivity * confusion[:, 1].sum(axis=1)) / positive
+    of_negative = (confusion[:, 0, 0] - specificity * confusion[:, 0].sum(axis=1)) / negative
+    moved = filled * ((relevant - apparent * labelled) / all_labelled + of_negative)
+    moved = moved + (apparent + specificity - 1) * (labelled / k - filled) / queries
+    moved_slope = of_positive + of_negative
+    judged = int((confusion.sum(axis=(1, 2)) > 0).sum())
+    few = judged / max(1, judged - 1)
+    errors = (
+        few * float(moved @ moved),
+        few * float(moved @ moved_slope),
+        few * float(moved_slope @ moved_slope),
+    )
+    times = student_quantile((1 + LEVEL) / 2, max(1, judged - 1))
+    return corrected_share(filled * (apparent + specificity - 1), slope, errors, times)
+
+
+# ----------
+# How many more queries of each stratum people should judge, and how far that narrows intervals.
+
+
+LEAST_AFTER = 2
+"""Queries of each stratum that people are to have judged, so that its variance is known."""
+POOLED_QUERIES = 4
+"""As how many queries of its own the variance of all strata counts in that of one."""
+
+
+@dataclass(frozen=True, eq=False)
+class QueryVariances:
+    """What the variance of the corrected mean of each system is made of, by stratum.
+
+    queries, judged: int64[H], queries of each stratum, and those that people judged; left: float64[S, H], the variance
+    of people's values that the model does not explain; seen: float64[S, H], that which it does; apart: float64[S], that
+    of the means of strata.
+    """
+
+    queries: Int64
+    judged: Int64
+    left: Float64
+    seen: Float64
+    apart: Float64
+
+    def half_width(self, judged: Int64) -> float:
+        """Half the 95% interval of the system whose is widest, with so many queries of each stratum judged.
+
+        Infinite where a stratum has none.
+        """
+        here = self.queries > 0
+        if (judged[here] < 1).any():
+            return math.inf
+        queries, count = self.queries[here], judged[here]
+        share = queries / queries.sum()
+        variance = (self.seen[:, here] / queries + self.left[:, here] / count) @ share**2
+        variance += self.apart / queries.sum()
+        return normal_quantile((1 + LEVEL) / 2) * math.sqrt(float(variance.max(initial=0.0)))
+
+
+def query_variances(
+    values: list[PairedValues], strata: tuple[NDArray[np.integer], NDArray[np.integer]], count: int
+) -> QueryVariances:
+    """The variances of systems' values; strata: int[n] and int[N], of the queries people judged and of the others.
+
+    The variance within a stratum is pulled towards that of all strata together, as if of so many queries more. Raises
+    BadValue for fewer than four queries that people judged.
+    """
+    mine, alone = strata
+    if len(mine) < POOLED_QUERIES:
+        raise BadValue(
+            f"people judged {len(mine)} queries; {POOLED_QUERIES} at least say how far the model errs: judge some "
+            "drawn at random first"
+        )
+    judged = np.bincount(mine, minlength=count)
+    queries = judged + np.bincount(alone, minlength=count)
+    left, seen, apart = np.zeros((len(values), count)), np.zeros((len(values), count)), np.zeros(len(values))
+    for system, one in enumerate(values):
+        spread = float(np.concatenate([one.whole, one.alone]).var(ddof=1))
+        covariance = float(np.cov(one.human, one.whole)[0, 1])
+        slope = min(1.0, max(0.0, covariance / spread)) if spread else 0.0
+        left[system] = _within(one.human - slope * one.whole, mine, judged)
+        seen[system] = np.maximum(_within(one.human, mine, judged) - left[system], 0.0)
+        share = queries / queries.sum()
+        mean = np.divide(np.bincount(mine, one.human, count), judged, out=np.zeros(count), where=judged > 0)
+        known = np.where(judged > 0, share, 0.0)
+        centre = float(known @ mean) / float(known.sum())
+        apart[system] = float(known @ (mean - centre) ** 2)
+    return QueryVariances(queries.astype(np.int64), judged.astype(np.int64), left, seen, apart)
+
+
+def _within(values: Float64, stratum: NDArray[np.integer], judged: NDArray[np.integer]) -> Float64:
+    """The variance of values within each stratum, drawn to that within all."""
+    count = len(judged)
+    mean = np.divide(np.bincount(stratum, values, count), judged, out=np.zeros(count), where=judged > 0)
+    squares = np.bincount(stratum, (values - mean[stratum]) ** 2, count)
+    together = float(squares.sum()) / max(1, len(values) - int((judged > 0).sum()))
+    found: Float64 = (squares + POOLED_QUERIES * together) / (np.maximum(judged - 1, 0) + POOLED_QUERIES)
+    return found
+
+
+def allocated(found: QueryVariances, cost: Float64, more: int | None, width: float | None = None) -> Int64:
+    """How many more queries of each stratum to judge, int64[H].
+
+    cost: float64[H], pairs that a query of each takes; more: queries in all, or width: until half the interval of every
+    system is so small or everything is judged. One query after another goes where it takes the most from the variance
+    of the systems' mean for each pair that it costs, after two of each stratum. Source: Neyman 1934.
+    """
+    queries, judged = found.queries, found.judged.copy()
+    share = queries / queries.sum()
+    weight = share**2 * found.left.mean(axis=0) / np.maximum(cost, 1e-9)
+    limit = int((queries - judged).sum()) if more is None else min(more, int((queries - judged).sum()))
+    for _ in range(limit):
+        if width is not None and more is None and found.half_width(judged) <= width:
+            break
+        gain = weight * (1 / np.maximum(judged, 0.5) - 1 / (judged + 1.0)) + 1e-300
+        gain[judged < np.minimum(queries, LEAST_AFTER)] = np.inf
+        gain[judged >= queries] = -1.0
+        judged[int(np.argmax(gain))] += 1
+    return judged - found.judged
+
+
+# ----------
+# Scores of systems from human judgments of few queries and a model's of many.
+
+
+ESTIMABLE = ("ContextPrecision", "DCG", "ERR", "P", "RBP", "RR", "SDCG", "Success")
+"""Measures that depend on the labels of the documents returned alone. nDCG, AP and recall divide by what the labels say
+of all documents: people's labels of few and a model's of many have other ideals, and no mean of both is defined."""
+SUMS = ("DCG", "P", "RBP", "SDCG")
+"""Those that are sums over documents, so that a part of the documents of a query says something of all of them."""
+EVERY_PAIR = 8
+"""Systems up to which each two are compared; of more, each with the first."""
+
+
+@dataclass(frozen=True)
+class CorrectedDifference:
+    """How far another system is above this one: its mean less this one's, by query.
+
+    human, corrected: as of CorrectedScore, tuned for the difference; model: by the model's labels; p: two-sided, of
+    the corrected difference; adjusted: after Holm, over all differences of one estimate.
+    """
+
+    other: str
+    human: Estimate
+    model: float
+    corrected: Estimate
+    p: float
+    adjusted: float
+
+
+@dataclass(frozen=True)
+class CorrectedScore:
+    """A system's mean over all queries, as people would give it.
+
+    human: from their judgments alone; model: mean of the model's labels over all queries, with its error; corrected: by
+    prediction-powered inference, the model's error measured where people judged too; judged: share of human judgments
+    among the first k documents of their queries; drawn: how the judged queries were drawn, in words; left_out: queries
+    that people judged and the model did not; rogan_gladen: of P@k, by the model's sensitivity and specificity, None
+    where it is not defined or refused; rogan_gladen_refused: why, "" where it is not; least, most: the mean over all
+    queries for whatever people have not judged, NaN where unknown; differences: to systems behind it in the list.
+    Estimates keep to the limits of the measure.
+    """
+
+    system: str
+    measure: str
+    human_queries: int
+    model_queries: int
+    judged: float
+    human: Estimate
+    model: float
+    corrected: Estimate
+    drawn: str = str(AT_RANDOM)
+    left_out: int = 0
+    rogan_gladen: Estimate | None = None
+    rogan_gladen_refused: str = ""
+    least: float = math.nan
+    most: float = math.nan
+    differences: tuple[CorrectedDifference, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class LabelledRuns:
+    """Systems' values by the labels of people and of a model, over the queries that the model judged.
+
+    drawn: which queries people judged; values: of each system by name; pairs: the labels among its first k documents.
+    """
+
+    human: Qrels
+    model: Qrels
+    measure: Measure
+    drawn: DrawnQueries
+    values: Mapping[str, PairedValues]
+    pairs: Mapping[str, LabelPairs]
+
+    @staticmethod
+    def of(
+        runs: Mapping[str, Run],
+        human: Qrels,
+        model: Qrels,
+        measure: Measure,
+        design: SampleDesign = AT_RANDOM,
+    ) -> LabelledRuns:
+        """Score the runs by both labels; raises BadValue as `corrected_scores`."""
+        k = _refused(measure, design)
+        runs = {name: run.top(k) for name, run in runs.items()}  # nothing below counts, and runs may be deep
+        rows = label_pairs(list(runs.values()), human, model, k)
+        pairs = dict(zip(runs, rows, strict=True))
+        codes = model.queries.codes(human.queries.strings)
+        mine = codes[codes >= 0]
+        if design.pairs:
+            mine = np.unique(np.concatenate([one.query[one.judged] for one in rows])) if rows else mine[:0]
+        drawn = DrawnQueries.of(design, model.queries, mine)
+        of = _by_pairs if design.pairs else _by_query
+        values = {name: of(run, pairs[name], human, model, measure, drawn) for name, run in runs.items()}
+        return LabelledRuns(human, model, measure, drawn, values, pairs)
+
+
+def corrected_score(
+    name: str, run: Run, human: Qrels, model: Qrels, measure: Measure, design: SampleDesign = AT_RANDOM
+) -> CorrectedScore:
+    """Score one run by both labels and correct the model's; raises as `corrected_scores`."""
+    return corrected_scores({name: run}, human, model, measure, design)[0]
+
+
+def corrected_scores(
+    runs: Mapping[str, Run], human: Qrels, model: Qrels, measure: Measure, design: SampleDesign = AT_RANDOM
+) -> list[CorrectedScore]:
+    """Score runs by both labels and correct the model's, and their differences; the unit that was drawn is the query.
+
+    Queries that people judged must be drawn among those that the model judged, as the design says. Raises BadValue for
+    a measure that is not of ESTIMABLE (of SUMS where people judged a part of documents) or has no cut-off, and for too
+    few queries judged by both or by the model alone, of a stratum too.
+    """
+    labelled = LabelledRuns.of(runs, human, model, measure, design)
+    drawn, names = labelled.drawn, list(runs)
+    most = 1.0 if MEASURES.get(measure.name).bounded else math.inf
+    left_out = int((model.queries.codes(human.queries.strings) < 0).sum())
+    found = [
+        CorrectedScore(
+            name,
+            str(measure),
+            len(drawn.mine),
+            len(drawn.mine) + len(drawn.alone),
+            _judged_share(runs[name], human, model.queries.strings.take(drawn.mine), measure.cutoff or 1),
+            drawn.mean(values, 0.0).estimate().within(0.0, most),
+            values.by_model,
+            drawn.mean(values).estimate().within(0.0, most),
+            str(design),
+            left_out,
+            *_by_errors(labelled, name),
+        )
+        for name, values in labelled.values.items()
+    ]
+    pairs = list(combinations(names, 2)) if len(names) <= EVERY_PAIR else [(names[0], n) for n in names[1:]]
+    apart = _differences(labelled, pairs)
+    return [
+        replace(
+            one,
+            differences=tuple(d for (first, _), d in zip(pairs, apart, strict=True) if first == one.system),
+        )
+        for one in found
+    ]
+
+
+def _refused(measure: Measure, design: SampleDesign) -> int:
+    """The cut-off; raises BadValue for a measure that cannot be estimated."""
+    by_ideal = dict(measure.settings).get("gain") == "scaled"  # RBP by the best grade of the query
+    if measure.name not in ESTIMABLE or measure.cutoff is None or measure.condensed or by_ideal:
+        takes = ", ".join(f"{one}@k" for one in ESTIMABLE)
+        raise BadValue(
+            f"{measure} cannot be estimated from two kinds of labels, for its ideal ranking is another by each; "
+            f"take one of {takes}"
+        )
+    if design.pairs and measure.name not in SUMS:
+        takes = ", ".join(f"{one}@k" for one in SUMS)
+        raise BadValue(
+            f"{measure} is no sum over documents, so that a part of a query's documents says nothing of it; take one "
+            f"of {takes}, or judge the first {measure.cutoff} documents of fewer queries"
+        )
+    return measure.cutoff
+
+
+def _by_query(
+    run: Run, pairs: LabelPairs, human: Qrels, model: Qrels, measure: Measure, drawn: DrawnQueries
+) -> PairedValues:
+    """Values of whole queries; what one of the two did not judge counts as not relevant by it."""
+    both = human.queries.codes(model.queries.strings.take(drawn.mine))
+    by_human = measure.per_query(Judged.of(run, human))[both]
+    by_model = measure.per_query(Judged.of(run, model))
+    return PairedValues(by_human, by_model[drawn.mine], by_model[drawn.mine], by_model[drawn.alone])
+
+
+def _by_pairs(
+    run: Run, pairs: LabelPairs, human: Qrels, model: Qrels, measure: Measure, drawn: DrawnQueries
+) -> PairedValues:
+    """Values from parts of queries' documents, each counted one over its share; what the model left out is left out."""
+    whole = pairs.worth(measure, pairs.model, model.queries)
+    judged = pairs.judged
+    by_human = pairs.worth(measure, np.where(np.isnan(pairs.human), 0.0, pairs.human), model.queries)
+
+    def summed(rows: Int64, worth: Float64) -> Float64:
+        return np.bincount(pairs.query[rows], worth, minlength=len(model)).astype(np.float64)
+
+    all_rows = np.arange(len(pairs.query))
+    by_model = summed(all_rows, whole)
+    return PairedValues(
+        summed(judged, by_human[judged] * pairs.drawn[judged])[drawn.mine],
+        summed(judged, whole[judged] * pairs.drawn[judged])[drawn.mine],
+        by_model[drawn.mine],
+        by_model[drawn.alone],
+    )
+
+
+def _by_errors(labelled: LabelledRuns, name: str) -> tuple[Estimate | None, str]:
+    """Rogan and Gladen's estimate of precision, where pairs were drawn alike; or why there is none."""
+    measure, pairs, drawn = labelled.measure, labelled.pairs[name], labelled.drawn
+    if measure.name != "P" or drawn.strata is not None or drawn.weights is not None:
+        return None, ""
+    queries, judged = len(labelled.model), pairs.judged
+    by_model = pairs.worth(measure, pairs.model, labelled.model.queries) > 0
+    by_human = (
+        pairs.worth(measure, np.where(np.isnan(pairs.human), 0.0, pairs.human), labelled.model.queries) > 0
+    )
+    confusion = np.zeros((queries, 2, 2))
+    np.add.at(
+        confusion,
+        (pairs.query[judged], by_human[judged].astype(np.intp), by_model[judged].astype(np.intp)),
+        1.0,
+    )
+    counted = (
+        np.bincount(pairs.query, minlength=queries).astype(np.float64),
+        np.bincount(pairs.query, by_model, minlength=queries).astype(np.float64),
+    )
+    try:
+        return corrected_precision(*counted, confusion, measure.cutoff or 1), ""
+    except BadValue as refused:
+        return None, str(refused)
+
+
+def _differences(labelled: LabelledRuns, pairs: list[tuple[str, str]]) -> list[CorrectedDifference]:
+    found, drawn = [], labelled.drawn
+    most = 1.0 if MEASURES.get(labelled.measure.name).bounded else math.inf
+    for one, other in pairs:
+        values = labelled.values[other].minus(labelled.values[one])
+        corrected = drawn.mean(values)
+        found.append(
+            CorrectedDifference(
+                other,
+                drawn.mean(values, 0.0).estimate().within(-most, most),
+                values.by_model,
+                corrected.estimate().within(-most, most),
+                corrected.p,
+                math.nan,
+            )
+        )
+    together = adjusted(np.array([one.p for one in found]), "holm").tolist()
+    return [replace(one, adjusted=p) for one, p in zip(found, together, strict=True)]
+
+
+def _judged_share(run: Run, human: Qrels, queries: Strings, k: int) -> float:
+    codes = human.queries.codes(queries)
+    joined = Judged.of(run, human.only(codes[codes >= 0]))
+    returned = int(np.minimum(joined.retrieved, k).sum())
+    return int((joined.rank <= k).sum()) / returned if returned else 0.0
+
+
+# ----------
+# Scores corrected by few human judgments, beside what is certain of them, and what people should judge next.
+
+
+STRATA_FILE, WEIGHTS_FILE = "strata.tsv", "weights.tsv"
+MOST_STRATA = 4
+QUERIES_A_STRATUM = 5
+"""Queries that people judged for each stratum that is made of the model's scores."""
+SEED = 13
+
+
+def estimated_scores(
+    runs: Mapping[str, Run], human: Qrels, model: Qrels, measure: Measure, design: SampleDesign = AT_RANDOM
+) -> list[CorrectedScore]:
+    """Corrected scores of runs, and between what they lie whatever people have not judged.
+
+    Arguments and errors as `corrected_scores`.
+    """
+    found = corrected_scores(runs, human, model, measure, design)
+    if measure.name not in RISING or (measure.cutoff or 0) > MOST_RANKS:
+        return found
+    certain = score_bounds(runs, _of_all(human, model), measure)
+    return [
+        replace(one, least=float(certain[one.system].low.mean()), most=float(certain[one.system].high.mean()))
+        for one in found
+    ]
+
+
+@dataclass(frozen=True)
+class StratumPlan:
+    """A stratum of queries: how many there are, were judged, are to be judged now; weight: of each judged then."""
+
+    stratum: str
+    queries: int
+    judged: int
+    more: int
+    weight: float
+
+
+@dataclass(frozen=True, eq=False)
+class QueryPlan:
+    """Which queries people should judge next.
+
+    queries: the names of those drawn, in the order of the sheet; pairs: how many documents of them are to be judged;
+    now, then, best: half the 95% interval of the system whose is widest, as expected now, after these, and after all
+    queries; width: what was asked for, NaN where nothing was, needed: queries more for it, -1 where none are enough.
+    """
+
+    measure: str
+    systems: int
+    queries: tuple[str, ...]
+    pairs: int
+    now: float
+    then: float
+    best: float
+    width: float
+    needed: int
+    strata: tuple[StratumPlan, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class DrawnPlan:
+    """A plan with what its sheet takes: the pool, and the stratum of each query that the model judged."""
+
+    plan: QueryPlan
+    pool: JudgingPool
+    strata: QueryGroups
+    weights: Float64
+
+
+def next_queries(
+    runs: Mapping[str, Run],
+    labels: tuple[Qrels, Qrels],
+    measure: Measure,
+    count: int | None = None,
+    width: float | None = None,
+    strata: QueryGroups | None = None,
+) -> DrawnPlan:
+    """Draw the queries that people should judge next, and say how far that narrows the corrected scores.
+
+    labels: people's and the model's; count: how many queries; width: half an interval that is asked for, which decides
+    how many where no count is given; strata: within which people's queries were drawn, None makes up to four by the
+    model's scores. How many of each stratum follows from how far the model erred on those that people judged (Neyman's
+    allocation, by pairs to judge); which of them is drawn at random, so that the estimate by strata stays unbiased.
+    Raises BadValue where neither count nor width is given or they are not above 0, where nothing is left to judge, and
+    as `corrected_scores`.
+    """
+    if (count is None and width is None) or (count or 1) < 1 or (width or 1.0) <= 0:
+        raise BadValue(f"found {count} queries and a width of {width}; give one of them, above 0")
+    human, model = labels
+    labelled = LabelledRuns.of(runs, human, model, measure)
+    drawn, values = labelled.drawn, list(labelled.values.values())
+    groups = _by_score(labelled) if strata is None else strata
+    stratum = numbered_strata(groups, model.queries)
+    variances = query_variances(values, (stratum[drawn.mine], stratum[drawn.alone]), len(groups))
+    unjudged = Unjudged.of(list(runs.values()), _of_all(human, model), measure.cutoff or 1)
+    to_judge = np.bincount(unjudged.query, minlength=len(model))
+    cost = np.bincount(stratum[drawn.alone], to_judge[drawn.alone], len(groups)) / np.maximum(
+        1, variances.queries - variances.judged
+    )
+    wanted = None if width is None else allocated(variances, cost, None, width)
+    more = allocated(variances, cost, count) if count is not None else wanted
+    if more is None or not more.sum():
+        raise BadValue(
+            "nothing is left to judge: every query is judged by people, or the width is reached already"
+        )
+    rng = np.random.default_rng(SEED)
+    chosen = np.concatenate(
+        [rng.permutation(drawn.alone[stratum[drawn.alone] == n])[:m] for n, m in enumerate(more.tolist())]
+    )
+    chosen = rng.permutation(chosen)
+    after = variances.judged + more
+    reached = wanted is not None and variances.half_width(variances.judged + wanted) <= (width or 0.0)
+    plan = QueryPlan(
+        str(measure),
+        len(runs),
+        tuple(model.queries.take(chosen).tolist()),
+        int(to_judge[chosen].sum()),
+        variances.half_width(variances.judged),
+        variances.half_width(after),
+        variances.half_width(variances.queries),
+        float("nan") if width is None else width,
+        int(wanted.sum()) if wanted is not None and reached else -1,
+        tuple(
+            StratumPlan(label, int(n), int(j), int(m), float(n / max(1, j + m)))
+            for label, n, j, m in zip(groups.labels, variances.queries, variances.judged, more, strict=True)
+        ),
+    )
+    weights = np.zeros(len(model))
+    weights[np.concatenate([drawn.mine, chosen])] = 1.0
+    weights *= (variances.queries / np.maximum(1, after))[stratum]
+    pool = _pool(unjudged, chosen, model, (measure.cutoff or 1, len(runs)), rng)
+    named = QueryGroups(groups.name, model.queries, groups.labels, stratum)
+    return DrawnPlan(plan, pool, named, weights)
+
+
+def write_plan(drawn: DrawnPlan, subject: Subject, folder: Path) -> None:
+    """Write the sheet, as `write_pool`, with the stratum of each query and the weight of those judged then beside it.
+
+    Both stand in files of their own, so that the sheet stays blind. Raises as `write_pool`.
+    """
+    names = drawn.strata.queries.tolist()
+    labels = [drawn.strata.labels[number] for number in drawn.strata.group.tolist()]
+    strata = "".join(f"{name}\t{label}\n" for name, label in zip(names, labels, strict=True))
+    kept = [(name, weight) for name, weight in zip(names, drawn.weights.tolist(), strict=True) if weight]
+    weights = "".join(f"{name}\t{weight!r}\n" for name, weight in kept)
+    beside = {STRATA_FILE: "query-id\tstratum\n" + strata, WEIGHTS_FILE: "query-id\tweight\n" + weights}
+    write_pool(drawn.pool, subject, folder, beside)
+
+
+def _of_all(human: Qrels, model: Qrels) -> Qrels:
+    """People's judgments with every query that the model judged, and no other."""
+    codes = model.queries.codes(human.queries.strings)
+    query = codes[human.query_of_row()]
+    kept = query >= 0
+    return Qrels.from_columns(model.queries, human.docs, query[kept], human.doc[kept], human.grade[kept])
+
+
+def _by_score(labelled: LabelledRuns) -> QueryGroups:
+    """Strata of about equally many queries by the model's mean score over systems, as people's queries allow."""
+    drawn, model = labelled.drawn, labelled.model
+    score = np.zeros(len(model))
+    for one in labelled.values.values():
+        score[drawn.mine] += one.whole
+        score[drawn.alone] += one.alone
+    count = max(1, min(MOST_STRATA, len(drawn.mine) // QUERIES_A_STRATUM))
+    cuts = np.unique(np.quantile(score, np.arange(1, count) / count)) if count > 1 else np.empty(0)
+    number = np.searchsorted(cuts, score, side="right")
+    used = np.unique(number)
+    labels = tuple(f"score-{n + 1}-of-{len(used)}" for n in range(len(used)))
+    return QueryGroups(
+        "the model's score", model.queries, labels, np.searchsorted(used, number).astype(np.int32)
+    )
+
+
+def _pool(
+    unjudged: Unjudged,
+    chosen: Int64,
+    model: Qrels,
+    looked: tuple[int, int],
+    rng: np.random.Generator,
+) -> JudgingPool:
+    """The pairs of the chosen queries in their order, the documents of each shuffled."""
+    place = np.full(len(model), -1)
+    place[chosen] = np.arange(len(chosen))
+    rows = rng.permutation(np.flatnonzero(place[unjudged.query] >= 0))
+    rows = rows[np.argsort(place[unjudged.query[rows]], kind="stable")]
+    weight = 1 / np.log2(unjudged.rank[rows] + 1.0)
+    return JudgingPool(
+        model.queries, unjudged.qrels.docs, unjudged.query[rows], unjudged.doc[rows], weight, *looked
+    )

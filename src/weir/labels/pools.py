@@ -1,0 +1,293 @@
+"""What to judge next, and every system before and after new judgments."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+
+from weir.core.judged import Judged
+from weir.core.qrels import Qrels, merge_qrels
+from weir.core.run import Run
+from weir.core.strings import Float64, Ids, Int32, StringColumn
+from weir.core.subject import Subject
+from weir.errors import BadValue, FormatError, printable
+from weir.files.atomic import atomic_dir, write_json, write_text
+from weir.files.runs import read_qrels
+from weir.measures.evaluate import scores_of
+from weir.measures.measure import Measure, parse_measure
+from weir.stats.resampling import SEED, interval
+from weir.stats.score_bounds import Unjudged
+
+# ----------
+# What to judge next: the unjudged documents that systems return, as a sheet for people, blind and shuffled.
+
+
+SHEET, ABOUT = "to_judge.tsv", "pool.json"
+HEAD = ("query-id", "corpus-id", "grade", "query", "title", "text")
+POOL_SEED = 11
+
+
+@dataclass(frozen=True, eq=False)
+class JudgingPool:
+    """Pairs of query and document that nobody judged, in the order in which they are to be judged.
+
+    query, doc: int32[n], numbers in queries and docs; weight: float64[n], how far judging it narrows scores: the sum of
+    nDCG's discounts at its ranks, over the systems that return it; k: ranks looked at; systems: how many were.
+    """
+
+    queries: Ids
+    docs: Ids
+    query: Int32
+    doc: Int32
+    weight: Float64
+    k: int
+    systems: int
+
+    def __len__(self) -> int:
+        return len(self.query)
+
+
+def judging_pool(runs: Mapping[str, Run], qrels: Qrels, k: int = 10, limit: int | None = None) -> JudgingPool:
+    """The unjudged documents among the first k of any run: queries that narrow scores most first, each shuffled.
+
+    limit: pairs at most, those with the largest weights. Which system returned a document, and where, cannot be told
+    from its place. Raises BadValue where there is nothing to judge, no run, or k or limit is below 1.
+    """
+    if not runs or k < 1 or (limit is not None and limit < 1):
+        raise BadValue(
+            f"found {len(runs)} runs, k {k}, limit {limit}; expected one run at least, and numbers from 1"
+        )
+    unjudged = Unjudged.of(list(runs.values()), qrels, k)
+    if not len(unjudged.query):
+        raise BadValue(f"everything among the first {k} documents of each system is judged; take a larger -k")
+    weight = np.zeros(len(unjudged.query))
+    for run in runs.values():
+        rank = unjudged.ranks_in(run, k)
+        weight += np.where(rank <= k, 1 / np.log2(rank + 1.0), 0.0)
+    shuffled = np.random.default_rng(POOL_SEED).permutation(len(weight))
+    kept = shuffled[np.argsort(-weight[shuffled], kind="stable")[:limit]]
+    of_query = np.bincount(unjudged.query[kept], weight[kept], minlength=len(qrels))
+    place = np.empty(len(qrels), np.int64)
+    place[np.argsort(-of_query, kind="stable")] = np.arange(len(qrels))
+    in_turn = np.flatnonzero(np.isin(np.arange(len(weight)), kept))
+    in_turn = np.random.default_rng(POOL_SEED + 1).permutation(in_turn)
+    rows = in_turn[np.argsort(place[unjudged.query[in_turn]], kind="stable")]
+    return JudgingPool(
+        qrels.queries,
+        unjudged.qrels.docs,
+        unjudged.query[rows],
+        unjudged.doc[rows],
+        weight[rows],
+        k,
+        len(runs),
+    )
+
+
+def pools_of(
+    subjects: Sequence[Subject], out: Path | None, k: int = 10, limit: int | None = None
+) -> list[JudgingPool]:
+    """A pool for each subject, written to `out`, or to a folder in it for each of several; raises as both parts do."""
+    pools = [judging_pool(one.runs, one.need_qrels(), k, limit) for one in subjects]
+    for subject, pool in zip(subjects, pools, strict=True):
+        if out is not None:
+            write_pool(pool, subject, out if len(subjects) == 1 else out / subject.name)
+    return pools
+
+
+def pool_notes(subjects: Sequence[Subject]) -> list[str]:
+    """What has to be said beside sheets: which have no texts, so that nobody can judge by the sheet alone."""
+    bare = [one.name for one in subjects if one.corpus is None or one.queries is None]
+    if not bare:
+        return []
+    return [
+        f"the sheet of {', '.join(bare)} has identifiers and no texts, as it is not known which collection it is of; "
+        "--collection NAME, a name or a path, puts them on it"
+    ]
+
+
+def write_pool(
+    pool: JudgingPool, subject: Subject, folder: Path, beside: Mapping[str, str] | None = None
+) -> None:
+    """Write the sheet and what it was made from; the folder appears whole.
+
+    Texts stand on the sheet where the subject has the collection; beside: other files of the folder by name.
+    Raises BadValue for a folder that is there, so that no judging is lost, StoreError when the disk refuses.
+    """
+    if folder.exists():
+        raise BadValue(f"{folder} is there already; judged sheets are never overwritten, give another folder")
+    with atomic_dir(folder) as temporary:
+        write_text(temporary / SHEET, "".join(_lines(pool, subject)))
+        about = {
+            "subject": subject.name,
+            "systems": pool.systems,
+            "names": sorted(subject.runs),
+            "k": pool.k,
+            "pairs": len(pool),
+            "queries": len(np.unique(pool.query)),
+        }
+        write_json(temporary / ABOUT, about)
+        for name, text in (beside or {}).items():
+            write_text(temporary / name, text)
+
+
+def _lines(pool: JudgingPool, subject: Subject) -> Iterator[str]:
+    yield "\t".join(HEAD) + "\n"
+    corpus, queries = subject.corpus, subject.queries
+    for query, doc in zip(pool.query.tolist(), pool.doc.tolist(), strict=True):
+        names = pool.queries[query], pool.docs[doc]
+        asked = "" if queries is None else _text_of(queries.text, queries.ids, names[0])
+        title = "" if corpus is None or corpus.title is None else _text_of(corpus.title, corpus.ids, names[1])
+        text = "" if corpus is None else _text_of(corpus.text, corpus.ids, names[1])
+        shown = (printable(" ".join(cell.split())) for cell in (asked, title, text))
+        yield "\t".join([*(" ".join(name.split()) for name in names), "", *shown]) + "\n"
+
+
+def _text_of(column: StringColumn, ids: Ids, name: str) -> str:
+    code = int(ids.codes([name])[0])
+    return column[code] if code >= 0 else ""
+
+
+def read_sheet(path: Path) -> tuple[Qrels, int]:
+    """(the judgments of a sheet that people filled in, how many of its lines have no grade yet).
+
+    Any other file of judgments is read as it is. Raises FormatError for a grade that is no number and for a pair that
+    is judged twice, and where nothing is judged.
+    """
+    if not path.is_file() or path.suffix != ".tsv":
+        return read_qrels(path), 0
+    lines = path.read_text(encoding="utf-8").split("\n")
+    if tuple(lines[0].rstrip("\r").split("\t"))[:3] != HEAD[:3]:
+        return read_qrels(path), 0
+    grades: dict[str, dict[str, float]] = {}
+    empty = 0
+    for number, line in enumerate(lines[1:], 2):
+        query, doc, grade = _cells(path, number, line)
+        if grade is None:
+            empty += bool(line.strip())
+        elif doc in grades.setdefault(query, {}):
+            raise FormatError(
+                path, f"line {number} judges '{doc}' for '{query}' again", "one grade for each pair"
+            )
+        else:
+            grades[query][doc] = _number(path, number, grade)
+    if not grades:
+        raise FormatError(path, "no grade on any line", f"numbers in the column {HEAD[2]}")
+    return Qrels.of(grades), empty
+
+
+def _cells(path: Path, number: int, line: str) -> tuple[str, str, str | None]:
+    """Query, document and grade of a line, None for a grade that is open."""
+    if not line.strip():
+        return "", "", None
+    cells = line.rstrip("\r").split("\t")
+    if len(cells) < 3:
+        raise FormatError(path, f"line {number} has {len(cells)} cells", "query-id, corpus-id and grade")
+    return cells[0], cells[1], cells[2].strip() or None
+
+
+def _number(path: Path, line: int, text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise FormatError(path, f"the grade '{text}' on line {line}", "a number, or nothing where it is open")
+    return value
+
+
+# ----------
+# New judgments as a layer over the old ones: every system before and after (Thakur et al. 2021, section 6).
+
+
+NDCG_AT_10 = parse_measure("nDCG@10")
+HOLE_AT_10 = parse_measure("Hole@10")
+
+
+@dataclass(frozen=True)
+class Relabelled:
+    """A system before and after new judgments.
+
+    hole_before, hole_after: mean Hole@10; before, after: the mean of the measure; low, high: 95% interval of the mean
+    difference, by bootstrap over queries.
+    """
+
+    subject: str
+    system: str
+    measure: str
+    hole_before: float
+    hole_after: float
+    before: float
+    after: float
+    low: float
+    high: float
+
+    @property
+    def change(self) -> float:
+        """After minus before."""
+        return self.after - self.before
+
+
+def judged_anew(subjects: Sequence[Subject], new: Qrels) -> list[Subject]:
+    """The subjects of whose queries some are judged anew; raises BadValue where there is none."""
+    found = [one for one in subjects if (one.need_qrels().queries.codes(new.queries.strings) >= 0).any()]
+    if not found:
+        names = ", ".join(one.name for one in subjects)
+        raise BadValue(f"none of the {len(new):,} queries judged anew is a query of {names}")
+    return found
+
+
+def relabelled(
+    subject: Subject, new: Qrels, measure: Measure = NDCG_AT_10, origin: str = "new"
+) -> tuple[list[Relabelled], Qrels]:
+    """(every system before and after, the judgments together with the origin of each).
+
+    Where both judge a pair, the new judgment counts. Queries that only the new judgments know do not: the means are of
+    the same queries. Raises BadValue where none of the new judgments is of a query of the subject, or without runs.
+    """
+    old = subject.need_qrels()
+    if not subject.runs:
+        raise BadValue(f"{subject.name}: there are no rankings to score again")
+    known = np.flatnonzero(old.queries.codes(new.queries.strings) >= 0)
+    if not len(known):
+        raise BadValue(
+            f"{subject.name}: none of the {len(new):,} queries judged anew is one of its {len(old):,}"
+        )
+    both = merge_qrels(
+        new.only(known).labelled(origin), old if old.origin is not None else old.labelled("before")
+    )
+    measures = (measure, HOLE_AT_10)
+    rows = []
+    for name, run in subject.runs.items():
+        before, after = (
+            scores_of(joined, measures) for joined in (subject.joins[name], Judged.of(run, both))
+        )
+        one, other = (scores.in_id_order(str(measure)) for scores in (before, after))
+        low, high = interval(other - one, np.random.default_rng(SEED))
+        rows.append(
+            Relabelled(
+                subject.name,
+                name,
+                str(measure),
+                before.means()[str(HOLE_AT_10)],
+                after.means()[str(HOLE_AT_10)],
+                before.means()[str(measure)],
+                after.means()[str(measure)],
+                low,
+                high,
+            )
+        )
+    return rows, both
+
+
+def turned(rows: list[Relabelled]) -> list[tuple[str, str]]:
+    """Pairs of systems (better before, better now) of one subject that changed places."""
+    return [
+        (one.system, other.system) if one.before > other.before else (other.system, one.system)
+        for one, other in combinations(rows, 2)
+        if one.subject == other.subject and (one.before - other.before) * (one.after - other.after) < 0
+    ]

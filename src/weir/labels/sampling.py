@@ -1,0 +1,485 @@
+"""How the judgments of people were drawn, and the means that each way of drawing asks for."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weir.core.query_metadata import QueryGroups, QueryWeights
+from weir.core.strings import Float64, Ids, Int32, Int64
+from weir.errors import BadValue
+from weir.stats.distributions import normal_quantile, normal_tail, student_quantile, student_tail
+
+# ----------
+# Means of human values from few of them and many of a model: prediction-powered inference, and Rogan and Gladen's.
+#
+# How the few were drawn (by strata, with known probabilities, in parts) is said to `labels/sampling.py`.
+
+
+LEVEL = 0.95
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """An estimated mean with its interval.
+
+    weight: how much the model's values count, 0 for none (human values alone), 1 for plain PPI.
+    """
+
+    value: float
+    low: float
+    high: float
+    weight: float
+
+    def within(self, least: float, most: float) -> Estimate:
+        """The same, cut at the limits of what the mean can be: the interval holds the truth as often as before."""
+        value, low, high = (min(most, max(least, one)) for one in (self.value, self.low, self.high))
+        return Estimate(value, low, high, self.weight)
+
+
+@dataclass(frozen=True)
+class SampledMean:
+    """An estimated mean with its standard error.
+
+    degrees: of freedom of Student's t, infinite for the normal distribution; weight: as of `Estimate`.
+    """
+
+    value: float
+    error: float
+    degrees: float
+    weight: float
+
+    def estimate(self, level: float = LEVEL) -> Estimate:
+        """The mean with its interval of this level; raises BadValue for a level outside 0..1."""
+        if not 0 < level < 1:
+            raise BadValue(f"the level is {level}; expected between 0 and 1")
+        upper = (1 + level) / 2
+        normal = math.isinf(self.degrees)
+        margin = self.error * (normal_quantile(upper) if normal else student_quantile(upper, self.degrees))
+        return Estimate(self.value, self.value - margin, self.value + margin, self.weight)
+
+    @property
+    def p(self) -> float:
+        """The two-sided p-value of a mean of 0, of the same distribution as the interval; 1 for 0 without error."""
+        if not self.error:
+            return 0.0 if self.value else 1.0
+        far = abs(self.value) / self.error
+        return 2 * (normal_tail(far) if math.isinf(self.degrees) else student_tail(far, self.degrees))
+
+
+def prediction_powered(
+    human: Float64, model: Float64, model_alone: Float64, weight: float | None = None, level: float = LEVEL
+) -> Estimate:
+    """The mean that people would give to all items, of which they judged some, with its interval.
+
+    Arguments, errors and sources as `powered_mean`; raises BadValue for a level outside 0..1, too.
+    """
+    return powered_mean(human, model, model_alone, weight).estimate(level)
+
+
+def powered_mean(
+    human: Float64, model: Float64, model_alone: Float64, weight: float | None = None
+) -> SampledMean:
+    """The mean that people would give to all items, of which they judged some drawn at random.
+
+    human, model: float64[n], both values of the same items; model_alone: float64[N], the model's of the others, drawn
+    as those were; weight: None takes the one that makes the interval narrowest (PPI++), within 0..1. An item is what
+    was drawn independently: a query, not a pair. The distribution is the normal one. Raises BadValue for fewer than two
+    items of a kind and values that are not finite. Sources: Angelopoulos et al. 2023 (PPI), Angelopoulos, Duchi and
+    Zrnic 2023 (PPI++); equals ppi-python's ppi_mean_ci.
+    """
+    n, alone = len(human), len(model_alone)
+    if n != len(model) or n < 2 or alone < 2:
+        raise BadValue(
+            f"{n} human values, {len(model)} of the model beside them and {alone} alone; expected as many of the first "
+            "two, and two at least of each"
+        )
+    if not all(np.isfinite(values).all() for values in (human, model, model_alone)):
+        raise BadValue("a value is not finite; leave its item out of all of them")
+    if weight is None:
+        spread = float(np.concatenate([model, model_alone]).var(ddof=1))
+        covariance = float(((human - human.mean()) * (model - model.mean())).mean())
+        weight = min(1.0, max(0.0, covariance / ((1 + n / alone) * spread))) if spread else 0.0
+    rectifier = human - weight * model
+    value = weight * float(model_alone.mean()) + float(rectifier.mean())
+    error = math.sqrt(weight**2 * float(model_alone.var()) / alone + float(rectifier.var()) / n)
+    return SampledMean(value, error, math.inf, weight)
+
+
+def rogan_gladen(human: Float64, model: Float64, model_alone: Float64, level: float = LEVEL) -> Estimate:
+    """The share of items that people would call relevant, from the model's share and its errors on judged items.
+
+    Arguments as `prediction_powered`, of values that are 0 or 1. The model's sensitivity and specificity come from the
+    judged items; the interval as of `corrected_share`. Raises BadValue for other values, where people gave one label
+    alone, and as `corrected_share`. Source: Rogan and Gladen 1978.
+    """
+    columns = (human, model, model_alone)
+    if not all(np.isin(values, (0.0, 1.0)).all() for values in columns) or not len(model_alone):
+        raise BadValue("Rogan and Gladen's correction is of labels that are 0 or 1")
+    positive, negative = model[human == 1], model[human == 0]
+    if not len(positive) or not len(negative):
+        raise BadValue("people gave one label alone, so that the model's errors are not known; judge more")
+    sensitivity, specificity = float(positive.mean()), 1 - float(negative.mean())
+    apparent = float(model_alone.mean())
+    by_share = apparent * (1 - apparent) / len(model_alone)
+    by_positive = sensitivity * (1 - sensitivity) / len(positive)
+    by_negative = specificity * (1 - specificity) / len(negative)
+    errors = by_share + by_negative, by_negative, by_positive + by_negative
+    times = normal_quantile((1 + level) / 2)
+    return corrected_share(apparent + specificity - 1, sensitivity + specificity - 1, errors, times)
+
+
+def corrected_share(above: float, slope: float, errors: tuple[float, float, float], times: float) -> Estimate:
+    """The share above / slope with Fieller's interval, both cut at 0 and 1.
+
+    slope: the model's sensitivity + specificity - 1, 0 for one that guesses; errors: the variances of `above`, of both
+    together and of `slope`; times: the quantile. The interval holds each share s for which above - s * slope is within
+    `times` its error of 0, so that it keeps its coverage however small the slope is. Raises BadValue where a slope of 0
+    is as near as that, for any share is possible then, and where no share from 0 to 1 is within. Source: Fieller 1954.
+    """
+    of_above, of_both, of_slope = errors
+    if slope <= times * math.sqrt(of_slope):
+        raise BadValue(
+            "the model's labels cannot be told from chance (sensitivity + specificity - 1 is "
+            f"{slope:.3f}, ± {times * math.sqrt(of_slope):.3f}), so that they cannot be corrected"
+        )
+    square = slope**2 - times**2 * of_slope
+    middle = (above * slope - times**2 * of_both) / square
+    half = math.sqrt(max(0.0, middle**2 - (above**2 - times**2 * of_above) / square))
+    if middle - half > 1 or middle + half < 0:
+        raise BadValue(
+            "the model calls another share relevant than its errors allow, so that it errs otherwise where people "
+            "judged than elsewhere"
+        )
+    return Estimate(above / slope, middle - half, middle + half, 1.0).within(0.0, 1.0)
+
+
+# ----------
+# Prediction-powered means of small samples, however drawn: at random, by strata, with known probabilities, in parts.
+#
+# All are two draws: items from what they stand for, and of these the ones that people judged. An interval is about
+# what the items stand for, as that of plain prediction-powered inference. Samples are small, so variances divide by
+# degrees of freedom and quantiles are Student's: with twenty items intervals of the normal distribution hold the
+# truth in 92% of samples instead of 95%.
+
+
+LEAST_IN_STRATUM = 2
+"""Items that people judged in each stratum, so that its variance is known at all."""
+MOST_WIDENING = 1.05
+"""How many times as wide as of people alone an interval may be that takes the model's values."""
+LEAST_TUNED = 4
+"""Items that people judged from which a weight is estimated."""
+
+
+def drawn_mean(
+    human: Float64, model: Float64, model_alone: Float64, weight: float | None = None
+) -> SampledMean:
+    """The mean that people would give to all items, of which they judged a few drawn at random.
+
+    Arguments, value and weight as `powered_mean`, whose error and quantiles are those of large samples; never with an
+    interval wider than of people alone by more than 5%. Raises BadValue for fewer than two items that people
+    judged.
+    """
+    return stratified_mean(
+        human,
+        model,
+        model_alone,
+        (np.zeros(len(human), np.int64), np.zeros(len(model_alone), np.int64)),
+        weight,
+    )
+
+
+def stratified_mean(
+    human: Float64,
+    model: Float64,
+    model_alone: Float64,
+    strata: tuple[NDArray[np.integer], NDArray[np.integer]],
+    weight: float | None = None,
+) -> SampledMean:
+    """The mean that people would give to all items, where those that they judged were drawn within strata.
+
+    human, model: float64[n], model_alone: float64[N], as `powered_mean`; strata: int[n] and int[N], the stratum of
+    each item of both; weight: None takes the narrowest within each stratum. A stratum counts by its share of all
+    items, judged by people or not, and that it is a draw, too, adds to the variance. A stratum where the model has
+    fewer than two items of its own counts by people alone. Raises BadValue for a stratum of which people judged fewer
+    than two items, naming its number. Source: Fisch et al. 2024 (StratPPI), with the two draws of Neyman 1938.
+    """
+    found, plain, sizes = [], [], []
+    for number in np.unique(np.concatenate(strata)).tolist():
+        mine, alone = strata[0] == number, strata[1] == number
+        sizes.append(int(mine.sum()) + int(alone.sum()))
+        if mine.sum() < LEAST_IN_STRATUM:
+            raise BadValue(
+                f"stratum number {number} has {int(mine.sum())} items that people judged; two at least are needed"
+            )
+        plain.append(_of_people(human[mine]))
+        found.append(_within_stratum(human[mine], model[mine], model_alone[alone], weight))
+    by_both, by_people = (_together(parts, np.array(sizes)) for parts in (found, plain))
+    return by_both if weight is not None else _unless_wider(by_both, by_people)
+
+
+def _together(parts: list[SampledMean], sizes: Int64) -> SampledMean:
+    """The mean over strata by their sizes, whose shares are drawn, too."""
+    total = float(sizes.sum())
+    shares = sizes / total
+    values = np.array([one.value for one in parts])
+    errors = np.array([one.error for one in parts]) ** 2
+    value = float(shares @ values)
+    within = float(shares**2 @ errors)
+    # Strata differ from one another by chance, too: what that adds to their variance is known and left out.
+    apart = float(shares @ (values - value) ** 2 - (shares * (1 - shares)) @ errors)
+    by_stratum = float((shares**2 * errors) ** 2 @ np.array([1 / one.degrees for one in parts]))
+    degrees = max(1, math.floor(within**2 / by_stratum)) if by_stratum else math.inf
+    error = math.sqrt(within + max(0.0, apart) / total)
+    return SampledMean(value, error, degrees, float(shares @ np.array([one.weight for one in parts])))
+
+
+def _of_people(human: Float64) -> SampledMean:
+    n = len(human)
+    return SampledMean(float(human.mean()), math.sqrt(float(human.var(ddof=1)) / n), n - 1, 0.0)
+
+
+def _within_stratum(
+    human: Float64, model: Float64, model_alone: Float64, weight: float | None
+) -> SampledMean:
+    """The mean of one stratum and its degrees of freedom, of people alone where it were wider by more than 5%."""
+    n, alone, plain = len(human), len(model_alone), _of_people(human)
+    if alone < LEAST_IN_STRATUM or weight == 0 or (weight is None and n < LEAST_TUNED):
+        return plain
+    tuned = weight is None
+    if weight is None:
+        spread = float(np.concatenate([model, model_alone]).var(ddof=1))
+        covariance = float(((human - human.mean()) * (model - model.mean())).mean())  # as powered_mean
+        weight = min(1.0, max(0.0, covariance / ((1 + n / alone) * spread))) if spread else 0.0
+    rest = human - weight * model
+    value = weight * float(model_alone.mean()) + float(rest.mean())
+    left = float(((rest - rest.mean()) ** 2).sum()) / (n - 1 - tuned) / n
+    error = math.sqrt(weight**2 * float(model_alone.var(ddof=1)) / alone + left)
+    found = SampledMean(value, error, n - 1 - tuned, weight)
+    return _unless_wider(found, plain) if tuned else found
+
+
+def _unless_wider(found: SampledMean, plain: SampledMean) -> SampledMean:
+    """What was found, or what people alone give where its interval is wider than theirs by more than 5%.
+
+    Taking the narrower of both each time would make intervals too narrow on average.
+    """
+    one, other = (mean.estimate() for mean in (found, plain))
+    return plain if one.high - one.low > MOST_WIDENING * (other.high - other.low) else found
+
+
+def weighted_mean(
+    human: Float64,
+    model: Float64,
+    model_alone: Float64,
+    weights: Float64,
+    weight: float | None = None,
+) -> SampledMean:
+    """The mean that people would give to all items, where those that they judged were drawn with known probabilities.
+
+    human, model, weights: float64[n], the weights one over the probability with which each was drawn, as far as their
+    ratios go: they are scaled to sum to the number of all items; model_alone: float64[N], the model's values of those
+    not drawn; weight: how much of the model's values is taken out of the human ones and put back as their mean over all
+    items, None the one of least variance within 0..1. The estimate is Hajek's, its variance linearised, with
+    independent draws. Raises BadValue for fewer than four items, or weights that are not above 0 and finite. Sources:
+    Hajek 1971; Saerndal, Swensson and Wretman 1992, chapter 6; point estimates equal ppi-python's with its weights.
+    """
+    n, total = len(human), len(human) + len(model_alone)
+    if n < LEAST_TUNED:
+        raise BadValue(f"people judged {n} items; {LEAST_TUNED} at least are needed where weights differ")
+    if not (np.isfinite(weights).all() and (weights > 0).all()):
+        raise BadValue(
+            "a weight is not a finite number above 0; it is one over the probability of being drawn"
+        )
+    scaled = weights * (total / float(weights.sum()))
+    tuned = weight is None
+    if weight is None:
+        weight = _narrowest(human, model, scaled)
+    rest = human - weight * model
+    everywhere = (float(model.sum()) + float(model_alone.sum())) / total
+    mean = float(scaled @ rest) / total
+    value = weight * everywhere + mean
+    spread = float(scaled @ (human - float(scaled @ human) / total) ** 2) / total * n / (n - 1)
+    degrees = max(1, math.floor(float(scaled.sum()) ** 2 / float(scaled @ scaled)) - 1 - tuned)
+    drawn = float(_thinned(scaled) @ (rest - mean) ** 2) / total**2 * n / (n - 1 - tuned)
+    found = SampledMean(value, math.sqrt(drawn + spread / total), degrees, weight)
+    return _unless_wider(found, weighted_mean(human, model, model_alone, weights, 0.0)) if tuned else found
+
+
+def _thinned(scaled: Float64) -> Float64:
+    """What the squared residual of each drawn item counts in the variance of independent draws."""
+    return scaled * np.maximum(scaled - 1, 0.0)
+
+
+def _narrowest(human: Float64, model: Float64, scaled: Float64) -> float:
+    """The weight of the model's values within 0..1 that leaves the least variance of draws with these weights."""
+    count, total = _thinned(scaled), float(scaled.sum())
+    by_human, by_model = (values - float(scaled @ values) / total for values in (human, model))
+    spread = float(count @ by_model**2)
+    return min(1.0, max(0.0, float(count @ (by_human * by_model)) / spread)) if spread else 0.0
+
+
+def partly_judged_mean(
+    human: Float64,
+    model: Float64,
+    whole: Float64,
+    model_alone: Float64,
+    weight: float | None = None,
+) -> SampledMean:
+    """The mean over queries that people would give, of which they judged a part of the documents of some.
+
+    human, model: float64[n], for each query of which people judged some documents, unbiased estimates of its value by
+    either's labels from those documents alone (Horvitz and Thompson's: each counts one over its probability); whole:
+    float64[n], the model's values of these queries from all their documents; model_alone: float64[N], of the other
+    queries, N from 0; weight: None takes the one of least variance within 0..1. The variance is that between queries,
+    so it holds the draw of documents, whatever it was. Raises BadValue for fewer than four such queries. Source:
+    Saerndal, Swensson and Wretman 1992, chapters 4 and 8 (two-stage difference estimator).
+    """
+    n, alone = len(human), len(model_alone)
+    if n < LEAST_TUNED:
+        raise BadValue(f"people judged documents of {n} queries; {LEAST_TUNED} at least are needed")
+    share = n / (n + alone)
+    # theta = weight * (mean of whole over all queries) + mean(human - weight * model), split into independent parts.
+    against = model - share * whole
+    elsewhere = float(model_alone.var(ddof=1)) * (1 - share) ** 2 / alone if alone > 1 else 0.0
+    tuned = weight is None
+    if weight is None:
+        spread = elsewhere + float(against.var(ddof=1)) / n
+        weight = min(1.0, max(0.0, float(np.cov(human, against)[0, 1]) / n / spread)) if spread else 0.0
+    rest = human - weight * against
+    value = float(rest.mean()) + weight * (1 - share) * (float(model_alone.mean()) if alone else 0.0)
+    left = float(((rest - rest.mean()) ** 2).sum()) / (n - 1 - tuned) / n
+    found = SampledMean(value, math.sqrt(weight**2 * elsewhere + left), n - 1 - tuned, weight)
+    return _unless_wider(found, partly_judged_mean(human, model, whole, model_alone, 0.0)) if tuned else found
+
+
+# ----------
+# How the judgments of people were drawn, and the mean that each way of drawing asks for.
+
+
+@dataclass(frozen=True, eq=False)
+class SampleDesign:
+    """How what people judged was drawn: queries at random, unless one of these says otherwise.
+
+    strata: queries were drawn at random within each; weights: with these probabilities, one over them; pairs: of each
+    query that people judged, a random part of the first documents. Raises BadValue for more than one of them.
+    """
+
+    strata: QueryGroups | None = None
+    weights: QueryWeights | None = None
+    pairs: bool = False
+
+    def __post_init__(self) -> None:
+        if (self.strata is not None) + (self.weights is not None) + self.pairs > 1:
+            raise BadValue("queries were drawn by strata, by weights, or in parts (pairs): give one of them")
+
+    def __str__(self) -> str:
+        if self.strata is not None:
+            return f"drawn within {len(self.strata)} strata ({self.strata.name})"
+        if self.weights is not None:
+            return "drawn with known probabilities"
+        return "a random part of the documents of each" if self.pairs else "drawn at random"
+
+
+AT_RANDOM = SampleDesign()
+
+
+@dataclass(frozen=True, eq=False)
+class PairedValues:
+    """A system's values by query, or the differences of two systems'.
+
+    human, model: float64[n], of the queries that people judged, both from what they judged; whole: float64[n], the
+    model's from all it judged; alone: float64[N], the model's of the other queries.
+    """
+
+    human: Float64
+    model: Float64
+    whole: Float64
+    alone: Float64
+
+    def minus(self, other: PairedValues) -> PairedValues:
+        """The differences to another system's values of the same queries."""
+        return PairedValues(
+            self.human - other.human,
+            self.model - other.model,
+            self.whole - other.whole,
+            self.alone - other.alone,
+        )
+
+    @property
+    def by_model(self) -> float:
+        """The mean over all queries by the model."""
+        return float(np.concatenate([self.whole, self.alone]).mean())
+
+
+@dataclass(frozen=True, eq=False)
+class DrawnQueries:
+    """The queries of the model's judgments, as a design drew them.
+
+    mine, alone: numbers of the model's queries that people judged, and of the others; strata: int[n] and int[N];
+    weights: float64[n]; None where the design has none.
+    """
+
+    mine: NDArray[np.integer]
+    alone: NDArray[np.integer]
+    pairs: bool
+    strata: tuple[NDArray[np.integer], NDArray[np.integer]] | None = None
+    weights: Float64 | None = None
+
+    @staticmethod
+    def of(design: SampleDesign, queries: Ids, mine: NDArray[np.integer]) -> DrawnQueries:
+        """Of these of the queries, by their numbers, people judged documents.
+
+        Raises BadValue for too few queries, of a stratum too, naming it, and for one without a stratum or weight.
+        """
+        alone = np.delete(np.arange(len(queries)), mine)
+        if len(mine) < LEAST_IN_STRATUM or (
+            len(alone) < LEAST_IN_STRATUM and design.strata is None and not design.pairs
+        ):
+            raise BadValue(
+                f"{len(mine)} queries are judged by people and the model, {len(alone)} by the model alone; two of each "
+                "are needed (if they judged a part of each query's documents: --pairs)"
+            )
+        strata = None if design.strata is None else _strata(design.strata, queries, mine, alone)
+        weights = None if design.weights is None else design.weights.of_queries(queries.take(mine))
+        return DrawnQueries(mine, alone, design.pairs, strata, weights)
+
+    def mean(self, values: PairedValues, weight: float | None = None) -> SampledMean:
+        """The mean that people would give; weight: of the model's values, 0 for people alone, None for the best."""
+        if self.pairs:
+            return partly_judged_mean(values.human, values.model, values.whole, values.alone, weight)
+        if self.strata is not None:
+            return stratified_mean(values.human, values.model, values.alone, self.strata, weight)
+        if self.weights is not None:
+            return weighted_mean(values.human, values.model, values.alone, self.weights, weight)
+        return drawn_mean(values.human, values.model, values.alone, weight)
+
+
+def _strata(
+    groups: QueryGroups, queries: Ids, mine: NDArray[np.integer], alone: NDArray[np.integer]
+) -> tuple[NDArray[np.integer], NDArray[np.integer]]:
+    stratum = numbered_strata(groups, queries)
+    found = stratum[mine], stratum[alone]
+    judged = np.bincount(found[0], minlength=len(groups))
+    short = np.flatnonzero((judged < LEAST_IN_STRATUM) & (np.bincount(stratum, minlength=len(groups)) > 0))
+    if len(short):
+        raise BadValue(
+            f"stratum '{groups.labels[int(short[0])]}' has {int(judged[short[0]])} queries that people judged; two at "
+            "least are needed: judge more of it, or join it with another"
+        )
+    return found
+
+
+def numbered_strata(groups: QueryGroups, queries: Ids) -> Int32:
+    """The stratum of each of these queries, int32[Q]; raises BadValue for a query in none."""
+    codes = groups.queries.codes(queries.strings)
+    stratum = np.where(codes >= 0, groups.group[codes], -1).astype(np.int32)
+    if (stratum < 0).any():
+        missing = queries[int(np.flatnonzero(stratum < 0)[0])]
+        raise BadValue(
+            f"query '{missing}' is in no stratum of {groups.name}; every query that the model judged needs one"
+        )
+    return stratum

@@ -1,0 +1,219 @@
+"""The one batching engine: texts in, results in the same order out, in bounded memory.
+
+A thread tokenises ahead while the model works. Within a window of texts, those of equal length stand together
+in batches of about so many tokens; the results go back to the order of the texts. What the model returns for a
+batch may be vectors, token vectors, weights of terms or scores: whatever can be gathered.
+"""
+
+from __future__ import annotations
+
+import itertools
+import queue
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weir.core.strings import Int64
+from weir.errors import BadValue
+from weir.models.tokens import Text, Tokens
+
+R = TypeVar("R")
+T = TypeVar("T")
+
+CHUNK_TEXTS = 256
+"""Texts handed to the tokenizer at once."""
+
+
+@dataclass(frozen=True)
+class BatchPlan:
+    """How texts become batches.
+
+    tokens: of a batch, about; padded: whether a batch costs its texts times the longest of them; window: texts
+    sorted together; characters: at most in a window, so that long texts do not fill the memory.
+    """
+
+    tokens: int
+    padded: bool = False
+    window: int = 4096
+    characters: int = 1 << 24
+
+
+@dataclass(frozen=True, eq=False)
+class Ragged:
+    """Rows of different lengths: those of text i are values[ptr[i]:ptr[i + 1]]."""
+
+    ptr: Int64
+    values: NDArray[Any]
+
+
+def batches(lengths: Int64, budget: int, padded: bool) -> list[Int64]:
+    """Positions of texts, longest first, in batches of at most `budget` tokens; a longer text stands alone.
+
+    lengths: int64[n], tokens of each text. padded: count every text as long as the longest of its batch.
+    """
+    order = np.argsort(-lengths, kind="stable")
+    ordered = np.maximum(lengths[order], 1)
+    ends = np.cumsum(ordered)
+    found, start = [], 0
+    while start < len(order):
+        if padded:
+            stop = start + max(1, budget // int(ordered[start]))
+        else:
+            base = int(ends[start] - ordered[start])
+            stop = max(start + 1, int(np.searchsorted(ends, base + budget, side="right")))
+        found.append(order[start:stop])
+        start = stop
+    return found
+
+
+def gather_rows(parts: Sequence[tuple[Int64, NDArray[Any]]], count: int) -> NDArray[Any]:
+    """Results with one row (or number) for each text, in the order of the texts."""
+    first = parts[0][1]
+    whole = np.empty((count, *first.shape[1:]), first.dtype)
+    for positions, rows in parts:
+        whole[positions] = rows
+    return whole
+
+
+def gather_ragged(parts: Sequence[tuple[Int64, Ragged]], count: int) -> Ragged:
+    """Results with several rows for each text, in the order of the texts."""
+    lengths = np.empty(count, np.int64)
+    for positions, part in parts:
+        lengths[positions] = np.diff(part.ptr)
+    ptr = np.zeros(count + 1, np.int64)
+    np.cumsum(lengths, out=ptr[1:])
+    first = parts[0][1].values
+    whole = np.empty((int(ptr[-1]), *first.shape[1:]), first.dtype)
+    for positions, part in parts:
+        sizes = lengths[positions]
+        where = np.repeat(ptr[positions] - part.ptr[:-1], sizes) + np.arange(part.ptr[-1])
+        whole[where] = part.values
+    return Ragged(ptr, whole)
+
+
+def results(
+    texts: Iterable[Text],
+    tokenize: Callable[[Sequence[Text]], Tokens],
+    run: Callable[[Tokens], R],
+    gather: Callable[[Sequence[tuple[Int64, R]], int], R],
+    plan: BatchPlan,
+    done: Callable[[int], None] | None = None,
+) -> Iterator[R]:
+    """What the model says about texts, window by window, each in the order of its texts.
+
+    run: a batch of tokens to its results; when it runs out of memory the batch is halved and so are those
+    after it. done: told the number of texts finished so far. Closing the iterator, or an interrupt, ends the
+    thread. Raises BadValue for a single text that does not fit into memory, and what run raises.
+    """
+    budget, finished = plan.tokens, 0
+    with _Ahead(_windows(texts, tokenize, plan)) as windows:
+        for window in windows:
+            parts: list[tuple[Int64, R]] = []
+            waiting = batches(window.lengths, budget, plan.padded)[::-1]
+            while waiting:
+                positions = waiting.pop()
+                try:
+                    parts.append((positions, run(window.take(positions))))
+                except Exception as error:
+                    if not out_of_memory(error):
+                        raise
+                    if len(positions) == 1:
+                        length = int(window.lengths[positions[0]])
+                        raise BadValue(f"a text of {length} tokens does not fit into memory") from error
+                    budget = max(1, min(budget, int(window.lengths[positions].sum())) // 2)
+                    half = (len(positions) + 1) // 2
+                    waiting += [positions[half:], positions[:half]]
+                    continue
+                finished += len(positions)
+                if done is not None:
+                    done(finished)
+            yield gather(parts, len(window))
+
+
+def out_of_memory(error: BaseException) -> bool:
+    """Whether an error says that a device or the machine has no memory left."""
+    if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
+        return True
+    text = str(error).lower()
+    return isinstance(error, RuntimeError) and ("out of memory" in text or "can't allocate memory" in text)
+
+
+def _windows(
+    texts: Iterable[Text], tokenize: Callable[[Sequence[Text]], Tokens], plan: BatchPlan
+) -> Iterator[Tokens]:
+    """Tokens of as many texts as a window holds, tokenised in chunks."""
+    source, chunks, count, characters = iter(texts), list[Tokens](), 0, 0
+    window = min(CHUNK_TEXTS, plan.window)  # the first ones are small: the model starts soon
+    while chunk := list(itertools.islice(source, min(CHUNK_TEXTS, window - count))):
+        chunks.append(tokenize(chunk))
+        count += len(chunk)
+        characters += sum(len(t) if isinstance(t, str) else len(t[0]) + len(t[1]) for t in chunk)
+        if count >= window or characters >= plan.characters:
+            yield _joined(chunks)
+            chunks, count, characters = [], 0, 0
+            window = min(2 * window, plan.window)
+    if chunks:
+        yield _joined(chunks)
+
+
+def _joined(chunks: list[Tokens]) -> Tokens:
+    if len(chunks) == 1:
+        return chunks[0]
+    lengths = np.concatenate([c.lengths for c in chunks])
+    ptr = np.zeros(len(lengths) + 1, np.int64)
+    np.cumsum(lengths, out=ptr[1:])
+    ids = np.concatenate([c.ids for c in chunks])
+    if all(c.segment is None for c in chunks):
+        return Tokens(ids, ptr)
+    segments = [np.zeros(len(c.ids), np.uint8) if c.segment is None else c.segment for c in chunks]
+    return Tokens(ids, ptr, np.concatenate(segments))
+
+
+@dataclass(frozen=True)
+class _Failure:
+    """What went wrong in the thread."""
+
+    error: BaseException
+
+
+class _Ahead(Generic[T]):
+    """An iterator whose items are made by a thread, one ahead of what is asked for."""
+
+    def __init__(self, source: Iterator[T]) -> None:
+        self._source = source
+        self._ready: queue.Queue[T | _Failure | None] = queue.Queue(maxsize=1)
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._work, name="weir-tokenize", daemon=True)
+
+    def __enter__(self) -> Iterator[T]:
+        self._thread.start()
+        return self._items()
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        while self._thread.is_alive():
+            try:
+                self._ready.get(timeout=0.05)  # makes room, so that the thread comes to see the stop
+            except queue.Empty:
+                continue
+        self._thread.join()
+
+    def _items(self) -> Iterator[T]:
+        while (item := self._ready.get()) is not None:
+            if isinstance(item, _Failure):
+                raise item.error
+            yield item
+
+    def _work(self) -> None:
+        try:
+            for item in self._source:
+                self._ready.put(item)
+                if self._stop.is_set():
+                    return
+            self._ready.put(None)
+        except BaseException as error:  # noqa: BLE001 - carried to the thread that waits
+            self._ready.put(_Failure(error))

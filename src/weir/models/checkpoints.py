@@ -1,0 +1,635 @@
+"""Checkpoints: where one lies, what its files say, and what it needs to encode as its authors meant."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import time
+import tomllib
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, fields
+from functools import cache
+from importlib.resources import files
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from weir.algorithms import algorithm
+from weir.errors import BadValue, DownloadError, StoreError, UnknownName, require
+from weir.files.atomic import write_json
+from weir.settings import hub_cache, settings
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+    from weir.models.encoder import Encoder
+
+# ----------
+# The encoders Weir knows by name: facts in `models.toml`, read when they are asked for.
+
+
+@dataclass(frozen=True)
+class ModelCard:
+    """What is published about an encoder, and what its published scores were made with.
+
+    hub: the checkpoint's name on the hub; query_hub: the one for queries where that is another; query: what weighs a
+    sparse encoder's queries where that is no model, "tokens" or "idf". kind: dense,
+    sparse, late (token vectors), cross (scores of pairs) or t5. pooling, similarity, query_prompt,
+    document_prompt: as the makers say; None leaves it to the checkpoint's own files. max_query, max_document:
+    tokens, special ones included; 0 leaves it to the files. separator: between title and text. dimensions of a
+    vector; parameters in millions. package, package_folder: a Python package that carries the checkpoint.
+    """
+
+    name: str
+    hub: str
+    kind: str
+    source: str
+    query_hub: str = ""
+    query: str = ""
+    pooling: str | None = None
+    similarity: str | None = None
+    query_prompt: str | None = None
+    document_prompt: str | None = None
+    max_query: int = 0
+    max_document: int = 0
+    separator: str = " "
+    dimensions: int = 0
+    parameters: float = 0.0
+    package: str = ""
+    package_folder: str = ""
+    notes: str = ""
+
+    @property
+    def packaged(self) -> bool:
+        """Whether an installed Python package carries the checkpoint."""
+        return bool(self.package) and find_spec(self.package) is not None
+
+
+@cache
+def _all() -> dict[str, ModelCard]:
+    text = (files("weir.models") / "models.toml").read_text(encoding="utf-8")
+    return {name: ModelCard(name=name, **facts) for name, facts in tomllib.loads(text).items()}
+
+
+def cards() -> list[ModelCard]:
+    """Every card, by name."""
+    return sorted(_all().values(), key=lambda c: c.name)
+
+
+def card(name: str) -> ModelCard:
+    """The card of that short name or hub name; raises UnknownName, suggesting the nearest."""
+    found = known(name)
+    if found is None:
+        raise UnknownName("encoder", name, _all())
+    return found
+
+
+def known(name: str) -> ModelCard | None:
+    """The card of that short name or hub name, None where Weir has none."""
+    by_hub = {c.hub.lower(): c for c in _all().values()}
+    return _all().get(name) or by_hub.get(name.lower())
+
+
+def check_kind(model: str, kind: str, otherwise: str) -> None:
+    """Raise BadValue for a model whose card says that it is of another kind; otherwise: what that means."""
+    found = known(model)
+    if found is not None and found.kind != kind:
+        raise BadValue(f"'{model}' is of the kind '{found.kind}', {otherwise}")
+
+
+# ----------
+# Where a checkpoint lies: a folder, an installed package, or the cache of the Hugging Face hub.
+#
+# What is here is found without the hub's library and without the network; `fetch` downloads what is not.
+
+
+WANTED = ("*.json", "*.jinja", "*.txt", "artifact.metadata", "*.model", "*.safetensors")
+BINARY = ("pytorch_model*.bin", "*/pytorch_model*.bin")
+"""Weights in the older format, downloaded only where there are no others."""
+NAME = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
+
+
+def locate(model: str) -> Path:
+    """The folder of a checkpoint that is on this machine.
+
+    model: a short name of `weir models`, a name on the hub, or a folder. Raises DownloadError for one of the hub that
+    is not here, StoreError for a folder without a checkpoint.
+    """
+    folder = Path(model).expanduser()
+    if _begins_one(folder):
+        return folder
+    if folder.is_absolute() or folder.is_dir() or model.startswith((".", "~")):
+        raise StoreError(f"{folder}: no checkpoint there; expected a folder with config.json or modules.json")
+    card = known(model)
+    if card is not None and card.packaged:
+        return _of_package(card)
+    found = _snapshot(card.hub if card is not None else model)
+    if found is None:
+        raise DownloadError(
+            f"the checkpoint '{model}' is not here; `weir models {model}` downloads it, or give a folder that holds one"
+        )
+    return found
+
+
+def fetch(model: str) -> None:
+    """Download a checkpoint of the hub that is not here; nothing is asked of the network for one that is.
+
+    Raises DownloadError where it cannot be downloaded, MissingExtra without the hub's library, StoreError for a folder
+    without a checkpoint.
+    """
+    try:
+        locate(model)
+    except DownloadError:
+        card = known(model)
+        _download(card.hub if card is not None else model)
+
+
+def _begins_one(folder: Path) -> bool:
+    return any((folder / name).is_file() for name in ("config.json", "modules.json"))
+
+
+def _of_package(card: ModelCard) -> Path:
+    spec = find_spec(card.package)
+    assert spec is not None
+    assert spec.origin is not None
+    return Path(spec.origin).parent / card.package_folder
+
+
+def _snapshot(hub: str) -> Path | None:
+    """The whole checkpoint that the hub's cache holds under its main revision; None where it has none."""
+    if not NAME.fullmatch(hub):
+        return None
+    place = hub_cache() / f"models--{hub.replace('/', '--')}"
+    try:
+        revision = (place / "refs" / "main").read_text(encoding="ascii").strip()
+    except (OSError, ValueError):
+        return None
+    folder = place / "snapshots" / Path(revision).name
+    return folder if _begins_one(folder) and _has_weights(folder) else None
+
+
+def _has_weights(folder: Path) -> bool:
+    """Whether weights are there, and every part of those that an index names: a download may have broken off."""
+    kind = "*.safetensors" if next(folder.rglob("*.safetensors"), None) else "pytorch_model*.bin"
+    if next(folder.rglob(kind), None) is None:
+        return False
+    for index in folder.rglob(f"{kind}.index.json"):
+        try:
+            parts = set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values())
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            return False
+        if not all((index.parent / str(part)).is_file() for part in parts):
+            return False
+    return True
+
+
+def _download(hub: str) -> None:
+    library = require("huggingface_hub", extra="neural")
+    try:
+        folder = Path(library.snapshot_download(hub, allow_patterns=list(WANTED)))
+        routed = (folder / "router_config.json").exists()  # its query route has weights of its own
+        if not any(folder.glob("*.safetensors")) and (routed or not any(folder.glob("*/*.safetensors"))):
+            library.snapshot_download(hub, allow_patterns=[*WANTED, *BINARY])
+    except Exception as error:  # noqa: BLE001 - the library and its transports raise errors of many families
+        reason = " ".join(str(error).split())[:200]
+        raise DownloadError(
+            f"the checkpoint '{hub}' is not here and could not be downloaded ({type(error).__name__}: {reason}); "
+            "see `weir models`, or give a folder that holds one"
+        ) from None
+    if _snapshot(hub) is None:
+        raise DownloadError(f"'{hub}' on the hub holds no checkpoint with weights that Weir can read")
+
+
+# ----------
+# A checkpoint on disk: what its own files say about how to encode with it.
+
+
+QUERY_NAMES = ("query", "search_query", "s2p_query")
+DOCUMENT_NAMES = ("document", "passage", "corpus", "search_document")
+POOLINGS = {
+    "pooling_mode_mean_tokens": "mean",
+    "pooling_mode_cls_token": "cls",
+    "pooling_mode_lasttoken": "last",
+    "pooling_mode_max_tokens": "max",
+}
+ROBERTA = ("roberta", "xlm-roberta", "camembert", "mpnet")
+"""Architectures whose positions start behind the number of the padding token."""
+
+
+@dataclass(frozen=True)
+class Head:
+    """A layer behind pooling: "Dense" (with an activation) or "LayerNorm", its weights in `folder`."""
+
+    kind: str
+    folder: Path
+    activation: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Checkpoint:
+    """What the files of a checkpoint say.
+
+    root: the whole checkpoint's folder; folder: the transformer's in it; config: its config.json; pooling: mean, cls,
+    last, max, or None where nothing says so; normalise: whether a last step makes vectors of length 1; heads: layers
+    behind pooling; similarity: "dot", "cosine" or None; prompts: declared prompts by name; query_prompt and
+    document_prompt: those meant for queries and documents, None where nothing is declared; limit: tokens of a text at
+    most; positions: tokens that the architecture can tell apart, 0 where there is no such bound.
+    """
+
+    root: Path
+    folder: Path
+    config: dict[str, Any]
+    pooling: str | None
+    normalise: bool
+    heads: tuple[Head, ...]
+    similarity: str | None
+    prompts: dict[str, str]
+    query_prompt: str | None
+    document_prompt: str | None
+    limit: int
+    positions: int
+
+    @property
+    def architecture(self) -> str:
+        """The architecture's name in transformers, such as "bert"."""
+        return str(self.config.get("model_type", ""))
+
+
+def read_checkpoint(folder: Path) -> Checkpoint:
+    """Read what a checkpoint's files say; raises StoreError where they are damaged or of an unknown form."""
+    modules = _modules(folder)
+    path = next((p for kind, p in modules if kind == "Transformer"), folder)
+    config = read_object(path / "config.json", needed=True)
+    pooling = next((_pooling(p) for kind, p in modules if kind == "Pooling"), None)
+    settings = read_object(folder / "config_sentence_transformers.json")
+    positions = _positions(config)
+    heads = tuple(_head(kind, p) for kind, p in modules if kind in ("Dense", "LayerNorm"))
+    return Checkpoint(
+        root=folder,
+        folder=path,
+        config=config,
+        pooling=pooling,
+        normalise=any(kind == "Normalize" for kind, _ in modules),
+        heads=heads,
+        similarity={"cosine": "cosine", "dot": "dot"}.get(str(settings.get("similarity_fn_name"))),
+        limit=_limit(path, positions),
+        positions=positions,
+        **declared_prompts(folder),
+    )
+
+
+def declared_prompts(folder: Path) -> dict[str, Any]:
+    """The fields of a Checkpoint that say what is put before texts, as sentence-transformers' settings declare it."""
+    settings = read_object(folder / "config_sentence_transformers.json")
+    prompts = {str(k): str(v) for k, v in (settings.get("prompts") or {}).items()}
+    default = prompts.get(str(settings.get("default_prompt_name")))
+    return {
+        "prompts": prompts,
+        "query_prompt": next((prompts[n] for n in QUERY_NAMES if n in prompts), default),
+        "document_prompt": next((prompts[n] for n in DOCUMENT_NAMES if n in prompts), default),
+    }
+
+
+def bare_checkpoint(folder: Path, root: Path) -> Checkpoint:
+    """What a transformer's own files say, whatever steps may stand behind it; raises as `read_checkpoint` does.
+
+    root: the folder of the checkpoint that it is a part of.
+    """
+    config = read_object(folder / "config.json", needed=True)
+    positions = _positions(config)
+    limit = _limit(folder, positions)
+    return Checkpoint(root, folder, config, None, False, (), None, {}, None, None, limit, positions)
+
+
+def _modules(folder: Path) -> list[tuple[str, Path]]:
+    """The steps of a sentence-transformers checkpoint: their kinds and folders; none for a plain one."""
+    path = folder / "modules.json"
+    if not path.exists():
+        return []
+    known_kinds = ("Transformer", "Pooling", "Normalize", "Dense", "LayerNorm", "MultiVectorMask")
+    try:
+        steps = json.loads(path.read_text(encoding="utf-8"))
+        found = [(str(s["type"]).rpartition(".")[2], inner_folder(folder, s["path"])) for s in steps]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise StoreError(f"{path}: damaged ({error}); fetch the checkpoint again") from None
+    for kind, _ in found:
+        if kind not in known_kinds:
+            raise BadValue(f"{path}: a step '{kind}' is not known; expected {', '.join(known_kinds)}")
+    return found
+
+
+def inner_folder(folder: Path, name: object) -> Path:
+    """A folder that a checkpoint's own file names; raises ValueError for one outside of the checkpoint."""
+    found = folder / str(name)
+    if not Path(os.path.normpath(found)).is_relative_to(os.path.normpath(folder)):
+        raise ValueError(f"'{name}' leads out of the checkpoint")
+    return found
+
+
+def _pooling(folder: Path) -> str:
+    facts = read_object(folder / "config.json", needed=True)
+    if facts.get("include_prompt") is False:
+        raise BadValue(f"{folder}: pooling without the prompt's tokens is not supported")
+    chosen = [name for key, name in POOLINGS.items() if facts.get(key)]
+    if isinstance(facts.get("pooling_mode"), str):
+        chosen = [{"lasttoken": "last"}.get(facts["pooling_mode"], facts["pooling_mode"])]
+    if len(chosen) != 1 or chosen[0] not in POOLINGS.values():
+        raise BadValue(
+            f"{folder}: pooling by {chosen or 'an unknown rule'}; expected {set(POOLINGS.values())}"
+        )
+    return chosen[0]
+
+
+def _head(kind: str, folder: Path) -> Head:
+    facts = read_object(folder / "config.json", needed=True)
+    activation = str(facts.get("activation_function", "")).rpartition(".")[2]
+    if activation not in ("", "Identity", "Tanh"):
+        raise BadValue(f"{folder}: activation '{activation}' is not supported; expected Identity or Tanh")
+    return Head(kind, folder, activation)
+
+
+def _positions(config: dict[str, Any]) -> int:
+    """Tokens whose places the architecture can tell apart; 0 for no bound of its own."""
+    size = config.get("max_position_embeddings") or config.get("n_positions") or 0
+    offset = int(config.get("pad_token_id") or 0) + 1 if config.get("model_type") in ROBERTA else 0
+    return max(int(size) - offset, 0)
+
+
+def _limit(folder: Path, positions: int) -> int:
+    """Tokens of a text at most, as the checkpoint's settings say."""
+    for path in sorted(folder.glob("sentence_*_config.json")):
+        stated = read_object(path).get("max_seq_length")
+        if isinstance(stated, int) and stated > 0:
+            return min(stated, positions) if positions else stated
+    stated = read_object(folder / "tokenizer_config.json").get("model_max_length")
+    bounds = [int(n) for n in (stated, positions) if isinstance(n, (int, float)) and 0 < n < 1e6]
+    return min(bounds, default=512)
+
+
+def read_object(path: Path, needed: bool = False) -> dict[str, Any]:
+    """A JSON object in a file, empty where it is neither there nor needed; raises StoreError for anything else."""
+    if not path.exists() and not needed:
+        return {}
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise StoreError(f"{path}: cannot be read ({error}); fetch the checkpoint again") from None
+    if not isinstance(value, dict):
+        raise StoreError(f"{path}: found a JSON {type(value).__name__}, expected an object")
+    return value
+
+
+# ----------
+# A hash over every file of a checkpoint that can move a number: weights, heads, tokenizer, settings.
+
+
+IDLE_SUFFIXES = {
+    *(".md", ".rst", ".pdf", ".png", ".jpg", ".jpeg", ".gif", ".svg", ".webp"),
+    *(".h5", ".msgpack", ".ot", ".onnx", ".onnx_data", ".xml", ".tflite", ".gguf", ".mlmodel", ".py", ".pyc"),
+}
+"""Of files that never decide: texts about the model, its weights for other libraries, code, which never runs."""
+IDLE_NAMES = {".gitattributes", ".gitignore", "LICENSE", "LICENSE.txt", "NOTICE", "NOTICE.txt"}
+IDLE_FOLDERS = {"onnx", "openvino", "coreml", ".git", ".cache", "__pycache__"}
+SETTLED_SECONDS = 2.0
+"""Age of a file from which its times tell whether it changed: two changes in one tick of the clock look like one."""
+PIECE_BYTES = 1 << 22
+"""Bytes read at once."""
+
+
+def deciding_files(root: Path) -> list[Path]:
+    """Every file below a checkpoint's folder that can move a number, sorted by its path.
+
+    Left out are only kinds of files that no engine of Weir reads, and weights in the older format where the same
+    folder has safetensors, which are then the ones that are read.
+    """
+    found = []
+    for path in root.rglob("*"):
+        inside = path.relative_to(root)
+        if path.suffix.lower() in IDLE_SUFFIXES or path.name in IDLE_NAMES or not path.is_file():
+            continue
+        if IDLE_FOLDERS & set(inside.parts[:-1]):
+            continue
+        if path.match("pytorch_model*.bin*") and any(path.parent.glob("*.safetensors")):
+            continue
+        found.append(path)
+    return sorted(found, key=lambda path: path.relative_to(root).as_posix())
+
+
+def fingerprint(checkpoint: Checkpoint) -> str:
+    """The hash of a checkpoint's deciding files, by their paths below its root and their contents.
+
+    Remembered in Weir's home by the name, size, times and inode of each of them. Raises StoreError for a file that
+    cannot be read.
+    """
+    root = checkpoint.root.resolve()
+    try:
+        files = deciding_files(root)
+        seen, newest = _stamps(root, files)
+        key = hashlib.blake2b(json.dumps([str(root), seen]).encode("utf-8"), digest_size=16).hexdigest()
+        memory = settings().home / "encoders" / f"{key}.json"
+        with suppress(OSError, ValueError, KeyError, TypeError):
+            return str(json.loads(memory.read_text(encoding="utf-8"))["fingerprint"])
+        found = _hashed(root, files)
+        settled = newest + SETTLED_SECONDS < time.time() and _stamps(root, files)[0] == seen
+    except OSError as error:
+        raise StoreError(f"{root}: {error.strerror or error}; fetch the checkpoint again") from None
+    if settled:
+        with suppress(StoreError):  # a home that cannot be written to means hashing again
+            write_json(memory, {"folder": str(root), "fingerprint": found}, durable=False)
+    return found
+
+
+def _stamps(root: Path, files: list[Path]) -> tuple[list[tuple[str, int, int, int, int]], float]:
+    """(what tells that each file is unchanged, when the last of them changed)."""
+    stats = [(path.relative_to(root).as_posix(), path.stat()) for path in files]
+    seen = [(name, s.st_size, s.st_mtime_ns, s.st_ctime_ns, s.st_ino) for name, s in stats]
+    return seen, max((s.st_ctime for _, s in stats), default=0.0)
+
+
+def _hashed(root: Path, files: list[Path]) -> str:
+    digest = hashlib.blake2b(digest_size=16)
+    for path in files:
+        name = path.relative_to(root).as_posix().encode("utf-8")
+        digest.update(b"%d %d " % (len(name), path.stat().st_size) + name)
+        with path.open("rb") as file:
+            while piece := file.read(PIECE_BYTES):
+                digest.update(piece)
+    return digest.hexdigest()
+
+
+# ----------
+# Settings that every kind of model has: how they are checked, and how they print.
+
+
+ARTIFACT = "a name of `weir models`, a hub name or a folder"
+
+
+def check_model(model: object, kind: str, otherwise: str) -> None:
+    """Raise BadValue for a model that is no text, or whose card says that it is of another kind; otherwise: what that
+    means."""
+    if not isinstance(model, str) or not model.strip():
+        raise BadValue(f"model is {model!r}; expected {ARTIFACT}")
+    check_kind(model, kind, otherwise)
+
+
+def check_least(settings: Mapping[str, tuple[object, int]], optional: bool = True) -> None:
+    """Raise BadValue for a setting that is no whole number from its least one. settings: name -> (value, least);
+    optional: whether None leaves it to the checkpoint."""
+    for name, (value, least) in settings.items():
+        if not (optional and value is None) and (type(value) is not int or value < least):
+            raise BadValue(f"{name} is {value!r}; expected a whole number from {least}")
+
+
+def given_settings(config: DataclassInstance, leave_out: tuple[str, ...] = ("model",)) -> dict[str, object]:
+    """The settings of a configuration that are not by default, by name, in the order in which they are declared."""
+    values = {f.name: (getattr(config, f.name), f.default) for f in fields(config) if f.name not in leave_out}
+    return {name: value for name, (value, default) in values.items() if value != default}
+
+
+def model_arguments(config: DataclassInstance, model: str) -> tuple[list[object], dict[str, object]]:
+    """How a system that takes a configuration's settings prints them: the model, and what is not by default."""
+    return [model], given_settings(config)
+
+
+# ----------
+# What an encoder comes to: its own settings, then the checkpoint's files, then its card.
+
+
+T = TypeVar("T")
+
+GENERAL = "Given a web search query, retrieve relevant passages that answer the query"
+"""What models that follow instructions were told for MS MARCO (Wang et al. 2024), and their cards take by default."""
+TASK = "{task}"
+"""What stands in a prompt for the instruction; as an instruction, it leaves the place open for each query's own."""
+KINDS = (("query", "query_prompt"), ("document", "document_prompt"), ("passage", "document_prompt"))
+
+
+@dataclass(frozen=True, eq=False)
+class EncoderRecipe:
+    """Everything decided, nothing loaded. document, query: the checkpoints, one and the same as a rule."""
+
+    model: str
+    document: Checkpoint
+    query: Checkpoint
+    pooling: str
+    similarity: str
+    normalise: bool
+    query_prompt: str
+    document_prompt: str
+    max_query: int
+    max_document: int
+    notes: tuple[str, ...]
+
+    def describe(self) -> dict[str, object]:
+        """What decides the vectors, the engine aside: contents by their hash, no path and no name."""
+        found: dict[str, object] = {
+            "encoding": algorithm("encoding"),
+            "revision": fingerprint(self.document),
+            "architecture": self.document.architecture,
+            "pooling": self.pooling,
+            "behind pooling": [f"{h.kind} {h.activation}".strip() for h in self.document.heads],
+            "similarity": self.similarity,
+            "normalised": self.normalise,
+            "query": self.query_prompt + "{text}",
+            "document": self.document_prompt + "{text}",
+            "max_query": self.max_query,
+            "max_length": self.max_document,
+        }
+        if self.query is not self.document:
+            found["query revision"] = fingerprint(self.query)
+        return found
+
+
+def fetch_encoder(model: str) -> None:
+    """Download the checkpoints of an encoder, of queries too where that is another, as far as they are not here."""
+    fetch(model)
+    card = known(model)
+    if card is not None and card.query_hub:
+        fetch(card.query_hub)
+
+
+def resolve(encoder: Encoder, collection: str = "", instruction: str = "") -> EncoderRecipe:
+    """What an encoder comes to; reads the files of its checkpoint that say how to use it.
+
+    collection, instruction: of what is searched; a checkpoint may declare prompts under a collection's name, and
+    {task} in a prompt is the instruction, see `filled_prompt`. Raises BadValue where nothing says how to pool, and
+    for a length beyond what the architecture can take; DownloadError and StoreError for a checkpoint that is not here
+    or damaged.
+    """
+    card = known(encoder.model) or ModelCard(encoder.model, encoder.model, kind="dense", source="")
+    document = read_checkpoint(locate(encoder.model))
+    query = read_checkpoint(locate(card.query_hub)) if card.query_hub else document
+    pooling = _first(encoder.pooling, document.pooling, card.pooling)
+    if pooling is None:
+        raise BadValue(
+            f"nothing says how '{encoder.model}' pools; give pooling='mean', 'cls', 'last' or 'max'"
+        )
+    similarity = _first(encoder.similarity, document.similarity, card.similarity)
+    similarity = similarity or ("cosine" if document.normalise else "dot")
+    theirs = _of_collection(document.prompts, collection)
+    query_prompt, document_prompt = (
+        filled_prompt(
+            _first(getattr(encoder, name), theirs.get(name), getattr(document, name), getattr(card, name))
+            or "",
+            instruction,
+        )
+        for name in ("query_prompt", "document_prompt")
+    )
+    declared = [p for p in (*document.prompts.values(), card.query_prompt, card.document_prompt) if p]
+    own_query = _first(encoder.max_query, encoder.max_length)
+    return EncoderRecipe(
+        model=encoder.model,
+        document=document,
+        query=query,
+        pooling=pooling,
+        similarity=similarity,
+        normalise=similarity == "cosine" or document.normalise,
+        query_prompt=query_prompt,
+        document_prompt=document_prompt,
+        max_query=_encoder_recipe_limit(own_query, card.max_query, query, encoder.model),
+        max_document=_encoder_recipe_limit(encoder.max_length, card.max_document, document, encoder.model),
+        notes=() if query_prompt or document_prompt else _unused(encoder.model, declared),
+    )
+
+
+def filled_prompt(prompt: str, instruction: str) -> str:
+    """A prompt whose {task} is the instruction, or where there is none the one for searching the web."""
+    return prompt.replace(TASK, instruction or GENERAL)
+
+
+def _of_collection(prompts: dict[str, str], collection: str) -> dict[str, str]:
+    """The prompts declared under a collection's name, such as "SciFact-query" or "NFCorpus"."""
+    found: dict[str, str] = {}
+    wanted = _plain(collection)
+    for name, prompt in prompts.items() if wanted else ():
+        plain = _plain(name)
+        for ending, kind in (("", "query_prompt"), *KINDS):
+            if plain in (wanted + ending, wanted + "retrieval" + ending):
+                found[kind] = prompt
+    return found
+
+
+def _plain(name: str) -> str:
+    return "".join(c for c in name.lower() if c.isalnum())
+
+
+def _encoder_recipe_limit(own: int | None, card_says: int, checkpoint: Checkpoint, model: str) -> int:
+    bound = checkpoint.positions
+    if own is not None and bound and own > bound:
+        raise BadValue(f"'{model}' reads {bound} tokens at most, not {own}")
+    if own is not None:
+        return own
+    return min(card_says or checkpoint.limit, bound or card_says or checkpoint.limit)
+
+
+def _unused(model: str, declared: list[str]) -> tuple[str, ...]:
+    shown = ", ".join(sorted({repr(p) for p in declared}))
+    note = f"'{model}' declares prompts ({shown}) and none is used; its scores may be lower than published"
+    return (note,) if declared else ()
+
+
+def _first(*values: T | None) -> T | None:
+    return next((v for v in values if v is not None), None)

@@ -1,0 +1,740 @@
+"""Encoders behind an embedding API, and queries with instructions of their own."""
+
+from __future__ import annotations
+
+import hashlib
+import http.client
+import json
+import math
+import re
+import time
+import warnings
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from functools import cache, lru_cache, partial
+from pathlib import Path
+from typing import Any, NoReturn, TypeAlias
+
+import numpy as np
+
+from weir.core.corpus import Queries
+from weir.core.strings import Strings
+from weir.errors import BadValue, ServiceError, StoreError
+from weir.files.atomic import locked, write_json
+from weir.models.checkpoints import TASK, filled_prompt, resolve
+from weir.models.encoder import Encoder, Float32, Kind, Loaded, LoadedObject, Progress
+from weir.registry import Registry
+from weir.services.keys import Key
+from weir.services.requests import (
+    AnswerTooLargeError,
+    AttemptError,
+    Bucket,
+    Clock,
+    HttpReply,
+    Limits,
+    NotSentError,
+    Spent,
+    broken,
+    check_base,
+    check_key,
+    estimated,
+    paid,
+    post,
+    refusal,
+    until_answered,
+)
+from weir.settings import secret, settings
+
+# ----------
+# What differs from one embedding API to the next: its address, its limits, how it is asked and how it answers.
+
+
+Json: TypeAlias = Any
+"""Whatever a server sent: nothing about it is known before it is looked at."""
+
+
+class UnusableError(Exception):
+    """An answer does not hold what was asked for; the next may. row: of the vector that is wrong, if one is."""
+
+    def __init__(self, said: str, row: int | None = None) -> None:
+        super().__init__(said)
+        self.row = row
+
+
+@dataclass(frozen=True)
+class Ask:
+    """One request: texts as they are sent, and the dimensions asked for, None for the model's own."""
+
+    model: str
+    texts: Sequence[str]
+    kind: Kind
+    dimensions: int | None
+
+
+@dataclass(frozen=True)
+class ProviderAnswer:
+    """One answer: vectors in the order of the texts, not yet looked at, and the tokens the provider counted."""
+
+    vectors: list[Json]
+    tokens: int | None
+
+
+@dataclass(frozen=True)
+class Provider:
+    """An embedding API.
+
+    base, path: its address; variable: the environment variable that holds the key. texts, tokens: of a request
+    at most, tokens by estimate. longest: tokens of a text by estimate, longer ones are cut; None leaves that to
+    the provider. body, read: how a request is written and an answer read; read raises UnusableError.
+    kinds: what the provider is told about documents and queries, for the manifest.
+    """
+
+    base: str
+    path: str
+    variable: str
+    texts: int
+    tokens: int
+    longest: int | None
+    body: Callable[[Ask], dict[str, Json]]
+    read: Callable[[Json], ProviderAnswer]
+    kinds: Mapping[Kind, str]
+
+
+PROVIDERS: Registry[Provider] = Registry("provider")
+
+
+def rows(vectors: list[Json], count: int, dimensions: int | None) -> Float32:
+    """Vectors of an answer as float32[count, d]; raises UnusableError saying what is wrong with them.
+
+    dimensions: what they must have; None takes those of the first.
+    """
+    if len(vectors) != count:
+        raise UnusableError(f"the answer has {len(vectors)} vectors for {count} texts")
+    for at, vector in enumerate(vectors):
+        if not isinstance(vector, list) or not vector or not set(map(type, vector)) <= {float, int}:
+            raise UnusableError(f"vector {at + 1} of the answer is no list of numbers", at)
+        wanted = dimensions or len(vectors[0])
+        if len(vector) != wanted:
+            raise UnusableError(
+                f"vector {at + 1} of the answer has {len(vector)} dimensions, not {wanted}", at
+            )
+    try:
+        with np.errstate(over="ignore"):
+            found: Float32 = np.array(vectors, np.float64).astype(np.float32)
+    except OverflowError:  # a whole number beyond any float
+        raise UnusableError("a number of the answer is out of range") from None
+    bad = np.flatnonzero(~np.isfinite(found).all(axis=1))
+    if len(bad):
+        raise UnusableError(f"vector {int(bad[0]) + 1} of the answer is not finite", int(bad[0]))
+    empty = np.flatnonzero(~found.any(axis=1))
+    if len(empty):
+        raise UnusableError(f"vector {int(empty[0]) + 1} of the answer is all zeros", int(empty[0]))
+    return found
+
+
+def _openai_body(ask: Ask) -> dict[str, Json]:
+    size = {} if ask.dimensions is None else {"dimensions": ask.dimensions}
+    return {"model": ask.model, "input": list(ask.texts), "encoding_format": "float"} | size
+
+
+def _cohere_body(ask: Ask) -> dict[str, Json]:
+    size = {} if ask.dimensions is None else {"output_dimension": ask.dimensions}
+    return {
+        "model": ask.model,
+        "texts": list(ask.texts),
+        "input_type": COHERE[ask.kind],
+        "embedding_types": ["float"],
+        "truncate": "END",
+    } | size
+
+
+def _voyage_body(ask: Ask) -> dict[str, Json]:
+    size = {} if ask.dimensions is None else {"output_dimension": ask.dimensions}
+    given = {"model": ask.model, "input": list(ask.texts), "input_type": VOYAGE[ask.kind]}
+    return given | {"truncation": True} | size
+
+
+def _listed(answer: Json) -> ProviderAnswer:
+    """Vectors under data, each with the place of its text: they may come in any order."""
+    data = _at(answer, "data")
+    if not isinstance(data, list) or not all(isinstance(d, dict) and "embedding" in d for d in data):
+        raise UnusableError("the answer has no list 'data' of embeddings")
+    places = [d.get("index", at) for at, d in enumerate(data)]
+    if not all(type(p) is int for p in places) or sorted(places) != list(range(len(data))):
+        raise UnusableError("the answer's 'index' does not name every text once")
+    ordered = sorted(zip(places, data, strict=True), key=lambda pair: pair[0])
+    return ProviderAnswer([d["embedding"] for _, d in ordered], _tokens(answer, "usage", "total_tokens"))
+
+
+def _typed(answer: Json) -> ProviderAnswer:
+    """Vectors under embeddings, by type, in the order of the texts."""
+    vectors = _at(answer, "embeddings", "float")
+    if not isinstance(vectors, list):
+        raise UnusableError("the answer has no list 'embeddings.float'")
+    return ProviderAnswer(vectors, _tokens(answer, "meta", "billed_units", "input_tokens"))
+
+
+def _at(answer: Json, *names: str) -> Json:
+    for name in names:
+        answer = answer.get(name) if isinstance(answer, dict) else None
+    return answer
+
+
+def _tokens(answer: Json, *names: str) -> int | None:
+    found = _at(answer, *names)
+    return int(found) if type(found) is int or (type(found) is float and math.isfinite(found)) else None
+
+
+COHERE: Mapping[Kind, str] = {"document": "search_document", "query": "search_query"}
+VOYAGE: Mapping[Kind, str] = {"document": "document", "query": "query"}
+
+# The limits are well below what each provider states (OpenAI 2,048 texts, 300,000 tokens and 8,192 of one text;
+# Cohere 96 texts; Voyage 1,000 texts and, for its large models, 120,000 tokens): an answer stays of some megabytes,
+# and what a crash may lose small.
+PROVIDERS.add(
+    "openai",
+    Provider(
+        base="https://api.openai.com/v1",
+        path="/embeddings",
+        variable="OPENAI_API_KEY",
+        texts=256,
+        tokens=200_000,
+        longest=8_000,
+        body=_openai_body,
+        read=_listed,
+        kinds={"document": "", "query": ""},
+    ),
+)
+PROVIDERS.add(
+    "cohere",
+    Provider(
+        base="https://api.cohere.com/v2",
+        path="/embed",
+        variable="COHERE_API_KEY",
+        texts=96,
+        tokens=200_000,
+        longest=None,
+        body=_cohere_body,
+        read=_typed,
+        kinds=COHERE,
+    ),
+)
+PROVIDERS.add(
+    "voyage",
+    Provider(
+        base="https://api.voyageai.com/v1",
+        path="/embeddings",
+        variable="VOYAGE_API_KEY",
+        texts=128,
+        tokens=100_000,
+        longest=None,
+        body=_voyage_body,
+        read=_listed,
+        kinds=VOYAGE,
+    ),
+)
+
+# ----------
+# Asks an embedding API over HTTP: again where that may help, never beyond the budget.
+
+
+_MOST_DENSE = 100  # times the estimate that a provider may count; more is no count of these texts
+_MAYBE_SMALLER = {400, 413, 422}  # what servers answer to more texts or tokens at once than they take
+_MOST_DIMENSIONS = 16_384  # of a vector whose dimension is not known yet
+_NUMBER_BYTES = 64  # a number of an answer takes at most, its place on an indented line included
+_TEXT_BYTES = 1 << 12  # an answer has at most for each text, beside its numbers
+_REST_BYTES = 1 << 16  # an answer has at most beside what it has for each text
+
+
+class TooMuchError(Exception):
+    """The provider refuses these texts: perhaps too many at once, perhaps one of them; says its message."""
+
+
+@dataclass(eq=False)
+class Client:
+    """One API as one process uses it: its address, its key, and what was spent.
+
+    dense: tokens the provider counts for one that is estimated, the most of any answer so far, at least 1.
+    """
+
+    provider: Provider
+    url: str
+    key: Key
+    limits: Limits
+    clock: Clock
+    spent: Spent
+    dense: float = 1.0
+
+    def __post_init__(self) -> None:
+        self._requests = Bucket(self.limits.requests_per_minute, self.clock)
+        self._tokens = Bucket(self.limits.tokens_per_minute, self.clock)
+
+    def room(self) -> int:
+        """Estimated tokens the next request may have: what the provider takes and what the budget allows."""
+        most, left = self.provider.tokens, self.limits.left(self.spent)
+        return int((most if left is None else min(most, left)) / self.dense)
+
+    def ask(self, ask: Ask, dimensions: int | None) -> Float32:
+        """Vectors of the texts, float32[n, d], in their order.
+
+        dimensions: what they must have, None where that is not known. Raises ServiceError where the budget
+        ends, the provider refuses, or no attempt brings a usable answer; TooMuchError where it refuses these
+        texts for what they are.
+        """
+        tokens = math.ceil(sum(map(estimated, ask.texts)) * self.dense)
+
+        def once() -> Float32:
+            self.limits.check(self.spent, tokens)
+            self.spent.waited += self._requests.take(1) + self._tokens.take(tokens)
+            return self._once(ask, tokens, dimensions)
+
+        try:
+            return until_answered(once, self.limits, self.clock, self._retrying)
+        except AttemptError as error:
+            raise ServiceError(f"{self.url}: {error}") from None
+
+    def _retrying(self, _: AttemptError, wait: float) -> None:
+        self.spent.retries += 1
+        self.spent.waited += wait
+
+    def _once(self, ask: Ask, tokens: int, dimensions: int | None) -> Float32:
+        self.spent.requests += 1
+        used = tokens  # what an answer that never came whole may have cost
+        try:
+            reply = self._posted(ask, dimensions)
+            if reply.status // 100 != 2:
+                used = 0
+                self._refused(reply)
+            answer = self.provider.read(json.loads(reply.body))
+            if answer.tokens is not None and 0 < answer.tokens <= _MOST_DENSE * tokens:
+                used = answer.tokens
+                self.dense = max(self.dense, self.dense * used / tokens)
+            found = rows(answer.vectors, len(ask.texts), dimensions)
+        except UnusableError as error:
+            which = "" if error.row is None else f"; its text begins {ask.texts[error.row][:60]!r}"
+            raise AttemptError("malformed", f"{self.key.masked(error)}{which}") from None
+        except AnswerTooLargeError as error:
+            raise AttemptError("malformed", str(error)) from None
+        except (ValueError, RecursionError):
+            raise AttemptError("malformed", "the answer is not JSON, or was cut") from None
+        except NotSentError as error:
+            used = 0
+            raise broken(error.reason, self.key.masked) from None
+        except (http.client.HTTPException, OSError) as error:
+            raise broken(error, self.key.masked) from None
+        finally:
+            self.spent.tokens += used
+            self._tokens.give(tokens - used)
+        self.spent.texts += len(ask.texts)
+        return found
+
+    def _posted(self, ask: Ask, dimensions: int | None) -> HttpReply:
+        body = json.dumps(self.provider.body(ask)).encode("ascii")
+        numbers = _NUMBER_BYTES * (dimensions or _MOST_DIMENSIONS)
+        most = _REST_BYTES + len(ask.texts) * (numbers + _TEXT_BYTES)
+        limits = (self.limits.timeout, self.limits.whole)
+        return post(self.url, body, self._headers(), most, limits, (self.key,))
+
+    def _headers(self) -> dict[str, str]:
+        headers = {"Content-Type": "application/json", "Accept": "application/json", "User-Agent": "weir"}
+        return headers | self.key.header()
+
+    def _refused(self, reply: HttpReply) -> NoReturn:
+        """Raise what a status other than 200 means."""
+        error = refusal(reply, self.key.masked, self.clock)
+        if reply.status in _MAYBE_SMALLER:
+            raise TooMuchError(f"{self.url}: {error}")
+        if reply.status in (401, 403):
+            raise ServiceError(f"{self.url}: {error}; {self.key.hint()}")
+        raise error
+
+
+# ----------
+# An encoder behind an embedding API, as a value and ready to be asked.
+
+
+PROBE = "A weir is a low dam across a river; the water that runs over it can be measured."
+"""The text whose vector tells whether the model behind an address is still the same."""
+TOLERANCE = 1e-3
+"""Cosine distance up to which two answers to the probe count as the same model's; precisions differ by less."""
+
+_SETTINGS: list[tuple[str, Callable[[object], bool], str]] = [
+    ("similarity", lambda v: v in ("cosine", "dot"), "cosine or dot"),
+    ("query_prompt", lambda v: isinstance(v, str), "a text"),
+    ("document_prompt", lambda v: isinstance(v, str), "a text"),
+    ("dimensions", lambda v: type(v) is int and v > 0, "a whole number from 1"),
+    ("max_length", lambda v: type(v) is int and v > 0, "a whole number from 1"),
+]
+
+
+def is_hosted(model: str) -> bool:
+    """Whether a model's name is of the form provider:model, as in openai:text-embedding-3-small."""
+    return re.match(r"[A-Za-z][\w-]+:[^\\/]", model) is not None
+
+
+@dataclass(frozen=True)
+class Hosted:
+    """How an embedding API turns texts into vectors.
+
+    model: provider:model, where the provider is openai (or any server that speaks its language, by `base`),
+    cohere or voyage. base: the address up to the version, such as "http://localhost:8080/v1"; None for the
+    provider's own. dimensions: asked of the provider, None for the model's own. similarity: cosine (vectors have
+    length 1) or dot (as they come). query_prompt, document_prompt: put before a text. max_length: tokens of a
+    text at most, estimated as a third of its bytes; what is longer is cut; None leaves it to the provider.
+    key: the environment variable that holds the key, WEIR_KEY_ and a name, so that no experiment file sends
+    another secret of this machine away; None for the provider's usual one at its own address, and for none at any
+    other. Plain http reaches this machine only. Raises UnknownName for an unknown provider, BadValue for settings.
+    """
+
+    model: str
+    base: str | None = None
+    dimensions: int | None = None
+    similarity: str = "cosine"
+    query_prompt: str = ""
+    document_prompt: str = ""
+    max_length: int | None = None
+    key: str | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.model, str) or not is_hosted(self.model):
+            raise BadValue(
+                f"model is {self.model!r}; expected provider:model, such as openai:text-embedding-3-small"
+            )
+        PROVIDERS.get(self.model.partition(":")[0])
+        if self.base is not None:
+            check_base(self.base)
+        for name, fits, expected in _SETTINGS:
+            value = getattr(self, name)
+            if value is not None and not fits(value):
+                raise BadValue(f"{name} is {value!r}; expected {expected}")
+        if self.key is not None:
+            check_key(self.key, self.provider.variable, self.base)
+
+    @property
+    def arguments(self) -> tuple[list[object], dict[str, object]]:
+        """How a system that takes these settings prints them: the model, and what is not by default."""
+        given = [f for f in fields(self) if f.name != "model" and getattr(self, f.name) != f.default]
+        return [self.model], {f.name: getattr(self, f.name) for f in given}
+
+    @property
+    def provider(self) -> Provider:
+        """The API that is asked."""
+        return PROVIDERS.get(self.model.partition(":")[0])
+
+    @property
+    def address(self) -> str:
+        """The address up to the version."""
+        return (self.base or self.provider.base).rstrip("/")
+
+    def describe(self, device: str = "auto") -> dict[str, object]:
+        """Everything that decides the vectors; asks the API once for the probe where that was never done."""
+        return self.load(device).identity()
+
+    def fetch(self) -> None:
+        """Ask the API once for the probe, where that was never done; `describe` then asks nothing."""
+        self.load()
+
+    def adapted_to(self, collection: str, instruction: str) -> Hosted:
+        """The encoder with {task} in its prompts filled in; see Encoder.adapted_to."""
+        query, document = (
+            filled_prompt(prompt, instruction) for prompt in (self.query_prompt, self.document_prompt)
+        )
+        return replace(self, query_prompt=query, document_prompt=document)
+
+    def load(
+        self, device: str = "auto", limits: Limits | None = None, clock: Clock | None = None
+    ) -> LoadedHosted:
+        """The encoder, ready: the vector of a probe text is known from before, or asked for now.
+
+        device: taken for the sake of other encoders, and of no effect. limits: None for the environment's, which
+        bound what all encoders of this process spend together; others bound this one alone.
+        Raises ServiceError where the key is missing or the API does not answer as it should.
+        """
+        used = purse() if limits is None else SharedBudget()
+        key = Key(*self._key())
+        name = (self.model, self.address, key.variable)
+        if name not in used.clients:
+            bounds, url = limits or Limits.of(settings()), self.address + self.provider.path
+            used.clients[name] = Client(self.provider, url, key, bounds, clock or Clock(), used.spent)
+        client, path = used.clients[name], self._memory()
+        client.key = key  # it may have been set, or changed, since
+        if path not in used.probes:
+            used.probes[path] = _remembered(path) or self._first(path, client)
+        return LoadedHosted(self, client, used.probes[path])
+
+    def _key(self) -> tuple[str | None, str | None]:
+        variable = self.key or (self.provider.variable if self.base is None else None)
+        return variable, secret(variable) if variable else None
+
+    def _first(self, path: Path, client: Client) -> ProbeVector:
+        """The probe, asked for and kept; processes that begin together keep the same."""
+        with locked(path.with_suffix(".lock")):
+            if (known := _remembered(path)) is not None:
+                return known
+            vector = _asked(self, client)
+            seen = time.strftime("%Y-%m-%d", time.gmtime(client.clock.wall()))
+            kept = {"probe": PROBE, "model": self.model, "base": self.address, "seen": seen}
+            write_json(path, kept | {"vector": vector.tolist()})
+        return ProbeVector(path, vector, seen, moved=0.0)
+
+    def _memory(self) -> Path:
+        seen = json.dumps([self.model, self.address, self.dimensions, PROBE])
+        name = hashlib.blake2b(seen.encode("utf-8"), digest_size=8).hexdigest()
+        return settings().home / "encoders" / f"api-{name}.json"
+
+
+@dataclass(eq=False)
+class ProbeVector:
+    """The vector of the probe text when it was first asked for; moved: how far it lies from today's, once known."""
+
+    path: Path
+    vector: Float32
+    seen: str
+    moved: float | None = None
+
+    @property
+    def fingerprint(self) -> str:
+        """What stands for the model in names of what is kept."""
+        return hashlib.blake2b(self.vector.tobytes(), digest_size=8).hexdigest()
+
+
+@dataclass
+class SharedBudget:
+    """What encoders that are paid for together share: what they spent, their clients, the probes they know."""
+
+    spent: Spent = field(default_factory=Spent)
+    clients: dict[tuple[str, str, str | None], Client] = field(default_factory=dict)
+    probes: dict[Path, ProbeVector] = field(default_factory=dict)
+
+
+@cache
+def purse() -> SharedBudget:
+    """What the encoders of this process share; what they spent counts with all that the process pays for."""
+    return SharedBudget(paid())
+
+
+@dataclass(frozen=True, eq=False)
+class LoadedHosted:
+    """An embedding API ready to be asked; nothing is asked before a text is."""
+
+    encoder: Hosted
+    client: Client = field(repr=False)
+    probe: ProbeVector
+
+    @property
+    def dimensions(self) -> int:
+        """The dimension of a vector."""
+        return len(self.probe.vector)
+
+    def identity(self) -> dict[str, object]:
+        """Everything that can move a number, the same before and after anything is asked."""
+        encoder, kinds = self.encoder, self.encoder.provider.kinds
+        found: dict[str, object] = {
+            "model": encoder.model,
+            "base": encoder.address,
+            "revision": self.probe.fingerprint,
+            "dimensions": self.dimensions,
+            "similarity": encoder.similarity,
+            "normalised": encoder.similarity == "cosine",
+            "query": filled_prompt(encoder.query_prompt, "") + "{text}",
+            "document": filled_prompt(encoder.document_prompt, "") + "{text}",
+            "max_length": self._longest(),
+        }
+        return found | {f"{kind} type": name for kind, name in sorted(kinds.items()) if name}
+
+    def describe(self) -> dict[str, object]:
+        """The identity, how far the model moved since it was first seen, and what this process spent."""
+        spent, cost = self.client.spent, self.client.limits.cost(self.client.spent.tokens)
+        use = {f.name: getattr(spent, f.name) for f in fields(spent)}
+        return self.identity() | {"moved": self.probe.moved} | {"spent": use | {"dollars": cost}}
+
+    def estimate(self, texts: Iterable[str], kind: Kind = "document") -> Spent:
+        """What encoding these texts would take, without asking anything."""
+        source, waiting, total = iter(texts), deque[str](), Spent()
+        while batch := self._batch(source, waiting, kind, self.encoder.provider.texts):
+            total.requests += 1
+            total.texts += len(batch)
+            total.tokens += sum(map(estimated, batch))
+        return total
+
+    def encode(
+        self, texts: Strings | Sequence[str], kind: Kind = "document", progress: Progress | None = None
+    ) -> Float32:
+        """One vector for each text, in their order: float32[N, d], of length 1 where similarity is cosine.
+
+        Raises ServiceError as `stream` does; what was answered before is then lost to the caller.
+        """
+        total = len(texts)
+        done = None if progress is None else partial(_report, progress, total)
+        given = texts.tolist() if isinstance(texts, Strings) else texts
+        blocks = list(self.stream(given, kind, done))
+        return np.concatenate([np.zeros((0, self.dimensions), np.float32), *blocks])
+
+    def stream(
+        self, texts: Iterable[str], kind: Kind = "document", done: Callable[[int], None] | None = None
+    ) -> Iterator[Float32]:
+        """The vectors of a stream of texts in order, one block for each answer.
+
+        The next request goes out when the next block is asked for, so whoever keeps a block before asking on
+        never pays for a text twice. Requests that a server finds too large are halved. done: told the number of
+        texts finished so far. Warns where the model has changed since it was first seen. Raises ServiceError
+        where the budget ends, the provider refuses, or no attempt brings a usable answer.
+        """
+        source, waiting, finished = iter(texts), deque[str](), 0
+        most = self.encoder.provider.texts
+        while batch := self._batch(source, waiting, kind, most):
+            if self.probe.moved is None:
+                self._check_probe()
+                waiting.extendleft(reversed(batch))  # the probe took its share of the budget
+                continue
+            try:
+                vectors = self.client.ask(_ask(self.encoder, batch, kind), self.dimensions)
+            except TooMuchError as error:
+                if len(batch) == 1:
+                    raise _refused(error, batch[0]) from None
+                waiting.extendleft(reversed(batch))
+                most = (len(batch) + 1) // 2
+                continue
+            except ServiceError as error:
+                begins = f"the {kind} that begins {batch[0][:60]!r}"
+                asked = begins if len(batch) == 1 else f"{len(batch)} {kind} texts, the first {begins}"
+                raise ServiceError(f"{self.encoder.model}, asked for {asked}: {error}") from None
+            finished += len(batch)
+            if done is not None:
+                done(finished)
+            yield _unit(vectors) if self.encoder.similarity == "cosine" else vectors
+
+    def _batch(self, source: Iterator[str], waiting: deque[str], kind: Kind, most: int) -> list[str]:
+        """The next texts as they are sent, as many as fit; one at least, where there is one."""
+        budget = self.client.room()
+        batch: list[str] = []
+        while len(batch) < most:
+            if not waiting:
+                given = next(source, None)
+                if given is None:
+                    break
+                waiting.append(self._sent(given, kind))
+            budget -= estimated(waiting[0])
+            if batch and budget < 0:
+                break
+            batch.append(waiting.popleft())
+        return batch
+
+    def _sent(self, text: str, kind: Kind) -> str:
+        """A text as it is sent: behind its prompt, cut, and a space where it is empty, which providers refuse."""
+        encoder, longest = self.encoder, self._longest()
+        text = filled_prompt(encoder.query_prompt if kind == "query" else encoder.document_prompt, "") + text
+        if longest is not None and estimated(text) > longest:
+            text = text.encode("utf-8", "replace")[: 3 * longest - 1].decode("utf-8", "ignore")
+        return text or " "
+
+    def _longest(self) -> int | None:
+        return self.encoder.max_length or self.encoder.provider.longest
+
+    def _check_probe(self) -> None:
+        """Compare the model with the one first seen, once in a process and before anything is paid for."""
+        probe = self.probe
+        today = _asked(self.encoder, self.client).astype(np.float64)
+        first = probe.vector.astype(np.float64)
+        if len(today) != len(first):
+            raise ServiceError(
+                f"{self.encoder.model} now answers with {len(today)} dimensions, on {probe.seen} with "
+                f"{len(first)}; remove {probe.path} to begin anew with the new model"
+            )
+        length = float(np.linalg.norm(today) * np.linalg.norm(first))
+        probe.moved = max(0.0, 1.0 - float(today @ first) / length) if length else 0.0
+        if probe.moved > TOLERANCE:
+            warnings.warn(
+                f"{self.encoder.model} has changed since {probe.seen}: the vector of the probe text lies "
+                f"{probe.moved:.2g} (cosine distance; {TOLERANCE:g} is allowed) from where it lay; vectors kept "
+                f"from then and asked for now do not belong together; remove {probe.path} to begin anew",
+                stacklevel=3,
+            )
+
+
+def _ask(encoder: Hosted, texts: Sequence[str], kind: Kind) -> Ask:
+    return Ask(encoder.model.partition(":")[2], texts, kind, encoder.dimensions)
+
+
+def _asked(encoder: Hosted, client: Client) -> Float32:
+    """The probe's vector as the API gives it now; raises ServiceError where it has other dimensions than asked."""
+    try:
+        vector: Float32 = client.ask(_ask(encoder, [PROBE], "document"), None)[0]
+    except TooMuchError as error:
+        raise ServiceError(str(error)) from None
+    if encoder.dimensions not in (None, len(vector)):
+        raise ServiceError(
+            f"{client.url}: asked for {encoder.dimensions} dimensions, got {len(vector)}; "
+            f"leave dimensions out where the model has one size"
+        )
+    return vector
+
+
+def _remembered(path: Path) -> ProbeVector | None:
+    try:
+        kept = json.loads(path.read_text(encoding="utf-8"))
+        return ProbeVector(path, rows([kept["vector"]], 1, None)[0], str(kept["seen"]))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, KeyError, TypeError, RecursionError, UnusableError) as error:
+        raise StoreError(f"cannot read {path}: {error}; remove it, and the probe is asked for anew") from None
+
+
+def _refused(error: TooMuchError, text: str) -> ServiceError:
+    return ServiceError(
+        f"{error}; the text begins {text[:60]!r} and has about {estimated(text):,} tokens (max_length cuts)"
+    )
+
+
+def _unit(vectors: Float32) -> Float32:
+    length = np.linalg.norm(vectors.astype(np.float64), axis=1, keepdims=True)
+    return (vectors / np.where(length > 0, length, 1.0)).astype(np.float32)
+
+
+def _report(progress: Progress, total: int, finished: int) -> None:
+    progress(finished, total)
+
+
+# ----------
+# Queries with instructions of their own: each behind the prompt in which {task} is its instruction.
+
+
+LoadedEncoder: TypeAlias = Loaded | LoadedHosted | LoadedObject
+
+
+def instructed(loaded: LoadedEncoder, queries: Queries) -> tuple[LoadedEncoder, Strings]:
+    """What encodes queries, and their texts: with instructions of their own, an encoder without a prompt, and texts
+    behind theirs; as they are where no query has any, or where the encoder's prompt has no place for one."""
+    metadata = queries.metadata
+    if metadata is None or metadata.instruction is None:
+        return loaded, queries.text
+    prompt = _prompt(loaded)
+    if TASK not in prompt:
+        return loaded, queries.text
+    texts = Strings.of(
+        filled_prompt(prompt, own) + text
+        for own, text in zip(metadata.instruction, queries.text, strict=True)
+    )
+    return _bare(loaded), texts
+
+
+def _prompt(loaded: LoadedEncoder) -> str:
+    """The prompt of queries, {task} in it."""
+    if isinstance(loaded, Loaded):
+        return _template(loaded.encoder)
+    return loaded.encoder.query_prompt if isinstance(loaded, LoadedHosted) else ""
+
+
+@lru_cache(maxsize=16)
+def _template(encoder: Encoder) -> str:
+    """The prompt of an encoder's queries before anything is filled in, from the files of its checkpoint."""
+    return resolve(encoder, "", TASK).query_prompt
+
+
+def _bare(loaded: LoadedEncoder) -> LoadedEncoder:
+    if isinstance(loaded, Loaded):
+        return replace(loaded, recipe=replace(loaded.recipe, query_prompt=""))
+    if isinstance(loaded, LoadedHosted):
+        return replace(loaded, encoder=replace(loaded.encoder, query_prompt=""))
+    return loaded

@@ -1,0 +1,345 @@
+"""Chat models in this process."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from weir.algorithms import algorithm
+from weir.core.strings import Float64, Int64
+from weir.errors import StoreError, require
+from weir.models.batching import out_of_memory
+from weir.models.causal import (
+    CausalModel,
+    Continuation,
+    WritingOrder,
+    declare_causal,
+    load_causal,
+    read_causal,
+)
+from weir.models.chat_shapes import LOCAL, ChatPrompt, ChatReply, Finish, TokenChoice, chat_providers
+from weir.models.checkpoints import Checkpoint, fingerprint, read_object
+from weir.models.tokens import load_tokenizer, quiet
+from weir.services.answers import Outcome, Request, Retried, Terms
+from weir.services.requests import AttemptError
+
+# ----------
+# Prompts as a local model reads them, and its tokens as text: the form of its chat template, or a plain one.
+
+
+PLAIN_CUE = "Answer:"
+TEMPLATE_DAY = {
+    "%Y": "2026",
+    "%y": "26",
+    "%m": "01",
+    "%d": "01",
+    "%B": "January",
+    "%b": "Jan",
+    "%A": "Thursday",
+}
+"""Today, to templates that print the day: the same prompt is the same tokens on any day."""
+CONTEXT_TOKENS = 8
+"""Tokens before one that its text may depend on."""
+UNFINISHED = "\ufffd"
+"""What stands for bytes that the next token completes."""
+
+
+@dataclass(frozen=True, eq=False)
+class ChatForm:
+    """How prompts become tokens.
+
+    template: a chat template, messages to text, or None for the plain form: system text, an empty line, user text, an
+    empty line, "Answer:"; folded: whether the template has no place for a system text, which then stands before the
+    user's; controls: the tokens by which the model tells turns and roles apart: where a prompt has their text they are
+    taken apart by a blank, so that no passage ends its turn.
+    """
+
+    inner: Any
+    template: Callable[[list[dict[str, str]]], str] | None
+    folded: bool = False
+    controls: tuple[str, ...] = field(default=(), repr=False)
+
+    def tokens(self, system: str, user: str) -> Int64:
+        """The tokens of a prompt, int64[n]."""
+        system, user = self._apart(system), self._apart(user)
+        together = f"{system}\n\n{user}" if system else user
+        if self.template is None:
+            ids = self.inner.encode(f"{together}\n\n{PLAIN_CUE}").ids
+        else:
+            messages = [{"role": "user", "content": together if self.folded else user}]
+            if system and not self.folded:
+                messages.insert(0, {"role": "system", "content": system})
+            ids = self.inner.encode(self.template(messages), add_special_tokens=False).ids
+        return np.array(ids, np.int64)
+
+    def text(self, ids: Int64) -> str:
+        """What tokens say, those that end a text left out."""
+        return str(self.inner.decode(ids.tolist(), skip_special_tokens=True))
+
+    def choices(self, ids: Int64, others: Int64, odds: Float64) -> tuple[TokenChoice, ...]:
+        """Each token as text with its alternatives, those of equal text as one; the token that ends a text is "".
+
+        ids, others, odds: as in Continuation; () where that has no alternatives.
+        """
+        found = []
+        for place in range(len(ids) if others.shape[1] else 0):
+            before = ids[max(0, place - CONTEXT_TOKENS) : place].tolist()
+            rows = [[*before, token] for token in [int(ids[place]), *others[place].tolist()]]
+            said = self.inner.decode_batch([before, *rows], skip_special_tokens=True)
+            start, *texts = [text.rstrip(UNFINISHED) for text in said]
+            own, *pieces = [text[len(start) :] for text in texts]
+            told = dict(
+                zip(others[place].tolist(), zip(pieces, odds[place].tolist(), strict=True), strict=True)
+            )
+            found.append((own, _joined(list(told.values()))))
+        return tuple(found)
+
+    def _apart(self, text: str) -> str:
+        for control in self.controls:
+            if control in text:
+                text = text.replace(control, f"{control[0]} {control[1:]}")
+        return text
+
+
+def _joined(pieces: list[tuple[str, float]]) -> dict[str, float]:
+    """Log-probability by text: tokens of equal text are one alternative with what they have together."""
+    found: dict[str, float] = {}
+    for piece, value in pieces:
+        before = found.get(piece, -math.inf)
+        high, low = max(before, value), min(before, value)
+        found[piece] = high if math.isinf(low) else high + math.log1p(math.exp(low - high))
+    return found
+
+
+def chat_form(checkpoint: Checkpoint) -> tuple[ChatForm, int | None]:
+    """(the form that a checkpoint's files declare, the token that ends a text as its tokenizer says).
+
+    Raises StoreError for a tokenizer or a template that cannot be read.
+    """
+    transformers = require("transformers", extra="neural")
+    folder = checkpoint.folder
+    inner = load_tokenizer(folder, checkpoint.limit).inner
+    inner.no_truncation()
+    try:
+        with quiet(transformers):
+            # Code that a checkpoint brings is never run; a template runs in the sandbox that jinja2 has.
+            told = transformers.AutoTokenizer.from_pretrained(
+                str(folder), local_files_only=True, trust_remote_code=False
+            )
+    except Exception as error:  # noqa: BLE001 - the library raises errors of many families for a damaged file
+        reason = " ".join(str(error).split())[:200]
+        raise StoreError(f"{folder}: the tokenizer cannot be read: {reason}") from None
+    known = told.chat_template
+    if not known or (isinstance(known, dict) and "default" not in known):
+        return ChatForm(inner, None, controls=_controls(inner)), told.eos_token_id
+    render = partial(
+        told.apply_chat_template,
+        chat_template=_on_any_day(known["default"] if isinstance(known, dict) else known),
+        tokenize=False,
+        add_generation_prompt=True,
+        sanitize_control_tokens=False,  # done by ChatForm, the same under any version of transformers
+    )
+    require("jinja2", extra="neural")
+    return ChatForm(inner, render, _folds(render, str(folder)), _controls(inner)), told.eos_token_id
+
+
+def _on_any_day(template: str) -> str:
+    """A chat template in which today is TEMPLATE_DAY: a macro of its own hides transformers' function of that name."""
+    if "strftime_now" not in template:
+        return template
+    steps = "".join(f"|replace('{code}', '{said}')" for code, said in TEMPLATE_DAY.items())
+    return f"{{% macro strftime_now(form) %}}{{{{ form{steps} }}}}{{% endmacro %}}{template}"
+
+
+def _folds(render: Callable[[list[dict[str, str]]], str], folder: str) -> bool:
+    """Whether a template has no place for a system text; raises StoreError for one that renders nothing at all."""
+    user = {"role": "user", "content": "weir-user"}
+    try:
+        told = render([{"role": "system", "content": "weir-system"}, user])
+        if "weir-system" in told and "weir-user" in told:
+            return False
+    except Exception:  # noqa: BLE001 - templates raise what they like, such as "no system role"
+        told = ""
+    try:
+        told = render([user])
+    except Exception as error:  # noqa: BLE001 - templates raise what they like, such as "no system role"
+        reason = " ".join(str(error).split())[:200]
+        raise StoreError(f"{folder}: the chat template cannot be rendered: {reason}") from None
+    if "weir-user" not in told:
+        raise StoreError(f"{folder}: the chat template leaves out what the user says")
+    return True
+
+
+def _controls(inner: Any) -> tuple[str, ...]:  # noqa: ANN401 - a tokenizers.Tokenizer
+    """The tokens that are no text, the longest first."""
+    added = inner.get_added_tokens_decoder().values()
+    marks = {t.content for t in added if t.special or (t.content[:1] == "<" and t.content[-1:] == ">")}
+    return tuple(sorted((mark for mark in marks if len(mark) > 1), key=lambda mark: (-len(mark), mark)))
+
+
+# ----------
+# A chat model in this process: prompts of like length side by side, answers kept batch by batch.
+
+
+BATCH_TOKENS = {"cpu": 1 << 14, "cuda": 1 << 17}
+"""Tokens of prompts and answers that are read together; less where memory is short."""
+WINDOW_BATCHES = 16
+"""Batches whose prompts are sorted by length together."""
+
+
+def describe_local(model: str, device: str) -> dict[str, object]:
+    """What decides an answer besides a prompt: files of the checkpoint by one hash, and what computes.
+
+    Reads the checkpoint's files and nothing else. Raises as read_causal.
+    """
+    checkpoint = read_causal(model)
+    return {
+        "shape": LOCAL,
+        "revision": fingerprint(checkpoint),
+        "architecture": checkpoint.architecture,
+        "engine": declare_causal(checkpoint, device).label,
+        "algorithm": algorithm("local chat"),
+    }
+
+
+@dataclass(eq=False)
+class LocalChat:
+    """A ChatClient of a causal model, which is loaded when it is first asked.
+
+    model: a folder, or a name on the hub whose files are here; name: how its answers name it.
+    """
+
+    model: str
+    name: str
+    device: str
+    _loaded: _LoadedChat | None = field(default=None, repr=False)
+
+    def body(self, prompt: ChatPrompt) -> dict[str, object]:
+        """What is asked; JSON is not held to."""
+        most = min(prompt.log_probabilities, chat_providers()[LOCAL].log_probabilities)
+        asked: dict[str, object] = {"system": prompt.system, "user": prompt.user}
+        return asked | {"temperature": prompt.temperature, "log_probabilities": most}
+
+    def terms(self, concurrency: int) -> Terms:
+        """One thread that is handed some batches of so many prompts."""
+        return Terms(1, WINDOW_BATCHES * concurrency, together=concurrency)
+
+    def asker(self, retried: Retried, terms: Terms) -> _LocalAsker:
+        """What asks the model; it has one attempt, so that there is nothing to tell of others."""
+        return _LocalAsker(self, terms.together)
+
+    def dollars(self, tokens: int, answer_tokens: int) -> float | None:
+        """What is computed here has no price."""
+        return None
+
+    def loaded(self) -> _LoadedChat:
+        """The model in memory; raises StoreError and BadValue where its files cannot be used."""
+        if self._loaded is None:
+            self._loaded = _LoadedChat.of(read_causal(self.model), self.name, self.device)
+        return self._loaded
+
+
+@dataclass(frozen=True, eq=False)
+class _LoadedChat:
+    """A causal model in memory; drawn: temperature, top_k and top_p where none is named; version: its name in answers;
+    budget: tokens of a batch."""
+
+    engine: CausalModel
+    form: ChatForm
+    drawn: tuple[float, int, float]
+    version: str
+    budget: int
+
+    @staticmethod
+    def of(checkpoint: Checkpoint, name: str, device: str) -> _LoadedChat:
+        """The model of a checkpoint."""
+        form, end = chat_form(checkpoint)
+        engine = load_causal(checkpoint, declare_causal(checkpoint, device).place, end)
+        facts = read_object(checkpoint.folder / "generation_config.json")
+        warmth = float(facts.get("temperature") or 1.0) if facts.get("do_sample") is True else 0.0
+        drawn = (warmth, int(facts.get("top_k") or 0), float(facts.get("top_p") or 1.0))
+        version = f"{name}@{fingerprint(checkpoint)[:12]}"
+        return _LoadedChat(engine, form, drawn, version, BATCH_TOKENS[engine.place.kind])
+
+    def order(self, request: Request, length: int) -> WritingOrder:
+        """How a request is answered whose prompt has so many tokens; the draws are the request's own."""
+        asked, bound = request.asked["body"], self.engine.positions
+        most = int(request.asked["max_tokens"])
+        most = min(most, bound - length) if bound else most
+        warmth, top_k, top_p = asked["temperature"], 0, 1.0
+        if warmth is None:
+            warmth, top_k, top_p = self.drawn
+        return WritingOrder(most, float(warmth), top_k, top_p, request.key, asked["log_probabilities"])
+
+    def replies(self, jobs: list[tuple[Request, Int64]], stopped: Callable[[], bool]) -> list[ChatReply]:
+        """The answers to requests with the tokens of their prompts, read side by side."""
+        orders = [self.order(request, len(prompt)) for request, prompt in jobs]
+        found = self.engine.continued([prompt for _, prompt in jobs], orders, stopped)
+        each = zip(jobs, found, strict=True)
+        return [self._reply(prompt, written) for (_, prompt), written in each]
+
+    def _reply(self, prompt: Int64, written: Continuation) -> ChatReply:
+        choices = self.form.choices(written.ids, written.others, written.odds)
+        finish: Finish = "stop" if written.ended else "length"
+        text, counts = self.form.text(written.ids), (len(prompt), len(written.ids))
+        return ChatReply(text, finish, self.version, *counts, choices)
+
+
+@dataclass(eq=False)
+class _LocalAsker:
+    """Asks the model in this process, batch by batch; rows: prompts of a batch at most."""
+
+    client: LocalChat
+    rows: int
+    ended: threading.Event = field(default_factory=threading.Event)
+
+    def ask(self, requests: Sequence[Request]) -> Iterator[Outcome]:
+        """An outcome for each request, the longest prompts first."""
+        loaded = self.client.loaded()
+        bodies = [request.asked["body"] for request in requests]
+        prompts = [loaded.form.tokens(body["system"], body["user"]) for body in bodies]
+        bound = loaded.engine.positions
+        fits = [not bound or len(prompt) < bound for prompt in prompts]
+        for request, prompt, fit in zip(requests, prompts, fits, strict=True):
+            if not fit:
+                said = f"the prompt has {len(prompt):,} tokens, and the model reads {bound:,} with its answer"
+                reason = f"{said}; max_length cuts documents"
+                yield Outcome(request, error=AttemptError("refused", reason, again=False))
+        jobs = zip(requests, prompts, fits, strict=True)
+        yield from self._answered(loaded, [(request, prompt) for request, prompt, fit in jobs if fit])
+
+    def close(self) -> None:
+        """Stop before the next token."""
+        self.ended.set()
+
+    def _answered(self, loaded: _LoadedChat, jobs: list[tuple[Request, Int64]]) -> Iterator[Outcome]:
+        """The outcomes of requests with the tokens of their prompts."""
+        lengths = np.array([len(prompt) + request.asked["max_tokens"] for request, prompt in jobs], np.int64)
+        waiting = np.argsort(-lengths, kind="stable").tolist()
+        while waiting:
+            room = max(1, loaded.budget // int(lengths[waiting[0]]))
+            places = waiting[: min(room, self.rows)]
+            del waiting[: len(places)]
+            own, start = [jobs[place] for place in places], perf_counter()
+            try:
+                replies = loaded.replies(own, self.ended.is_set)
+            except Exception as error:
+                if not out_of_memory(error):
+                    raise
+                if len(places) > 1:
+                    self.rows = (len(places) + 1) // 2  # for those behind it, too
+                    waiting[:0] = places
+                    continue
+                said = f"a prompt of {len(own[0][1]):,} tokens does not fit into memory; max_length cuts documents"
+                yield Outcome(own[0][0], error=AttemptError("failed", said, again=False))
+                continue
+            seconds = perf_counter() - start
+            for (request, _), reply in zip(own, replies, strict=True):
+                yield Outcome(request, reply.kept(), seconds)

@@ -1,0 +1,142 @@
+"""One encoder on several devices: a process for each, fed with texts as it becomes free."""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import struct
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
+from typing import IO, cast
+
+import numpy as np
+
+from weir.errors import BadValue
+from weir.models.encoder import Encoder, Float32, Loaded
+from weir.settings import settings
+
+PIECES_PER_DEVICE = 4
+"""Pieces for each device at a time, so that none waits long for the slowest."""
+HEAD = struct.Struct("<qq")
+"""Rows and columns of an answer, -1 and the length of a message where there is none."""
+
+
+def devices(setting: str) -> list[str]:
+    """The devices that a setting such as "cuda:0,cuda:1" names; raises BadValue for one with an empty name."""
+    found = [part.strip() for part in setting.split(",")]
+    if not all(found):
+        raise BadValue(f"device is '{setting}'; expected such as cuda:0,cuda:1")
+    return found
+
+
+@contextmanager
+def on_several(loaded: Loaded, names: Sequence[str], size: int) -> Iterator[Callable[[list[str]], Float32]]:
+    """A function from documents to vectors, float32[N, d], that shares its texts among processes, one for each device.
+
+    loaded: the encoder on the first device; size: texts of a piece, always those between two multiples of it, so that
+    the number of devices does not change which texts are encoded together. The processor's threads are shared among
+    those that run on it. Raises BadValue, naming the device, where a process fails or ends; all end with it.
+    """
+    own = max(1, settings().threads // max(1, sum(n == "cpu" for n in names)))
+    workers = [_Worker.begun(loaded.encoder, name, own) for name in names]
+    try:
+        yield lambda texts: _shared(workers, texts, size)
+    finally:
+        for worker in workers:
+            worker.process.kill()
+            worker.process.wait()
+            for pipe in (worker.process.stdin, worker.process.stdout):
+                with suppress(OSError):  # what was to be sent when it ended
+                    cast(IO[bytes], pipe).close()
+
+
+def _shared(workers: Sequence[_Worker], texts: list[str], size: int) -> Float32:
+    """The vectors of texts: pieces go to whoever is free, and come back in their order."""
+    idle: queue.SimpleQueue[_Worker] = queue.SimpleQueue()
+    for worker in workers:
+        idle.put(worker)
+
+    def one(start: int) -> Float32:
+        worker = idle.get()
+        try:
+            return worker.encode(texts[start : start + size])
+        finally:
+            idle.put(worker)
+
+    with ThreadPoolExecutor(len(workers)) as pool:
+        return np.concatenate(list(pool.map(one, range(0, len(texts), size))))
+
+
+@dataclass(frozen=True, eq=False)
+class _Worker:
+    """A process that encodes on one device."""
+
+    device: str
+    process: subprocess.Popen[bytes]
+
+    @staticmethod
+    def begun(encoder: Encoder, device: str, threads: int) -> _Worker:
+        command = [
+            sys.executable,
+            "-m",
+            "weir.models.multi_device",
+            json.dumps(asdict(encoder)),
+            device,
+        ]
+        environment = os.environ | {"WEIR_THREADS": str(threads), "WEIR_DEVICE": device}
+        pipe = subprocess.PIPE
+        return _Worker(device, subprocess.Popen(command, stdin=pipe, stdout=pipe, env=environment))
+
+    def encode(self, texts: list[str]) -> Float32:
+        """The vectors of some documents."""
+        given, answer = cast(IO[bytes], self.process.stdin), cast(IO[bytes], self.process.stdout)
+        data = json.dumps(texts).encode("utf-8")
+        try:
+            given.write(HEAD.pack(len(data), 0) + data)
+            given.flush()
+        except OSError:
+            raise self._ended() from None
+        rows, columns = HEAD.unpack(self._read(answer, HEAD.size))
+        if rows < 0:
+            raise BadValue(f"{self.device}: {self._read(answer, columns).decode('utf-8')}")
+        return np.frombuffer(self._read(answer, 4 * rows * columns), "<f4").reshape(rows, columns)
+
+    def _read(self, answer: IO[bytes], count: int) -> bytes:
+        data = answer.read(count)
+        if len(data) < count:
+            raise self._ended()
+        return data
+
+    def _ended(self) -> BadValue:
+        return BadValue(
+            f"the process that encodes on {self.device} ended with code {self.process.wait()}; what was encoded is kept"
+        )
+
+
+def _serve(encoder: Encoder, device: str) -> None:
+    """Answer until nobody asks any more; what libraries print goes to standard error."""
+    out = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    loaded: Loaded | None = None
+    while head := sys.stdin.buffer.read(HEAD.size):
+        texts = json.loads(sys.stdin.buffer.read(HEAD.unpack(head)[0]))
+        try:
+            loaded = loaded or encoder.load(device)
+            vectors = loaded.encode(texts, "document")
+            out.write(HEAD.pack(*vectors.shape) + np.ascontiguousarray(vectors, "<f4").tobytes())
+        except Exception as error:  # noqa: BLE001 - whatever it is, the process that asked says it in one line
+            message = " ".join(f"{error}".split()).encode("utf-8") or type(error).__name__.encode()
+            out.write(HEAD.pack(-1, len(message)) + message)
+        out.flush()
+
+
+if __name__ == "__main__":
+    try:
+        _serve(Encoder(**json.loads(sys.argv[1])), sys.argv[2])
+    except KeyboardInterrupt:  # it is the one that asked who says so
+        sys.exit(130)

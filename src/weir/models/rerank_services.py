@@ -1,0 +1,406 @@
+"""Re-ranking services: what they differ in, and how they are asked."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import re
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weir.errors import BadValue, ServiceError, StoreError, UnknownName
+from weir.files.atomic import locked, write_json
+from weir.files.text_files import read_toml
+from weir.services.keys import Key
+from weir.services.requests import (
+    MOST_COUNTED,
+    AttemptError,
+    Clock,
+    HttpRequest,
+    KeptConnection,
+    Limits,
+    MeteredClient,
+    MeteredRequest,
+    UnusableAnswerError,
+    check_base,
+    check_key,
+    estimated,
+    paid,
+)
+from weir.settings import secret, settings
+
+# ----------
+# What differs from one re-ranking service to the next, as data: how it is asked and how it answers.
+
+
+Json: TypeAlias = Any
+"""Whatever a server sent: nothing about it is known before it is looked at."""
+DATA = Path(__file__).with_name("rerank_services.toml")
+
+
+class UnusableScoresError(Exception):
+    """An answer does not hold a score for each document; the next may."""
+
+
+@dataclass(frozen=True)
+class ScoreAnswer:
+    """Scores in the order of the documents, float32[n], and the tokens that the service counted, None where none."""
+
+    scores: NDArray[np.float32]
+    tokens: int | None
+
+
+@dataclass(frozen=True)
+class RerankService:
+    """A re-ranking service; rerank_services.toml says what each entry means."""
+
+    base: str
+    path: str
+    key: str
+    documents: int
+    tokens: int
+    texts: str
+    names_model: bool
+    results: str
+    score: str
+    sent: Mapping[str, Json] = field(default_factory=dict)
+    counted: Sequence[str] = ()
+    together: Sequence[str] = ()
+
+    def body(self, model: str, query: str, documents: Sequence[str]) -> dict[str, Json]:
+        """A request, as JSON."""
+        named = {"model": model} if self.names_model else {}
+        return {**named, "query": query, self.texts: list(documents), **self.sent}
+
+    def read(self, answer: Json, count: int) -> ScoreAnswer:
+        """The scores of an answer to a request of so many documents; raises UnusableScoresError."""
+        found = answer.get(self.results) if self.results and isinstance(answer, dict) else answer
+        if not isinstance(found, list) or not all(isinstance(one, dict) for one in found):
+            where = f"'{self.results}'" if self.results else "of results"
+            raise UnusableScoresError(f"the answer has no list {where}")
+        places, values = [one.get("index") for one in found], [one.get(self.score) for one in found]
+        if not all(type(place) is int for place in places) or sorted(places) != list(range(count)):
+            raise UnusableScoresError(f"the answer's 'index' does not name each of {count} documents once")
+        if not all(type(value) in (int, float) and math.isfinite(value) for value in values):
+            raise UnusableScoresError(f"'{self.score}' of the answer is not a number for each document")
+        scores = np.empty(count, np.float32)
+        with np.errstate(over="ignore"):
+            scores[np.array(places, np.int64)] = np.array(values, np.float64)
+        if not np.isfinite(scores).all():
+            raise UnusableScoresError(f"'{self.score}' of the answer is out of range")
+        return ScoreAnswer(scores, self._tokens(answer))
+
+    def _tokens(self, answer: Json) -> int | None:
+        for name in self.counted:
+            answer = answer.get(name) if isinstance(answer, dict) else None
+        return answer if self.counted and type(answer) is int and answer >= 0 else None
+
+
+@cache
+def rerank_services() -> dict[str, RerankService]:
+    """The services by name."""
+    return {name: RerankService(**facts) for name, facts in read_toml(DATA, "re-ranking services").items()}
+
+
+def rerank_service(name: str) -> RerankService:
+    """The service of that name; raises UnknownName."""
+    try:
+        return rerank_services()[name]
+    except KeyError:
+        raise UnknownName("re-ranking service", name, rerank_services()) from None
+
+
+# ----------
+# Asks a re-ranking service over HTTP: again where that may help, in halves where it is too much, within the budget.
+
+
+MAYBE_SMALLER = {400, 413, 422}
+"""What servers answer to more documents or tokens at once than they take."""
+ANSWER_BYTES, DOCUMENT_BYTES = 1 << 16, 1 << 15
+"""An answer has at most: beside what it has for each document, and for each of them, where it repeats its text."""
+
+Float32 = NDArray[np.float32]
+Retrying = Callable[[AttemptError], None]
+
+
+@dataclass(frozen=True, eq=False)
+class RerankClient:
+    """A re-ranking service as one process uses it; threads share it, each with a connection of its own.
+
+    model: as the service calls it; url: where it is asked; metered: keeps to the budget and the rate, and counts.
+    """
+
+    service: RerankService
+    model: str
+    url: str
+    metered: MeteredClient
+
+    def scores(
+        self, connection: KeptConnection, query: str, documents: Sequence[str], retrying: Retrying
+    ) -> Float32:
+        """A score for each document, in their order; what is too much at once is asked in halves.
+
+        retrying: told each attempt that is followed by another. Raises ServiceError where the budget ends or the
+        service refuses whoever asks, AttemptError where no attempt brings a usable answer.
+        """
+        try:
+            return self.metered.answered(connection, self._request(query, documents), retrying)
+        except AttemptError as error:
+            if error.status not in MAYBE_SMALLER:
+                raise
+            if len(documents) == 1 or self.model in self.service.together:
+                raise AttemptError("refused", f"{self.url}: {error}", again=False) from None
+        half = (len(documents) + 1) // 2
+        parts = [
+            self.scores(connection, query, some, retrying) for some in (documents[:half], documents[half:])
+        ]
+        return np.concatenate(parts)
+
+    def _request(self, query: str, documents: Sequence[str]) -> MeteredRequest[Float32]:
+        body = json.dumps(self.service.body(self.model, query, documents)).encode("ascii")
+        headers = {"Content-Type": "application/json", "Accept": "application/json", "User-Agent": "weir"}
+        sent = HttpRequest("POST", self.url, headers | self.metered.key.header(), body)
+        tokens = estimated_tokens(query, documents)
+
+        def read(answer: object) -> tuple[Float32, tuple[int, int] | None]:
+            try:
+                found = self.service.read(answer, len(documents))
+            except UnusableScoresError as error:
+                raise UnusableAnswerError(str(error)) from None
+            self.metered.count_texts(len(documents))
+            known = found.tokens is not None and found.tokens <= MOST_COUNTED * tokens
+            return found.scores, (found.tokens or 0, 0) if known else None
+
+        most = ANSWER_BYTES + len(documents) * DOCUMENT_BYTES + len(body)
+        return MeteredRequest(sent, tokens, 0, most, read)
+
+
+def estimated_tokens(query: str, documents: Sequence[str]) -> int:
+    """Tokens of a request by estimate: those of the query once for each document, and of the documents."""
+    return math.ceil(estimated(query) * len(documents) + sum(map(estimated, documents)))
+
+
+# ----------
+# A re-ranking service as a value: its name, how it is reached, and what stands for its model in keys.
+
+
+PROBE_QUERY = "What is a weir?"
+PROBE_DOCUMENTS = (
+    "A weir is a low dam across a river; the water that runs over it can be measured.",
+    "Knead the dough and let it rise near the oven.",
+)
+"""The pairs whose scores tell whether the model behind an address is still the same."""
+TOLERANCE = 5e-3
+"""Difference of a score, relative where it is above 1, up to which two answers count as the same model's."""
+
+
+@dataclass(frozen=True)
+class HostedReranker:
+    """How a re-ranking service scores pairs.
+
+    model: service:model, such as cohere:rerank-v3.5; or service:address for a server of one model, such as
+    tei:http://localhost:8080. base: the address up to the version, None for the service's own. max_length: tokens of a
+    document at most, estimated as a third of its bytes; what is longer is cut; None leaves it to the service. key: the
+    environment variable that holds the key, WEIR_KEY_ and a name; None for the service's usual one at its own address,
+    and for none at any other. Plain http reaches this machine only. Raises UnknownName for an unknown service, BadValue
+    for settings.
+    """
+
+    model: str
+    base: str | None = None
+    max_length: int | None = None
+    key: str | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.model, str) or not re.match(r"[A-Za-z][\w-]*:.", self.model):
+            raise BadValue(f"model is {self.model!r}; expected service:model, such as cohere:rerank-v3.5")
+        check_base(self.address)
+        if self.key is not None:
+            usual = self.service.key or "WEIR_KEY_NAME"
+            check_key(self.key, usual, None if self.address == self.service.base else self.address)
+        if self.max_length is not None and not (type(self.max_length) is int and self.max_length > 0):
+            raise BadValue(f"max_length is {self.max_length!r}; expected a whole number from 1")
+
+    @property
+    def arguments(self) -> tuple[list[object], dict[str, object]]:
+        """How it prints: the model, and what is not by default."""
+        given = [f for f in fields(self) if f.name != "model" and getattr(self, f.name) != f.default]
+        return [self.model], {f.name: getattr(self, f.name) for f in given}
+
+    @property
+    def service(self) -> RerankService:
+        """The service that is asked."""
+        return rerank_service(self.model.partition(":")[0])
+
+    @property
+    def address(self) -> str:
+        """The address up to the version."""
+        named = self.model.partition(":")[2]
+        own = named if "://" in named else ""
+        found = self.base or own or self.service.base
+        if not found:
+            raise BadValue(f'{self.model} has no address of its own: base="http://localhost:8000" names one')
+        return found.rstrip("/")
+
+    @property
+    def together(self) -> bool:
+        """Whether a document's score depends on the others that are asked about with it."""
+        return self.model.partition(":")[2] in self.service.together
+
+    def describe(self) -> dict[str, object]:
+        """Everything that decides a score; asks the service once for the probe where that was never done."""
+        return self.load().identity()
+
+    def fetch(self) -> None:
+        """Ask the service once for the probe, where that was never done; `describe` then asks nothing."""
+        self.load()
+
+    def load(self, limits: Limits | None = None, clock: Clock | None = None) -> LoadedReranker:
+        """The service, ready: the scores of the probe are known from before, or asked for now.
+
+        limits: None for the environment's. Raises ServiceError where the key is missing or the service does not answer
+        as it should, StoreError where what is known of the probe cannot be read.
+        """
+        variable = self.key or (self.service.key if self.address == self.service.base else "") or None
+        client = RerankClient(
+            self.service,
+            self.model.partition(":")[2],
+            self.address + self.service.path,
+            MeteredClient(
+                Key(variable, secret(variable) if variable else None),
+                limits or Limits.of(settings()),
+                clock or Clock(),
+                paid(),
+            ),
+        )
+        path = self._memory()
+        return LoadedReranker(self, client, _remembered(path) or self._first(path, client))
+
+    def sent(self, document: str) -> str:
+        """A document as it is sent: cut, and a space where it is empty."""
+        longest = self.max_length
+        if longest is not None and estimated(document) > longest:
+            document = document.encode("utf-8", "replace")[: 3 * longest - 1].decode("utf-8", "ignore")
+        return document or " "
+
+    def _first(self, path: Path, client: RerankClient) -> ProbeScores:
+        """The probe, asked for and kept; processes that begin together keep the same."""
+        with locked(path.with_suffix(".lock")):
+            if (known := _remembered(path)) is not None:
+                return known
+            scores = _probed(self, client)
+            seen = time.strftime("%Y-%m-%d", time.gmtime(client.metered.clock.wall()))
+            kept = {
+                "query": PROBE_QUERY,
+                "documents": PROBE_DOCUMENTS,
+                "model": self.model,
+                "base": self.address,
+            }
+            write_json(path, kept | {"seen": seen, "scores": [float(score) for score in scores]})
+        return ProbeScores(path, scores, seen, checked=True)
+
+    def _memory(self) -> Path:
+        seen = json.dumps([self.model, self.address, PROBE_QUERY, PROBE_DOCUMENTS])
+        name = hashlib.blake2b(seen.encode("utf-8"), digest_size=8).hexdigest()
+        return settings().home / "encoders" / f"rerank-{name}.json"
+
+
+@dataclass(eq=False)
+class ProbeScores:
+    """The scores of the probe when it was first asked for; checked: whether they were asked for again since."""
+
+    path: Path
+    scores: NDArray[np.float32]
+    seen: str
+    checked: bool = False
+
+    @property
+    def fingerprint(self) -> str:
+        """What stands for the model in names of what is kept."""
+        return hashlib.blake2b(self.scores.tobytes(), digest_size=8).hexdigest()
+
+
+@dataclass(frozen=True, eq=False)
+class LoadedReranker:
+    """A re-ranking service ready to be asked."""
+
+    reranker: HostedReranker
+    client: RerankClient = field(repr=False)
+    probe: ProbeScores
+
+    def identity(self) -> dict[str, object]:
+        """Everything that can move a number, the same before and after anything is asked."""
+        reranker = self.reranker
+        return {
+            "model": reranker.model,
+            "base": reranker.address,
+            "revision": self.probe.fingerprint,
+            "max_length": reranker.max_length,
+            "sent": dict(reranker.service.sent),
+        }
+
+    def check_probe(self) -> None:
+        """Compare the model with the one first seen, once and before anything else is paid for.
+
+        Raises ServiceError where it is another: scores kept from then and asked for now do not belong together.
+        """
+        probe = self.probe
+        if probe.checked:
+            return
+        today = _probed(self.reranker, self.client)
+        moved = np.abs(today - probe.scores) / np.maximum(1.0, np.abs(probe.scores))
+        if float(moved.max()) > TOLERANCE:
+            at = int(moved.argmax())
+            raise ServiceError(
+                f"{self.reranker.model} has changed since {probe.seen}: it scored a pair {probe.scores[at]:.6g}, "
+                f"now {today[at]:.6g}; scores kept from then and asked for now do not belong together; remove "
+                f"{probe.path} to begin anew"
+            )
+        probe.checked = True
+
+    def pieces(self, query: str, documents: list[str]) -> Iterator[slice]:
+        """The documents of a query in as many requests as the service takes; one where it reads them together."""
+        service, start, size = self.reranker.service, 0, 0
+        most = len(documents) if self.reranker.together else service.documents
+        for at, document in enumerate(documents):
+            tokens = estimated_tokens(query, [document])
+            full = size + tokens > service.tokens and not self.reranker.together
+            if at > start and (at - start >= most or full):
+                yield slice(start, at)
+                start, size = at, 0
+            size += tokens
+        if len(documents) > start:
+            yield slice(start, len(documents))
+
+
+def _probed(reranker: HostedReranker, client: RerankClient) -> NDArray[np.float32]:
+    connection = KeptConnection()
+    try:
+        return client.scores(connection, PROBE_QUERY, PROBE_DOCUMENTS, lambda _: None)
+    except AttemptError as error:
+        raise ServiceError(
+            f"{reranker.model}, asked for the score of a probe: {client.url}: {error}"
+        ) from None
+    finally:
+        connection.close()
+
+
+def _remembered(path: Path) -> ProbeScores | None:
+    try:
+        kept = json.loads(path.read_text(encoding="utf-8"))
+        scores = np.array(kept["scores"], np.float32)
+        if scores.shape != (len(PROBE_DOCUMENTS),) or not np.isfinite(scores).all():
+            raise ValueError("scores of another number")
+        return ProbeScores(path, scores, str(kept["seen"]))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+        raise StoreError(f"cannot read {path}: {error}; remove it, and the probe is asked for anew") from None

@@ -1,0 +1,190 @@
+"""Texts to token numbers."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weir.core.strings import Int32, Int64
+from weir.errors import BadValue, StoreError, require
+from weir.models.checkpoints import read_object
+
+# ----------
+# transformers without its own notes, bars and warnings.
+
+
+@contextmanager
+def quiet(transformers: Any) -> Iterator[None]:  # noqa: ANN401 - the module
+    """Without transformers' own notes and bars, and without its warnings to its own developers."""
+    logging = transformers.utils.logging
+    level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.set_verbosity(level)
+        if bars:
+            logging.enable_progress_bar()
+
+
+# ----------
+# Texts to token numbers: many texts as one array and offsets, without padding.
+
+
+Text: TypeAlias = str | tuple[str, str]
+"""A text, or a pair of texts that a cross-encoder reads together."""
+
+Bool: TypeAlias = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class Tokens:
+    """The tokens of many texts: those of text i are ids[ptr[i]:ptr[i + 1]].
+
+    ids: int32[T]; ptr: int64[n + 1] from 0; segment: uint8[T], 1 in the second text of a pair, or None where
+    there are no pairs; seen: int64[n], how many of a text's first tokens the others attend to, or None for all.
+    """
+
+    ids: Int32
+    ptr: Int64
+    segment: NDArray[np.uint8] | None = None
+    seen: Int64 | None = None
+
+    def __len__(self) -> int:
+        return len(self.ptr) - 1
+
+    @property
+    def lengths(self) -> Int64:
+        """Tokens of each text."""
+        return np.diff(self.ptr)
+
+    @property
+    def positions(self) -> Int64:
+        """The place of each token in its own text, from 0."""
+        return np.arange(self.ptr[-1]) - np.repeat(self.ptr[:-1], self.lengths)
+
+    def take(self, codes: NDArray[np.integer]) -> Tokens:
+        """The texts at these positions, copied, in this order."""
+        lengths = self.lengths[codes]
+        ptr = np.zeros(len(codes) + 1, np.int64)
+        np.cumsum(lengths, out=ptr[1:])
+        where = np.repeat(self.ptr[:-1][codes] - ptr[:-1], lengths) + np.arange(ptr[-1])
+        segment = None if self.segment is None else self.segment[where]
+        return Tokens(self.ids[where], ptr, segment, None if self.seen is None else self.seen[codes])
+
+    def mask(self) -> Bool:
+        """bool[n, longest]: where a padded table holds a token."""
+        longest = int(self.lengths.max(initial=0))
+        return np.asarray(np.arange(longest) < self.lengths[:, None])
+
+    def attended(self) -> Bool:
+        """bool[n, longest]: where a padded table holds a token that the others attend to."""
+        mask = self.mask()
+        return mask if self.seen is None else mask & (np.arange(mask.shape[1]) < self.seen[:, None])
+
+    def padded(self, values: NDArray[np.integer], fill: int) -> Int64:
+        """Values aligned with the tokens as a table int64[n, longest], filled up at the end of each row."""
+        mask = self.mask()
+        table = np.full(mask.shape, fill, np.int64)
+        table[mask] = values
+        return table
+
+
+@dataclass(frozen=True, eq=False)
+class ModelTokenizer:
+    """Turns texts into tokens, special ones included, cut at `limit`; safe to call from a thread."""
+
+    inner: Any
+    limit: int
+    lower: bool = False
+
+    def __call__(self, texts: Sequence[Text]) -> Tokens:
+        """The tokens of these texts; the tokenizer's own threads do it outside Python's lock."""
+        given = [_lowered(t) for t in texts] if self.lower else list(texts)
+        found = self.inner.encode_batch_fast(given)
+        ptr = np.zeros(len(found) + 1, np.int64)
+        np.cumsum(np.fromiter((len(e) for e in found), np.int64, len(found)), out=ptr[1:])
+        ids = np.empty(int(ptr[-1]), np.int32)
+        for encoding, start, stop in zip(found, ptr[:-1].tolist(), ptr[1:].tolist(), strict=True):
+            ids[start:stop] = encoding.ids
+        if not any(isinstance(t, tuple) for t in texts):
+            return Tokens(ids, ptr)
+        segment = np.concatenate([np.array(e.type_ids, np.uint8) for e in found])
+        return Tokens(ids, ptr, segment)
+
+    def extents(self, texts: Sequence[str]) -> tuple[Int64, Int64]:
+        """(tokens of each text if none were cut, characters of it that are before the cut), each int64[n]."""
+        given = [t.lower() for t in texts] if self.lower else list(texts)
+        whole = type(self.inner).from_str(self.inner.to_str())
+        whole.no_truncation()
+        tokens = np.array([len(e) for e in whole.encode_batch_fast(given)], np.int64)
+        kept = np.array([len(t) for t in given], np.int64)
+        cut = np.flatnonzero(tokens > self.limit)
+        for at, encoding in zip(cut, self.inner.encode_batch([given[i] for i in cut]), strict=True):
+            kept[at] = max((stop for _, stop in encoding.offsets), default=0)
+        return tokens, kept
+
+    def with_limit(self, limit: int) -> ModelTokenizer:
+        """The same tokenizer, cutting elsewhere."""
+        inner = type(self.inner).from_str(self.inner.to_str())
+        inner.enable_truncation(limit)
+        return ModelTokenizer(inner, limit, self.lower)
+
+
+def load_tokenizer(folder: Path, limit: int) -> ModelTokenizer:
+    """The tokenizer of a checkpoint; `tokenizer.json` where it is, else made from the vocabulary files.
+
+    Raises StoreError for a checkpoint whose tokenizer cannot be read, BadValue for one without a fast form.
+    """
+    inner = _from_json(folder) if (folder / "tokenizer.json").exists() else _converted(folder)
+    inner.no_padding()
+    inner.enable_truncation(limit)
+    return ModelTokenizer(inner, limit, _lower(folder))
+
+
+def _from_json(folder: Path) -> Any:  # noqa: ANN401 - a tokenizers.Tokenizer
+    tokenizers = require("tokenizers", extra="neural")
+    try:
+        return tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json"))
+    except Exception as error:  # noqa: BLE001 - the library raises plain Exception for a damaged file
+        raise StoreError(f"{folder / 'tokenizer.json'}: the tokenizer cannot be read: {error}") from None
+
+
+def _converted(folder: Path) -> Any:  # noqa: ANN401 - a tokenizers.Tokenizer
+    transformers = require("transformers", extra="neural")
+    if any(folder.glob("*.model")):
+        for name in ("sentencepiece", "google.protobuf"):
+            require(name, extra="neural")
+    try:
+        # Code that a checkpoint brings is never run, and nobody is asked whether it may be.
+        with quiet(transformers):
+            slow = transformers.AutoTokenizer.from_pretrained(
+                str(folder), local_files_only=True, trust_remote_code=False
+            )
+    except Exception as error:  # noqa: BLE001 - the library raises errors of many families for a damaged file
+        reason = " ".join(str(error).split())[:200]
+        raise StoreError(f"{folder}: the tokenizer cannot be read: {reason}") from None
+    inner = getattr(slow, "backend_tokenizer", None)
+    if inner is None:
+        raise BadValue(f"{folder}: its tokenizer has no fast form, which Weir needs")
+    return type(inner).from_str(inner.to_str())
+
+
+def _lower(folder: Path) -> bool:
+    """Whether the checkpoint's sentence-transformers settings ask for lower case before the tokenizer."""
+    settings = (read_object(path) for path in sorted(folder.glob("sentence_*_config.json")))
+    return any(facts.get("do_lower_case") is True for facts in settings)
+
+
+def _lowered(text: Text) -> Text:
+    return text.lower() if isinstance(text, str) else (text[0].lower(), text[1].lower())

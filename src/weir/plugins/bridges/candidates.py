@@ -1,0 +1,179 @@
+"""Candidates of queries ranked, and collections searched, by a model or system in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from weir.core.corpus import Corpus, Queries
+from weir.core.run import Named, Run
+from weir.core.strings import Float64, Int32, Int64
+from weir.errors import BadValue
+from weir.kernels.inverted.block_bounds import BlockBounds
+from weir.kernels.inverted.byte_bounds import ByteBounds
+from weir.kernels.inverted.postings import place
+from weir.kernels.inverted.search import Impacts
+from weir.models.encoder import ObjectEncoder
+from weir.registry import Identity
+from weir.systems.compose import FunctionSearcher, FunctionSystem, Pipeline
+from weir.systems.lexical.inverted_index import Float32, ImpactIndex, top
+from weir.systems.protocol import IN_MEMORY, Component, Context, Reranker, Retriever
+from weir.systems.rerank.scorers import Score
+from weir.systems.vectors.exact_search import ArraySource, search
+
+# ----------
+# Given candidates of each query put in order by a system: what other tools ask of a re-ranker.
+
+
+def candidate_ranking(system: Retriever | Reranker, candidates: Run) -> Retriever:
+    """What answers with these candidates of each query, all of them unless a re-ranker names its depth: in the order of
+    a system's own scores, of the last re-ranker of a pipeline, or of a re-ranker given alone.
+
+    Raises BadValue for a system that scores only what it finds, as fusions do.
+    """
+    if isinstance(system, Pipeline):
+        return candidate_ranking(system.reranker, candidates)
+    return Pipeline(GivenCandidates(candidates), system if isinstance(system, Reranker) else Score(system))
+
+
+@dataclass(frozen=True, eq=False)
+class GivenCandidates:
+    """A run in memory as the first stage of a re-ranking."""
+
+    candidates: Run
+
+    def __str__(self) -> str:
+        return "candidates"
+
+    def describe(self) -> dict[str, object]:
+        """A session: what is given is of this process."""
+        return {"system": "candidates", **Identity("candidates").describe()}
+
+    def pool_depth(self, k: int, documents: int) -> int:
+        """All that were given."""
+        return max(k, documents)
+
+    def is_drawn(self) -> bool:
+        """Their order is that of the run."""
+        return False
+
+    def components(self) -> tuple[Component, ...]:
+        """None."""
+        return ()
+
+    def index(self, corpus: Corpus, context: Context = IN_MEMORY) -> FunctionSearcher:
+        """The run, whose documents have to be the corpus's."""
+        return FunctionSystem(self._answers, Identity(str(self))).index(corpus, context)
+
+    def open(self, corpus: Corpus, context: Context) -> FunctionSearcher:
+        """As `index`: nothing is kept."""
+        return self.index(corpus, context)
+
+    def _answers(self, queries: dict[str, str], k: int) -> dict[str, dict[str, float]]:
+        found = self.candidates.to_dict()
+        return {query: found.get(query, {}) for query in queries}
+
+
+# ----------
+# A collection searched once by a model in memory: the corpus goes by in chunks, of which the best alone are kept.
+
+
+CHUNK_DOCUMENTS = 16_384
+VIEW = "title text"
+
+Hits: TypeAlias = tuple[Int64, Int32, Float64]
+"""ptr int64[Q + 1], document int32[n] within the chunk, score float64[n]."""
+EncodeTerms: TypeAlias = Callable[[list[str]], Any]
+"""Texts to a sparse tensor [n, terms] of weights, such as torch's."""
+Terms: TypeAlias = tuple[Int64, Int32, Float32]
+"""ptr int64[n + 1], term int32, weight float32, aligned."""
+
+
+def dense_run(encoder: ObjectEncoder, corpus: Corpus, queries: Queries, k: int) -> Run:
+    """The k nearest documents of each query, found exactly; none for a query without text.
+
+    Each document is encoded once; memory is that of one chunk's vectors. Raises BadValue for k below 1 and for what
+    are no vectors.
+    """
+    loaded, asked = encoder.load(), _with_text(queries)
+    vectors = loaded.encode(queries.take(asked).text, "query") if len(asked) else np.zeros((0, 0), np.float32)
+
+    def chunk(start: int, stop: int, tie_rank: Int32) -> Hits:
+        documents = loaded.encode(corpus.view(VIEW, start, stop), "document")
+        found = search(ArraySource(documents), vectors, k, "dot", tie_rank)
+        return found.ptr, found.doc, found.score.astype(np.float64)
+
+    return _by_chunks(corpus, queries, k, chunk, encoder.identity.name)
+
+
+def sparse_run(
+    query_terms: EncodeTerms, document_terms: EncodeTerms, corpus: Corpus, queries: Queries, k: int
+) -> Run:
+    """The k documents whose terms' weights have the largest products with each query's, found exactly.
+
+    query_terms, document_terms: what weighs terms. Chunks, memory and errors as `dense_run`; a document without a term
+    of the query is no answer. Raises BadValue for weights below 0 too.
+    """
+    asked = _with_text(queries)
+    query, _ = _terms(query_terms, queries.take(asked).text.tolist())
+
+    def chunk(start: int, stop: int, tie_rank: Int32) -> Hits:
+        documents, count = _terms(document_terms, corpus.view(VIEW, start, stop).tolist())
+        found = top(_impact_index(documents, count, tie_rank), *query, min(k, stop - start))
+        return found.ptr, found.doc, found.score
+
+    return _by_chunks(corpus, queries, k, chunk, "sparse")
+
+
+def _with_text(queries: Queries) -> Int64:
+    return np.array([i for i, text in enumerate(queries.text.tolist()) if text.strip()], np.int64)
+
+
+def _by_chunks(
+    corpus: Corpus, queries: Queries, k: int, search_chunk: Callable[[int, int, Int32], Hits], name: str
+) -> Run:
+    """The best of all chunks: those so far and each chunk's are ranked together, by score and then identifier."""
+    if k < 1:
+        raise BadValue(f"k is {k}; expected a whole number from 1")
+    asked, none = _with_text(queries), np.zeros(0, np.int32)
+    best = Run.from_columns(queries.ids, corpus.ids, none, none, np.zeros(0), Named(name))
+    for start in range(0, len(corpus) if len(asked) else 0, CHUNK_DOCUMENTS):
+        stop = min(start + CHUNK_DOCUMENTS, len(corpus))
+        tie_rank = np.argsort(np.argsort(corpus.ids.tie_ranks[start:stop])).astype(np.int32)
+        ptr, doc, score = search_chunk(start, stop, tie_rank)
+        query = np.concatenate([best.query_of_row(), np.repeat(asked, np.diff(ptr))])
+        documents = np.concatenate([best.doc, (doc + start).astype(np.int32)])
+        scores = np.concatenate([best.score, score])
+        best = Run.from_columns(queries.ids, corpus.ids, query, documents, scores, Named(name)).top(k)
+    return best
+
+
+def _terms(encode: EncodeTerms, texts: list[str]) -> tuple[Terms, int]:
+    """The terms of texts, by text, and how many terms there are."""
+    tensor = encode(texts).coalesce()
+    row, term = (np.asarray(column) for column in tensor.indices())
+    weight = np.asarray(tensor.values().float(), np.float32)
+    if not np.isfinite(weight).all() or (weight < 0).any():
+        raise BadValue("a term's weight is below 0 or not finite; expected weights as SPLADE's")
+    kept = np.flatnonzero(weight)
+    ptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(np.bincount(row[kept], minlength=len(texts)))])
+    return (ptr, term[kept].astype(np.int32), weight[kept]), int(tensor.shape[1])
+
+
+def _impact_index(documents: Terms, vocabulary: int, tie_rank: Int32) -> ImpactIndex:
+    """Postings of the documents, numbered by their places among ties."""
+    own, term, weight = documents
+    number = np.repeat(tie_rank, np.diff(own))
+    by_number = np.argsort(number, kind="stable")
+    lengths = np.bincount(number, minlength=len(tie_rank))
+    fptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
+    ptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(np.bincount(term, minlength=vocabulary))])
+    doc, impact = np.empty(ptr[-1], np.int32), np.empty(ptr[-1], np.float32)
+    place(fptr, term[by_number], weight[by_number], 0, ptr[:-1].copy(), doc, impact)
+    postings = ptr, doc, impact, len(tie_rank)
+    bounds = BlockBounds.where_needed(*postings), ByteBounds.of(*postings)
+    order = np.argsort(tie_rank).astype(np.int32)
+    return ImpactIndex(Impacts(len(tie_rank), ptr, doc, impact, *bounds), (), order)

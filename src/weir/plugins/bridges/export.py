@@ -1,0 +1,314 @@
+"""Results as MTEB, the Hugging Face hub and ir_metadata keep them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from itertools import takewhile
+from pathlib import Path
+from typing import Any
+
+from weir.core.run import Run
+from weir.core.scores import Row
+from weir.errors import BadValue, FormatError, require
+from weir.experiment.results import Finished, finished_cells, stages_of
+from weir.experiment.stages import Stage, slug
+from weir.files.atomic import storing, write_json, write_text
+from weir.files.runs import read_run
+from weir.files.text_files import read_bytes, read_toml
+from weir.files.write import write_run
+
+# ----------
+# What others call a collection: its task in MTEB, its data set on the Hugging Face hub; the score both report.
+
+
+MAIN_MEASURE = "nDCG@10"
+"""What MTEB's retrieval tasks are reported by."""
+
+
+@dataclass(frozen=True)
+class BenchmarkTask:
+    """A collection's name as MTEB's task, and its data set on the hub, "" where it is not known there."""
+
+    name: str
+    hub: str = ""
+
+
+def cells_in(results: Path | str | Sequence[Finished]) -> Sequence[Finished]:
+    """The finished cells of a results folder, or these; raises FormatError for a folder that holds none."""
+    return finished_cells(results) if isinstance(results, (str, Path)) else results
+
+
+def task_of(collection: str) -> BenchmarkTask:
+    """The task of a collection; one of its own name where it is none of the catalogue's that MTEB has."""
+    known = _known().get(collection)
+    return BenchmarkTask(collection) if known is None else BenchmarkTask(known["task"], known["hub"])
+
+
+def main_row(cell: Finished) -> Row:
+    """The row of the measure that is reported; raises BadValue, saying how to get it, for a cell without."""
+    found = next((row for row in cell.rows if row.measure == MAIN_MEASURE), None)
+    if found is None:
+        raise BadValue(
+            f"{cell.dataset}, {cell.label or cell.system}: no {MAIN_MEASURE} among its measures, which MTEB and "
+            f"the hub report; the same weir run with -m {MAIN_MEASURE} adds it"
+        )
+    return found
+
+
+@cache
+def _known() -> dict[str, dict[str, Any]]:
+    return read_toml(Path(str(files("weir.plugins.bridges") / "benchmark_tasks.toml")), "names of tasks")
+
+
+# ----------
+# Results as a model's page on the Hugging Face hub shows them: files in its folder .eval_results/.
+
+
+HUNDREDTHS = 100
+"""The hub shows scores in percent, as MTEB sends them."""
+
+
+def write_hub_results(
+    results: Path | str | Sequence[Finished], folder: Path | str, dataset: str = ""
+) -> list[Path]:
+    """Write results as <folder>/<system>/.eval_results/<collection>.yaml: what stands below a system goes to its model.
+
+    Each holds nDCG@10 in percent under the data set on the hub and MTEB's task, with its interval and the number of
+    queries in the notes. dataset: the data set on the hub as ORG/NAME:TASK, for cells of one collection; by default
+    MTEB's of the catalogue's collections. Raises BadValue for a collection of which no data set is known, for a dataset
+    with several collections, and for cells without nDCG@10; MissingExtra without PyYAML; StoreError.
+    """
+    yaml = require("yaml", "yaml")
+    cells = cells_in(results)
+    collections = {cell.dataset for cell in cells}
+    if dataset and len(collections) > 1:
+        raise BadValue(f"{len(collections)} collections cannot all be {dataset}; choose one with -d")
+    entries = [_entry(cell, _named(dataset) if dataset else task_of(cell.dataset)) for cell in cells]
+    written = []
+    for cell, entry in zip(cells, entries, strict=True):
+        place = Path(folder) / slug(cell.label or cell.system) / ".eval_results"
+        with storing(place):
+            place.mkdir(parents=True, exist_ok=True)
+        path = place / f"{slug(cell.dataset)}.yaml"
+        write_text(path, yaml.safe_dump([entry], sort_keys=False, allow_unicode=True))
+        written.append(path)
+    return written
+
+
+def _named(dataset: str) -> BenchmarkTask:
+    hub, _, task = dataset.partition(":")
+    if hub.count("/") != 1 or not task:
+        raise BadValue(f"the data set is '{dataset}'; expected ORG/NAME:TASK, such as mteb/scifact:SciFact")
+    return BenchmarkTask(task, hub)
+
+
+def _entry(cell: Finished, task: BenchmarkTask) -> dict[str, object]:
+    if not task.hub:
+        raise BadValue(
+            f"{cell.dataset}: no data set on the hub is known to hold it; name the one that does, as ORG/NAME:TASK"
+        )
+    row = main_row(cell)
+    mean, low, high = (HUNDREDTHS * value for value in (row.mean, row.low, row.high))
+    notes = f"{row.measure} over {row.queries} queries, 95% interval {low:.2f} to {high:.2f}; {cell.system}"
+    return {
+        "dataset": {"id": task.hub, "task_id": task.name},
+        "value": round(mean, 5),
+        "date": str(cell.scored[-1][1].made["when"])[: len("2026-11-22")],
+        "notes": f"{notes}; weir {cell.ranked.made['weir']}",
+    }
+
+
+# ----------
+# Results as MTEB keeps them: a file for each model and task, which `mteb.ResultCache` and `TaskResult` read.
+
+
+# Weir's measure and MTEB's, where both are one number; MTEB's others are cut or averaged otherwise.
+KEYS = {
+    "nDCG": "ndcg",
+    "AP": "map",
+    "R": "recall",
+    "P": "precision",
+    "RR": "mrr",
+    "Success": "hit_rate",
+}
+LANGUAGES = ["eng-Latn"]
+NO_FACTS = (
+    *("loader", "release_date", "n_parameters", "n_embedding_parameters", "memory_usage_mb", "max_tokens"),
+    *("embed_dim", "license", "open_weights", "public_training_code", "public_training_data", "languages"),
+    *("similarity_fn_name", "use_instructions", "training_datasets"),
+)
+"""What MTEB's record of a model has to have, though Weir does not know it."""
+
+
+def write_mteb_results(
+    results: Path | str | Sequence[Finished], folder: Path | str, model: str = ""
+) -> list[Path]:
+    """Write results as MTEB's: results/<model>/<revision>/<task>.json, with a record of each model.
+
+    Scores are the means of measures that MTEB has under another name, ndcg_at_10 first; others keep Weir's names. The
+    revision of the data is Weir's fingerprint of it, that of a model a hash of the system's settings. results: a
+    results folder, or finished cells of it; model: its name in MTEB, such as intfloat/e5-small, for cells of one
+    system; by default weir/<system>. Raises BadValue for cells without nDCG@10, and for a name with several systems;
+    StoreError where the disk refuses.
+    """
+    cells = cells_in(results)
+    systems = {cell.label or cell.system for cell in cells}
+    if model and len(systems) > 1:
+        raise BadValue(f"{len(systems)} systems cannot all be {model}; choose one with -s")
+    found = [_result(cell) for cell in cells]
+    written = []
+    for cell, result in zip(cells, found, strict=True):
+        name = model or f"weir/{slug(cell.label or cell.system)}"
+        revision = system_revision(cell.system, cell.ranked.declared["system"])
+        place = Path(folder) / "results" / name.replace("/", "__").replace(" ", "_") / revision
+        with storing(place):
+            place.mkdir(parents=True, exist_ok=True)
+        path = place / f"{slug(task_of(cell.dataset).name)}.json"
+        write_json(path, result)
+        write_json(place / "model_meta.json", _model(name, revision))
+        written.append(path)
+    return written
+
+
+def mteb_names(cell: Finished) -> dict[str, float]:
+    """The means of a cell under MTEB's names, where it has one, else under Weir's."""
+    found = {}
+    for row in cell.rows:
+        match = re.fullmatch(r"(\w+)@(\d+)", row.measure)
+        ours = f"{KEYS[match[1]]}_at_{match[2]}" if match and match[1] in KEYS else row.measure
+        found[ours] = row.mean
+    return found
+
+
+def system_revision(name: str, description: object) -> str:
+    """A hash of all that decides a system's rankings but the collection, by its `describe()`."""
+    return Stage("run", name, {"system": description}).key
+
+
+def _result(cell: Finished) -> dict[str, object]:
+    settings = dict(cell.settings)
+    scores = {
+        "hf_subset": "default",
+        "languages": LANGUAGES,
+        "main_score": main_row(cell).mean,
+        **mteb_names(cell),
+    }
+    return {
+        "dataset_revision": settings["fingerprint"],
+        "task_name": task_of(cell.dataset).name,
+        "mteb_version": None,
+        "scores": {cell.split: [scores]},
+        "evaluation_time": sum(record.cost["seconds"] for _, record in stages_of(cell)),
+        "kg_co2_emissions": None,
+        "date": cell.ranked.made["when"],
+    }
+
+
+def _model(name: str, revision: str) -> dict[str, object]:
+    facts: dict[str, object] = dict.fromkeys(NO_FACTS)
+    return {"name": name, "revision": revision, "framework": [], **facts}
+
+
+# ----------
+# ir_metadata: what made a run, as YAML in comments at the head of its file (Breuer, Keller and Schaer 2022).
+
+
+START, END = "ir_metadata.start", "ir_metadata.end"
+HEAD_BYTES = 1 << 20
+EXPECTED = "comments with YAML between '# ir_metadata.start' and '# ir_metadata.end'"
+
+
+def read_ir_metadata(path: Path | str) -> dict[str, Any]:
+    """The metadata at the head of a run file, {} where there is none.
+
+    Raises FormatError for a head that does not end or is no YAML, MissingExtra without PyYAML.
+    """
+    path = Path(path)
+    lines = _head(path)
+    if not lines or lines[0].strip() != START:
+        return {}
+    if END not in (ends := [line.strip() for line in lines]):
+        raise FormatError(path, "a head that does not end", EXPECTED)
+    yaml = require("yaml", "yaml")
+    try:
+        found = yaml.safe_load("\n".join(lines[1 : ends.index(END)]))
+    except (yaml.YAMLError, RecursionError, ValueError) as error:
+        reason = " ".join(str(error).split())[:200]
+        raise FormatError(path, f"a head that is no YAML ({reason})", EXPECTED) from None
+    if not isinstance(found, dict):
+        raise FormatError(path, f"a head that holds {type(found).__name__}", EXPECTED)
+    return found
+
+
+def write_annotated_run(run: Run, path: Path | str, metadata: Mapping[str, Any]) -> None:
+    """Write a run in TREC's format with metadata at its head, which readers take for comments.
+
+    Raises as `write_run`, BadValue for a name of another format, MissingExtra without PyYAML.
+    """
+    text = require("yaml", "yaml").safe_dump(dict(metadata), sort_keys=False, allow_unicode=True, width=1000)
+    write_run(run, path, comments=[START, *text.splitlines(), END])
+
+
+def write_annotated_runs(results: Path | str | Sequence[Finished], folder: Path | str) -> list[Path]:
+    """Write rankings as <folder>/<collection>/<system>.trec, each with what its records say.
+
+    results: a results folder, or finished cells of it. Raises as `write_annotated_run`, and StoreError when the disk
+    refuses.
+    """
+    written = []
+    for cell in cells_in(results):
+        place = Path(folder) / slug(cell.dataset)
+        with storing(place):
+            place.mkdir(parents=True, exist_ok=True)
+        path = place / f"{slug(cell.label or cell.system)}.trec"
+        write_annotated_run(read_run(cell.run), path, metadata_of(cell))
+        written.append(path)
+    return written
+
+
+def metadata_of(cell: Finished) -> dict[str, Any]:
+    """What the records of a cell say of it, in ir_metadata's components.
+
+    A run's platform, implementation, method and data are those that made its rankings, whatever runs now.
+    """
+    made, settings = cell.ranked.made, dict(cell.settings)
+    packages = [f"{name}=={version}" for name, version in (made.get("packages") or {}).items()]
+    seconds = sum(record.cost["seconds"] for _, record in stages_of(cell))
+    return {
+        "tag": cell.label or cell.system,
+        "platform": {
+            "hardware": {"cpu": {"model": made.get("processor"), "number of cores": made.get("cores")}},
+            "operating system": {"kernel": made.get("system")},
+            "software": {"libraries": {"python": [f"weir-ir=={made.get('weir')}", *packages]}},
+        },
+        "implementation": {"source": {"lang": "python", "commit": made.get("code")}},
+        "method": {
+            "automatic": True,
+            "retrieval": [{"name": cell.system, "method": dict(cell.ranked.declared["system"])}],
+        },
+        "data": {
+            "test collection": {
+                "name": cell.dataset,
+                "split": cell.split,
+                "fingerprint": settings["fingerprint"],
+            }
+        },
+        "research goal": {"evaluation": {"reported measures": [row.measure for row in cell.rows]}},
+        "resources": {"runtime": {"wallclock": f"{seconds:.3f} s"}},
+        "when": made.get("when"),
+    }
+
+
+def _head(path: Path) -> list[str]:
+    """The comments at the head of a file, without their marks."""
+    lines = read_bytes(path, HEAD_BYTES).split(b"\n")
+    comments = list(takewhile(lambda line: line.startswith(b"#"), lines))
+    try:
+        texts = [line.decode("utf-8") for line in comments]
+    except UnicodeDecodeError:
+        raise FormatError(path, "a comment that is not UTF-8", EXPECTED) from None
+    return [text.rstrip().removeprefix("#").removeprefix(" ") for text in texts]

@@ -1,0 +1,776 @@
+"""Requests over HTTP: bounded in bytes, time and money, and repeated where that helps."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import math
+import random
+import re
+import select
+import ssl
+import threading
+import time
+from base64 import b64encode
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing, suppress
+from dataclasses import dataclass, field, replace
+from email.utils import parsedate_to_datetime
+from functools import cache
+from ipaddress import IPv4Address, ip_address
+from socket import SHUT_RDWR
+from socket import socket as Socket
+from typing import Any, Generic, Literal, TypeAlias, TypeVar
+from urllib.parse import SplitResult, unquote, urlsplit
+from urllib.request import getproxies, proxy_bypass
+
+from weir.errors import BadValue, ServiceError
+from weir.services.keys import Key
+from weir.settings import KEY_VARIABLE, Settings
+
+# ----------
+# Exchanges over HTTP, each bounded in bytes and in time; redirects are not followed.
+
+
+_PIECE_BYTES = 1 << 16  # bytes read at a time
+_WATCH_SECONDS = 0.1
+
+
+@dataclass(frozen=True)
+class HttpReply:
+    """What a server answered: status, its reason phrase, headers, and the body as far as it was wanted."""
+
+    status: int
+    reason: str
+    headers: http.client.HTTPMessage
+    body: bytes
+
+
+class NotSentError(Exception):
+    """The connection failed before all was sent; reason: how."""
+
+    def __init__(self, reason: OSError) -> None:
+        super().__init__(str(reason))
+        self.reason = reason
+
+
+class AnswerTooLargeError(Exception):
+    """The body has more bytes than it may have."""
+
+
+def is_this_machine(host: str) -> bool:
+    """Whether a host is this machine by its name alone: localhost, 127.0.0.0/8 or ::1."""
+    with suppress(ValueError):
+        address = ip_address(host)
+        return address.is_loopback if isinstance(address, IPv4Address) else str(address) == "::1"
+    return host.lower() == "localhost"
+
+
+@dataclass(frozen=True)
+class HttpRequest:
+    """What is sent: method, an absolute address, headers, and a body where there is one.
+
+    keys: those among the headers, which the answer is rid of before anybody sees it.
+    """
+
+    method: str
+    url: str
+    headers: Mapping[str, str]
+    body: bytes | None = None
+    keys: Sequence[Key] = field(default=(), repr=False)
+
+    def cleaned(self, reply: HttpReply) -> HttpReply:
+        """An answer without the keys that were sent; of its headers none is kept, and messages mask what they show."""
+        body, reason = reply.body, reply.reason
+        for key in self.keys:
+            body, reason = key.masked_answer(body), key.masked(reason)
+        return replace(reply, body=body, reason=reason)
+
+
+def post(
+    url: str,
+    body: bytes,
+    headers: Mapping[str, str],
+    most: int,
+    time_limits: tuple[float, float],
+    keys: Sequence[Key] = (),
+) -> HttpReply:
+    """Send a body over a connection of its own; see KeptConnection.send."""
+    with closing(KeptConnection()) as connection:
+        return connection.send(HttpRequest("POST", url, headers, body, keys), most, time_limits)
+
+
+@dataclass(eq=False)
+class KeptConnection:
+    """A connection that stays open between the exchanges of one thread, as long as both sides are in step.
+
+    A thread of its own hangs up where an answer takes too long, however its bytes trickle.
+    """
+
+    _open: http.client.HTTPConnection | None = None
+    _to: tuple[str, str] = ("", "")
+    _busy: Socket | None = None
+    _ends: float = math.inf  # when the exchange has to be over
+    _late: bool = False
+    _closed: threading.Event = field(default_factory=threading.Event)
+    _watcher: threading.Thread | None = None
+
+    def send(self, request: HttpRequest, most: int, time_limits: tuple[float, float]) -> HttpReply:
+        """Send and read the answer: whole where the status says that it is one (2xx), else its first 64 KiB.
+
+        The keys that were sent are masked in it. most: bytes that a whole answer may have. time_limits: seconds without
+        any byte, and seconds from the last byte sent to the last received. A proxy that the environment names
+        (HTTPS_PROXY) carries https; nothing stands between this process and its own machine. Raises NotSentError where
+        the body did not leave; AnswerTooLargeError; TimeoutError for either limit; OSError and HTTPException where the
+        connection breaks.
+        """
+        silence, whole = time_limits
+        parts = urlsplit(request.url)
+        connection, self._open, self._late = self._connected(parts, silence), None, False
+        try:
+            try:
+                path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+                connection.request(request.method, path, request.body, dict(request.headers))
+            except OSError as error:
+                raise NotSentError(error) from error
+            self._watch(connection.sock, whole)
+            with connection.getresponse() as response:
+                reply = _read(response, most)
+                in_step = (response.isclosed() or response.length == 0) and not response.will_close
+        except BaseException as error:
+            self._ends = math.inf
+            connection.close()
+            if self._late and isinstance(error, (OSError, http.client.HTTPException, ValueError)):
+                raise TimeoutError from None
+            raise
+        self._ends = math.inf
+        if in_step and not self._late:
+            self._open = connection
+        else:
+            connection.close()
+        return request.cleaned(reply)
+
+    def close(self) -> None:
+        """Hang up, also in the middle of an exchange of another thread, which then fails."""
+        self._closed.set()
+        if self._open is not None:
+            self._open.close()
+            self._open = None
+        elif self._ends != math.inf:
+            self._hang_up()
+
+    def _connected(self, parts: SplitResult, silence: float) -> http.client.HTTPConnection:
+        """The open connection, where it leads there and nobody hung up; else another."""
+        to, known = (parts.scheme, parts.netloc), self._open
+        # What arrived before anything was asked is the end of the connection, or nonsense.
+        if known is not None and self._to == to and not select.select([known.sock], [], [], 0)[0]:
+            return known
+        if known is not None:
+            known.close()
+        self._to = to
+        return _connection(parts, silence)
+
+    def _watch(self, socket: Socket, seconds: float) -> None:
+        """Let the exchange that begins end after so many seconds."""
+        self._busy, self._ends = socket, time.monotonic() + seconds
+        if self._watcher is None:
+            self._watcher = threading.Thread(target=self._keep_watch, daemon=True)
+            self._watcher.start()
+
+    def _keep_watch(self) -> None:
+        while not self._closed.wait(_WATCH_SECONDS):
+            if time.monotonic() > self._ends:
+                self._late = True
+                self._hang_up()
+
+    def _hang_up(self) -> None:
+        if self._busy is not None:
+            with suppress(OSError):  # it is closed already
+                self._busy.shutdown(SHUT_RDWR)
+
+
+def _read(response: http.client.HTTPResponse, most: int) -> HttpReply:
+    """The answer, as far as it is wanted."""
+    good, pieces, size = response.status // 100 == 2, [], 0
+    while (good or size < _PIECE_BYTES) and (piece := response.read1(_PIECE_BYTES)):
+        size += len(piece)
+        if good and size > most:
+            raise AnswerTooLargeError(f"the answer has more than {most:,} bytes")
+        pieces.append(piece)
+    if good and response.length:  # what was promised and did not come
+        raise http.client.IncompleteRead(b"", response.length)
+    return HttpReply(response.status, response.reason, response.headers, b"".join(pieces))
+
+
+def _connection(parts: SplitResult, timeout: float) -> http.client.HTTPConnection:
+    host, port = parts.hostname or "", parts.port
+    if parts.scheme == "http":
+        return http.client.HTTPConnection(host, port, timeout=timeout)
+    proxy = None if is_this_machine(host) or proxy_bypass(host) else getproxies().get("https")
+    if not proxy:
+        return http.client.HTTPSConnection(host, port, timeout=timeout)
+    via = urlsplit(proxy if "//" in proxy else f"//{proxy}")
+    connection = http.client.HTTPSConnection(via.hostname or "", via.port, timeout=timeout)
+    user = f"{unquote(via.username or '')}:{unquote(via.password or '')}".encode()
+    known = {"Proxy-Authorization": f"Basic {b64encode(user).decode()}"} if via.username else {}
+    connection.set_tunnel(host, port, known)
+    return connection
+
+
+def check_key(key: object, usual: str, base: str | None) -> None:
+    """Raise BadValue for an environment variable that is not there to be sent to that address."""
+    if not isinstance(key, str) or not re.fullmatch(r"[A-Z_][A-Z0-9_]*", key):
+        raise BadValue(f"key must name an environment variable, such as {usual}, not be the key itself")
+    if key == usual and base is None:
+        return
+    if not re.fullmatch(KEY_VARIABLE, key):
+        goes = (
+            f"{usual} goes to the provider's own address" if key == usual else f"'{key}' is not sent anywhere"
+        )
+        raise BadValue(f"key: {goes}; put the key for this one into WEIR_KEY_NAME and name that variable")
+
+
+def check_base(base: object) -> None:
+    """Raise BadValue for what is no address, and for plain http to another machine."""
+    check_address("base", base)
+
+
+def check_address(name: str, address: object, plain: bool = False) -> None:
+    """Raise BadValue for what is no address, and for plain http to another machine unless `plain` allows it.
+
+    name: what messages call it.
+    """
+    try:
+        parts = urlsplit(address) if isinstance(address, str) else urlsplit("")
+        odd = parts.scheme not in ("http", "https") or not parts.hostname or "@" in parts.netloc
+        odd = odd or bool(parts.query or parts.fragment) or parts.port == 0
+        odd = odd or not re.fullmatch(r"[\x21-\x7e]+", str(address))
+    except ValueError:
+        odd = True
+    if odd:
+        raise BadValue(
+            f"{name} is not an address such as http://localhost:8080/v1, without user, key or question mark"
+        )
+    if parts.scheme == "http" and not plain and not is_this_machine(parts.hostname or ""):
+        raise BadValue(
+            f"{name} is {address}: plain http reaches this machine only; expected an https address"
+        )
+
+
+# ----------
+# What a service may cost, how fast it is asked, and when to give up on it.
+
+
+CONTINUES = "everything answered so far is kept, and the same command continues from here"
+_AMOUNT = re.compile(r"(\d+(?:\.\d+)?(?:[eE]\+?\d+)?)\s+(requests|tokens|dollars)")
+
+_PRICE = re.compile(r"(\d+(?:\.\d+)?)(?: in, *(\d+(?:\.\d+)?) out)?")
+
+
+@dataclass(frozen=True)
+class Clock:
+    """Time as the client sees it: seconds since some moment and since 1970, waiting, and chance in [0, 1)."""
+
+    now: Callable[[], float] = time.monotonic
+    wall: Callable[[], float] = time.time
+    sleep: Callable[[float], None] = time.sleep
+    chance: Callable[[], float] = random.random
+
+
+@dataclass
+class Spent:
+    """What was asked of a service so far: requests (retries among them), texts and tokens, those of answers
+    among them; seconds waited."""
+
+    requests: int = 0
+    retries: int = 0
+    texts: int = 0
+    tokens: int = 0
+    answer_tokens: int = 0
+    waited: float = 0.0
+
+
+@cache
+def paid() -> Spent:
+    """What this process asked of services that want to be paid: one budget, whoever of it asks."""
+    return Spent()
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What may be spent by one process, how fast, and how patiently.
+
+    requests, tokens, dollars: the budget, None for no bound; dollars need a price, in dollars for a million tokens;
+    answer_price: that of tokens which a model says, None for the same. requests_per_minute, tokens_per_minute: None for
+    as fast as answers come. timeout: seconds without any byte; whole: seconds that one answer may take in all;
+    attempts: of one request; pause: seconds before the second attempt, doubled for each further one; longest: seconds
+    to wait at most, a server that asks for more ends the command.
+    """
+
+    requests: int | None = None
+    tokens: int | None = None
+    dollars: float | None = None
+    price: float | None = None
+    requests_per_minute: float | None = None
+    tokens_per_minute: float | None = None
+    timeout: float = 60.0
+    whole: float = 600.0
+    attempts: int = 6
+    pause: float = 1.0
+    longest: float = 300.0
+    answer_price: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.dollars is not None and self.price is None:
+            raise BadValue(
+                "a budget in dollars needs the price: WEIR_API_PRICE, in dollars for a million tokens"
+            )
+
+    @staticmethod
+    def of(settings: Settings) -> Limits:
+        """The limits that the environment sets; raises BadValue for what cannot be read."""
+        budget = _amounts("WEIR_API_BUDGET", settings.api_budget, ("requests", "tokens", "dollars"))
+        rate = _amounts("WEIR_API_RATE", settings.api_rate, ("requests", "tokens"))
+        price, answer_price = _prices(settings.api_price)
+        return Limits(
+            requests=None if (r := budget.get("requests")) is None else int(r),
+            tokens=None if (t := budget.get("tokens")) is None else int(t),
+            dollars=budget.get("dollars"),
+            price=price,
+            answer_price=answer_price,
+            requests_per_minute=rate.get("requests"),
+            tokens_per_minute=rate.get("tokens"),
+        )
+
+    def cost(self, tokens: int, answers: int = 0) -> float | None:
+        """Dollars for so many tokens, of which so many are a model's answers; None where no price is stated."""
+        if self.price is None:
+            return None
+        dearer = 0.0 if self.answer_price is None else self.answer_price - self.price
+        return (tokens * self.price + answers * dearer) / 1e6
+
+    def left(self, spent: Spent) -> int | None:
+        """Tokens that the budget still allows, None for any number."""
+        bounds = [] if self.tokens is None else [self.tokens - spent.tokens]
+        if self.dollars is not None and self.price:
+            bounds.append(self._left_by_price(self.dollars, self.price, spent))
+        return min(bounds, default=None)
+
+    def _left_by_price(self, dollars: float, price: float, spent: Spent) -> int:
+        """Tokens that dollars still pay, whichever they are."""
+        if self.answer_price is None:
+            return int(dollars / price * 1e6 + 1e-6) - spent.tokens
+        left = dollars - (self.cost(spent.tokens, spent.answer_tokens) or 0.0)
+        return math.floor(left / max(price, self.answer_price) * 1e6 + 1e-6)
+
+    def check(self, spent: Spent, tokens: int) -> None:
+        """Raise ServiceError, saying what was spent, where a request of so many tokens goes beyond the budget."""
+        left = self.left(spent)
+        if (self.requests is None or spent.requests < self.requests) and (left is None or tokens <= left):
+            return
+        raise ServiceError(
+            f"the budget of {self.budget()} ends here: spent {self.described(spent)}, the next request takes about "
+            f"{tokens:,} tokens; {CONTINUES} (WEIR_API_BUDGET sets what one run may spend)"
+        )
+
+    def budget(self) -> str:
+        """The budget in words."""
+        named = [
+            (self.requests, "{:,} requests"),
+            (self.tokens, "{:,} tokens"),
+            (self.dollars, "{:g} dollars"),
+        ]
+        return " and ".join(text.format(value) for value, text in named if value is not None) or "no bound"
+
+    def described(self, spent: Spent) -> str:
+        """What was spent, in words."""
+        text = f"{spent.tokens:,} tokens in {spent.requests:,} requests"
+        cost = self.cost(spent.tokens, spent.answer_tokens)
+        said = "" if self.answer_price is None else f", {self.answer_price:g} a million of answers"
+        return (
+            text if cost is None else f"{text}, {cost:.4g} dollars at {self.price:g} a million tokens{said}"
+        )
+
+
+@dataclass
+class Bucket:
+    """A token bucket: `rate` a minute, of which ten seconds' worth may come at once; None lets all through.
+
+    Threads may share it: they wait one behind the other.
+    """
+
+    rate: float | None
+    clock: Clock
+    _level: float = field(init=False, default=0.0)
+    _since: float = field(init=False, default=0.0)
+    _turn: threading.Lock = field(init=False, default_factory=threading.Lock, repr=False)
+
+    def __post_init__(self) -> None:
+        self._level = (self.rate or 0.0) / 6
+        self._since = self.clock.now()
+
+    def take(self, amount: float) -> float:
+        """Wait until so much may go, and take it; returns the seconds waited.
+
+        An amount above what the bucket holds goes when it is full, and is paid back afterwards.
+        """
+        if self.rate is None:
+            return 0.0
+        with self._turn:
+            self._fill()
+            short = min(amount, self.rate / 6) - self._level
+            wait = max(0.0, short * 60 / self.rate)
+            if wait:
+                self.clock.sleep(wait)
+                self._fill()
+            self._level -= amount
+        return wait
+
+    def give(self, amount: float) -> None:
+        """Put back what was taken and not used; a negative amount was used beyond what was taken."""
+        with self._turn:
+            self._level += amount
+
+    def _fill(self) -> None:
+        now, rate = self.clock.now(), self.rate or 0.0
+        self._level = min(rate / 6, self._level + (now - self._since) * rate / 60)
+        self._since = now
+
+
+def estimated(text: str) -> int:
+    """Tokens of a text without its tokenizer: one for three bytes of UTF-8, more than most tokenizers make."""
+    return len(text.encode("utf-8", "surrogatepass")) // 3 + 1
+
+
+def _amounts(variable: str, text: str | None, units: tuple[str, ...]) -> dict[str, float]:
+    """Amounts by unit, from a text such as "5 dollars, 2000000 tokens"."""
+    found: dict[str, float] = {}
+    for part in text.split(",") if text else ():
+        match = _AMOUNT.fullmatch(part.strip())
+        if match is None or match[2] not in units:
+            kinds = " or ".join(units)
+            raise BadValue(f"{variable} is '{text}'; expected numbers of {kinds}, such as '100 {units[0]}'")
+        found[match[2]] = float(match[1])
+    if not all(value > 0 for value in found.values()):
+        raise BadValue(f"{variable} is '{text}'; expected numbers above 0")
+    return found
+
+
+def _prices(text: str | None) -> tuple[float | None, float | None]:
+    """(the price of tokens, that of a model's answers where it is another)."""
+    if text is None:
+        return None, None
+    match = _PRICE.fullmatch(text)
+    found = None if match is None else [float(one) for one in match.groups() if one is not None]
+    if not found or not all(price > 0 for price in found):
+        raise BadValue(
+            f"WEIR_API_PRICE is '{text}'; expected dollars for a million tokens, such as 0.02, or '0.15 in, 0.6 out'"
+        )
+    return (found[0], found[1]) if len(found) > 1 else (found[0], None)
+
+
+# ----------
+# Asking again where that may help: which failures pass, how long to wait, when to give up.
+
+
+LATER_STATUSES = frozenset({408, 425, 429, 500, 502, 503, 504, 529})
+"""Those after which the same request may be answered."""
+SHOWN_CHARACTERS = 300
+
+FailureKind: TypeAlias = Literal["refused", "failed", "timed out", "malformed"]
+"""refused: a status of 4xx; failed: 5xx, or a connection or a program that broke; malformed: an answer that is none."""
+Masked: TypeAlias = Callable[[object], str]
+"""A text in one line, without what is secret in it."""
+T = TypeVar("T")
+
+
+class AttemptError(Exception):
+    """A request failed.
+
+    kind: how; wait: seconds the server asks for; again: whether the next attempt may be answered; attempts: how many
+    were made, once nobody tries again; status: that of the answer, 0 where there was none.
+    """
+
+    def __init__(self, kind: FailureKind, said: str, wait: float = 0.0, again: bool = True) -> None:
+        super().__init__(said)
+        self.kind = kind
+        self.wait = wait
+        self.again = again
+        self.attempts = 1
+        self.status = 0
+
+
+@dataclass(frozen=True)
+class _Patience:
+    """How the next attempt is waited for."""
+
+    limits: Limits
+    clock: Clock
+
+    def wait(self, attempt: int, error: AttemptError) -> float:
+        """Seconds before the next attempt; raises the error, with what ended it, where there is none."""
+        error.attempts = attempt
+        if not error.again:
+            raise error
+        if attempt >= self.limits.attempts:
+            raise _ended(error, f"{error} ({attempt} attempts)")
+        backoff = self.limits.pause * 2.0 ** (attempt - 1) * (0.5 + self.clock.chance())
+        wait = max(error.wait, min(backoff, self.limits.longest))
+        if wait > self.limits.longest:
+            raise _ended(error, f"{error}; the server asks to wait {_duration(wait)}")
+        return wait
+
+
+def until_answered(
+    once: Callable[[], T], limits: Limits, clock: Clock, retrying: Callable[[AttemptError, float], None]
+) -> T:
+    """What `once` gives, asked again after an AttemptError that may pass, as patiently as the limits say.
+
+    retrying: told each failure that is followed by another attempt, and the seconds waited before it. Raises the last
+    AttemptError, which says how many attempts were made, and whatever else `once` raises.
+    """
+    patience, attempt = _Patience(limits, clock), 1
+    while True:
+        try:
+            return once()
+        except AttemptError as error:
+            wait = patience.wait(attempt, error)
+            retrying(error, wait)
+        if wait:
+            clock.sleep(wait)
+        attempt += 1
+
+
+def _ended(error: AttemptError, said: str) -> AttemptError:
+    ended = AttemptError(error.kind, f"{said}; {CONTINUES}", again=False)
+    ended.attempts = error.attempts
+    return ended
+
+
+def refusal(reply: HttpReply, masked: Masked, clock: Clock) -> AttemptError:
+    """What a status other than 2xx means."""
+    said, exhausted = reply_text(reply, masked)
+    later = reply.status in LATER_STATUSES and not exhausted
+    wait = asked_to_wait(reply.headers.get("Retry-After", ""), clock) if later else 0.0
+    if exhausted:
+        said = f"{said}; {CONTINUES}"
+    elif 300 <= reply.status < 400:
+        said = f"{said}; it moved to {masked(reply.headers.get('Location'))[:SHOWN_CHARACTERS]}: give that address"
+    error = AttemptError("failed" if reply.status >= 500 else "refused", said, wait, again=later)
+    error.status = reply.status
+    return error
+
+
+def broken(reason: Exception, masked: Masked) -> AttemptError:
+    """What a connection that broke means."""
+    if isinstance(reason, TimeoutError):
+        return AttemptError("timed out", "no answer in time")
+    if isinstance(reason, http.client.IncompleteRead):
+        return AttemptError("malformed", "the answer was cut")
+    said = (reason.strerror if isinstance(reason, OSError) else None) or str(reason)
+    said = masked(said or type(reason).__name__)[:SHOWN_CHARACTERS]
+    return AttemptError("failed", said, again=not isinstance(reason, ssl.SSLCertVerificationError))
+
+
+def reply_text(reply: HttpReply, masked: Masked) -> tuple[str, bool]:
+    """(what the server says of a failure, in one line and without secrets; whether an account is used up)."""
+    text = reply.body.decode("utf-8", "replace")
+    with suppress(ValueError, RecursionError):
+        text = error_text(json.loads(text), text)
+    shown = _shortened(masked(text))
+    exhausted = reply.status == http.client.TOO_MANY_REQUESTS and "insufficient_quota" in text
+    said = f"{reply.status} {masked(reply.reason)[:SHOWN_CHARACTERS]}"
+    return said + (f": {shown}" if shown else ""), exhausted
+
+
+def _shortened(text: str) -> str:
+    """A text without its middle: servers quote what was asked first and say last what is wrong with it."""
+    if len(text) <= SHOWN_CHARACTERS:
+        return text
+    half = (SHOWN_CHARACTERS - 5) // 2
+    return f"{text[:half]} ... {text[-half:]}"
+
+
+def asked_to_wait(text: str, clock: Clock) -> float:
+    """Seconds that a Retry-After header names, as a number or as a date; 0 for anything else."""
+    with suppress(ValueError, OverflowError):
+        seconds = float(text)
+        return max(0.0, seconds) if math.isfinite(seconds) else 0.0
+    with suppress(ValueError, TypeError):
+        return max(0.0, parsedate_to_datetime(text).timestamp() - clock.wall())
+    return 0.0
+
+
+def error_text(answer: Any, otherwise: str) -> str:  # noqa: ANN401  (an error's body may be anything)
+    """The message within an error, that of its root where it has one, with its code; otherwise: where there is none."""
+    if isinstance(answer, dict):
+        error = answer.get("error")
+        if isinstance(error, dict):
+            roots = error.get("root_cause")
+            root = roots[0] if isinstance(roots, list) and roots and isinstance(roots[0], dict) else error
+            code = root.get("code") or root.get("type")
+            message = root.get("message") or root.get("reason") or root.get("msg")
+            return f"{message}" + (f" ({code})" if code else "")
+        for message in (error, answer.get("message"), answer.get("detail")):
+            if message:
+                return message if isinstance(message, str) else json.dumps(message)
+    return otherwise
+
+
+def _duration(seconds: float) -> str:
+    minutes = round(min(seconds / 60, 60e6))
+    return f"{minutes} minutes" if minutes < 120 else f"{minutes / 60:.1f} hours"
+
+
+# ----------
+# Requests that cost: within the budget, at the rate allowed, asked again where that may help, and counted.
+
+
+NOBODY_STATUSES = {401, 402, 403, 404}
+"""What servers answer to whoever may not ask, and to a model that is not there: to any request alike."""
+MOST_COUNTED = 100
+"""Times the estimate that a service may count; more is no count of these texts."""
+
+
+class UnusableAnswerError(Exception):
+    """An answer does not hold what was asked for; the next may."""
+
+
+@dataclass(frozen=True)
+class MeteredRequest(Generic[T]):
+    """tokens: that it takes at most, by estimate, of which answer_tokens are the answer's; answer_bytes: at most; read:
+    the answer and the tokens that the service counts, all and the answer's, None where it does not or
+    cannot be believed; raises UnusableAnswerError."""
+
+    sent: HttpRequest
+    tokens: int
+    answer_tokens: int
+    answer_bytes: int
+    read: Callable[[Any], tuple[T, tuple[int, int] | None]]
+
+
+@dataclass(eq=False)
+class MeteredClient:
+    """A service as one process uses it; threads share it, each with a connection of its own.
+
+    spent: what all services of this process took. What is out counts with its estimate, so that requests side by side
+    stay within the budget together; one for which there may be room once others are back waits for them. tokens: what
+    this one took, as the service counts them, or by estimate.
+    """
+
+    key: Key
+    limits: Limits
+    clock: Clock
+    spent: Spent
+    tokens: int = 0
+    _out: int = 0
+    _reserved: int = 0
+    _turn: threading.Condition = field(default_factory=threading.Condition, repr=False)
+
+    def __post_init__(self) -> None:
+        self._requests = Bucket(self.limits.requests_per_minute, self.clock)
+        self._tokens = Bucket(self.limits.tokens_per_minute, self.clock)
+
+    def answered(
+        self,
+        connection: KeptConnection,
+        request: MeteredRequest[T],
+        retrying: Callable[[AttemptError], None],
+    ) -> T:
+        """What the service answers; retrying: told each attempt that is followed by another.
+
+        Raises ServiceError where the budget ends or the service refuses whoever asks, AttemptError where no attempt
+        brings a usable answer.
+        """
+
+        def once() -> T:
+            self._reserve(request.tokens)
+            used = (
+                request.tokens,
+                request.answer_tokens,
+            )  # what an answer that never came whole may have cost
+            try:
+                waited = self._requests.take(1) + self._tokens.take(request.tokens)
+                with self._turn:
+                    self.spent.waited += waited
+                found, used = self._once(connection, request)
+                return found
+            except _UnpaidError as error:
+                used = (0, 0)
+                raise error.reason from None
+            finally:
+                self._settle(request.tokens, used)
+
+        def again(error: AttemptError, wait: float) -> None:
+            retrying(error)
+            with self._turn:
+                self.spent.retries += 1
+                self.spent.waited += wait
+
+        return until_answered(once, self.limits, self.clock, again)
+
+    def count_texts(self, count: int) -> None:
+        """Note that so many texts were answered for."""
+        with self._turn:
+            self.spent.texts += count
+
+    def _reserve(self, tokens: int) -> None:
+        """Take room in the budget; waits for what is out where that may leave some, raises ServiceError where not."""
+        with self._turn:
+            while True:
+                try:
+                    self.limits.check(self.spent, tokens + self._reserved)
+                    break
+                except ServiceError:
+                    if not self._out:
+                        raise
+                    self._turn.wait()
+            self.spent.requests += 1
+            self._out += 1
+            self._reserved += tokens
+
+    def _settle(self, tokens: int, used: tuple[int, int]) -> None:
+        self._tokens.give(tokens - used[0])
+        with self._turn:
+            self._out -= 1
+            self._reserved -= tokens
+            self.tokens += used[0]
+            self.spent.tokens += used[0]
+            self.spent.answer_tokens += used[1]
+            self._turn.notify_all()
+
+    def _once(self, connection: KeptConnection, request: MeteredRequest[T]) -> tuple[T, tuple[int, int]]:
+        """The answer, and the tokens that it took, all and the answer's."""
+        try:
+            limits = self.limits
+            sent = replace(request.sent, keys=(self.key,))
+            reply = connection.send(sent, request.answer_bytes, (limits.timeout, limits.whole))
+            if reply.status // 100 != 2:
+                raise _UnpaidError(self._refused(reply, request.sent.url))
+            found, counted = request.read(json.loads(reply.body))
+        except UnusableAnswerError as error:
+            raise AttemptError("malformed", self.key.masked(error)) from None
+        except AnswerTooLargeError as error:
+            raise AttemptError("malformed", str(error)) from None
+        except (ValueError, RecursionError):
+            raise AttemptError("malformed", "the answer is not JSON, or was cut") from None
+        except NotSentError as error:
+            raise _UnpaidError(broken(error.reason, self.key.masked)) from None
+        except (http.client.HTTPException, OSError) as error:
+            raise broken(error, self.key.masked) from None
+        return found, (request.tokens, request.answer_tokens) if counted is None else counted
+
+    def _refused(self, reply: HttpReply, url: str) -> AttemptError | ServiceError:
+        """What a status other than 2xx means."""
+        error = refusal(reply, self.key.masked, self.clock)
+        if reply.status in NOBODY_STATUSES:
+            return ServiceError(f"{url}: {error}; {self.key.hint()}")
+        return error
+
+
+class _UnpaidError(Exception):
+    """A request failed and cost nothing; reason: how."""
+
+    def __init__(self, reason: AttemptError | ServiceError) -> None:
+        super().__init__(str(reason))
+        self.reason = reason

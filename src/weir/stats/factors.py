@@ -1,0 +1,542 @@
+"""Factorial studies: effects of settings, and shares of variance."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, reduce
+
+import numpy as np
+
+from weir.core.scores import averaged
+from weir.core.strings import Float64, Int64
+from weir.errors import BadValue
+from weir.stats.compare import (
+    ComparisonMethod,
+    ScoreTable,
+    Verdict,
+    equivalences,
+    hedges_g,
+    pooled,
+    signs,
+    verdict_of,
+)
+from weir.stats.intervals import fewest, simultaneous_bounds, two_level_bounds
+from weir.stats.power import Family, Reach, reach
+from weir.stats.resampling import BLOCK_CELLS, RESAMPLES
+from weir.stats.significance import TESTS, Draws, adjusted, p_values
+
+# ----------
+# A factorial study of systems as values: factors, the complete design, effects of levels, shares of variance.
+
+
+OTHERS = "others"
+"""What a level of three or more is set against: the mean of all others."""
+
+
+@dataclass(frozen=True)
+class Factor:
+    """A setting, or a part of systems, with its levels as they are written; the first is the one that others follow."""
+
+    name: str
+    levels: tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Contrast:
+    """An effect as weights of systems: float64[K], whose sum is 0 and whose positive part sums to 1 or more.
+
+    factors, levels: by number, of one factor or of two that interact.
+    """
+
+    factors: tuple[int, ...]
+    levels: tuple[int, ...]
+    weights: Float64
+
+
+@dataclass(frozen=True)
+class FactorialDesign:
+    """Every combination of the levels of some factors, one system for each: the last factor varies fastest.
+
+    Raises BadValue for fewer than two levels of a factor and for another number of systems.
+    """
+
+    factors: tuple[Factor, ...]
+    systems: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        if not self.factors or min(self.shape) < 2:
+            raise BadValue("a factorial study needs a factor, and each factor two levels or more")
+        if math.prod(self.shape) != len(self.systems):
+            raise BadValue(
+                f"{len(self.systems)} systems do not fill the {math.prod(self.shape)} cells of a design"
+            )
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """How many levels each factor has."""
+        return tuple(len(factor.levels) for factor in self.factors)
+
+    @cached_property
+    def contrasts(self) -> tuple[Contrast, ...]:
+        """The main effects, factor by factor, then the interactions of every two factors.
+
+        Of two levels the second against the first, of more each against the mean of the others, averaged over all
+        levels of the other factors. An interaction is how much larger the effect of one level is at another factor's
+        level than at what that is set against.
+        """
+        count = len(self.factors)
+        alone = [(number,) for number in range(count)]
+        return tuple(
+            contrast
+            for numbers in [*alone, *itertools.combinations(range(count), 2)]
+            for contrast in self._contrasts(numbers)
+        )
+
+    def _contrasts(self, numbers: tuple[int, ...]) -> list[Contrast]:
+        """The contrasts of one factor, or of an interaction."""
+        choices = [[1] if self.shape[n] == 2 else list(range(self.shape[n])) for n in numbers]
+        found = []
+        for levels in itertools.product(*choices):
+            chosen = dict(zip(numbers, levels, strict=True))
+            axes = [_against(size, chosen.get(n)) for n, size in enumerate(self.shape)]
+            found.append(Contrast(numbers, levels, reduce(np.multiply.outer, axes).reshape(-1)))
+        return found
+
+
+def _against(size: int, level: int | None) -> Float64:
+    """Weights of the levels of a factor: one level against the others, or the mean of all for None."""
+    if level is None:
+        return np.full(size, 1 / size)
+    weights = np.full(size, -1 / (size - 1))
+    weights[level] = 1
+    return weights
+
+
+@dataclass(frozen=True)
+class FactorEffect:
+    """What a level of a factor does, or two levels of two factors together.
+
+    levels, against: of each factor; mean, other: of the systems on either side, None for an interaction; difference:
+    the first minus the second, with an interval that holds for all effects of the study together, None for fewer
+    queries than `fewest`; p, adjusted: before and after the correction over all effects; effect: Hedges' g, None
+    across collections; won, lost, tied: queries by the sign of their difference; verdict: what the levels are.
+    """
+
+    factors: tuple[str, ...]
+    levels: tuple[str, ...]
+    against: tuple[str, ...]
+    mean: float | None
+    other: float | None
+    difference: float
+    low: float | None
+    high: float | None
+    p: float
+    adjusted: float
+    effect: float | None
+    won: int
+    lost: int
+    tied: int
+    verdict: Verdict
+
+
+@dataclass(frozen=True)
+class VarianceSource:
+    """A source of variance among the scores of all systems on all queries.
+
+    df: degrees of freedom; squares: sum of squares; share: of that of all sources; eta: generalised eta squared, None
+    for what is no effect of factors; p, adjusted: that levels dealt at random within each query give as much, before
+    and after the correction over all that are tested, None for what is not.
+    """
+
+    source: str
+    df: int
+    squares: float
+    share: float
+    eta: float | None
+    p: float | None
+    adjusted: float | None
+
+
+@dataclass(frozen=True)
+class FactorStudy:
+    """What one measure on one collection, or over several, says about the factors in which systems differ.
+
+    count: queries; collections: over which, () for one alone; left_out: queries that not all systems have a value
+    for; systems: how many; geometric: values are logarithms; notes: what the design lacks, in sentences.
+    """
+
+    dataset: str
+    measure: str
+    count: int
+    collections: tuple[str, ...]
+    left_out: int
+    factors: tuple[Factor, ...]
+    systems: int
+    effects: tuple[FactorEffect, ...]
+    sources: tuple[VarianceSource, ...]
+    method: ComparisonMethod
+    geometric: bool = False
+    notes: tuple[str, ...] = ()
+
+    @property
+    def unit(self) -> str:
+        """What the tests swap levels on: queries, or collections where these are a sample too."""
+        return "collections" if self.method.interval == "two-level" and self.collections else "queries"
+
+    @property
+    def reach(self) -> Reach:
+        """Whether the tests of its effects can find anything."""
+        units = self.count if self.unit == "queries" else len(self.collections)
+        m = self.method
+        family = Family(len(self.effects), 1, m.correct)
+        return reach(m.test, units, m.alpha, family, Draws(m.draws, m.seed))
+
+
+# ----------
+# Where the variance of scores comes from: collections, queries, the factors of systems, and what is left.
+
+
+HIGHER = "higher interactions"
+"""Those of three factors or more, together."""
+
+_ROUNDING = 1e-11
+_WORK_CELLS = 60_000_000  # values that the deals of one source move: about a second
+_ALL_ORDERS = 6  # levels of which every order is laid out, 720 of them
+_SOME_ORDERS = 5_000  # of more levels
+_LEAST_DEALS = 999
+
+
+@dataclass(frozen=True)
+class _Squares:
+    """A source before its share is known; axes: the factors it is of, None for what is not tested."""
+
+    source: str
+    df: int
+    squares: float
+    axes: tuple[int, ...] | None = None
+
+
+def variance_shares(
+    parts: Sequence[Float64], factors: Sequence[Factor], method: ComparisonMethod
+) -> tuple[VarianceSource, ...]:
+    """Sums of squares of collections, queries, factors, their interactions of two, all higher ones, and the rest.
+
+    parts: float64[K, Q] for each collection, systems in the order of a `FactorialDesign`. What is left is how systems
+    differ from query to query otherwise than on the mean. Generalised eta squared sets an effect's sum of squares
+    over its own, those of collections and queries, and what is left. p-values deal the levels of a factor at random
+    within each query; those of an interaction its residuals by rows and by columns. Source: classical analysis of
+    variance; Olejnik and Algina 2003 (generalised eta squared); Pesarin and Salmaso 2010, chapter 6 (dealing).
+    """
+    values = np.concatenate(list(parts), axis=1)
+    shape = tuple(len(factor.levels) for factor in factors)
+    found = [*_between(parts, values), *_of_factors(values, factors, shape)]
+    if len(parts) > 1:
+        found.append(_by_collection(parts, values))
+    total = float(np.square(values - values.mean()).sum())
+    left = values.size - 1 - sum(one.df for one in found)
+    found.append(_Squares("residual", left, max(0.0, total - sum(one.squares for one in found))))
+    sources = [_shared(one, found, total) for one in found]
+    tested = [n for n, one in enumerate(found) if one.axes is not None]
+    p = np.array([randomised_p(values, shape, found[n].axes or (), method) for n in tested])
+    corrected = adjusted(p, method.correct)
+    for number, one, both in zip(tested, p.tolist(), corrected.tolist(), strict=True):
+        sources[number] = replace(sources[number], p=one, adjusted=both)
+    return tuple(sources)
+
+
+def randomised_p(
+    values: Float64, shape: tuple[int, ...], axes: tuple[int, ...], method: ComparisonMethod
+) -> float:
+    """The share of deals of the levels of these factors, within each query, that give as large a sum of squares.
+
+    values: float64[K, Q]. Of factors with two levels alone this is the paired randomisation test of their contrast.
+    Deals are method.draws, 10,000 at most, and fewer for three levels or more and very many queries.
+    """
+    effect = _projected(values.reshape(*shape, -1), axes, len(shape))
+    sizes = tuple(shape[axis] for axis in axes)
+    effect = effect.reshape(*sizes, -1)
+    draws = Draws(min(method.draws, RESAMPLES), method.seed)
+    if max(sizes) == 2:
+        row = effect[(1,) * len(sizes)]
+        row = np.where(np.abs(row) > _ROUNDING * np.abs(values).max(), row, 0.0)
+        return float(p_values("permutation", np.stack([row, np.zeros_like(row)]), draws=draws)[0])
+    observed = float(np.square(effect.sum(axis=-1)).sum())
+    most = max(_LEAST_DEALS, min(draws.count, _WORK_CELLS // effect.size))
+    threshold = observed - _ROUNDING * float(np.abs(effect).sum()) ** 2
+    larger = sum(
+        int(np.count_nonzero(block >= threshold)) for block in _dealt(effect, Draws(most, draws.seed))
+    )
+    return (larger + 1) / (most + 1)
+
+
+def _dealt(effect: Float64, draws: Draws) -> Iterator[Float64]:
+    """Sums of squares of the sums over queries when each factor's levels are dealt anew within each query, in blocks.
+
+    effect: float64[L, Q], or float64[L, M, Q] of two factors. Every order of one factor's levels is laid out before;
+    of a factor with more than six a fixed choice of orders is.
+    """
+    generator = draws.generator()
+    cells, queries = effect.size // effect.shape[-1], effect.shape[-1]
+    tables = [_orders(size, generator) for size in effect.shape[:-1]]
+    numbers = np.arange(cells).reshape(effect.shape[:-1])
+    by_query = np.ascontiguousarray(effect.reshape(cells, queries).T)
+    rows = max(1, BLOCK_CELLS // effect.size)
+    for start in range(0, draws.count, rows):
+        count = min(rows, draws.count - start)
+        places = numbers
+        for axis, table in enumerate(tables):
+            order = table[generator.integers(0, len(table), (count, queries))]
+            places = order if axis == 0 else places[..., :, None] * len(numbers[0]) + order[..., None, :]
+        at = places.reshape(count, queries, cells) + np.arange(queries)[:, None] * cells
+        sums = by_query.reshape(-1).take(at).sum(axis=1)
+        yield np.asarray(np.square(sums).sum(axis=1))
+
+
+def _orders(size: int, generator: np.random.Generator) -> Int64:
+    """Orders of so many levels, int64[N, size]: all of them, or of more than six levels some thousand at random."""
+    if size <= _ALL_ORDERS:
+        return np.array(list(itertools.permutations(range(size))))
+    return generator.permuted(np.tile(np.arange(size), (_SOME_ORDERS, 1)), axis=1)
+
+
+def _between(parts: Sequence[Float64], values: Float64) -> list[_Squares]:
+    """Collections, where there are several, and the queries within them."""
+    systems, queries = values.shape
+    among = systems * sum(p.shape[1] * float(p.mean() - values.mean()) ** 2 for p in parts)
+    within = systems * sum(float(np.square(p.mean(axis=0) - p.mean()).sum()) for p in parts)
+    collections = [_Squares("collections", len(parts) - 1, among)] if len(parts) > 1 else []
+    return [*collections, _Squares("queries", queries - len(parts), within)]
+
+
+def _of_factors(values: Float64, factors: Sequence[Factor], shape: tuple[int, ...]) -> list[_Squares]:
+    """Each factor, each interaction of two, and all higher interactions together."""
+    means, each = values.mean(axis=1).reshape(shape), range(len(factors))
+    found = []
+    for axes in [*((axis,) for axis in each), *itertools.combinations(each, 2)]:
+        name = " × ".join(factors[axis].name for axis in axes)
+        sizes = [shape[axis] for axis in axes]
+        apart = float(np.square(_projected(means, axes, len(shape))).sum()) * values.size / math.prod(sizes)
+        found.append(_Squares(name, math.prod(size - 1 for size in sizes), apart, axes))
+    if len(factors) > 2:
+        systems = float(np.square(means - means.mean()).sum()) * values.shape[1]
+        rest = means.size - 1 - sum(one.df for one in found)
+        higher = max(0.0, systems - sum(one.squares for one in found))
+        found.append(_Squares(HIGHER, rest, higher))
+    return found
+
+
+def _by_collection(parts: Sequence[Float64], values: Float64) -> _Squares:
+    """How systems differ from collection to collection otherwise than on the mean of all queries."""
+    apart = [_systems_squares(p) for p in parts]
+    return _Squares(
+        "systems × collections",
+        (len(values) - 1) * (len(parts) - 1),
+        max(0.0, sum(apart) - _systems_squares(values)),
+    )
+
+
+def _systems_squares(values: Float64) -> float:
+    return float(np.square(values.mean(axis=1) - values.mean()).sum() * values.shape[1])
+
+
+def _projected(table: Float64, axes: Sequence[int], factors: int) -> Float64:
+    """What the levels of these factors do together: less each one's mean, and the mean over all other factors.
+
+    table: float64[L1, L2, ...], an axis for each factor and those behind them, which stay; the axes of other factors
+    are kept with length 1.
+    """
+    for axis in range(factors):
+        mean = table.mean(axis=axis, keepdims=True)
+        table = table - mean if axis in axes else mean
+    return table
+
+
+def _shared(one: _Squares, all_: Sequence[_Squares], total: float) -> VarianceSource:
+    by_chance = sum(o.squares for o in all_ if o.axes is None and o.source != HIGHER)
+    against = one.squares + by_chance
+    eta = one.squares / against if one.axes is not None and against else None
+    return VarianceSource(
+        one.source, one.df, one.squares, one.squares / total if total else math.nan, eta, None, None
+    )
+
+
+# ----------
+# The effects of factors on one collection or over several: differences, joint intervals, corrected tests, verdicts.
+
+
+OWN_INTERVALS = ("t", "two-level")
+"""Kinds of intervals that effects take, all holding together: of queries drawn, and of collections and queries."""
+
+_FACTOR_EFFECTS_ROUNDING = 1e-12
+
+
+def factor_study(
+    table: ScoreTable,
+    design: FactorialDesign,
+    chosen: Sequence[str] = (),
+    method: ComparisonMethod | None = None,
+) -> FactorStudy:
+    """The effects of a design's factors on one collection, and where the variance comes from.
+
+    table: the values of the design's systems, in its order; chosen: factors whose effects are wanted, by default all:
+    the correction and the intervals are for those together. Raises BadValue for systems in another order, and for a
+    test or an interval that effects do not take.
+    """
+    return factor_study_across({table.dataset: [table]}, table.dataset, design, chosen, method)
+
+
+def factor_study_across(
+    datasets: Mapping[str, Sequence[ScoreTable]],
+    name: str,
+    design: FactorialDesign,
+    chosen: Sequence[str] = (),
+    method: ComparisonMethod | None = None,
+) -> FactorStudy:
+    """As `factor_study`, over several collections that weigh the same, each the mean of its parts where it has some.
+
+    The collections are those of the study: intervals draw queries within each, tests swap levels on queries. With the
+    interval "two-level" they are a sample too: intervals draw collections, then queries, and tests swap on
+    collections. Raises as `factor_study` does.
+    """
+    method = method or ComparisonMethod()
+    tables = [part for parts in datasets.values() for part in parts]
+    if any(t.systems != design.systems for t in tables):
+        raise BadValue("a factorial study needs the systems of its design, in its order, on each collection")
+    if TESTS.get(method.test).familywise:
+        raise BadValue(
+            f"{method.test} is a test of all pairs of systems together; take permutation for effects of factors"
+        )
+    if method.interval not in OWN_INTERVALS:
+        raise BadValue(
+            f"{method.interval} intervals are of single differences; those of effects hold together: t or two-level"
+        )
+    wanted = [
+        c for c in design.contrasts if not chosen or {design.factors[n].name for n in c.factors} <= {*chosen}
+    ]
+    effects = _effects(datasets, design, wanted, method)
+    shares = variance_shares([t.values for t in tables], design.factors, method)
+    first = tables[0]
+    return FactorStudy(
+        name,
+        first.measure,
+        sum(t.values.shape[1] for t in tables),
+        tuple(datasets) if len(datasets) > 1 else (),
+        sum(t.left_out for t in tables),
+        design.factors,
+        len(design.systems),
+        effects,
+        shares,
+        method,
+        first.geometric,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Columns:
+    """What effects are measured on: values of systems, float64[K, Q], by the parts that they come from.
+
+    parts: for each collection those of its parts; tested: all of them as one, in which each collection weighs the
+    same.
+    """
+
+    parts: list[list[Float64]]
+    tested: Float64
+
+    @property
+    def weights(self) -> list[float]:
+        """How much the mean of each part weighs."""
+        return [1 / (len(self.parts) * len(one)) for one in self.parts for _ in one]
+
+
+def _columns(datasets: Mapping[str, Sequence[ScoreTable]], two_level: bool) -> _Columns:
+    names = sorted(datasets)  # so that no draw depends on the order that they are given in
+    parts = [[t.values for t in sorted(datasets[name], key=lambda t: t.dataset)] for name in names]
+    wholes = [pooled(datasets[name], name) for name in names]
+    if two_level:
+        return _Columns(parts, np.stack([whole.values.mean(axis=1) for whole in wholes], axis=1))
+    return _Columns(parts, pooled(wholes, "").values)
+
+
+def _effects(
+    datasets: Mapping[str, Sequence[ScoreTable]],
+    design: FactorialDesign,
+    contrasts: Sequence[Contrast],
+    method: ComparisonMethod,
+) -> tuple[FactorEffect, ...]:
+    """The effect of each contrast, with what holds for all of them together."""
+    two_level = method.interval == "two-level" and len(datasets) > 1
+    columns = _columns(datasets, two_level)
+    weights = np.stack([c.weights for c in contrasts])
+    rows = _differences(weights, columns.tested)
+    nothing = np.zeros((1, rows.shape[1]))
+    pairs = np.array([(number, len(rows)) for number in range(len(rows))])
+    p = p_values(method.test, np.concatenate([rows, nothing]), pairs, Draws(method.draws, method.seed))
+    corrected, same = adjusted(p, method.correct), equivalences(rows, method)
+    limits = _bounds(columns, weights, method, two_level)
+    geometric = next(iter(datasets.values()))[0].geometric
+    found = []
+    for number, contrast in enumerate(contrasts):
+        row, difference = rows[number], _mean(rows[number])
+        deviation = float(row.std(ddof=1))
+        found.append(
+            FactorEffect(
+                *_names(design, contrast),
+                *_sides(contrast, columns.tested, geometric),
+                difference,
+                *limits[number],
+                float(p[number]),
+                float(corrected[number]),
+                None if len(datasets) > 1 else hedges_g(difference, deviation, len(row)),
+                *signs(row),
+                verdict_of(difference, float(corrected[number]), float(same[number]), method.alpha),
+            )
+        )
+    return tuple(found)
+
+
+def _differences(weights: Float64, values: Float64) -> Float64:
+    """The effects on each query, float64[E, Q]; what is nothing but rounding is nothing."""
+    rows = weights @ values
+    return np.where(np.abs(rows) > _FACTOR_EFFECTS_ROUNDING * np.abs(values).max(), rows, 0.0)
+
+
+def _bounds(
+    columns: _Columns, weights: Float64, method: ComparisonMethod, two_level: bool
+) -> list[tuple[float | None, float | None]]:
+    """The bounds of each effect, which hold for all together; None for too few queries or collections."""
+    draws = Draws(RESAMPLES, method.seed)
+    parts = [[_differences(weights, part) for part in dataset] for dataset in columns.parts]
+    alone = [part for dataset in parts for part in dataset]
+    fewest_columns = len(parts) if two_level else min(part.shape[1] for part in alone)
+    if fewest_columns < fewest(method.level):
+        return [(None, None)] * len(weights)
+    if two_level:
+        found = two_level_bounds(parts, method.level, draws)
+    else:
+        found = simultaneous_bounds(alone, columns.weights, method.level, draws)
+    return [(low, high) for low, high in found.tolist()]
+
+
+def _names(
+    design: FactorialDesign, contrast: Contrast
+) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
+    """The names of the factors, their levels and what these are set against."""
+    factors = [design.factors[number] for number in contrast.factors]
+    levels = [factor.levels[level] for factor, level in zip(factors, contrast.levels, strict=True)]
+    against = [factor.levels[0] if len(factor.levels) == 2 else OTHERS for factor in factors]
+    return tuple(factor.name for factor in factors), tuple(levels), tuple(against)
+
+
+def _sides(contrast: Contrast, values: Float64, geometric: bool) -> tuple[float | None, float | None]:
+    """The means of the systems on either side of a main effect."""
+    if len(contrast.factors) > 1:
+        return None, None
+    above, below = np.maximum(contrast.weights, 0), np.maximum(-contrast.weights, 0)
+    return averaged(_mean(above @ values), geometric), averaged(_mean(below @ values), geometric)
+
+
+def _mean(values: Float64) -> float:
+    return math.fsum(values.tolist()) / len(values)

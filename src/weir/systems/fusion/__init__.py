@@ -1,0 +1,53 @@
+"""Fusion: several rankings to one, by methods that print and parse back, fitted with cross-validation."""
+
+from weir.systems.fusion.fit import Fit, candidates, fit
+from weir.systems.fusion.fuse import fuse
+from weir.systems.fusion.methods import (
+    METHODS,
+    NORMS,
+    Candidates,
+    Fusion,
+    ScoreLists,
+    borda,
+    combanz,
+    combmax,
+    combmed,
+    combmin,
+    combmnz,
+    combsum,
+    condorcet,
+    fusion,
+    isr,
+    logisr,
+    parse_fusion,
+    rbc,
+    rrf,
+    wsum,
+)
+
+__all__ = [
+    "METHODS",
+    "NORMS",
+    "Candidates",
+    "Fit",
+    "Fusion",
+    "ScoreLists",
+    "borda",
+    "candidates",
+    "combanz",
+    "combmax",
+    "combmed",
+    "combmin",
+    "combmnz",
+    "combsum",
+    "condorcet",
+    "fit",
+    "fuse",
+    "fusion",
+    "isr",
+    "logisr",
+    "parse_fusion",
+    "rbc",
+    "rrf",
+    "wsum",
+]

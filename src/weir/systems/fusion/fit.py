@@ -1,0 +1,265 @@
+"""The settings of a fusion, chosen on judged queries by cross-validation."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weir.core.judged import Judged
+from weir.core.qrels import Qrels
+from weir.core.run import Named, Run
+from weir.core.scores import averaged
+from weir.core.strings import Float64, Ids, Int64
+from weir.errors import BadValue
+from weir.measures import Measure, measures_of, scores_of
+from weir.systems.fusion.fuse import Pool, fused, fused_block
+from weir.systems.fusion.methods import METHODS, NORMS, Fusion, FusionMethod, Setting, call_of, parse_fusion
+
+# ----------
+# The settings that a fit tries.
+
+
+STEP = 0.1
+"""Between the weights that are tried; they add up to 1."""
+
+MOST_SETTINGS = 2_000
+"""Settings tried at once."""
+
+
+def candidates(method: str | Fusion, runs: int, step: float = STEP) -> tuple[Fusion, ...]:
+    """The settings that are tried, the method's defaults first; those that `method` gives stay as they are.
+
+    runs: how many are fused; step: between weights, which add up to 1. Raises BadValue where nothing is left to
+    choose, for more than 2,000 settings, and for a step that does not divide 1.
+    """
+    how = method if isinstance(method, Fusion) else parse_fusion(method)
+    given: Mapping[str, object] = dict(how.settings) if isinstance(method, Fusion) else call_of(method)[1]
+    how.refuse_other_than(runs)
+    known = METHODS.get(how.name)
+    open_ = {key: list(_grid(known, key, runs, step)) for key in known.defaults() if key not in given}
+    count = math.prod(map(len, open_.values()))
+    if count < 2:
+        raise BadValue(f"{how}: no setting is left to fit; try rrf, rbc, wsum or a method with norms")
+    if count > MOST_SETTINGS:
+        raise BadValue(
+            f"{how}: {count:,} settings to try, more than {MOST_SETTINGS:,}; take a larger step or fix the norm"
+        )
+    return tuple(
+        how.with_settings(dict(zip(open_, chosen, strict=True)))
+        for chosen in itertools.product(*open_.values())
+    )
+
+
+def _grid(known: FusionMethod, key: str, runs: int, step: float) -> Iterator[Setting]:
+    """What is tried of a setting, its default first."""
+    default = known.defaults()[key]
+    yield default
+    if key == "norm":
+        yield from (name for name in NORMS if name != default)
+    elif isinstance(default, tuple):
+        yield from _simplex(runs, step)
+    else:
+        yield from (value for value in dict(known.grid).get(key, ()) if value != default)
+
+
+def _simplex(runs: int, step: float) -> Iterator[tuple[float, ...]]:
+    """All weights that are multiples of the step and add up to 1, but for equal ones, which are the default."""
+    parts = round(1 / step) if 0 < step <= 1 else 0
+    if parts == 0 or abs(parts * step - 1) > 1e-9:
+        raise BadValue(f"the step of the weights is {step}; expected one that divides 1, such as 0.1 or 0.05")
+    if math.comb(parts + runs - 1, runs - 1) > 100 * MOST_SETTINGS:
+        raise BadValue(
+            f"{runs} rankings with a step of {step} are too many weights to try; take a larger step"
+        )
+    for bars in itertools.combinations(range(parts + runs - 1), runs - 1):
+        edges = [-1, *bars, parts + runs - 1]
+        shares = [b - a - 1 for a, b in itertools.pairwise(edges)]
+        if len(set(shares)) > 1:
+            yield tuple(share / parts for share in shares)
+
+
+# ----------
+# Choosing the settings of a fusion on judged queries, and what that is worth on queries it has not seen.
+
+
+FOLDS = 5
+SEED = 20_210_427
+Watch = Callable[[int, int], None]
+
+
+@dataclass(frozen=True, eq=False)
+class Trials:
+    """What a measure says of every setting on every judged query.
+
+    tried: S fusions; queries: Ids[Q], all judged ones; values: float64[S, Q], NaN where undefined.
+    """
+
+    tried: tuple[Fusion, ...]
+    measure: Measure
+    queries: Ids
+    values: Float64
+
+
+@dataclass(frozen=True)
+class Fold:
+    """Queries held out together: what was chosen without them, its mean where it was chosen, and on them."""
+
+    number: int
+    queries: int
+    chosen: Fusion
+    fitted: float
+    held_out: float
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """Settings chosen on judged queries, with cross-validation.
+
+    chosen: the best settings on all judged queries, and fitted their mean there, which says little of other queries;
+    fold: int64[Q], which fold holds a query out, from 0; held_out: float64[Q], the value of each query under settings
+    chosen without its fold: the honest one.
+    """
+
+    measure: Measure
+    tried: int
+    chosen: Fusion
+    fitted: float
+    folds: tuple[Fold, ...]
+    queries: Ids
+    fold: Int64
+    held_out: Float64
+
+
+def fit(
+    method: str | Fusion | Sequence[Fusion],
+    runs: Sequence[Run],
+    qrels: Qrels,
+    measure: Measure | str = "nDCG@10",
+    folds: int = FOLDS,
+    seed: int = SEED,
+) -> Fit:
+    """Choose the settings of a fusion that do best on judged queries, with cross-validation over queries.
+
+    method: a method, whose settings that are given stay as they are, or the fusions to choose from; folds, seed: see
+    fold_of. Raises BadValue where nothing is left to choose, for fewer judged queries than folds and for judged
+    queries that no run answers; the WeirErrors of the parts.
+    """
+    tried = candidates(method, len(runs)) if isinstance(method, (str, Fusion)) else tuple(method)
+    return cross_validated(trials(tried, Pool.of(runs), qrels, measure), folds, seed)
+
+
+def trials(
+    tried: Sequence[Fusion], pool: Pool, qrels: Qrels, measure: Measure | str, watch: Watch | None = None
+) -> Trials:
+    """Measure every fusion on every judged query; one that no run answers has the value of an empty ranking.
+
+    Some queries at a time, so memory does not grow with the number of settings. Raises as `fit`.
+    """
+    wanted = measures_of(measure)
+    if len(wanted) != 1 or not tried:
+        raise BadValue("a fit takes one measure and at least one fusion")
+    codes = qrels.queries.codes(pool.queries.strings)
+    known = np.flatnonzero((codes >= 0) & (pool.answered() > 0))
+    if not (pool.answered()[known] > 1).any():
+        raise BadValue("no judged query is answered by two of the rankings: there is nothing to fit on")
+    values = np.empty((len(tried), len(qrels)))
+    values[:] = _measured(wanted[0], _empty(qrels), qrels)
+    number = qrels.docs.codes(pool.docs.strings)
+    asked, codes = pool.only(known), codes[known]
+    for block in asked.blocks():
+        at = codes[block.first : block.first + len(block)]
+        judgments = qrels.only(at)
+        for row, how in enumerate(tried):
+            ptr, doc, score = fused_block(asked, block, how)
+            run = Run(judgments.queries, judgments.docs, ptr, number[doc], score)
+            values[row, at] = _measured(wanted[0], run, judgments)
+            if watch is not None:
+                watch(block.first * len(tried) + (row + 1) * len(block), len(known) * len(tried))
+    return Trials(tuple(tried), wanted[0], qrels.queries, values)
+
+
+def cross_validated(made: Trials, folds: int = FOLDS, seed: int = SEED) -> Fit:
+    """For each fold of queries choose the best settings on the others; of equal ones the first that was tried."""
+    fold = fold_of(made.queries, folds, seed)
+    held_out = np.empty(len(made.queries))
+    found = []
+    for number in range(folds):
+        inside = fold == number
+        best, mean = _best(made.values[:, ~inside])
+        held_out[inside] = made.values[best, inside]
+        shown = [averaged(m, made.measure.geometric) for m in (mean, _mean(held_out[inside]))]
+        found.append(Fold(number + 1, int(inside.sum()), made.tried[best], *shown))
+    best, mean = _best(made.values)
+    fitted = averaged(mean, made.measure.geometric)
+    return Fit(
+        made.measure, len(made.tried), made.tried[best], fitted, tuple(found), made.queries, fold, held_out
+    )
+
+
+def fold_of(queries: Ids, folds: int = FOLDS, seed: int = SEED) -> Int64:
+    """int64[Q]: the fold of each query, from 0: dealt out in the order of a hash of seed and identifier.
+
+    The same whatever the order of the queries; folds differ in size by one at most. Raises BadValue for fewer than
+    two folds and for fewer queries than folds.
+    """
+    if not 2 <= folds <= len(queries):
+        raise BadValue(
+            f"{folds} folds of {len(queries)} judged queries; expected from 2 to as many as there are queries"
+        )
+    key = str(seed).encode("ascii")
+    names = [name.encode("utf-8") for name in queries]
+    keyed = [(hashlib.blake2b(name, digest_size=8, key=key).digest(), name) for name in names]
+    order = sorted(range(len(names)), key=keyed.__getitem__)
+    fold = np.empty(len(names), np.int64)
+    fold[order] = np.arange(len(names)) % folds
+    return fold
+
+
+def fused_by(found: Fit, pool: Pool, k: int | None = None) -> Run:
+    """Each judged query fused with the settings chosen without its fold, every other with those chosen on all.
+
+    So no query is fused with settings that its own judgments chose.
+    """
+    codes = found.queries.codes(pool.queries.strings)
+    fold = np.where(codes >= 0, found.fold[codes], len(found.folds))
+    chosen = [*(f.chosen for f in found.folds), found.chosen]
+    parts = [(which, fused(pool.only(which), how, k)) for which, how in _split(fold, chosen)]
+    query, doc, score = (
+        np.concatenate(column)
+        for column in zip(*((w[run.query_of_row()], run.doc, run.score) for w, run in parts), strict=True)
+    )
+    name = f"{found.chosen.name} fitted on {found.measure} by cross-validation"
+    return Run.from_columns(pool.queries, pool.docs, query, doc, score, Named(name))
+
+
+def _split(fold: Int64, chosen: Sequence[Fusion]) -> Iterator[tuple[Int64, Fusion]]:
+    for how in dict.fromkeys(chosen):
+        which = np.flatnonzero(np.isin(fold, [i for i, other in enumerate(chosen) if other == how]))
+        yield which, how
+
+
+def _measured(measure: Measure, run: Run, qrels: Qrels) -> Float64:
+    values: Float64 = scores_of(Judged.of(run, qrels), (measure,)).values[0]
+    return values
+
+
+def _empty(qrels: Qrels) -> Run:
+    none = np.zeros(len(qrels) + 1, np.int64)
+    return Run(qrels.queries, qrels.docs, none, np.empty(0, np.int32), np.empty(0))
+
+
+def _best(values: Float64) -> tuple[int, float]:
+    means = [_mean(row) for row in values]
+    best = max(range(len(means)), key=lambda i: -math.inf if math.isnan(means[i]) else means[i])
+    return best, means[best]
+
+
+def _mean(values: NDArray[np.float64]) -> float:
+    defined = values[~np.isnan(values)].tolist()
+    return math.fsum(defined) / len(defined) if defined else math.nan

@@ -1,0 +1,217 @@
+"""Several runs to one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import numpy as np
+
+from weir.core.order import arranged
+from weir.core.run import Run
+from weir.core.strings import Float64, Ids, Int32, Int64
+from weir.errors import BadValue
+from weir.systems.fusion.methods import (
+    NORMS,
+    Candidates,
+    Fusion,
+    ScoreLists,
+    parse_fusion,
+    united,
+    united_sorted,
+)
+
+# ----------
+# Several runs side by side: the union of their queries and documents, some queries at a time.
+
+
+BLOCK_ROWS = 1 << 18
+"""Rows of all runs looked at together: what is made of them stays near the processor."""
+
+
+@dataclass(frozen=True, eq=False)
+class CandidateBlock:
+    """The candidates of the queries first, first + 1, ... of a pool.
+
+    query, doc: int64[n], int32[n] by query, then document; query counts from 0 within the block. rank: int32[R, n];
+    lists, place: for each run its scores, and the candidate of each of them.
+    """
+
+    first: int
+    query: Int64
+    doc: Int32
+    rank: Int32
+    lists: tuple[ScoreLists, ...]
+    place: tuple[Int64, ...]
+
+    def __len__(self) -> int:
+        return len(self.lists[0].ptr) - 1
+
+    def candidates(self, norm: str | None) -> Candidates:
+        """What a fusion method sees, with scores under a normalisation, or without scores for None."""
+        sizes = np.stack([lists.size for lists in self.lists])
+        score = np.zeros((len(self.lists), 0 if norm is None else len(self.query)))
+        if norm is not None:
+            # Scores near the largest double overflow: what comes of it is refused where it is not a number.
+            with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+                for row, lists, place in zip(score, self.lists, self.place, strict=True):
+                    row[place] = NORMS.get(norm)(lists)
+        return Candidates(self.query, self.rank, score, sizes)
+
+
+@dataclass(frozen=True, eq=False)
+class Pool:
+    """Runs in terms of the same queries and documents.
+
+    queries: those of all runs, in the order of their identifiers, or as they stand where all runs share one table;
+    docs: those of all runs; start, length: int64[R, Q], where each query's ranking stands in each run; number: for
+    each run the number in `docs` of each of its documents, None where it is the same.
+    """
+
+    queries: Ids
+    docs: Ids
+    runs: tuple[Run, ...]
+    start: Int64
+    length: Int64
+    number: tuple[Int32 | None, ...]
+
+    @staticmethod
+    def of(runs: Sequence[Run]) -> Pool:
+        """Put runs side by side; raises BadValue for a run that was read without all its documents' identifiers."""
+        for run in runs:
+            run.refuse_nameless()
+        queries, codes = united_sorted([run.queries for run in runs])
+        docs, number = united([run.docs for run in runs])
+        start, length = np.zeros((2, len(runs), len(queries)), np.int64)
+        for row, (run, code) in enumerate(zip(runs, codes, strict=True)):
+            at = slice(None) if code is None else code
+            start[row, at], length[row, at] = run.ptr[:-1], np.diff(run.ptr)
+        return Pool(queries, docs, tuple(runs), start, length, tuple(number))
+
+    def answered(self) -> Int64:
+        """int64[Q]: how many runs return something for each query."""
+        times: Int64 = np.count_nonzero(self.length, axis=0)
+        return times
+
+    def only(self, queries: Int64) -> Pool:
+        """The same runs, asked these queries only, in this order; queries: int64, their numbers."""
+        picked = self.queries.take(queries)
+        return replace(self, queries=picked, start=self.start[:, queries], length=self.length[:, queries])
+
+    def blocks(self) -> Iterator[CandidateBlock]:
+        """The candidates of all queries, some queries at a time."""
+        rows = np.concatenate([[0], np.cumsum(self.length.sum(axis=0))])
+        cuts, last = [0], len(self.queries)
+        while cuts[-1] < last:
+            stop = int(np.searchsorted(rows, rows[cuts[-1]] + BLOCK_ROWS, side="right")) - 1
+            cuts.append(max(cuts[-1] + 1, stop))
+        return (self._block(a, b) for a, b in pairwise(cuts))
+
+    def _block(self, first: int, stop: int) -> CandidateBlock:
+        lists, keys, ranks = [], [], []
+        width = max(len(self.docs), 1)
+        for row, (run, number) in enumerate(zip(self.runs, self.number, strict=True)):
+            length = self.length[row, first:stop]
+            ptr = np.concatenate([[0], np.cumsum(length)])
+            rank = np.arange(ptr[-1]) - np.repeat(ptr[:-1], length)
+            rows = rank + np.repeat(self.start[row, first:stop], length)
+            doc = run.doc[rows].astype(np.int64)
+            key = np.repeat(np.arange(0, (stop - first) * width, width), length)
+            key += doc if number is None else number[doc]
+            keys.append(key)
+            ranks.append(rank + 1)
+            lists.append(ScoreLists(run.score[rows], ptr))
+        pair, places = _distinct(keys)
+        query, doc = np.divmod(pair, width)
+        rank = np.zeros((len(lists), len(pair)), np.int32)
+        for row, place, values in zip(rank, places, ranks, strict=True):
+            row[place] = values
+        return CandidateBlock(first, query, doc.astype(np.int32), rank, tuple(lists), tuple(places))
+
+
+def refuse_strangers(pool: Pool) -> None:
+    """Raise BadValue where no query is answered by two runs, so that there is nothing to fuse."""
+    if not (pool.answered() >= 2).any():
+        raise BadValue("no query is answered by two of the rankings: are they of the same queries?")
+
+
+def _distinct(keys: Sequence[Int64]) -> tuple[Int64, list[Int64]]:
+    """The distinct keys of all columns, ascending, and where each key of each column stands among them."""
+    every = np.concatenate(keys)
+    order = np.argsort(every)
+    ordered = every[order]
+    fresh = np.ones(len(every), np.bool_)
+    np.not_equal(ordered[1:], ordered[:-1], out=fresh[1:])
+    place = np.empty(len(every), np.int64)
+    place[order] = np.cumsum(fresh) - 1
+    return ordered[fresh], list(np.split(place, np.cumsum([len(key) for key in keys])[:-1]))
+
+
+# ----------
+# Several runs to one.
+
+
+Rankings = tuple[Int64, Int32, Float64]
+"""Rankings of some queries: ptr int64[Q + 1], document int32[n], score float64[n], in result order."""
+
+
+def fuse(runs: Sequence[Run], method: Fusion | str = "rrf", k: int | None = None) -> Run:
+    """Fuse rankings into one, for every query that one of them answers.
+
+    k: how many documents are kept for each query, by default all. The result does not depend on the order of rows,
+    nor on that of the runs where they have no weights. One run given twice counts twice. Raises BadValue for fewer
+    than two runs, for runs that share no query, and for settings that do not fit; UnknownName for a method that
+    does not exist.
+    """
+    how = method if isinstance(method, Fusion) else parse_fusion(method)
+    if len(runs) < 2:
+        raise BadValue(f"a fusion takes two or more rankings; found {len(runs)}")
+    pool = Pool.of(runs)
+    refuse_strangers(pool)
+    return fused(pool, how, k)
+
+
+def fused(pool: Pool, how: Fusion, k: int | None = None, name: str | None = None) -> Run:
+    """Fuse the runs of a pool; queries that no run answers keep an empty ranking. Errors as `fuse`."""
+    how.refuse_other_than(len(pool.runs))
+    refuse_depth(k)
+    parts = list(_parts(pool, how, k))
+    lengths = [np.diff(ptr) for ptr, _, _ in parts]
+    ptr = np.concatenate(
+        [np.zeros(1, np.int64), np.cumsum(np.concatenate([np.zeros(0, np.int64), *lengths]))]
+    )
+    doc = np.concatenate([np.empty(0, np.int32), *(doc for _, doc, _ in parts)])
+    score = np.concatenate([np.empty(0), *(score for _, _, score in parts)])
+    return Run(pool.queries, pool.docs, ptr, doc, score, name or str(how))
+
+
+def refuse_depth(k: int | None) -> None:
+    """Raise BadValue for a number of documents below 1 or beyond any corpus; None stands for all."""
+    if k is not None and not 1 <= k < 1 << 31:
+        raise BadValue(f"k is {k}; expected a whole number from 1 to 2,147,483,647")
+
+
+def _parts(pool: Pool, how: Fusion, k: int | None) -> Iterator[Rankings]:
+    for block in pool.blocks():
+        yield fused_block(pool, block, how, k)
+
+
+def fused_block(pool: Pool, block: CandidateBlock, how: Fusion, k: int | None = None) -> Rankings:
+    """The fused rankings of a block's queries, cut at k; raises BadValue where a score is not finite."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        score = how(block.candidates(how.norm if how.scored else None)) + 0.0  # one zero, not two
+    bad = np.flatnonzero(~np.isfinite(score))
+    if len(bad):
+        query = pool.queries[block.first + int(block.query[bad[0]])]
+        raise BadValue(
+            f"{how}: a fused score of query '{query}' is not a finite number; the scores are too large"
+        )
+    order = arranged(block.query, score, lambda rows: pool.docs.tie_ranks[block.doc[rows]])
+    ptr = np.searchsorted(block.query, np.arange(len(block) + 1)).astype(np.int64)
+    if k is not None:
+        length = np.minimum(np.diff(ptr), k)
+        kept = np.repeat(ptr[:-1], length)
+        ptr = np.concatenate([[0], np.cumsum(length)])
+        order = order[kept + np.arange(ptr[-1]) - np.repeat(ptr[:-1], length)]
+    return ptr, block.doc[order], score[order]

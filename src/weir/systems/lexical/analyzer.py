@@ -1,0 +1,422 @@
+"""Analyzers: what turns a text into the terms of an index."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import unicodedata
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weir.algorithms import algorithm
+from weir.core.strings import Bytes
+from weir.errors import BadValue, UnknownName, require
+from weir.registry import Registry
+
+# ----------
+# White space in UTF-8 as str.split sees it, for many texts at once.
+
+
+WHITE_SPACE = (
+    "\t\n\v\f\r\x1c\x1d\x1e\x1f \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
+    "\u2028\u2029\u202f\u205f\u3000"
+)
+"""The characters at which str.split() cuts."""
+
+_ENCODED = [c.encode("utf-8") for c in WHITE_SPACE]
+_ONE_BYTE = np.isin(np.arange(256), [c[0] for c in _ENCODED if len(c) == 1])
+_FIRST_BYTES = np.isin(np.arange(256), [c[0] for c in _ENCODED if len(c) > 1])
+_CHARACTERS_BY_WIDTH = {
+    width: [int.from_bytes(c, "big") for c in _ENCODED if len(c) == width] for width in (2, 3)
+}
+
+
+def spaces(data: Bytes) -> NDArray[np.bool_]:
+    """Which bytes of well-formed UTF-8, uint8[n], are part of white space."""
+    found = _ONE_BYTE[data]
+    leads = np.flatnonzero(_FIRST_BYTES[data])
+    for width, characters in _CHARACTERS_BY_WIDTH.items():
+        leads = leads[leads <= len(data) - width]
+        value = np.zeros(len(leads), np.int64)
+        for byte in range(width):
+            value = value << 8 | data[leads + byte]
+        at = leads[np.isin(value, characters)]
+        for byte in range(width):
+            found[at + byte] = True
+    return found
+
+
+# ----------
+# Stemmers: Snowball's through PyStemmer, and the Porter stemmer as Lucene has it.
+
+
+LUCENE_PORTER = "lucene-porter"
+# fmt: off
+SNOWBALL = (
+    "arabic", "armenian", "basque", "catalan", "czech", "danish", "dutch", "dutch_porter", "english",
+    "esperanto", "estonian", "finnish", "french", "german", "greek", "hindi", "hungarian", "indonesian",
+    "irish", "italian", "lithuanian", "nepali", "norwegian", "persian", "polish", "porter", "portuguese",
+    "romanian", "russian", "serbian", "sesotho", "spanish", "swedish", "tamil", "turkish", "yiddish",
+)
+# fmt: on
+
+# How a stem of Snowball's may end that Lucene's stemmer makes differently.
+SUSPECT_ENDINGS = ("li", "gi", "yi", "cc", "hh", "jj", "kk", "qq", "vv", "ww", "xx", "yy")
+# What may follow "...bl" and "...log" in a word that Porter's first step turns into "...bli" and "...logi".
+FIRST_STEP_ENDINGS = frozenset(
+    ("i", "is", "ies", "y", "ys", "ying", "yings", "iing", "iings", "yed", "yeds", "ied", "ieds")
+)
+NOT_UNDOUBLED_HERE = "aeiou" + "lsz" + "bdfgmnprt"  # vowels; what Porter leaves double; what Snowball sees to
+
+
+def stem_all(stemmer: str, words: list[str]) -> list[str]:
+    """The stem of each word, in order.
+
+    Raises MissingExtra without the `run` extra, BadValue for a stemmer the installed PyStemmer does not have.
+    """
+    if stemmer == LUCENE_PORTER:
+        return _lucene_porter(words)
+    return list(_snowball(stemmer)(words))
+
+
+def _snowball(language: str) -> Callable[[list[str]], list[str]]:
+    library = require("Stemmer", extra="run")
+    try:
+        made = library.Stemmer(language, 0)  # every word comes once: PyStemmer's own cache would only cost
+    except KeyError:
+        message = f"the installed PyStemmer {library.version()} has no stemmer '{language}'; a newer one may"
+        raise BadValue(message) from None
+    stem: Callable[[list[str]], list[str]] = made.stemWords
+    return stem
+
+
+def _lucene_porter(words: list[str]) -> list[str]:
+    """Porter as Lucene has it: his own later program, where Snowball's "porter" follows his paper more closely.
+
+    Four differences, each repaired after the fact, since Snowball leaves what it does not know as it is: words of
+    one or two UTF-16 units stay; after -ed and -ing any double consonant but ll, ss, zz loses one; "bli" -> "ble"
+    where Snowball has "abli" -> "able"; "logi" -> "log".
+    """
+    stem = _snowball("porter")
+    stems = list(stem(words))
+    for i in _suspects(stems):
+        stems[i] = _repaired(words[i], stems[i], stem)
+    return stems
+
+
+def _suspects(stems: list[str]) -> list[int]:
+    """Which stems are short, end in SUSPECT_ENDINGS, or end beyond ASCII."""
+    raw = np.frombuffer("\n".join([*stems, ""]).encode(), np.uint8)
+    ends = np.flatnonzero(raw == ord("\n"))
+    last, before = (raw.take(ends - back, mode="wrap") for back in (1, 2))  # of a short one, anything
+    endings = np.array([int.from_bytes(s.encode(), "big") for s in SUSPECT_ENDINGS], np.uint16)
+    listed = np.zeros(1 << 16, np.bool_)
+    listed[endings] = True
+    short = np.diff(ends, prepend=-1) <= 3
+    found: list[int] = np.flatnonzero(
+        short | (last > ord("z")) | listed[before * np.uint16(256) + last]
+    ).tolist()
+    return found
+
+
+def _repaired(word: str, stemmed: str, stem: Callable[[list[str]], list[str]]) -> str:
+    if len(word) + sum(letter > "\uffff" for letter in word) < 3:
+        return word
+    undoubled = _undoubled(word)
+    if undoubled:
+        return _lucene_porter([undoubled])[0]
+    if word[len(stemmed) - 1 :] not in FIRST_STEP_ENDINGS:
+        return stemmed  # the ending appeared in a later step
+    if stemmed.endswith("logi") and _has_measure(stemmed[:-4]):
+        return stemmed[:-1]
+    if stemmed.endswith("bli") and _has_measure(stemmed[:-3]):
+        return stem([stemmed[:-1] + "e"])[0]
+    return stemmed
+
+
+def _undoubled(word: str) -> str:
+    """A word without -ed(s), -ing(s) and one of the two consonants before it; "" if that is not its form."""
+    for suffix in ("ed", "eds", "ing", "ings"):
+        if word.endswith(suffix):
+            base = word.removesuffix(suffix)
+            last = base[-1:]
+            double = last == base[-2:-1] and last not in NOT_UNDOUBLED_HERE and last <= "\uffff"
+            vowels = _vowels(base)
+            return base[:-1] if double and any(vowels) and not vowels[-1] else ""
+    return ""
+
+
+def _vowels(part: str) -> list[bool]:
+    """Which letters are vowels to Porter; y is one after a consonant."""
+    vowels: list[bool] = []
+    for letter in part:
+        vowels.append(letter in "aeiou" or (letter == "y" and bool(vowels) and not vowels[-1]))
+    return vowels
+
+
+def _has_measure(part: str) -> bool:
+    """Whether Porter's m is above 0: a vowel somewhere before a consonant."""
+    vowels = _vowels(part)
+    return any(vowels) and not all(vowels[vowels.index(True) :])
+
+
+# ----------
+# Where words begin and end: tokenizers as automata over character classes.
+#
+# A tokenizer is data, not code: a class for every code point, and an automaton whose longest match is the next word.
+# What no word begins with is skipped. The compiled kernel and the plain Python path walk the same tables.
+
+
+NO_LIMIT = 2**31 - 1
+LUCENE_LIMIT = 255
+UAX29_TABLES = ("uax29-automaton.txt", "uax29-classes.txt")
+CODE_POINTS = 0x110000
+NEWLINE = 0x0A
+
+
+@dataclass(frozen=True, eq=False)
+class WordTokenizer:
+    """Splits text into words.
+
+    classes: uint8[0x110000], the class of each code point; class 0 is in no word.
+    table: uint16[states, classes], the next state; 0 is the dead end, 1 the start.
+    accept: bool[states], whether a word may end in the state.
+    limit: longest word in UTF-16 units; a longer one is cut, as Lucene's buffer of 255 does.
+    """
+
+    name: str
+    describes: str
+    classes: Bytes
+    table: NDArray[np.uint16]
+    accept: NDArray[np.bool_]
+    limit: int = NO_LIMIT
+
+    def words(self, text: str) -> list[str]:
+        """The words of a text as they stand in it, in order; the plain path."""
+        return [text[a:b] for a, b in self.spans(text)]
+
+    def spans(self, text: str) -> Iterator[tuple[int, int]]:
+        """Where each word begins and ends, in code points."""
+        kinds = self.classes[[ord(c) for c in text]].tolist()
+        table, accept = self.table.tolist(), self.accept.tolist()
+        start = 0
+        while start < len(text):
+            state, at, end, units = 1, start, start, 0
+            while at < len(text) and state:
+                units += 1 + (text[at] > "\uffff")
+                state = table[state][kinds[at]] if units <= self.limit else 0
+                at += 1
+                if accept[state]:
+                    end = at
+            if end > start:
+                yield start, end
+            start = max(end, start + 1)
+
+
+def tokenizer_names() -> list[str]:
+    """The tokenizers there are."""
+    return ["lines", "uax29", "whitespace", "words"]
+
+
+@cache
+def tokenizer(name: str) -> WordTokenizer:
+    """The tokenizer of that name; raises UnknownName."""
+    if name == "uax29":
+        return _uax29()
+    if name == "whitespace":
+        return _runs(name, "runs of anything but whitespace, as str.split cuts them", ~_matching(r"\s+"), 1)
+    if name == "words":
+        says = r"the regular expression (?u)\b\w\w+\b on lowercased text"
+        return _runs(name, says, _matching(r"\w+"), 2)
+    if name == "lines":
+        return _runs(name, "one word a line", np.arange(CODE_POINTS) != NEWLINE, 1)
+    raise UnknownName("tokenizer", name, tokenizer_names())
+
+
+@cache
+def tokenizer_tables(name: str) -> str:
+    """The tokenizer's name, and where its tables are Weir's own a digest of them: cheap, nothing is built."""
+    if name != "uax29":
+        return name
+    texts = [files("weir.systems.lexical").joinpath("data", table).read_bytes() for table in UAX29_TABLES]
+    return f"{name}, tables {hashlib.blake2b(b''.join(texts), digest_size=8).hexdigest()}"
+
+
+def _uax29() -> WordTokenizer:
+    rows = [[int(x) for x in line.split()] for line in _lines(UAX29_TABLES[0])]
+    states = np.array(rows, np.uint16)
+    classes = np.zeros(CODE_POINTS, np.uint8)
+    for line in _lines(UAX29_TABLES[1]):
+        first, last, kind = line.split()
+        classes[int(first, 16) : int(last, 16) + 1] = int(kind)
+    says = "UAX #29 words and UTS #51 emoji of Unicode 12.1 as Lucene 9 cuts them, at most 255 UTF-16 units"
+    accept = states[:, 0].astype(np.bool_)
+    return WordTokenizer("uax29", says, classes, np.ascontiguousarray(states[:, 1:]), accept, LUCENE_LIMIT)
+
+
+def _lines(name: str) -> list[str]:
+    text = files("weir.systems.lexical").joinpath("data", name).read_text(encoding="utf-8")
+    return [line for line in text.split("\n") if line and not line.startswith("#")]
+
+
+def _runs(name: str, describes: str, member: NDArray[np.bool_], at_least: int) -> WordTokenizer:
+    """Maximal runs of member characters, at least one or two of them."""
+    states = at_least + 2
+    table = np.zeros((states, 2), np.uint16)
+    table[1:, 1] = np.minimum(np.arange(2, states + 1), states - 1)
+    accept = np.zeros(states, np.bool_)
+    accept[-1] = True
+    return WordTokenizer(name, describes, member.astype(np.uint8), table, accept)
+
+
+def _matching(pattern: str) -> NDArray[np.bool_]:
+    """Which code points the running Python's `re` puts into a class; planes above the third have no words."""
+    member = np.zeros(CODE_POINTS, np.bool_)
+    codes = np.arange(0x40000, dtype=np.uint32)
+    every = codes.astype("<u4").tobytes().decode("utf-32-le", "surrogatepass")
+    for found in re.finditer(pattern, every):
+        member[found.start() : found.end()] = True
+    return member
+
+
+# ----------
+# Analyzers: what turns a text into the terms an index holds, named by what they reproduce.
+
+
+APOSTROPHES = ("'", "\u2019", "\uff07")
+POSSESSIVE = re.compile(f"[{''.join(APOSTROPHES)}][sS]$", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Analyzer:
+    """A named way to turn a text into terms; the fields are its steps, in the order they are taken.
+
+    lower_text: lowercase the whole text first, as Python's str.lower does it.
+    tokenizer: how the text is cut into words (see `weir.systems.lexical.analyzer`).
+    possessive: drop a final 's, typewriter, typographic or fullwidth apostrophe.
+    lower_words: lowercase each word code point by code point, as Java's Character.toLowerCase.
+    stopwords: name of the list of words that are dropped (see `stopword_list`), or None.
+    stemmer: "lucene-porter", a Snowball language, or None.
+    reproduces: the tool, and the class in it, whose terms these are.
+    """
+
+    name: str
+    reproduces: str
+    tokenizer: str
+    lower_text: bool = False
+    possessive: bool = False
+    lower_words: bool = False
+    stopwords: str | None = None
+    stemmer: str | None = None
+
+    def tokens(self, text: str) -> list[str]:
+        """The terms of a text in order, dropped words left out; the plain path that the compiled one must equal."""
+        words = tokenizer(self.tokenizer).words(text.lower() if self.lower_text else text)
+        return [term for term in self.normalise(words) if term]
+
+    def normalise(self, words: list[str]) -> list[str]:
+        """The term of each word that the tokenizer cut, "" for one that is dropped.
+
+        What a word becomes never depends on its neighbours, so each distinct word need come here only once.
+        """
+        return self.normalise_lines("\n".join(words)) if words else []
+
+    def normalise_lines(self, words: str) -> list[str]:
+        """As `normalise`, of words that stand one a line: no word holds a line end, and one pass takes them all."""
+        if self.possessive and any(a in words for a in APOSTROPHES):
+            words = POSSESSIVE.sub("", words)
+        if self.lower_words:
+            words = _lower_code_points(words)
+        elif self.lower_text:  # done already on the plain path; the compiled one leaves it to here
+            words = words.lower()
+        found = words.split("\n")
+        if self.stopwords is not None:
+            dropped = stopword_list(self.stopwords)
+            found = ["" if w in dropped else w for w in found]
+        return found if self.stemmer is None else stem_all(self.stemmer, found)
+
+    def describe(self) -> dict[str, object]:
+        """Everything that can change a term, step by step: contents of tables, versions, the algorithm's number."""
+        says: dict[str, object] = {"analyzer": self.name, "algorithm": algorithm("analysis")}
+        if self.lower_text:
+            says["lowercase"] = "str.lower of the whole text"
+        says["tokenizer"] = tokenizer_tables(self.tokenizer)
+        if self.possessive:
+            says["possessive"] = "final 's dropped"
+        if self.lower_words:
+            says["lowercase"] = "each code point by itself"
+        says["stopwords"] = "none" if self.stopwords is None else self._stopwords_text()
+        says["stemmer"] = "none" if self.stemmer is None else self._stemmer_text()
+        # str.lower, str.split and the classes of `re` are those of the running Python.
+        says["unicode"] = f"{unicodedata.unidata_version} (Python's tables)"
+        return says
+
+    def _stopwords_text(self) -> str:
+        return f"{self.stopwords}: {' '.join(sorted(stopword_list(self.stopwords or '')))}"
+
+    def _stemmer_text(self) -> str:
+        from importlib.metadata import PackageNotFoundError, version
+
+        try:
+            return f"{self.stemmer}, PyStemmer {version('PyStemmer')}"
+        except PackageNotFoundError:
+            return f"{self.stemmer}, PyStemmer not installed"
+
+
+def _lower_code_points(text: str) -> str:
+    """Lowercase without context: str.lower sees a final sigma and takes U+0130 for two characters."""
+    return text.lower() if text.isascii() else text.replace("Σ", "σ").replace("İ", "i").lower()
+
+
+@cache
+def stopword_list(name: str) -> frozenset[str]:
+    """The words of a stopword list kept as data."""
+    text = files("weir.systems.lexical").joinpath("data", f"stopwords-{name}.txt").read_text(encoding="utf-8")
+    return frozenset(line for line in text.split("\n") if line and not line.startswith("#"))
+
+
+analyzers: Registry[Analyzer] = Registry("analyzer")
+
+
+def _register(analyzer: Analyzer) -> None:
+    analyzers.add(analyzer.name, analyzer)
+
+
+_register(
+    Analyzer(
+        "lucene-english",
+        "Lucene 9 EnglishAnalyzer, the default of Anserini and Pyserini",
+        "uax29",
+        possessive=True,
+        lower_words=True,
+        stopwords="english-33",
+        stemmer=LUCENE_PORTER,
+    )
+)
+_register(Analyzer("lucene-standard", "Lucene 9 StandardAnalyzer", "uax29", lower_words=True))
+_register(
+    Analyzer(
+        "bm25s-english",
+        "bm25s 0.3 tokenize with stopwords='en' and PyStemmer's english",
+        "words",
+        lower_text=True,
+        stopwords="english-33",
+        stemmer="english",
+    )
+)
+_register(Analyzer("whitespace", "Python's str.split", "whitespace"))
+for _language in SNOWBALL:
+    _register(
+        Analyzer(
+            f"snowball-{_language}",
+            f"UAX #29 words with the Snowball stemmer for {_language}",
+            "uax29",
+            lower_words=True,
+            stemmer=_language,
+        )
+    )

@@ -1,0 +1,488 @@
+"""Texts to term numbers: compiled for each word, Python once for each distinct word."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import pairwise
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weir.core.corpus import Corpus
+from weir.core.strings import Bytes, Float64, Int32, Int64, Strings
+from weir.errors import BadValue
+from weir.systems.lexical.analyzer import Analyzer, WordTokenizer, analyzers, tokenizer
+
+# ----------
+# A tokenizer laid out for the compiled scanner, with what may be decided from single bytes worked out beforehand.
+
+
+SIMPLE, BEGINS, STOP, MIDDLE = 1, 2, 4, 8  # as in weir.kernels.words
+LETTERS_AND_DIGITS = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+PRINTABLE = bytes(range(0x21, 0x7F))
+
+
+@dataclass(frozen=True, eq=False)
+class WordScanner:
+    """What the kernel `weir.kernels.words.scan` needs to know of a tokenizer.
+
+    classes uint8[0x110000]; table int32[states * classes], states as offsets into it, the dead end first, the
+    accepting ones last; kinds and fold uint8[256]; shape int64[6]: start, first accepting state, limit, least length
+    of a plain word, 1 if ASCII letters are folded, 1 if plain words are letters and digits (else 0x21 to 0x7E).
+    """
+
+    classes: Bytes
+    kinds: Bytes
+    fold: Bytes
+    table: Int32
+    shape: Int64
+
+    @staticmethod
+    @cache
+    def of(tokenizer: WordTokenizer, fold_ascii: bool) -> WordScanner:
+        """Lay out a tokenizer; with `fold_ascii`, words differing in ASCII case only are one word."""
+        order = np.lexsort((np.arange(len(tokenizer.accept)), tokenizer.accept))
+        rank = np.empty(len(order), np.int32)
+        rank[order] = np.arange(len(order), dtype=np.int32)
+        width = tokenizer.table.shape[1]
+        table = (rank[tokenizer.table[order]] * width).astype(np.int32)
+        fold = np.arange(256, dtype=np.uint8)
+        if fold_ascii:
+            fold[ord("A") : ord("Z") + 1] += 32
+        letters = fold_ascii or not _plain(tokenizer, PRINTABLE)
+        kinds, least = _kinds(tokenizer, LETTERS_AND_DIGITS if letters else PRINTABLE)
+        accept = int(np.count_nonzero(~tokenizer.accept)) * width
+        shape = [int(rank[1]) * width, accept, tokenizer.limit, least, int(fold_ascii), int(letters)]
+        arrays = (tokenizer.classes, kinds, fold, table.ravel(), np.array(shape, np.int64))
+        for array in arrays:
+            array.flags.writeable = False
+        return WordScanner(*arrays)
+
+
+def _steps(tokenizer: WordTokenizer) -> NDArray[np.uint16]:
+    """uint16[states, 128]: the next state by ASCII byte."""
+    return tokenizer.table[:, tokenizer.classes[:128]]
+
+
+def _runs(tokenizer: WordTokenizer, simple: bytes) -> list[set[int]]:
+    """The states after one, two, ... simple bytes, until no new set of states appears."""
+    step, columns = _steps(tokenizer), list(simple)
+    found: list[set[int]] = []
+    states = {1}
+    while not found or states not in found:
+        if found or states != {1}:
+            found.append(states)
+        states = set(step[np.ix_(sorted(states), columns)].ravel().tolist())
+    return found
+
+
+def _plain(tokenizer: WordTokenizer, simple: bytes) -> bool:
+    """Whether a run of these bytes is always part of one word."""
+    return not any(0 in states for states in _runs(tokenizer, simple))
+
+
+def _kinds(tokenizer: WordTokenizer, simple: bytes) -> tuple[Bytes, int]:
+    """uint8[256]: what each byte can be; and how many simple bytes are a word at least.
+
+    STOP: whatever plain word stands before it, the word ends here. MIDDLE: it ends here if STOP or MIDDLE follows.
+    Bytes above 127 begin and continue words: only the automaton knows.
+    """
+    step = _steps(tokenizer)
+    kinds = np.zeros(256, np.uint8)
+    kinds[128:] = BEGINS
+    kinds[:128][step[1] != 0] = BEGINS
+    runs = _runs(tokenizer, simple)
+    whole = [all(tokenizer.accept[s] for s in states) for states in runs]
+    none = [not any(tokenizer.accept[s] for s in states) for states in runs]
+    least = whole.index(True) + 1 if True in whole else 0
+    if not least or 0 in set().union(*runs) or not (all(whole[least - 1 :]) and all(none[: least - 1])):
+        return kinds, 1  # no run of simple bytes is sure to be a word: the automaton reads everything
+    inside = sorted(set().union(*runs))
+    after = step[inside]
+    stops = (after == 0).all(axis=0)
+    waits = ~stops & ~tokenizer.accept[after].any(axis=0)
+    while True:  # a byte waits if the word ends before it whenever a byte that stops or waits follows
+        ends = stops | waits
+        holds = [not step[np.ix_(after[:, b], np.flatnonzero(ends))].any() for b in np.flatnonzero(waits)]
+        if all(holds):
+            break
+        waits[np.flatnonzero(waits)[~np.array(holds)]] = False
+    kinds[:128][stops] |= STOP
+    kinds[:128][waits] |= MIDDLE
+    kinds[list(simple)] |= SIMPLE
+    return kinds, least
+
+
+# ----------
+# A growing table of distinct words, filled by the compiled scanner.
+
+
+FIRST_SLOTS = 1 << 12
+FIRST_BYTES = 1 << 15
+PADDING = 8  # the kernel reads eight bytes at a time
+NEWLINE = 0x0A
+T = TypeVar("T", bound=np.generic)
+
+
+class WordTable:
+    """Distinct words, numbered from 0 in the order they came.
+
+    expected: how many words are to come, where that is known; the table grows by doubling anyway.
+    """
+
+    def __init__(self, expected: int = 0) -> None:
+        slots = FIRST_SLOTS
+        while slots < 2 * expected + 4:
+            slots *= 2
+        self._slots: Int64 = np.full(2 * slots, -1, np.int64)
+        self._ptr: Int64 = np.zeros(slots // 2 + 2, np.int64)
+        self._arena: Bytes = np.zeros(FIRST_BYTES, np.uint8)
+        self._state: Int64 = np.zeros(2, np.int64)
+
+    def __len__(self) -> int:
+        return int(self._state[0])
+
+    def scan(self, texts: Strings, scanner: WordScanner, insert: bool = True) -> tuple[Int64, Int32]:
+        """ptr int64[n + 1], word number int32[]: the words of each text; without `insert` a new word is -1."""
+        out = np.empty(int(texts.ptr[-1] - texts.ptr[0]), np.int32)
+        ptr = np.zeros(len(texts) + 1, np.int64)
+        self.scan_into(texts, scanner, insert, ptr, out)
+        return ptr, out[: int(ptr[-1])]
+
+    def scan_into(self, texts: Strings, scanner: WordScanner, insert: bool, ptr: Int64, out: Int32) -> None:
+        """As `scan`, into arrays of the caller: ptr[0] says where in `out` to begin; a word takes a byte at least."""
+        from weir.kernels import words as tokenize
+
+        data, text_ptr, n = _fixed(texts.data), _fixed(texts.ptr), len(texts)
+        data8 = _eights(data)
+        at = 0
+        while True:
+            at = tokenize.scan(
+                data,
+                data8,
+                text_ptr,
+                at,
+                n,
+                scanner.classes,
+                scanner.kinds,
+                scanner.fold,
+                scanner.table,
+                scanner.shape,
+                insert,
+                self._slots,
+                self._arena,
+                _eights(self._arena),
+                self._ptr,
+                self._state,
+                out,
+                ptr[at:],
+            )
+            if at == n:
+                return
+            self._grow()
+
+    def words(self) -> Strings:
+        """Every word, by number; a view that later growth leaves as it is."""
+        ptr = self._ptr[: len(self) + 1]
+        return Strings(_fixed(self._arena[: int(ptr[-1])]), _fixed(ptr))
+
+    def lines(self, start: int) -> str:
+        """The words from number `start` on, one a line; none holds a line end."""
+        ptr = self._ptr[start : len(self) + 1]
+        if len(ptr) < 2:
+            return ""
+        lengths = np.diff(ptr)
+        filled = np.full(int(ptr[-1] - ptr[0]) + len(lengths), NEWLINE, np.uint8)
+        keep = np.ones(len(filled), np.bool_)
+        keep[np.cumsum(lengths + 1) - 1] = False
+        filled[keep] = self._arena[int(ptr[0]) : int(ptr[-1])]
+        return filled[:-1].tobytes().decode("utf-8", "replace")
+
+    def _grow(self) -> None:
+        """Make room for the word that did not fit: double what is full."""
+        from weir.kernels import words as tokenize
+
+        count, needed = int(self._state[0]), int(self._state[1]) + PADDING
+        if needed > len(self._arena):
+            self._arena = _enlarged(self._arena, max(needed, 2 * len(self._arena)))
+        if 4 * (count + 1) >= len(self._slots) - 2:
+            larger = np.full(2 * len(self._slots), -1, np.int64)
+            tokenize.regrow(self._slots, larger, np.empty(count, np.int64))
+            self._slots = larger
+            self._ptr = _enlarged(self._ptr, len(larger) // 4 + 2)
+
+
+def _enlarged(array: NDArray[T], size: int) -> NDArray[T]:
+    larger = np.zeros(size, array.dtype)
+    larger[: len(array)] = array
+    return larger
+
+
+def _fixed(array: NDArray[T]) -> NDArray[T]:
+    """A read-only contiguous view: the kernels are compiled once, for read-only inputs."""
+    view = np.ascontiguousarray(array).view()
+    view.flags.writeable = False
+    return view
+
+
+def _eights(data: Bytes) -> NDArray[np.uint64]:
+    """The eight bytes from each place on, little-endian; shares the data.
+
+    Two places at least: numpy calls a shorter array contiguous, and the kernel would be compiled again for that.
+    """
+    if len(data) <= PADDING:
+        padded = np.zeros(2 * PADDING, np.uint8)
+        padded[: len(data)] = data
+        data = _fixed(padded)
+    return np.ndarray((len(data) - PADDING + 1,), np.dtype("<u8"), data, strides=(1,))
+
+
+# ----------
+# Texts to term numbers: the compiled scanner per word, Python once per distinct word.
+
+
+UNKNOWN = -1
+DROPPED = -2
+PIECE_BYTES = (
+    1 << 21
+)  # bytes of text between two looks at the new words: what was written is still in the cache
+FIRST_SCRATCH = 1 << 12
+KEPT_STRETCHES = 1 << 16
+# U+0130 lowercases to two characters and U+03A3 by its neighbours: such texts are lowercased before they are cut.
+NEEDS_LOWER = re.compile("\u0130|\u03a3".encode())
+
+
+class TermTable:
+    """Turns texts into term numbers; each distinct word is normalised and stemmed once.
+
+    analyzer: what the terms are. terms: an existing vocabulary, whose numbers are kept.
+    Terms are numbered in the order in which their first word came, however the texts were batched.
+    Words the analyzer drops (stopwords) are left out of the result, as Lucene leaves them out of document lengths.
+    One call at a time runs; others wait.
+    """
+
+    def __init__(self, analyzer: Analyzer, terms: Strings | None = None) -> None:
+        self.analyzer = analyzer
+        self._given = terms
+        self._words = WordTable()
+        self._terms: WordTable | None = None
+        self._term_of: Int32 = np.empty(0, np.int32)
+        self._unknown = False  # whether a looked-up word has no number: it gets one when it is added
+        self._scratch: Int32 = np.empty(0, np.int32)
+        self._lock = threading.Lock()
+        self._scanner = WordScanner.of(
+            tokenizer(analyzer.tokenizer), analyzer.lower_text or analyzer.lower_words
+        )
+        self._lines = WordScanner.of(tokenizer("lines"), False)
+        cut = tokenizer(analyzer.tokenizer)
+        self._cut_by_spaces = not cut.table[:, cut.classes[ord(" ")]].any()  # no word goes on with a space
+        self._kept: dict[str, list[int]] = {}  # of `known`
+
+    def __len__(self) -> int:
+        if self._terms is None:
+            return 0 if self._given is None else len(self._given)
+        return len(self._terms)
+
+    def add(self, texts: Strings) -> tuple[Int64, Int32]:
+        """ptr int64[n + 1], term int32[]: the terms of each text in order; new ones get the next numbers."""
+        self._kept.clear()
+        return self._analyse(texts, grow=True)
+
+    def lookup(self, texts: Strings) -> tuple[Int64, Int32]:
+        """As `add`, but the vocabulary stays as it is: a term that is not in it is -1."""
+        return self._analyse(texts, grow=False)
+
+    def known(self, text: str) -> list[int]:
+        """The terms of a text that are in the vocabulary, in order: those of `lookup` from 0 on.
+
+        What stands between spaces is looked up once and kept, where a space ends every word and begins none.
+        """
+        if not (self._cut_by_spaces and text.isascii()):
+            return self._known([text])[0]
+        stretches = text.split(" ")
+        numbers = [self._kept.get(one) for one in stretches]
+        if None in numbers:
+            new = list(
+                dict.fromkeys(one for one, known in zip(stretches, numbers, strict=True) if known is None)
+            )
+            looked_up = dict(zip(new, self._known(new), strict=True))
+            if len(self._kept) >= KEPT_STRETCHES:
+                self._kept.clear()
+            self._kept.update(looked_up)
+            numbers = [
+                looked_up[one] if known is None else known
+                for one, known in zip(stretches, numbers, strict=True)
+            ]
+        return [number for some in numbers if some for number in some]
+
+    def _known(self, texts: list[str]) -> list[list[int]]:
+        """The terms of each text that are in the vocabulary."""
+        ptr, found = self.lookup(Strings.of(texts))
+        cuts, numbers = ptr.tolist(), found.tolist()
+        return [[n for n in numbers[a:b] if n >= 0] for a, b in pairwise(cuts)]
+
+    def terms(self) -> Strings:
+        """The vocabulary: term number -> term; a view that later growth leaves as it is."""
+        if self._terms is None:
+            return self._given if self._given is not None else Strings.of(())
+        return self._terms.words()
+
+    def _analyse(self, texts: Strings, grow: bool) -> tuple[Int64, Int32]:
+        with self._lock:
+            pieces = [self._piece(piece, grow) for piece in _pieces(texts, PIECE_BYTES)]
+        if len(pieces) == 1:
+            return pieces[0]
+        starts = np.cumsum([0, *(len(numbers) for _, numbers in pieces)])
+        ends = [ptr[1:] + start for (ptr, _), start in zip(pieces, starts[:-1], strict=True)]
+        numbers = np.concatenate([numbers for _, numbers in pieces])
+        return np.concatenate([np.zeros(1, np.int64), *ends]), numbers
+
+    def _piece(self, texts: Strings, grow: bool) -> tuple[Int64, Int32]:
+        from weir.kernels import words as tokenize
+
+        texts = self._lowered(texts)
+        most = int(texts.ptr[-1] - texts.ptr[0])  # a word takes a byte at least
+        if most > len(self._scratch):
+            self._scratch = np.empty(max(most, FIRST_SCRATCH), np.int32)
+        ptr = np.zeros(len(texts) + 1, np.int64)
+        self._words.scan_into(texts, self._scanner, True, ptr, self._scratch)
+        self._learn(grow)
+        tokenize.renumber(ptr, self._scratch, self._term_of)
+        return ptr, self._scratch[: int(ptr[-1])].copy()
+
+    def _learn(self, grow: bool) -> None:
+        """Find the terms of words that have none yet; when the vocabulary grows, of the unknown ones too."""
+        known = len(self._term_of)
+        if grow and self._unknown:
+            known = int(np.argmax(self._term_of == UNKNOWN))
+        if known == len(self._words):
+            return
+        numbers = self._numbers(self.analyzer.normalise_lines(self._words.lines(known)), grow)
+        self._unknown = not grow and (self._unknown or bool((numbers == UNKNOWN).any()))
+        self._term_of = np.concatenate([self._term_of[:known], numbers])
+
+    def _numbers(self, found: list[str], grow: bool) -> Int32:
+        """Term numbers; "" is DROPPED."""
+        if self._terms is None:
+            self._terms = self._vocabulary()
+        _, numbers = self._terms.scan(Strings.of(["\n".join(found)]), self._lines, grow)
+        if len(numbers) == len(found):
+            return numbers
+        out = np.full(len(found), DROPPED, np.int32)
+        out[np.fromiter(map(bool, found), np.bool_, len(found))] = numbers
+        return out
+
+    def _vocabulary(self) -> WordTable:
+        table = WordTable(0 if self._given is None else len(self._given))
+        if self._given is not None:
+            table.scan(self._given, self._lines)
+            if len(table) != len(self._given):
+                raise BadValue("the vocabulary holds a term twice, or an empty one")
+        return table
+
+    def _lowered(self, texts: Strings) -> Strings:
+        """Texts whose lowercase depends on more than one character, lowercased; the others as they are."""
+        if not self.analyzer.lower_text or not len(texts):
+            return texts
+        raw = texts.data[int(texts.ptr[0]) : int(texts.ptr[-1])].tobytes()
+        if not NEEDS_LOWER.search(raw):
+            return texts
+        return Strings.of([t.lower() for t in texts.tolist()])
+
+
+def _pieces(texts: Strings, size: int) -> list[Strings]:
+    """Consecutive texts of at most about `size` bytes together; one piece at least."""
+    ptr, n = texts.ptr, len(texts)
+    if ptr[-1] - ptr[0] <= size:
+        return [texts]
+    out, at = [], 0
+    while at < n:
+        end = int(np.searchsorted(ptr, ptr[at] + size, side="right")) - 1
+        end = min(max(end, at + 1), n)
+        out.append(texts.slice(at, end))
+        at = end
+    return out
+
+
+# ----------
+# How often words occur in collections, and how far two collections use the same words equally often.
+
+
+ANALYZER = "lucene-standard"
+BATCH_BYTES = 1 << 22
+WORDS_SHOWN = 5
+ROUNDS = 300
+
+
+@dataclass(frozen=True, eq=False)
+class WordCounts:
+    """How often each word occurs in each of some collections.
+
+    words: the words of all of them; counts: int64[words] of each collection, aligned with words.
+    """
+
+    words: list[str]
+    counts: tuple[Int64, ...]
+
+    def shares(self, which: int) -> Float64:
+        """The share of each word among all words of a collection; zeros for one without words."""
+        counts = self.counts[which]
+        return counts / max(1, int(counts.sum()))
+
+    def typical(self, of: int, against: int) -> list[str]:
+        """The words whose share in one collection exceeds that in another most."""
+        surplus = self.shares(of) - self.shares(against)
+        return [self.words[i] for i in np.argsort(-surplus, kind="stable")[:WORDS_SHOWN] if surplus[i] > 0]
+
+
+def word_counts(corpora: Sequence[Corpus]) -> WordCounts:
+    """Count the words of titles and texts, lowercased, punctuation left out (Lucene's StandardAnalyzer).
+
+    Streamed: memory is that of the vocabulary. Raises MissingExtra without the `run` extra.
+    """
+    table = TermTable(analyzers.get(ANALYZER))
+    counts = []
+    for corpus in corpora:
+        total = np.zeros(0, np.int64)
+        for _, texts in corpus.batches("title text", BATCH_BYTES):
+            _, terms = table.add(texts)
+            some = np.bincount(terms, minlength=len(total))
+            some[: len(total)] += total
+            total = some
+        counts.append(total)
+    filled = tuple(np.pad(one, (0, len(table) - len(one))) for one in counts)
+    return WordCounts(table.terms().tolist(), filled)
+
+
+def weighted_jaccard(a: Float64, b: Float64) -> float:
+    """Sum of the smaller of two shares over sum of the larger, word by word: 1 for equal profiles, 0 for disjoint.
+
+    Source: Ioffe 2010, as Thakur et al. 2021, appendix F, apply it. NaN where neither has a word.
+    """
+    larger = float(np.maximum(a, b).sum())
+    return float(np.minimum(a, b).sum()) / larger if larger else float("nan")
+
+
+def layout(alike: Float64) -> Float64:
+    """Places in the plane at which collections stand as far apart as they are unlike, float64[n, 2], around 0.
+
+    alike: float64[n, n], symmetric, 0 to 1. Each round moves all to where springs of length 1 - alike to the others
+    would hold them, from equal places on a circle; the same places every time.
+    Source: de Leeuw 1977 (stress by majorization).
+    """
+    count = len(alike)
+    angle = 2 * np.pi * np.arange(count) / max(1, count)
+    places = np.stack([np.cos(angle), np.sin(angle)], axis=1)
+    wanted = 1 - alike
+    for _ in range(ROUNDS if count > 1 else 0):
+        apart = places[:, None] - places[None]
+        distance = np.sqrt((apart**2).sum(axis=2))
+        pull = np.divide(wanted, distance, out=np.zeros_like(distance), where=distance > 0)
+        places = (pull[:, :, None] * apart).sum(axis=1) / count
+    centred: Float64 = places - places.mean(axis=0)
+    return centred

@@ -1,0 +1,108 @@
+"""Exact search on a GPU: torch multiplies and selects, the processor decides in double; the same bits as `search`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weir.core.order import ranked
+from weir.core.strings import Int32
+from weir.errors import require
+from weir.systems.vectors.exact_search import (
+    Float32,
+    Found,
+    VectorSource,
+    checked,
+    pair_scores,
+    places,
+    search,
+)
+
+BLOCK_DOCUMENTS = 1 << 16
+"""Documents multiplied at once."""
+BLOCK_QUERIES = 2048
+"""Queries answered together: their scores of a block of documents take half a gigabyte."""
+
+RELEASE_QUERIES = 64
+"""Queries scored again until the memory of the documents read for them is given back."""
+
+
+def search_on(
+    device: str, rows: VectorSource, queries: Float32, k: int, tie_rank: Int32 | None = None
+) -> Found:
+    """The k best documents of each query by dot product, as `search` finds them, with a first pass on a device.
+
+    device: as torch names it. Some more than k candidates are taken by their float scores and scored again as
+    `search` does; a query for which the error of floats leaves open whether that was enough, as where many
+    documents are equal, is asked of `search`. Raises BadValue as `search`, MissingExtra without torch.
+    """
+    queries = np.ascontiguousarray(queries, np.float32)
+    checked(rows, queries, k)
+    rank, _ = places(tie_rank, len(rows))
+    count = min(k, len(rows))
+    more = min(len(rows), count + max(64, count // 4))
+    if count == 0 or len(queries) == 0:
+        return search(rows, queries, k, "dot", rank)
+    parts = [
+        _part(device, rows, queries[at : at + BLOCK_QUERIES], (count, more), rank)
+        for at in range(0, len(queries), BLOCK_QUERIES)
+    ]
+    doc, score = (np.concatenate([part[c] for part in parts]) for c in (0, 1))
+    ptr = np.arange(len(queries) + 1, dtype=np.int64) * count
+    return Found(ptr, doc.ravel(), score.ravel(), more * len(queries))
+
+
+def _part(
+    device: str, rows: VectorSource, queries: Float32, sizes: tuple[int, int], rank: Int32
+) -> tuple[NDArray[np.int32], Float32]:
+    """(documents, scores) [Q, k] of some queries."""
+    k, more = sizes
+    near, number, longest = _candidates(device, rows, queries, more)
+    doc, score = np.empty((len(queries), k), np.int32), np.empty((len(queries), k), np.float32)
+    # What float sums cannot see of very small numbers, squared or multiplied, is added.
+    d, length = rows.dimensions, np.linalg.norm(queries.astype(np.float64), axis=1)
+    error = (d + 32) * 2.0**-22 * (longest + 1e-18 * d**0.5) * length + 1e-37 * d
+    unsure = []
+    for q in range(len(queries)):
+        exact = pair_scores(rows.take(number[q]), queries[q])
+        order = ranked(np.zeros(more, np.int32), exact, rank[number[q]])[:k]
+        doc[q], score[q] = number[q][order], exact[order]
+        enough = more == len(rows) or score[q, -1] > near[q] + error[q]
+        # Numbers that are not finite, or too large, are for `search` to refuse.
+        if not (enough and np.isfinite(error[q]) and np.isfinite(score[q]).all()):
+            unsure.append(q)
+        if q % RELEASE_QUERIES == RELEASE_QUERIES - 1:
+            rows.release()
+    if unsure:
+        again = search(rows, queries[unsure], k, "dot", rank)
+        doc[unsure], score[unsure] = again.doc.reshape(-1, k), again.score.reshape(-1, k)
+    return doc, score
+
+
+def _candidates(
+    device: str, rows: VectorSource, queries: Float32, more: int
+) -> tuple[NDArray[np.float64], NDArray[np.int64], float]:
+    """(least float score taken [Q], documents taken [Q, more], greatest length of a document)."""
+    torch: Any = require("torch", extra="neural")
+    asked = torch.from_numpy(np.ascontiguousarray(queries)).to(device)
+    best = torch.empty((len(queries), 0), device=device)
+    which = torch.empty((len(queries), 0), dtype=torch.int64, device=device)
+    longest = torch.zeros((), device=device)
+    precision = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("highest")  # TF32 has ten bits: its error would leave everything open
+    try:
+        for start in range(0, len(rows), BLOCK_DOCUMENTS):
+            block = rows.block(start, min(start + BLOCK_DOCUMENTS, len(rows)))
+            given = torch.from_numpy(block if block.flags.writeable else block.copy()).to(device)
+            longest = torch.maximum(longest, torch.linalg.vector_norm(given, dim=1).max())
+            value, at = torch.topk(asked @ given.T, min(more, len(block)), dim=1, sorted=False)
+            best, which = torch.cat([best, value], 1), torch.cat([which, at + start], 1)
+            best, at = torch.topk(best, min(more, best.shape[1]), dim=1)
+            which = torch.gather(which, 1, at)
+            rows.release()
+    finally:
+        torch.set_float32_matmul_precision(precision)
+    least = best[:, -1].double().cpu().numpy()
+    return least, which.cpu().numpy(), float(longest)

@@ -1,0 +1,342 @@
+"""Files that only grow, and a journal that says how much of them counts.
+
+A folder of a store holds
+
+    store.json     what made the contents, for the reader
+    journal.bin    a record for each batch: how much there is now, its sizes, and checksums of what was added
+    others         columns: rows of equal width, one after another
+
+A batch counts once its record is whole, so a process killed anywhere loses the batch it was at and nothing else:
+what lies behind the last record is written over. Of several processes one adds at a time, the others wait for it and
+then find what it added. What a record says is compared with the columns before they are used, once in each process;
+of a damaged store the batches that are whole stay, and the others are forgotten, to be made again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import warnings
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import Any, BinaryIO, TypeAlias, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weir.core.strings import Int64, hash_strings
+from weir.errors import StoreError, StoreWarning, is_shortage
+from weir.files.atomic import atomic_dir, clear_lock, locked, storing, sweep_inside, write_json
+
+T = TypeVar("T")
+
+Hashes: TypeAlias = NDArray[np.uint64]
+"""uint64[n, 2]: the two halves of a text's hash."""
+
+MovedRows: TypeAlias = Callable[
+    [list[NDArray[np.uint8]], list[int], tuple[int, ...]], Sequence[NDArray[Any]] | None
+]
+"""(what a batch added to each column, rows before it then, rows before it now) to what it adds now."""
+
+FORMAT = 2
+FACTS, JOURNAL = "store.json", "journal.bin"
+PIECE_BYTES = 1 << 22
+
+
+def hash_texts(texts: list[bytes]) -> Hashes:
+    """The 128-bit hash of each text."""
+    digests = b"".join([hashlib.blake2b(t, digest_size=16).digest() for t in texts])
+    return np.frombuffer(digests, "<u8").reshape(-1, 2)
+
+
+def store_folder(root: Path, about: Mapping[str, object]) -> tuple[Path, str]:
+    """(folder, its description as JSON) of the store, below `root`, of what `about` describes entirely."""
+    text = json.dumps(about, sort_keys=True, default=str)
+    key = hashlib.blake2b(text.encode("utf-8"), digest_size=8).hexdigest()
+    name = "".join(c if c.isalnum() or c in "._-" else "-" for c in str(about.get("model", "vectors")))
+    return root / f"{name.strip('-.')[-60:]}-{key}", text
+
+
+@dataclass(frozen=True, eq=False)
+class KnownTexts:
+    """The texts that a store holds, by their hashes in the order they were added."""
+
+    texts: Hashes
+
+    @cached_property
+    def _sorted(self) -> tuple[Int64, NDArray[np.uint64]]:
+        order = np.argsort(self.texts[:, 0], kind="stable")
+        return order, self.texts[order, 0]
+
+    def find(self, wanted: Hashes) -> Int64:
+        """The number of each text, -1 for one that is not here."""
+        found = np.full(len(wanted), -1, np.int64)
+        order, ordered = self._sorted
+        at = np.searchsorted(ordered, wanted[:, 0])
+        pending = np.arange(len(wanted))
+        while len(pending):  # halves of different hashes may agree: walk along
+            pending = pending[at[pending] < len(ordered)]
+            pending = pending[ordered[at[pending]] == wanted[pending, 0]]
+            row = order[at[pending]]
+            same = self.texts[row, 1] == wanted[pending, 1]
+            found[pending[same]] = row[same]
+            pending = pending[~same]
+            at[pending] += 1
+        return found
+
+
+@dataclass(frozen=True)
+class JournalColumn:
+    """A file of rows. count: the journal's field with how many there are; checksum: that of what a batch added."""
+
+    file: str
+    count: str
+    checksum: str
+
+
+@dataclass(frozen=True)
+class Journal:
+    """The journal of a folder: what is added to its columns, and what of them counts.
+
+    record: the dtype of its entries: counts, of which the first rises with every batch, checksums, `size`, a number
+    that never changes, and at the end `check`, a hash of the bytes before it; columns: the files it speaks of; about:
+    what made the contents, as JSON, "" where that is not known.
+    """
+
+    folder: Path
+    record: np.dtype[Any]
+    columns: tuple[JournalColumn, ...]
+    about: str
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Hold the folder for adding: another process that wants to add waits; a killed one lets go."""
+        with locked(self._lock):
+            sweep_inside(self.folder)
+            yield
+
+    def clear_lock(self) -> None:
+        """Take away the lock that a killed process left; one that is held, or in a read-only folder, stays."""
+        with suppress(StoreError):
+            clear_lock(self._lock)
+
+    def records(self) -> NDArray[np.void]:
+        """The records of whole batches; raises StoreError, naming the first, where one is damaged."""
+        records, good = self._read()
+        bad = np.flatnonzero(~good)
+        if len(bad):
+            raise StoreError(f"{self.folder / JOURNAL}: record {bad[0] + 1} is damaged")
+        return records
+
+    def totals(self, records: NDArray[np.void]) -> tuple[int, ...]:
+        """How many rows of each column count."""
+        return tuple(int(records[c.count][-1]) if len(records) else 0 for c in self.columns)
+
+    def check(self, records: NDArray[np.void], widths: Sequence[int], contents: bool) -> None:
+        """Raise StoreError, naming the file, where a column is too short, or, where `contents` is set, damaged.
+
+        widths: bytes in a row of each column. What this process compared is not read again while the files' sizes,
+        times and places on the disk stay.
+        """
+        for column, width, rows in zip(self.columns, widths, self.totals(records), strict=True):
+            path = self.folder / column.file
+            size = path.stat().st_size if path.exists() else 0
+            if size < rows * width:
+                raise StoreError(f"{path}: {size} bytes, expected {rows * width} by the journal")
+        if not (contents and len(records)):
+            return
+        for column, width in zip(self.columns, widths, strict=True):
+            damaged = np.flatnonzero(~self._whole(column, records, width))
+            if len(damaged):
+                cuts = np.concatenate([[0], records[column.count]])
+                first, last = cuts[damaged[0]], cuts[damaged[0] + 1] - 1
+                raise StoreError(f"{self.folder / column.file}: rows {first} to {last} are damaged")
+        if self.about and self._facts() != self._wanted(records):
+            raise StoreError(f"{self.folder / FACTS}: changed since it was written")
+
+    def add(self, parts: Sequence[NDArray[Any]], size: int, durable: bool = True) -> None:
+        """Add rows to every column, each an array whose first axis counts them; they count once this returns.
+
+        size: what the records keep of it; durable: force what was added to the disk.
+        """
+        records = self.records()
+        record = np.zeros(1, self.record)
+        record["size"] = size
+        if len(records) == 0:
+            write_json(self.folder / FACTS, self._wanted(record), durable)
+        for column, part, before in zip(self.columns, parts, self.totals(records), strict=True):
+            data = np.ascontiguousarray(part)
+            width = data.itemsize * int(np.prod(data.shape[1:], dtype=np.int64))
+            plain = data.reshape(-1).view(np.uint8)
+            _put(self.folder / column.file, before * width, plain, durable)
+            record[column.count] = before + len(data)
+            record[column.checksum] = zlib.crc32(plain.data)
+        record["check"] = self._check(record)
+        _put(self.folder / JOURNAL, len(records) * self.record.itemsize, record.view(np.uint8), durable)
+
+    def mend(self, width: Callable[[int], Sequence[int]], moved_rows: MovedRows | None = None) -> int:
+        """Keep the batches that are whole and forget the others; how many rows of the last column are kept.
+
+        The caller holds the folder. width: the widths of the columns for a size; moved_rows: rows of the columns as
+        they read behind other ones, None where they make no sense.
+        """
+        records, good = self._read()
+        size = int(records["size"][good][0]) if good.any() else 0
+        widths = width(size)
+        known = good & np.concatenate([[True], good[:-1]])  # where it begins is known
+        for column, wide in zip(self.columns, widths, strict=True):
+            known &= self._whole(column, records, wide, known)
+        if known.all() and len(records):  # nothing but the description
+            write_json(self.folder / FACTS, self._wanted(records))
+            return self.totals(records)[-1]
+        with atomic_dir(self.folder) as folder:
+            kept = replace(self, folder=folder, about=self.about or json.dumps(self._facts().get("about")))
+            for batch in np.flatnonzero(known).tolist():
+                parts = [self._rows(c, records, w, batch) for c, w in zip(self.columns, widths, strict=True)]
+                before = [int(records[c.count][batch - 1]) if batch else 0 for c in self.columns]
+                rows = moved_rows(parts, before, kept.totals(kept.records())) if moved_rows else parts
+                if rows is not None:
+                    kept.add(rows, size, durable=False)
+            return kept.totals(kept.records())[-1]
+
+    @property
+    def _lock(self) -> Path:
+        return self.folder.with_name(f".{self.folder.name}.lock")
+
+    def _read(self) -> tuple[NDArray[np.void], NDArray[np.bool_]]:
+        """All records, but for half a one that a killed process left at the end, and which of them are sound."""
+        try:
+            data = (self.folder / JOURNAL).read_bytes()
+        except (FileNotFoundError, NotADirectoryError):
+            data = b""
+        except OSError as error:
+            if is_shortage(error):
+                raise
+            raise StoreError(f"{self.folder / JOURNAL}: {error.strerror or error}") from None
+        width = self.record.itemsize
+        records = np.frombuffer(data[: len(data) // width * width], self.record)
+        good: NDArray[np.bool_] = records["check"] == self._check(records)
+        good[good] = self._rises(records[good])
+        if good.any():
+            good &= records["size"] == records["size"][good][0]
+        return records, good
+
+    def _check(self, records: NDArray[np.void]) -> NDArray[np.uint32]:
+        """A hash of what each record says."""
+        width = self.record.itemsize
+        plain = np.ascontiguousarray(records).view(np.uint8)
+        assert self.record.fields is not None
+        said = self.record.fields["check"][1]
+        return hash_strings(plain, np.arange(len(records)) * width, np.full(len(records), said)).astype(
+            np.uint32
+        )
+
+    def _rises(self, records: NDArray[np.void]) -> NDArray[np.bool_]:
+        """Whether each record counts more than the one before it."""
+        never_less: NDArray[np.bool_] = np.all(
+            [np.diff(records[c.count], prepend=0) >= 0 for c in self.columns], axis=0
+        )
+        assert self.record.names is not None
+        return never_less & (np.diff(records[self.record.names[0]], prepend=0) > 0)
+
+    def _wanted(self, records: NDArray[np.void]) -> dict[str, object]:
+        """What store.json says."""
+        return {"format": FORMAT, "size": int(records["size"][0]), "about": json.loads(self.about or "null")}
+
+    def _facts(self) -> dict[str, object]:
+        """What store.json says now, nothing where it cannot be read."""
+        with suppress(OSError, ValueError, RecursionError):
+            found = json.loads((self.folder / FACTS).read_text(encoding="utf-8"))
+            return found if isinstance(found, dict) else {}
+        return {}
+
+    def _rows(
+        self, column: JournalColumn, records: NDArray[np.void], width: int, batch: int
+    ) -> NDArray[np.uint8]:
+        """What a batch added to a column: uint8[rows, width]."""
+        first = int(records[column.count][batch - 1]) if batch else 0
+        count = int(records[column.count][batch]) - first
+        with (self.folder / column.file).open("rb") as file:
+            file.seek(first * width)
+            return np.frombuffer(file.read(count * width), np.uint8).reshape(count, width)
+
+    def _whole(
+        self,
+        column: JournalColumn,
+        records: NDArray[np.void],
+        width: int,
+        known: NDArray[np.bool_] | None = None,
+    ) -> NDArray[np.bool_]:
+        """Which batches of a column are as they were added; known: those to look at."""
+        path = self.folder / column.file
+        ends = records[column.count] * width
+        spans = np.stack([np.concatenate([[0], ends[:-1]]), ends, records[column.checksum].astype(np.int64)])
+        if known is not None:
+            spans = spans[:, known]
+        found = np.zeros(len(records), np.bool_)
+        try:
+            stat = path.stat()
+            state = stat.st_ino, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns
+            sound = np.frombuffer(_sound(str(path), state, spans.astype(np.int64).tobytes()), np.bool_)
+        except OSError:
+            return found
+        found[slice(None) if known is None else known] = sound
+        return found
+
+
+def mended(journal: Journal, read: Callable[[], T], mend: Callable[[], int]) -> T:
+    """What `read` gives of a folder; where it finds damage, after `mend`, which says how many texts it kept.
+
+    Warns (StoreWarning) of what was damaged. Raises StoreError where nothing may be written there.
+    """
+    try:
+        return read()
+    except StoreError as found:
+        error = found
+    with storing(journal.folder), journal.alone():
+        try:
+            return read()  # another process mended it meanwhile
+        except StoreError:
+            kept = mend()
+    said = f"{error}; {kept} texts are kept, the others are made again"
+    warnings.warn(StoreWarning(said), stacklevel=2)
+    return read()
+
+
+@lru_cache(maxsize=64)
+def _sound(path: str, state: tuple[int, ...], spans: bytes) -> bytes:
+    """Whether pieces of a file have their checksums, a byte for each; state: what the file was when it was read.
+
+    spans: int64[3, n], where each begins and ends, and its CRC-32.
+    """
+    starts, ends, sums = np.frombuffer(spans, np.int64).reshape(3, -1).tolist()
+    found = bytearray()
+    with Path(path).open("rb") as file:
+        for start, end, wanted in zip(starts, ends, sums, strict=True):
+            file.seek(start)
+            found.append(_crc(file, end - start) == wanted)
+    return bytes(found)
+
+
+def _crc(file: BinaryIO, size: int) -> int:
+    """The CRC-32 of the next bytes, -1 where there are fewer."""
+    value = 0
+    while size > 0 and (data := file.read(min(size, PIECE_BYTES))):
+        value, size = zlib.crc32(data, value), size - len(data)
+    return value if size == 0 else -1
+
+
+def _put(path: Path, at: int, data: NDArray[np.uint8], durable: bool = True) -> None:
+    """Write bytes at a place of a file, all that comes behind cut off, and force them to the disk."""
+    with path.open("r+b" if path.exists() else "w+b") as file:
+        file.seek(at)
+        file.write(data.data)
+        file.truncate()
+        if durable:
+            file.flush()
+            os.fsync(file.fileno())

@@ -1,0 +1,775 @@
+"""Stores of vectors, where a text is encoded once."""
+
+from __future__ import annotations
+
+import itertools
+import mmap
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Protocol, TypeAlias, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weir.core.strings import Int64, Strings
+from weir.errors import BadValue, StoreError, UnknownName
+from weir.files.atomic import storing
+from weir.systems.vectors.journal import (
+    Hashes,
+    Journal,
+    JournalColumn,
+    KnownTexts,
+    hash_texts,
+    mended,
+    store_folder,
+)
+
+# ----------
+# How vectors lie on disk: float32 as they are, or in fewer bytes.
+
+
+Float32: TypeAlias = NDArray[np.float32]
+Rows: TypeAlias = NDArray[np.uint8]
+
+
+@dataclass(frozen=True)
+class Codec:
+    """A way to store vectors. width: bytes of a vector of d numbers; write, read: vectors to rows and back.
+
+    Scores are always computed from what `read` gives, in full precision.
+    """
+
+    name: str
+    width: Callable[[int], int]
+    write: Callable[[Float32], Rows]
+    read: Callable[[Rows, int], Float32]
+
+
+def codec(name: str) -> Codec:
+    """The codec of that name; raises UnknownName, suggesting the nearest."""
+    if name not in CODECS:
+        raise UnknownName("way to store vectors", str(name), CODECS)
+    return CODECS[name]
+
+
+def _bytes(values: NDArray[Any]) -> Rows:
+    return np.ascontiguousarray(values).view(np.uint8).reshape(len(values), -1)
+
+
+def _fp32_read(rows: Rows, d: int) -> Float32:
+    return rows.view(np.float32) if rows.flags.c_contiguous else np.ascontiguousarray(rows).view(np.float32)
+
+
+def _fp16_write(x: Float32) -> Rows:
+    with np.errstate(over="ignore"):  # beyond its range a number becomes infinite, which the store refuses
+        return _bytes(x.astype(np.float16))
+
+
+def _bf16_write(x: Float32) -> Rows:
+    bits = np.ascontiguousarray(x).view(np.uint32)
+    return _bytes(
+        ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype(np.uint16)
+    )  # to the nearest, ties to even
+
+
+def _bf16_read(rows: Rows, d: int) -> Float32:
+    return (np.ascontiguousarray(rows).view(np.uint16).astype(np.uint32) << 16).view(np.float32)
+
+
+def _scaled(x: Float32, scale: Float32, codes: NDArray[Any]) -> Rows:
+    return np.concatenate([_bytes(scale.astype(np.float32)[:, None]), _bytes(codes)], axis=1)
+
+
+def _int8_write(x: Float32) -> Rows:
+    scale = np.abs(x).max(axis=1) / np.float32(127)
+    inverse = np.divide(1, scale, out=np.zeros_like(scale), where=scale > 0)
+    return _scaled(x, scale, np.rint(np.clip(x * inverse[:, None], -127, 127)).astype(np.int8))
+
+
+def _int8_read(rows: Rows, d: int) -> Float32:
+    return rows[:, 4:].view(np.int8).astype(np.float32) * _scale(rows)
+
+
+def _binary_write(x: Float32) -> Rows:
+    scale = np.sqrt((x.astype(np.float64) ** 2).mean(axis=1))  # signs alone would lose the length
+    return _scaled(x, scale.astype(np.float32), np.packbits(x > 0, axis=1))
+
+
+def _binary_read(rows: Rows, d: int) -> Float32:
+    signs = np.unpackbits(rows[:, 4:], axis=1, count=d).astype(np.float32)
+    return (2 * signs - 1) * _scale(rows)
+
+
+def _scale(rows: Rows) -> Float32:
+    return np.ascontiguousarray(rows[:, :4]).view(np.float32)
+
+
+CODECS = {
+    c.name: c
+    for c in (
+        Codec("fp32", lambda d: 4 * d, _bytes, _fp32_read),
+        Codec("fp16", lambda d: 2 * d, _fp16_write, lambda r, d: _halves(r)),
+        Codec("bf16", lambda d: 2 * d, _bf16_write, _bf16_read),
+        Codec("int8", lambda d: 4 + d, _int8_write, _int8_read),
+        Codec("binary", lambda d: 4 + -(-d // 8), _binary_write, _binary_read),
+    )
+}
+
+
+def _halves(rows: Rows) -> Float32:
+    return np.ascontiguousarray(rows).view(np.float16).astype(np.float32)
+
+
+# ----------
+# The embedding store: a text's vector is kept under the text itself, so that it is never computed twice.
+#
+# One folder for each encoder with all its settings; see systems/vectors/journal.py for how it grows and what a kill
+# costs:
+#
+#     store.json     what made the vectors, how many numbers one has, how they are stored: for the reader
+#     vectors.bin    rows of equal width, one after another
+#     texts.bin      the 128-bit hash of each row's text
+#     journal.bin    a record for each batch: how many rows there are now, and checksums of what was added
+
+
+RECORD = np.dtype([("rows", "<i8"), ("vectors", "<u4"), ("texts", "<u4"), ("size", "<u4"), ("check", "<u4")])
+"""Of the journal; size: numbers of a vector."""
+COLUMNS = (JournalColumn("vectors.bin", "rows", "vectors"), JournalColumn("texts.bin", "rows", "texts"))
+TEXT_BYTES = 16
+"""Bytes of a text in texts.bin."""
+
+
+def release(raw: NDArray[np.uint8]) -> None:
+    """Let the system take back the memory of a mapped file's parts read before; they are read again when used."""
+    mapping = getattr(raw, "_mmap", None)
+    if mapping is not None and hasattr(mmap, "MADV_DONTNEED"):
+        mapping.madvise(mmap.MADV_DONTNEED)
+
+
+@dataclass(frozen=True, eq=False)
+class Snapshot:
+    """A store as it was at one moment: rows, memory-mapped, and the hashes of their texts.
+
+    raw: uint8[n, width]; texts: uint64[n, 2].
+    """
+
+    codec: Codec
+    dimensions: int
+    raw: NDArray[np.uint8]
+    texts: Hashes
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    @cached_property
+    def _known(self) -> KnownTexts:
+        return KnownTexts(self.texts)
+
+    def find(self, wanted: Hashes) -> Int64:
+        """The row of each text, -1 for one that is not here."""
+        return self._known.find(wanted)
+
+    def release(self) -> None:
+        """Let the system take back the memory of rows read before; they are read again when they are used."""
+        release(self.raw)
+
+    def vectors(self, rows: Int64) -> Float32:
+        """The vectors of these rows: float32[n, d]; a view where they are float32 and follow each other."""
+        if len(rows) and rows[-1] - rows[0] == len(rows) - 1 and (np.diff(rows) == 1).all():
+            raw = self.raw[int(rows[0]) : int(rows[-1]) + 1]
+        else:
+            raw = self.raw[rows]
+        return self.codec.read(raw, self.dimensions)
+
+
+@dataclass(frozen=True)
+class VectorStore:
+    """The vectors of one encoder with all its settings; nothing is touched until it is read or added to.
+
+    folder: where; about: what makes the vectors, kept for the reader; dtype: how they are stored.
+    """
+
+    folder: Path
+    about: str
+    dtype: str
+
+    @staticmethod
+    def of(root: Path, about: Mapping[str, object], dtype: str = "fp32") -> VectorStore:
+        """The store, below the folder `root`, of an encoder that `about` describes entirely."""
+        codec(dtype)
+        return VectorStore(*store_folder(root, {**about, "stored": dtype}), dtype)
+
+    def snapshot(self, check: bool = True) -> Snapshot | None:
+        """The store as it is now; None where nothing was added yet.
+
+        check: compare it with its checksums, once in each process while nothing changes; what is damaged is forgotten,
+        so that it is made again, and a warning (StoreWarning) says so. Raises StoreError, naming the file, for damage
+        that is not mended: without `check`, and where nothing may be written.
+        """
+        if not check:
+            return self._read(check)
+        journal, kind = self._journal, codec(self.dtype)
+        return mended(
+            journal, lambda: self._read(check), lambda: journal.mend(lambda d: (kind.width(d), TEXT_BYTES))
+        )
+
+    def alone(self) -> AbstractContextManager[None]:
+        """Hold the store for adding: another process that wants to add waits; a killed one lets go."""
+        return self._journal.alone()
+
+    def clear_lock(self) -> None:
+        """Take away the lock that a killed process left; one that is held, or in a read-only folder, stays."""
+        self._journal.clear_lock()
+
+    def add(self, texts: Hashes, vectors: Float32) -> None:
+        """Add a batch of texts that are not there, while holding the store; it is there whole once this returns.
+
+        Raises BadValue for other dimensions than the store's, StoreError where the disk refuses.
+        """
+        journal = self._journal
+        with storing(self.folder):
+            records, given = journal.records(), vectors.shape[1]
+            d = int(records["size"][0]) if len(records) else given
+            if given != d:
+                raise BadValue(
+                    f"the encoder gave vectors of {given} dimensions; those in {self.folder} have {d}"
+                )
+            journal.add((codec(self.dtype).write(vectors), texts.astype("<u8")), d)
+
+    def _read(self, check: bool) -> Snapshot | None:
+        journal, kind = self._journal, codec(self.dtype)
+        records = journal.records()
+        if len(records) == 0:
+            return None
+        d, rows = int(records["size"][0]), journal.totals(records)[0]
+        journal.check(records, (kind.width(d), TEXT_BYTES), check)
+        raw = np.memmap(self.folder / COLUMNS[0].file, np.uint8, "r", shape=(rows, kind.width(d)))
+        texts = np.fromfile(self.folder / COLUMNS[1].file, "<u8", 2 * rows).reshape(-1, 2)
+        return Snapshot(kind, d, raw, texts)
+
+    @property
+    def _journal(self) -> Journal:
+        return Journal(self.folder, RECORD, COLUMNS, self.about)
+
+
+# ----------
+# From texts to vectors through the store: only what is missing is encoded.
+
+
+Bool: TypeAlias = NDArray[np.bool_]
+Encode: TypeAlias = Callable[[list[str]], Float32 | Iterator[Float32]]
+"""Texts to vectors: all at once, or block by block in their order, each kept before the next is asked for."""
+Progress: TypeAlias = Callable[[int, int], None]
+
+HASHED_TEXTS = 4096
+"""Texts hashed together."""
+
+
+@dataclass(frozen=True, eq=False)
+class TextSource:
+    """Texts that are made when they are asked for. count: how many; block: texts start..stop-1; name: what a
+    message calls text i."""
+
+    count: int
+    block: Callable[[int, int], Strings]
+    name: Callable[[int], str]
+
+    @staticmethod
+    def of(texts: Strings) -> TextSource:
+        """Texts that are there, named by their numbers."""
+        return TextSource(len(texts), texts.slice, str)
+
+    def hashes(self) -> Hashes:
+        """The hash of each text."""
+        parts = []
+        for start in range(0, self.count, HASHED_TEXTS):
+            block = self.block(start, min(start + HASHED_TEXTS, self.count))
+            data, cuts = block.data, block.ptr.tolist()
+            parts.append(hash_texts([data[a:b].tobytes() for a, b in itertools.pairwise(cuts)]))
+        return np.concatenate(parts) if parts else np.zeros((0, 2), np.uint64)
+
+    def take(self, numbers: Int64) -> list[str]:
+        """The texts of these numbers, which ascend."""
+        if len(numbers) and numbers[-1] - numbers[0] == len(numbers) - 1:
+            return self.block(int(numbers[0]), int(numbers[-1]) + 1).tolist()
+        return [self.block(i, i + 1)[0] for i in numbers.tolist()]
+
+
+@dataclass(frozen=True, eq=False)
+class EncodingBlocks:
+    """How texts are cut into blocks that are encoded together.
+
+    size: texts of a block; whole: cut all texts by their places, whatever the store holds, and encode a block in which
+    one is missing as a whole: a text's company is then the same however often a process was killed, and so are its
+    bits. Where company moves no bit, or texts are paid for, only what is missing is encoded. group: a number for each
+    text, which changes where a block must end; None where none must.
+    """
+
+    size: int = 512
+    whole: bool = True
+    group: Int64 | None = None
+
+    def blocks(self, once: Int64, lacking: Bool) -> Iterator[Int64]:
+        """The blocks to encode, in order. once: the first place of each distinct text; lacking: of all texts."""
+        if not self.whole:
+            once = once[lacking[once]]
+        group = np.zeros(len(once), np.int64) if self.group is None or not self.whole else self.group[once]
+        ends = np.append(np.flatnonzero(np.diff(group)) + 1, len(once))
+        start = 0
+        for end in ends.tolist():
+            for first in range(start, end, self.size):
+                numbers = once[first : min(first + self.size, end)]
+                if lacking[numbers].any():
+                    yield numbers
+            start = end
+
+
+@dataclass(frozen=True, eq=False)
+class StoredVectors:
+    """The vectors of some texts in their order, read from the store in blocks. rows: int64[N]."""
+
+    snapshot: Snapshot
+    rows: Int64
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @property
+    def dimensions(self) -> int:
+        """The dimension of a vector."""
+        return self.snapshot.dimensions
+
+    def block(self, start: int, stop: int) -> Float32:
+        """Vectors start..stop-1: float32[n, d]; a view of the file where it can be one."""
+        return self.snapshot.vectors(self.rows[start:stop])
+
+    def take(self, numbers: NDArray[np.integer]) -> Float32:
+        """The vectors of these numbers: float32[n, d]."""
+        return self.snapshot.vectors(self.rows[numbers])
+
+    def release(self) -> None:
+        """Let the system take back the memory of blocks read before; blocks in use stay valid."""
+        self.snapshot.release()
+
+    @cached_property
+    def values(self) -> Float32:
+        """All vectors: float32[N, d], memory-mapped where they follow each other in the file, else copied."""
+        return self.block(0, len(self))
+
+
+class _Finding(Protocol):
+    """A snapshot of a store: which texts it holds."""
+
+    def find(self, wanted: Hashes) -> Int64:
+        """The number of each text, -1 for one that is not here."""
+        ...
+
+
+S_co = TypeVar("S_co", bound=_Finding, covariant=True)
+F = TypeVar("F", bound=_Finding)
+B = TypeVar("B")
+
+
+class _Storing(Protocol[S_co]):
+    """A store, as far as completing it goes."""
+
+    def snapshot(self, check: bool = True) -> S_co | None:
+        """The store as it is now; None where nothing was added yet."""
+        ...
+
+    def alone(self) -> AbstractContextManager[None]:
+        """Hold the store for adding."""
+        ...
+
+    def clear_lock(self) -> None:
+        """Take away the lock that a killed process left."""
+        ...
+
+
+def stored(
+    store: VectorStore,
+    texts: TextSource,
+    encode: Encode,
+    progress: Progress | None = None,
+    cut: EncodingBlocks | None = None,
+) -> StoredVectors:
+    """The vectors of texts in their order; those the store lacks are encoded, in blocks, see EncodingBlocks.
+
+    A text that occurs often is encoded once. progress: told (texts that have their vector, all texts). Raises
+    BadValue, naming the text, for a vector that is not finite, and for vectors of another dimension or number than
+    expected; StoreError as the store.
+    """
+    hashes = texts.hashes()
+    if texts.count == 0 and store.snapshot() is None:
+        return StoredVectors(
+            Snapshot(codec(store.dtype), 0, np.zeros((0, 0), np.uint8), hashes), np.zeros(0, np.int64)
+        )
+
+    def keep(numbers: Int64, wanted: Bool) -> None:
+        for some, vectors in _encoded(texts, numbers, encode, store.dtype):
+            kept = wanted[np.searchsorted(numbers, some)]
+            if kept.any():
+                store.add(hashes[some[kept]], vectors[kept])
+
+    snapshot = completed(store, hashes, keep, progress, cut)
+    return StoredVectors(snapshot, snapshot.find(hashes))
+
+
+def encoded_in_memory(
+    dtype: str, texts: TextSource, encode: Encode, progress: Progress | None, cut: EncodingBlocks
+) -> StoredVectors:
+    """The vectors of texts in their order, as a store of that dtype gives them, kept nowhere; raises as `stored`."""
+    hashes, kept = texts.hashes(), codec(dtype)
+    once = _first_of_each(hashes, np.arange(len(hashes)))
+    rows, dimensions = list[NDArray[np.uint8]](), 0
+    for numbers in cut.blocks(once, np.ones(len(hashes), np.bool_)):
+        if progress is not None:
+            progress(int(numbers[0]), len(hashes))
+        for _, vectors in _encoded(texts, numbers, encode, dtype):
+            dimensions = vectors.shape[1]
+            rows.append(kept.write(vectors))
+    raw = np.concatenate(rows) if rows else np.zeros((0, 0), np.uint8)
+    snapshot = Snapshot(kept, dimensions, raw, hashes[once])
+    return StoredVectors(snapshot, snapshot.find(hashes))
+
+
+def completed(
+    store: _Storing[F],
+    hashes: Hashes,
+    keep: Callable[[Int64, Bool], None],
+    progress: Progress | None = None,
+    cut: EncodingBlocks | None = None,
+) -> F:
+    """The store once it holds all texts with these hashes.
+
+    keep: encodes the texts of these numbers, which ascend, together, and adds those that are wanted, while the store is
+    held. progress: told (texts that are there, all texts).
+    """
+    snapshot = store.snapshot()
+    if snapshot is not None and (snapshot.find(hashes) >= 0).all():
+        store.clear_lock()  # a process that was killed between its last batch and letting go leaves it
+        return snapshot
+    with store.alone():
+        snapshot = store.snapshot(check=False)  # another process may have added them meanwhile
+        lacking = np.ones(len(hashes), np.bool_) if snapshot is None else snapshot.find(hashes) < 0
+        cut, once = cut or EncodingBlocks(), _first_of_each(hashes, np.arange(len(hashes)))
+        done = len(hashes) - int(lacking[once].sum())
+        for numbers in cut.blocks(once, lacking):
+            if progress is not None:
+                progress(done, len(hashes))
+            keep(numbers, lacking[numbers])
+            done += int(lacking[numbers].sum())
+        snapshot = store.snapshot(check=False)
+    assert snapshot is not None  # something was added, or found
+    return snapshot
+
+
+def in_pieces(
+    given: B | Iterator[B], numbers: Int64, size: Callable[[B], int], name: Callable[[int], str]
+) -> Iterator[tuple[Int64, B]]:
+    """(texts, what an encoder made of them), whether it gave all at once or block by block; size: texts of a block.
+
+    Raises BadValue, naming the first text, where there are more or fewer texts than were asked for.
+    """
+    if not isinstance(given, Iterator):
+        yield numbers, given
+        return
+    at = 0
+    for block in given:
+        some = numbers[at : at + size(block)]
+        if len(some):
+            yield some, block
+        at += size(block)
+    if at != len(numbers):
+        raise BadValue(f"text '{name(int(numbers[0]))}': {len(numbers)} texts gave {at} vectors")
+
+
+def _first_of_each(hashes: Hashes, numbers: Int64) -> Int64:
+    """The first of the numbers for each distinct hash, ascending."""
+    order = numbers[np.lexsort((numbers, hashes[numbers, 1], hashes[numbers, 0]))]
+    new = np.ones(len(order), np.bool_)
+    new[1:] = (hashes[order[1:]] != hashes[order[:-1]]).any(axis=1)
+    return np.sort(order[new])
+
+
+def _encoded(
+    texts: TextSource, numbers: Int64, encode: Encode, dtype: str
+) -> Iterator[tuple[Int64, Float32]]:
+    """(texts, their vectors) in the blocks that the encoder makes."""
+    for some, vectors in in_pieces(encode(texts.take(numbers)), numbers, len, texts.name):
+        yield some, _checked(texts, some, vectors, dtype)
+
+
+def _checked(texts: TextSource, numbers: Int64, given: Float32, dtype: str) -> Float32:
+    first = f"text '{texts.name(int(numbers[0]))}'"
+    vectors = np.asarray(given, np.float32)
+    if vectors.ndim != 2 or len(vectors) != len(numbers) or vectors.shape[1] == 0:
+        raise BadValue(f"{first}: {len(numbers)} texts gave vectors of shape {vectors.shape}")
+    kept = codec(dtype)
+    finite = np.isfinite(vectors).all(axis=1)
+    if finite.all():
+        finite = np.isfinite(kept.read(kept.write(vectors), vectors.shape[1])).all(axis=1)
+    if not finite.all():
+        bad = int(numbers[np.flatnonzero(~finite)[0]])
+        raise BadValue(f"text '{texts.name(bad)}': its vector is not finite, or beyond the range of {dtype}")
+    return vectors
+
+
+# ----------
+# The store of texts with several rows each, such as token vectors, or the terms of a sparse vector and their weights.
+#
+# As systems/vectors/store.py, for texts of which one has many rows and another none:
+#
+#     store.json     what made the rows, and how many bytes one has: for the reader
+#     rows.bin       the rows of all texts, one text after another
+#     texts.bin      for each text its 128-bit hash, and where its rows end
+#     journal.bin    a record for each batch: how many texts and rows there are now, and checksums of what was added
+
+
+Bytes: TypeAlias = NDArray[np.uint8]
+Block: TypeAlias = tuple[Int64, Bytes]
+"""Rows of some texts: those of text i are rows[ptr[i]:ptr[i + 1]]; ptr int64[n + 1] from 0, rows uint8[any, width]."""
+EncodeRagged: TypeAlias = Callable[[list[str]], Block | Iterator[Block]]
+"""Texts to rows: all at once, or block by block in their order, each kept before the next is asked for."""
+
+RAGGED_RECORD = np.dtype(
+    [
+        ("texts", "<i8"),
+        ("rows", "<i8"),
+        ("row sum", "<u4"),
+        ("text sum", "<u4"),
+        ("size", "<u4"),
+        ("check", "<u4"),
+    ]
+)
+"""Of the journal; size: bytes of a row."""
+RAGGED_COLUMNS = (
+    JournalColumn("rows.bin", "rows", "row sum"),
+    JournalColumn("texts.bin", "texts", "text sum"),
+)
+RAGGED_TEXT_BYTES = 24
+"""Bytes of a text in texts.bin."""
+
+
+@dataclass(frozen=True, eq=False)
+class RaggedSnapshot:
+    """A store as it was at one moment. raw: uint8[rows, width], memory-mapped; texts: uint64[n, 2], the hashes;
+    ptr: int64[n + 1], the rows of text i are ptr[i]:ptr[i + 1].
+    """
+
+    raw: Bytes
+    texts: Hashes
+    ptr: Int64
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    @cached_property
+    def _known(self) -> KnownTexts:
+        return KnownTexts(self.texts)
+
+    def find(self, wanted: Hashes) -> Int64:
+        """The number of each text, -1 for one that is not here."""
+        return self._known.find(wanted)
+
+    def release(self) -> None:
+        """Let the system take back the memory of rows read before; they are read again when they are used."""
+        release(self.raw)
+
+    def rows(self, numbers: Int64) -> Block:
+        """The rows of these texts; a view where the texts follow each other in the store."""
+        lengths = self.ptr[numbers + 1] - self.ptr[numbers]
+        ptr = np.zeros(len(numbers) + 1, np.int64)
+        np.cumsum(lengths, out=ptr[1:])
+        starts = self.ptr[numbers]
+        if (starts[1:] == starts[:-1] + lengths[:-1]).all():
+            first = int(starts[0]) if len(numbers) else 0
+            return ptr, self.raw[first : first + int(ptr[-1])]
+        return ptr, self.raw[np.repeat(starts - ptr[:-1], lengths) + np.arange(ptr[-1])]
+
+
+@dataclass(frozen=True)
+class RaggedStore:
+    """What an encoder with all its settings makes of texts; nothing is touched until it is read or added to.
+
+    folder: where; about: what makes the rows, kept for the reader; width: bytes of a row; floats: "float16" or
+    "float32" where a row is such numbers, which then must be finite, else "".
+    """
+
+    folder: Path
+    about: str
+    width: int
+    floats: str = ""
+
+    @staticmethod
+    def of(root: Path, about: Mapping[str, object], width: int, floats: str = "") -> RaggedStore:
+        """The store, below the folder `root`, of an encoder that `about` describes entirely."""
+        if width < 1:
+            raise BadValue(f"rows of {width} bytes; expected at least one")
+        return RaggedStore(*store_folder(root, {**about, "row bytes": width}), width, floats)
+
+    def snapshot(self, check: bool = True) -> RaggedSnapshot | None:
+        """The store as it is now; None where nothing was added yet.
+
+        check: compare it with its checksums, once in each process while nothing changes; what is damaged is forgotten,
+        so that it is made again, and a warning (StoreWarning) says so. Raises StoreError, naming the file, for damage
+        that is not mended: without `check`, and where nothing may be written.
+        """
+        if not check:
+            return self._read(check)
+        journal = self._journal
+        return mended(
+            journal,
+            lambda: self._read(check),
+            lambda: journal.mend(lambda width: (width, RAGGED_TEXT_BYTES), _moved_rows),
+        )
+
+    def alone(self) -> AbstractContextManager[None]:
+        """Hold the store for adding: another process that wants to add waits; a killed one lets go."""
+        return self._journal.alone()
+
+    def clear_lock(self) -> None:
+        """Take away the lock that a killed process left; one that is held, or in a read-only folder, stays."""
+        self._journal.clear_lock()
+
+    def add(self, texts: Hashes, lengths: Int64, rows: Bytes) -> None:
+        """Add a batch of texts that are not there, while holding the store; it is there whole once this returns.
+
+        lengths: int64[n], rows of each text, which may be none; rows: uint8[their sum, width]. Raises BadValue for
+        another number or width of rows, StoreError where the disk refuses.
+        """
+        if rows.ndim != 2 or rows.shape != (int(lengths.sum()), self.width) or len(lengths) != len(texts):
+            raise BadValue(
+                f"{len(texts)} texts with {int(lengths.sum())} rows came as a table of {rows.shape}; those in "
+                f"{self.folder} have {self.width} bytes a row"
+            )
+        journal = self._journal
+        with storing(self.folder):
+            before, _ = journal.totals(self._records())
+            ends = (before + np.cumsum(lengths)).astype("<u8")
+            journal.add((rows, np.column_stack([texts.astype("<u8"), ends])), self.width)
+
+    def _read(self, check: bool) -> RaggedSnapshot | None:
+        journal, records = self._journal, self._records()
+        if len(records) == 0:
+            return None
+        journal.check(records, (self.width, RAGGED_TEXT_BYTES), check)
+        rows, count = journal.totals(records)
+        raw = np.zeros((0, self.width), np.uint8)
+        if rows:  # what is empty cannot be mapped
+            raw = np.memmap(self.folder / RAGGED_COLUMNS[0].file, np.uint8, "r", shape=(rows, self.width))
+        table = np.fromfile(self.folder / RAGGED_COLUMNS[1].file, "<u8", 3 * count).reshape(-1, 3)
+        ptr = np.concatenate([np.zeros(1, np.int64), table[:, 2].astype(np.int64)])
+        if ptr[-1] != rows or not (ptr[1:] >= ptr[:-1]).all():
+            raise StoreError(f"{self.folder / RAGGED_COLUMNS[1].file}: its ends were never written so")
+        return RaggedSnapshot(raw, np.ascontiguousarray(table[:, :2]), ptr)
+
+    def _records(self) -> NDArray[np.void]:
+        """The journal's; raises StoreError where its rows have another width."""
+        records = self._journal.records()
+        if len(records) and records["size"][0] != self.width:
+            raise StoreError(
+                f"{self.folder}: its rows have {records['size'][0]} bytes, expected {self.width}"
+            )
+        return records
+
+    @property
+    def _journal(self) -> Journal:
+        return Journal(self.folder, RAGGED_RECORD, RAGGED_COLUMNS, self.about)
+
+
+def _moved_rows(
+    parts: list[NDArray[np.uint8]], before: list[int], now: tuple[int, ...]
+) -> list[NDArray[Any]] | None:
+    """A batch behind other ones, for Journal.mend: where the rows of its texts end is counted from them."""
+    rows, table = parts[0], parts[1].view("<u8").copy()
+    ends = table[:, 2].astype(np.int64) - before[0]
+    if not (np.diff(ends, prepend=0) >= 0).all() or ends[-1] != len(rows):
+        return None
+    table[:, 2] = (ends + now[0]).astype("<u8")
+    return [rows, table]
+
+
+@dataclass(frozen=True, eq=False)
+class GatheredRagged:
+    """The rows of some texts in their order, read from the store in blocks. numbers: int64[N], texts of the store."""
+
+    snapshot: RaggedSnapshot
+    numbers: Int64
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    @cached_property
+    def lengths(self) -> Int64:
+        """Rows of each text: int64[N]."""
+        return self.snapshot.ptr[self.numbers + 1] - self.snapshot.ptr[self.numbers]
+
+    def block(self, start: int, stop: int) -> Block:
+        """The rows of texts start..stop-1; a view of the file where the texts follow each other in it."""
+        return self.snapshot.rows(self.numbers[start:stop])
+
+    def take(self, numbers: NDArray[np.integer]) -> Block:
+        """The rows of these texts."""
+        return self.snapshot.rows(self.numbers[numbers])
+
+    def blocks(self, rows: int) -> Iterator[tuple[int, int, Block]]:
+        """(start, stop, rows of texts start..stop-1) in order, about so many rows at once, one text at least."""
+        ends = np.cumsum(self.lengths)
+        start = 0
+        while start < len(self):
+            base = int(ends[start - 1]) if start else 0
+            stop = max(start + 1, int(np.searchsorted(ends, base + rows, side="right")))
+            yield start, stop, self.block(start, stop)
+            start = stop
+
+    def release(self) -> None:
+        """Let the system take back the memory of blocks read before; blocks in use stay valid."""
+        self.snapshot.release()
+
+
+def stored_ragged(
+    store: RaggedStore,
+    texts: TextSource,
+    encode: EncodeRagged,
+    progress: Progress | None = None,
+    cut: EncodingBlocks | None = None,
+) -> GatheredRagged:
+    """The rows of texts in their order; those the store lacks are encoded, in blocks, see
+    EncodingBlocks.
+
+    A text that occurs often is encoded once. progress: told (texts that have their rows, all texts). Raises BadValue,
+    naming the text, for another number of texts or another width than expected, and for numbers that are not finite;
+    StoreError as the store.
+    """
+    hashes = texts.hashes()
+    if texts.count == 0 and store.snapshot() is None:
+        nothing = np.zeros((0, store.width), np.uint8)
+        return GatheredRagged(RaggedSnapshot(nothing, hashes, np.zeros(1, np.int64)), np.zeros(0, np.int64))
+
+    def keep(numbers: Int64, wanted: NDArray[np.bool_]) -> None:
+        given = encode(texts.take(numbers))
+        for some, (ptr, rows) in in_pieces(given, numbers, lambda block: len(block[0]) - 1, texts.name):
+            if len(ptr) != len(some) + 1:
+                first = f"text '{texts.name(int(some[0]))}'"
+                raise BadValue(f"{first}: {len(some)} texts gave the rows of {len(ptr) - 1}")
+            _refuse_not_finite(store, texts, some, (ptr, rows))
+            kept, lengths = wanted[np.searchsorted(numbers, some)], np.diff(ptr)
+            if kept.any():
+                store.add(hashes[some[kept]], lengths[kept], rows[np.repeat(kept, lengths)])
+
+    snapshot = completed(store, hashes, keep, progress, cut)
+    return GatheredRagged(snapshot, snapshot.find(hashes))
+
+
+def _refuse_not_finite(store: RaggedStore, texts: TextSource, numbers: Int64, block: Block) -> None:
+    ptr, rows = block
+    if not store.floats or rows.ndim != 2 or rows.shape[1] != store.width:
+        return
+    bad = np.flatnonzero(~np.isfinite(np.ascontiguousarray(rows).view(store.floats)).all(axis=1))
+    if len(bad):
+        text = int(numbers[np.searchsorted(ptr, bad[0], side="right") - 1])
+        raise BadValue(f"text '{texts.name(text)}': one of its vectors is not finite")
