@@ -329,6 +329,8 @@ def _table(found: list[dict], kind: str, sources: list[str], names: tuple[str, .
     head = [*(["values"] if sources != [""] else []), unit, *names]
     lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
     for source in sources:
+        if source.startswith(LEFT_OUT):
+            continue
         for n in dict.fromkeys(q for s, q, _ in at if s == source and (q in SHOWN or unit == "datasets")):
             cells = [format(at[source, n, name], form) for name in names]
             lines.append("| " + " | ".join([*([source] if source else []), str(n), *cells]) + " |")
@@ -339,7 +341,7 @@ def _detected(found: list[dict]) -> list[str]:
     """A line for each source and number of queries or datasets: how often effects and false verdicts are found."""
     rows: dict[tuple[str, int, str], dict[str, dict]] = {}
     for r in found:
-        if r["kind"] == "detected" and r["queries"] in SHOWN_EFFECTS:
+        if r["kind"] == "detected" and r["queries"] in SHOWN_EFFECTS and not r["source"].startswith(LEFT_OUT):
             rows.setdefault((r["source"], r["queries"], r["unit"]), {})[r["name"]] = r
     names = list(dict.fromkeys(name for row in rows.values() for name in row))
     head = ["values", "queries or datasets", *names, *(f"false, {name}" for name in names)]
@@ -370,6 +372,8 @@ def _uniform(found: list[dict], sources: list[str]) -> list[str]:
 
 
 DEFAULT_TESTS = ("t", "permutation")
+LEFT_OUT = "Web 2013"
+"""The values whose tables the page leaves out; its figures are like those of TREC-8."""
 SHOWN = (25, 300)
 """The numbers of queries whose shares the page shows; calibration.jsonl holds the others, too."""
 SHOWN_EFFECTS = (5, 10, 19, 25, 100)
@@ -378,7 +382,8 @@ INTRODUCTION = f"""# Calibration
 
 This page shows how often the tests report a difference that does not exist, and how often the intervals contain the
 true value. `python scripts/make_calibration.py` measures all of it and writes this page; do not edit it.
-`docs/calibration.jsonl` holds every figure, also for 50 and 100 queries and other sizes that are left out here.
+`docs/calibration.jsonl` holds every figure, also those for Web 2013 and other numbers of queries, which are left
+out here.
 
 - Each figure comes from 10,000 repetitions (single tests 20,000, intervals over datasets 1,000, printed effects
   5,000 for two systems and 2,500 for more).
