@@ -2,9 +2,10 @@
 
     python scripts/coming_from.py [--peers PYTHON] [--task 3] [--tool Weir]     # by `make coming-from`
 
-Every python block is a script of its own: it belongs to the tool whose name stands in bold before it and to the task
-whose heading stands above. Calls that the page leaves out stand in coming_from_tasks.md. A script runs in a folder with the files that the page names, in the Python of its tool. The page
-is written only when all tasks and tools were asked. Needs ../shared/data.
+Every python block is a script of its own: it belongs to the tool whose name stands in bold before it and to the
+task whose heading stands above. Calls that the page leaves out stand in coming_from_tasks.md. A script runs in a
+folder with the files that the page names, in the Python of its tool. The page is written only when all tasks and
+tools were asked. Needs ../shared/data.
 """
 
 from __future__ import annotations
