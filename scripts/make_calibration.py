@@ -376,7 +376,7 @@ LEFT_OUT = "Web 2013"
 """The values whose tables the page leaves out; its figures are like those of TREC-8."""
 SHOWN = (25, 300)
 """The numbers of queries whose shares the page shows; calibration.jsonl holds the others, too."""
-SHOWN_EFFECTS = (5, 10, 19, 25, 100)
+SHOWN_EFFECTS = (10, 19, 25, 100)
 """The same for printed effects: numbers of datasets or queries."""
 INTRODUCTION = f"""# Calibration
 
@@ -386,11 +386,8 @@ true value. `python scripts/make_calibration.py` measures all of it and writes t
 out here.
 
 - Each figure comes from 10,000 repetitions (single tests 20,000, intervals over datasets 1,000, printed effects
-  5,000 for two systems and 2,500 for more).
-- Two standard errors: 0.0035 to 0.0044 for a share of 0.05, 0.5 points for one of 95%, 1.3 points for printed
-  effects.
-- Resampling draws {DRAWS:,} times ({FAMILY_DRAWS[2]:,} to {FAMILY_DRAWS[8]:,} for printed effects); {TOGETHER}
-  repetitions share their draws.
+  5,000 or 2,500), and is known to within 0.0044 (share of 0.05), 0.5 points (95%) or 1.3 points (printed effects).
+- Resampling draws {DRAWS:,} times ({FAMILY_DRAWS[2]:,} to {FAMILY_DRAWS[8]:,} for printed effects).
 - Values are simulated, or drawn with replacement from the topics of TREC-8 ad hoc (129 systems) and Web 2013, two
   other systems in each repetition. Scores: Urbano, Lima and Hanjalic, SIGIR 2019, CC BY-SA 4.0.
 """
@@ -418,9 +415,8 @@ effect should be found 80 times in 100. `false` is how often any pair of equal s
 should be at most 5%. Where no p-value can come below the level, Weir prints how many queries or datasets it takes
 instead of an effect.
 
-The effect is a multiple of the estimated deviation of the differences, so it is found 80 times in 100 on average
-only. The estimate allows for heavy tails by their kurtosis. Up to {SOME_UNITS} queries or datasets a simulation of
-the test with a stated seed gives the effect; beyond, the t-test does, which is exact for normal differences."""
+The effect rests on the estimated deviation of the differences. Up to {SOME_UNITS} queries or datasets a simulation
+of the test with a stated seed gives the effect; beyond, the t-test does."""
 
 
 def main() -> None:

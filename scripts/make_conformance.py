@@ -133,6 +133,7 @@ def overview(summaries: Sequence[Summary]) -> list[str]:
 def tool_section(s: Summary) -> list[str]:
     """What a tool does otherwise."""
     about = ast.get_docstring(ast.parse((ADAPTERS / f"{s.tool}.py").read_text(encoding="utf-8"))) or ""
+    about = about.partition("\n\n")[0]
     if not s.causes:
         return []
     lines = [f"### {s.package} {s.version}", "", f"Asked: {about}", ""]

@@ -112,8 +112,7 @@ TABLES: dict[str, Sequence[Column]] = {
     "places": (
         ("from the first 10", lambda r: _reach(r, "early")),
         ("from behind", lambda r: _reach(r, "late")),
-        ("difference", lambda r: f"{r['bias']['difference']:+.2f}"),
-        ("95% interval", lambda r: f"[{r['bias']['low']:+.2f}, {r['bias']['high']:+.2f}]"),
+        ("95% interval of the difference", lambda r: f"[{r['bias']['low']:+.2f}, {r['bias']['high']:+.2f}]"),
     ),
 }
 
