@@ -399,9 +399,8 @@ tie.""",
 queries and gains much on few. `t`, `permutation` and `bootstrap-shift` test the mean, and approach 0.05 as
 queries are added. `wilcoxon` and `sign` test the median, which is not zero: more queries make them worse.""",
 }
-UNIFORM = """Without a difference every p-value should be equally likely. Two figures show this for `t` and
-`permutation`: the largest distance of their distribution from the uniform one, and the shares of the ten tenths,
-which should be near 0.1."""
+UNIFORM = """Without a difference every p-value should be equally likely. For `t` and `permutation` the page
+has the largest distance of their distribution from the uniform one, and the shares of the ten tenths, near 0.1."""
 FAMILY = """How often any of the six pairs is found different. `tukey` should be near 0.05, a correction at most
 there."""
 COVERAGE = """A share below 95% means that the interval is too narrow. `t` is the default for differences and

@@ -23,5 +23,3 @@ weir.Qrels.of({n: truth[n] for n in first}).save("people.tsv")
 weir.Qrels.of(model).save("model.tsv")
 for name, skill in (("a", 0.1), ("b", 0.5)):
     weir.Run.of(ranked(skill)).save(f"{name}.trec")
-part = {n: {d: g for d, g in of.items() if rng.random() < 0.3} for n, of in truth.items()}
-weir.Qrels.of(part).save("part.tsv")

@@ -36,5 +36,3 @@ weir.Qrels.of(later).save("sheet.tsv")
 for name, skill in (("a", 0.35), ("b", 0.6)):
     ranked = {q: sorted(of, key=lambda d: -(of[d] * skill + draw.random()))[:10] for q, of in truth.items()}
     weir.Run.of(ranked).save(f"{name}.trec")
-rows = [f"{q}\t{d}\t{g}\t{good[q][d]}\t{poor[q][d]}" for q in queries for d, g in people[q].items()]
-Path("raters.tsv").write_text("\n".join(["qid\tpassage_id\thuman\tgood\tpoor", *rows]) + "\n")
