@@ -398,7 +398,7 @@ def _pooled(paths: tuple[Path, ...], check: Callable[[int], None], drop_self: bo
 def _fitted(pool: Pool, paths: tuple[Path, ...], judged: Path, search: Search) -> Run:
     """The run fused with fitted settings; how they do on queries they were not fitted on goes to standard output."""
     from weir.files.runs import read_qrels
-    from weir.measures import evaluate
+    from weir.measures import score_run
     from weir.measures.evaluate import names_of_runs
     from weir.report.fusion import fit_text, standing_text
     from weir.report.progress import Progress
@@ -417,10 +417,10 @@ def _fitted(pool: Pool, paths: tuple[Path, ...], judged: Path, search: Search) -
     runs = dict(zip(paths, pool.runs, strict=True))
     names = names_of_runs(list(runs))
     single = {
-        name: evaluate(qrels, run, [made.measure]) for name, run in zip(names, runs.values(), strict=True)
+        name: score_run(qrels, run, [made.measure]) for name, run in zip(names, runs.values(), strict=True)
     }
     show(fit_text(found, output_width()))
-    fused_scores = evaluate(qrels, honest, [made.measure])
+    fused_scores = score_run(qrels, honest, [made.measure])
     show("\n" + standing_text(fused_scores, single, judged.name, output_width()))
     if search.on_all:
         warning = f"every query is fused with {found.chosen}, chosen on these very judgments: do not score the result"

@@ -420,19 +420,19 @@ def read_run_against(
     return Run(queries, docs, ptr, doc, score, run_name(Path(path)), ties), len(names.ignored)
 
 
-def judge_file(path: Path | str, qrels: Qrels, ties: Ties = "trec", engine: EngineName = "auto") -> Judged:
+def join_run_file(path: Path | str, qrels: Qrels, ties: Ties = "trec", engine: EngineName = "auto") -> Judged:
     """Join a run file with judgments; only a JSON file is ever held, so a few megabytes do for any other size.
 
     The result equals Judged.of(read_run(path), qrels). Arguments and errors as read_run.
     """
     source = _source(Path(path))
     if source is not None:
-        return judge_source(source, qrels, ties, engine)
-    plain = _plainly(Path(path), engine, lambda found: judge_source(found, qrels, ties, engine))
+        return join_source(source, qrels, ties, engine)
+    plain = _plainly(Path(path), engine, lambda found: join_source(found, qrels, ties, engine))
     return Judged.of(_from_json(Path(path), ties), qrels) if plain is None else plain
 
 
-def judge_source(source: Source, qrels: Qrels, ties: Ties = "trec", engine: EngineName = "auto") -> Judged:
+def join_source(source: Source, qrels: Qrels, ties: Ties = "trec", engine: EngineName = "auto") -> Judged:
     """Join the rankings of a source with judgments; arguments and errors otherwise as read_run."""
 
     def join(part: RankingPart) -> tuple[Int64, Judged]:

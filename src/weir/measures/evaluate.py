@@ -21,7 +21,7 @@ from weir.core.scores import Scores
 from weir.core.strings import Float64
 from weir.errors import BadRanking, BadValue, FormatError, UnknownName, WeirError
 from weir.files.intents import holds_nuggets, read_intents
-from weir.files.runs import judge_file, read_qrels, read_run, run_name
+from weir.files.runs import join_run_file, read_qrels, read_run, run_name
 from weir.measures.measure import Measure, all_within_unit, parse_measure
 from weir.measures.ties.over_orders import Tied, expected_values, extreme_values
 
@@ -152,7 +152,7 @@ def parsed(wanted: Sequence[Measure | str]) -> list[Measure]:
     return [one if isinstance(one, Measure) else parse_measure(str(one)) for one in wanted]
 
 
-def evaluate(
+def score_run(
     qrels: Qrels | IntentQrels,
     run: Run,
     measures: Measure | str | Iterable[Measure | str] = DEFAULT_MEASURES,
@@ -233,7 +233,7 @@ def _over_orders(
     return values, low, high
 
 
-def refuse_strangers(judged: Judged) -> None:
+def check_shared_queries(judged: Judged) -> None:
     """Raise BadValue for the join of a run all of whose queries are others than the judged ones.
 
     For what people pass in, where it is a mistake; a system that finds nothing for its queries scores 0.
@@ -297,7 +297,7 @@ def judgments_for(qrels: Path, measures: Iterable[Measure]) -> Qrels | IntentQre
     return read_intents(qrels) if by_intent else read_qrels(qrels)
 
 
-def judge(
+def join_run(
     run: Path,
     qrels: Qrels | IntentQrels,
     conventions: Conventions = DEFAULT,
@@ -317,7 +317,7 @@ def judge(
         found = _joined(run, qrels, conventions)
     if not (found.ignored or found.answered.any()):
         raise FormatError(run, "no ranking", "at least one document for one query")
-    refuse_strangers(found)
+    check_shared_queries(found)
     return found
 
 
@@ -325,8 +325,8 @@ def _joined(run: Path, qrels: Qrels | IntentQrels, conventions: Conventions) -> 
     if conventions.self_matches == "drop":
         return joined(ranked_by(read_run(run, conventions.order), conventions), qrels)
     if isinstance(qrels, IntentQrels):
-        return with_intents(judge_file(run, qrels.numbered, conventions.order), qrels)
-    return judge_file(run, qrels, conventions.order)
+        return with_intents(join_run_file(run, qrels.numbered, conventions.order), qrels)
+    return join_run_file(run, qrels, conventions.order)
 
 
 def distinct_names(short: Sequence[str], long: Sequence[str]) -> list[str]:
