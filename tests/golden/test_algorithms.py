@@ -27,7 +27,7 @@ from weir.core.run import Run
 from weir.core.scores import Scores
 from weir.datasets.load import load
 from weir.errors import RankingWarning
-from weir.measures import MEASURES, evaluate
+from weir.measures import MEASURES, score_run
 from weir.models.chat_shapes import ChatReply
 from weir.models.prompts import prompt_template
 from weir.models.verdicts import VerdictForm, read_choice, read_order, read_score
@@ -94,7 +94,7 @@ def _scored() -> tuple[Qrels, Scores]:
         qrels[f"q{q}"] = {f"d{i}": int(g) for i, g in enumerate(generator.integers(-1, 4, 40))}
     known = [MEASURES.get(name) for name in MEASURES.names()]
     asked = [d.name if d.cutoff == "forbidden" else f"{d.name}@10" for d in known if d.of != "intents"]
-    return Qrels.of(qrels), evaluate(Qrels.of(qrels), Run.of(run), asked)
+    return Qrels.of(qrels), score_run(Qrels.of(qrels), Run.of(run), asked)
 
 
 def _measure(name: str) -> str:

@@ -159,12 +159,12 @@ def test_the_judged_share_is_of_what_is_returned_and_leaves_out_who_does_not_ans
 
 
 def test_ceilings_are_what_the_best_ranking_scores():
-    from weir.measures import evaluate
+    from weir.measures import score_run
 
     qrels = Qrels.of({"q": {f"d{i}": 1 for i in range(15)}, "r": {"a": 2, "b": 0}, "s": {"c": 0}})
     best = Run.of({q: {d: float(g) for d, g in grades.items()} for q, grades in qrels.to_dict().items()})
     for name in ("P@10", "R@10", "R@100"):
-        assert ceilings(qrels)[name] == pytest.approx(evaluate(qrels, best, [name]).means()[name], abs=1e-15)
+        assert ceilings(qrels)[name] == pytest.approx(score_run(qrels, best, [name]).means()[name], abs=1e-15)
     assert ceilings(qrels) == pytest.approx(
         {"P@10": (1 + 0.1 + 0) / 3, "R@10": (10 / 15 + 1 + 0) / 3, "R@100": 2 / 3}
     )

@@ -17,7 +17,7 @@ from weir.experiment.comparing import diff_cells, diff_files
 from weir.experiment.experiment import Experiment
 from weir.experiment.results import dataset_of, open_cell
 from weir.files.write import write_run
-from weir.measures import evaluate
+from weir.measures import score_run
 from weir.report.diff import diff_text
 from weir.stats.query_differences import moved, with_documents, with_texts
 
@@ -37,7 +37,7 @@ def files(tmp_path):
 
 def moves(top=10, measure="RR"):
     qrels = Qrels.of(QRELS)
-    a, b = evaluate(qrels, Run.of(RUN), [measure]), evaluate(qrels, Run.of(OTHER), [measure])
+    a, b = score_run(qrels, Run.of(RUN), [measure]), score_run(qrels, Run.of(OTHER), [measure])
     return moved(measure, ("a", "b"), a, b, top)
 
 

@@ -22,7 +22,7 @@ from weir.core.subject import Subject
 from weir.datasets import catalogue
 from weir.datasets.card import normalised
 from weir.datasets.load import SELF_MATCHES
-from weir.measures.evaluate import evaluate, scores_of
+from weir.measures.evaluate import score_run, scores_of
 from weir.measures.measure import parse_measure
 from weir.stats.score_bounds import MEASURE, score_bounds, turning_pairs
 
@@ -45,7 +45,7 @@ def ceilings(qrels: Qrels) -> dict[str, float]:
     """What the best ranking there could be scores: the judged documents by falling grade."""
     query, score = qrels.query_of_row(), qrels.grade.astype(np.float64)
     best = Run.from_columns(qrels.queries, qrels.docs, query, qrels.doc, score)
-    return evaluate(qrels, best, CEILINGS).means()
+    return score_run(qrels, best, CEILINGS).means()
 
 
 @check("dangling judgments", needs=["qrels", "corpus", "queries"])

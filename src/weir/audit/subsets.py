@@ -22,7 +22,7 @@ from weir.datasets.load import Dataset, load
 from weir.errors import BadValue
 from weir.files.atomic import atomic_dir, write_text
 from weir.files.records import write_collection
-from weir.measures.evaluate import evaluate, scores_of
+from weir.measures.evaluate import score_run, scores_of
 from weir.measures.measure import Measure, parse_measure
 from weir.stats.power import POWER, detectable, excess_kurtosis, queries_needed
 from weir.stats.rank_stability import kendall_tau, order_interval
@@ -247,7 +247,7 @@ def _values(dataset: Dataset, system: Retriever, measure: Measure) -> Float64:
     run: Run = system.index(dataset.corpus).search(dataset.queries, depth + 1)
     if dataset.self_match == "drop":
         run = run.without_self()
-    return evaluate(dataset.qrels, run.top(depth), [measure]).in_id_order(str(measure))
+    return score_run(dataset.qrels, run.top(depth), [measure]).in_id_order(str(measure))
 
 
 # ----------

@@ -37,7 +37,7 @@ from weir.experiment.stages import (
 )
 from weir.files.atomic import atomic_file, clear_lock, locked, sweep
 from weir.files.integrity import Checksum
-from weir.files.runs import judge_file
+from weir.files.runs import join_run_file
 from weir.files.score_files import write_scores
 from weir.measures import Measure, parse_measure, scores_of
 from weir.stats.calibration import uncalibrated
@@ -170,7 +170,7 @@ class Cell:
         shelf, stage = self.shelf, self.stage
         stored = shelf.sound(stage, shelf.root)
         if stored is not None and stage.key not in shelf.runs:
-            return stored, judge_file(run_file(stored), shelf.dataset.qrels)
+            return stored, join_run_file(run_file(stored), shelf.dataset.qrels)
         if shelf.dataset.self_match == "drop":
             folder, run = shelf.cached_run(stage, self._without_self, shelf.root)
         else:

@@ -239,7 +239,7 @@ def diff_files(
         measure,
         rules,
         top,
-        lambda name, other: other.judge(files[name], other.counted(judgments)),
+        lambda name, other: other.join_run(files[name], other.counted(judgments)),
     )
 
 

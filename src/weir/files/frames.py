@@ -25,7 +25,7 @@ from weir.core.strings import Float64, Ids, Int32
 from weir.errors import BadRanking, BadValue, RankingWarning, WeirError
 from weir.files.column_names import Kind, is_named, origin_column, three_columns
 from weir.files.formats import Source, frame_source
-from weir.files.runs import judge_file, judge_source, judgments_of, read_qrels, read_run, run_of
+from weir.files.runs import join_run_file, join_source, judgments_of, read_qrels, read_run, run_of
 
 # ----------
 # Rankings and judgments from what people hold: dicts, data frames, files.
@@ -110,8 +110,8 @@ def judged_from(value: object, qrels: Qrels, ties: Ties = "trec") -> Judged:
     The result equals Judged.of(run_from(value), qrels). Arguments and errors as run_from.
     """
     if isinstance(value, (str, os.PathLike)):
-        return judge_file(os.fspath(value), qrels, ties)
-    quickly = _quickly(value, "run", lambda source: judge_source(source, qrels, ties))
+        return join_run_file(os.fspath(value), qrels, ties)
+    quickly = _quickly(value, "run", lambda source: join_source(source, qrels, ties))
     return Judged.of(run_from(value, ties=ties), qrels) if quickly is None else quickly
 
 

@@ -12,7 +12,7 @@ from weir.core.qrels import Qrels
 from weir.core.run import Run
 from weir.core.strings import Float64
 from weir.errors import BadValue
-from weir.measures.evaluate import evaluate
+from weir.measures.evaluate import score_run
 from weir.measures.measure import Measure
 from weir.stats import significance as paired  # noqa: F401 - registers the t-test
 from weir.stats.label_agreement import drawn_tables
@@ -151,7 +151,7 @@ def _intervals(
 
 
 def _values(runs: Mapping[str, Run], qrels: Qrels, measure: Measure) -> Float64:
-    return np.array([evaluate(qrels, run, [measure]).in_id_order(str(measure)) for run in runs.values()])
+    return np.array([score_run(qrels, run, [measure]).in_id_order(str(measure)) for run in runs.values()])
 
 
 def _decisions(values: Float64) -> Float64:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from weir.algorithms import algorithm
 from weir.core.corpus import Corpus, Queries, check_view
 from weir.core.run import Run
-from weir.core.strings import Float64, Int64, below
+from weir.core.strings import Float64, Int64, in_range
 from weir.errors import BadValue, StoreError
 from weir.files.atomic import atomic_dir
 from weir.files.integrity import open_folder, read_array, seal_folder
@@ -167,7 +167,7 @@ class DenseRetriever:
         if known[0] != FORMAT or snapshot is None or len(rows) != len(corpus):
             raise StoreError(f"{at}: its vectors are not in {store.folder} any more; they are encoded again")
         vectors = StoredVectors(snapshot, rows)
-        if not below(rows, len(snapshot)) or _digest(vectors) != facts["texts"]:
+        if not in_range(rows, len(snapshot)) or _digest(vectors) != facts["texts"]:
             raise StoreError(f"{at}: {store.folder} holds other vectors now; they are encoded again")
         near = None if self.nearest is None else self.nearest.open(at / "ann.bin", vectors.dimensions)
         return DenseSearcher(self, corpus, vectors, None, near=near)

@@ -12,7 +12,7 @@ import numpy as np
 from weir.algorithms import algorithm
 from weir.core.corpus import Corpus, Queries, check_view
 from weir.core.run import Run
-from weir.core.strings import Float64, Int64, below
+from weir.core.strings import Float64, Int64, in_range
 from weir.errors import BadValue, StoreError, UnknownName
 from weir.files.atomic import atomic_dir
 from weir.files.integrity import open_folder, read_array, seal_folder
@@ -325,7 +325,7 @@ def _made(system: ColBERT, tokens: TokenVectors) -> TokenIndex:
 def _stored(store: RaggedStore, numbers: Int64, texts: str, dtype: type[np.floating]) -> TokenVectors | None:
     """The vectors of these texts, None where the store does not have them any more."""
     snapshot = store.snapshot()
-    if snapshot is None or not below(numbers, len(snapshot)):
+    if snapshot is None or not in_range(numbers, len(snapshot)):
         return None
     rows = GatheredRagged(snapshot, numbers)
     return TokenVectors(rows, dtype) if _digest(rows) == texts else None

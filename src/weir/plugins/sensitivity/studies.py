@@ -26,7 +26,7 @@ from weir.datasets.load import Dataset
 from weir.errors import BadValue, RankingWarning, StoreError
 from weir.files.atomic import storing
 from weir.files.integrity import read_sealed, write_sealed
-from weir.measures.evaluate import evaluate
+from weir.measures.evaluate import score_run
 from weir.measures.measure import Measure
 from weir.models.chat_shapes import ChatPrompt, ChatReply
 from weir.models.conversation import conversation
@@ -233,7 +233,7 @@ class StudiedCandidates:
             run = searcher.search(self.queries, max(RESULT_DEPTH, self.depth) + 1, Context(progress=told))
         run = run.without_self() if self.drop_self else run
         run = run.top(RESULT_DEPTH) if len(run.doc) else run
-        values = evaluate(self.qrels, run, [self.measure]).in_id_order(str(self.measure))
+        values = score_run(self.qrels, run, [self.measure]).in_id_order(str(self.measure))
         return RerankedOnce(run, values, tuple(scorer.answers), scorer.totals())
 
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from weir.core.corpus import Corpus
 from weir.core.order import best_of
 from weir.core.run import Run
-from weir.core.strings import Float64, Int32, Int64, Strings, below, cuts, permutes
+from weir.core.strings import Float64, Int32, Int64, Strings, in_range, is_permutation, valid_offsets
 from weir.errors import BadValue, StoreError
 from weir.files.atomic import atomic_dir
 from weir.files.integrity import Checksum, open_folder, read_array, seal_folder
@@ -44,7 +44,7 @@ def flaw(
     columns: ByteBounds | None,
 ) -> str:
     """The first array that a search must not be given, "" where all are sound; see kernels/inverted/search.py."""
-    if not cuts(ptr, len(doc)):
+    if not valid_offsets(ptr, len(doc)):
         return "ptr"
     if not _ascends(ptr, doc, n_docs):
         return "doc"
@@ -315,19 +315,19 @@ def _senseless(number: int, name: str) -> StoreError:
 def _flaw(index: ImpactIndex, documents: int) -> str:
     """The first array beside the postings that does not fit them, "" where all do."""
     impacts, forward = index.impacts, index.forward
-    if len(index.order) != documents or not permutes(index.order):
+    if len(index.order) != documents or not is_permutation(index.order):
         return "order"
     for number, terms in enumerate(index.vocabularies):
-        if not cuts(terms.ptr, len(terms.data)):
+        if not valid_offsets(terms.ptr, len(terms.data)):
             return f"terms{number}-ptr"
     known = [len(terms) for terms in index.vocabularies]
     if known and sum(known) != len(impacts.ptr) - 1:  # a learned index has the encoder's vocabulary
         return "ptr"
     if forward is None:
         return ""
-    if len(forward.ptr) != documents + 1 or not cuts(forward.ptr, len(forward.term)):
+    if len(forward.ptr) != documents + 1 or not valid_offsets(forward.ptr, len(forward.term)):
         return "forward-ptr"
-    if not known or not below(forward.term, known[0]):
+    if not known or not in_range(forward.term, known[0]):
         return "forward-term"
     counted = forward.count.dtype.kind in "iu" and forward.count.shape == forward.term.shape
     return "" if counted and forward.count.min(initial=0) >= 0 else "forward-count"

@@ -11,7 +11,7 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from weir.core.strings import Float64, Int32, Int64, below, cuts
+from weir.core.strings import Float64, Int32, Int64, in_range, valid_offsets
 from weir.errors import BadValue, StoreError
 from weir.files.integrity import read_array
 from weir.settings import settings
@@ -556,12 +556,14 @@ def read_clusters(folder: Path, bits: int) -> tuple[Centroids, CentroidLists | N
     code = mapped("clusters-code", np.int32, -1)
     centroids, ptr = mapped("clusters-centroids", np.float32, -1, -1), mapped("clusters-ptr", np.int64, -1)
     clusters, lists, documents = Centroids(centroids, code, ptr), None, len(ptr) - 1
-    _refuse_senseless(folder, "clusters", below(code, len(centroids)) and cuts(ptr, len(code)))
+    _refuse_senseless(folder, "clusters", in_range(code, len(centroids)) and valid_offsets(ptr, len(code)))
     if (folder / "lists-ptr.npy").exists():
         lists = CentroidLists(
             mapped("lists-ptr", np.int64, len(centroids) + 1), mapped("lists-doc", np.int32, -1)
         )
-        _refuse_senseless(folder, "lists", below(lists.doc, documents) and cuts(lists.ptr, len(lists.doc)))
+        _refuse_senseless(
+            folder, "lists", in_range(lists.doc, documents) and valid_offsets(lists.ptr, len(lists.doc))
+        )
     if not bits:
         return clusters, lists, None
     mean, largest = mapped("error", np.float64, 2).tolist()
