@@ -42,20 +42,7 @@ class Reader:
 
 
 def _import_formats() -> None:
-    for name in (
-        "engines",
-        "quepid",
-        "evaluators",
-        "spans",
-        "nested",
-        "birco_sets",
-        "clicks",
-        "listed_rankings",
-        "layouts",
-        "lines",
-        "field_records",
-        "refused",
-    ):
+    for name in ("engines", "evaluators", "clicks", "layouts", "lines", "golden", "refused"):
         importlib.import_module(f"weir.plugins.importing.formats.{name}")
 
 
