@@ -4,12 +4,27 @@ from __future__ import annotations
 
 import inspect
 import json
+import subprocess
+import sys
 
 import pytest
 
 from weir.errors import BadValue, UnknownName, WeirError
 from weir.models.sparse import SparseEncoder
-from weir.systems import BM25, RM3, SYSTEMS, ColBERT, DeepCT, Dense, Sparse, parse_system, usage
+from weir.systems import (
+    BM25,
+    RERANKERS,
+    RM3,
+    SYSTEMS,
+    ColBERT,
+    DeepCT,
+    Dense,
+    Sparse,
+    parse_system,
+    reranker_names,
+    system_names,
+    usage,
+)
 from weir.systems.fusion import METHODS
 from weir.systems.learned_sparse import sparta, splade, unicoil
 
@@ -389,3 +404,32 @@ def test_a_name_in_other_letters_is_the_system():
         str(parse_system("RRF(BM25, Dense('minilm')) >> Score(RM3)"))
         == 'rrf(bm25, dense("minilm")) >> score(rm3)'
     )
+
+
+def test_a_plug_in_is_a_system_before_it_is_loaded():
+    script = """
+import sys, weir
+from weir.errors import BadValue
+from weir.systems import SYSTEMS, as_system, parse_system
+
+def elasticsearch(queries, k):
+    return {}
+
+assert "elasticsearch" in SYSTEMS and "elasticsearch" in list(SYSTEMS)
+for attempt in (lambda: as_system(elasticsearch), lambda: parse_system("bm25 >> elasticsearch(url='http://localhost')")):
+    try:
+        attempt()
+    except BadValue as error:
+        print(error)
+assert "weir.plugins.servers.elasticsearch" not in sys.modules
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == [
+        "'elasticsearch' is the name of a registered system; give another: name=...",
+        "elasticsearch is a system; to re-rank by its scores write >> score(elasticsearch)",
+    ]
+
+
+def test_every_registered_name_stands_in_the_lists_of_names():
+    for registry, names in ((SYSTEMS, system_names), (RERANKERS, reranker_names)):
+        assert [name for name in dir(names) if registry.get(name) is not getattr(names, name)] == []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import ClassVar, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 import numpy as np
@@ -188,8 +188,11 @@ class FunctionReranker:
     def ready(self, corpus: Corpus, context: Context = IN_MEMORY) -> FunctionScorer:
         """The function and the documents it reads."""
         model = self.score
-        function = partial(_predicted, model) if isinstance(model, PairPredictor) else model
-        return FunctionScorer(function, corpus)
+        if not isinstance(model, PairPredictor):
+            return FunctionScorer(model, corpus)
+        return FunctionScorer(
+            lambda queries, docs: model.predict(list(zip(queries, docs, strict=True))), corpus
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -201,20 +204,20 @@ class FunctionScorer:
 
     def scores(self, queries: Queries, candidates: Run, context: Context = IN_MEMORY) -> Float64:
         """What the function says of each candidate; raises BadRanking, naming the query, for more or fewer scores."""
-        found = np.empty(len(candidates.doc))
+        score = np.empty(len(candidates.doc))
         for q, text in enumerate(queries.text):
             rows = slice(int(candidates.ptr[q]), int(candidates.ptr[q + 1]))
             doc = candidates.doc[rows]
             if len(doc) == 0:
                 continue
             texts = self.corpus.view_of(VIEW, doc).tolist()
-            given = np.asarray(self.function([text] * len(doc), texts), np.float64)
-            if given.shape != (len(doc),):
+            answer = np.asarray(self.function([text] * len(doc), texts), np.float64)
+            if answer.shape != (len(doc),):
                 raise BadRanking(
-                    f"query '{queries.ids[q]}': scores of shape {given.shape} for {len(doc)} documents"
+                    f"query '{queries.ids[q]}': scores of shape {answer.shape} for {len(doc)} documents"
                 )
-            found[rows] = given
-        return found
+            score[rows] = answer
+        return score
 
     def costs(self) -> Costs:
         """Unknown: it is asked once."""
@@ -348,34 +351,27 @@ def as_reranker(
     )
 
 
-def _predicted(model: PairPredictor, queries: list[str], documents: list[str]) -> object:
-    return model.predict(list(zip(queries, documents, strict=True)))
-
-
-def _as_it_is(given: T, name: str | None, version: str | None) -> T:
+def _as_it_is(system: T, name: str | None, version: str | None) -> T:
     if name is not None or version is not None:
         raise BadValue(
-            f"{given} has a name and describes itself; name and version are for functions and objects"
+            f"{system} has a name and describes itself; name and version are for functions and objects"
         )
-    return given
+    return system
 
 
-def _identity(given: object, name: str | None, version: str | None) -> Identity:
-    found = Identity.of(given, name, version)
-    if found.name in SYSTEMS or found.name in RERANKERS:
-        raise BadValue(f"'{found.name}' is the name of a registered system; give another: name=...")
-    return found
+def _identity(function: object, name: str | None, version: str | None) -> Identity:
+    identity = Identity.of(function, name, version)
+    if identity.name in SYSTEMS or identity.name in RERANKERS:
+        raise BadValue(f"'{identity.name}' is the name of a registered system; give another: name=...")
+    return identity
 
 
-def _shown(given: object) -> str:
+def _shown(value: object) -> str:
     """A value in a message: systems as they print, others by their type."""
-    if isinstance(given, (Retriever, Reranker, Sequence, int, float, type(None))):
-        return (
-            str(given)[:SHOWN_CHARACTERS]
-            if isinstance(given, (Retriever, Reranker))
-            else repr(given)[:SHOWN_CHARACTERS]
-        )
-    return f"a {type(given).__name__}"
+    if isinstance(value, (Retriever, Reranker, Sequence, int, float, type(None))):
+        text = str(value) if isinstance(value, (Retriever, Reranker)) else repr(value)
+        return text[:SHOWN_CHARACTERS]
+    return f"a {type(value).__name__}"
 
 
 # ----------
@@ -456,7 +452,13 @@ class FilteredSearcher:
         """The k best of the documents that fit; raises BadValue for k below 1."""
         if k < 1:
             raise BadValue(f"k is {k}; expected a whole number from 1")
-        run = restricted_search(self.searcher, self._narrowed(queries), k, context)
+        metadata = queries.metadata or QueryMetadata()
+        if metadata.filter is not None and metadata.permitted is None:  # the queries' own filters come first
+            queries = filtered(queries, self.corpus)
+            metadata = queries.metadata or metadata
+        permitted = metadata.permitted or DocumentMasks.every(self.corpus.ids, len(queries))
+        metadata = replace(metadata, permitted=permitted.within(self.fitting))
+        run = restricted_search(self.searcher, replace(queries, metadata=metadata), k, context)
         return replace(run, name=str(self.system))
 
     def search_restricted(self, queries: Queries, k: int, context: Context = IN_MEMORY) -> Run:
@@ -466,16 +468,3 @@ class FilteredSearcher:
     def costs(self) -> Costs:
         """Those of its system."""
         return self.searcher.costs()
-
-    def _narrowed(self, queries: Queries) -> Queries:
-        """The queries, for which only documents that fit may be ranked."""
-        queries = filtered(queries, self.corpus) if _unread(queries) else queries
-        metadata = queries.metadata or QueryMetadata()
-        before = metadata.permitted or DocumentMasks.every(self.corpus.ids, len(queries))
-        return replace(queries, metadata=replace(metadata, permitted=before.within(self.fitting)))
-
-
-def _unread(queries: Queries) -> bool:
-    """Whether queries have filters of which nobody has said which documents fit them."""
-    metadata = queries.metadata
-    return metadata is not None and metadata.filter is not None and metadata.permitted is None

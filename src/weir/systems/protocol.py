@@ -17,6 +17,7 @@ from weir.core.run import Run
 from weir.core.strings import Float64
 from weir.errors import BadValue, StoreError
 from weir.registry import Registry, printed
+from weir.systems import reranker_names, system_names
 
 if TYPE_CHECKING:
     from weir.services.answers import ServiceUse
@@ -256,6 +257,15 @@ class CandidateSource(Protocol):
 
 
 @runtime_checkable
+class Compiled(Protocol):
+    """A system with compiled kernels, which are compiled or loaded before a clock starts."""
+
+    def kernels(self, documents: int) -> tuple[str, ...]:
+        """The kinds of kernels, of `weir.systems.warm.GROUPS`, that it uses on a collection of so many documents."""
+        ...
+
+
+@runtime_checkable
 class Scorer(Protocol):
     """What says how well given documents answer given queries."""
 
@@ -303,8 +313,8 @@ def check_depth(name: str, depth: object) -> None:
 
 def described_depth(depth: int | None) -> dict[str, object]:
     """The entries of a re-ranker's description: of candidates, DEPTH by name is another depth than none."""
-    found: dict[str, object] = {"depth": DEPTH if depth is None else depth}
-    return found | ({"named": True} if depth == DEPTH else {})
+    entries: dict[str, object] = {"depth": DEPTH if depth is None else depth}
+    return entries | ({"named": True} if depth == DEPTH else {})
 
 
 def folder_of(context: Context) -> Path:
@@ -314,40 +324,9 @@ def folder_of(context: Context) -> Path:
     return context.folder
 
 
-# Where each is registered, so that reading a name imports no more than it names; fusion methods are systems too.
-_SYSTEMS = {
-    "bm25": "lexical.bm25",
-    "bm25f": "lexical.bm25",
-    "chunked": "lexical.passages",
-    "colbert": "late_interaction",
-    "command": "remote.command",
-    "deepct": "lexical.expansions",
-    "dense": "dense",
-    "doc2query": "lexical.expansions",
-    "filtered": "compose",
-    "http": "remote.endpoint",
-    "pool": "stored_run",
-    "rm3": "lexical.rm3",
-    "run": "stored_run",
-    "sparta": "learned_sparse",
-    "splade": "learned_sparse",
-    "unicoil": "learned_sparse",
-}
-_RERANKERS = {
-    "cross": "rerank.scorers",
-    "llm": "rerank.llm_reranker",
-    "monot5": "rerank.scorers",
-    "rerank": "rerank.service_reranker",
-    "score": "rerank.scorers",
-}
-
-
-def _homes(names: dict[str, str]) -> dict[str, str]:
-    return {name: f"weir.systems.{module}" for name, module in names.items()}
-
-
-SYSTEMS: Registry[Callable[..., Retriever]] = Registry("system", _homes(_SYSTEMS), ("weir.systems.fused",))
-RERANKERS: Registry[Callable[..., Reranker]] = Registry("reranker", _homes(_RERANKERS))
+# A name that no list has may be a fusion method of another distribution, which the module of any fusion registers.
+SYSTEMS: Registry[Callable[..., Retriever]] = Registry("system", system_names, lambda: system_names.rrf)
+RERANKERS: Registry[Callable[..., Reranker]] = Registry("reranker", reranker_names)
 
 
 def called(name: str, positional: list[object], settings: dict[str, object]) -> str:

@@ -62,8 +62,8 @@ def restricted_search(searcher: Searcher, queries: Queries, k: int, context: Con
     and for ONCE_DEPTH where only candidates count, or what fits a filter. Raises BadValue for filters of which nobody
     has said which documents fit them.
     """
-    asked = unrestricted(queries)
-    if asked is queries:
+    free_queries = unrestricted(queries)
+    if free_queries is queries:
         return searcher.search(queries, k, context)
     if isinstance(searcher, RestrictedSearcher):
         return searcher.search_restricted(queries, k, context)
@@ -72,7 +72,7 @@ def restricted_search(searcher: Searcher, queries: Queries, k: int, context: Con
     candidates, excluded = _lists(queries)
     depth, free = k + _longest(excluded), candidates is None and _permitted(queries) is None
     depth = depth if free else max(depth, ONCE_DEPTH)
-    return searcher.search(asked, depth, context).allowed(queries).top(k)
+    return searcher.search(free_queries, depth, context).allowed(queries).top(k)
 
 
 def sufficient_depth(queries: Queries, k: int, documents: int) -> int:
@@ -84,7 +84,7 @@ def sufficient_depth(queries: Queries, k: int, documents: int) -> int:
 
 def deepened(searcher: Searcher, queries: Queries, k: int, context: Context = IN_MEMORY) -> Run:
     """The k best documents that may be ranked, asked for ever deeper until k are left or nothing more comes."""
-    asked, (candidates, excluded) = unrestricted(queries), _lists(queries)
+    free_queries, (candidates, excluded) = unrestricted(queries), _lists(queries)
     depth = k + _longest(excluded)
     depth = depth if candidates is None else max(depth, CANDIDATE_DEPTH)
     depth = min(depth * _rarity(queries), max(depth, CANDIDATE_DEPTH))
@@ -92,10 +92,10 @@ def deepened(searcher: Searcher, queries: Queries, k: int, context: Context = IN
     while len(waiting):
         left: list[Int64] = []
         for block in _blocks(waiting, depth):
-            found = searcher.search(asked.take(block), depth, context)
-            kept = found.allowed(queries.take(block)).top(k)
-            settled = (np.diff(kept.ptr) == k) | (np.diff(found.ptr) < depth)
-            parts.append((np.where(settled, block, -1), kept))
+            run = searcher.search(free_queries.take(block), depth, context)
+            filtered = run.allowed(queries.take(block)).top(k)
+            settled = (np.diff(filtered.ptr) == k) | (np.diff(run.ptr) < depth)
+            parts.append((np.where(settled, block, -1), filtered))
             left.append(block[~settled])
         waiting, depth = np.concatenate(left), GROWTH_FACTOR * depth
     return _joined(queries, parts)
@@ -113,12 +113,12 @@ def scored_candidates(
     if candidates is None:
         return deepened(searcher, queries, k, context)
     few, rest = np.flatnonzero(candidates.lengths() > 0), np.flatnonzero(candidates.lengths() == 0)
-    asked = queries.take(few)
-    rows = candidate_rows(asked, corpus).allowed(asked)
-    score = scorer.scores(asked, rows, context)
-    found = score > LOWEST_SCORE
-    columns = rows.query_of_row()[found], rows.doc[found], score[found]
-    ordered = Run.from_columns(asked.ids, corpus.ids, *columns)
+    with_candidates = queries.take(few)
+    rows = candidate_rows(with_candidates, corpus).allowed(with_candidates)
+    score = scorer.scores(with_candidates, rows, context)
+    scored = score > LOWEST_SCORE
+    columns = rows.query_of_row()[scored], rows.doc[scored], score[scored]
+    ordered = Run.from_columns(with_candidates.ids, corpus.ids, *columns)
     parts = [(few, ordered.top(k))]
     if len(rest):
         parts.append((rest, deepened(searcher, queries.take(rest), k, context)))
@@ -144,8 +144,8 @@ def candidate_rows(queries: Queries, corpus: Corpus, name: str = "run") -> Run:
 
 def _lists(queries: Queries) -> tuple[DocumentLists | None, DocumentLists | None]:
     """(candidates, excluded) of queries; None where no query has any."""
-    found = {} if queries.metadata is None else dict(queries.metadata.lists())
-    return found.get("candidates"), found.get("excluded")
+    lists = {} if queries.metadata is None else dict(queries.metadata.lists())
+    return lists.get("candidates"), lists.get("excluded")
 
 
 def _permitted(queries: Queries) -> DocumentMasks | None:
@@ -183,10 +183,10 @@ def _joined(queries: Queries, parts: list[tuple[Int64, Run]]) -> Run:
     query, doc, score = list[NDArray[np.int64]](), list[NDArray[np.int32]](), list[NDArray[np.float64]]()
     for numbers, run in parts:
         number = numbers[run.query_of_row()]
-        kept = number >= 0
+        taken = number >= 0
         codes = run.doc if run.docs is docs else docs.codes(run.docs.strings)[run.doc]
-        query.append(number[kept])
-        doc.append(codes[kept])
-        score.append(run.score[kept])
+        query.append(number[taken])
+        doc.append(codes[taken])
+        score.append(run.score[taken])
     columns = np.concatenate(query), np.concatenate(doc), np.concatenate(score)
     return Run.from_columns(queries.ids, docs, *columns, named)

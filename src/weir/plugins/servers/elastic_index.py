@@ -133,19 +133,19 @@ class ElasticSettings:
             ]
             query: dict[str, Any] = {"bool": {"should": matches}}
         else:
-            asked = {"query": text, "type": self.query, "fields": list(self.fields)}
-            query = {"multi_match": asked | {"tie_breaker": self.tie_breaker}}
+            match = {"query": text, "type": self.query, "fields": list(self.fields)}
+            query = {"multi_match": match | {"tie_breaker": self.tie_breaker}}
         return {"query": query, "size": k, "_source": False, "track_total_hits": False}
 
 
 def read_elastic_settings(path: Path) -> ElasticSettings:
     """The settings in a TOML file; raises FormatError and UnknownName for what it says."""
-    given = read_toml(path, "the settings of an Elasticsearch server, see docs/servers.md")
-    if isinstance(given.get("fields"), list):
-        given["fields"] = tuple(given["fields"])
-    if "url" not in given:
+    entries = read_toml(path, "the settings of an Elasticsearch server, see docs/servers.md")
+    if isinstance(entries.get("fields"), list):
+        entries["fields"] = tuple(entries["fields"])
+    if "url" not in entries:
         raise FormatError(path, "no url", "the address of the server")
-    return settings_value(ElasticSettings, path, "the file", given)
+    return settings_value(ElasticSettings, path, "the file", entries)
 
 
 # ----------
@@ -404,7 +404,12 @@ def filled_index(index: ElasticIndex, progress: Progress | None) -> tuple[dict[s
         versions = elastic_versions(server)
         complete = complete_index(server, index)
         if complete is None:
-            _check_identifiers(index)
+            for name in index.corpus.ids:
+                if len(name) * 4 > MOST_ID_BYTES and len(name.encode("utf-8")) > MOST_ID_BYTES:
+                    raise BadValue(
+                        f"document '{name[:60]}...' has an identifier of more than {MOST_ID_BYTES} bytes, which the "
+                        f"server does not take; give the documents shorter ones, in the judgments too"
+                    )
             complete, fault = _written(server, index, progress)
             if complete is None:  # what an earlier attempt left could not be mended by going on
                 _warn_again(index, fault)
@@ -502,12 +507,12 @@ def _primaries(shards: list[list[dict[str, Any]]]) -> list[dict[str, Any]]:
 
 def _deviations(index: ElasticIndex, state: IndexState) -> list[str]:
     """Where the index is not what was asked for, such as by an index template of the server."""
-    found: list[str] = []
+    deviations: list[str] = []
     properties = state.mappings.get("properties", {})
     for name, wanted in index.properties.items():
         plain = {key: value for key, value in wanted.items() if (key, value) != ("analyzer", "default")}
         if properties.get(name) != plain or name in state.mappings.get("runtime", {}):
-            found.append(f"field {name} is {json.dumps(properties.get(name))}, not {json.dumps(plain)}")
+            deviations.append(f"field {name} is {json.dumps(properties.get(name))}, not {json.dumps(plain)}")
     wanted_settings = dict(_flat(index.index_settings, "index."))
     for name in sorted({*wanted_settings, *state.settings}):
         here, wanted = state.settings.get(name), wanted_settings.get(name)
@@ -516,8 +521,8 @@ def _deviations(index: ElasticIndex, state: IndexState) -> list[str]:
             and here != wanted
             and not (wanted is None and here == NEUTRAL.get(name))
         ):
-            found.append(f"{name} is {json.dumps(here)}, not {json.dumps(wanted)}")
-    return found
+            deviations.append(f"{name} is {json.dumps(here)}, not {json.dumps(wanted)}")
+    return deviations
 
 
 def _flat(settings: Mapping[str, Any], within: str) -> Iterator[tuple[str, Any]]:
@@ -532,22 +537,27 @@ def _flat(settings: Mapping[str, Any], within: str) -> Iterator[tuple[str, Any]]
             yield full, value if isinstance(value, str) else json.dumps(value)
 
 
-def _check_identifiers(index: ElasticIndex) -> None:
-    """Raise BadValue, before anything is made, for an identifier that the server does not take."""
-    for name in index.corpus.ids:
-        if len(name) * 4 > MOST_ID_BYTES and len(name.encode("utf-8")) > MOST_ID_BYTES:
-            raise BadValue(
-                f"document '{name[:60]}...' has an identifier of more than {MOST_ID_BYTES} bytes, which the server "
-                f"does not take; give the documents shorter ones, in the judgments too"
-            )
-
-
 def _written(
     server: ElasticServer, index: ElasticIndex, progress: Progress | None
 ) -> tuple[CompleteIndex | None, str]:
     """Make the index or go on with it; (the index where it is complete, else what is wrong with it)."""
     state, reused = _begun(server, index)
-    _fill(server, index, _start(server, index), progress)
+    query = {"size": 0, "aggs": {"last": {"max": {"field": NUMBER}}}}
+    last = server.call(ElasticCall("POST", f"/{index.name}/_search", query))["aggregations"]["last"]["value"]
+    start = 0 if last is None else max(0, int(last) + 1 - BATCH_DOCUMENTS)
+    total, most = len(index.corpus), BATCH_DOCUMENTS
+    while start < total:
+        batch = list(_batch(index, start, most))
+        try:
+            _put(server, index, batch)
+        except TooLargeError as error:
+            if len(batch) == 1:
+                raise ServiceError(f"{index.settings.url}: document '{batch[0][0]}': {error}") from None
+            most = len(batch) // 2
+            continue
+        start += len(batch)
+        if progress is not None:
+            progress(start, total)
     server.call(ElasticCall("PUT", f"/{index.name}/_settings", {"index": {"refresh_interval": None}}))
     after = _state(server, index)
     if after is None or after.uuid != state.uuid or _deviations(index, after):
@@ -619,29 +629,6 @@ def _fault(server: ElasticServer, index: ElasticIndex, identity: IndexIdentity) 
     return "" if whole else "holds other documents than the collection"
 
 
-def _start(server: ElasticServer, index: ElasticIndex) -> int:
-    """The first document that may not be there: what was sent last is sent again."""
-    query = {"size": 0, "aggs": {"last": {"max": {"field": NUMBER}}}}
-    last = server.call(ElasticCall("POST", f"/{index.name}/_search", query))["aggregations"]["last"]["value"]
-    return 0 if last is None else max(0, int(last) + 1 - BATCH_DOCUMENTS)
-
-
-def _fill(server: ElasticServer, index: ElasticIndex, start: int, progress: Progress | None) -> None:
-    total, most = len(index.corpus), BATCH_DOCUMENTS
-    while start < total:
-        batch = list(_batch(index, start, most))
-        try:
-            _put(server, index, batch)
-        except TooLargeError as error:
-            if len(batch) == 1:
-                raise ServiceError(f"{index.settings.url}: document '{batch[0][0]}': {error}") from None
-            most = len(batch) // 2
-            continue
-        start += len(batch)
-        if progress is not None:
-            progress(start, total)
-
-
 def _batch(index: ElasticIndex, start: int, most: int) -> Iterator[tuple[str, dict[str, object]]]:
     """The next documents, (identifier, fields)."""
     corpus, names, size = index.corpus, index.settings.names, 0
@@ -662,46 +649,30 @@ def _put(server: ElasticServer, index: ElasticIndex, batch: list[tuple[str, dict
     while waiting:
         lines = [line for name, fields in waiting.items() for line in ({"create": {"_id": name}}, fields)]
         answer = server.call(ElasticCall("POST", f"/{index.name}/_bulk", lines=lines))
-        waiting, reason = _rejected(server, answer, waiting)
+        items = answer.get("items") if isinstance(answer, dict) else None
+        if not isinstance(items, list) or len(items) != len(waiting):
+            raise AttemptError(
+                "malformed", f"the answer does not speak of each of {len(waiting)} documents", again=False
+            )
+        again: dict[str, dict[str, object]] = {}
+        reason = ""
+        for item, (name, fields) in zip(items, waiting.items(), strict=True):
+            outcome = item.get("create", {})
+            status, error = outcome.get("status"), outcome.get("error")
+            if status in (200, 201, CONFLICT):
+                continue
+            reason = " ".join(error_text(outcome, f"status {status}").split())[:SHOWN_CHARACTERS]
+            if isinstance(error, dict) and error.get("type") == "cluster_block_exception":
+                raise ServiceError(f"{server.settings.url}: nothing can be written: {reason}; {CONTINUES}")
+            if status != TOO_MANY_REQUESTS:
+                raise ServiceError(f"{server.settings.url}: document '{name}' was refused: {reason}")
+            again[name] = fields
+        waiting = again
         if waiting:
-            _pause(server, attempt, f"429: no room for {len(waiting)} documents: {reason}")
+            reason = f"429: no room for {len(waiting)} documents: {reason}"
+            limits, clock = server.limits, server.clock
+            if attempt >= limits.attempts:
+                raise AttemptError("refused", f"{reason} ({attempt} attempts)", again=False)
+            server.retried(AttemptError("refused", reason))
+            clock.sleep(min(limits.longest, limits.pause * 2.0 ** (attempt - 1) * (0.5 + clock.chance())))
             attempt += 1
-
-
-def _rejected(
-    server: ElasticServer,
-    answer: Any,  # noqa: ANN401  whatever the server says
-    sent: dict[str, dict[str, object]],
-) -> tuple[dict[str, dict[str, object]], str]:
-    """(what the server had no room for, why); a document that is there already stays as it is.
-
-    Raises ServiceError, naming the document, for one that it refuses, and where it is blocked.
-    """
-    items = answer.get("items") if isinstance(answer, dict) else None
-    if not isinstance(items, list) or len(items) != len(sent):
-        raise AttemptError(
-            "malformed", f"the answer does not speak of each of {len(sent)} documents", again=False
-        )
-    again: dict[str, dict[str, object]] = {}
-    reason = ""
-    for item, (name, fields) in zip(items, sent.items(), strict=True):
-        outcome = item.get("create", {})
-        status, error = outcome.get("status"), outcome.get("error")
-        if status in (200, 201, CONFLICT):
-            continue
-        reason = " ".join(error_text(outcome, f"status {status}").split())[:SHOWN_CHARACTERS]
-        if isinstance(error, dict) and error.get("type") == "cluster_block_exception":
-            raise ServiceError(f"{server.settings.url}: nothing can be written: {reason}; {CONTINUES}")
-        if status != TOO_MANY_REQUESTS:
-            raise ServiceError(f"{server.settings.url}: document '{name}' was refused: {reason}")
-        again[name] = fields
-    return again, reason
-
-
-def _pause(server: ElasticServer, attempt: int, reason: str) -> None:
-    """Wait for room, longer each time; raises AttemptError where there was none often enough."""
-    limits, clock = server.limits, server.clock
-    if attempt >= limits.attempts:
-        raise AttemptError("refused", f"{reason} ({attempt} attempts)", again=False)
-    server.retried(AttemptError("refused", reason))
-    clock.sleep(min(limits.longest, limits.pause * 2.0 ** (attempt - 1) * (0.5 + clock.chance())))
