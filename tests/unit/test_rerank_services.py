@@ -228,7 +228,7 @@ def test_names_and_addresses():
         'rerank("cohre:x")': (UnknownName, "did you mean cohere"),
         'rerank("plain")': (BadValue, "expected service:model"),
         'rerank("vllm:model")': (BadValue, "has no address of its own"),
-        'rerank("tei:http://example.org")': (BadValue, "plain http reaches this machine only"),
+        'rerank("tei:http://example.org")': (BadValue, "http is allowed for localhost only"),
         'rerank("cohere:m", key="AWS_SECRET")': (BadValue, "'AWS_SECRET' is not sent anywhere"),
         'rerank("cohere:m", base="https://example.org", key="COHERE_API_KEY")': (
             BadValue,

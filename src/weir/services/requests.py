@@ -11,22 +11,134 @@ import select
 import ssl
 import threading
 import time
-from base64 import b64encode
-from collections.abc import Callable, Mapping, Sequence
+from base64 import b64encode, urlsafe_b64encode
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from email.utils import parsedate_to_datetime
-from functools import cache
+from functools import cache, lru_cache
 from ipaddress import IPv4Address, ip_address
 from socket import SHUT_RDWR
 from socket import socket as Socket
 from typing import Any, Generic, Literal, TypeAlias, TypeVar
-from urllib.parse import SplitResult, unquote, urlsplit
+from urllib.parse import SplitResult, quote, unquote, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 from weir.errors import BadValue, ServiceError
-from weir.services.keys import Key
 from weir.settings import KEY_VARIABLE, Settings
+
+KEY_CHARACTERS = 8
+"""Of a key that is looked for in answers."""
+PIECE_CHARACTERS = 16
+"""Of a piece of a key that is masked wherever it stands."""
+_SEED = PIECE_CHARACTERS // 2  # of a piece that long, one such part begins at a multiple of its length
+_MASK = b"***"
+
+
+@dataclass(frozen=True)
+class Key:
+    """A key and the environment variable it comes from; both None where none is sent."""
+
+    variable: str | None
+    value: str | None = field(repr=False)
+
+    def checked(self) -> str:
+        """The key; raises ServiceError where it is missing or cannot be one."""
+        if not self.value:
+            raise ServiceError(f"this needs a key: put it into the environment variable {self.variable}")
+        if not re.fullmatch(r"[\x21-\x7e]+", self.value):
+            raise ServiceError(f"the key in {self.variable} holds characters that no key has")
+        return self.value
+
+    def header(self) -> dict[str, str]:
+        """The header that carries it as a bearer, none where there is no key; raises ServiceError as `checked`."""
+        return {} if self.variable is None else {"Authorization": f"Bearer {self.checked()}"}
+
+    def masked(self, text: object) -> str:
+        """What a server said, without the key, in one line."""
+        shown = str(text)
+        for written in {self.value or "", quote(self.value or "", safe="")} - {""}:
+            shown = shown.replace(written, "***")
+        shown = self.masked_answer(shown.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogatepass")
+        return " ".join(shown.split())
+
+    def masked_answer(self, data: bytes) -> bytes:
+        """The bytes of an answer without the key, whatever is made of them."""
+        if self.value is None or len(self.value) < KEY_CHARACTERS:
+            return data
+        secrets = [
+            self.value,
+            *(part for part in self.value.split(":", 1)[1:] if len(part) >= KEY_CHARACTERS),
+        ]
+        for secret in secrets:  # of user:password the password alone, too
+            if any(sign in data for sign in (b"\\", b"%", b"&#")):
+                data = _escaped(secret).sub(_MASK, data)
+            for form in _forms(secret):
+                data = data.replace(form, _MASK)
+            if len(secret) > PIECE_CHARACTERS:
+                data = _without_pieces(data, secret.encode("utf-8"))
+        return data
+
+    def hint(self) -> str:
+        """Where it comes from, or how to give one."""
+        if self.variable is None:
+            return "no key was sent: key='NAME' names the environment variable that holds one"
+        return f"the key was taken from {self.variable}"
+
+
+@lru_cache(maxsize=64)
+def _forms(secret: str) -> tuple[bytes, ...]:
+    """The ways in which a secret may be written as it stands."""
+    raw = secret.encode("utf-8")
+    found = [
+        raw,
+        quote(secret, safe="").encode("ascii"),
+        raw.hex().encode("ascii"),
+        raw.hex().upper().encode("ascii"),
+    ]
+    return tuple(dict.fromkeys([*found, *_base64_forms(raw)]))
+
+
+def _base64_forms(raw: bytes) -> Iterator[bytes]:
+    """What stands in base 64 for a secret wherever it begins, without the letters that others share."""
+    for before in range(3):
+        for encode in (b64encode, urlsafe_b64encode):
+            shared = -(-before * 8 // 6)
+            whole = encode(b"\0" * before + raw).rstrip(b"=")
+            yield whole[shared : len(whole) - ((before + len(raw)) % 3 != 0)]
+
+
+@lru_cache(maxsize=64)
+def _escaped(secret: str) -> re.Pattern[bytes]:
+    """A secret, each character as it is or as JSON, an address or HTML may write it."""
+    each = []
+    for letter in secret:
+        code, plain = ord(letter), re.escape(letter)
+        ways = (plain, rf"\\u{code:04x}", rf"\\{plain}", f"%{code:02x}", f"&#0*{code};", f"&#x0*{code:x};")
+        each.append(f"(?:{plain}|(?i:{'|'.join(ways[1:])}))")
+    return re.compile("".join(each).encode("ascii"))
+
+
+def _without_pieces(data: bytes, secret: bytes) -> bytes:
+    """The data without the longer pieces of a secret."""
+    for begin in range(0, len(secret) - _SEED + 1, _SEED):
+        seed, at = secret[begin : begin + _SEED], 0
+        while (at := data.find(seed, at)) >= 0:
+            start, stop = at, at + _SEED
+            while start and begin - (at - start) > 0 and data[start - 1] == secret[begin - (at - start) - 1]:
+                start -= 1
+            while (
+                stop < len(data)
+                and begin + stop - at < len(secret)
+                and data[stop] == secret[begin + stop - at]
+            ):
+                stop += 1
+            if stop - start >= PIECE_CHARACTERS:
+                data, at = data[:start] + _MASK + data[stop:], start + len(_MASK)
+            else:
+                at += 1
+    return data
+
 
 # ----------
 # Exchanges over HTTP, each bounded in bytes and in time; redirects are not followed.
@@ -252,16 +364,14 @@ def check_address(name: str, address: object, plain: bool = False) -> None:
             f"{name} is not an address such as http://localhost:8080/v1, without user, key or question mark"
         )
     if parts.scheme == "http" and not plain and not is_this_machine(parts.hostname or ""):
-        raise BadValue(
-            f"{name} is {address}: plain http reaches this machine only; expected an https address"
-        )
+        raise BadValue(f"{name} is {address}: http is allowed for localhost only; use https")
 
 
 # ----------
 # What a service may cost, how fast it is asked, and when to give up on it.
 
 
-CONTINUES = "everything answered so far is kept, and the same command continues from here"
+CONTINUES = "finished work is kept; run the same command to resume"
 _AMOUNT = re.compile(r"(\d+(?:\.\d+)?(?:[eE]\+?\d+)?)\s+(requests|tokens|dollars)")
 
 _PRICE = re.compile(r"(\d+(?:\.\d+)?)(?: in, *(\d+(?:\.\d+)?) out)?")
@@ -473,13 +583,13 @@ def _prices(text: str | None) -> tuple[float | None, float | None]:
 # Asking again where that may help: which failures pass, how long to wait, when to give up.
 
 
-LATER_STATUSES = frozenset({408, 425, 429, 500, 502, 503, 504, 529})
+RETRYABLE_STATUSES = frozenset({408, 425, 429, 500, 502, 503, 504, 529})
 """Those after which the same request may be answered."""
 SHOWN_CHARACTERS = 300
 
 FailureKind: TypeAlias = Literal["refused", "failed", "timed out", "malformed"]
 """refused: a status of 4xx; failed: 5xx, or a connection or a program that broke; malformed: an answer that is none."""
-Masked: TypeAlias = Callable[[object], str]
+Redactor: TypeAlias = Callable[[object], str]
 """A text in one line, without what is secret in it."""
 T = TypeVar("T")
 
@@ -521,7 +631,7 @@ class _Patience:
         return wait
 
 
-def until_answered(
+def retry(
     once: Callable[[], T], limits: Limits, clock: Clock, retrying: Callable[[AttemptError, float], None]
 ) -> T:
     """What `once` gives, asked again after an AttemptError that may pass, as patiently as the limits say.
@@ -547,10 +657,10 @@ def _ended(error: AttemptError, said: str) -> AttemptError:
     return ended
 
 
-def refusal(reply: HttpReply, masked: Masked, clock: Clock) -> AttemptError:
+def refusal(reply: HttpReply, masked: Redactor, clock: Clock) -> AttemptError:
     """What a status other than 2xx means."""
     said, exhausted = reply_text(reply, masked)
-    later = reply.status in LATER_STATUSES and not exhausted
+    later = reply.status in RETRYABLE_STATUSES and not exhausted
     wait = asked_to_wait(reply.headers.get("Retry-After", ""), clock) if later else 0.0
     if exhausted:
         said = f"{said}; {CONTINUES}"
@@ -561,7 +671,7 @@ def refusal(reply: HttpReply, masked: Masked, clock: Clock) -> AttemptError:
     return error
 
 
-def broken(reason: Exception, masked: Masked) -> AttemptError:
+def broken(reason: Exception, masked: Redactor) -> AttemptError:
     """What a connection that broke means."""
     if isinstance(reason, TimeoutError):
         return AttemptError("timed out", "no answer in time")
@@ -572,7 +682,7 @@ def broken(reason: Exception, masked: Masked) -> AttemptError:
     return AttemptError("failed", said, again=not isinstance(reason, ssl.SSLCertVerificationError))
 
 
-def reply_text(reply: HttpReply, masked: Masked) -> tuple[str, bool]:
+def reply_text(reply: HttpReply, masked: Redactor) -> tuple[str, bool]:
     """(what the server says of a failure, in one line and without secrets; whether an account is used up)."""
     text = reply.body.decode("utf-8", "replace")
     with suppress(ValueError, RecursionError):
@@ -707,7 +817,7 @@ class MeteredClient:
                 self.spent.retries += 1
                 self.spent.waited += wait
 
-        return until_answered(once, self.limits, self.clock, again)
+        return retry(once, self.limits, self.clock, again)
 
     def count_texts(self, count: int) -> None:
         """Note that so many texts were answered for."""

@@ -19,7 +19,7 @@ from weir.errors import BadValue, StoreError
 from weir.registry import Registry, printed
 
 if TYPE_CHECKING:
-    from weir.services.answers import ServiceUse
+    from weir.services.answers import ServiceUsage
     from weir.systems.vectors.ann import Loss
 
 
@@ -81,7 +81,7 @@ class Costs:
     candidates: int = 0
     unscored: int = 0
     repeatable: bool = False
-    services: tuple[ServiceUse, ...] = ()
+    services: tuple[ServiceUsage, ...] = ()
 
     def __add__(self, other: Costs) -> Costs:
         return Costs(
@@ -335,7 +335,7 @@ _SYSTEMS = {
 }
 _RERANKERS = {
     "cross": "rerank.scorers",
-    "llm": "rerank.llm_reranker",
+    "llm": "rerank.llm_methods",
     "monot5": "rerank.scorers",
     "rerank": "rerank.service_reranker",
     "score": "rerank.scorers",

@@ -24,7 +24,7 @@ from typing import IO, Any
 from weir.core.corpus import Corpus
 from weir.errors import BadValue
 from weir.registry import declared_version
-from weir.services.answers import Outcome, Request, Retried, Terms
+from weir.services.answers import Outcome, Request, RequestPolicy, Retried
 from weir.services.requests import AttemptError
 from weir.settings import KEY_VARIABLE
 from weir.systems.compose import shown, then
@@ -259,8 +259,8 @@ class Command:
     def index(self, corpus: Corpus, context: Context = IN_MEMORY) -> RemoteSearcher:
         """Nothing is indexed here; the program is started when it is asked."""
         opened = partial(_opened, self)
-        terms = Terms(self.workers, self.batch, failures=20)
-        service = RemoteService(str(self), self._about(), _asked, opened, terms, self.on_failure)
+        policy = RequestPolicy(self.workers, self.batch, failures=20)
+        service = RemoteService(str(self), self._about(), _asked, opened, policy, self.on_failure)
         return RemoteSearcher(service, corpus)
 
     def open(self, corpus: Corpus, context: Context) -> RemoteSearcher:
