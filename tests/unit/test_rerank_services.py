@@ -160,7 +160,7 @@ def test_a_pair_without_an_answer_is_never_zero(server):
         ServiceError, match=r"20 of 60 pairs have no score \(requests: 1 failed\); the first, query 'q1'"
     ) as caught:
         searcher.search(ASKED, 20)
-    assert "same command continues" in str(caught.value)
+    assert "the same command to resume" in str(caught.value)
     assert KEY not in str(caught.value)
     before = set(manners.pairs())
     manners.asked.clear()
