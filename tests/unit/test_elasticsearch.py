@@ -96,7 +96,7 @@ def test_names_print_and_say_what_decides(tmp_path):
     assert named.describe()["index"]["settings"] == {"index.similarity.default.k1": 0.9}
     wrong = {
         "elasticsearch": (BadValue, "give a file, or url="),
-        'elasticsearch(url="http://example.org")': (BadValue, "plain http reaches this machine only"),
+        'elasticsearch(url="http://example.org")': (BadValue, "http is allowed for localhost only"),
         'elasticsearch(url="http://localhost:9200", query="fuzzy")': (
             BadValue,
             "query is 'fuzzy'; expected best_fields",

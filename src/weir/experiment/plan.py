@@ -30,8 +30,7 @@ from weir.systems.compose import Pipeline
 from weir.systems.composite import adapted_to, parts_of, rankings
 from weir.systems.expression import parse_system
 from weir.systems.protocol import DEPTH, CandidateSource, Remote, Retriever
-from weir.systems.rerank.llm_methods import Asking
-from weir.systems.rerank.llm_reranker import LLMReranker
+from weir.systems.rerank.llm_methods import CallBudget, LLMReranker
 from weir.systems.rerank.reranking import has_candidates, rerank_depths, rerank_room
 from weir.systems.stored_run import CandidatePool, StoredRun
 
@@ -133,7 +132,7 @@ def _planned(reranker: LLMReranker, texts: _Texts) -> PromptPlan:
     mean, longest = 0.0, 0.0
     for count in np.unique(texts.candidates).tolist():
         rows = texts.candidates == count
-        asked = [one for one in reranker.asks(count) if one.prompts]
+        asked = [one for one in reranker.max_calls(count) if one.prompts]
         most = max(most, sum(one.prompts for one in asked))
         for one in asked:
             number = one.prompts * int(rows.sum())
@@ -160,7 +159,7 @@ def _tokens(prompts: int, size: float) -> float:
     return size / TOKEN_BYTES + prompts
 
 
-def _fixed(reranker: LLMReranker, asked: Asking) -> tuple[int, int]:
+def _fixed(reranker: LLMReranker, asked: CallBudget) -> tuple[int, int]:
     """(bytes of a prompt without its query and passages, tokens of its answer at most)."""
     template = reranker.templates()[asked.template]
     given = {"query": "", "passage": "", "passages": "", "requirement": "x" * REQUIREMENT_BYTES}

@@ -11,7 +11,7 @@ import numpy as np
 from weir.algorithms import algorithm
 from weir.core.corpus import Corpus, Queries, check_view
 from weir.core.run import Run
-from weir.core.strings import Float64
+from weir.core.strings import Float64, in_range
 from weir.errors import BadValue, StoreError, UnknownName
 from weir.files.atomic import atomic_dir
 from weir.files.integrity import open_folder, read_array, seal_folder
@@ -197,7 +197,7 @@ class ColBERT:
         if known[1:] != (corpus.fingerprint_with(self.fields_read()), len(corpus)):
             raise BadValue(f"{at}: this index was made from another corpus; delete it to build it again")
         snapshot, vectors = store.snapshot(), None
-        if snapshot is not None and below(numbers, len(snapshot)):
+        if snapshot is not None and in_range(numbers, len(snapshot)):
             rows = GatheredRagged(snapshot, numbers)
             if rows.digest() == facts["texts"]:
                 vectors = TokenVectors(rows, DTYPES[self.store])

@@ -20,7 +20,7 @@ from weir.registry import Registry, printed
 from weir.systems import reranker_names, system_names
 
 if TYPE_CHECKING:
-    from weir.services.answers import ServiceUse
+    from weir.services.answers import ServiceUsage
     from weir.systems.vectors.ann import Loss
 
 
@@ -82,7 +82,7 @@ class Costs:
     candidates: int = 0
     unscored: int = 0
     repeatable: bool = False
-    services: tuple[ServiceUse, ...] = ()
+    services: tuple[ServiceUsage, ...] = ()
 
     def __add__(self, other: Costs) -> Costs:
         return Costs(

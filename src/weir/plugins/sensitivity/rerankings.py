@@ -105,7 +105,7 @@ def _reranked_in(results: Path, dataset: object, system: object) -> list[tuple[D
     from weir.experiment.results import cell_collection, deepest, finished_cells
     from weir.systems import parse_system
     from weir.systems.compose import Pipeline
-    from weir.systems.rerank.llm_reranker import LLMReranker
+    from weir.systems.rerank.llm_methods import LLMReranker
 
     found: list[tuple[Dataset, Retriever, str]] = []
     for cell in deepest(finished_cells(results))[0]:

@@ -19,7 +19,6 @@ from weir.core.corpus import Corpus, check_view
 from weir.errors import BadValue, FormatError, ServiceError, StoreWarning
 from weir.files.text_files import read_toml
 from weir.services.answers import Retried
-from weir.services.keys import Key
 from weir.services.requests import (
     CONTINUES,
     AnswerTooLargeError,
@@ -28,6 +27,7 @@ from weir.services.requests import (
     HttpReply,
     HttpRequest,
     KeptConnection,
+    Key,
     Limits,
     NotSentError,
     broken,
@@ -35,7 +35,7 @@ from weir.services.requests import (
     check_key,
     error_text,
     refusal,
-    until_answered,
+    retry,
 )
 from weir.settings import secret
 from weir.systems.protocol import Progress
@@ -206,7 +206,7 @@ class ElasticServer:
         }
         url = self.settings.url.rstrip("/") + call.path
         request = HttpRequest(call.method, url, headers, body, (self.key,))
-        reply = until_answered(
+        reply = retry(
             lambda: self._once(request, call), self.limits, self.clock, lambda error, _: self.retried(error)
         )
         if reply is None:

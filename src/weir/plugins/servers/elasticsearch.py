@@ -29,7 +29,7 @@ from weir.plugins.servers.elastic_index import (
     removed_indexes,
 )
 from weir.registry import declared_version
-from weir.services.answers import Outcome, Request, Retried, ServiceUse, Terms
+from weir.services.answers import Outcome, Request, RequestPolicy, Retried, ServiceUsage
 from weir.services.requests import AttemptError, error_text
 from weir.systems.compose import shown, then
 from weir.systems.protocol import IN_MEMORY, Context, Costs, called, folder_of
@@ -139,18 +139,18 @@ class Elasticsearch:
         settings, corpus, identity = self.settings, index.corpus, complete.identity
         content = content_of(corpus, self.fields_read())
         about = {**self.describe(), "corpus": content, "versions": versions, "answered by": asdict(identity)}
-        terms = Terms(settings.concurrency, settings.batch)
+        policy = RequestPolicy(settings.concurrency, settings.batch)
         opened = partial(ElasticAsker, settings, index.name)
         service = RemoteService(
             str(self),
             about,
             opened,
-            terms,
+            policy,
             settings.on_failure,
             partial(_check_same, index, identity),
         )
         costs = Costs(external_bytes=complete.bytes, reused_documents=complete.reused)
-        return RemoteSearcher(service, corpus, ServiceUse("", {**versions, "index": identity.uuid}), costs)
+        return RemoteSearcher(service, corpus, ServiceUsage("", {**versions, "index": identity.uuid}), costs)
 
     def _index(self, corpus: Corpus) -> ElasticIndex:
         """The index of a corpus; what decides it is its name."""

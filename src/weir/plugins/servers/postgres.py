@@ -37,8 +37,8 @@ from weir.plugins.servers.postgres_table import (
     table_state,
 )
 from weir.registry import SESSION, declared_version
-from weir.services.answers import Outcome, Request, Retried, ServiceUse, Terms
-from weir.services.requests import AttemptError, Clock, Limits, until_answered
+from weir.services.answers import Outcome, Request, RequestPolicy, Retried, ServiceUsage
+from weir.services.requests import AttemptError, Clock, Limits, retry
 from weir.settings import settings
 from weir.systems.compose import shown, then
 from weir.systems.dense import DenseRetriever, encoder_of, query_vectors
@@ -193,7 +193,7 @@ class PostgresAsker:
             parameters["vector"] = "[" + ",".join(map(str, self.vectors[request.number].tolist())) + "]"
         again: Callable[[AttemptError, float], None] = lambda error, _: self.retried(error)  # noqa: E731  named for its type
         try:
-            rows, seconds = until_answered(lambda: self._rows(parameters), self.limits, self.clock, again)
+            rows, seconds = retry(lambda: self._rows(parameters), self.limits, self.clock, again)
             answer = kept_ranking(rows)
         except AttemptError as error:
             return Outcome(request, error=error)
@@ -244,7 +244,7 @@ class PostgresSearcher:
     corpus: Corpus
     about: Mapping[str, object]
     dense: DenseRetriever | None = None
-    use: ServiceUse = field(default_factory=lambda: ServiceUse(""))
+    use: ServiceUsage = field(default_factory=lambda: ServiceUsage(""))
 
     @cached_property
     def loaded(self) -> LoadedEncoder:
@@ -258,7 +258,7 @@ class PostgresSearcher:
             self.name,
             self.about,
             partial(PostgresAsker, self.table, self._vectors(queries)),
-            Terms(self.table.settings.concurrency),
+            RequestPolicy(self.table.settings.concurrency),
             self.table.settings.on_failure,
         )
         return RemoteSearcher(service, self.corpus, self.use).search(queries, k, context)
@@ -273,8 +273,8 @@ class PostgresSearcher:
             raise BadValue(f"{self.name} searches exactly; only an approximate index loses anything")
         table = replace(self.table, search=replace(search, index="exact"))
         about = {**self.about, SESSION: "asked exactly"}
-        exact = replace(self, table=table, about=about, use=ServiceUse("")).search(queries, k)
-        near = replace(self, use=ServiceUse("")).search(queries, k)
+        exact = replace(self, table=table, about=about, use=ServiceUsage("")).search(queries, k)
+        near = replace(self, use=ServiceUsage("")).search(queries, k)
         pairs = [np.stack([run.query_of_row(), run.doc]) for run in (exact, near)]
         missed = {*map(tuple, pairs[0].T.tolist())} - {*map(tuple, pairs[1].T.tolist())}
         return Loss(0.0, len(missed) / max(1, len(exact.doc)))
@@ -440,7 +440,7 @@ class PostgresCollection:
             "versions": versions,
             "answered by": state.identity,
         }
-        return PostgresSearcher(str(self), searched, corpus, about, self.dense, ServiceUse("", versions))
+        return PostgresSearcher(str(self), searched, corpus, about, self.dense, ServiceUsage("", versions))
 
 
 @dataclass(frozen=True)
@@ -497,7 +497,7 @@ class PostgresTable:
         name = tuple(self.settings.table.name.split("."))
         searched = SearchedTable(self.settings, search, name, versions, own=False)
         about = {**self.describe(), "versions": versions}
-        return PostgresSearcher(str(self), searched, corpus, about, self.dense, ServiceUse("", versions))
+        return PostgresSearcher(str(self), searched, corpus, about, self.dense, ServiceUsage("", versions))
 
     def open(self, corpus: Corpus, context: Context) -> PostgresSearcher:
         """As `index`: nothing is kept."""

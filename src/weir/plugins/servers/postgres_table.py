@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from weir.core.corpus import Corpus, check_view
 from weir.errors import BadValue, ServiceError, StoreWarning, require
 from weir.files.text_files import read_toml
-from weir.services.keys import Key
+from weir.services.requests import Key
 from weir.settings import secret
 from weir.systems.protocol import Progress
 from weir.systems.remote.remote_searcher import (

@@ -24,7 +24,7 @@ from typing import IO, Any
 from weir.core.corpus import Corpus
 from weir.errors import BadValue
 from weir.registry import declared_version
-from weir.services.answers import Outcome, Request, Retried, Terms
+from weir.services.answers import Outcome, Request, RequestPolicy, Retried
 from weir.services.requests import AttemptError
 from weir.settings import KEY_VARIABLE
 from weir.systems.compose import shown, then
@@ -258,9 +258,9 @@ class Command:
 
     def index(self, corpus: Corpus, context: Context = IN_MEMORY) -> RemoteSearcher:
         """Nothing is indexed here; the program is started when it is asked."""
-        terms = Terms(self.workers, self.batch, failures=20)
+        policy = RequestPolicy(self.workers, self.batch, failures=20)
         opened = partial(_ProgramAsker, self)
-        service = RemoteService(str(self), self._about(), opened, terms, self.on_failure)
+        service = RemoteService(str(self), self._about(), opened, policy, self.on_failure)
         return RemoteSearcher(service, corpus)
 
     def open(self, corpus: Corpus, context: Context) -> RemoteSearcher:

@@ -20,8 +20,7 @@ from weir.core.corpus import Corpus
 from weir.errors import BadValue, FormatError, RankingWarning, UnknownName, WeirError
 from weir.files.text_files import read_toml
 from weir.registry import declared_version
-from weir.services.answers import Outcome, Request, Retried, Terms
-from weir.services.keys import Key
+from weir.services.answers import Outcome, Request, RequestPolicy, Retried
 from weir.services.requests import (
     AnswerTooLargeError,
     AttemptError,
@@ -30,12 +29,13 @@ from weir.services.requests import (
     HttpReply,
     HttpRequest,
     KeptConnection,
+    Key,
     Limits,
     NotSentError,
     broken,
     check_address,
     refusal,
-    until_answered,
+    retry,
 )
 from weir.settings import KEY_VARIABLE, secret
 from weir.systems.compose import shown, then
@@ -617,8 +617,8 @@ class Http:
             values = {**template.values, "dataset": self.dataset or ""}
             return _EndpointAsker(template, values, headers, keys, shared, retried)
 
-        terms = Terms(patience.concurrency, failures=patience.failures)
-        service = RemoteService(str(self), self._about(template), opened, terms, self.on_failure)
+        policy = RequestPolicy(patience.concurrency, failures=patience.failures)
+        service = RemoteService(str(self), self._about(template), opened, policy, self.on_failure)
         return RemoteSearcher(service, corpus)
 
     def open(self, corpus: Corpus, context: Context) -> RemoteSearcher:
@@ -751,7 +751,7 @@ class _EndpointAsker:
     def _answer(self, request: HttpRequest, read: Callable[[bytes], T]) -> T:
         """What is read from the answer to a request, which is sent again where that may help."""
         limits = self.template.patience.limits()
-        return until_answered(
+        return retry(
             lambda: self._once(request, read), limits, self.shared.clock, lambda error, _: self.retried(error)
         )
 

@@ -22,15 +22,15 @@ from weir.core.run import Named, Run
 from weir.core.strings import Float64, Int32
 from weir.errors import BadRanking, BadValue, FormatError, RankingWarning, ServiceError, UnknownName
 from weir.services.answers import (
-    Asker,
     Request,
+    RequestCounts,
+    RequestPolicy,
     Retried,
-    ServiceUse,
-    Tally,
-    Terms,
+    ServiceUsage,
+    Worker,
     answer_key,
     answer_store,
-    ask_each,
+    run_requests,
 )
 from weir.services.requests import CONTINUES
 from weir.systems.protocol import IN_MEMORY, Context, Costs
@@ -197,8 +197,8 @@ class RemoteService:
 
     name: str
     about: Mapping[str, object]
-    opened: Callable[[Retried], Asker]
-    terms: Terms
+    opened: Callable[[Retried], Worker]
+    policy: RequestPolicy
     on_failure: str
     confirm: Callable[[], None] = lambda: None
 
@@ -209,7 +209,7 @@ class RemoteSearcher:
 
     service: RemoteService
     corpus: Corpus
-    use: ServiceUse = field(default_factory=lambda: ServiceUse(""))
+    use: ServiceUsage = field(default_factory=lambda: ServiceUsage(""))
     index: Costs = field(default_factory=Costs)
 
     def search(self, queries: Queries, k: int, context: Context = IN_MEMORY) -> Run:
@@ -224,10 +224,10 @@ class RemoteSearcher:
         service, report, total = self.service, context.progress, len(queries)
         progress = None if report is None else lambda done: report(done, total)
         with answer_store(str(service.about["system"]), service.about) as store:
-            tally = ask_each(self._requests(queries, k), service.opened, store, service.terms, progress)
-            self.use.tally.add(tally)
-            self._refuse(tally, total)
-            if tally.answered:
+            counts = run_requests(self._requests(queries, k), service.opened, store, service.policy, progress)
+            self.use.counts.add(counts)
+            self._refuse(counts, total)
+            if counts.answered:
                 service.confirm()
             query: list[Int32] = []
             doc: list[Int32] = []
@@ -275,16 +275,16 @@ class RemoteSearcher:
                 body = {"id": query, "text": text, "k": k}
                 yield Request(number, answer_key(body), body)
 
-    def _refuse(self, tally: Tally, total: int) -> None:
+    def _refuse(self, counts: RequestCounts, total: int) -> None:
         """Say what has no answer: as an error, or as a warning where queries are to be missing."""
-        if tally.first is None:
+        if counts.first is None:
             return
-        request, why = tally.first
-        kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(tally.unanswered.items()))
+        request, why = counts.first
+        kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(counts.unanswered.items()))
         first = f"the first, '{request.asked['id']}': {why}"
-        message = f"{tally.failed:,} of {total:,} queries have no answer ({kinds}); {first}"
-        if tally.stopped:
-            row = self.service.terms.failures
+        message = f"{counts.failed:,} of {total:,} queries have no answer ({kinds}); {first}"
+        if counts.stopped:
+            row = self.service.policy.failures
             raise ServiceError(
                 f"{row} queries in a row have no answer, and no further one was asked; {message}"
             )
