@@ -23,12 +23,12 @@ from weir.measures import DEFAULT_MEASURES, Measure, measures_of, scores_of
 from weir.measures.evaluate import (
     DEFAULT,
     Conventions,
+    check_shared_queries,
     judge,
     listed,
     parse_conventions,
     parsed,
     ranked_by,
-    refuse_strangers,
 )
 from weir.stats.score_rows import noted
 
@@ -76,7 +76,7 @@ def evaluate(
         gate = None if labels is None else (labels, least)
         scores = _scores_of_any(qrels, run, wanted, rules, gate, collection)
     else:
-        refuse_strangers(judged)
+        check_shared_queries(judged)
         scores = scores_of(judged, wanted, rules)
         fractions = qrels_from(qrels) if judged.ideal.dtype.kind == "f" else None
         scores = noted(
@@ -113,7 +113,7 @@ def _scores_of_any(
     gate = None if labels is None else gated_by(judgments, *labels)
     used = judgments if gate is None else gate.qrels
     judged = _judged(run, used, rules)
-    refuse_strangers(judged)
+    check_shared_queries(judged)
     scores = scores_of(judged, wanted, rules)
     if gate is not None:
         scores = gate.marked(scores, judged, lambda people: _judged(run, people, rules), wanted, rules)

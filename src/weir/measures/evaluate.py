@@ -233,7 +233,7 @@ def _over_orders(
     return values, low, high
 
 
-def refuse_strangers(judged: Judged) -> None:
+def check_shared_queries(judged: Judged) -> None:
     """Raise BadValue for the join of a run all of whose queries are others than the judged ones.
 
     For what people pass in, where it is a mistake; a system that finds nothing for its queries scores 0.
@@ -317,7 +317,7 @@ def judge(
         found = _joined(run, qrels, conventions)
     if not (found.ignored or found.answered.any()):
         raise FormatError(run, "no ranking", "at least one document for one query")
-    refuse_strangers(found)
+    check_shared_queries(found)
     return found
 
 

@@ -130,7 +130,7 @@ class Pool:
         return CandidateBlock(first, query, doc.astype(np.int32), rank, tuple(lists), tuple(places))
 
 
-def refuse_strangers(pool: Pool) -> None:
+def check_shared_queries(pool: Pool) -> None:
     """Raise BadValue where no query is answered by two runs, so that there is nothing to fuse."""
     if not (pool.answered() >= 2).any():
         raise BadValue("no query is answered by two of the rankings: are they of the same queries?")
@@ -168,7 +168,7 @@ def fuse(runs: Sequence[Run], method: Fusion | str = "rrf", k: int | None = None
     if len(runs) < 2:
         raise BadValue(f"a fusion takes two or more rankings; found {len(runs)}")
     pool = Pool.of(runs)
-    refuse_strangers(pool)
+    check_shared_queries(pool)
     return fused(pool, how, k)
 
 
