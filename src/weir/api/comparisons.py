@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from weir.core.run import Run
     from weir.datasets.load import Dataset
     from weir.datasets.scoring_rules import ScoringRules
-    from weir.experiment.results import Finished
+    from weir.experiment.results import ResultCell
     from weir.experiment.why import Why
     from weir.stats.compare import Comparison, ComparisonMethod
     from weir.stats.factors import FactorStudy
@@ -77,7 +77,7 @@ def compare(
     from weir.datasets.scoring_rules import ScoringRules
     from weir.experiment.comparing import lacking_notes
     from weir.experiment.factors import factor_names, refuse_beside_factors, study_cells, study_factors
-    from weir.experiment.results import cell_notes, deepest, finished_cells, system_titles
+    from weir.experiment.results import cell_notes, finished_cells, largest_k, system_titles
     from weir.report.compare import relabelled
     from weir.stats.compare import ComparisonMethod, compare_scores, compare_scores_by_group
     from weir.stats.score_rows import system_notes
@@ -92,7 +92,7 @@ def compare(
     if factors is not None:
         refuse_beside_factors(baseline, by)
     if folder is not None:
-        cells, depths = deepest(finished_cells(folder))
+        cells, depths = largest_k(finished_cells(folder))
         if factors is not None:
             return ResultSet("factors", tuple(study_cells(cells, factor_names(factors), wanted, how)))
         titles = system_titles(cells)
@@ -288,7 +288,7 @@ def threshold(
 
 
 def _of_cells(
-    cells: Sequence[Finished],
+    cells: Sequence[ResultCell],
     measures: tuple[Measure | str, ...],
     baseline: str | None,
     method: ComparisonMethod,

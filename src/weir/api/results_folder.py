@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from weir.experiment.llm_answers import ModelUse, QueryTrace
     from weir.experiment.plan import Planned
     from weir.experiment.reproduce import PublishedCheck
-    from weir.experiment.results import Finished
+    from weir.experiment.results import ResultCell
     from weir.experiment.verify import Verdict
     from weir.measures import Measure
     from weir.systems import Retriever
@@ -92,7 +92,7 @@ def llm_trace(
     return ResultSet("llm_trace", tuple(query_traces(_cells_of(folder, system), query, verdicts)))
 
 
-def _cells_of(folder: FolderPath, system: str | Retriever | None) -> list[Finished]:
+def _cells_of(folder: FolderPath, system: str | Retriever | None) -> list[ResultCell]:
     from weir.experiment.results import finished_cells, of_systems
 
     return of_systems(finished_cells(Path(folder)), [] if system is None else [str(system)])
