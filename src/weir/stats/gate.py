@@ -17,7 +17,7 @@ from weir.stats.compare import ScoreTable
 from weir.stats.distributions import student_tail
 from weir.stats.intervals import INTERVALS, bounds
 from weir.stats.power import POWER, queries_needed
-from weir.stats.query_differences import Move
+from weir.stats.query_differences import QueryDifference
 from weir.stats.significance import adjusted, t_statistic
 
 # A bound that equals the allowed drop but for rounding passes.
@@ -84,7 +84,7 @@ class Gate:
     verdict: GateVerdict
     deviation: float
     lost: int
-    broken: tuple[Move, ...]
+    broken: tuple[QueryDifference, ...]
     left_out: int = 0
     geometric: bool = False
 
@@ -185,12 +185,12 @@ def _decided(one: Gate) -> Gate:
     return one
 
 
-def _broken(table: ScoreTable, differences: Float64) -> tuple[Move, ...]:
+def _broken(table: ScoreTable, differences: Float64) -> tuple[QueryDifference, ...]:
     """The queries that lost most."""
     assert table.queries is not None
     order = np.argsort(differences, kind="stable")[:BROKEN_KEPT]
     return tuple(
-        Move(table.queries[q], float(table.values[0, q]), float(table.values[1, q]))
+        QueryDifference(table.queries[q], float(table.values[0, q]), float(table.values[1, q]))
         for q in order[differences[order] < 0].tolist()
     )
 

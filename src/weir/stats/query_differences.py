@@ -35,7 +35,7 @@ class Shift:
 
 
 @dataclass(frozen=True)
-class Move:
+class QueryDifference:
     """A query whose value changed, and the relevant documents whose ranks moved most."""
 
     query: str
@@ -51,7 +51,7 @@ class Move:
 
 
 @dataclass(frozen=True)
-class Moves:
+class QueryDifferences:
     """One run against another on the queries for which both have a value.
 
     won, lost, tied: queries on which the second is better, worse, equal to the first, by identifier; up, down: its
@@ -67,14 +67,16 @@ class Moves:
     won: tuple[str, ...]
     lost: tuple[str, ...]
     tied: tuple[str, ...]
-    up: tuple[Move, ...]
-    down: tuple[Move, ...]
+    up: tuple[QueryDifference, ...]
+    down: tuple[QueryDifference, ...]
     unanswered: tuple[tuple[str, ...], tuple[str, ...]]
     left_out: int = 0
     notes: tuple[Note, ...] = ()
 
 
-def moved(measure: str, names: tuple[str, str], first: Scores, second: Scores, top: int = 10) -> Moves:
+def query_differences(
+    measure: str, names: tuple[str, str], first: Scores, second: Scores, top: int = 10
+) -> QueryDifferences:
     """Compare two runs query by query.
 
     names: what they are called; top: how many moves are kept each way. Raises BadValue where no query has a value in
@@ -93,7 +95,7 @@ def moved(measure: str, names: tuple[str, str], first: Scores, second: Scores, t
     a, b = a[known], b[known]
     others = int(np.count_nonzero(first.queries.codes(second.queries.strings) < 0))
     won, lost, tied = (tuple(compress(queries, rows.tolist())) for rows in (b > a, b < a, a == b))
-    return Moves(
+    return QueryDifferences(
         measure,
         names[0],
         names[1],
@@ -110,7 +112,7 @@ def moved(measure: str, names: tuple[str, str], first: Scores, second: Scores, t
     )
 
 
-def with_documents(found: Moves, qrels: Qrels, first: Run, second: Run) -> Moves:
+def with_documents(found: QueryDifferences, qrels: Qrels, first: Run, second: Run) -> QueryDifferences:
     """The same with the relevant documents of each move whose ranks moved most, at most three.
 
     How far a document moved is the change of 1 / log2(rank + 1): from 1 to 5 is farther than from 500 to 900.
@@ -118,7 +120,7 @@ def with_documents(found: Moves, qrels: Qrels, first: Run, second: Run) -> Moves
     return _each(found, lambda move: replace(move, documents=_shifts(move.query, qrels, first, second)))
 
 
-def with_texts(found: Moves, queries: Queries, corpus: Corpus) -> Moves:
+def with_texts(found: QueryDifferences, queries: Queries, corpus: Corpus) -> QueryDifferences:
     """The same with the texts of queries and documents; what the collection does not hold stays without.
 
     Raises BadValue for a collection that holds none of the queries.
@@ -129,7 +131,7 @@ def with_texts(found: Moves, queries: Queries, corpus: Corpus) -> Moves:
     return _each(found, lambda move: _texted(move, queries, corpus))
 
 
-def _each(found: Moves, change: Callable[[Move], Move]) -> Moves:
+def _each(found: QueryDifferences, change: Callable[[QueryDifference], QueryDifference]) -> QueryDifferences:
     return replace(found, up=tuple(map(change, found.up)), down=tuple(map(change, found.down)))
 
 
@@ -137,10 +139,14 @@ def _ids(scores: Scores, rows: NDArray[np.bool_]) -> tuple[str, ...]:
     return tuple(sorted(scores.queries[q] for q in np.flatnonzero(rows).tolist()))
 
 
-def _largest(queries: Sequence[str], a: Float64, b: Float64, change: Float64, top: int) -> tuple[Move, ...]:
+def _largest(
+    queries: Sequence[str], a: Float64, b: Float64, change: Float64, top: int
+) -> tuple[QueryDifference, ...]:
     """The largest changes above 0."""
     order = np.argsort(-change, kind="stable")[:top]
-    return tuple(Move(queries[q], float(a[q]), float(b[q])) for q in order[change[order] > 0].tolist())
+    return tuple(
+        QueryDifference(queries[q], float(a[q]), float(b[q])) for q in order[change[order] > 0].tolist()
+    )
 
 
 def _shifts(query: str, qrels: Qrels, first: Run, second: Run) -> tuple[Shift, ...]:
@@ -176,7 +182,7 @@ def _weight(rank: Int64) -> Float64:
     return np.where(rank > 0, 1 / np.log2(np.maximum(rank, 1) + 1.0), 0.0)
 
 
-def _texted(move: Move, queries: Queries, corpus: Corpus) -> Move:
+def _texted(move: QueryDifference, queries: Queries, corpus: Corpus) -> QueryDifference:
     q = int(queries.ids.codes([move.query])[0])
     shifts = tuple(_described(shift, corpus) for shift in move.documents)
     return replace(move, text=queries.text[q] if q >= 0 else "", documents=shifts)

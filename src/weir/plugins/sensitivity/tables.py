@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from weir.core.frames import plain
 from weir.core.rounding import change, count, duration, figure, probability, score, share
 from weir.core.tables import columns, markdown_escaped, paragraph
-from weir.plugins.sensitivity.reordering import MeanOverQueries, PlaceBlock, ReachedDocuments, Reordering
+from weir.plugins.sensitivity.reordering import MeanOverQueries, RankBand, ReachedDocuments, Reordering
 from weir.plugins.sensitivity.studies import (
     AskedTotals,
     DepthStudy,
@@ -143,7 +143,7 @@ def _biases(found: Sequence[Reordering]) -> list[list[str]]:
     return lines
 
 
-def _blocks(blocks: Sequence[PlaceBlock]) -> list[list[str]]:
+def _blocks(blocks: Sequence[RankBand]) -> list[list[str]]:
     lines = [
         ["places", "promoted", "raised by", "relevant", "of these promoted", "by a perfect order", "ratio"]
     ]
