@@ -285,6 +285,12 @@ def test_a_junk_document_is_a_hub_whatever_other_hubs_are():
     assert not audited(drawn, ["hub documents"]).findings
 
 
+def test_names_of_checks_in_version_02_still_select_them():
+    runs = {name: Run.of({f"q{n}": ["b", "a", "c"] for n in range(3)}) for name in ("one", "two")}
+    subject = Subject("runs", runs=runs)
+    assert audited(subject, ["hubs", "one order"]).ran == ("hub documents", "query-independent rankings")
+
+
 def test_what_is_found_of_several_systems_is_told_once():
     """Equal findings of seven systems are one line, findings of one kind one paragraph; JSON has each."""
     half = {"a": 2.0, "x": 1.0, "y": 0.5}

@@ -166,7 +166,8 @@ def diff(first: FolderPath, second: FolderPath, *, measure: Measure | str | None
          collection: Collection = ...) -> ResultSet[QueryDifferences]: ...  # fmt: skip
 @overload
 def diff(first: object, second: object, third: object, *, measure: Measure | str | None = ..., top: int = ...,
-         collection: Collection = ..., conventions: Conventions | str = ...) -> ResultSet[QueryDifferences]: ...  # fmt: skip
+         collection: Collection = ...,
+         conventions: Conventions | str = ...) -> ResultSet[QueryDifferences]: ...  # fmt: skip
 def diff(
     first: object,
     second: object,

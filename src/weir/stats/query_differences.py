@@ -56,7 +56,7 @@ class QueryDifferences:
 
     won, lost, tied: queries on which the second is better, worse, equal to the first, by identifier; up, down: its
     largest gains and losses; unanswered: queries that each of the two does not answer; left_out: queries without value;
-    notes: what has to be said beside the scores.
+    notes: what to read beside the scores.
     """
 
     measure: str
@@ -112,27 +112,64 @@ def query_differences(
     )
 
 
-def with_documents(found: QueryDifferences, qrels: Qrels, first: Run, second: Run) -> QueryDifferences:
-    """The same with the relevant documents of each move whose ranks moved most, at most three.
+def with_documents(differences: QueryDifferences, qrels: Qrels, first: Run, second: Run) -> QueryDifferences:
+    """The same with the relevant documents of each query whose ranks moved most, at most three.
 
     How far a document moved is the change of 1 / log2(rank + 1): from 1 to 5 is farther than from 500 to 900.
     """
-    return _each(found, lambda move: replace(move, documents=_shifts(move.query, qrels, first, second)))
+
+    def with_shifts(one: QueryDifference) -> QueryDifference:
+        q = int(qrels.queries.codes([one.query])[0])
+        if q < 0:
+            return one
+        rows = np.arange(qrels.ptr[q], qrels.ptr[q + 1])
+        rows = rows[qrels.grade[rows] > 0]
+        names = [qrels.docs[int(d)] for d in qrels.doc[rows]]
+        before, after = ranks_of(first, one.query, names), ranks_of(second, one.query, names)
+        grades = plain_grades(qrels.grade[rows])
+        far = np.abs(_weight(before) - _weight(after))
+        order = np.lexsort((-qrels.grade[rows].astype(np.float64), -far))
+        shifts = (
+            Shift(names[i], grades[i], int(before[i]) or None, int(after[i]) or None)
+            for i in order[:SHOWN_DOCUMENTS].tolist()
+            if before[i] != after[i]
+        )
+        return replace(one, documents=tuple(shifts))
+
+    return _each(differences, with_shifts)
 
 
-def with_texts(found: QueryDifferences, queries: Queries, corpus: Corpus) -> QueryDifferences:
-    """The same with the texts of queries and documents; what the collection does not hold stays without.
+def with_texts(differences: QueryDifferences, queries: Queries, corpus: Corpus) -> QueryDifferences:
+    """The same with the texts of queries and documents that the collection has.
 
-    Raises BadValue for a collection that holds none of the queries.
+    Raises BadValue for a collection that has none of the queries.
     """
-    asked = [*found.won, *found.lost, *found.tied]
-    if not (queries.ids.codes(asked) >= 0).any():
+    if not (queries.ids.codes([*differences.won, *differences.lost, *differences.tied]) >= 0).any():
         raise BadValue("the collection holds none of these queries; is it another one?")
-    return _each(found, lambda move: _texted(move, queries, corpus))
+
+    def with_text(one: QueryDifference) -> QueryDifference:
+        q = int(queries.ids.codes([one.query])[0])
+        shifts = []
+        for shift, d in zip(
+            one.documents, corpus.ids.codes([s.document for s in one.documents]), strict=True
+        ):
+            if d >= 0:
+                title = "" if corpus.title is None else corpus.title[int(d)]
+                excerpt = " ".join(corpus.text[int(d)].split())[:EXCERPT_LETTERS]
+                shifts.append(replace(shift, title=title, text=excerpt))
+            else:
+                shifts.append(shift)
+        return replace(one, text=queries.text[q] if q >= 0 else "", documents=tuple(shifts))
+
+    return _each(differences, with_text)
 
 
-def _each(found: QueryDifferences, change: Callable[[QueryDifference], QueryDifference]) -> QueryDifferences:
-    return replace(found, up=tuple(map(change, found.up)), down=tuple(map(change, found.down)))
+def _each(
+    differences: QueryDifferences, change: Callable[[QueryDifference], QueryDifference]
+) -> QueryDifferences:
+    return replace(
+        differences, up=tuple(map(change, differences.up)), down=tuple(map(change, differences.down))
+    )
 
 
 def _ids(scores: Scores, rows: NDArray[np.bool_]) -> tuple[str, ...]:
@@ -149,24 +186,6 @@ def _largest(
     )
 
 
-def _shifts(query: str, qrels: Qrels, first: Run, second: Run) -> tuple[Shift, ...]:
-    q = int(qrels.queries.codes([query])[0])
-    if q < 0:
-        return ()
-    rows = np.arange(qrels.ptr[q], qrels.ptr[q + 1])
-    rows = rows[qrels.grade[rows] > 0]
-    names = [qrels.docs[int(d)] for d in qrels.doc[rows]]
-    before, after = ranks_of(first, query, names), ranks_of(second, query, names)
-    grades = plain_grades(qrels.grade[rows])
-    far = np.abs(_weight(before) - _weight(after))
-    order = np.lexsort((-qrels.grade[rows].astype(np.float64), -far))
-    return tuple(
-        Shift(names[i], grades[i], int(before[i]) or None, int(after[i]) or None)
-        for i in order[:SHOWN_DOCUMENTS].tolist()
-        if before[i] != after[i]
-    )
-
-
 def ranks_of(run: Run, query: str, documents: Sequence[str]) -> Int64:
     """The rank of each document for a query, 0 where it was not returned."""
     q = int(run.queries.codes([query])[0])
@@ -180,17 +199,3 @@ def ranks_of(run: Run, query: str, documents: Sequence[str]) -> Int64:
 
 def _weight(rank: Int64) -> Float64:
     return np.where(rank > 0, 1 / np.log2(np.maximum(rank, 1) + 1.0), 0.0)
-
-
-def _texted(move: QueryDifference, queries: Queries, corpus: Corpus) -> QueryDifference:
-    q = int(queries.ids.codes([move.query])[0])
-    shifts = tuple(_described(shift, corpus) for shift in move.documents)
-    return replace(move, text=queries.text[q] if q >= 0 else "", documents=shifts)
-
-
-def _described(shift: Shift, corpus: Corpus) -> Shift:
-    d = int(corpus.ids.codes([shift.document])[0])
-    if d < 0:
-        return shift
-    title = "" if corpus.title is None else corpus.title[d]
-    return replace(shift, title=title, text=" ".join(corpus.text[d].split())[:EXCERPT_LETTERS])
