@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from weir.stats.compare import Comparison, ComparisonMethod
     from weir.stats.factors import FactorStudy
     from weir.stats.power import PowerPlan
-    from weir.stats.query_differences import Moves
+    from weir.stats.query_differences import QueryDifferences
     from weir.stats.threshold import Abstention, Threshold
 
 
@@ -163,10 +163,11 @@ def power(
 
 @overload
 def diff(first: FolderPath, second: FolderPath, *, measure: Measure | str | None = ..., top: int = ...,
-         collection: Collection = ...) -> ResultSet[Moves]: ...  # fmt: skip
+         collection: Collection = ...) -> ResultSet[QueryDifferences]: ...  # fmt: skip
 @overload
 def diff(first: object, second: object, third: object, *, measure: Measure | str | None = ..., top: int = ...,
-         collection: Collection = ..., conventions: Conventions | str = ...) -> ResultSet[Moves]: ...  # fmt: skip
+         collection: Collection = ...,
+         conventions: Conventions | str = ...) -> ResultSet[QueryDifferences]: ...  # fmt: skip
 def diff(
     first: object,
     second: object,
@@ -176,7 +177,7 @@ def diff(
     top: int = 10,
     collection: Collection = None,
     conventions: Conventions | str = DEFAULT,
-) -> ResultSet[Moves]:
+) -> ResultSet[QueryDifferences]:
     """Which queries one run wins and loses against another: diff(qrels, one, other), or two cells of results folders.
 
     Judgments and runs as `evaluate` takes them; a difference is the second run minus the first. measure: by default
