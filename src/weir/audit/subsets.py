@@ -22,7 +22,7 @@ from weir.datasets.load import Dataset, load
 from weir.errors import BadValue
 from weir.files.atomic import atomic_dir, write_text
 from weir.files.records import write_collection
-from weir.measures.evaluate import scores_of
+from weir.measures.evaluate import score_run, scores_of
 from weir.measures.measure import Measure, parse_measure
 from weir.stats.power import POWER, detectable, excess_kurtosis, queries_needed
 from weir.stats.rank_stability import kendall_tau, order_interval

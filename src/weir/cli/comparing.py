@@ -215,11 +215,11 @@ def _folder(
     notes: bool,
 ) -> None:
     """Compare the systems of a results folder, on each dataset and across them."""
-    from weir.cli.options import chosen_cells, display_of
+    from weir.cli.options import display_of
     from weir.core.scores import Note
     from weir.experiment.comparing import lacking_notes
     from weir.experiment.factors import factor_names, study_factors, twin_notes, twin_systems
-    from weir.experiment.results import cell_notes, finished_cells, largest_k, system_titles
+    from weir.experiment.results import cell_notes, chosen_cells, finished_cells, largest_k, system_titles
 
     measures, baseline, method, factors = asked
     labels, form, long, explain = shown

@@ -12,6 +12,7 @@ from weir.core.qrels import Qrels
 from weir.core.run import Run
 from weir.core.strings import Float64
 from weir.errors import BadValue
+from weir.measures.evaluate import score_run
 from weir.measures.measure import Measure
 from weir.stats import significance as paired  # noqa: F401 - registers the t-test
 from weir.stats.label_agreement import drawn_tables
