@@ -11,8 +11,7 @@ from weir.core.qrels import Qrels
 from weir.core.run import Run
 from weir.errors import BadValue
 from weir.measures import parse_measure, score_run
-from weir.measures.library.arithmetic import sum_within
-from weir.measures.library.gain_functions import gain_table
+from weir.measures.library.arithmetic import gain_table, sum_within
 
 
 def value(measure, ranking, grades):

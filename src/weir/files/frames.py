@@ -27,11 +27,9 @@ from weir.files.column_names import Kind, is_named, origin_column, three_columns
 from weir.files.formats import Source, frame_source
 from weir.files.runs import join_run_file, join_source, judgments_of, read_qrels, read_run, run_of
 
-# ----------
 # Rankings and judgments from what people hold: dicts, data frames, files.
 #
 # Frames are recognised by what they can do, so none of their libraries is imported here.
-
 
 _STREAM_ROWS = 20_000  # rows of a frame from which Arrow's stream of its columns is worth being loaded for
 
@@ -261,9 +259,7 @@ def _scores(values: Sequence[object]) -> Float64:
     return scores
 
 
-# ----------
 # Whether what was given as judgments and what was given as a run can be that, together.
-
 
 Nested: TypeAlias = Mapping[Any, Mapping[Any, Any]]
 _GRADES = range(5)  # the scales in use end at 4
