@@ -42,11 +42,8 @@ from weir.systems.rerank.reranking import RerankingSearcher, has_candidates
 from weir.systems.restricted import restricted_search, sufficient_depth
 
 # ----------
-# Composition: first >> reranker, and plain Python functions and objects as systems and re-rankers.
-#
-# A function or object knows nothing of Weir's protocol: it takes and gives dicts, lists and texts. What it answers is
-# checked by plugins.py. It may declare a version, which is the key of what it makes; without one nothing that it
-# makes is ever read again by another process.
+# Functions and objects as systems and re-rankers. They take and return dicts, lists and texts; composite.py checks what
+# they return. One without a version makes nothing that another process reads.
 
 
 VIEW = "title text"
@@ -241,9 +238,9 @@ class Pipeline:
 
     def __post_init__(self) -> None:
         if not isinstance(self.first, Retriever):
-            raise BadValue(f"a pipeline begins with a system, such as bm25; {self.first!r} is none")
+            raise BadValue(f"a pipeline begins with a system, such as bm25; {self.first!r} is not a system")
         if not isinstance(self.reranker, Reranker):
-            raise BadValue(f"behind >> stands a re-ranker, such as score(rm3); {self.reranker!r} is none")
+            raise BadValue(f"a re-ranker follows >>, such as score(rm3); {self.reranker!r} is not one")
 
     def __str__(self) -> str:
         return f"{self.first} >> {self.reranker}"
@@ -326,7 +323,7 @@ def as_system(given: object, name: str | None = None, version: str | None = None
     if isinstance(given, SearchObject) or callable(given):
         return FunctionSystem(given, _identity(given, name, version))
     raise BadValue(
-        f"{_shown(given)} is no system; give one such as weir.BM25(), a function (queries, k) or an object with "
+        f"{_shown(given)} is not a system; give one such as weir.BM25(), a function (queries, k) or an object with "
         "search(queries, k); a name goes into weir.system(...), an encoder into weir.Dense(...)"
     )
 
@@ -347,7 +344,7 @@ def as_reranker(
     if isinstance(given, PairPredictor) or (callable(given) and not isinstance(given, Retriever)):
         return FunctionReranker(given, _identity(given, name, version), depth)
     raise BadValue(
-        f"behind >> stands a re-ranker, such as weir.Cross(...) or a function of pairs; {_shown(given)} is none"
+        f"a re-ranker follows >>, such as weir.Cross(...) or a function of pairs; {_shown(given)} is not one"
     )
 
 
@@ -375,7 +372,7 @@ def _shown(value: object) -> str:
 
 
 # ----------
-# A system that ranks only documents that fit a filter: filtered(bm25, "lang == 'en' and year >= 2020").
+# Systems restricted by a filter.
 
 
 @SYSTEMS.register("filtered")
@@ -393,7 +390,9 @@ class Filtered:
 
     def __post_init__(self) -> None:
         if not isinstance(self.system, Retriever):
-            raise BadValue(f"filtered takes a system, such as filtered(bm25, ...); {self.system!r} is none")
+            raise BadValue(
+                f"filtered takes a system, such as filtered(bm25, ...); {self.system!r} is not a system"
+            )
         object.__setattr__(self, "filter", str(parse_filter(self.filter)))
 
     __repr__ = shown

@@ -1,4 +1,4 @@
-"""Systems within systems, and systems that are anybody's."""
+"""Calls of systems that others wrote, and the parts of systems made of systems."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from weir.systems.protocol import (
 from weir.systems.restricted import restricted_search
 
 # ----------
-# Asking systems and re-rankers, which may be anybody's: what fails is named, what is no answer is refused.
+# Calls of systems and re-rankers, which may be anyone's: errors name them, and answers are checked.
 
 
 def indexed(part: Retriever, corpus: Corpus, context: Context = IN_MEMORY) -> Searcher:
@@ -60,7 +60,7 @@ def rankings(
     collection: str = "",
     context: Context = IN_MEMORY,
 ) -> Run:
-    """What a searcher answers of what may be ranked, checked to be a ranking for each query, in their order.
+    """The rankings of a searcher over the documents that may be ranked, checked: one for each query, in their order.
 
     who: the system's name; collection: where it answers, both for messages. Raises PluginError where it fails with
     anything but a WeirError or answers with something else, naming system, collection and queries; ServiceError and
@@ -76,7 +76,7 @@ def rankings(
 def scores(
     scorer: Scorer, queries: Queries, candidates: Run, who: object, context: Context = IN_MEMORY
 ) -> Float64:
-    """What a re-ranker answers: float64, one finite score for each candidate.
+    """The scores of a re-ranker: float64, one finite score for each candidate.
 
     Raises PluginError for what are no numbers, BadRanking, naming query and document, for too few, too many, and scores
     that are not finite; both name the re-ranker, as other errors do, see `rankings`.
@@ -105,7 +105,7 @@ def scores(
 
 @contextmanager
 def _named(who: object, collection: str, doing: str) -> Iterator[None]:
-    """Say in every error that may be another's doing who was asked what, and where."""
+    """Name the system, the collection and the call in every error that the system may have caused."""
     try:
         yield
     except (PluginError, ServiceError, BadRanking) as error:
@@ -134,7 +134,7 @@ def _type_name(value: object) -> str:
 
 
 def _run_flaw(run: object, queries: Queries) -> str:
-    """What makes an answer no run of these queries, "" where nothing does."""
+    """Why an answer is not a run of these queries, "" where it is."""
     if not isinstance(run, Run):
         return f"answered with {_type_name(run)}; expected a weir.Run"
     if run.queries is not queries.ids and run.queries != queries.ids:
@@ -180,7 +180,7 @@ def run_of_answer(answer: object, queries: Queries, documents: Ids, name: str) -
 
 
 # ----------
-# Systems within systems: each part's index in a folder of its own, opened where it is complete.
+# Systems within systems: the index of each part has a folder of its own.
 
 
 T = TypeVar("T")
@@ -232,7 +232,7 @@ def shelf_of(context: Context, build: bool = True) -> Shelf:
 def adapted_to(system: T, collection: str, instruction: str) -> T:
     """A system as it runs on a collection: with the prompts that its encoders use there, wherever they are in it.
 
-    collection: its name; instruction: what models that follow instructions are told, "" where nothing says so.
+    collection: its name; instruction: for models that follow instructions, "" for none.
     """
     if isinstance(system, CollectionAware):
         return cast(T, system.adapted_to(collection, instruction))
@@ -252,8 +252,8 @@ def adapted_to(system: T, collection: str, instruction: str) -> T:
 def one_session(systems: Iterable[T]) -> list[T]:
     """Some systems in which one object, wherever it stands in them, has one session.
 
-    Each adaptation of an object without a version has its own, so that what it made is told apart from what it makes
-    after it has changed. Raises BadValue for two objects of one kind and name.
+    Each adaptation of an object without a version has its own session, so that keys differ once the object has changed.
+    Raises BadValue for two objects of one kind and name.
     """
     known: dict[tuple[type, str], Identity] = {}
     return [_with_sessions(system, known) for system in systems]

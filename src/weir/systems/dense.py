@@ -378,4 +378,4 @@ def encoder_of(model: object, named: dict[str, object] | None = None) -> VectorE
 def _refuse_idle(named: dict[str, object], known: set[str], what: str, model: str) -> None:
     for setting in named:
         if setting not in known:
-            raise BadValue(f"dense: {setting} means nothing for {what} such as {model}")
+            raise BadValue(f"dense: {setting} does not apply to {what} such as {model}")

@@ -1,4 +1,4 @@
-"""How names of systems and of grids of systems are read: as syntax trees, never evaluated."""
+"""Parsing names of systems and of grids of systems: as syntax trees of bounded size, never evaluated."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from weir.systems.compose import Pipeline, as_system
 from weir.systems.protocol import RERANKERS, SYSTEMS, Retriever
 
 # ----------
-# How the name of a system is read: as a syntax tree of bounded size, never evaluated.
+# Names of systems.
 
 
 MOST_CHARACTERS = 16_384  # of a text that names a system
@@ -128,7 +128,7 @@ def _built(registry: Registry[Callable[..., T]], node: ast.expr, text: str) -> T
         return builder(*positional, **named)
     except WeirError:
         raise
-    except Exception as error:  # a builder may be anybody's
+    except Exception as error:  # a builder may be of a plug-in
         raise BadValue(f"{name} does not take these settings ({type(error).__name__}: {error})") from error
 
 
@@ -197,10 +197,7 @@ def _cut(text: str) -> str:
 
 
 # ----------
-# Grids of systems in one text: `bm25(k1={0.6, 0.9}, b={0.4, 0.75})` names four systems.
-#
-# Braces stand for several values of a setting, or several systems, in one place of an expression. Each combination is
-# a system of its own, which prints without braces.
+# Names of grids: braces stand for several values of a setting, or for several systems.
 
 
 MOST_SYSTEMS = 1024  # that one text stands for

@@ -28,7 +28,7 @@ from weir.systems.lexical.inverted_index import (
     ImpactIndex,
     load_index_of,
     pair_scores,
-    save_index,
+    save_index_of,
     sparse_kernels,
     top,
 )
@@ -96,12 +96,7 @@ class Sparse:
         terms, costs = stored_terms(loaded, corpus, self.view, context.progress)
         index = _inverted(terms, corpus, loaded.vocabulary)
         if context.folder is not None:
-            facts = {
-                "system": str(self),
-                "corpus": corpus.fingerprint_with(self.fields_read()),
-                "documents": len(corpus),
-            }
-            save_index((index,), context.folder, facts)
+            save_index_of(self, corpus, self.fields_read(), context.folder, (index,))
             (index,) = load_index_of(corpus, context.folder, self.fields_read())
         return SparseSearcher(self, corpus, index, loaded, costs)
 

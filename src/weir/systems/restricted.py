@@ -1,12 +1,11 @@
-"""Searching what may be ranked: a query's candidates and what fits its filter, without what is excluded for it.
+"""Search among the documents that may be ranked: by a query's candidates, exclusions and filter.
 
-The answer is that of a system which ranks every document, and of whose ranking the others are left out before the cut
-at k. A system within another is restricted itself, so that what stands behind it sees only what may be ranked.
+The result is the ranking of all documents, from which the others are removed before the cut at k. The parts of a system
+are restricted too, so that a re-ranker sees only documents that may be ranked.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Protocol, runtime_checkable
 
@@ -21,20 +20,20 @@ from weir.core.strings import Ids, Int64
 from weir.systems.protocol import IN_MEMORY, Context, Scorer, Searcher
 
 CANDIDATE_DEPTH = 1 << 14
-"""Documents that are asked for at first where only candidates count."""
+"""The first depth where only candidates count."""
 ONCE_DEPTH = 1000
-"""Documents that are asked for, where k is not more, of a system that is asked once: it may be another's server."""
+"""The least depth of a system that is called once, such as a server of others."""
 GROWTH_FACTOR = 8
-"""How many times more are asked for where too few of them may be ranked."""
+"""The depth grows by this factor where too few documents may be ranked."""
 LOWEST_SCORE = -float(np.finfo(np.float32).max)
-"""What a scorer says of a pair that it cannot score."""
+"""The score of a pair that a scorer cannot score."""
 BLOCK_ROWS = 1 << 24
-"""Answers that are held at a time."""
+"""Results in memory at a time."""
 
 
 @runtime_checkable
 class RestrictedSearcher(Protocol):
-    """A searcher that restricts itself: by its parts, or in a cheaper way than to rank everything."""
+    """A searcher that restricts itself: by its parts, or cheaper than by ranking all documents."""
 
     def search_restricted(self, queries: Queries, k: int, context: Context = IN_MEMORY) -> Run:
         """The k best of the documents that may be ranked."""
@@ -42,7 +41,7 @@ class RestrictedSearcher(Protocol):
 
 
 def unrestricted(queries: Queries) -> Queries:
-    """The queries without what says which documents may be ranked, as they are asked of an index of something else."""
+    """The queries without their candidates, exclusions and filters."""
     metadata = queries.metadata
     lists = (
         ()
@@ -58,9 +57,9 @@ def unrestricted(queries: Queries) -> Queries:
 def restricted_search(searcher: Searcher, queries: Queries, k: int, context: Context = IN_MEMORY) -> Run:
     """The k best documents for each query among those that may be ranked, fewer where fewer match.
 
-    A searcher that may be asked again is asked as `deepened` says; another one once, for as many more as are excluded,
-    and for ONCE_DEPTH where only candidates count, or what fits a filter. Raises BadValue for filters of which nobody
-    has said which documents fit them.
+    A searcher that may be called again is called as in `deepened`. Any other is called once: for k and as many more as
+    are excluded, and for ONCE_DEPTH at least where there are candidates or filters. Raises BadValue for filters that
+    were not matched with the documents.
     """
     free_queries = unrestricted(queries)
     if free_queries is queries:
@@ -83,7 +82,7 @@ def sufficient_depth(queries: Queries, k: int, documents: int) -> int:
 
 
 def deepened(searcher: Searcher, queries: Queries, k: int, context: Context = IN_MEMORY) -> Run:
-    """The k best documents that may be ranked, asked for ever deeper until k are left or nothing more comes."""
+    """The k best documents that may be ranked: the depth grows until k are left or no more documents come."""
     free_queries, (candidates, excluded) = unrestricted(queries), _lists(queries)
     depth = k + _longest(excluded)
     depth = depth if candidates is None else max(depth, CANDIDATE_DEPTH)
@@ -91,7 +90,8 @@ def deepened(searcher: Searcher, queries: Queries, k: int, context: Context = IN
     waiting, parts = np.arange(len(queries)), list[tuple[Int64, Run]]()
     while len(waiting):
         left: list[Int64] = []
-        for block in _blocks(waiting, depth):
+        size = max(1, BLOCK_ROWS // depth)  # queries whose answers are held together
+        for block in (waiting[start : start + size] for start in range(0, len(waiting), size)):
             run = searcher.search(free_queries.take(block), depth, context)
             filtered = run.allowed(queries.take(block)).top(k)
             settled = (np.diff(filtered.ptr) == k) | (np.diff(run.ptr) < depth)
@@ -165,15 +165,8 @@ def _longest(excluded: DocumentLists | None) -> int:
     return 0 if excluded is None else int(excluded.lengths().max(initial=0))
 
 
-def _blocks(numbers: Int64, depth: int) -> Iterator[Int64]:
-    """The queries in blocks whose answers may be held together."""
-    size = max(1, BLOCK_ROWS // depth)
-    for start in range(0, len(numbers), size):
-        yield numbers[start : start + size]
-
-
 def _joined(queries: Queries, parts: list[tuple[Int64, Run]]) -> Run:
-    """One run of the answers to some queries each: their numbers, -1 for one that is not taken, and their run."""
+    """One run of several, each with the numbers of its queries, -1 for a query that is left out."""
     if not parts:
         return Run.of({})
     first = parts[0][1]

@@ -21,7 +21,7 @@ from weir.systems.protocol import IN_MEMORY, SYSTEMS, Component, Context, Costs,
 from weir.systems.restricted import candidate_rows
 
 # ----------
-# A stored ranking as a system: what another tool found is fused, re-ranked and compared as what is searched here.
+# A file of rankings as a system.
 
 
 COLLECTION = "{dataset}"
@@ -180,7 +180,7 @@ def _warn(text: str) -> None:
 
 
 # ----------
-# The candidates that a collection names for its queries, in a drawn order: pool >> cross("minilm-cross").
+# The candidates that a collection names for its queries, in a drawn order.
 
 
 @SYSTEMS.register("pool")

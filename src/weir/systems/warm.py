@@ -1,4 +1,4 @@
-"""Compiled or loaded before a clock starts: the kernels that a system uses, run on a handful of tiny documents."""
+"""Compile or load the kernels of a system before times are measured, by running them on tiny documents."""
 
 from __future__ import annotations
 

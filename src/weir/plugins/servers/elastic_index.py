@@ -49,7 +49,7 @@ from weir.systems.remote.remote_searcher import (
 )
 
 # ----------
-# What is searched on an Elasticsearch or OpenSearch server, and how: a TOML file, or what a name says.
+# Settings: a TOML file, or what a name says.
 
 
 QUERIES = ("best_fields", "most_fields", "cross_fields", "bool")
@@ -149,7 +149,7 @@ def read_elastic_settings(path: Path) -> ElasticSettings:
 
 
 # ----------
-# One connection to an Elasticsearch or OpenSearch server: calls of its API, and what its refusals come to.
+# One connection: calls of the API, and errors.
 
 
 MOST_BYTES = 256 << 20
@@ -175,7 +175,7 @@ class ElasticCall:
 
 @dataclass(eq=False)
 class ElasticServer:
-    """A server over a connection of its own, for one thread. retried: told each attempt that another follows."""
+    """A connection to a server, for one thread. retried: called after each failed attempt that is retried."""
 
     settings: ElasticSettings
     retried: Retried = lambda _: None
@@ -202,8 +202,11 @@ class ElasticServer:
             "Accept": "application/json",
             "User-Agent": "weir",
             "Content-Type": kind,
-            **self._authorised(),
         }
+        if self.key.variable is not None:
+            value = self.key.checked()
+            value = b64encode(value.encode()).decode() if self.settings.scheme == "Basic" else value
+            headers["Authorization"] = f"{self.settings.scheme} {value}"
         url = self.settings.url.rstrip("/") + call.path
         request = HttpRequest(call.method, url, headers, body, (self.key,))
         reply = retry(
@@ -217,15 +220,8 @@ class ElasticServer:
             raise AttemptError("malformed", "the answer is not JSON, or was cut", again=False) from None
 
     def said(self, error: AttemptError) -> ServiceError:
-        """What failed, for whoever asked for something that cannot be left out."""
+        """The error of a call that cannot be left out."""
         return ServiceError(f"{self.settings.url}: {error}")
-
-    def _authorised(self) -> dict[str, str]:
-        if self.key.variable is None:
-            return {}
-        value = self.key.checked()
-        sent = b64encode(value.encode()).decode() if self.settings.scheme == "Basic" else value
-        return {"Authorization": f"{self.settings.scheme} {sent}"}
 
     def _once(self, request: HttpRequest, call: ElasticCall) -> HttpReply | None:
         try:
@@ -260,12 +256,10 @@ def elastic_connected(settings: ElasticSettings) -> Iterator[ElasticServer]:
 
 
 # ----------
-# An index of Weir's own on an Elasticsearch or OpenSearch server: made, filled in bulk, held against what was asked.
-#
-# BM25 counts every copy of a document that the server has not yet purged, so nothing is ever written twice: documents
-# go in order, each is created under its identifier, and one that is there already stays as it is. The next batch goes
-# when all of the one before are there. The mapping's _meta is Weir's mark: what decides the index, and, last of all,
-# that it is complete and how many writes it took. An index without the mark is never written to and never removed.
+# The index. BM25 counts every copy of a document that the server has not yet purged, so no document is written twice:
+# documents go in order, each is created under its identifier, and one that is there stays as it is. A batch is sent
+# when all documents of the one before are there. The mapping's _meta is Weir's mark: what decides the index, and, last
+# of all, that it is complete and how many writes it took. An index without the mark is never written or removed.
 
 
 NUMBER = "weir_number"
@@ -482,7 +476,11 @@ def _identity(server: ElasticServer, index: ElasticIndex, state: IndexState) -> 
             documents = sum(copy["docs"]["count"] for copy in primaries)
             deleted = sum(copy["docs"]["deleted"] for copies in shards for copy in copies)
             writes = sum(copy["seq_no"]["max_seq_no"] + 1 for copy in primaries)
-            return IndexIdentity(state.uuid, documents, deleted, writes), _bytes(server, index)
+            # Not from _stats, whose sizes may be ten seconds old.
+            answer = server.call(ElasticCall("GET", f"/{index.name}/_segments"))
+            copies = _primaries(list(answer["indices"].get(index.name, {}).get("shards", {}).values()))
+            size = sum(one["size_in_bytes"] for copy in copies for one in copy["segments"].values())
+            return IndexIdentity(state.uuid, documents, deleted, writes), size
     raise ServiceError(
         f"{url}: shards of {index.name} are lost: bring their nodes back, or weir data drop removes it"
     )
@@ -492,13 +490,6 @@ def _shards(server: ElasticServer, index: ElasticIndex) -> list[list[dict[str, A
     """The copies of each shard that is there."""
     stats = server.call(ElasticCall("GET", f"/{index.name}/_stats/docs?level=shards"))
     return list(stats["indices"].get(index.name, {}).get("shards", {}).values())
-
-
-def _bytes(server: ElasticServer, index: ElasticIndex) -> int:
-    """Of the index without replicas; the size among the statistics may be ten seconds old."""
-    answer = server.call(ElasticCall("GET", f"/{index.name}/_segments"))
-    primaries = _primaries(list(answer["indices"].get(index.name, {}).get("shards", {}).values()))
-    return sum(one["size_in_bytes"] for copy in primaries for one in copy["segments"].values())
 
 
 def _primaries(shards: list[list[dict[str, Any]]]) -> list[dict[str, Any]]:
@@ -620,10 +611,10 @@ def _fault(server: ElasticServer, index: ElasticIndex, identity: IndexIdentity) 
     if strange > 0:
         query = {"size": 1, "query": unnumbered}
         hits = server.call(ElasticCall("POST", f"/{index.name}/_search", query))["hits"]["hits"]
-        first = f", '{hits[0]['_id']}' among them," if hits else ""
+        first = f", such as '{hits[0]['_id']}'," if hits else ""
         raise ServiceError(
-            f"{index.settings.url}: somebody else wrote documents into {index.name}: {strange:,}{first} are not of the "
-            f"collection; weir data drop removes the index, and the next run makes it anew"
+            f"{index.settings.url}: {index.name} holds {strange:,} documents{first} that are not of the collection; "
+            f"weir data drop removes the index, and the next run makes it anew"
         )
     whole = n < total or n == 0 or (stats["min"], stats["max"], stats["sum"]) == (0, n - 1, n * (n - 1) / 2)
     return "" if whole else "holds other documents than the collection"

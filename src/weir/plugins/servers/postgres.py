@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     import psycopg
 
 # ----------
-# Searching a table on a PostgreSQL server: the statement of a search, composed and never pasted, and who asks it.
+# The statement of a search, and the connection that executes it.
 
 
 MOST_CANDIDATES = 1000
@@ -228,7 +228,7 @@ def _attempt(error: Exception, settings: PostgresSettings) -> AttemptError:
 
 
 # ----------
-# Asking a PostgreSQL server all queries, by text or by the vectors of an encoder.
+# Searching for all queries, by text or by the vectors of an encoder.
 
 
 @dataclass(frozen=True, eq=False)
@@ -296,7 +296,7 @@ class PostgresSearcher:
 
 
 # ----------
-# PostgreSQL as a system: full-text search and pgvector, on a table that Weir fills, or on one that is there.
+# The systems: a table that Weir fills, or one that is there.
 
 
 FORMAT = 1
@@ -530,7 +530,7 @@ def postgres(
     for name in ("query", "rank") if arguments["encoder"] is not None else ("index",):
         if arguments[name] is not None:
             other = "full text" if arguments["encoder"] is None else "vectors"
-            raise BadValue(f"postgres: {name} means nothing for a search of {other}")
+            raise BadValue(f"postgres: {name} does not apply to a search of {other}")
     text, vector = settings.text, settings.vector
     settings = replace(
         settings,
@@ -549,5 +549,5 @@ def postgres(
             f'{written}: [table] names a vector alone; say which encoder asks it: encoder="minilm"'
         )
     if made is not None and not settings.table.vector:
-        raise BadValue(f"{written}: [table] names no vector, so that an encoder means nothing")
+        raise BadValue(f"{written}: [table] names no vector column, which an encoder needs")
     return PostgresTable(written, settings, made, version)

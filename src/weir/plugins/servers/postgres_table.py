@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     import psycopg
 
 # ----------
-# What a TOML file says of a PostgreSQL server: where it is, what is searched there, and how.
+# Settings: what the TOML file says.
 
 
 EXPECTED = "the settings of a PostgreSQL server, see docs/servers.md"
@@ -203,7 +203,7 @@ def _tupled(table: Any) -> Any:  # noqa: ANN401  whatever TOML holds
 
 
 # ----------
-# A connection to a PostgreSQL server, and what its errors come to in one line.
+# The connection, and errors in one line.
 
 
 CONNECT_SECONDS = 30
@@ -282,13 +282,13 @@ def server_versions(connection: psycopg.Connection[Any], vectors: bool) -> dict[
 
 
 # ----------
-# A table of Weir's own on a PostgreSQL server: a collection copied there in batches, and what indexes it.
+# The tables of Weir's own:
 #
-# <schema>.indexes a row for each table: name, about (what decides it), documents, versions, and when it was complete
-# <schema>.<name> doc, place, id, and content with its tsvector, or the embedding
+# <schema>.indexes   a row for each table: name, about (what decides it), documents, versions, when it was complete
+# <schema>.<name>    doc, place, id, and content with its tsvector, or the embedding
 #
-# Batches are committed in the order of documents, so a killed process has lost one of them at most, and the next one
-# goes on behind the last that counts. The row in `indexes` is completed last.
+# Batches are committed in the order of documents: a killed process loses one of them at most, and the next process
+# continues behind the last. The row in `indexes` is completed last.
 
 
 TEXT_CHARACTERS = 250_000

@@ -22,7 +22,7 @@ from weir.systems.fusion.fuse import Pool, fused, fused_block
 from weir.systems.fusion.methods import METHODS, NORMS, Fusion, FusionMethod, Setting, call_of, parse_fusion
 
 # ----------
-# The settings that a fit tries.
+# The settings that are tried.
 
 
 STEP = 0.1
@@ -85,7 +85,7 @@ def _simplex(runs: int, step: float) -> Iterator[tuple[float, ...]]:
 
 
 # ----------
-# Choosing the settings of a fusion on judged queries, and what that is worth on queries it has not seen.
+# The choice of settings by cross-validation.
 
 
 FOLDS = 5

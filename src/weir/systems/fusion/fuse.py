@@ -1,4 +1,4 @@
-"""Several runs to one."""
+"""Fusing several runs into one."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from weir.systems.fusion.methods import (
 )
 
 # ----------
-# Several runs side by side: the union of their queries and documents, some queries at a time.
+# Runs in terms of the same queries and documents.
 
 
 BLOCK_ROWS = 1 << 18
@@ -145,7 +145,7 @@ def check_shared_queries(pool: Pool) -> None:
 
 
 # ----------
-# Several runs to one.
+# Fusing.
 
 
 Rankings = tuple[Int64, Int32, Float64]

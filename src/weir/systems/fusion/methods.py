@@ -18,7 +18,7 @@ from weir.files.blocks import distinct_strings
 from weir.registry import Registry, printed
 
 # ----------
-# The identifiers of several tables as one.
+# The union of several tables of identifiers.
 
 
 BLOCK_IDENTIFIERS = 1 << 15
@@ -94,7 +94,7 @@ def _words(strings: Strings, start: Int64, at: int, size: Int64) -> NDArray[np.u
 
 
 # ----------
-# What a fusion method sees: every document that some run returns, with its place in each run.
+# The input of a fusion method.
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,7 +162,7 @@ def ascending(values: Float64) -> list[Float64]:
 
 
 # ----------
-# Normalisations: they bring the scores of different systems to one scale, for each query by itself.
+# Normalisations of scores, for each query by itself.
 
 
 @dataclass(frozen=True, eq=False)
@@ -265,7 +265,7 @@ def _ratio(top: Float64, bottom: Float64, otherwise: Float64 | float) -> Float64
 
 
 # ----------
-# A fusion is a value: it prints, parses back, compares, and maps candidates to one score each.
+# Methods, and fusions: a method with its settings.
 
 
 Setting: TypeAlias = int | float | str | tuple[float, ...]
@@ -438,7 +438,7 @@ def _setting_value(method: FusionMethod, key: str, value: object, default: Setti
 
 
 # ----------
-# Methods that go by ranks: how high each run places a document, whatever its scores.
+# Methods that use ranks.
 
 
 CELLS = 1 << 17
@@ -538,7 +538,7 @@ def _beaten(rank: Int32) -> Float64:
 
 
 # ----------
-# Methods that go by scores, normalised for each query (see norms.py).
+# Methods that use normalised scores.
 
 
 @fusion("combsum", scored=True)

@@ -19,7 +19,7 @@ from weir.errors import BadValue, UnknownName, require
 from weir.registry import Registry
 
 # ----------
-# White space in UTF-8 as str.split sees it, for many texts at once.
+# White space in UTF-8, as str.split sees it.
 
 
 WHITE_SPACE = (
@@ -52,7 +52,7 @@ def spaces(data: Bytes) -> NDArray[np.bool_]:
 
 
 # ----------
-# Stemmers: Snowball's through PyStemmer, and the Porter stemmer as Lucene has it.
+# Stemmers: Snowball through PyStemmer, and the Porter stemmer as Lucene has it.
 
 
 LUCENE_PORTER = "lucene-porter"
@@ -161,10 +161,8 @@ def _has_measure(part: str) -> bool:
 
 
 # ----------
-# Where words begin and end: tokenizers as automata over character classes.
-#
-# A tokenizer is data, not code: a class for every code point, and an automaton whose longest match is the next word.
-# What no word begins with is skipped. The compiled kernel and the plain Python path walk the same tables.
+# Tokenizers as automata over classes of characters: the longest match is the next word, and what begins no word is
+# skipped. The compiled kernel and the plain Python path use the same tables.
 
 
 NO_LIMIT = 2**31 - 1
@@ -280,7 +278,7 @@ def _matching(pattern: str) -> NDArray[np.bool_]:
 
 
 # ----------
-# Analyzers: what turns a text into the terms an index holds, named by what they reproduce.
+# Analyzers, named by what they reproduce.
 
 
 APOSTROPHES = ("'", "\u2019", "\uff07")

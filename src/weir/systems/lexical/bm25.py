@@ -29,7 +29,7 @@ from weir.systems.lexical.inverted_index import (
     best_field_scores,
     load_index_of,
     pair_scores,
-    save_index,
+    save_index_of,
     sparse_kernels,
     top,
 )
@@ -37,7 +37,7 @@ from weir.systems.lexical.terms import TermTable
 from weir.systems.protocol import IN_MEMORY, SYSTEMS, Context, Costs, Progress, called, folder_of
 
 # ----------
-# What makes one BM25 differ from another: presets by the name of the tool they reproduce.
+# Presets, by the tool that they reproduce.
 
 
 Lengths: TypeAlias = Literal["byte", "exact"]
@@ -86,7 +86,7 @@ PRESETS: dict[str, BM25Preset] = {
 }
 
 # ----------
-# From texts to an impact index, and from queries to weighted terms.
+# Texts to an index, queries to weighted terms.
 
 
 BATCH_BYTES = 1 << 21
@@ -205,7 +205,7 @@ def weighed(
 
 
 # ----------
-# Fields of documents and how much each of them counts, as bm25 and bm25f take them.
+# Fields of documents and their weights.
 
 
 FieldNumbers: TypeAlias = tuple[tuple[str, float], ...]
@@ -266,7 +266,7 @@ def written(numbers: FieldNumbers) -> list[str] | dict[str, float]:
 
 
 # ----------
-# BM25, exactly as the tools whose name a preset bears.
+# BM25.
 
 
 LARGEST_K1 = 1e6
@@ -364,9 +364,7 @@ class BM25:
         groups = [fields] if recipe.tie_breaker is None else [[field] for field in fields]
         parts = tuple(build(corpus, recipe, group, keep_terms, context.progress) for group in groups)
         if context.folder is not None:
-            known = corpus.fingerprint_with(recipe.fields)
-            facts = {"system": str(self), "corpus": known, "documents": len(corpus)}
-            save_index(parts, context.folder, facts)
+            save_index_of(self, corpus, recipe.fields, context.folder, parts)
             return self.open(corpus, context)
         return BM25Searcher(self, corpus, parts)
 
@@ -401,7 +399,15 @@ class BM25Searcher:
         """
         if k < 1:
             raise BadValue(f"k is {k}; expected a whole number from 1")
-        hits = self._hits(queries, min(k, max(len(self.corpus), 1)))
+        terms, k = (
+            [query_terms(tables, queries.text) for tables in self.tables],
+            min(k, max(len(self.corpus), 1)),
+        )
+        share = self.system.recipe.tie_breaker
+        if share is None or len(self.parts) == 1:
+            hits = top(self.parts[0], *terms[0], k)
+        else:
+            hits = best_field(self.parts, terms, share, k)
         return Run(queries.ids, self.corpus.ids, hits.ptr, hits.doc, hits.score, self.name)
 
     def scores(self, queries: Queries, candidates: Run, context: Context = IN_MEMORY) -> Float64:
@@ -425,13 +431,6 @@ class BM25Searcher:
         """Time alone: nothing is kept."""
         return Costs(repeatable=True)
 
-    def _hits(self, queries: Queries, k: int) -> TopDocuments:
-        terms = [query_terms(tables, queries.text) for tables in self.tables]
-        share = self.system.recipe.tie_breaker
-        if share is None or len(self.parts) == 1:
-            return top(self.parts[0], *terms[0], k)
-        return best_field(self.parts, terms, share, k)
-
 
 def check_recipe(system: str, recipe: BM25Preset) -> None:
     """Raise BadValue, naming the system, for settings out of range; UnknownName for an analyzer that is none."""
@@ -445,7 +444,7 @@ def check_recipe(system: str, recipe: BM25Preset) -> None:
 
 
 # ----------
-# BM25F: one BM25 over several fields, in which an occurrence counts as much as its field weighs.
+# BM25F: one BM25 over several weighted fields.
 
 
 NAME = "bm25f"
@@ -544,9 +543,7 @@ class BM25F:
         index = assembled([(table.terms(), made, None)], order)
         if context.folder is None:
             return BM25FSearcher(self, corpus, index)
-        known = corpus.fingerprint_with(self.fields_read())
-        facts: dict[str, object] = {"system": str(self), "corpus": known, "documents": len(corpus)}
-        save_index((index,), context.folder, facts)
+        save_index_of(self, corpus, self.fields_read(), context.folder, (index,))
         return self.open(corpus, context)
 
     def open(self, corpus: Corpus, context: Context) -> BM25FSearcher:

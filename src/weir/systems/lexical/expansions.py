@@ -30,7 +30,7 @@ from weir.systems.composite import FolderShelf
 from weir.systems.learned_sparse import VIEW, stored_terms
 from weir.systems.lexical.analyzer import analyzers
 from weir.systems.lexical.bm25 import BM25, BM25Searcher, assembled, tie_order, weighed
-from weir.systems.lexical.inverted_index import save_index
+from weir.systems.lexical.inverted_index import save_index_of
 from weir.systems.lexical.rm3 import RM3, RM3Searcher
 from weir.systems.lexical.terms import TermTable
 from weir.systems.protocol import IN_MEMORY, SYSTEMS, Context, Costs, Progress, called
@@ -44,7 +44,7 @@ from weir.systems.vectors.store import (
 )
 
 # ----------
-# Questions that documents answer: written by a model and kept, or read from a file that others wrote.
+# Questions that documents answer: written by a model, or read from a file.
 
 
 EXPANSION_VIEW = "title text"
@@ -175,7 +175,7 @@ def _line(row: Mapping[str, object], n: int, path: Path, line: int) -> tuple[str
 
 
 # ----------
-# docT5query: documents enlarged by the questions they answer, then searched by their words.
+# docT5query: documents with the questions that they answer.
 
 
 BLOCK_DOCUMENTS = 4096
@@ -218,7 +218,7 @@ class Doc2Query:
             idle = [name for name in self._given if name in WRITING and name != "n"]
             if idle:
                 raise BadValue(
-                    f"doc2query: {idle[0]} means nothing beside expansions, which are written already"
+                    f"doc2query: {idle[0]} does not apply with expansions, which are written already"
                 )
         _ = self.writer
 
@@ -331,7 +331,7 @@ class Doc2QuerySearcher:
 
 
 # ----------
-# DeepCT: a model says how much each word of a document matters, and BM25 takes that for how often it occurs.
+# DeepCT: documents in which a word occurs as often as a model weighs it.
 
 
 SMOOTHINGS = ("none", "sqrt")
@@ -431,12 +431,7 @@ class DeepCT:
         index = assembled([weighed(table, batches(), recipe, order)], order)
         if context.folder is None:
             return DeepCTSearcher(self, BM25Searcher(self.system, corpus, (index,)), costs)
-        facts = {
-            "system": str(self),
-            "corpus": corpus.fingerprint_with(self.fields_read()),
-            "documents": len(corpus),
-        }
-        save_index((index,), context.folder, facts)
+        save_index_of(self, corpus, self.fields_read(), context.folder, (index,))
         return replace(self.open(corpus, context), stored=costs)
 
     def open(self, corpus: Corpus, context: Context) -> DeepCTSearcher:

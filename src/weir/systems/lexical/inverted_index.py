@@ -23,10 +23,9 @@ from weir.kernels.inverted.search import Impacts, search
 from weir.settings import settings
 
 # ----------
-# What a compiled search takes for granted of an index, checked in vectorised passes.
-#
-# Compiled loops test no bounds. Whatever the arrays that passed these checks hold, every position that a search
-# computes lies inside its array: a file that was changed on purpose can give other scores, and never end the process.
+# Validate arrays before unchecked loops. Compiled loops test no bounds. Once arrays pass these checks, every position
+# that a search computes lies inside its array: a file that was changed on purpose can give other scores, and never end
+# the process.
 
 
 Float32: TypeAlias = NDArray[np.float32]
@@ -109,7 +108,7 @@ def _weights(values: NDArray[Any]) -> bool:
 
 
 # ----------
-# The impact index of every sparse system: postings with impacts, top-k search, scores of given documents, fields.
+# The index: postings with impacts, search, scores of given documents, several fields.
 
 
 FORMAT = 2
@@ -223,6 +222,14 @@ def save_index(indexes: tuple[ImpactIndex, ...], at: Path, facts: dict[str, obje
                 np.save(folder / f"{number}-{name}.npy", array)
         head = {"format": FORMAT, "parts": len(indexes), "fields": [len(i.vocabularies) for i in indexes]}
         seal_folder(folder, RECORD, head | facts)
+
+
+def save_index_of(
+    system: object, corpus: Corpus, fields: tuple[str, ...], at: Path, indexes: tuple[ImpactIndex, ...]
+) -> None:
+    """Write the indexes that a system made of some fields of a corpus, as `save_index`."""
+    known = corpus.fingerprint_with(fields)
+    save_index(indexes, at, {"system": str(system), "corpus": known, "documents": len(corpus)})
 
 
 def load_index(at: Path) -> tuple[tuple[ImpactIndex, ...], dict[str, object]]:

@@ -1,4 +1,4 @@
-"""Long documents in pieces."""
+"""Search over passages of long documents."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from weir.systems.protocol import (
 from weir.systems.restricted import unrestricted
 
 # ----------
-# Passages of documents as a corpus: where each lies is kept, its text and its name are made when asked for.
+# Passages as a corpus: places are stored, texts and names are made when they are read.
 
 
 BATCH_BYTES = 1 << 20
@@ -255,7 +255,7 @@ class _Names:
 
 
 # ----------
-# Long documents in pieces: chunked(bm25, words=150) finds passages and answers with their documents.
+# The system: chunked(bm25, words=150) finds passages and answers with their documents.
 
 
 COLLAPSES = ("max", "first", "sum")
@@ -284,7 +284,7 @@ class Chunked:
 
     def __post_init__(self) -> None:
         if not isinstance(self.system, Retriever):
-            raise BadValue(f"chunked takes a system, such as chunked(bm25); {self.system!r} is none")
+            raise BadValue(f"chunked takes a system, such as chunked(bm25); {self.system!r} is not a system")
         if type(self.words) is not int or not 1 <= self.words <= MAX_WORDS:
             raise BadValue(
                 f"chunked: words is {self.words!r}; expected a whole number from 1 to {MAX_WORDS:,}"

@@ -19,7 +19,7 @@ from weir.errors import BadValue
 from weir.systems.lexical.analyzer import Analyzer, WordTokenizer, analyzers, tokenizer
 
 # ----------
-# A tokenizer laid out for the compiled scanner, with what may be decided from single bytes worked out beforehand.
+# The tables of a tokenizer for the compiled scanner.
 
 
 SIMPLE, BEGINS, STOP, MIDDLE = 1, 2, 4, 8  # as in weir.kernels.words
@@ -115,7 +115,7 @@ def _kinds(tokenizer: WordTokenizer, simple: bytes) -> tuple[Bytes, int]:
 
 
 # ----------
-# A growing table of distinct words, filled by the compiled scanner.
+# The table of distinct words, filled by the compiled scanner.
 
 
 FIRST_SLOTS = 1 << 12
@@ -239,7 +239,7 @@ def _eights(data: Bytes) -> NDArray[np.uint64]:
 
 
 # ----------
-# Texts to term numbers: the compiled scanner per word, Python once per distinct word.
+# The table of terms: Python runs once for each distinct word.
 
 
 UNKNOWN = -1
@@ -403,7 +403,7 @@ def _pieces(texts: Strings, size: int) -> list[Strings]:
 
 
 # ----------
-# How often words occur in collections, and how far two collections use the same words equally often.
+# Counts of words in collections, and how alike they are.
 
 
 ANALYZER = "lucene-standard"

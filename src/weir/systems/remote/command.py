@@ -39,7 +39,7 @@ from weir.systems.remote.remote_searcher import (
 )
 
 # ----------
-# A program that answers lines with lines: started, watched, ended.
+# The process.
 
 
 TAIL_LINES, TAIL_CHARACTERS = 20, 400
@@ -175,11 +175,9 @@ def _put(pipe: IO[bytes], data: bytes) -> None:
 
 
 # ----------
-# A program in any language as a system: JSON lines on its pipes.
-#
-# It reads {"id": "q1", "text": "a dam", "k": 100} and writes {"id": "q1", "results": [{"id": "d1", "score": 2.5},
-# ...]}, one line each, in any order; {"id": "q1", "error": "why"} where it cannot answer. Results without scores are
-# in rank order.
+# The system. The program reads {"id": "q1", "text": "a dam", "k": 100} and writes {"id": "q1", "results":
+# [{"id": "d1", "score": 2.5}, ...]}, one line each, in any order. Results without scores are in rank order. Where it
+# cannot answer, it writes {"id": "q1", "error": "why"}.
 
 
 ATTEMPTS = 3
@@ -384,7 +382,11 @@ def _answer(line: bytes, waiting: dict[str, Request]) -> tuple[Request, Any]:
     if reason is not None:
         return request, AttemptError("refused", f"the program says: {_line(str(reason))}", again=False)
     try:
-        return request, _ranked(message.get("results"))
+        results = message.get("results")
+        if not isinstance(results, list):
+            raise ValueError(f"results is {brief(results)}; expected a list")
+        pairs = [(r.get("id"), r.get("score")) if isinstance(r, dict) else (r, None) for r in results]
+        return request, kept_ranking(pairs)
     except ValueError as error:
         return request, AttemptError("malformed", str(error))
 
@@ -394,12 +396,3 @@ def _line(text: str | bytes) -> str:
     shown_part = text[: 4 * SHOWN_CHARACTERS]
     shown_text = shown_part if isinstance(shown_part, str) else shown_part.decode("utf-8", "replace")
     return " ".join(shown_text.split())[:SHOWN_CHARACTERS]
-
-
-def _ranked(results: object) -> dict[str, object]:
-    """Results, each {"id", "score"} or an identifier alone, as they are kept; raises ValueError for anything else."""
-    if not isinstance(results, list):
-        raise ValueError(f"results is {brief(results)}; expected a list")
-    return kept_ranking(
-        [(r.get("id"), r.get("score")) if isinstance(r, dict) else (r, None) for r in results]
-    )

@@ -26,7 +26,6 @@ from weir.services.requests import (
     AttemptError,
     Bucket,
     Clock,
-    HttpReply,
     HttpRequest,
     KeptConnection,
     Key,
@@ -49,7 +48,7 @@ from weir.systems.remote.remote_searcher import (
 )
 
 # ----------
-# How a request is filled in, and an answer taken apart: values go into a tree or an address, never into its syntax.
+# Placeholders of requests, and paths into answers.
 
 
 Json: TypeAlias = Any
@@ -175,7 +174,7 @@ class JsonPath:
 
 
 # ----------
-# What a TOML file says of a search server: how it is asked, how its answer is read, how gently it is treated.
+# The TOML file.
 
 
 EXPECTED = "a description of a search server (docs/retrievers.md)"
@@ -535,7 +534,7 @@ def _path(text: str, values: Mapping[str, Any]) -> JsonPath:
 
 
 # ----------
-# A search server behind HTTP as a system, as a TOML file describes it.
+# The system.
 
 
 UNAUTHORIZED = 401
@@ -768,19 +767,16 @@ class _EndpointAsker:
         except (http.client.HTTPException, OSError) as error:
             raise broken(error, self._masked) from None
         if reply.status // 100 != 2:
-            raise self._refused(reply)
+            refused = refusal(reply, self._masked, self.shared.clock)
+            if reply.status not in (401, 403):
+                raise refused
+            hints = "; ".join(key.hint() for key in self.keys) or "no header carries a key ([headers])"
+            hinting = AttemptError(refused.kind, f"{refused}; {hints}", again=False)
+            hinting.status = refused.status
+            raise hinting
         answer = read(reply.body)
         self.seconds += time.perf_counter() - begun
         return answer
-
-    def _refused(self, reply: HttpReply) -> AttemptError:
-        error = refusal(reply, self._masked, self.shared.clock)
-        if reply.status not in (401, 403):
-            return error
-        hints = "; ".join(key.hint() for key in self.keys) or "no header carries a key ([headers])"
-        hinting = AttemptError(error.kind, f"{error}; {hints}", again=False)
-        hinting.status = error.status
-        return hinting
 
     def _read(self, body: bytes) -> _Page:
         """A page from an answer; raises AttemptError for what is none, or is not whole."""

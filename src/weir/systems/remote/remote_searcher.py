@@ -1,4 +1,4 @@
-"""Asking a system that runs elsewhere; its answers are kept before they are used."""
+"""Searching with a system that runs elsewhere: its answers are stored before they are used."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from weir.services.requests import CONTINUES
 from weir.systems.protocol import IN_MEMORY, Context, Costs
 
 # ----------
-# What stands for a collection that is copied to a server.
+# The fingerprint of a collection that is copied to a server.
 
 
 HASHED_DOCUMENTS = 4096
@@ -57,7 +57,7 @@ def content_of(corpus: Corpus, views: tuple[str, ...]) -> str:
 
 
 # ----------
-# What a service returns for a query, as it is kept.
+# Answers as they are stored.
 
 
 SHOWN_CHARACTERS = 120
@@ -115,7 +115,7 @@ def _finite(score: Any) -> bool:  # noqa: ANN401  a number
 
 
 # ----------
-# Settings of a server from a TOML file: frozen values, each wrong one in a line that names the file and the table.
+# Settings of a server from a TOML file.
 
 
 T = TypeVar("T")
@@ -168,7 +168,7 @@ def check_whole(name: str, value: object, least: int, most: int) -> None:
 
 
 # ----------
-# Asking a system that runs elsewhere: answers are kept before they are used, what failed is said and counted.
+# Requests, stored answers and failures of a system that runs elsewhere.
 
 
 ON_FAILURE = ("refuse", "missing")

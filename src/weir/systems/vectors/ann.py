@@ -251,7 +251,7 @@ def _with_effort(faiss: Any, index: Any, effort: int) -> Faiss:  # noqa: ANN401 
     elif effort and isinstance(inner, faiss.IndexIVF):
         inner.nprobe = effort
     elif effort:
-        raise BadValue("effort means something for IVF and HNSW indexes only")
+        raise BadValue("effort applies to IVF and HNSW indexes only")
     return Faiss(index)
 
 

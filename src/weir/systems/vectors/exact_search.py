@@ -1,4 +1,4 @@
-"""Exact search over vectors, streamed in blocks."""
+"""Exact search over vectors: documents are read in blocks, and the results stand in trec order."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from weir.errors import BadValue
 from weir.settings import settings
 
 # ----------
-# Vectors that a search can read in blocks, wherever they lie.
+# Sources of vectors, read in blocks.
 
 
 Float32: TypeAlias = NDArray[np.float32]
@@ -107,7 +107,7 @@ class SubsetSource:
 
 @dataclass(frozen=True, eq=False)
 class ReportingSource:
-    """Vectors that tell how far a search has read them. progress: told (vectors read, all)."""
+    """Vectors that report how far a search has read them. progress: called with (vectors read, all)."""
 
     rows: VectorSource
     progress: Progress
@@ -121,7 +121,7 @@ class ReportingSource:
         return len(self.rows)
 
     def block(self, start: int, stop: int) -> Float32:
-        """Vectors start..stop-1, told before they are read."""
+        """Vectors start..stop-1; progress is reported before they are read."""
         self.progress(start, len(self.rows))
         return self.rows.block(start, stop)
 
@@ -142,7 +142,7 @@ def spread(count: int, runs: int, each: int) -> Int64:
 
 
 # ----------
-# One reading of the documents, block by block, past a batch of queries; see kernels.dense for how.
+# One scan of the documents, block by block, with a batch of queries.
 
 
 BLOCK_BYTES = 1 << 22
@@ -394,7 +394,7 @@ def _centre(rows: VectorSource, cosine: bool) -> Float32:
 
 
 # ----------
-# Exact search over vectors, streamed in blocks: the k best documents of each query in trec order.
+# The k best documents of each query.
 
 
 Similarity: TypeAlias = Literal["dot", "cosine"]

@@ -18,10 +18,6 @@ from weir.settings import settings
 from weir.systems.vectors.exact_search import Found
 from weir.systems.vectors.store import GatheredRagged, spans
 
-# ----------
-# MaxSim search: the k best documents for queries of several vectors, exactly, streamed in blocks.
-
-
 Float32: TypeAlias = NDArray[np.float32]
 Progress: TypeAlias = Callable[[int, int], None]
 Tokens: TypeAlias = tuple[Int64, NDArray[np.floating]]
@@ -178,9 +174,9 @@ def search_tokens(
     """The k best documents for each query by MaxSim, fewer where there are fewer; exact, in trec order.
 
     tie_rank: int32[N], distinct, places of documents of equal score (Ids.tie_ranks). A document without tokens is
-    never found. progress: told (documents looked at, all); first_pass: whether bounds in bytes may show which scores
-    need not be computed, which decides the time and never the answer. Raises BadValue for other dimensions and for
-    numbers that are not finite.
+    never returned. progress: called with (documents read, all); first_pass: whether bounds in bytes may show which
+    scores need not be computed, which decides the time and never the result. Raises BadValue for other dimensions and
+    for numbers that are not finite.
     """
     _refuse_other(rows, query)
     best, seen, exact = np.zeros((len(query), 0), np.uint64), 0, 0
@@ -328,12 +324,12 @@ def _refuse_other(rows: TokenRows, query: TokenQueries) -> None:
 
 
 # ----------
-# Token vectors grouped by centroids: compressed to one or two bits a number, and candidates without looking at all.
+# Token vectors as a centroid and one or two bits for each number of the rest, and candidates found by centroids.
 #
-# A token vector is stored as the number of its centroid and the bucket, of 2 or 4, that each number of the rest falls
-# into; buckets hold equally many and stand for their middle. Candidates of a query are the documents with a token
-# among the centroids nearest to one of its tokens; the best of them, each token taken for its centroid, are scored in
-# full. Sources: Santhanam et al. 2022, ColBERTv2, section 3.3; Santhanam et al. 2022, PLAID, sections 4.2 to 4.4.
+# A token vector is stored as the number of its centroid and, for each number of the residual, one of 2 or 4 buckets,
+# which hold equally many numbers and stand for their middle. The candidates of a query are the documents with a token
+# near one of its tokens, by centroids. The best of them by centroids alone are scored in full. Sources: Santhanam et
+# al. 2022, ColBERTv2, section 3.3; Santhanam et al. 2022, PLAID, sections 4.2 to 4.4.
 
 
 KMEANS_SEED = 0

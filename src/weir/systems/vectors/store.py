@@ -29,7 +29,7 @@ from weir.systems.vectors.journal import (
 )
 
 # ----------
-# How vectors lie on disk: float32 as they are, or in fewer bytes.
+# Codecs: vectors on disk as float32, or in fewer bytes.
 
 
 Float32: TypeAlias = NDArray[np.float32]
@@ -130,15 +130,12 @@ CODECS = {
 
 
 # ----------
-# The embedding store: a text's vector is kept under the text itself, so that it is never computed twice.
+# The store of vectors, one folder for each encoder with all its settings. journal.py says how it grows.
 #
-# One folder for each encoder with all its settings; see systems/vectors/journal.py for how it grows and what a kill
-# costs:
-#
-#     store.json     what made the vectors, how many numbers one has, how they are stored: for the reader
-#     vectors.bin    rows of equal width, one after another
+#     store.json     what made the vectors, their dimensions, how they are stored: for people
+#     vectors.bin    rows of equal width
 #     texts.bin      the 128-bit hash of each row's text
-#     journal.bin    a record for each batch: how many rows there are now, and checksums of what was added
+#     journal.bin    a record for each batch: the number of rows, and checksums of what was added
 
 
 RECORD = np.dtype([("rows", "<i8"), ("vectors", "<u4"), ("texts", "<u4"), ("size", "<u4"), ("check", "<u4")])
@@ -262,7 +259,7 @@ class VectorStore:
 
 
 # ----------
-# From texts to vectors through the store: only what is missing is encoded.
+# Texts to vectors: what the store lacks is encoded and added.
 
 
 Bool: TypeAlias = NDArray[np.bool_]
@@ -408,7 +405,7 @@ def stored(
 ) -> StoredVectors:
     """The vectors of texts in their order; those the store lacks are encoded, in blocks, see EncodingBlocks.
 
-    A text that occurs often is encoded once. progress: told (texts that have their vector, all texts). Raises
+    A text that occurs often is encoded once. progress: called with (texts that have their vector, all texts). Raises
     BadValue, naming the text, for a vector that is not finite, and for vectors of another dimension or number than
     expected; StoreError as the store.
     """
@@ -456,7 +453,7 @@ def completed(
     """The store once it holds all texts with these hashes.
 
     keep: encodes the texts of these numbers, which ascend, together, and adds those that are wanted, while the store is
-    held. progress: told (texts that are there, all texts).
+    held. progress: called with (texts that are there, all texts).
     """
     snapshot = store.snapshot()
     if snapshot is not None and (snapshot.find(hashes) >= 0).all():
@@ -525,14 +522,12 @@ def _encoded(
 
 
 # ----------
-# The store of texts with several rows each, such as token vectors, or the terms of a sparse vector and their weights.
+# The store of texts with any number of rows each, such as token vectors or weighted terms.
 #
-# As systems/vectors/store.py, for texts of which one has many rows and another none:
-#
-#     store.json     what made the rows, and how many bytes one has: for the reader
+#     store.json     what made the rows, and the bytes of one: for people
 #     rows.bin       the rows of all texts, one text after another
 #     texts.bin      for each text its 128-bit hash, and where its rows end
-#     journal.bin    a record for each batch: how many texts and rows there are now, and checksums of what was added
+#     journal.bin    a record for each batch: the numbers of texts and rows, and checksums of what was added
 
 
 Bytes: TypeAlias = NDArray[np.uint8]
@@ -756,9 +751,9 @@ def stored_ragged(
     """The rows of texts in their order; those the store lacks are encoded, in blocks, see
     EncodingBlocks.
 
-    A text that occurs often is encoded once. progress: told (texts that have their rows, all texts). Raises BadValue,
-    naming the text, for another number of texts or another width than expected, and for numbers that are not finite;
-    StoreError as the store.
+    A text that occurs often is encoded once. progress: called with (texts that have their rows, all texts). Raises
+    BadValue, naming the text, for another number of texts or another width than expected, and for numbers that are not
+    finite; StoreError as the store.
     """
     hashes = texts.hashes()
     if texts.count == 0 and store.snapshot() is None:
