@@ -312,8 +312,8 @@ def _sensitivity_tables_said(spread: Spread) -> str:
     """The two kinds of chance apart, and how far orders agree."""
     return (
         f"mean {score(spread.mean)} {_in_brackets(spread.low, spread.high)} over {count(spread.queries)} queries; "
-        f"one of {len(spread.means)} such runs lies {score(spread.deviation)} from it (standard deviation, queries held "
-        f"fixed), other queries would move it by {score(spread.error)}; two of the orders agree with tau-b "
+        f"one of {len(spread.means)} such runs lies {score(spread.deviation)} from it (standard deviation, queries "
+        f"held fixed), other queries would move it by {score(spread.error)}; two of the orders agree with tau-b "
         f"{score(spread.tau)}, RBO {score(spread.rbo)}"
     )
 
