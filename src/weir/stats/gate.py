@@ -148,7 +148,7 @@ def gates(cases: Sequence[tuple[str, ScoreTable]], rules: GateRules) -> list[Gat
 
 
 def gate_numbers(group: str, table: ScoreTable, rules: GateRules) -> Gate:
-    """The numbers of a case, its p-value not yet adjusted, its verdict undecided. Raises BadValue as `gates`."""
+    """The numbers of a case before its p-value is adjusted and its verdict decided; raises BadValue as `gates`."""
     before, after = table.values
     d = after - before
     if len(d) < 2 and not group:
