@@ -14,7 +14,6 @@ import pytest
 
 import weir
 from weir import AP, nDCG
-from weir.api.result_set import KINDS
 from weir.cli import main
 from weir.cli.main import COMMANDS, FORMER
 from weir.core.frames import plain, rebuilt
@@ -251,9 +250,3 @@ def test_every_command_has_its_python():
             assert name in weir.__all__, name
     for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL):
         ast.parse(block)
-
-
-def test_every_kind_of_result_is_made_and_shown():
-    for kind in KINDS.values():
-        module, _, name = kind.text.partition(":")
-        assert name in dir(__import__(module, fromlist=[name]))

@@ -78,8 +78,7 @@ def compare(
     from weir.experiment.comparing import lacking_notes
     from weir.experiment.factors import factor_names, refuse_beside_factors, study_cells, study_factors
     from weir.experiment.results import cell_notes, deepest, finished_cells, system_titles
-    from weir.report.compare import relabelled
-    from weir.stats.compare import ComparisonMethod, compare_scores, compare_scores_by_group
+    from weir.stats.compare import ComparisonMethod, compare_scores, compare_scores_by_group, relabelled
     from weir.stats.score_rows import system_notes
 
     correction = "holm" if by is None else "bh"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from weir.cli.options import budget_option, collections_option, dataset_names, price_option
-from weir.cli.terminal import output_width, say, show
+from weir.cli.terminal import say, show_result, show_tables
 
 if TYPE_CHECKING:
     from weir.audit import Subject
@@ -93,10 +93,9 @@ def judge_command(
     from typing import cast
 
     from weir.api.judges import judge
+    from weir.api.progress import Progress
     from weir.labels.panel import Combination, JudgeSettings
     from weir.models.chat import ChatModel, usual_model
-    from weir.report.judge import judge_json, judge_text
-    from weir.report.progress import Progress
 
     settings = JudgeSettings(
         samples,
@@ -129,7 +128,7 @@ def judge_command(
         )
     finally:
         progress.close()
-    show(judge_json(found) if as_json else judge_text(found, output_width()))
+    show_result(found, "json" if as_json else None)
     say(f"labels: {out}")
 
 
@@ -177,14 +176,14 @@ def audit_command(
     Findings come worst first: "wrong" (a number is not what it says), "serious" (conclusions may turn), "caution",
     "note". A check runs where what it needs is there.
     """
+    from weir.api.progress import Progress
+    from weir.api.result_set import ResultSet
     from weir.audit import audited_all
-    from weir.cli.terminal import output_width, show
+    from weir.audit.check import check_table
     from weir.experiment.audit_subjects import subjects_of
-    from weir.report.audit import audit_json, audit_text, checks_text
-    from weir.report.progress import Progress
 
     if listed:
-        show(checks_text(output_width()))
+        show_tables([check_table()])
         return
     if expand != (out is not None):
         raise click.UsageError("--expand and -o go together: weir audit COLLECTION --expand -o QRELS")
@@ -197,7 +196,7 @@ def audit_command(
         audits = audited_all(subjects, names, progress)
     finally:
         progress.close()
-    show(audit_json(audits) if as_json else audit_text(audits, output_width()))
+    show_result(ResultSet("audit", tuple(audits)), "json" if as_json else None)
 
 
 def _alone(subjects: Sequence[Subject]) -> Subject:

@@ -20,11 +20,12 @@ from weir.cli.options import (
     show_birco,
     table_options,
 )
-from weir.cli.terminal import as_cell, output_width, say, say_left_out, say_notes, show
+from weir.cli.terminal import as_cell, say, say_left_out, say_notes, show, show_result, show_tables
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from weir.api.rows import Display
     from weir.core.intents import IntentQrels
     from weir.core.qrels import Qrels
     from weir.core.run import Run
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from weir.datasets.load import Dataset
     from weir.datasets.scoring_rules import ScoringRules
     from weir.measures import Measure
-    from weir.report.display import Display
     from weir.stats.calibration import GatedLabels
     from weir.systems.fusion.fuse import Pool
 
@@ -192,7 +192,7 @@ def _check_form(form: str | None, plain: dict[str, bool]) -> None:
 
 
 def _collection_notes(dataset: Dataset | None, wanted: tuple[Measure, ...], drop_self: bool) -> list[Note]:
-    from weir.report.collection import collection_notes, restriction_notes
+    from weir.api.collection_notes import collection_notes, restriction_notes
 
     if dataset is None:
         return []
@@ -222,8 +222,7 @@ def _per_query(scored: dict[str, Scores], as_json: bool) -> None:
 
 
 def _means(found: list[Row], display: Display) -> None:
-    from weir.cli.terminal import show
-    from weir.report.display import rows_shown
+    from weir.api.rows import rows_shown
 
     show(rows_shown(found, display), display.form == "text")
 
@@ -251,11 +250,12 @@ def _rows(
 
 def _within(named: dict[str, Scores], by: str | None, collection: Dataset | None, as_json: bool) -> None:
     """What measures do within groups of queries; raises BadValue where no groups are named."""
+    from weir.core.frames import plain
+    from weir.core.results import json_lines
     from weir.core.scores import GroupedScores
     from weir.datasets.load import query_groups
     from weir.errors import BadValue
-    from weir.report.within_groups import within_json, within_text
-    from weir.stats.paired_sets import within_groups
+    from weir.stats.paired_sets import within_groups, within_tables_of
 
     if by is None:
         raise BadValue("--within needs groups; name them with --by, such as --by stem:-")
@@ -264,9 +264,9 @@ def _within(named: dict[str, Scores], by: str | None, collection: Dataset | None
         for name, one in named.items()
     }
     if as_json:
-        click.echo(within_json(found))
+        click.echo(json_lines({"system": name} | plain(one) for name, of in found.items() for one in of))
     else:
-        show(within_text(found, output_width()))
+        show_tables(within_tables_of(found))
 
 
 def _paired(qrels: Path, runs: dict[str, Path], pairs: str, rules: ScoringRules) -> list[Row]:
@@ -290,16 +290,14 @@ def _paired(qrels: Path, runs: dict[str, Path], pairs: str, rules: ScoringRules)
 
 
 def _abstention(run: Path, scores: Scores, confidence: str, as_json: bool, rules: ScoringRules) -> None:
-    import json
-
+    from weir.api.result_set import ResultSet
     from weir.files.runs import read_run
-    from weir.stats.threshold import Abstention, abstention
+    from weir.stats.threshold import abstention
 
-    found = abstention(rules.ranked(read_run(run)), scores, confidence)
-    if as_json:
-        click.echo("\n".join(json.dumps(one.to_dict()) for one in found))
-    else:
-        show("\n" + "\n\n".join(table.text(output_width()) for table in Abstention.tables_of(found)))
+    curves = abstention(rules.ranked(read_run(run)), scores, confidence)
+    if not as_json:
+        click.echo()
+    show_result(ResultSet("abstention", tuple(curves)), "json" if as_json else None)
 
 
 @dataclass(frozen=True)
@@ -397,12 +395,19 @@ def _pooled(paths: tuple[Path, ...], check: Callable[[int], None], drop_self: bo
 
 def _fitted(pool: Pool, paths: tuple[Path, ...], judged: Path, search: Search) -> Run:
     """The run fused with fitted settings; how they do on queries they were not fitted on goes to standard output."""
+    from weir.api.progress import Progress
     from weir.files.runs import read_qrels
     from weir.measures import evaluate
     from weir.measures.evaluate import names_of_runs
-    from weir.report.fusion import fit_text, standing_text
-    from weir.report.progress import Progress
-    from weir.systems.fusion.fit import candidates, cross_validated, fold_of, fused_by, trials
+    from weir.systems.fusion.fit import (
+        candidates,
+        cross_validated,
+        fit_tables,
+        fold_of,
+        fused_by,
+        held_out_tables,
+        trials,
+    )
     from weir.systems.fusion.fuse import fused
 
     qrels, tried = read_qrels(judged), candidates(search.method, len(pool.runs), search.step)
@@ -419,9 +424,10 @@ def _fitted(pool: Pool, paths: tuple[Path, ...], judged: Path, search: Search) -
     single = {
         name: evaluate(qrels, run, [made.measure]) for name, run in zip(names, runs.values(), strict=True)
     }
-    show(fit_text(found, output_width()))
+    show_tables(fit_tables(found))
     fused_scores = evaluate(qrels, honest, [made.measure])
-    show("\n" + standing_text(fused_scores, single, judged.name, output_width()))
+    click.echo()
+    show_tables(held_out_tables(fused_scores, single, judged.name))
     if search.on_all:
         warning = f"every query is fused with {found.chosen}, chosen on these very judgments: do not score the result"
         _note(f"{warning} against {judged}; the held-out score above is what it is worth", "WARNING")

@@ -9,8 +9,10 @@ from pathlib import Path
 
 import numpy as np
 
-from weir.core.rounding import counted
+from weir.core.results import result
+from weir.core.rounding import count, counted, score, share
 from weir.core.strings import Float64
+from weir.core.tables import Table, table_of
 from weir.datasets import catalogue
 from weir.datasets.load import Dataset, load
 from weir.errors import BadValue
@@ -205,9 +207,9 @@ def _published(names: Sequence[str], measure: str) -> dict[tuple[str, bool], Flo
     found: dict[str, dict[str, float]] = {}
     for name in names:
         split = catalogue.get(name).split if name in catalogue.names() else ""
-        for score in published(name, measure=measure):
-            if score.split == split:
-                found.setdefault(score.model, {})[name] = score.value
+        for claim in published(name, measure=measure):
+            if claim.split == split:
+                found.setdefault(claim.model, {})[name] = claim.value
     return {(m, False): np.array([s[n] for n in names]) for m, s in found.items() if len(s) == len(names)}
 
 
@@ -219,3 +221,52 @@ def _measured(folder: Path, names: Sequence[str], measure: str) -> dict[tuple[st
             if row.measure == measure and not row.group:
                 found.setdefault(cell.label, {})[cell.dataset] = row.mean
     return {(s, True): np.array([v[n] for n in names]) for s, v in found.items() if set(names) <= set(v)}
+
+
+# ----------
+# Tables.
+
+SYSTEMS_SHOWN = 15
+
+
+@result("align", Alignment, parts="systems")
+def align_tables(results: Sequence[Alignment]) -> tuple[Table, ...]:
+    """Collections by likeness, systems by their weighted means, and what they come to."""
+    tables = []
+    for one in results:
+        read = not any(math.isnan(other.overlap) for other in one.likenesses)
+        lines = [["collection", "task", "words a query", "words a document", *["overlap"] * read, "weight"]]
+        own = [one.collection, "", count(one.query_words, 1), count(one.document_words, 1)]
+        lines.append([*own, *[""] * read, ""])
+        lines += [
+            [
+                other.collection,
+                other.task,
+                count(other.query_words, 1),
+                count(other.document_words, 1),
+                *[score(other.overlap)] * read,
+                share(other.weight),
+            ]
+            for other in one.likenesses
+        ]
+        shown = [s for n, s in enumerate(one.systems) if n < SYSTEMS_SHOWN or s.own]
+        systems = [["system", f"mean {one.measure}", "place", "by likeness", "95% interval", "place"]]
+        systems += [
+            [
+                s.system + (" (own)" if s.own else ""),
+                score(s.mean),
+                count(s.rank),
+                score(s.aligned),
+                f"[{score(s.low)}, {score(s.high)}]",
+                count(s.aligned_rank),
+            ]
+            for s in shown
+        ]
+        more = len(one.systems) - len(shown)
+        note = (
+            f"weights come to {count(one.effective, 1)} equal collections of {len(one.likenesses)}; Kendall's tau of "
+            f"both orders is {score(one.tau)}; intervals over resamples of the collections"
+            + (f"; {count(more)} more systems in --json" if more else "")
+        )
+        tables += [table_of(lines, right=3 + read), table_of(systems, right=5, notes=[note])]
+    return tuple(tables)

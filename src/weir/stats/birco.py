@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,8 +10,12 @@ from numpy.typing import NDArray
 
 from weir.core.judged import Judged
 from weir.core.qrels import Qrels
+from weir.core.results import result
+from weir.core.rounding import count, percent_points, percent_step, score
 from weir.core.run import Run
+from weir.core.short_names import short_names
 from weir.core.strings import Float64
+from weir.core.tables import Table, table_of
 from weir.errors import BadValue
 from weir.measures.evaluate import scores_of
 from weir.measures.measure import Measure, parse_measure
@@ -177,3 +181,35 @@ def _other_than_pools(qrels: Qrels, run: Run) -> Iterator[str]:
             yield f"the ranking of query '{query}' leaves out '{missing[0]}'"
         elif strange:
             yield f"the ranking of query '{query}' holds '{strange[0]}', which is no candidate"
+
+
+LEAST_SHARE = 5e-6
+"""Of a difference that is told, as a share of 1: half of the last digit that BIRCO prints."""
+
+
+@result("official", BircoScore)
+def birco_tables(scores: Sequence[BircoScore]) -> tuple[Table, ...]:
+    """A line for each ranking and measure: what BIRCO prints, the score, and what makes them differ."""
+    several = len({one.dataset for one in scores}) > 1
+    head = ["system", "BIRCO's name", "printed", "score", "measure", "printed differs by"]
+    lines = [["dataset", *head] if several else head]
+    systems = tuple(dict.fromkeys(one.system for one in scores))
+    names = dict(zip(systems, short_names(systems), strict=True))
+    for one in scores:
+        parts = (
+            (one.resampling, "resampled means"),
+            (one.left_out, f"queries left out, {count(one.queries)} count"),
+            (one.best_grade, f"the highest grade alone, {one.definition}"),
+        )
+        reasons = [f"{percent_step(size)} {why}" for size, why in parts if abs(size) >= LEAST_SHARE]
+        if one.line == "R@100" != one.measure:
+            reasons.append(f"named {one.line}")
+        printed = f"{percent_points(one.printed)} ± {percent_points(one.deviation)}"
+        interval = f"{score(one.score)} [{score(one.low)}, {score(one.high)}]"
+        cells = [names[one.system], one.measure, printed, interval, one.plain, "; ".join(reasons)]
+        lines.append([one.dataset, *cells] if several else cells)
+    note = (
+        "printed: the mean and deviation of 1,000 bootstrap means, times 100, a standard error and no interval; "
+        "score: over all judged queries, with its 95% bootstrap interval; weir compare gives verdicts"
+    )
+    return (table_of(lines, keys=1 + several, notes=[note]),)
