@@ -27,6 +27,7 @@ FIELDS: dict[tuple[str, str], Any] = {
     ("Abstention", "curve"): (0.25,) * 10,
     ("ComparisonMethod", "test"): "t",
     ("ComparisonMethod", "correct"): "holm",
+    ("ComparisonMethod", "interval"): "t",
     ("Reordering", "means"): tuple(MeanOverQueries(name, 0.5, 0.25, 0.75, 3) for name in MEANS),
     ("PowerPlan", "measure"): "nDCG@10",
     ("BircoScore", "measure"): "NDCG@10",
