@@ -189,7 +189,7 @@ def test_a_function_of_pairs_re_ranks_whatever_stands_before_it():
         (lambda: weir.BM25() >> 3, "behind >> stands a re-ranker"),
         (lambda: weir.system(weir.Cross()), "re-ranks what a system finds"),
         (lambda: weir.reranker(by_length, depth=0), "depth is 0"),
-        (lambda: weir.Dense(object()), r"expected a name of `weir models`.*encode\(texts\)"),
+        (lambda: weir.Dense(object()), r"expected a name of `weir list models`.*encode\(texts\)"),
         (lambda: weir.Dense(Lengths), "Lengths is a class"),
         (lambda: weir.Dense(Lengths(), pooling="cls"), "pooling means nothing for an object such as Lengths"),
         (lambda: weir.encoder(Lengths(), similarity="euclid"), "expected cosine or dot"),

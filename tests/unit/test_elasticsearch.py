@@ -257,7 +257,7 @@ def test_an_index_is_what_weir_wrote_or_it_is_made_again_or_left_alone(server):
     index.documents["zebra"] = index.seen["zebra"] = {"text": "zebra"}
     index.writes += 1
     with pytest.raises(
-        ServiceError, match="1, 'zebra' among them, are not of the collection; weir drop removes"
+        ServiceError, match="1, 'zebra' among them, are not of the collection; weir data drop removes"
     ):
         answers(system(url))
     manners.indexes[name] = type(index)({}, {"properties": {}})

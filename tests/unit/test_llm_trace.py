@@ -1,4 +1,4 @@
-"""weir llm: what models were asked and answered, from records and kept answers, before a server that counts."""
+"""weir study llm: what models were asked and answered, from records and kept answers, before a server that counts."""
 
 from __future__ import annotations
 

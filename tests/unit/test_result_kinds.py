@@ -28,6 +28,7 @@ FIELDS: dict[tuple[str, str], Any] = {
     ("ComparisonMethod", "test"): "t",
     ("ComparisonMethod", "correct"): "holm",
     ("ComparisonMethod", "interval"): "t",
+    ("ComparisonMethod", "power"): 0.8,
     ("Reordering", "means"): tuple(MeanOverQueries(name, 0.5, 0.25, 0.75, 3) for name in MEANS),
     ("PowerPlan", "measure"): "nDCG@10",
     ("BircoScore", "measure"): "NDCG@10",

@@ -40,7 +40,7 @@ def align(
     measure: str = "nDCG@10",
     results: str | Path | None = None,
 ) -> ResultSet[Alignment]:
-    """Which benchmark collections look like this one, and scores averaged by that: `weir align`.
+    """Which benchmark collections look like this one, and scores averaged by that: `weir data align`.
 
     dataset: a collection by name or path; others: collections whose texts are read, none: those of the catalogue with
     published lengths and many scores; task: of the collection, as the catalogue words it; results: a folder whose
@@ -84,10 +84,10 @@ def judging_pool(
     limit: int | None = None,
     collection: Places = None,
 ) -> list[JudgingPool]:
-    """What to judge next, a pool for each collection: `weir pool`; out: the folder of the sheets, None to write none.
+    """What to judge next, a pool for each collection: `weir labels pool`.
 
-    k: ranks of each system that are looked at; limit: pairs at most. Raises BadValue where nothing is unjudged or the
-    folder is there, and the WeirErrors of reading.
+    out: the folder of the sheets, None to write none; k: ranks of each system that are looked at; limit: pairs at most.
+    Raises BadValue where nothing is unjudged or the folder is there, and the WeirErrors of reading.
     """
     from weir.experiment.audit_subjects import subjects_of
     from weir.labels.pools import pools_of
@@ -102,7 +102,7 @@ def relabel(
     origin: str = "new",
     collection: Places = None,
 ) -> ResultSet[Relabelled]:
-    """Every system before and after new judgments: `weir relabel`.
+    """Every system before and after new judgments: `weir labels relabel`.
 
     judged: a sheet of `judging_pool` with grades filled in, or judgments; origin: what they are called. Raises BadValue
     where no query is known, and the WeirErrors of reading.
@@ -121,7 +121,7 @@ def relabel(
 def subset(
     dataset: str | Path, docs: int, out: str | Path, systems: Iterable[str] = (), seed: int = 1
 ) -> ResultSet[SubsetProof]:
-    """A mini collection in the folder `out`, and how far it ranks systems as the whole does: `weir subset`.
+    """A mini collection in the folder `out`, and how far it ranks systems as the whole does: `weir data subset`.
 
     docs: how many documents; systems: those to prove it by, by default seven lexical ones; seed: of what is drawn.
     Raises BadValue for a size that does not suit, fewer than three systems, or a folder that is there, and the

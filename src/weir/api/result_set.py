@@ -195,7 +195,7 @@ def _kind(name: str) -> ResultKind:
         import weir.experiment.verify
         import weir.experiment.why
         import weir.labels.estimates
-        import weir.labels.holes
+        import weir.labels.hole_study
         import weir.labels.judge_report
         import weir.labels.pools
         import weir.stats.birco

@@ -133,7 +133,7 @@ def plan(
 
 
 def describe(*collections: str | Path | Dataset, split: str | None = None) -> ResultSet[CollectionCard]:
-    """Sizes, judgments, duplicates and damage of collections, counted from their files, as `weir stats`.
+    """Sizes, judgments, duplicates and damage of collections, counted from their files, as `weir data stats`.
 
     Raises UnknownName, DownloadError or FormatError as `load`.
     """

@@ -241,7 +241,7 @@ def unjudged_queries(subject: Subject) -> Iterator[Finding]:
             "serious",
             f"none of {counted(len(queries), 'query', 'queries')} has a judgment, so that nothing can "
             f"be scored",
-            "judge what systems return (weir pool), or take the judgments that belong to these queries",
+            "judge what systems return (weir labels pool), or take the judgments that belong to these queries",
             numbers,
             tuple(lacking),
         )
@@ -521,7 +521,7 @@ def score_bounds_check(subject: Subject) -> Iterator[Finding]:
                 "caution",
                 f"{MEASURE} {rounding.score(score)} may be anything from {rounding.score(low)} "
                 f"to {rounding.score(high)} by what its unjudged documents are; beside it {beside}",
-                "judge what is unjudged among the first 10 of each system (weir pool)",
+                "judge what is unjudged among the first 10 of each system (weir labels pool)",
                 (("low", low), ("score", score), ("high", high), *views.items()),
                 system=name,
             )

@@ -311,7 +311,7 @@ def _refuse_ranks(path: Path, queries: Strings, grade: Float64) -> None:
     if (grade == grade[0] + np.arange(len(grade)) - np.repeat(first, count)).all():
         found = f"numbers that count up from {grade[0]:g} for each query, as ranks do"
         raise FormatError(
-            path, found, "grades; a run of ranks is read by: weir import FILE -o DIR --as run-ranks"
+            path, found, "grades; a run of ranks is read by: weir data import FILE -o DIR --as run-ranks"
         )
 
 

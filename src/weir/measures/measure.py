@@ -178,7 +178,7 @@ class Measure:
         return replace(self, cutoff=cutoff)
 
     def __call__(self, **settings: Setting) -> Measure:
-        """The same measure with these settings, by the names that `weir measures` lists.
+        """The same measure with these settings, by the names that `weir list measures` lists.
 
         Raises UnknownName for a setting that it does not have, BadValue for a value out of its range.
         """
@@ -356,7 +356,7 @@ def _refuse_fractions(measure: Measure, judged: Judged) -> None:
         query = judged.queries[int(judged.ideal_query()[odd[0]])]
         raise BadValue(
             f"{measure} needs whole grades; query '{query}' has a grade of {judged.ideal[odd[0]]}: round them first "
-            "(weir import FILE --grades round -o FOLDER; in Python qrels.rounded())"
+            "(weir data import FILE --grades round -o FOLDER; in Python qrels.rounded())"
         )
 
 

@@ -327,9 +327,9 @@ def dense(
 ) -> DenseRetriever:
     """Dense retrieval by an encoder of texts, searched exactly or by an approximate index.
 
-    model: a name of `weir models`, a name on the Hugging Face hub, a folder, or provider:model for an embedding API; in
-    Python also an object with encode(texts) -> vectors, such as a SentenceTransformer, or a function of texts; see
-    weir.encoder for one with a version, whose vectors are kept.
+    model: a name of `weir list models`, a name on the Hugging Face hub, a folder, or provider:model for an embedding
+    API; in Python also an object with encode(texts) -> vectors, such as a SentenceTransformer, or a function of texts;
+    see weir.encoder for one with a version, whose vectors are kept.
     pooling, similarity, query_prompt, document_prompt, max_length, max_query, dtype, engine, batch_tokens: see
     weir.models.Encoder, None takes the checkpoint's. store: how vectors are kept, fp32, fp16, bf16, int8 or binary;
     scores are computed in full precision from what is kept. index: None searches exactly; or an approximate index,

@@ -66,7 +66,7 @@ CANDIDATES = 1024
 class ColBERT:
     """Late interaction by an encoder of tokens, as ColBERT: MaxSim over all documents, or over candidates.
 
-    model: a name of `weir models` of the kind late, a name on the Hugging Face hub, or a folder, in ColBERT's own
+    model: a name of `weir list models` of the kind late, a name on the Hugging Face hub, or a folder, in ColBERT's own
     layout, PyLate's, or that of sentence-transformers' multi-vector encoders; max_length, max_query: tokens of a
     document and a query at most; dtype, engine, batch_tokens: see weir.models.Encoder. store: how token vectors are
     kept, fp16 or fp32. bits: 0 scores those; 1 or 2 scores what so many bits for each number beside a centroid keep,

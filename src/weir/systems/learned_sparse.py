@@ -211,9 +211,9 @@ def splade(
 ) -> Sparse:
     """SPLADE: terms that a model for masked words expects, weighed by log(1 + relu) and the largest over tokens.
 
-    model: a name of `weir models`, a name on the Hugging Face hub, or a folder; query: what weighs a query's terms,
-    "model", "tokens" (each token once, with weight 1), "idf" (the checkpoint's idf.json) or another checkpoint, None
-    leaves it to the checkpoint; pooling: max or sum over tokens; activation: relu, or log1p_relu for the logarithm
+    model: a name of `weir list models`, a name on the Hugging Face hub, or a folder; query: what weighs a query's
+    terms, "model", "tokens" (each token once, with weight 1), "idf" (the checkpoint's idf.json) or another checkpoint,
+    None leaves it to the checkpoint; pooling: max or sum over tokens; activation: relu, or log1p_relu for the logarithm
     twice; top, top_query: the heaviest terms kept of a document and a query; threshold: what their weights exceed;
     quantised: weights as whole 256ths of 5, as Pyserini's impacts; view: what of a document is encoded; max_length,
     max_query, dtype, engine, batch_tokens: see weir.models.Encoder. Search is exact. Source: Formal et al. 2021 and

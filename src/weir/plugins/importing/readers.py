@@ -45,20 +45,7 @@ READERS: Registry[Reader] = Registry(
     "import reader",
     more=tuple(
         f"{_HOME}.{name}"
-        for name in (
-            "engines",
-            "quepid",
-            "evaluators",
-            "spans",
-            "nested",
-            "birco_sets",
-            "clicks",
-            "listed_rankings",
-            "layouts",
-            "lines",
-            "field_records",
-            "refused",
-        )
+        for name in ("engines", "evaluators", "clicks", "layouts", "lines", "golden", "refused")
     ),
 )
 

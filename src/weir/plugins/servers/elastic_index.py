@@ -479,7 +479,7 @@ def _identity(server: ElasticServer, index: ElasticIndex, state: IndexState) -> 
             writes = sum(copy["seq_no"]["max_seq_no"] + 1 for copy in primaries)
             return IndexIdentity(state.uuid, documents, deleted, writes), _bytes(server, index)
     raise ServiceError(
-        f"{url}: shards of {index.name} are lost: bring their nodes back, or weir drop removes it"
+        f"{url}: shards of {index.name} are lost: bring their nodes back, or weir data drop removes it"
     )
 
 
@@ -613,7 +613,7 @@ def _fault(server: ElasticServer, index: ElasticIndex, identity: IndexIdentity) 
         first = f", '{hits[0]['_id']}' among them," if hits else ""
         raise ServiceError(
             f"{index.settings.url}: somebody else wrote documents into {index.name}: {strange:,}{first} are not of the "
-            f"collection; weir drop removes the index, and the next run makes it anew"
+            f"collection; weir data drop removes the index, and the next run makes it anew"
         )
     whole = n < total or n == 0 or (stats["min"], stats["max"], stats["sum"]) == (0, n - 1, n * (n - 1) / 2)
     return "" if whole else "holds other documents than the collection"

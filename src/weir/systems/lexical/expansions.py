@@ -192,8 +192,8 @@ WRITING = tuple(f.name for f in fields(QuestionWriter))
 class Doc2Query:
     """A lexical system over documents to which the questions they answer are added.
 
-    system: bm25 or rm3, with any settings; model: a T5 that writes questions, a name of `weir models`, a name on the
-    Hugging Face hub, or a folder; n: questions for each document; expansions: a file that holds them already, JSON
+    system: bm25 or rm3, with any settings; model: a T5 that writes questions, a name of `weir list models`, a name on
+    the Hugging Face hub, or a folder; n: questions for each document; expansions: a file that holds them already, JSON
     lines of a document's `_id` and its `predicted_queries` (or one `query` a line, as BEIR publishes them), packed or
     not; then no model is needed. top_k: the likeliest words among which each is drawn; seed: of the draws, which
     belong to the document's text; max_length, max_words: tokens of a document read, of a question written, at most;

@@ -24,8 +24,8 @@ from weir.plugins.importing.references.brought import identity, imported, kept
 # name = "shop" # of the collection; by default the file's documents = "products.jsonl" # a file of documents, or a
 # collection, as it is split = "test" # whose judgments count self_match = "drop" # or "keep" candidates = "judged" #
 # only the judged documents may be ranked instruction = "..." # what embedding models that follow instructions are
-# told grades = "scale=10" # as weir import --grades, and likewise judges, words, clicks and impressions [[files]]
-# path = "clicks/*.csv" columns = { query = "q", doc = "url", grade = "ctr" } kind = "qrels" # as weir import --as
+# told grades = "scale=10" # as weir data import --grades, and likewise judges, words, clicks and impressions [[files]]
+# path = "clicks/*.csv" columns = { query = "q", doc = "url", grade = "ctr" } kind = "qrels" # as weir data import --as
 # split = "train" # of these judgments
 
 
@@ -124,7 +124,7 @@ def _files(path: Path, table: Mapping[str, Any]) -> list[FileAsked]:
 
 
 def from_file(path: Path, watch: Watch, fetch: bool = True) -> Brought:
-    """Bring a file, as `weir import` reads it; a TOML file of its name beside it says what its columns leave open.
+    """Bring a file, as `weir data import` reads it; a TOML file of its name beside it says what its columns leave open.
 
     fetch: whether it may be brought, see `brought`. Raises FormatError or BadValue where it cannot be read, or leaves
     something open.
