@@ -457,12 +457,6 @@ def scores_html(scores: Scores) -> str:
     return scores_table(scores).html()
 
 
-def cells_html(title: str, lines: Sequence[Sequence[str]], keys: int) -> str:
-    """Cells under a header for a notebook; the first `keys` columns are names, the others numbers."""
-    rows = tuple(tuple(map(Cell, line)) for line in lines[1:])
-    return Table(title, tuple(lines[0]), rows, keys=keys).html()
-
-
 def groups_text(grouped: GroupedScores) -> str:
     """A line for each group, the macro mean and all queries, and what has to be said of them."""
     rows = rows_by_group(grouped, "", "")

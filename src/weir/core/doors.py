@@ -11,7 +11,6 @@ from collections.abc import Callable
 from typing import Any
 
 DOORS = {
-    "cells html": "weir.api.rows:cells_html",
     "groups text": "weir.api.rows:groups_text",
     "measure name": "weir.measures.measure:canonical_name",
     "qrels of": "weir.files.runs:read_qrels",
