@@ -13,12 +13,12 @@ from pathlib import Path
 import numpy as np
 
 from weir.core.corpus import Corpus, Queries
-from weir.core.doors import opened
 from weir.core.filters import DocumentLists, DocumentMasks, filter_fields
 from weir.core.qrels import Qrels
 from weir.core.query_metadata import RULES, QueryGroups, QueryMetadata
 from weir.core.scores import GroupedScores, Scores
 from weir.core.strings import Ids, Strings
+from weir.core.tables import table_of
 from weir.datasets import catalogue
 from weir.datasets.card import CollectionCard, card_of, metadata_card
 from weir.datasets.catalogue import Entry
@@ -175,8 +175,7 @@ class Dataset:
             ["judged documents per query", f"{each:,.1f}"],
             ["relevant documents per query", f"{relevant:,.1f}"],
         ]
-        html: str = opened("cells html")(f"{self.name} {self.split}", lines, 1)
-        return html
+        return table_of(lines, right=None, title=f"{self.name} {self.split}").html()
 
     @property
     def self_match(self) -> str:

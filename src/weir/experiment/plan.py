@@ -10,18 +10,22 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
 
+from weir.core.results import result
+from weir.core.rounding import count, duration, size
+from weir.core.scores import Note
 from weir.core.strings import Float64, Int64
+from weir.core.tables import Table, sentences, table_of
 from weir.datasets import catalogue
 from weir.datasets.load import Dataset, load
 from weir.errors import BadValue, WeirError
-from weir.experiment.experiment import Experiment
+from weir.experiment.experiment import Experiment, Node
 from weir.experiment.results import finished_cells, index_cost, search_cost, unscored_note
 from weir.experiment.stage_store import Watch, silent
 from weir.settings import settings
@@ -129,9 +133,9 @@ def plan_of_words(
 def _planned(reranker: LLMReranker, texts: _Texts) -> PromptPlan:
     prompts = answers = most = 0
     mean, longest = 0.0, 0.0
-    for count in np.unique(texts.candidates).tolist():
-        rows = texts.candidates == count
-        asked = [one for one in reranker.max_calls(count) if one.prompts]
+    for candidates in np.unique(texts.candidates).tolist():
+        rows = texts.candidates == candidates
+        asked = [one for one in reranker.max_calls(candidates) if one.prompts]
         most = max(most, sum(one.prompts for one in asked))
         for one in asked:
             number = one.prompts * int(rows.sum())
@@ -149,7 +153,7 @@ def _planned(reranker: LLMReranker, texts: _Texts) -> PromptPlan:
             mean += _tokens(number, number * (fixed + one.passages * texts.document) + query)
             if texts.longest is not None and one.passages:
                 # Who reads every document once reads the longest of one ranking; groups may all hold the same longest.
-                several = count if one.passages == 1 else one.passages
+                several = candidates if one.passages == 1 else one.passages
                 long = float(texts.longest[:several].mean())
                 longest += _tokens(number, number * (fixed + one.passages * long) + query)
             else:
@@ -681,8 +685,8 @@ def _probe(
     seconds: after which it ends with what is finished, None for never. Raises BadValue where it fails.
     """
     home, results = place / "home", place / "results"
-    for number, (subject, count) in enumerate(samples):
-        subject.sample(count, place / f"sample-{number}")
+    for number, (subject, documents) in enumerate(samples):
+        subject.sample(documents, place / f"sample-{number}")
     for known in ("encoders", "openvino"):  # hashes of checkpoints, and what was quantised before
         if (settings().home / known).is_dir():
             shutil.copytree(settings().home / known, home / known)
@@ -760,3 +764,96 @@ def _asks_an_api(system: object) -> bool:
 def _write_lines(path: Path, rows: Iterator[dict[str, Any]]) -> None:
     with path.open("w", encoding="utf-8") as file:
         file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+
+
+# ----------
+# Tables.
+
+
+@result("plan", Planned)
+def plan_tables(results: Sequence[Planned]) -> tuple[Table, ...]:
+    """A line for each system on each collection.
+
+    Time, disk and memory as ranges where any system is probed; prompts, tokens and dollars where any asks for them,
+    with a line for all systems together.
+    """
+
+    def between(
+        shown: Callable[[float | None], str], value: float | None, ends: tuple[float, float] | None
+    ) -> str:
+        """A range, or the value where there is none or its ends read alike."""
+        if ends is None or shown(ends[0]) == shown(ends[1]):
+            return shown(value)
+        return f"{shown(ends[0])} to {shown(ends[1])}"
+
+    def calls(prompts: int | None, tokens: float | None, dollars: float | None) -> list[str]:
+        return [
+            "-" if prompts is None else count(prompts),
+            "-" if tokens is None else count(tokens),
+            "-" if dollars is None else f"{dollars:,.2f}",
+        ]
+
+    total = planned_total(results)
+    called = any(one.tokens is not None for one in results)
+    probed = not called or any(one.probed is not None for one in results)
+    costs = ["index", "search", "disk", "memory"] if probed else []
+    head = ["dataset", "system", "documents", "queries", *costs, *["prompts", "tokens", "dollars"] * called]
+    lines = [head]
+    for one in results:
+        line = [one.dataset, one.system, count(one.documents), count(one.queries)]
+        if probed:
+            peak = None if one.peak_mb is None else 1e6 * one.peak_mb
+            peaks = None if one.peak_range is None else (1e6 * one.peak_range[0], 1e6 * one.peak_range[1])
+            line += [
+                between(duration, one.index_seconds, one.index_range),
+                between(duration, one.search_seconds, one.search_range),
+                between(size, one.disk_bytes, one.disk_range),
+                between(size, peak, peaks),
+            ]
+        lines.append([*line, *(calls(one.prompts, one.tokens, one.dollars) if called else [])])
+    if total is not None and len(results) > 1:
+        blank = [""] * (2 + len(costs))
+        lines.append(
+            ["in all, what is shared once", "", *blank, *calls(total.prompts, total.tokens, total.dollars)]
+        )
+    return (table_of(lines, right=len(head) - 2, keys=2),)
+
+
+def graph_table(nodes: Sequence[Node]) -> Table:
+    """The stages of the grid on each collection, in the order they are made, and how many systems share each."""
+    lines = []
+    for node in nodes:
+        made_from = f"  from {', '.join(node.inputs)}" if node.inputs else ""
+        shared = f"  for {len(node.systems)} systems" if len(node.systems) > 1 else ""
+        lines.append(f"  {node}{made_from}{shared}")
+    return sentences("stages on each collection, each made once:", *lines)
+
+
+def plan_notes(results: Sequence[Planned]) -> list[Note]:
+    """Notes on the figures: how they were estimated, and what holds for single systems."""
+    probed = [one.probed for one in results if one.probed is not None]
+    notes = []
+    if probed:
+        least, most = min(p[0] for p in probed), max(p[1] for p in probed)
+        notes.append(
+            f"extended along a line from runs on {count(least)} to {count(most)} documents, one after the other "
+            "on this machine as it is now; what is stored already takes no time again"
+        )
+    cells: dict[str, list[Planned]] = {}
+    for one in results:
+        for note in one.notes:
+            cells.setdefault(note, []).append(one)
+    for note, cells_of in cells.items():
+        first = f"{cells_of[0].dataset}, {cells_of[0].system}"
+        others = f" and {count(len(cells_of) - 1)} others" if len(cells_of) > 1 else ""
+        notes.append(f"{note}" if len(cells_of) == len(results) else f"{first}{others}: {note}")
+    longest = [(one, one.longest_tokens) for one in results if one.longest_tokens is not None]
+    if longest:
+        one, tokens = max(longest, key=lambda pair: pair[1])
+        notes.append(
+            f"with the longest documents {count(tokens)} tokens at most ({one.dataset}, {one.system})"
+        )
+    seconds = [s for one in results for s in (one.index_seconds, one.search_seconds) if s is not None]
+    if len(results) > 1 and seconds:
+        notes.append(f"{duration(sum(seconds))} in all, less what systems share: each stage is made once")
+    return [Note(note) for note in notes]

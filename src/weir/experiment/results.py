@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -16,6 +16,7 @@ import numpy as np
 from weir.core.query_metadata import QueryGroups
 from weir.core.scores import Note, Row, Scores
 from weir.core.strings import Ids
+from weir.core.tables import Table, sentences
 from weir.datasets import catalogue
 from weir.datasets.load import Dataset, is_column, load, load_here, query_groups
 from weir.errors import BadValue, FormatError, StoreError, UnknownName, WeirError
@@ -634,3 +635,57 @@ def _mixed_depths(cells: Sequence[ResultCell]) -> list[str]:
     return [
         f"{name} answered with different k: {', '.join(one)}" for name, one in where.items() if len(one) > 1
     ]
+
+
+# ----------
+# What made each cell, stage by stage.
+
+
+def provenance_records(cells: Sequence[ResultCell]) -> Iterator[dict[str, object]]:
+    """Of each cell the whole record of each of its stages."""
+    for cell in cells:
+        stages = [{"folder": _relative(cell, folder), **record.to_json()} for folder, record in _stages(cell)]
+        yield {"dataset": cell.dataset, "system": cell.label, "stages": stages}
+
+
+def provenance_tables(cells: Sequence[ResultCell]) -> tuple[Table, ...]:
+    """A paragraph for each cell: its stages in the order they were made, what was declared and what made them."""
+    tables = []
+    for cell in cells:
+        lines = [f"{cell.dataset}  {cell.label}"]
+        for folder, record in _stages(cell):
+            made = record.made
+            taken = record.cost.get("seconds")
+            facts = [
+                str(made.get("when", "")),
+                f"weir {made.get('weir')} (code {made.get('code')})",
+                ", ".join(str(engine) for engine in record.engines),
+                f"{taken:.3g} s" if isinstance(taken, (int, float)) else "",
+            ]
+            packages: Mapping[str, str] = made.get("packages") or {}
+            machine = [
+                *(f"{name} {version}" for name, version in packages.items()),
+                f"Python {made.get('python')}",
+                f"Unicode {made.get('unicode')}",
+                str(made.get("system")),
+                f"{made.get('processor')} ({made.get('instructions') or 'no vector instructions told'})",
+                f"{made.get('threads')} threads",
+            ]
+            declared = [f"{name}={value}" for name, value in flattened("", dict(record.declared))]
+            lines += [
+                f"  {record.kind}  {_relative(cell, folder)}",
+                f"    made: {', '.join(fact for fact in facts if fact)}",
+                f"    by: {', '.join(machine)}",
+                f"    declared: {'; '.join(declared)}",
+            ]
+        tables.append(sentences(*lines))
+    return tuple(tables)
+
+
+def _stages(cell: ResultCell) -> Iterator[tuple[Path, Record]]:
+    yield from stages_of(cell)
+    yield from cell.scored
+
+
+def _relative(cell: ResultCell, folder: Path) -> str:
+    return folder.relative_to(cell.folder.parent).as_posix()

@@ -10,7 +10,7 @@ import ast
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeAlias
@@ -18,7 +18,10 @@ from typing import TypeAlias
 import numpy as np
 
 from weir.algorithms import algorithm
+from weir.core.frames import plain
+from weir.core.results import result
 from weir.core.scores import Row, Scores
+from weir.core.tables import Table, sentences
 from weir.datasets.load import Dataset, fingerprint_of_parts, load, load_here
 from weir.datasets.references import is_reference
 from weir.errors import BadValue, FormatError, StoreError, WeirError
@@ -434,3 +437,22 @@ def _kinds(described: object) -> Iterator[str]:
 
 def _said(error: StoreError, folder: Path) -> str:
     return str(error).replace(f"{folder}/", "")
+
+
+@result(
+    "verify",
+    Verdict,
+    passed="confirmed",
+    records=lambda one: [plain(one) | {"sound": one.sound, "whole": one.whole}],
+)
+def verify_tables(verdicts: Sequence[Verdict]) -> tuple[Table, ...]:
+    """A line for each cell, and for each other stage that is not sound; then how many there are of each."""
+    lines = [
+        f"{one.folder}: {'; '.join([*one.problems, *one.unchecked]) or 'sound'}"
+        for one in verdicts
+        if one.kind == "cell" or not one.sound
+    ]
+    cells = sum(one.kind == "cell" for one in verdicts)
+    bad, partial = sum(not one.sound for one in verdicts), sum(bool(one.unchecked) for one in verdicts)
+    summary = f"{len(verdicts)} stages, {cells} of them cells: {len(verdicts) - bad} sound, {bad} not"
+    return (sentences(*lines, summary + (f"; {partial} could not be checked whole" if partial else "")),)

@@ -13,12 +13,16 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from weir.core.corpus import Corpus
+from weir.core.frames import plain
 from weir.core.judged import Judged
 from weir.core.order import Ties, compared, ranked
 from weir.core.qrels import Qrels, plain_grades
+from weir.core.results import result
+from weir.core.rounding import change, count, score
 from weir.core.run import Run
 from weir.core.scores import averaged
 from weir.core.strings import Float64, hash_strings
+from weir.core.tables import Table, sentences, table_of
 from weir.datasets.load import Dataset
 from weir.datasets.scoring_rules import NO_COLLECTION, ScoringRules
 from weir.errors import BadValue, WeirError
@@ -745,3 +749,103 @@ def _seen(run: Run, qrels: Qrels) -> tuple[tuple[str, str], ...]:
         ("score_decimals", "more than 16" if decimals == 17 else str(decimals)),
         ("distinct_scores", f"{1 - float(run.tied().sum()) / max(1, len(run.doc)):.3f}"),
     )
+
+
+# ----------
+# Tables.
+
+SETTING_CHARACTERS = 44
+"""The longest value of a setting that is shown whole."""
+
+
+@result(
+    "why",
+    Why,
+    parts="effects",
+    records=lambda why: [plain(why) | {"gap": plain(why.gap), "unexplained": plain(why.unexplained)}],
+)
+def why_tables(results: Sequence[Why]) -> tuple[Table, ...]:
+    """The gap, the settings that differ, what scoring again says of it, and a conclusion."""
+    tables = []
+    for why in results:
+        second = f"{_mean_shown(why, why.second_mean)} {why.second}" + (
+            " (published)" if why.published else ""
+        )
+        tables.append(
+            sentences(f"{why.measure}: {score(why.first_mean)} {why.first}, {second}: gap {change(why.gap)}")
+        )
+        lines = [["setting that differs", "first", "second", "likely effect"]]
+        for d in why.settings:
+            values = (
+                text if len(text) <= SETTING_CHARACTERS else text[: SETTING_CHARACTERS - 1] + "…"
+                for text in (d.first, d.second)
+            )
+            lines.append([d.setting, *values, f"{d.weight:3g}  {d.why}"])
+        tables.append(table_of(lines) if why.settings else sentences("no setting differs"))
+        if (why.effects or why.without) and not why.agree:
+            tables += _effect_tables(why)
+        tables.append(sentences(*_conclusion(why)))
+    return tuple(tables)
+
+
+def _effect_tables(why: Why) -> list[Table]:
+    """Changes that leave less of the gap than there is, or all of them where there are two rankings."""
+    near = [e for e in why.effects if why.published is None or e.closes or abs(e.gap) < abs(why.gap)]
+    shown, known = {e.kind for e in near}, {e.kind for e in why.effects}
+    far = ", ".join(k for k in dict.fromkeys(e.kind for e in why.effects if e not in near) if k not in shown)
+    without = dict.fromkeys(w.partition(" (")[0] for w in why.without)
+    idle = ", ".join(k for k in without if k not in known)
+    tables = []
+    if near:
+        lines = [["scored again, each change alone", "first", "second", "gap left", "explains"]]
+        for e in near:
+            explains = "-" if math.isnan(e.explains) else f"{e.explains:.0%}"
+            name = f"{e.kind}: {e.change}{' *' if e.documented else ''}"
+            lines.append([name, score(e.first), _mean_shown(why, e.second), change(e.gap), explains])
+        tables.append(table_of(lines, right=4))
+    notes = [f"further away: {far}"] * bool(far) + [f"no effect: {idle}"] * bool(idle)
+    return [*tables, *([replace(sentences(*notes), follows=bool(near))] if notes else [])]
+
+
+def _conclusion(why: Why) -> list[str]:
+    lines = [_verdict(why)]
+    if why.shared:
+        lines.append(
+            f"rankings: {count(why.same_top)} of {count(why.shared)} queries that both answer begin with the same "
+            "ten documents"
+        )
+    if any(e.documented for e in why.effects) and not why.agree:
+        lines.append("*: the publisher is known to score so")
+    if why.settings:
+        lines.append("likely effect: 100 most; an order from experience, measured only where it says so")
+    if why.published is not None:
+        note = f" ({why.published.note})" if why.published.note else ""
+        lines.append(f"source: {why.published.source}{note}")
+    return [*lines, *(f"note: {note}" for note in why.notes)]
+
+
+def _verdict(why: Why) -> str:
+    closing = [e for e in why.effects if e.closes]
+    if why.agree:
+        same = "the published score, to the last printed digit" if why.published else "the same number"
+        return f"no gap: {same}"
+    if closing:
+        best = closing[0]
+        left = f"; {change(best.gap)} is left" + (
+            ", less than the printed digits show" if why.published else ""
+        )
+        return f"explained: {best.kind}: with {best.change} the gap closes{left}"
+    if not (why.effects or why.without):
+        return f"unexplained: {change(why.gap)}; only the settings can be compared"
+    if why.published is not None:
+        nearest = f"; the nearest change leaves {change(why.unexplained)}" if why.effects else ""
+        return f"not explained by scoring{nearest}: the rankings differ, or a rule that is not known here"
+    gaps = [why.gap, *(e.gap for e in why.effects)]
+    return (
+        f"no change of scoring closes the gap: it lies between {change(min(gaps))} and {change(max(gaps))}, "
+        "so the rankings differ: see the settings"
+    )
+
+
+def _mean_shown(why: Why, value: float) -> str:
+    return why.published.printed if why.published is not None else score(value)
