@@ -145,7 +145,7 @@ def birco_remarks(qrels: Qrels) -> list[str]:
     remarks = []
     for which, remark in (
         (
-            count < RANKS_READ,
+            sizes < RANKS_READ,
             f"fewer than {RANKS_READ} candidates, where BIRCO's program ends with an error (IndexError) and "
             "prints nothing; these figures are by its rules",
         ),
