@@ -19,7 +19,7 @@ from weir.core.run import Run
 from weir.errors import WeirError
 from weir.files.dict_join import join_dicts
 from weir.files.frames import refuse_mismatched
-from weir.measures import evaluate as score_run
+from weir.measures import score_run
 from weir.measures.evaluate import check_shared_queries, measures_of, parse_conventions
 
 CONVENTIONS = [

@@ -24,7 +24,7 @@ from weir.plugins.sensitivity.reordering import (
     WindowShape,
     ideal_chances,
     order_changes,
-    place_blocks,
+    rank_bands,
     reach,
     reorderings,
 )
@@ -134,7 +134,7 @@ def test_blocks_are_what_plain_counting_says(seed):
     )
     rules = ReorderRules(k=k, block=5, rel=2)
     first, second = run_of(befores), run_of(afters)
-    blocks, grades = place_blocks(first, second, qrels, rules, count), qrels.to_dict()
+    blocks, grades = rank_bands(first, second, qrels, rules, count), qrels.to_dict()
     early, late, _ = reach(first, second, qrels, rules, count)
     for block in blocks:
         rows = [(q, d, p) for q, order in enumerate(befores) for p, d in enumerate(order, 1)

@@ -221,30 +221,3 @@ def show_cells(
         rows = [row for measure in measures for row in rows if row.measure == measure]
     show(rows_shown(rows, display, compared), display.form == "text")
     say_notes([*notes, *cell_notes(cells), *map(Note, twin_notes(twin_systems(cells)))], details)
-
-
-def chosen_cells(
-    cells: Sequence[ResultCell], datasets: Sequence[str], systems: Sequence[str]
-) -> list[ResultCell]:
-    """The cells of these datasets (a group stands for its members) and systems; all where none is named.
-
-    Raises UnknownName for a dataset that no cell is of, and as `of_systems`.
-    """
-    from weir.datasets import catalogue
-    from weir.experiment.results import of_systems
-
-    kept = list(cells)
-    if datasets:
-        members = {d: catalogue.members(d) for d in datasets}
-        wanted = {m for group in members.values() for m in group}
-        _refuse_unknown("dataset among these results", members, {c.dataset for c in kept})
-        kept = [c for c in kept if c.dataset in wanted]
-    return of_systems(kept, systems)
-
-
-def _refuse_unknown(kind: str, wanted: dict[str, tuple[str, ...]], known: set[str]) -> None:
-    from weir.errors import UnknownName
-
-    for name, members in wanted.items():
-        if not known.intersection(members):
-            raise UnknownName(kind, name, known)

@@ -237,10 +237,10 @@ def results_command(
     and with --long, each mean stands with its 95% bootstrap interval over queries. Datasets and systems come in the
     order in which they were first finished. Tables fit the terminal; a pipe gets whole rows unless COLUMNS is set.
     """
-    from weir.cli.options import chosen_cells, display_of, show_cells
+    from weir.cli.options import display_of, show_cells
     from weir.core.scores import Note
     from weir.errors import UnknownName
-    from weir.experiment.results import damaged_records, finished_cells, mixed_provenance
+    from weir.experiment.results import chosen_cells, damaged_records, finished_cells, mixed_provenance
     from weir.measures import measures_of
     from weir.report.display import rows_shown
     from weir.report.provenance import provenance_json, provenance_text

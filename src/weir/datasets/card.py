@@ -162,7 +162,7 @@ _BATCH = 1 << 15  # documents looked at together
 
 @dataclass(frozen=True)
 class CollectionCard:
-    """What `weir stats` shows about one split of a collection.
+    """What `weir data stats` shows about one split of a collection.
 
     queries: judged queries by split. pairs: judged pairs of this split by grade; positive, zero, negative:
     the same, summed. judged_per_query, relevant_per_query: means over the judged queries. words_per_query,
@@ -206,7 +206,7 @@ class CollectionCard:
 
 @dataclass(frozen=True)
 class JudgmentsCard:
-    """What `weir stats` shows about judgments without documents.
+    """What `weir data stats` shows about judgments without documents.
 
     queries: judged; documents: judged for any query; pairs: judged pairs by grade; judged_per_query,
     relevant_per_query: means over the judged queries; without_relevant: queries without a positive grade.

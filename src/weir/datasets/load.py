@@ -317,7 +317,7 @@ class Dataset:
 
     @cached_property
     def card(self) -> CollectionCard:
-        """What `weir stats` shows, of the parts that are there (reads every document)."""
+        """What `weir data stats` shows, of the parts that are there (reads every document)."""
         layout = self.layout
         qrels = {split: read_judgments(part) for split, part in layout.qrels.items() if split != self.split}
         if layout.qrels:
@@ -414,7 +414,7 @@ def how_to_obtain(entry: Entry) -> str:
         return f"{entry.name} cannot be downloaded: {steps}"
     size = f" ({entry.bytes / 1e6:,.1f} MB)" if entry.bytes else ""
     beside = f"; the folder of that name here is ./{entry.name}" if Path(entry.name).is_dir() else ""
-    return f"{entry.name} is not on this machine; get it with: weir fetch {entry.name}{size}{beside}"
+    return f"{entry.name} is not on this machine; get it with: weir data fetch {entry.name}{size}{beside}"
 
 
 def _lists(name: str, given: Mapping[str, Sequence[str]], queries: Queries) -> DocumentLists:

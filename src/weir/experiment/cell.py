@@ -36,7 +36,7 @@ from weir.experiment.stages import (
 )
 from weir.files.atomic import atomic_file, clear_lock, locked, sweep
 from weir.files.integrity import Checksum
-from weir.files.runs import judge_file
+from weir.files.runs import join_run_file
 from weir.files.score_files import write_scores
 from weir.measures import Measure, parse_measure, scores_of
 from weir.stats.calibration import uncalibrated
@@ -167,7 +167,7 @@ class Cell:
         stages, stage = self.stages, self.stage
         stored = stages.sound(stage, stages.root)
         if stored is not None and stage.key not in stages.runs:
-            return stored, judge_file(run_file(stored), stages.dataset.qrels)
+            return stored, join_run_file(run_file(stored), stages.dataset.qrels)
         if stages.dataset.self_match == "drop":
             folder, run = stages.cached_run(stage, self._without_self, stages.root)
         else:

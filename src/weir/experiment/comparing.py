@@ -46,7 +46,7 @@ from weir.stats.compare import (
     on_same_queries,
     table,
 )
-from weir.stats.query_differences import Moves, moved, with_documents, with_texts
+from weir.stats.query_differences import QueryDifferences, query_differences, with_documents, with_texts
 from weir.stats.score_rows import noted, system_notes
 
 # ----------
@@ -215,7 +215,7 @@ def units_across(tables: Sequence[ScoreTable]) -> dict[str, list[ScoreTable]]:
 
 def diff_files(
     qrels: Path, paths: tuple[Path, Path], measure: str, rules: ScoringRules = NO_COLLECTION, top: int = 10
-) -> Moves:
+) -> QueryDifferences:
     """Which queries one run file wins and loses against another.
 
     rules: conventions and the collection, whose texts are shown. Raises the WeirErrors of reading and measuring;
@@ -235,13 +235,13 @@ def diff_files(
         measure,
         rules,
         top,
-        lambda name, other: other.judge(files[name], other.counted(judgments)),
+        lambda name, other: other.join_run(files[name], other.counted(judgments)),
     )
 
 
 def diff_runs(
     qrels: Qrels, runs: Mapping[str, Run], measure: str, rules: ScoringRules = NO_COLLECTION, top: int = 10
-) -> Moves:
+) -> QueryDifferences:
     """As `diff_files`, of two runs by name."""
     return _moves(
         qrels,
@@ -260,7 +260,7 @@ def _moves(
     rules: ScoringRules,
     top: int,
     join: Callable[[str, ScoringRules], Judged],
-) -> Moves:
+) -> QueryDifferences:
     """The moves between two runs by name; join: joins the run of a name with the judgments by other rules."""
     wanted, judgments = parse_measure(measure), rules.counted(qrels)
 
@@ -275,7 +275,7 @@ def _moves(
     ranked = {name: rules.ranked(run) for name, run in runs.items()}
     one, other = (scored(name, run) for name, run in ranked.items())
     first, second = runs
-    moves = moved(str(wanted), (first, second), one, other, top)
+    moves = query_differences(str(wanted), (first, second), one, other, top)
     return _texted(with_documents(moves, judgments, *ranked.values()), rules.dataset)
 
 
@@ -285,7 +285,7 @@ def diff_cells(
     measure: str | None = None,
     collection: str | Path | Dataset | None = None,
     top: int = 10,
-) -> Moves:
+) -> QueryDifferences:
     """Which queries one cell of a results folder wins and loses against another.
 
     measure: by default the first that both have. Documents and texts are shown where the collection is given or on this
@@ -300,11 +300,11 @@ def diff_cells(
     dataset = dataset_of(one, collection)
     if dataset is None:
         wanted = _stored(one, other, measure)
-        return moved(str(wanted), names, _scores(one), _scores(other), top)
+        return query_differences(str(wanted), names, _scores(one), _scores(other), top)
     wanted = parse_measure(measure) if measure else _stored(one, other, None)
     runs = _run(one.run, dataset.qrels), _run(other.run, dataset.qrels)
     scores = [scores_of(Judged.of(run, dataset.qrels), (wanted,)) for run in runs]
-    moves = moved(str(wanted), names, scores[0], scores[1], top)
+    moves = query_differences(str(wanted), names, scores[0], scores[1], top)
     return _texted(with_documents(moves, dataset.qrels, *runs), dataset)
 
 
@@ -348,7 +348,7 @@ def _names(short: tuple[str, str], long: tuple[Path, Path]) -> tuple[str, str]:
     return one, other
 
 
-def _texted(found: Moves, dataset: Dataset | None) -> Moves:
+def _texted(found: QueryDifferences, dataset: Dataset | None) -> QueryDifferences:
     return found if dataset is None else with_texts(found, dataset.all_queries, dataset.corpus)
 
 

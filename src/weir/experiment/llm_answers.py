@@ -14,12 +14,12 @@ from weir.errors import BadValue, FormatError, UnknownName
 from weir.experiment.results import ResultCell, cell_collection, stages_of
 from weir.experiment.stage_store import StageCache
 from weir.experiment.stages import RECORD, Stage, changes
-from weir.models.conversation import kept_conversation
+from weir.models.chat import recorded_chat
 from weir.models.verdicts import VerdictKind
 from weir.systems.compose import Pipeline
 from weir.systems.composite import adapted_to, parts_of
 from weir.systems.expression import parse_system
-from weir.systems.rerank.llm_reranker import NOT_KEPT, Exchange, LLMReranker, traced
+from weir.systems.rerank.llm_methods import NOT_KEPT, Exchange, LLMReranker, traced
 from weir.systems.rerank.reranking import reranked_rows, rows_of_run
 
 VERDICTS = (*get_args(VerdictKind), NOT_KEPT)
@@ -164,7 +164,7 @@ def _cell_traces(cell: ResultCell, dataset: Dataset, query: str | None) -> Itera
         reranker = part.reranker
         assert isinstance(reranker, LLMReranker)
         candidates = _candidates(cell, dataset, part)
-        with kept_conversation(reranker.chat) as talk:
+        with recorded_chat(reranker.chat) as talk:
             for at in wanted[wanted >= 0]:
                 one = dataset.queries.take(np.array([at]))
                 rows = slice(int(candidates.ptr[at]), int(candidates.ptr[at + 1]))

@@ -29,7 +29,7 @@ from weir.systems.compose import Pipeline
 from weir.systems.composite import adapted_to, parts_of, rankings
 from weir.systems.expression import parse_system
 from weir.systems.protocol import DEPTH, CandidateSource, Remote, Retriever
-from weir.systems.rerank.llm_reranker import LLMReranker
+from weir.systems.rerank.llm_methods import LLMReranker
 from weir.systems.rerank.reranking import has_candidates, rerank_depths, rerank_room
 from weir.systems.stored_run import CandidatePool, StoredRun
 
@@ -135,7 +135,7 @@ def _planned(reranker: LLMReranker, texts: _Texts) -> PromptPlan:
     mean, longest = 0.0, 0.0
     for count in np.unique(texts.candidates).tolist():
         rows = texts.candidates == count
-        requests = [one for one in reranker.asks(count) if one.prompts]
+        requests = [one for one in reranker.max_calls(count) if one.prompts]
         most = max(most, sum(one.prompts for one in requests))
         for one in requests:
             number = one.prompts * int(rows.sum())

@@ -172,6 +172,24 @@ def of_systems(cells: Sequence[ResultCell], systems: Sequence[str]) -> list[Resu
     return [cell for cell in cells if cell.system in wanted or cell.label in wanted]
 
 
+def chosen_cells(
+    cells: Sequence[ResultCell], datasets: Sequence[str] = (), systems: Sequence[str] = ()
+) -> list[ResultCell]:
+    """The cells of these datasets (a group stands for its members) and systems; all where none is named.
+
+    Raises UnknownName for a dataset that no cell is of, and as `of_systems`.
+    """
+    if datasets:
+        known = {cell.dataset for cell in cells}
+        members = {name: catalogue.members(name) for name in datasets}
+        for name, group in members.items():
+            if not known.intersection(group):
+                raise UnknownName("dataset among these results", name, known)
+        wanted = {member for group in members.values() for member in group}
+        cells = [cell for cell in cells if cell.dataset in wanted]
+    return of_systems(cells, systems)
+
+
 def _printed_systems(text: str) -> list[str]:
     """The names of the systems that a text stands for; none where this machine does not know them."""
     try:

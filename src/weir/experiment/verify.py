@@ -26,7 +26,7 @@ from weir.experiment.cell import SCORES, measure_number, outcome, rows_of
 from weir.experiment.stage_store import INDEXES
 from weir.experiment.stages import RECORD, Record, Stage, changes, code_digest, first_word, read_record, slug
 from weir.files.corpus_store import source_fingerprint
-from weir.files.runs import judge_file
+from weir.files.runs import join_run_file
 from weir.files.score_files import read_scores
 from weir.measures import Measure, parse_measure, scores_of
 from weir.stats.calibration import uncalibrated
@@ -356,7 +356,7 @@ def _differences(
     if not measures:
         return
     try:
-        judged = judge_file(folder / next(iter(ran.files)), dataset.qrels)
+        judged = join_run_file(folder / next(iter(ran.files)), dataset.qrels)
     except WeirError as error:
         yield str(error).replace(f"{folder}/", "")
         return

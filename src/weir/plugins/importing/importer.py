@@ -196,7 +196,7 @@ class Written:
 
 
 def refuse_foreign(folder: Path) -> None:
-    """Raise BadValue for a folder that holds anything that weir import did not write: it would be replaced."""
+    """Raise BadValue for a folder that holds anything that weir data import did not write: it would be replaced."""
     if folder.exists() and not folder.is_dir():
         raise BadValue(f"{folder} is a file; give a folder to write")
     if not folder.exists():
@@ -204,7 +204,7 @@ def refuse_foreign(folder: Path) -> None:
     held = {path.name for path in folder.iterdir() if not path.name.startswith(f".{folder.name}.tmp-")}
     if held and (REPORT not in held or held - _OURS):
         other = sorted(held - _OURS or held)[0]
-        raise BadValue(f"{folder} holds '{other}', which weir import did not write; give another folder")
+        raise BadValue(f"{folder} holds '{other}', which weir data import did not write; give another folder")
 
 
 def write_collection(
