@@ -25,7 +25,6 @@ from weir.cli.main import COMMANDS, FORMER, FORMER_OPTIONS, GROUPS, SUBCOMMANDS,
 from weir.cli.main import weir as weir_command
 from weir.measures import MEASURES
 from weir.measures.aliases import CUT, REFUSED, VALUE, WHOLE
-from weir.registry import Registry
 from weir.systems import PRESETS, RERANKERS, SYSTEMS, Sparse, usage
 from weir.systems.fusion import METHODS
 
@@ -200,7 +199,7 @@ def api_page() -> str:
     ]
     sections: dict[str, list[tuple[str, object]]] = {kind: [] for kind in KINDS}
     sections |= {module.__name__: [] for module in MODULES_BESIDE}
-    for name in sorted([*weir.__all__, *Registry[object]("function")]):
+    for name in weir.__all__:
         value = getattr(weir, name)
         if not isinstance(value, (weir.Measure, types.ModuleType)):
             sections[_kind(value)].append((f"weir.{name}", value))

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from weir.core.results import result
 from weir.core.rounding import change, count, duration, figure, probability, score, share
 from weir.core.tables import Table, sentences, table_of
-from weir.plugins.sensitivity.reordering import MeanOverQueries, PlaceBlock, ReachedDocuments, Reordering
+from weir.plugins.sensitivity.reordering import MeanOverQueries, RankBand, ReachedDocuments, Reordering
 from weir.plugins.sensitivity.studies import (
     AskedTotals,
     DepthStudy,
@@ -122,7 +122,7 @@ def _biases(rerankings: Sequence[Reordering]) -> list[list[str]]:
     return lines
 
 
-def _blocks(blocks: Sequence[PlaceBlock]) -> list[list[str]]:
+def _blocks(blocks: Sequence[RankBand]) -> list[list[str]]:
     lines = [
         ["places", "promoted", "raised by", "relevant", "of these promoted", "by a perfect order", "ratio"]
     ]
