@@ -96,7 +96,6 @@ def eval_command(
     second column of QRELS names the intent. Judged@10 is always said too; which of several runs is better, weir
     compare says. Of several runs one that cannot be scored is named and left out; the exit code is 2 then.
     """
-    from weir.api.collection_notes import collection_notes, restriction_notes
     from weir.api.rows import rows_shown
     from weir.cli.options import by_group, display_of
     from weir.datasets.scoring_rules import ScoringRules, judged_collection
@@ -159,6 +158,8 @@ def eval_command(
             _abstention(run, scores, abstention, form == "json", rules)
     notes_beside = [*system_notes(scored), *few_notes(next(iter(scored.values())))]
     if rules.dataset is not None:
+        from weir.api.collection_notes import collection_notes, restriction_notes
+
         notes_beside += restriction_notes(rules.dataset)
         notes_beside += collection_notes(rules.dataset, map(str, wanted), drop_self)
     say_notes(notes_beside, notes)

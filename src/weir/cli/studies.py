@@ -79,21 +79,20 @@ def llm_command(
     tokens, dollars, failed attempts. With --trace every prompt about a query in the order asked, the answer as it was
     kept, what was read from it, and what it took: from kept answers alone, no model is asked.
     """
-    from weir.api.result_set import ResultSet
     from weir.api.results_folder import llm_trace, llm_use
 
     if query is None and not verdicts:
         uses = llm_use(folder, systems, datasets)
         notes = uses.notes
         if uses:
-            show_result(ResultSet("llm_use", tuple(uses)), "json" if as_json else None)
+            show_result(uses, "json" if as_json else None)
         else:
             say("note: no language model was asked for these results")
     else:
         found = llm_trace(folder, query, systems, verdicts, datasets)
         notes = found.notes
         if found:
-            show_result(ResultSet("llm_trace", tuple(found)), "json" if as_json else None)
+            show_result(found, "json" if as_json else None)
         else:
             say(f"note: no answer is {' or '.join(verdicts)}")
     say_notes(notes)
