@@ -201,12 +201,21 @@ class _Commands(click.Group):
         if not self.prefix and name in FORMER:
             if not ctx.resilient_parsing:
                 print(f"note: weir {name} is now weir {FORMER[name]}", file=sys.stderr)
-            name, *options = FORMER[name].split()
-            rest = [*options, *rest]
+            name, *more = FORMER[name].split()
+            rest = [*more, *rest]
         elif name not in self.list_commands(ctx) and not name.startswith("-") and not ctx.resilient_parsing:
-            raise UnknownName("command", f"{self.prefix} {name}".strip(), COMMANDS, _nearest(name))
-        path = f"{self.prefix} {name}".strip()
-        return super().resolve_command(ctx, [name, *(_renamed(path, word) for word in rest)])
+            from difflib import get_close_matches
+
+            words = (
+                {path.split()[-1]: path for path in COMMANDS} | {group: group for group in GROUPS} | FORMER
+            )
+            near = get_close_matches(name.lower(), words, n=1, cutoff=0.5)
+            suggestion = words[near[0]] if near else None
+            raise UnknownName("command", f"{self.prefix} {name}".strip(), COMMANDS, suggestion)
+        former = FORMER_OPTIONS.get(f"{self.prefix} {name}".strip(), {})
+        options = [word.partition("=") for word in rest]
+        rest = [former.get(option, option) + equals + value for option, equals, value in options]
+        return super().resolve_command(ctx, [name, *rest])
 
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         if self.prefix:
@@ -244,21 +253,6 @@ def _show_help() -> None:
     context = click.get_current_context()
     if context.invoked_subcommand is None:
         click.echo(context.get_help())
-
-
-def _nearest(name: str) -> str | None:
-    """The whole name of the command whose last word is nearest to the one given."""
-    from difflib import get_close_matches
-
-    words = {path.split()[-1]: path for path in COMMANDS} | {group: group for group in GROUPS} | FORMER
-    near = get_close_matches(name.lower(), words, n=1, cutoff=0.5)
-    return words[near[0]] if near else None
-
-
-def _renamed(command: str, word: str) -> str:
-    """A word of the command line; a former spelling of an option becomes the one of today."""
-    option, equals, value = word.partition("=")
-    return FORMER_OPTIONS.get(command, {}).get(option, option) + equals + value
 
 
 SETTINGS = {"help_option_names": ["-h", "--help"], "color": True}
@@ -311,7 +305,11 @@ def _main(arguments: list[str] | None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except Exception as error:  # noqa: BLE001  the last place where it can become a line
-        return _failed(_said(error))
+        if os.environ.get("WEIR_DEBUG"):
+            traceback.print_exc()
+        line = printable(" ".join(_message(error).split()))
+        print("weir: " + (line if len(line) <= _LINE else line[: _LINE - 3] + "..."), file=sys.stderr)
+        return 2
     return code if isinstance(code, int) else 0
 
 
@@ -339,21 +337,13 @@ def _warned(message: Warning | str, *_: object, **__: object) -> None:
     print("warning: " + printable(str(message)), file=sys.stderr)
 
 
-def _failed(message: str) -> int:
-    if os.environ.get("WEIR_DEBUG"):
-        traceback.print_exc()
-    line = printable(" ".join(message.split()))
-    print("weir: " + (line if len(line) <= _LINE else line[: _LINE - 3] + "..."), file=sys.stderr)
-    return 2
-
-
 def _stopped(how: str, code: int) -> int:
     print(f"\nweir: {how}; finished work is kept, run the same command to resume", file=sys.stderr)
     return code
 
 
-def _said(error: Exception) -> str:
-    """What an error says in one line; an unexpected one asks to be reported."""
+def _message(error: Exception) -> str:
+    """The message of an error in one line; an unexpected one asks to be reported."""
     if isinstance(error, click.ClickException):
         return error.format_message()
     if isinstance(error, OSError):
