@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from weir.core.run import Run
     from weir.datasets.load import Dataset
     from weir.datasets.scoring_rules import ScoringRules
-    from weir.experiment.results import Finished
+    from weir.experiment.results import ResultCell
     from weir.experiment.why import Why
     from weir.stats.compare import Comparison, ComparisonMethod
     from weir.stats.factors import FactorStudy
     from weir.stats.power import PowerPlan
-    from weir.stats.query_differences import Moves
+    from weir.stats.query_differences import QueryDifferences
     from weir.stats.threshold import Abstention, Threshold
 
 
@@ -88,7 +88,7 @@ def compare(
         twin_notes,
         twin_systems,
     )
-    from weir.experiment.results import cell_notes, chosen_cells, deepest, finished_cells, system_titles
+    from weir.experiment.results import cell_notes, chosen_cells, finished_cells, largest_k, system_titles
     from weir.report.compare import relabelled
     from weir.stats.compare import ComparisonMethod, compare_scores, compare_scores_by_group
     from weir.stats.score_rows import system_notes
@@ -105,7 +105,7 @@ def compare(
     if folder is not None:
         cells, remarks = chosen_cells(finished_cells(folder), datasets, only), list[str]()
         if not any("#" in system for system in only):  # a label means its cell, whatever its depth
-            cells, remarks = deepest(cells)
+            cells, remarks = largest_k(cells)
         titles = system_titles(cells)
         baseline = next((name for name, title in titles.items() if title == baseline), baseline)
         names = [str(m) for m in measures_of(wanted)] if wanted else []
@@ -176,10 +176,11 @@ def power(
 
 @overload
 def diff(first: FolderPath, second: FolderPath, *, measure: Measure | str | None = ..., top: int = ...,
-         collection: Collection = ...) -> ResultSet[Moves]: ...  # fmt: skip
+         collection: Collection = ...) -> ResultSet[QueryDifferences]: ...  # fmt: skip
 @overload
 def diff(first: object, second: object, third: object, *, measure: Measure | str | None = ..., top: int = ...,
-         collection: Collection = ..., conventions: Conventions | str = ...) -> ResultSet[Moves]: ...  # fmt: skip
+         collection: Collection = ...,
+         conventions: Conventions | str = ...) -> ResultSet[QueryDifferences]: ...  # fmt: skip
 def diff(
     first: object,
     second: object,
@@ -189,7 +190,7 @@ def diff(
     top: int = 10,
     collection: Collection = None,
     conventions: Conventions | str = DEFAULT,
-) -> ResultSet[Moves]:
+) -> ResultSet[QueryDifferences]:
     """Which queries one run wins and loses against another: diff(qrels, one, other), or two cells of results folders.
 
     Judgments and runs as `evaluate` takes them; a difference is the second run minus the first. measure: by default
@@ -305,7 +306,7 @@ def threshold(
 
 
 def _of_cells(
-    cells: Sequence[Finished],
+    cells: Sequence[ResultCell],
     measures: tuple[Measure | str, ...],
     baseline: str | None,
     method: ComparisonMethod,

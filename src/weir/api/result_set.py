@@ -67,7 +67,9 @@ KINDS = {
         html=_REPORT + "compare:compare_html",
         parts="pairs",
     ),
-    "diff": ResultKind("weir.stats.query_differences:Moves", _REPORT + "diff:diff_text", each=True),
+    "diff": ResultKind(
+        "weir.stats.query_differences:QueryDifferences", _REPORT + "diff:diff_text", each=True
+    ),
     "efficiency": ResultKind(
         "weir.experiment.efficiency:Efficiency",
         _REPORT + "efficiency:efficiency_text",

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from weir.experiment.llm_answers import ModelUse, QueryTrace
     from weir.experiment.plan import Planned
     from weir.experiment.reproduce import PublishedCheck
-    from weir.experiment.results import Finished
+    from weir.experiment.results import ResultCell
     from weir.experiment.verify import Verdict
     from weir.measures import Measure
     from weir.systems import Retriever
@@ -112,7 +112,7 @@ def llm_trace(
 
 def _cells_of(
     folder: FolderPath, systems: Systems, datasets: Sequence[str]
-) -> tuple[list[Finished], tuple[Note, ...]]:
+) -> tuple[list[ResultCell], tuple[Note, ...]]:
     """The cells of a results folder that are wanted, and a note for each record that cannot be read."""
     from weir.experiment.results import chosen_cells, damaged_records, finished_cells
 

@@ -23,7 +23,7 @@ from weir.cli.options import (
 from weir.cli.terminal import output_width, say, say_left_out, say_notes, show
 
 if TYPE_CHECKING:
-    from weir.experiment.results import Finished
+    from weir.experiment.results import ResultCell
     from weir.measures import Measure
     from weir.measures.evaluate import Conventions
     from weir.report.display import Display
@@ -219,13 +219,13 @@ def _folder(
     from weir.core.scores import Note
     from weir.experiment.comparing import lacking_notes
     from weir.experiment.factors import factor_names, study_cells, twin_notes, twin_systems
-    from weir.experiment.results import cell_notes, chosen_cells, deepest, finished_cells, system_titles
+    from weir.experiment.results import cell_notes, chosen_cells, finished_cells, largest_k, system_titles
 
     measures, baseline, method, factors = asked
     labels, form, long, explain = shown
     cells, said = chosen_cells(finished_cells(folder), *chosen), list[str]()
     if not any("#" in system for system in chosen[1]):  # who names a label means that cell
-        cells, said = deepest(cells)
+        cells, said = largest_k(cells)
     display = display_of(form, long, labels, [c.label for c in cells])
     display = replace(display, labels={**system_titles(cells), **display.labels})
     baseline = _named(baseline, display)
@@ -239,7 +239,7 @@ def _folder(
 
 
 def _compare_cells(
-    cells: Sequence[Finished],
+    cells: Sequence[ResultCell],
     asked: Asked,
     groups: tuple[str | None, str | None],
     display: Display,

@@ -93,7 +93,7 @@ def judge_command(
 
     from weir.api.judges import judge
     from weir.labels.panel import Combination, JudgeSettings
-    from weir.models.chat import ChatModel, usual_model
+    from weir.models.chat import ChatModel, default_model
     from weir.report.judge import judge_json, judge_text
     from weir.report.progress import Progress
 
@@ -113,7 +113,7 @@ def judge_command(
     try:
         found = judge(
             *targets,
-            model=ChatModel(model or usual_model(), base, key),
+            model=ChatModel(model or default_model(), base, key),
             out=out,
             prompt=prompt,
             budget=budget,

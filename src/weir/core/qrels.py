@@ -17,9 +17,7 @@ from weir.core.input_shapes import grades_of
 from weir.core.strings import Grades, Ids, Int32, Int64, Strings
 from weir.errors import BadValue
 
-# ----------
 # Where judgments come from: "human", "duplicate", "llm:...", whatever their file says; and layers of judgments.
-
 
 MODEL = "llm:"
 """How the origin of a model's judgments begins; its name follows."""
@@ -79,9 +77,7 @@ class Origins:
         return ", ".join(f"{n:,} {name or 'of no named origin'}" for name, n in self.counts(rows).items())
 
 
-# ----------
 # Relevance judgments.
-
 
 LARGEST = 2**14  # of a grade's absolute value
 
@@ -290,7 +286,6 @@ def shown_number(value: object) -> str:
     return repr(float(value)) if isinstance(value, (float, np.floating)) else repr(value)
 
 
-# ----------
 # Layers of judgments: those that count first, and others where these say nothing.
 
 

@@ -26,7 +26,7 @@ from weir.experiment.cell import SCORES, measure_number, outcome, rows_of
 from weir.experiment.stage_store import INDEXES
 from weir.experiment.stages import RECORD, Record, Stage, changes, code_digest, first_word, read_record, slug
 from weir.files.corpus_store import source_fingerprint
-from weir.files.runs import judge_file
+from weir.files.runs import join_run_file
 from weir.files.score_files import read_scores
 from weir.measures import Measure, parse_measure, scores_of
 from weir.stats.calibration import uncalibrated
@@ -239,7 +239,19 @@ def _check_scores(
     problems = list(_collection_problems(ran, scored, there, where[0]))
     found.problems += problems
     if not problems:
-        again = _differences(folder, (ran, scored), there.dataset, values, _todays(scored, found))
+        todays = []
+        for name, number in scored.declared["measures"].items():
+            try:
+                one = parse_measure(name)
+            except WeirError as error:
+                found.unchecked.append(f"not scored again: {error}")
+                continue
+            if number == measure_number(one):
+                todays.append(one)
+            else:
+                said = f"{name} was made by algorithm {number}, this version has {measure_number(one)}"
+                found.unchecked.append(said)
+        again = _differences(folder, (ran, scored), there.dataset, values, tuple(todays))
         found.problems += again
 
 
@@ -332,23 +344,6 @@ def _without_revision(name: str) -> str:
     return re.sub(r"@[^#]+", "", name) if is_reference(name) else name
 
 
-def _todays(scored: Record, found: _Finding) -> tuple[Measure, ...]:
-    """The measures of scores that were made by the algorithms of this version."""
-    todays = []
-    for name, number in scored.declared["measures"].items():
-        try:
-            one = parse_measure(name)
-        except WeirError as error:
-            found.unchecked.append(f"not scored again: {error}")
-            continue
-        if number == measure_number(one):
-            todays.append(one)
-        else:
-            said = f"{name} was made by algorithm {number}, this version has {measure_number(one)}"
-            found.unchecked.append(said)
-    return tuple(todays)
-
-
 def _differences(
     folder: Path,
     records: tuple[Record, Record],
@@ -361,7 +356,7 @@ def _differences(
     if not measures:
         return
     try:
-        judged = judge_file(folder / next(iter(ran.files)), dataset.qrels)
+        judged = join_run_file(folder / next(iter(ran.files)), dataset.qrels)
     except WeirError as error:
         yield str(error).replace(f"{folder}/", "")
         return

@@ -20,8 +20,8 @@ from weir.core.subject import Subject
 from weir.errors import BadValue, FormatError, UnknownName
 from weir.files.text_files import read_toml
 from weir.labels.pools import ABOUT, HEAD, SHEET, judging_pool, read_sheet
+from weir.models.chat import CachedChatClient
 from weir.models.chat_shapes import ChatPrompt, ChatReply
-from weir.models.conversation import Conversation
 from weir.models.prompts import (
     PromptTemplate,
     checked_template,
@@ -556,7 +556,7 @@ class JudgeAnswer:
 class Panel:
     """A model, a prompt and the settings by which pairs are judged."""
 
-    talk: Conversation
+    talk: CachedChatClient
     prompt: JudgePrompt
     settings: JudgeSettings
 
@@ -576,7 +576,7 @@ class Panel:
             tokens[number] = made.token
             return made
 
-        kept = self.talk.kept(len(jobs), noted)
+        kept = self.talk.stored(len(jobs), noted)
         for number, one in enumerate(kept):
             if one is None:
                 yield None

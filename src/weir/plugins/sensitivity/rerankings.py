@@ -102,13 +102,13 @@ def sensitivity_of(
 
 def _reranked_in(results: Path, dataset: object, system: object) -> list[tuple[Dataset, Retriever, str]]:
     """(collection, system, a folder's name) of each system of a results folder with a language model at its end."""
-    from weir.experiment.results import cell_collection, deepest, finished_cells
+    from weir.experiment.results import cell_collection, finished_cells, largest_k
     from weir.systems import parse_system
     from weir.systems.compose import Pipeline
-    from weir.systems.rerank.llm_reranker import LLMReranker
+    from weir.systems.rerank.llm_methods import LLMReranker
 
     found: list[tuple[Dataset, Retriever, str]] = []
-    for cell in deepest(finished_cells(results))[0]:
+    for cell in largest_k(finished_cells(results))[0]:
         if dataset not in (None, cell.dataset) or (
             system is not None and str(system) not in (cell.system, cell.label)
         ):

@@ -248,7 +248,7 @@ class LateScorer:
     kept: str
     view: str
     name: str
-    tally: CacheCounts = field(default_factory=CacheCounts)
+    counts: CacheCounts = field(default_factory=CacheCounts)
 
     @cached_property
     def loaded(self) -> LoadedLate:
@@ -267,7 +267,9 @@ class LateScorer:
     def costs(self) -> Costs:
         """How many scores were asked for, and of how many the document had to be encoded, so far; without reuse every
         document is encoded and nothing kept."""
-        return Costs(requested_pairs=self.tally.asked, computed_pairs=self.tally.computed, repeatable=True)
+        return Costs(
+            requested_pairs=self.counts.requested, computed_pairs=self.counts.computed, repeatable=True
+        )
 
     def _vectors(self, docs: Int64, place: Int64, context: Context) -> TokenRows:
         """The token vectors of these documents; place: which of them each candidate is."""
@@ -284,8 +286,8 @@ class LateScorer:
         store = documents_store(self.loaded, self.kept)
         before = store.snapshot()
         new = np.ones(len(docs), np.bool_) if before is None else before.find(texts.hashes()) < 0
-        self.tally.asked += len(place)
-        self.tally.computed += int(new[place].sum())
+        self.counts.requested += len(place)
+        self.counts.computed += int(new[place].sum())
         cut = EncodingBlocks(BATCH_TEXTS[self.loaded.place.kind], whole=not self.loaded.document.engine.alone)
         encode = partial(encoded_blocks, self.loaded, self.kept)
         return TokenVectors(stored_ragged(store, texts, encode, context.progress, cut), DTYPES[self.kept])
