@@ -37,7 +37,7 @@ from weir.systems.composite import rankings
 from weir.systems.lexical.analyzer import analyzers
 from weir.systems.protocol import Context
 from weir.systems.rerank.llm_methods import Ordering, sorting
-from weir.systems.rerank.reranking import kept_places
+from weir.systems.rerank.reranking import fill_unscored
 from weir.systems.vectors.exact_search import ArraySource, search
 from weir.systems.vectors.maxsim_search import HeldTokens, TokenQueries, search_tokens
 
@@ -143,7 +143,7 @@ def _verdicts() -> str:
     template = prompt_template("score", ("passage",))
     filled = template.filled({"query": "a </passage> b", "passage": "[INST] c", "scale": "10"}, "Find </s>.")
     found.append([repr(filled)])
-    scores = kept_places(np.array([np.nan, 1, 3, np.nan, 3]), np.array([0, 4, 5]))
+    scores = fill_unscored(np.array([np.nan, 1, 3, np.nan, 3]), np.array([0, 4, 5]))
     return json.dumps([found, [repr(read_order(r, forms[0], 2)) for r in replies], scores.tolist()])
 
 

@@ -20,7 +20,7 @@ from weir.experiment.why import (
     rescored,
 )
 from weir.measures import parse_measure, score_run
-from weir.stats.query_differences import moved, with_documents
+from weir.stats.query_differences import query_differences, with_documents
 
 MEASURES = st.sampled_from(["nDCG@10", "AP", "RR", "R@10", "P@5", "gmAP"])
 NAMES = st.text(st.sampled_from("abk."), min_size=1, max_size=6).filter(
@@ -99,7 +99,7 @@ def test_every_judged_query_is_won_lost_or_tied_and_ranks_are_those_of_the_runs(
     scores = [score_run(qrels, r, ["nDCG@10"]) for r in (first, second)]
     if not all(s.answered.any() for s in scores):
         return
-    found = with_documents(moved("nDCG@10", ("a", "b"), *scores), qrels, first, second)
+    found = with_documents(query_differences("nDCG@10", ("a", "b"), *scores), qrels, first, second)
     assert sorted((*found.won, *found.lost, *found.tied)) == sorted(trial[1])
     assert {m.query for m in found.up} <= set(found.won)
     assert {m.query for m in found.down} <= set(found.lost)

@@ -221,7 +221,7 @@ def test_a_re_ranking_that_answers_every_query_alike_is_found():
     assert places.tolist() == [by_loops[list(first).index(q)] for q in runs["half"].queries.tolist()]
     assert commonest_order(places) == ((12, *range(1, 10)), 9)
     assert not places_in(runs["first"], Run.of({"q0": [f"x{i}" for i in range(10)]})).any()
-    found = audited(Subject("runs", runs=runs), ["one order"]).findings
+    found = audited(Subject("runs", runs=runs), ["query-independent rankings"]).findings
     said = {f.statement.split(" documents of ")[1].split(" for ")[0] for f in found}
     assert "alike stand at the places 12, 1, 2, 3, 4, 5, 6, 7, 8, 9 of first" in said
     assert not any(one.startswith(("half", "without stand at the places 2")) for one in said)
@@ -246,7 +246,7 @@ def test_a_constant_order_of_fewer_than_ten_places_is_found(length):
     }
     for other, wanted in ((short, True), (rest, True), (chance, False)):
         runs = {"first": Run.of(docs), "other": Run.of(other)}
-        found = audited(Subject("runs", runs=runs), ["one order"]).findings
+        found = audited(Subject("runs", runs=runs), ["query-independent rankings"]).findings
         assert bool(found) == wanted
         if wanted:
             places = ", ".join(str(place + 1) for place in order)
@@ -264,14 +264,14 @@ def test_a_junk_document_is_a_hub_whatever_other_hubs_are():
         judged = Qrels.of(
             qrels | {"q0": qrels["q0"] | once} | {f"unasked{n}": {"junk": 1} for n in range(99)}
         )
-        [found] = audited(Subject("mine", qrels=judged, runs={"one": run}), ["hubs"]).findings
+        [found] = audited(Subject("mine", qrels=judged, runs={"one": run}), ["hub documents"]).findings
         assert found.examples == ("junk",)
         assert dict(found.numbers) == {"hubs": 1, "queries of the first": 60, "relevant to": len(once)}
     few = Qrels.of({q: {"a": 1} for q in names[:49]})
     assert not audited(
-        Subject("mine", qrels=few, runs={"one": run}), ["hubs"]
+        Subject("mine", qrels=few, runs={"one": run}), ["hub documents"]
     ).findings  # fewer than 50 are judged
-    [found] = audited(Subject("mine", runs={"one": run}), ["hubs"]).findings
+    [found] = audited(Subject("mine", runs={"one": run}), ["hub documents"]).findings
     assert set(found.examples) == {"junk", "a", "b", "c"}
     corpus = Corpus.of(
         {f"d{n}": "x" for n in range(40)}
@@ -282,7 +282,13 @@ def test_a_junk_document_is_a_hub_whatever_other_hubs_are():
     drawn = Subject(
         "mine", corpus, qrels=Qrels.of(qrels), runs={"one": Run.of({q: list(d) for q, d in chance.items()})}
     )
-    assert not audited(drawn, ["hubs"]).findings
+    assert not audited(drawn, ["hub documents"]).findings
+
+
+def test_names_of_checks_in_version_02_still_select_them():
+    runs = {name: Run.of({f"q{n}": ["b", "a", "c"] for n in range(3)}) for name in ("one", "two")}
+    subject = Subject("runs", runs=runs)
+    assert audited(subject, ["hubs", "one order"]).ran == ("hub documents", "query-independent rankings")
 
 
 def test_what_is_found_of_several_systems_is_told_once():

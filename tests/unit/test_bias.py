@@ -83,16 +83,16 @@ def test_what_words_find_is_counted_by_pair():
 
 def test_a_hub_is_named_unless_it_is_right():
     run = Run.of({f"q{i}": ["hub", f"d{i}"] for i in range(60)})
-    [found] = audited(Subject("mine", runs={"one": run}), ["hubs"]).findings
+    [found] = audited(Subject("mine", runs={"one": run}), ["hub documents"]).findings
     assert (found.severity, found.examples, dict(found.numbers)["queries of the first"]) == (
         "caution",
         ("hub",),
         60,
     )
     right = Qrels.of({f"q{i}": {"hub": 1} for i in range(60)})
-    assert not audited(Subject("mine", qrels=right, runs={"one": run}), ["hubs"]).findings
+    assert not audited(Subject("mine", qrels=right, runs={"one": run}), ["hub documents"]).findings
     few = Run.of({f"q{i}": ["hub"] for i in range(49)})
-    assert not audited(Subject("mine", runs={"one": few}), ["hubs"]).findings
+    assert not audited(Subject("mine", runs={"one": few}), ["hub documents"]).findings
 
 
 def test_what_an_encoder_cuts_is_counted_and_what_matches_behind_the_cut_alone():

@@ -19,7 +19,7 @@ from weir.experiment.results import dataset_of, open_cell
 from weir.files.write import write_run
 from weir.measures import score_run
 from weir.report.diff import diff_text
-from weir.stats.query_differences import moved, with_documents, with_texts
+from weir.stats.query_differences import query_differences, with_documents, with_texts
 
 OTHER = {
     "q1": {"d3": 3.0, "d1": 2.0, "d2": 1.0},
@@ -38,7 +38,7 @@ def files(tmp_path):
 def moves(top=10, measure="RR"):
     qrels = Qrels.of(QRELS)
     a, b = score_run(qrels, Run.of(RUN), [measure]), score_run(qrels, Run.of(OTHER), [measure])
-    return moved(measure, ("a", "b"), a, b, top)
+    return query_differences(measure, ("a", "b"), a, b, top)
 
 
 def test_queries_are_won_lost_and_tied():

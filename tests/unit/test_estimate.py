@@ -1,4 +1,4 @@
-"""weir estimate: the corrected score is that of people where the model is one of them, and what is refused."""
+"""weir labels estimate: the corrected score is that of people where the model is one of them, and what is refused."""
 
 from __future__ import annotations
 

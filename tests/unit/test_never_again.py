@@ -273,7 +273,7 @@ STORED = """
 import sys
 from pathlib import Path
 import numpy as np
-from weir.vectors import StoredVectors, VectorStore, search
+from weir.systems.vectors import StoredVectors, VectorStore, search
 
 def memory(key):
     lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()

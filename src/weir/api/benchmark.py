@@ -209,7 +209,7 @@ def _run(grid: Any, at: Path, kept: Path | None) -> Benchmark:  # noqa: ANN401  
     for cell in grid.cells(at):
         found = cell.finished(wanted)
         assert found is not None  # it was just made
-        finished[cell.shelf.dataset.name, str(cell.system)] = cell_of(*found)
+        finished[cell.stages.dataset.name, str(cell.system)] = cell_of(*found)
     scores = {names: cell.values() for names, cell in finished.items()}
     cells = list(finished.values())
     notes, twins = cell_notes(cells), twin_systems(cells)

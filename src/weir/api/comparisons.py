@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from weir.core.run import Run
     from weir.datasets.load import Dataset
     from weir.datasets.scoring_rules import ScoringRules
-    from weir.experiment.results import Finished
+    from weir.experiment.results import ResultCell
     from weir.experiment.why import Why
     from weir.stats.compare import Comparison, ComparisonMethod
     from weir.stats.factors import FactorStudy
     from weir.stats.power import PowerPlan
-    from weir.stats.query_differences import Moves
+    from weir.stats.query_differences import QueryDifferences
     from weir.stats.threshold import Abstention, Threshold
 
 
@@ -77,7 +77,7 @@ def compare(
     from weir.datasets.scoring_rules import ScoringRules
     from weir.experiment.comparing import lacking_notes
     from weir.experiment.factors import factor_names, refuse_beside_factors, study_cells, study_factors
-    from weir.experiment.results import cell_notes, deepest, finished_cells, system_titles
+    from weir.experiment.results import cell_notes, finished_cells, largest_k, system_titles
     from weir.report.compare import relabelled
     from weir.stats.compare import ComparisonMethod, compare_scores, compare_scores_by_group
     from weir.stats.score_rows import system_notes
@@ -92,7 +92,7 @@ def compare(
     if factors is not None:
         refuse_beside_factors(baseline, by)
     if folder is not None:
-        cells, depths = deepest(finished_cells(folder))
+        cells, depths = largest_k(finished_cells(folder))
         if factors is not None:
             return ResultSet("factors", tuple(study_cells(cells, factor_names(factors), wanted, how)))
         titles = system_titles(cells)
@@ -163,10 +163,11 @@ def power(
 
 @overload
 def diff(first: FolderPath, second: FolderPath, *, measure: Measure | str | None = ..., top: int = ...,
-         collection: Collection = ...) -> ResultSet[Moves]: ...  # fmt: skip
+         collection: Collection = ...) -> ResultSet[QueryDifferences]: ...  # fmt: skip
 @overload
 def diff(first: object, second: object, third: object, *, measure: Measure | str | None = ..., top: int = ...,
-         collection: Collection = ..., conventions: Conventions | str = ...) -> ResultSet[Moves]: ...  # fmt: skip
+         collection: Collection = ...,
+         conventions: Conventions | str = ...) -> ResultSet[QueryDifferences]: ...  # fmt: skip
 def diff(
     first: object,
     second: object,
@@ -176,7 +177,7 @@ def diff(
     top: int = 10,
     collection: Collection = None,
     conventions: Conventions | str = DEFAULT,
-) -> ResultSet[Moves]:
+) -> ResultSet[QueryDifferences]:
     """Which queries one run wins and loses against another: diff(qrels, one, other), or two cells of results folders.
 
     Judgments and runs as `evaluate` takes them; a difference is the second run minus the first. measure: by default
@@ -288,7 +289,7 @@ def threshold(
 
 
 def _of_cells(
-    cells: Sequence[Finished],
+    cells: Sequence[ResultCell],
     measures: tuple[Measure | str, ...],
     baseline: str | None,
     method: ComparisonMethod,

@@ -56,7 +56,7 @@ def gate(
     Raises BadValue for a negative drop, a confidence outside 0.5..1, fewer than two queries and sides of different
     judgments, UnknownName for another interval, and the WeirErrors of the parts.
     """
-    from weir.experiment.comparing import collections_of, gate_cases, sides_of
+    from weir.experiment.comparing import collections_of, gate_cases, gate_inputs
     from weir.stats.gate import GateRules, gates
 
     allowed = GateRules(*_drops(max_drop), confidence, interval)
@@ -66,7 +66,7 @@ def gate(
     grounds: dict[str, Dataset] = {}
     if len(paths) == len(given):
         chosen = None if conventions is None else conventions_of(conventions)
-        baseline, candidate, names = sides_of(
+        baseline, candidate, names = gate_inputs(
             paths, tuple(wanted), chosen, collection=collection, fetch=fetch
         )
         grounds = collections_of(paths, collection, fetch) if by is not None else {}

@@ -67,7 +67,9 @@ KINDS = {
         html=_REPORT + "compare:compare_html",
         parts="pairs",
     ),
-    "diff": ResultKind("weir.stats.query_differences:Moves", _REPORT + "diff:diff_text", each=True),
+    "diff": ResultKind(
+        "weir.stats.query_differences:QueryDifferences", _REPORT + "diff:diff_text", each=True
+    ),
     "efficiency": ResultKind(
         "weir.experiment.efficiency:Efficiency",
         _REPORT + "efficiency:efficiency_text",
@@ -97,7 +99,7 @@ KINDS = {
     ),
     "llm_use": ResultKind("weir.experiment.llm_answers:ModelUse", _REPORT + "llm:use_text"),
     "judge": ResultKind("weir.labels.judge_report:JudgeReport", _REPORT + "judge:judge_text", parts="probes"),
-    "holes": ResultKind("weir.labels.holes:HoleStudy", _REPORT + "holes:holes_text", parts="found"),
+    "holes": ResultKind("weir.labels.hole_study:HoleStudy", _REPORT + "holes:holes_text", parts="found"),
     "orders": ResultKind(
         "weir.stats.order_agreement:OrderAgreement", _REPORT + "agree:orders_text", parts="intervals"
     ),
@@ -120,8 +122,8 @@ KINDS = {
     "reproduce": ResultKind("weir.experiment.reproduce:PublishedCheck", _REPORT + "reproduce:reproduce_text"),
     "reranking": ResultKind(
         "weir.plugins.sensitivity.reordering:Reordering",
-        _REPORT + "reranking:reranking_text",
-        markdown=_REPORT + "reranking:reranking_markdown",
+        "weir.plugins.sensitivity.tables:reranking_text",
+        markdown="weir.plugins.sensitivity.tables:reranking_markdown",
         parts="means",
     ),
     "results": ResultKind(
@@ -134,7 +136,7 @@ KINDS = {
     ),
     "sensitivity": ResultKind(
         "weir.plugins.sensitivity.studies:Sensitivity",
-        _REPORT + "sensitivity:sensitivity_text",
+        "weir.plugins.sensitivity.tables:sensitivity_text",
         each=True,
         parts="depths",
     ),

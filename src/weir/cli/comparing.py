@@ -23,7 +23,7 @@ from weir.cli.options import (
 from weir.cli.terminal import output_width, say, say_left_out, say_notes, show
 
 if TYPE_CHECKING:
-    from weir.experiment.results import Finished
+    from weir.experiment.results import ResultCell
     from weir.measures import Measure
     from weir.measures.evaluate import Conventions
     from weir.report.display import Display
@@ -215,17 +215,17 @@ def _folder(
     notes: bool,
 ) -> None:
     """Compare the systems of a results folder, on each dataset and across them."""
-    from weir.cli.options import chosen_cells, display_of
+    from weir.cli.options import display_of
     from weir.core.scores import Note
     from weir.experiment.comparing import lacking_notes
     from weir.experiment.factors import factor_names, study_factors, twin_notes, twin_systems
-    from weir.experiment.results import cell_notes, deepest, finished_cells, system_titles
+    from weir.experiment.results import cell_notes, chosen_cells, finished_cells, largest_k, system_titles
 
     measures, baseline, method, factors = asked
     labels, form, long, explain = shown
     cells, said = chosen_cells(finished_cells(folder), *chosen), list[str]()
     if not any("#" in system for system in chosen[1]):  # who names a label means that cell
-        cells, said = deepest(cells)
+        cells, said = largest_k(cells)
     display = display_of(form, long, labels, [c.label for c in cells])
     display = replace(display, labels={**system_titles(cells), **display.labels})
     baseline, twins = _named(baseline, display), twin_systems(cells)
@@ -240,7 +240,7 @@ def _folder(
 
 
 def _compare_cells(
-    cells: Sequence[Finished],
+    cells: Sequence[ResultCell],
     asked: Asked,
     groups: tuple[str | None, str | None],
     display: Display,
@@ -546,10 +546,10 @@ def _cases(
     details: bool,
 ) -> tuple[tuple[str, ScoreTable], ...]:
     """What is gated; what has to be said of it goes to standard error."""
-    from weir.experiment.comparing import collections_of, gate_cases, sides_of
+    from weir.experiment.comparing import collections_of, gate_cases, gate_inputs
 
     by, collection, common = groups
-    baseline, candidate, names = sides_of(paths, measures, conventions, systems, collection, fetch)
+    baseline, candidate, names = gate_inputs(paths, measures, conventions, systems, collection, fetch)
     grounds = collections_of(paths, collection, fetch) if by is not None else {}
     found = gate_cases((baseline, candidate), names, by, common, grounds)
     say_notes(found.notes, details)

@@ -200,17 +200,10 @@ def subset_command(
     Queries are drawn as long as their judged documents take half of the room; BM25's first answers and documents drawn
     at random fill the rest. Then systems run on both, and their orders are compared over resamples of the queries.
     """
-    from weir.audit.subsets import SYSTEMS_COMPARED, chosen, proof, write_subset
-    from weir.datasets.load import load
-    from weir.measures.measure import parse_measure
+    from weir.api.auditing import subset
     from weir.report.subset import subset_json, subset_text
-    from weir.systems.expression import parse_system
 
-    whole = load(dataset)
-    named = [parse_system(name) for name in systems or SYSTEMS_COMPARED]
-    asked = parse_measure(measure)
-    part = write_subset(whole, chosen(whole, docs, seed), out)
-    found = proof(whole, part, named, asked, say)
+    [found] = subset(dataset, docs, out, systems, seed, measure, say)
     show(subset_json(found) if as_json else subset_text(found, output_width()))
 
 

@@ -227,22 +227,10 @@ def relabel_command(
     JUDGED: a sheet of weir labels pool with grades filled in, or any file of judgments. TARGETS: a results folder of
     weir run, or QRELS RUN... as weir eval takes them. Where both judge a pair, the new judgment counts.
     """
-    from weir.experiment.audit_subjects import subjects_of
-    from weir.files.write import write_qrels
-    from weir.labels.pools import judged_anew, read_sheet, relabelled
-    from weir.measures.measure import parse_measure
+    from weir.api.auditing import relabel
     from weir.report.relabel import relabel_json, relabel_text
 
-    new, empty = read_sheet(judged)
-    if empty:
-        say(f"{judged}: {empty:,} lines have no grade yet and stay unjudged")
-    subjects = judged_anew(subjects_of(targets, collections), new)
-    if out is not None and len(subjects) != 1:
-        raise click.UsageError(f"-o takes one collection; found {len(subjects)}")
-    rows = []
-    for subject in subjects:
-        found, both = relabelled(subject, new, parse_measure(measure), origin)
-        rows += found
-        if out is not None:
-            write_qrels(both, out)
+    rows = relabel(judged, *targets, measure=measure, origin=origin, collection=collections, out=out)
+    for note in rows.notes:
+        say(note.text)
     show(relabel_json(rows) if as_json else relabel_text(rows, output_width()))

@@ -12,12 +12,15 @@ import traceback
 import warnings
 from copy import copy
 from itertools import zip_longest
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from weir.cli.terminal import protected_output, show_raw
 from weir.errors import PluginError, StoreWarning, UnknownName, WeirError, printable
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 # Section -> command -> first sentence of its help. `load_command` imports a command when it is called; spelling the
 # sentence out here keeps `weir --help` from importing anything, and a test compares both.
@@ -96,14 +99,12 @@ MODULES = {
     "scoring": ("eval", "fuse"),
     "comparing": ("compare", "diff", "why", "gate", "power"),
     "judging": ("judge", "audit"),
-    "data": ("fetch", "import", "convert", "export", "stats", "subset", "align", "drop"),
+    "data": ("fetch", "convert", "stats", "subset", "align", "drop"),
     "labels": ("pool", "agree", "estimate", "holes", "relabel"),
     "listing": ("systems", "models", "measures", "datasets", "doctor"),
-    "studies": ("reranking", "sensitivity", "threshold", "llm", "conform"),
+    "studies": ("threshold", "llm"),
 }
-"""The modules, and the last words of their commands."""
-PLUGINS = {"data export", "data import", "study conform", "study reranking", "study sensitivity"}
-"""Commands that plug-ins bring, see plugin_commands."""
+"""The modules, and the last words of their commands; plug-ins bring the others, see `plugin_commands`."""
 FORMER_OPTIONS = {
     "eval": {"--least": "--min-agreement", "--labels": "--model-labels", "--pairs": "--p-mrr"},
     "fuse": {"--output": "--out"},
@@ -133,21 +134,37 @@ def _raw(context: click.Context, _: click.Parameter, raw: bool) -> None:
 RAW = click.Option(["--raw"], is_flag=True, expose_value=False, is_eager=True, hidden=True, callback=_raw)
 
 
-def load_command(name: str) -> click.Command:
-    """The command of that name, such as "data fetch"; its module is imported."""
-    if name in PLUGINS:
-        from weir.cli.plugin_commands import plugin_command  # reading the installed metadata takes 20 ms
+def plugin_commands() -> dict[str, EntryPoint]:
+    """The commands of plug-ins, entry points in the group `weir.commands`, by their whole names; none is imported."""
+    from importlib.metadata import entry_points  # reading the installed metadata takes 20 ms
 
-        of_plugin = plugin_command(name)
-        if of_plugin is None:
-            raise PluginError(
-                f"no plug-in that is installed brings the command '{name}'; reinstall weir-ir for its own"
-            )
-        return of_plugin
+    return {point.name: point for point in entry_points(group="weir.commands")}
+
+
+def load_command(name: str) -> click.Command:
+    """The command of that name, such as "data fetch"; its module is imported.
+
+    Raises PluginError for a command of a plug-in that is not installed or cannot be loaded.
+    """
     word = name.rsplit(maxsplit=1)[-1]
-    home = next(module for module, words in MODULES.items() if word in words)
-    command = getattr(importlib.import_module(f"weir.cli.{home}"), f"{word}_command")
-    assert isinstance(command, click.Command)
+    command: object
+    for module, words in MODULES.items():
+        if word in words:
+            command = getattr(importlib.import_module(f"weir.cli.{module}"), f"{word}_command")
+            assert isinstance(command, click.Command)
+            return command
+    point = plugin_commands().get(name)
+    if point is None:
+        raise PluginError(
+            f"no plug-in that is installed brings the command '{name}'; reinstall weir-ir for its own"
+        )
+    try:
+        command = point.load()
+    except Exception as error:  # the code is anybody's
+        reason = f"{type(error).__name__}: {error}"
+        raise PluginError(f"the command '{name}' ({point.value}) cannot be loaded: {reason}") from error
+    if not isinstance(command, click.Command):
+        raise PluginError(f"the command '{name}' ({point.value}) is no click command")
     return command
 
 

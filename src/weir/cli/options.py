@@ -14,7 +14,7 @@ from weir.cli.terminal import say, say_notes
 if TYPE_CHECKING:
     from weir.core.scores import Row, Scores
     from weir.datasets.load import Dataset
-    from weir.experiment.results import Finished
+    from weir.experiment.results import ResultCell
     from weir.report.display import Display
     from weir.stats.birco import BircoScore
 
@@ -195,14 +195,14 @@ def canonical_system(text: str) -> str:
 
 
 def show_cells(
-    cells: Sequence[Finished], display: Display, measures: Sequence[str] = (), details: bool = False
+    cells: Sequence[ResultCell], display: Display, measures: Sequence[str] = (), details: bool = False
 ) -> None:
     """Print finished cells, by these measures alone where some are named, and say what has to be said beside them."""
     from weir.cli.terminal import show
     from weir.core.scores import Note
     from weir.experiment.comparing import MOST_COMPARED, compare_cells, comparison_cost
     from weir.experiment.factors import twin_notes, twin_systems
-    from weir.experiment.results import cell_notes, deepest, rows_with_groups
+    from weir.experiment.results import cell_notes, largest_k, rows_with_groups
     from weir.report.display import rows_shown
     from weir.stats.compare import Comparison
 
@@ -214,37 +214,10 @@ def show_cells(
                 Note("tie groups are left out, as they take long here: weir compare FOLDER shows them")
             )
             return ()
-        return compare_cells(deepest(cells)[0], measures)
+        return compare_cells(largest_k(cells)[0], measures)
 
     rows = rows_with_groups(cells)
     if measures:
         rows = [row for measure in measures for row in rows if row.measure == measure]
     show(rows_shown(rows, display, compared), display.form == "text")
     say_notes([*notes, *cell_notes(cells), *map(Note, twin_notes(twin_systems(cells)))], details)
-
-
-def chosen_cells(
-    cells: Sequence[Finished], datasets: Sequence[str], systems: Sequence[str]
-) -> list[Finished]:
-    """The cells of these datasets (a group stands for its members) and systems; all where none is named.
-
-    Raises UnknownName for a dataset that no cell is of, and as `of_systems`.
-    """
-    from weir.datasets import catalogue
-    from weir.experiment.results import of_systems
-
-    kept = list(cells)
-    if datasets:
-        members = {d: catalogue.members(d) for d in datasets}
-        wanted = {m for group in members.values() for m in group}
-        _refuse_unknown("dataset among these results", members, {c.dataset for c in kept})
-        kept = [c for c in kept if c.dataset in wanted]
-    return of_systems(kept, systems)
-
-
-def _refuse_unknown(kind: str, wanted: dict[str, tuple[str, ...]], known: set[str]) -> None:
-    from weir.errors import UnknownName
-
-    for name, members in wanted.items():
-        if not known.intersection(members):
-            raise UnknownName(kind, name, known)

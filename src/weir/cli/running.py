@@ -30,7 +30,7 @@ from weir.errors import WeirError
 if TYPE_CHECKING:
     from weir.core.scores import Row
     from weir.experiment.experiment import Experiment
-    from weir.experiment.results import Finished
+    from weir.experiment.results import ResultCell
     from weir.report.display import Display
 
 
@@ -237,10 +237,10 @@ def results_command(
     and with --long, each mean stands with its 95% bootstrap interval over queries. Datasets and systems come in the
     order in which they were first finished. Tables fit the terminal; a pipe gets whole rows unless COLUMNS is set.
     """
-    from weir.cli.options import chosen_cells, display_of, show_cells
+    from weir.cli.options import display_of, show_cells
     from weir.core.scores import Note
     from weir.errors import UnknownName
-    from weir.experiment.results import damaged_records, finished_cells, mixed_worlds
+    from weir.experiment.results import chosen_cells, damaged_records, finished_cells, mixed_provenance
     from weir.measures import measures_of
     from weir.report.display import rows_shown
     from weir.report.provenance import provenance_json, provenance_text
@@ -268,13 +268,13 @@ def results_command(
     else:
         show_cells(cells, display_of(form, long, labels, [c.label for c in cells]), wanted, notes)
     beside = (
-        map(Note, mixed_worlds(cells)) if provenance or by is not None else ()
+        map(Note, mixed_provenance(cells)) if provenance or by is not None else ()
     )  # show_cells says it itself
     say_notes([*map(Note, damaged_records(folder)), *beside], notes)
 
 
 def _official(
-    cells: list[Finished], collection: str | None, fetch: bool, form: str | None, more: bool
+    cells: list[ResultCell], collection: str | None, fetch: bool, form: str | None, more: bool
 ) -> None:
     """BIRCO's figures of the cells; more: whether options were given that it has no use for."""
     from weir.cli.options import show_birco
@@ -286,7 +286,7 @@ def _official(
     show_birco(*birco_of_cells(cells, collection, fetch), form)
 
 
-def _by_group(cell: Finished, by: str, collection: str | None, fetch: bool) -> list[Row]:
+def _by_group(cell: ResultCell, by: str, collection: str | None, fetch: bool) -> list[Row]:
     """The rows of each group of the queries of a cell."""
     from weir.cli.options import by_group
     from weir.experiment.results import cell_groups

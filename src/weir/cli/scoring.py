@@ -319,7 +319,7 @@ def _pooled(paths: tuple[Path, ...], check: Callable[[int], None], drop_self: bo
     """The runs of the files side by side, with a note on all that is uncommon about them."""
     from weir.errors import BadValue
     from weir.files.runs import read_run
-    from weir.systems.fusion.fuse import Pool, refuse_strangers
+    from weir.systems.fusion.fuse import Pool, check_shared_queries
 
     if len(paths) < 2:
         raise BadValue(f"a fusion takes two or more rankings; found {len(paths)}")
@@ -328,7 +328,7 @@ def _pooled(paths: tuple[Path, ...], check: Callable[[int], None], drop_self: bo
         _note(f"{path} is given {paths.count(path)} times and counts as often")
     runs = [read_run(path) for path in paths]
     pool = Pool.of([run.without_self() for run in runs] if drop_self else runs)
-    refuse_strangers(pool)
+    check_shared_queries(pool)
     for path, length in zip(paths, pool.length, strict=True):
         missing = int((length == 0).sum())
         if missing:

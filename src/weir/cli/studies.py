@@ -83,24 +83,22 @@ def llm_command(
     tokens, dollars, failed attempts. With --trace every prompt about a query in the order asked, the answer as it was
     kept, what was read from it, and what it took: from kept answers alone, no model is asked.
     """
-    from weir.cli.options import chosen_cells
-    from weir.experiment.llm_answers import model_uses, query_traces
-    from weir.experiment.results import damaged_records, finished_cells
+    from weir.api.results_folder import llm_trace, llm_use
     from weir.report import llm as report
 
-    cells = chosen_cells(finished_cells(folder), datasets, systems)
     if query is None and not verdicts:
-        uses = model_uses(cells)
+        uses = llm_use(folder, systems, datasets)
+        notes = uses.notes
         if uses:
             show(report.use_json(uses) if as_json else report.use_text(uses, output_width()))
         else:
             say("note: no language model was asked for these results")
     else:
-        found = query_traces(cells, query, verdicts)
+        found = llm_trace(folder, query, systems, verdicts, datasets)
+        notes = found.notes
         if found:
             texts = [report.trace_text(one, output_width()) for one in found]
             show(report.trace_json(found) if as_json else "\n\n".join(texts))
         else:
             say(f"note: no answer is {' or '.join(verdicts)}")
-    for note in damaged_records(folder):
-        say(f"note: {note}")
+    say_notes(notes)

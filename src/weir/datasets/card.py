@@ -162,7 +162,7 @@ _BATCH = 1 << 15  # documents looked at together
 
 @dataclass(frozen=True)
 class CollectionCard:
-    """What `weir stats` shows about one split of a collection.
+    """What `weir data stats` shows about one split of a collection.
 
     queries: judged queries by split. pairs: judged pairs of this split by grade; positive, zero, negative:
     the same, summed. judged_per_query, relevant_per_query: means over the judged queries. words_per_query,
@@ -206,7 +206,7 @@ class CollectionCard:
 
 @dataclass(frozen=True)
 class JudgmentsCard:
-    """What `weir stats` shows about judgments without documents.
+    """What `weir data stats` shows about judgments without documents.
 
     queries: judged; documents: judged for any query; pairs: judged pairs by grade; judged_per_query,
     relevant_per_query: means over the judged queries; without_relevant: queries without a positive grade.
@@ -248,7 +248,16 @@ def card_of(
     corpus = Corpus.of({}) if store is None else store.corpus
     queries = Queries.of({}) if queries is None else queries
     judged = qrels.get(split, Qrels.of({}))
-    texts = _texts(corpus)
+    words = empty = without_text = without_title = 0
+    for start in range(0, len(corpus), _BATCH):
+        stop = min(start + _BATCH, len(corpus))
+        text = _words(corpus.text.slice(start, stop))
+        title = np.zeros_like(text) if corpus.title is None else _words(corpus.title.slice(start, stop))
+        words += int(text.sum() + title.sum())
+        empty += int(((text == 0) & (title == 0)).sum())
+        without_text += int((text == 0).sum())
+        without_title += int((title == 0).sum())
+    texts = _Texts(words, empty, without_text, without_title)
     by_text, whole = duplicate_groups((corpus.text,)), duplicate_groups(title_and_text(corpus))
     pairs = _pairs(judged)
     asked_of_none = {"not judged": len(queries)} if there["queries"] else {}
@@ -320,19 +329,6 @@ def _levels(pairs: dict[float, int]) -> str:
     if any(isinstance(grade, float) for grade in pairs):
         return f"with fractions, up to {highest}"
     return "none" if highest < 1 else "binary" if highest == 1 else f"{highest + 1}-level"
-
-
-def _texts(corpus: Corpus) -> _Texts:
-    words = empty = without_text = without_title = 0
-    for start in range(0, len(corpus), _BATCH):
-        stop = min(start + _BATCH, len(corpus))
-        text = _words(corpus.text.slice(start, stop))
-        title = np.zeros_like(text) if corpus.title is None else _words(corpus.title.slice(start, stop))
-        words += int(text.sum() + title.sum())
-        empty += int(((text == 0) & (title == 0)).sum())
-        without_text += int((text == 0).sum())
-        without_title += int((title == 0).sum())
-    return _Texts(words, empty, without_text, without_title)
 
 
 def _words(texts: Strings) -> Int64:

@@ -17,7 +17,6 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from weir.core.corpus import Corpus
 from weir.core.strings import Float64, Int64
 from weir.datasets import catalogue
 from weir.datasets.load import Dataset, load
@@ -30,8 +29,7 @@ from weir.systems.compose import Pipeline
 from weir.systems.composite import adapted_to, parts_of, rankings
 from weir.systems.expression import parse_system
 from weir.systems.protocol import DEPTH, CandidateSource, Remote, Retriever
-from weir.systems.rerank.llm_methods import Asking
-from weir.systems.rerank.llm_reranker import LLMReranker
+from weir.systems.rerank.llm_methods import LLMReranker
 from weir.systems.rerank.reranking import has_candidates, rerank_depths, rerank_room
 from weir.systems.stored_run import CandidatePool, StoredRun
 
@@ -102,7 +100,16 @@ def prompt_plan(reranker: LLMReranker, dataset: Dataset, shown: Int64) -> Prompt
     general = len(reranker.prompts.task.encode())
     told = np.zeros(len(queries), np.int64) if own is None else own.lengths()
     objective = np.where(told > 0, told, general) if reranker.prompts.objective else told * 0
-    lengths = _lengths(dataset.corpus, reranker.prompts.max_length)
+    # Bytes of each document as it stands in prompts
+    columns = [dataset.corpus.text, *([] if dataset.corpus.title is None else [dataset.corpus.title])]
+    found: Float64 = np.full(len(dataset.corpus), len(columns) - 1, np.float64)
+    for column in columns:
+        found += column.lengths()
+    lengths = (
+        found
+        if reranker.prompts.max_length is None
+        else np.minimum(found, TOKEN_BYTES * reranker.prompts.max_length)
+    )
     texts = _Texts(queries.text.lengths() + objective, shown, float(lengths.mean()), np.sort(lengths)[::-1])
     return _planned(reranker, texts)
 
@@ -119,25 +126,23 @@ def plan_of_words(
     return _planned(reranker, _Texts(query, np.full(queries, shown, np.int64), mean, None))
 
 
-def _lengths(corpus: Corpus, max_length: int | None) -> Float64:
-    """Bytes of each document as it stands in prompts."""
-    columns = [corpus.text, *([] if corpus.title is None else [corpus.title])]
-    found: Float64 = np.full(len(corpus), len(columns) - 1, np.float64)
-    for column in columns:
-        found += column.lengths()
-    return found if max_length is None else np.minimum(found, TOKEN_BYTES * max_length)
-
-
 def _planned(reranker: LLMReranker, texts: _Texts) -> PromptPlan:
     prompts = answers = most = 0
     mean, longest = 0.0, 0.0
     for count in np.unique(texts.candidates).tolist():
         rows = texts.candidates == count
-        asked = [one for one in reranker.asks(count) if one.prompts]
+        asked = [one for one in reranker.max_calls(count) if one.prompts]
         most = max(most, sum(one.prompts for one in asked))
         for one in asked:
             number = one.prompts * int(rows.sum())
-            fixed, answer = _fixed(reranker, one)
+            # (bytes of a prompt without its query and passages, tokens of its answer at most)
+            template = reranker.templates()[one.template]
+            given = {"query": "", "passage": "", "passages": "", "requirement": "x" * REQUIREMENT_BYTES}
+            given |= {"count": str(one.passages), "scale": str(reranker.prompts.scale)}
+            filled = template.filled(given, " " if reranker.prompts.objective else "")
+            size = len(json.dumps([filled.system, filled.user], ensure_ascii=False).encode()) + BODY_BYTES
+            fences = FENCE_BYTES * one.passages if one.passages > 1 else 0
+            fixed, answer = size + fences, reranker.prompts.max_tokens or template.max_tokens
             query = one.prompts * float(texts.query[rows].sum())
             prompts += number
             answers += number * answer
@@ -158,17 +163,6 @@ def _planned(reranker: LLMReranker, texts: _Texts) -> PromptPlan:
 def _tokens(prompts: int, size: float) -> float:
     """Tokens of so many prompts of so many bytes together."""
     return size / TOKEN_BYTES + prompts
-
-
-def _fixed(reranker: LLMReranker, asked: Asking) -> tuple[int, int]:
-    """(bytes of a prompt without its query and passages, tokens of its answer at most)."""
-    template = reranker.templates()[asked.template]
-    given = {"query": "", "passage": "", "passages": "", "requirement": "x" * REQUIREMENT_BYTES}
-    given |= {"count": str(asked.passages), "scale": str(reranker.prompts.scale)}
-    filled = template.filled(given, " " if reranker.prompts.objective else "")
-    size = len(json.dumps([filled.system, filled.user], ensure_ascii=False).encode()) + BODY_BYTES
-    fences = FENCE_BYTES * asked.passages if asked.passages > 1 else 0
-    return size + fences, reranker.prompts.max_tokens or template.max_tokens
 
 
 # ----------
@@ -319,7 +313,12 @@ class _Subject:
         return title, corpus.text.take(rows).tolist(), queries.text.take(some).tolist()
 
     def _made(self, count: int, rng: np.random.Generator) -> tuple[list[str], list[str], list[str]]:
-        words = _some_words()
+        words = [
+            word
+            for member in catalogue.group("brook").members
+            for text in load(member).corpus.text
+            for word in text.split()
+        ]
         lengths = rng.poisson(self.words[0], count) + 1
         texts = [" ".join(rng.choice(words, n)) for n in lengths]
         queries = [" ".join(rng.choice(words, n)) for n in rng.poisson(self.words[1], PROBE_QUERIES) + 1]
@@ -355,9 +354,21 @@ def planned(experiment: Experiment, watch: Watch, precise: bool = False) -> list
         raise BadValue("a plan needs at least one dataset and one system")
     systems = experiment.parsed_systems()
     for system in systems:
-        _refuse_object(system)
+        # Raise BadValue for a system that cannot be handed to another process by its name
+        try:
+            named: Retriever | None = parse_system(str(system))
+        except WeirError:
+            named = None
+        if named != system:
+            raise BadValue(
+                f"{system} holds a function or object, which a probe in a process of its own cannot be given"
+            )
     subjects = [s for name in experiment.datasets for s in _subjects(str(name))]
-    probed = [system for system in systems if _is_probed(system)]
+    probed = [
+        system
+        for system in systems
+        if (not _asks_an_api(system) and not any(isinstance(part, Remote) for part in parts_of(system)))
+    ]
     quick: _Probes = {}
     if probed and not precise:
         watch(f"{len(subjects)} collections  probes", 0, 1)
@@ -409,23 +420,6 @@ def _larger(subject: _Subject, count: int, found: _Probes, seconds: float) -> in
     return max(most, count)
 
 
-def _is_probed(system: Retriever) -> bool:
-    """Whether a system can be run on a few documents: it asks nobody else."""
-    return not _asks_an_api(system) and not any(isinstance(part, Remote) for part in parts_of(system))
-
-
-def _refuse_object(system: Retriever) -> None:
-    """Raise BadValue for a system that cannot be handed to another process by its name."""
-    try:
-        named: Retriever | None = parse_system(str(system))
-    except WeirError:
-        named = None
-    if named != system:
-        raise BadValue(
-            f"{system} holds a function or object, which a probe in a process of its own cannot be given"
-        )
-
-
 def _subjects(name: str) -> Iterator[_Subject]:
     for member in catalogue.members(name):
         entry = catalogue.get(member) if member in catalogue.names() else None
@@ -440,7 +434,30 @@ def _subjects(name: str) -> Iterator[_Subject]:
 def _plan_planned(subject: _Subject, system: Retriever, k: int, quick: _Probes, precise: bool) -> Planned:
     notes = [*([] if subject.dataset else [_NOT_HERE]), *_unscored(subject, system, k)]
     if _asks_an_api(system):
-        return _paid(subject, system, notes)
+        # Tokens and dollars of an API, estimated as its budget is: nothing is asked of it
+        from weir.services.requests import Limits, estimated
+
+        if subject.dataset is None:
+            words = subject.words[0] * subject.documents + subject.words[1] * subject.queries
+            tokens = BYTES_PER_WORD / 3 * words
+        else:
+            corpus = subject.dataset.corpus
+            columns = [corpus.text, *([] if corpus.title is None else [corpus.title])]
+            tokens = float(sum(int(column.lengths().sum()) for column in columns)) / 3 + sum(
+                estimated(q) for q in subject.dataset.queries.text
+            )
+        notes.append("an embedding API is not probed; texts that are stored already cost nothing")
+        dollars = Limits.of(settings()).cost(int(tokens))
+        return Planned(
+            subject.name,
+            str(system),
+            subject.documents,
+            subject.queries,
+            *(None, None, None, None, None),
+            tokens=tokens,
+            dollars=dollars,
+            notes=tuple(notes),
+        )
     pipelines = [part for part in parts_of(system) if isinstance(part, Pipeline)]
     if prompted := [part for part in pipelines if isinstance(part.reranker, LLMReranker)]:
         return _prompted(subject, system, prompted, k, notes)
@@ -481,6 +498,7 @@ def _plan_planned(subject: _Subject, system: Retriever, k: int, quick: _Probes, 
     size = last.bytes / last.documents * subject.documents + RUN_LINE_BYTES * subject.queries * min(
         k, subject.documents
     )
+    given = _between(searched, probes, "search")
     return Planned(
         subject.name,
         str(system),
@@ -493,7 +511,7 @@ def _plan_planned(subject: _Subject, system: Retriever, k: int, quick: _Probes, 
         peak_mb=peak,
         notes=(*notes, *_short_of(size, peak)),
         index_range=_between(subject.documents, probes, "index"),
-        search_range=_times(_between(searched, probes, "search"), subject.queries),
+        search_range=(given[0] * subject.queries, given[1] * subject.queries),
         disk_range=_disk_between(subject.documents, probes, size),
         peak_range=_between(subject.documents, probes, "peak_mb"),
     )
@@ -549,10 +567,6 @@ def _between(documents: int, probes: Sequence[_Probe], name: str) -> tuple[float
     )
 
 
-def _times(given: tuple[float, float], count: int) -> tuple[float, float]:
-    return given[0] * count, given[1] * count
-
-
 def _disk_between(documents: int, probes: Sequence[_Probe], size: float) -> tuple[float, float]:
     """Between which sizes an index lies: that of a small one holds more for each document than that of a large one."""
     first, last = probes[0], probes[-1]
@@ -586,7 +600,14 @@ def _prompted(
         found = _prompt_plan(subject, adapted, k)
         local = adapted.reranker.chat.local
         price = None if local else limits.cost(found.tokens, found.answer_tokens)
-        key = _asked_of(adapted.reranker, str(pipeline.first))
+        told = {**adapted.reranker.describe(), "first": str(pipeline.first)}
+        if adapted.reranker.method in ("score", "reason", "subtask") or (
+            adapted.reranker.method == "pairwise" and told.get("sort") == "all"
+        ):
+            del told["depth"]
+        key = hashlib.blake2b(
+            json.dumps(told, sort_keys=True, default=str).encode(), digest_size=8
+        ).hexdigest()
         asks.append((key, found.prompts, float(found.tokens), price))
         longest += [] if found.longest is None else [found.longest]
     cell = (subject.name, str(system), subject.documents, subject.queries)
@@ -616,19 +637,6 @@ def _adapted(subject: _Subject, system: Pipeline) -> Pipeline:
     return replace(adapted, reranker=replace(part, prompts=replace(part.prompts, objective=False)))
 
 
-def _asked_of(part: LLMReranker, first: str) -> str:
-    """What stands for all prompts of a re-ranker behind a first stage: those of equal text are the same.
-
-    Where each document, or each two, are asked about by themselves, a lower depth asks a part of them.
-    """
-    told = {**part.describe(), "first": first}
-    if part.method in ("score", "reason", "subtask") or (
-        part.method == "pairwise" and told.get("sort") == "all"
-    ):
-        del told["depth"]
-    return hashlib.blake2b(json.dumps(told, sort_keys=True, default=str).encode(), digest_size=8).hexdigest()
-
-
 def _prompt_plan(subject: _Subject, system: Pipeline, k: int) -> PromptPlan:
     assert isinstance(system.reranker, LLMReranker)  # those that ask a language model are chosen before
     if subject.dataset is None:
@@ -636,30 +644,6 @@ def _prompt_plan(subject: _Subject, system: Pipeline, k: int) -> PromptPlan:
         _, shown = _shown_of_words(subject, system, k)
         return plan_of_words(system.reranker, shown, subject.queries, document, query)
     return prompt_plan(system.reranker, subject.dataset, shown_candidates(system, subject.dataset, k)[1])
-
-
-def _paid(subject: _Subject, system: Retriever, notes: list[str]) -> Planned:
-    """Tokens and dollars of an API, estimated as its budget is: nothing is asked of it."""
-    from weir.services.requests import Limits, estimated
-
-    if subject.dataset is None:
-        words = subject.words[0] * subject.documents + subject.words[1] * subject.queries
-        tokens = BYTES_PER_WORD / 3 * words
-    else:
-        corpus = subject.dataset.corpus
-        tokens = _bytes(corpus) / 3 + sum(estimated(q) for q in subject.dataset.queries.text)
-    notes.append("an embedding API is not probed; texts that are stored already cost nothing")
-    dollars = Limits.of(settings()).cost(int(tokens))
-    return Planned(
-        subject.name,
-        str(system),
-        subject.documents,
-        subject.queries,
-        *(None, None, None, None, None),
-        tokens=tokens,
-        dollars=dollars,
-        notes=tuple(notes),
-    )
 
 
 def _probes(subject: _Subject, system: Retriever, k: int) -> list[_Probe]:
@@ -728,16 +712,12 @@ def _probe(
         probe = _Probe(count, *made, search["seconds"] / asked, peak, asked)
         for system in systems:  # those of one key share a cell, which bears one of their names
             if str(system) == cell.system or (
-                (subject.name, str(system)) not in found and _same_key(system, cell.system)
+                (subject.name, str(system)) not in found
+                and (system.describe() == parse_system(cell.system).describe())
             ):
                 found[subject.name, str(system)] = probe
     shutil.rmtree(place, ignore_errors=True)
     return found
-
-
-def _same_key(system: Retriever, name: str) -> bool:
-    """Whether a system is described like the one of a name, so that both share what they make."""
-    return system.describe() == parse_system(name).describe()
 
 
 def _extended(documents: int, small: tuple[int, float], large: tuple[int, float]) -> float:
@@ -775,17 +755,6 @@ def _asks_an_api(system: object) -> bool:
         return any(map(_asks_an_api, system))
     parts = (getattr(system, f.name) for f in fields(system)) if is_dataclass(system) else ()
     return any(_asks_an_api(part) for part in parts if is_dataclass(part) or isinstance(part, tuple))
-
-
-def _bytes(corpus: Corpus) -> float:
-    columns = [corpus.text, *([] if corpus.title is None else [corpus.title])]
-    return float(sum(int(column.lengths().sum()) for column in columns))
-
-
-def _some_words() -> list[str]:
-    """Words of real texts, as often as they occur there."""
-    return [word for member in catalogue.group("brook").members for text in load(member).corpus.text
-            for word in text.split()]  # fmt: skip
 
 
 def _write_lines(path: Path, rows: Iterator[dict[str, Any]]) -> None:

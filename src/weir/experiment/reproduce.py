@@ -15,7 +15,7 @@ from weir.core.scores import Row
 from weir.datasets import catalogue
 from weir.errors import BadValue
 from weir.experiment.published import PublishedScore, Publisher, claimed, model_named, published, publisher_of
-from weir.experiment.results import Finished, dataset_of, finished_cells, given_or_own, group_rows
+from weir.experiment.results import ResultCell, dataset_of, finished_cells, given_or_own, group_rows
 from weir.experiment.why import Scoring, mean, rescored
 from weir.files.runs import read_qrels, read_run
 from weir.measures import Measure, parse_measure
@@ -87,7 +87,16 @@ def reproduce(
             )
             found += [_explained(check, again, decimals) for check in checks]
     for row in group_rows([replace(cell, label="") for cell in cells]):
-        found += _checks(row, _split(cells, row), _models(row, name), True, decimals, nearest, str(root))
+        members = catalogue.group(row.dataset).members
+        found += _checks(
+            row,
+            next((c.split for c in cells if c.dataset in members), "test"),
+            _models(row, name),
+            True,
+            decimals,
+            nearest,
+            str(root),
+        )
     return found
 
 
@@ -95,17 +104,12 @@ def _models(row: Row, name: str | None) -> tuple[str, ...]:
     return claimed(row.system, row.dataset) if name is None else (name,)
 
 
-def _same_data(cell: Finished) -> bool:
+def _same_data(cell: ResultCell) -> bool:
     """Whether a cell has as many judged queries as the catalogue says of the collection of that name."""
     if cell.dataset not in catalogue.names():
         return False
     entry = catalogue.get(cell.dataset)
     return cell.split != entry.split or cell.queries == entry.queries
-
-
-def _split(cells: Iterable[Finished], row: Row) -> str:
-    members = catalogue.group(row.dataset).members
-    return next((c.split for c in cells if c.dataset in members), "test")
 
 
 def _checks(
@@ -171,7 +175,7 @@ def documented(rules: Publisher, measure: Measure) -> Iterator[tuple[str, Scorin
 class Rescored:
     """A cell whose rankings and judgments are read when a score by other rules is first asked for."""
 
-    cell: Finished
+    cell: ResultCell
 
     def mean(self, scoring: Scoring) -> float | None:
         """The mean by other rules, None where the collection of the cell is not on this machine."""
@@ -202,7 +206,7 @@ def birco_of_files(qrels: Path, runs: Sequence[Path]) -> tuple[list[BircoScore],
 
 
 def birco_of_cells(
-    cells: Sequence[Finished], collection: str | None = None, fetch: bool = False
+    cells: Sequence[ResultCell], collection: str | None = None, fetch: bool = False
 ) -> tuple[list[BircoScore], list[str]]:
     """(the figures of each finished cell, what has to be said of judgments and of cells that were left out).
 

@@ -239,7 +239,19 @@ def _check_scores(
     problems = list(_collection_problems(ran, scored, there, where[0]))
     found.problems += problems
     if not problems:
-        again = _differences(folder, (ran, scored), there.dataset, values, _todays(scored, found))
+        todays = []
+        for name, number in scored.declared["measures"].items():
+            try:
+                one = parse_measure(name)
+            except WeirError as error:
+                found.unchecked.append(f"not scored again: {error}")
+                continue
+            if number == measure_number(one):
+                todays.append(one)
+            else:
+                said = f"{name} was made by algorithm {number}, this version has {measure_number(one)}"
+                found.unchecked.append(said)
+        again = _differences(folder, (ran, scored), there.dataset, values, tuple(todays))
         found.problems += again
 
 
@@ -330,23 +342,6 @@ def _collection_problems(ran: Record, scored: Record, there: _Collection, where:
 def _without_revision(name: str) -> str:
     """A collection's name; of one of the hub without what it was looked up as."""
     return re.sub(r"@[^#]+", "", name) if is_reference(name) else name
-
-
-def _todays(scored: Record, found: _Finding) -> tuple[Measure, ...]:
-    """The measures of scores that were made by the algorithms of this version."""
-    todays = []
-    for name, number in scored.declared["measures"].items():
-        try:
-            one = parse_measure(name)
-        except WeirError as error:
-            found.unchecked.append(f"not scored again: {error}")
-            continue
-        if number == measure_number(one):
-            todays.append(one)
-        else:
-            said = f"{name} was made by algorithm {number}, this version has {measure_number(one)}"
-            found.unchecked.append(said)
-    return tuple(todays)
 
 
 def _differences(

@@ -303,7 +303,7 @@ def _refuse_ranks(path: Path, queries: Strings, grade: Float64) -> None:
         return
     if (grade == grade[0] + np.arange(len(grade)) - np.repeat(first, count)).all():
         ranks = f"numbers that count up from {grade[0]:g} for each query, as ranks do"
-        expected = "grades; a run of ranks is read by: weir import FILE -o DIR --as run-ranks"
+        expected = "grades; a run of ranks is read by: weir data import FILE -o DIR --as run-ranks"
         raise FormatError(path, ranks, expected)
 
 

@@ -171,7 +171,7 @@ class Measure:
         return replace(self, cutoff=cutoff)
 
     def __call__(self, **settings: Setting) -> Measure:
-        """The same measure with these settings, by the names that `weir measures` lists.
+        """The same measure with these settings, by the names that `weir list measures` lists.
 
         Raises UnknownName for a setting that it does not have, BadValue for a value out of its range.
         """
@@ -215,7 +215,7 @@ class Measure:
                 query = judged.queries[int(judged.ideal_query()[fractions[0]])]
                 raise BadValue(
                     f"{self} needs whole grades; query '{query}' has a grade of {judged.ideal[fractions[0]]}: round "
-                    "them first (weir import FILE --grades round -o FOLDER; in Python qrels.rounded())"
+                    "them first (weir data import FILE --grades round -o FOLDER; in Python qrels.rounded())"
                 )
         if definition.cutoff == "required" and self.cutoff is None:
             raise BadValue(f"{self.name} needs a cut-off, such as {self.name}@10")

@@ -8,13 +8,13 @@ from dataclasses import asdict
 
 from weir.core.rounding import change, count, score
 from weir.core.tables import paragraph
-from weir.stats.query_differences import Move, Moves, Shift
+from weir.stats.query_differences import QueryDifference, QueryDifferences, Shift
 
 LISTED = 20
 WIDTH = 100
 
 
-def diff_text(moves: Moves, width: int | None = None) -> str:
+def diff_text(moves: QueryDifferences, width: int | None = None) -> str:
     """Counts and identifiers of the queries won, lost and tied, and the largest moves each way."""
     queries = len(moves.won) + len(moves.lost) + len(moves.tied)
     lines = [
@@ -32,7 +32,7 @@ def diff_text(moves: Moves, width: int | None = None) -> str:
     return "\n".join(paragraph(line, width) for line in [*lines, "", *_notes(moves)])
 
 
-def diff_json(moves: Moves) -> str:
+def diff_json(moves: QueryDifferences) -> str:
     """One JSON object at full precision."""
     return json.dumps(asdict(moves), ensure_ascii=False)
 
@@ -44,7 +44,7 @@ def _listed(name: str, queries: Sequence[str]) -> list[str]:
     return [f"  {name}: {' '.join(queries[:LISTED])}{more}"]
 
 
-def _move(moves: Moves, move: Move) -> list[str]:
+def _move(moves: QueryDifferences, move: QueryDifference) -> list[str]:
     text = f"  {_excerpt(move.text)}" if move.text else ""
     names = zip((moves.first, moves.second), moves.unanswered, strict=True)
     silent = [name for name, queries in names if move.query in queries]
@@ -60,7 +60,7 @@ def _shift(shift: Shift) -> str:
     return f"      rank {before} -> {after}  {shift.document} (grade {shift.grade:g}){shown}"
 
 
-def _notes(moves: Moves) -> list[str]:
+def _notes(moves: QueryDifferences) -> list[str]:
     lines = [
         f"differences: {moves.second} minus {moves.first}",
         "won, lost: by any difference, however small; equal scores: documents by descending identifier, as trec_eval",

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from weir.core.frames import plain
 from weir.core.rounding import change, count, score, share
 from weir.core.tables import columns, paragraph
-from weir.labels.holes import FilledOrder, FilledScore, HolesFound, HoleStudy, Ratio
+from weir.labels.hole_study import FilledOrder, FilledScore, HolesFound, HoleStudy, Ratio
 
 
 def holes_text(found: Sequence[HoleStudy], width: int | None = None) -> str:

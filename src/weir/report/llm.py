@@ -10,7 +10,7 @@ from weir.core.rounding import count
 from weir.core.tables import columns, display_width, paragraph
 from weir.errors import printable
 from weir.experiment.llm_answers import ModelUse, QueryTrace
-from weir.systems.rerank.llm_reranker import NOT_KEPT, Exchange
+from weir.systems.rerank.llm_methods import NOT_KEPT, Exchange
 
 INDENT_COLUMNS = 8
 """Columns before the text of a prompt or an answer."""

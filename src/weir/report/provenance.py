@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from weir.core.tables import paragraph
-from weir.experiment.results import Finished, stages_of
+from weir.experiment.results import ResultCell, stages_of
 from weir.experiment.stages import Record, flattened
 
 
-def provenance_text(cells: Sequence[Finished], width: int | None = None) -> str:
+def provenance_text(cells: Sequence[ResultCell], width: int | None = None) -> str:
     """A paragraph for each cell: its stages in the order they were made, what was declared and what made them.
 
     width: of the terminal, in columns; None leaves each fact on a line.
@@ -20,7 +20,7 @@ def provenance_text(cells: Sequence[Finished], width: int | None = None) -> str:
     return "\n\n".join("\n".join(paragraph(li, width) for li in _paragraph(cell)) for cell in cells)
 
 
-def provenance_json(cells: Sequence[Finished]) -> str:
+def provenance_json(cells: Sequence[ResultCell]) -> str:
     """A JSON object for each cell: the whole record of each of its stages."""
     return "\n".join(
         json.dumps(
@@ -37,12 +37,12 @@ def provenance_json(cells: Sequence[Finished]) -> str:
     )
 
 
-def _stages(cell: Finished) -> Iterator[tuple[Path, Record]]:
+def _stages(cell: ResultCell) -> Iterator[tuple[Path, Record]]:
     yield from stages_of(cell)
     yield from cell.scored
 
 
-def _paragraph(cell: Finished) -> Iterator[str]:
+def _paragraph(cell: ResultCell) -> Iterator[str]:
     yield f"{cell.dataset}  {cell.label}"
     for folder, record in _stages(cell):
         made = record.made
@@ -69,5 +69,5 @@ def _machine(made: Any) -> str:  # noqa: ANN401 - as JSON holds it
     return ", ".join([*packages, *where, processor, f"{made.get('threads')} threads"])
 
 
-def _name(cell: Finished, folder: Path) -> str:
+def _name(cell: ResultCell, folder: Path) -> str:
     return folder.relative_to(cell.folder.parent).as_posix()

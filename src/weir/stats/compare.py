@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from weir.core.query_metadata import QueryGroups
 from weir.core.scores import JudgedScores, Note, Scores, averaged
@@ -31,20 +30,16 @@ from weir.stats.significance import (
     p_values,
 )
 
-# ----------
-# Whether two scores were made by the same judgments of the same queries, or on which queries they were.
-
-
 _NAMED = 3  # queries of a message
 
 
 def on_same_queries(
     dataset: str, before: JudgedScores, after: JudgedScores, common: bool
 ) -> tuple[Scores, Scores, list[Note]]:
-    """(both scores on the same queries, what has to be said of it).
+    """(both scores on the same queries, notes on the queries that were left out).
 
     common: keep the queries that both have with the same judgments. Raises BadValue, naming the queries, where queries,
-    judgments or conventions differ and common was not asked for, and where no query is left.
+    judgments or conventions differ without `common`, and where no query is left.
     """
     one, other = before.scores, after.scores
     if one.conventions != other.conventions:
@@ -56,41 +51,31 @@ def on_same_queries(
     shared = set(ours) & set(theirs)
     marked = bool(before.marks and after.marks)
     anew = sorted(q for q in shared if before.marks[q] != after.marks[q]) if marked else []
-    found = [
-        *_told("only in the baseline", [q for q in ours if q not in shared]),
-        *_told("only in the candidate", [q for q in theirs if q not in shared]),
-        *_told("judged otherwise since", anew),
-    ]
-    unknown = not marked and not (before.judgments and before.judgments == after.judgments)
-    if unknown:
-        found.append("whether the judgments are the same cannot be seen, as the collection is not here")
-    if not found:
+    differences = []
+    for where, queries in (
+        ("only in the baseline", [q for q in ours if q not in shared]),
+        ("only in the candidate", [q for q in theirs if q not in shared]),
+        ("judged otherwise since", anew),
+    ):
+        if queries:
+            names = ", ".join(queries[:_NAMED]) + (", ..." if len(queries) > _NAMED else "")
+            verb = "queries are" if len(queries) > 1 else "query is"
+            differences.append(f"{len(queries)} {verb} {where} ({names})")
+    if not marked and not (before.judgments and before.judgments == after.judgments):
+        differences.append("whether the judgments are the same cannot be seen, as the collection is not here")
+    if not differences:
         return one, other, []
     if not common:
         raise BadValue(
-            f"{dataset}: baseline and candidate are not of the same judgments: {'; '.join(found)}; save the baseline "
-            "anew, or compare on the queries that both have (--common)"
+            f"{dataset}: baseline and candidate are not of the same judgments: {'; '.join(differences)}; save the "
+            "baseline anew, or compare on the queries that both have (--common)"
         )
-    kept = [q for q in ours if q in shared and q not in set(anew)]
-    if not kept:
+    same = [q for q in ours if q in shared and q not in set(anew)]
+    if not same:
         raise BadValue(f"{dataset}: baseline and candidate share no query with the same judgments")
-    note = Note(f"{dataset}: {len(kept)} queries are compared; {'; '.join(found)}")
-    return _only(one, kept), _only(other, kept), [note]
-
-
-def _only(scores: Scores, queries: Sequence[str]) -> Scores:
-    return scores.take(scores.queries.codes(queries).astype(np.int64))
-
-
-def _told(what: str, queries: Sequence[str]) -> list[str]:
-    if not queries:
-        return []
-    named = ", ".join(queries[:_NAMED]) + (", ..." if len(queries) > _NAMED else "")
-    return [f"{len(queries)} {'queries are' if len(queries) > 1 else 'query is'} {what} ({named})"]
-
-
-# ----------
-# What a comparison of systems is and how it is made, as values: method, table, standings, pairs, verdicts.
+    note = Note(f"{dataset}: {len(same)} queries are compared; {'; '.join(differences)}")
+    first, second = (scores.take(scores.queries.codes(same).astype(np.int64)) for scores in (one, other))
+    return first, second, [note]
 
 
 Verdict: TypeAlias = Literal["better", "worse", "equivalent", "not separable"]
@@ -271,10 +256,6 @@ class Comparison:
     group: str = ""
 
 
-# ----------
-# Comparisons of systems that end with a verdict: better, worse, equivalent, or not separable.
-
-
 def table(dataset: str, measure: str, scores: Mapping[str, Scores]) -> ScoreTable:
     """The values of several systems on the queries for which all have one.
 
@@ -299,10 +280,10 @@ def table(dataset: str, measure: str, scores: Mapping[str, Scores]) -> ScoreTabl
     count = int(shared.sum())
     if count < 2:
         if common.sum() < 2:
-            found = f"the systems share {'one query only' if count else 'no query'}"
+            problem = f"the systems share {'one query only' if count else 'no query'}"
         else:
-            found = f"{'only one' if count else 'no'} query has a value of every system"
-        raise BadValue(f"{dataset}, {measure}: {found}; a comparison needs at least two")
+            problem = f"{'only one' if count else 'no'} query has a value of every system"
+        raise BadValue(f"{dataset}, {measure}: {problem}; a comparison needs at least two")
     return ScoreTable(
         dataset,
         measure,
@@ -331,80 +312,171 @@ def compared_together(
 ) -> list[Comparison]:
     """Compare the systems of each table, as `compared`; the correction counts the tests of all tables together."""
     method = method or ComparisonMethod()
-    tested = [_tested_table(table, baseline, method) for table in tables]
-    return [_concluded(one, [o for o in tested if o is not one], baseline, method) for one in tested]
+    tested = [_TestedTable.of(table, baseline, method) for table in tables]
+    return [
+        one.comparison([other for other in tested if other is not one], baseline, method) for one in tested
+    ]
 
 
 @dataclass(frozen=True, eq=False)
 class _TestedTable:
-    """A table, its systems best first, the p-values of its pairs, and what none of them could be below."""
+    """A table with its systems best first, the p-values of its pairs, and the smallest possible p-value.
+
+    pairs: int64[P, 2], the second against the first, which is the baseline or was given earlier; means: of the systems.
+    """
 
     table: ScoreTable
     pairs: Pairs
     p: Float64
     smallest: float
+    means: list[float]
 
+    @staticmethod
+    def of(table: ScoreTable, baseline: str | None, method: ComparisonMethod) -> _TestedTable:
+        if baseline is not None and baseline not in table.systems:
+            raise UnknownName("system to be the baseline", baseline, table.systems)
+        means = [_mean(row) for row in table.values]
+        ranked = sorted(range(len(means)), key=lambda k: (-means[k], table.systems[k]))
+        names = tuple(table.systems[k] for k in ranked)
+        # Draws follow the systems in this order, so that p-values do not depend on the order of the arguments.
+        parts = tuple(tuple(values[ranked] for values in dataset) for dataset in table.parts)
+        best_first = replace(table, systems=names, values=table.values[ranked], parts=parts)
+        if baseline is None:
+            every = all_pairs(len(ranked)).tolist()
+            chosen = [(i, j) if ranked[i] < ranked[j] else (j, i) for i, j in every]
+        else:
+            first = names.index(baseline)
+            chosen = [(first, k) for k in range(len(ranked)) if k != first]
+        pairs = np.array(chosen, np.int64)
+        draws = Draws(method.draws, method.seed)
+        p = p_values(method.test, best_first.values, pairs, draws)
+        smallest = TESTS.get(method.test).smallest(table.values.shape[1], len(names), draws)
+        return _TestedTable(best_first, pairs, p, smallest, [means[k] for k in ranked])
 
-def _tested_table(given: ScoreTable, baseline: str | None, method: ComparisonMethod) -> _TestedTable:
-    if baseline is not None and baseline not in given.systems:
-        raise UnknownName("system to be the baseline", baseline, given.systems)
-    means = [_mean(row) for row in given.values]
-    ranked = sorted(range(len(means)), key=lambda k: (-means[k], given.systems[k]))
-    names = tuple(given.systems[k] for k in ranked)
-    # Draws follow the systems in this order, so that the order they are given in moves no p-value.
-    parts = tuple(tuple(values[ranked] for values in dataset) for dataset in given.parts)
-    best_first = replace(given, systems=names, values=given.values[ranked], parts=parts)
-    pairs = _tested(ranked, None if baseline is None else names.index(baseline))
-    p = p_values(method.test, best_first.values, pairs, _draws(method))
-    smallest = TESTS.get(method.test).smallest(given.values.shape[1], len(names), _draws(method))
-    return _TestedTable(best_first, pairs, p, smallest)
-
-
-def _draws(method: ComparisonMethod) -> Draws:
-    return Draws(method.draws, method.seed)
-
-
-def _concluded(
-    one: _TestedTable, beside: Sequence[_TestedTable], baseline: str | None, method: ComparisonMethod
-) -> Comparison:
-    """The comparison of a tested table; beside: those whose tests its correction counts besides its own."""
-    table = one.table
-    systems, units = len(table.systems), table.values.shape[1]
-    levels = _levels(table, method)
-    others = np.concatenate([np.empty(0), *(o.p for o in beside)])
-    family = method.family(len(one.pairs) + len(others), systems, 1 if baseline is not None else systems - 1)
-    smallest = [np.full(len(o.p), o.smallest) for o in beside] if family.correct != "none" else []
-    possible = reach(
-        method.test,
-        units,
-        method.alpha,
-        family,
-        _draws(method),
-        systems,
-        np.concatenate([np.empty(0), *smallest]),
-    )
-    found = _pairs(one, others, method, levels, family, possible)
-    return Comparison(
-        table.dataset,
-        table.measure,
-        table.values.shape[1],
-        table.unit,
-        table.left_out,
-        _standings(
-            table,
-            _better(table.systems, found),
+    def comparison(
+        self, beside: Sequence[_TestedTable], baseline: str | None, method: ComparisonMethod
+    ) -> Comparison:
+        """The comparison of the table; beside: tables whose tests the correction counts too."""
+        table = self.table
+        systems, units = table.values.shape
+        levels: Float64 | None = None  # means over datasets in samples of datasets and queries, float64[B, K]
+        if method.interval == "two-level" and table.parts:
+            levels = two_level_means(
+                [list(dataset) for dataset in table.parts], Draws(RESAMPLES, method.seed)
+            )
+        others = np.concatenate([np.empty(0), *(other.p for other in beside)])
+        family = method.family(
+            len(self.pairs) + len(others), systems, 1 if baseline is not None else systems - 1
+        )
+        smallest = [np.full(len(o.p), o.smallest) for o in beside] if family.correct != "none" else []
+        possible = reach(
+            method.test,
+            units,
+            method.alpha,
+            family,
+            Draws(method.draws, method.seed),
+            systems,
+            np.concatenate([np.empty(0), *smallest]),
+        )
+        pairs = self.compared_pairs(others, method, levels, family, possible)
+        decided = possible.possible or any(pair.verdict != "not separable" for pair in pairs)
+        return Comparison(
+            table.dataset,
+            table.measure,
+            units,
+            table.unit,
+            table.left_out,
+            self.standings(pairs, method, levels, lettered=baseline is None and decided),
+            pairs,
+            baseline,
             method,
-            levels,
-            letter=baseline is None
-            and (possible.possible or any(p.verdict != "not separable" for p in found)),
-        ),
-        found,
-        baseline,
-        method,
-        possible,
-        table.geometric,
-        group=table.group,
-    )
+            possible,
+            table.geometric,
+            group=table.group,
+        )
+
+    def standings(
+        self, pairs: Iterable[Pair], method: ComparisonMethod, levels: Float64 | None, *, lettered: bool
+    ) -> tuple[Standing, ...]:
+        """The systems with percentile bootstrap intervals of their means, and ranks by the verdicts."""
+        values, names = self.table.values, self.table.systems
+        count, at = len(names), {name: k for k, name in enumerate(names)}
+        better = np.zeros((count, count), np.bool_)
+        for pair in pairs:
+            first, second = at[pair.first], at[pair.second]
+            better[second, first] = pair.verdict == "better"
+            better[first, second] = pair.verdict == "worse"
+        groups = letters(better | better.T) if lettered else [""] * count
+        ends: list[tuple[float | None, float | None]] = [(None, None)] * count
+        if values.shape[1] >= fewest(method.level):
+            means = levels
+            if means is None:  # the samples are those of `weir eval`, so the intervals are too
+                sums = np.concatenate(list(resampled_sums(values, RESAMPLES, np.random.default_rng(SEED))))
+                means = sums / values.shape[1]
+            low, high = np.quantile(means, [(1 - method.level) / 2, (1 + method.level) / 2], axis=0)
+            ends = list(zip(low.tolist(), high.tolist(), strict=True))
+            if levels is None:
+                for k in np.flatnonzero((values == values[:, :1]).all(axis=1)).tolist():
+                    ends[k] = (self.means[k],) * 2
+        standings = []
+        for k, name in enumerate(names):
+            lower, upper = (None if end is None else averaged(end, self.table.geometric) for end in ends[k])
+            best, worst = 1 + int(better[:, k].sum()), count - int(better[k].sum())
+            mean = averaged(self.means[k], self.table.geometric)
+            standings.append(Standing(name, mean, lower, upper, best, worst, groups[k]))
+        return tuple(standings)
+
+    def compared_pairs(
+        self,
+        beside: Float64,
+        method: ComparisonMethod,
+        levels: Float64 | None,
+        family: Family,
+        possible: Reach,
+    ) -> tuple[Pair, ...]:
+        """The pairs with corrected p-values, intervals within what is possible, and verdicts.
+
+        beside: p-values of other tables; an interval cut at the bounds of what it estimates covers it as often as
+        before. Source: Mandelkern 2002.
+        """
+        table, pairs, p = self.table, self.pairs, self.p
+        values, queries = table.values, table.values.shape[1]
+        corrected = adjusted(np.concatenate([p, beside]), method.correction)
+        differences = values[pairs[:, 1]] - values[pairs[:, 0]]
+        limits: list[tuple[float | None, float | None]] = [(None, None)] * len(pairs)
+        if queries >= fewest(method.level):
+            if levels is not None:
+                ends = [(1 - method.level) / 2, (1 + method.level) / 2]
+                raw = np.stack([np.quantile(levels[:, j] - levels[:, i], ends) for i, j in pairs.tolist()])
+            else:
+                raw = bounds(differences, method.interval, method.level, Draws(RESAMPLES, method.seed))
+            limits = [(low, high) for low, high in np.clip(raw, -table.span, table.span).tolist()]
+        same = equivalences(differences, method)
+        unit = math.inf  # what is detectable is a multiple of the deviation
+        if possible.possible and TESTS.get(method.test).detection is not None:
+            kurtosis = excess_kurtosis(differences)
+            unit = detectable(1.0, queries, method.power, method.alpha, method.test, family, kurtosis)
+        compared_pairs = []
+        for number, (i, j) in enumerate(pairs.tolist()):
+            row = differences[number]
+            mean, deviation = self.means[j] - self.means[i], float(row.std(ddof=1))
+            compared_pairs.append(
+                Pair(
+                    table.systems[i],
+                    table.systems[j],
+                    mean,
+                    *limits[number],
+                    float(p[number]),
+                    float(corrected[number]),
+                    family.tests,
+                    hedges_g(mean, deviation, len(row)),
+                    *signs(row),
+                    unit * deviation if math.isfinite(unit) and unit * deviation <= table.span else None,
+                    None if method.margin is None else float(same[number]),
+                    verdict_of(mean, float(corrected[number]), float(same[number]), method.alpha),
+                )
+            )
+        return tuple(compared_pairs)
 
 
 def compare_scores(
@@ -425,141 +497,10 @@ def compare_scores(
 def shared_measures(scores: Iterable[Scores]) -> list[str]:
     """The measures that all have, in the order of the first; raises BadValue where there is none."""
     first, *others = [s.measures for s in scores]
-    found = [m for m in first if all(m in o for o in others)]
-    if not found:
+    shared = [m for m in first if all(m in o for o in others)]
+    if not shared:
         raise BadValue("the systems have no measure in common; score them with the same ones")
-    return found
-
-
-def _tested(ranked: list[int], baseline: int | None) -> Pairs:
-    """Which systems are compared, by their places in `ranked`, int64[P, 2]: the second against the first.
-
-    The first of two was given earlier, or is the baseline.
-    """
-    if baseline is not None:
-        return np.array([(baseline, k) for k in range(len(ranked)) if k != baseline], np.int64)
-    return np.array(
-        [(i, j) if ranked[i] < ranked[j] else (j, i) for i, j in all_pairs(len(ranked)).tolist()], np.int64
-    )
-
-
-def _better(names: tuple[str, ...], pairs: Iterable[Pair]) -> NDArray[np.bool_]:
-    """Which systems are better than which by the verdicts, bool[K, K]."""
-    at = {name: k for k, name in enumerate(names)}
-    found = np.zeros((len(names), len(names)), np.bool_)
-    for pair in pairs:
-        first, second = at[pair.first], at[pair.second]
-        found[second, first] = pair.verdict == "better"
-        found[first, second] = pair.verdict == "worse"
-    return found
-
-
-def _levels(given: ScoreTable, method: ComparisonMethod) -> Float64 | None:
-    """The means over datasets in samples of datasets and queries, float64[B, K], where those are asked for."""
-    if method.interval != "two-level" or not given.parts:
-        return None
-    return two_level_means([list(dataset) for dataset in given.parts], Draws(RESAMPLES, method.seed))
-
-
-def _standings(
-    given: ScoreTable,
-    better: NDArray[np.bool_],
-    method: ComparisonMethod,
-    levels: Float64 | None,
-    *,
-    letter: bool,
-) -> tuple[Standing, ...]:
-    values, count = given.values, len(given.systems)
-    groups = letters(better | better.T) if letter else [""] * count
-    ends = _mean_bounds(values, method.level, levels)
-    found = []
-    for k, (name, row) in enumerate(zip(given.systems, values, strict=True)):
-        mean, low, high = (
-            None if v is None else averaged(v, given.geometric) for v in (_mean(row), *ends[k])
-        )
-        best, worst = 1 + int(better[:, k].sum()), count - int(better[k].sum())
-        assert mean is not None
-        found.append(Standing(name, mean, low, high, best, worst, groups[k]))
-    return tuple(found)
-
-
-def _mean_bounds(
-    values: Float64, level: float, levels: Float64 | None
-) -> list[tuple[float | None, float | None]]:
-    """The percentile bootstrap interval of each mean; None for too few columns."""
-    if values.shape[1] < fewest(level):
-        return [(None, None)] * len(values)
-    if levels is not None:
-        means = levels
-    else:  # the samples are those of `weir eval`, so the intervals are too
-        sums = np.concatenate(list(resampled_sums(values, RESAMPLES, np.random.default_rng(SEED))))
-        means = sums / values.shape[1]
-    low, high = np.quantile(means, [(1 - level) / 2, (1 + level) / 2], axis=0)
-    found: list[tuple[float | None, float | None]] = list(zip(low.tolist(), high.tolist(), strict=True))
-    if levels is None:
-        for k in np.flatnonzero((values == values[:, :1]).all(axis=1)).tolist():
-            found[k] = (_mean(values[k]),) * 2
-    return found
-
-
-def _pairs(
-    one: _TestedTable,
-    beside: Float64,
-    method: ComparisonMethod,
-    levels: Float64 | None,
-    family: Family,
-    possible: Reach,
-) -> tuple[Pair, ...]:
-    given, pairs, p = one.table, one.pairs, one.p
-    values, queries = given.values, given.values.shape[1]
-    corrected = adjusted(np.concatenate([p, beside]), method.correction)
-    differences = values[pairs[:, 1]] - values[pairs[:, 0]]
-    limits = _difference_bounds(given, differences, pairs, method, levels)
-    same = equivalences(differences, method)
-    # What is detectable is a multiple of the deviation.
-    unit = math.inf
-    if possible.possible and TESTS.get(method.test).detection is not None:
-        kurtosis = excess_kurtosis(differences)
-        unit = detectable(1.0, queries, method.power, method.alpha, method.test, family, kurtosis)
-    means = [_mean(row) for row in values]
-    found = []
-    for number, (i, j) in enumerate(pairs.tolist()):
-        row = differences[number]
-        mean, deviation = means[j] - means[i], float(row.std(ddof=1))
-        found.append(
-            Pair(
-                given.systems[i],
-                given.systems[j],
-                mean,
-                *limits[number],
-                float(p[number]),
-                float(corrected[number]),
-                family.tests,
-                hedges_g(mean, deviation, len(row)),
-                *signs(row),
-                unit * deviation if math.isfinite(unit) and unit * deviation <= given.span else None,
-                None if method.margin is None else float(same[number]),
-                verdict_of(mean, float(corrected[number]), float(same[number]), method.alpha),
-            )
-        )
-    return tuple(found)
-
-
-def _difference_bounds(
-    given: ScoreTable, differences: Float64, pairs: Pairs, method: ComparisonMethod, levels: Float64 | None
-) -> list[tuple[float | None, float | None]]:
-    """The interval of each mean difference, within what is possible; None for too few columns.
-
-    An interval cut at the bounds of what it estimates covers it as often as before. Source: Mandelkern 2002.
-    """
-    if differences.shape[1] < fewest(method.level):
-        return [(None, None)] * len(differences)
-    if levels is not None:
-        ends = [(1 - method.level) / 2, (1 + method.level) / 2]
-        limits = np.stack([np.quantile(levels[:, j] - levels[:, i], ends) for i, j in pairs.tolist()])
-    else:
-        limits = bounds(differences, method.interval, method.level, Draws(RESAMPLES, method.seed))
-    return [(low, high) for low, high in np.clip(limits, -given.span, given.span).tolist()]
+    return shared
 
 
 def _mean(values: Float64) -> float:
@@ -595,8 +536,7 @@ def verdict_of(mean: float, p: float, same: float, alpha: float) -> Verdict:
     return "not separable"
 
 
-# ----------
-# Systems across datasets: the mean over datasets, and on how many of them each is better than a baseline.
+# Comparisons across datasets.
 
 
 def across(datasets: Mapping[str, Sequence[ScoreTable]], name: str) -> ScoreTable:
@@ -611,7 +551,7 @@ def across(datasets: Mapping[str, Sequence[ScoreTable]], name: str) -> ScoreTabl
     first = _alike([t for tables in datasets.values() for t in tables])
     parts = [_by_name(datasets[dataset]) for dataset in sorted(datasets)]
     columns = [
-        [_mean(np.array(of_system)) for of_system in zip(*map(_means, tables), strict=True)]
+        [_mean(np.array([_mean(t.values[k]) for t in tables])) for k in range(len(first.systems))]
         for tables in parts
     ]
     values = tuple(tuple(t.values for t in tables) for tables in parts)
@@ -641,27 +581,27 @@ def compared_across(
     already. A dataset counts as better or worse where its own comparison says so, which is corrected for the number
     of systems, not of datasets; that of several parts is of all their queries, each part weighing the same.
     """
-    found = compared(across(datasets, name), baseline, method)
+    comparison = compared(across(datasets, name), baseline, method)
     if baseline is None:
-        return found
-    made = {c.dataset: c for c in known}
-    verdicts: dict[str, list[str]] = {pair.second: [] for pair in found.pairs}
+        return comparison
+    by_dataset = {c.dataset: c for c in known}
+    verdicts: dict[str, list[str]] = {pair.second: [] for pair in comparison.pairs}
     for dataset, tables in datasets.items():
-        own = made.get(dataset) or compared(pooled(tables, dataset), baseline, method)
+        own = by_dataset.get(dataset) or compared(pooled(tables, dataset), baseline, method)
         for pair in own.pairs:
             verdicts.get(pair.second, []).append(pair.verdict)
     tallies = [
         DatasetCounts(
             pair.second,
             baseline,
-            found.count,
+            comparison.count,
             pair.difference,
             *(pair.won, pair.lost, pair.tied),
             *(verdicts[pair.second].count(v) for v in ("better", "worse", "equivalent", "not separable")),
         )
-        for pair in found.pairs
+        for pair in comparison.pairs
     ]
-    return replace(found, tallies=tuple(tallies))
+    return replace(comparison, tallies=tuple(tallies))
 
 
 def pooled(tables: Sequence[ScoreTable], name: str) -> ScoreTable:
@@ -689,16 +629,10 @@ def _by_name(tables: Sequence[ScoreTable]) -> list[ScoreTable]:
     return sorted(tables, key=lambda t: t.dataset)
 
 
-def _means(table: ScoreTable) -> list[float]:
-    return [_mean(row) for row in table.values]
-
-
-# ----------
-# Systems compared on each group of queries, with the share of false findings bounded over the groups.
-
+# Comparisons by group of queries.
 
 BY_GROUP = ComparisonMethod(correct="bh")
-"""How groups are compared unless told otherwise: by the correction of Benjamini and Hochberg."""
+"""The default for groups: the correction of Benjamini and Hochberg."""
 
 
 def compared_by_group(

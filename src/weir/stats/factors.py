@@ -11,7 +11,7 @@ from functools import cached_property, reduce
 import numpy as np
 
 from weir.core.scores import averaged
-from weir.core.strings import Float64, Int64
+from weir.core.strings import Float64
 from weir.errors import BadValue
 from weir.stats.compare import (
     ComparisonMethod,
@@ -27,10 +27,6 @@ from weir.stats.intervals import fewest, simultaneous_bounds, two_level_bounds
 from weir.stats.power import Family, Reach, reach
 from weir.stats.resampling import BLOCK_CELLS, RESAMPLES
 from weir.stats.significance import TESTS, Draws, adjusted, p_values
-
-# ----------
-# A factorial study of systems as values: factors, the complete design, effects of levels, shares of variance.
-
 
 OTHERS = "others"
 """What a level of three or more is set against: the mean of all others."""
@@ -87,32 +83,20 @@ class FactorialDesign:
         levels of the other factors. An interaction is how much larger the effect of one level is at another factor's
         level than at what that is set against.
         """
-        count = len(self.factors)
-        alone = [(number,) for number in range(count)]
-        return tuple(
-            contrast
-            for numbers in [*alone, *itertools.combinations(range(count), 2)]
-            for contrast in self._contrasts(numbers)
-        )
-
-    def _contrasts(self, numbers: tuple[int, ...]) -> list[Contrast]:
-        """The contrasts of one factor, or of an interaction."""
-        choices = [[1] if self.shape[n] == 2 else list(range(self.shape[n])) for n in numbers]
-        found = []
-        for levels in itertools.product(*choices):
-            chosen = dict(zip(numbers, levels, strict=True))
-            axes = [_against(size, chosen.get(n)) for n, size in enumerate(self.shape)]
-            found.append(Contrast(numbers, levels, reduce(np.multiply.outer, axes).reshape(-1)))
-        return found
-
-
-def _against(size: int, level: int | None) -> Float64:
-    """Weights of the levels of a factor: one level against the others, or the mean of all for None."""
-    if level is None:
-        return np.full(size, 1 / size)
-    weights = np.full(size, -1 / (size - 1))
-    weights[level] = 1
-    return weights
+        count, contrasts = len(self.factors), []
+        for numbers in [*((number,) for number in range(count)), *itertools.combinations(range(count), 2)]:
+            choices = [[1] if self.shape[n] == 2 else list(range(self.shape[n])) for n in numbers]
+            for levels in itertools.product(*choices):
+                chosen, axes = dict(zip(numbers, levels, strict=True)), []
+                for n, size in enumerate(self.shape):
+                    if n in chosen:  # one level against the others
+                        weights = np.full(size, -1 / (size - 1))
+                        weights[chosen[n]] = 1
+                    else:
+                        weights = np.full(size, 1 / size)
+                    axes.append(weights)
+                contrasts.append(Contrast(numbers, levels, reduce(np.multiply.outer, axes).reshape(-1)))
+        return tuple(contrasts)
 
 
 @dataclass(frozen=True)
@@ -195,9 +179,7 @@ class FactorStudy:
         return reach(m.test, units, m.alpha, family, Draws(m.draws, m.seed))
 
 
-# ----------
-# Where the variance of scores comes from: collections, queries, the factors of systems, and what is left.
-
+# Shares of variance.
 
 HIGHER = "higher interactions"
 """Those of three factors or more, together."""
@@ -232,18 +214,32 @@ def variance_shares(
     """
     values = np.concatenate(list(parts), axis=1)
     shape = tuple(len(factor.levels) for factor in factors)
-    found = [*_between(parts, values), *_of_factors(values, factors, shape)]
+    systems, queries = values.shape
+    found: list[_Squares] = []
     if len(parts) > 1:
-        found.append(_by_collection(parts, values))
+        among = systems * sum(p.shape[1] * float(p.mean() - values.mean()) ** 2 for p in parts)
+        found.append(_Squares("collections", len(parts) - 1, among))
+    within = systems * sum(float(np.square(p.mean(axis=0) - p.mean()).sum()) for p in parts)
+    found.append(_Squares("queries", queries - len(parts), within))
+    found += _squares_of_factors(values, factors, shape)
+    if len(parts) > 1:  # how systems differ by collection, less how they differ on all queries
+        apart = sum(_systems_squares(p) for p in parts) - _systems_squares(values)
+        found.append(_Squares("systems × collections", (systems - 1) * (len(parts) - 1), max(0.0, apart)))
     total = float(np.square(values - values.mean()).sum())
-    left = values.size - 1 - sum(one.df for one in found)
-    found.append(_Squares("residual", left, max(0.0, total - sum(one.squares for one in found))))
-    sources = [_shared(one, found, total) for one in found]
+    rest = values.size - 1 - sum(one.df for one in found)
+    found.append(_Squares("residual", rest, max(0.0, total - sum(one.squares for one in found))))
+    by_chance = sum(one.squares for one in found if one.axes is None and one.source != HIGHER)
+    sources = []
+    for one in found:
+        against = one.squares + by_chance
+        eta = one.squares / against if one.axes is not None and against else None
+        share = one.squares / total if total else math.nan
+        sources.append(VarianceSource(one.source, one.df, one.squares, share, eta, None, None))
     tested = [n for n, one in enumerate(found) if one.axes is not None]
     p = np.array([randomised_p(values, shape, found[n].axes or (), method) for n in tested])
     corrected = adjusted(p, method.correct)
-    for number, one, both in zip(tested, p.tolist(), corrected.tolist(), strict=True):
-        sources[number] = replace(sources[number], p=one, adjusted=both)
+    for number, alone, both in zip(tested, p.tolist(), corrected.tolist(), strict=True):
+        sources[number] = replace(sources[number], p=alone, adjusted=both)
     return tuple(sources)
 
 
@@ -266,10 +262,8 @@ def randomised_p(
     observed = float(np.square(effect.sum(axis=-1)).sum())
     most = max(_LEAST_DEALS, min(draws.count, _WORK_CELLS // effect.size))
     threshold = observed - _ROUNDING * float(np.abs(effect).sum()) ** 2
-    larger = sum(
-        int(np.count_nonzero(block >= threshold)) for block in _dealt(effect, Draws(most, draws.seed))
-    )
-    return (larger + 1) / (most + 1)
+    dealt = _dealt(effect, Draws(most, draws.seed))
+    return (sum(int(np.count_nonzero(block >= threshold)) for block in dealt) + 1) / (most + 1)
 
 
 def _dealt(effect: Float64, draws: Draws) -> Iterator[Float64]:
@@ -280,7 +274,12 @@ def _dealt(effect: Float64, draws: Draws) -> Iterator[Float64]:
     """
     generator = draws.generator()
     cells, queries = effect.size // effect.shape[-1], effect.shape[-1]
-    tables = [_orders(size, generator) for size in effect.shape[:-1]]
+    tables = []  # orders of each factor's levels, int64[N, size]
+    for size in effect.shape[:-1]:
+        if size <= _ALL_ORDERS:
+            tables.append(np.array(list(itertools.permutations(range(size)))))
+        else:
+            tables.append(generator.permuted(np.tile(np.arange(size), (_SOME_ORDERS, 1)), axis=1))
     numbers = np.arange(cells).reshape(effect.shape[:-1])
     by_query = np.ascontiguousarray(effect.reshape(cells, queries).T)
     rows = max(1, BLOCK_CELLS // effect.size)
@@ -295,23 +294,7 @@ def _dealt(effect: Float64, draws: Draws) -> Iterator[Float64]:
         yield np.asarray(np.square(sums).sum(axis=1))
 
 
-def _orders(size: int, generator: np.random.Generator) -> Int64:
-    """Orders of so many levels, int64[N, size]: all of them, or of more than six levels some thousand at random."""
-    if size <= _ALL_ORDERS:
-        return np.array(list(itertools.permutations(range(size))))
-    return generator.permuted(np.tile(np.arange(size), (_SOME_ORDERS, 1)), axis=1)
-
-
-def _between(parts: Sequence[Float64], values: Float64) -> list[_Squares]:
-    """Collections, where there are several, and the queries within them."""
-    systems, queries = values.shape
-    among = systems * sum(p.shape[1] * float(p.mean() - values.mean()) ** 2 for p in parts)
-    within = systems * sum(float(np.square(p.mean(axis=0) - p.mean()).sum()) for p in parts)
-    collections = [_Squares("collections", len(parts) - 1, among)] if len(parts) > 1 else []
-    return [*collections, _Squares("queries", queries - len(parts), within)]
-
-
-def _of_factors(values: Float64, factors: Sequence[Factor], shape: tuple[int, ...]) -> list[_Squares]:
+def _squares_of_factors(values: Float64, factors: Sequence[Factor], shape: tuple[int, ...]) -> list[_Squares]:
     """Each factor, each interaction of two, and all higher interactions together."""
     means, each = values.mean(axis=1).reshape(shape), range(len(factors))
     found = []
@@ -326,16 +309,6 @@ def _of_factors(values: Float64, factors: Sequence[Factor], shape: tuple[int, ..
         higher = max(0.0, systems - sum(one.squares for one in found))
         found.append(_Squares(HIGHER, rest, higher))
     return found
-
-
-def _by_collection(parts: Sequence[Float64], values: Float64) -> _Squares:
-    """How systems differ from collection to collection otherwise than on the mean of all queries."""
-    apart = [_systems_squares(p) for p in parts]
-    return _Squares(
-        "systems × collections",
-        (len(values) - 1) * (len(parts) - 1),
-        max(0.0, sum(apart) - _systems_squares(values)),
-    )
 
 
 def _systems_squares(values: Float64) -> float:
@@ -354,23 +327,12 @@ def _projected(table: Float64, axes: Sequence[int], factors: int) -> Float64:
     return table
 
 
-def _shared(one: _Squares, all_: Sequence[_Squares], total: float) -> VarianceSource:
-    by_chance = sum(o.squares for o in all_ if o.axes is None and o.source != HIGHER)
-    against = one.squares + by_chance
-    eta = one.squares / against if one.axes is not None and against else None
-    return VarianceSource(
-        one.source, one.df, one.squares, one.squares / total if total else math.nan, eta, None, None
-    )
-
-
-# ----------
-# The effects of factors on one collection or over several: differences, joint intervals, corrected tests, verdicts.
-
+# Effects of factors.
 
 OWN_INTERVALS = ("t", "two-level")
 """Kinds of intervals that effects take, all holding together: of queries drawn, and of collections and queries."""
 
-_FACTOR_EFFECTS_ROUNDING = 1e-12
+_EFFECT_ROUNDING = 1e-12
 
 
 def factor_study(
@@ -416,8 +378,6 @@ def factor_study_across(
     wanted = [
         c for c in design.contrasts if not chosen or {design.factors[n].name for n in c.factors} <= {*chosen}
     ]
-    effects = _effects(datasets, design, wanted, method)
-    shares = variance_shares([t.values for t in tables], design.factors, method)
     first = tables[0]
     return FactorStudy(
         name,
@@ -427,64 +387,58 @@ def factor_study_across(
         sum(t.left_out for t in tables),
         design.factors,
         len(design.systems),
-        effects,
-        shares,
+        factor_effects(datasets, design, wanted, method),
+        variance_shares([t.values for t in tables], design.factors, method),
         method,
         first.geometric,
     )
 
 
-@dataclass(frozen=True, eq=False)
-class _Columns:
-    """What effects are measured on: values of systems, float64[K, Q], by the parts that they come from.
-
-    parts: for each collection those of its parts; tested: all of them as one, in which each collection weighs the
-    same.
-    """
-
-    parts: list[list[Float64]]
-    tested: Float64
-
-    @property
-    def weights(self) -> list[float]:
-        """How much the mean of each part weighs."""
-        return [1 / (len(self.parts) * len(one)) for one in self.parts for _ in one]
-
-
-def _columns(datasets: Mapping[str, Sequence[ScoreTable]], two_level: bool) -> _Columns:
-    names = sorted(datasets)  # so that no draw depends on the order that they are given in
-    parts = [[t.values for t in sorted(datasets[name], key=lambda t: t.dataset)] for name in names]
-    wholes = [pooled(datasets[name], name) for name in names]
-    if two_level:
-        return _Columns(parts, np.stack([whole.values.mean(axis=1) for whole in wholes], axis=1))
-    return _Columns(parts, pooled(wholes, "").values)
-
-
-def _effects(
+def factor_effects(
     datasets: Mapping[str, Sequence[ScoreTable]],
     design: FactorialDesign,
     contrasts: Sequence[Contrast],
     method: ComparisonMethod,
 ) -> tuple[FactorEffect, ...]:
-    """The effect of each contrast, with what holds for all of them together."""
+    """The effect of each contrast, with corrected p-values and intervals that hold for all of them together."""
     two_level = method.interval == "two-level" and len(datasets) > 1
-    columns = _columns(datasets, two_level)
+    names = sorted(datasets)  # draws do not depend on the order of the arguments
+    parts = [[t.values for t in sorted(datasets[name], key=lambda t: t.dataset)] for name in names]
+    wholes = [pooled(datasets[name], name) for name in names]
+    if two_level:
+        values = np.stack([whole.values.mean(axis=1) for whole in wholes], axis=1)
+    else:
+        values = pooled(wholes, "").values
     weights = np.stack([c.weights for c in contrasts])
-    rows = _differences(weights, columns.tested)
+    rows = _differences(weights, values)
     nothing = np.zeros((1, rows.shape[1]))
     pairs = np.array([(number, len(rows)) for number in range(len(rows))])
     p = p_values(method.test, np.concatenate([rows, nothing]), pairs, Draws(method.draws, method.seed))
     corrected, same = adjusted(p, method.correct), equivalences(rows, method)
-    limits = _bounds(columns, weights, method, two_level)
+    limits: list[tuple[float | None, float | None]] = [(None, None)] * len(contrasts)
+    if (len(parts) if two_level else min(p.shape[1] for part in parts for p in part)) >= fewest(method.level):
+        draws = Draws(RESAMPLES, method.seed)
+        by_part = [[_differences(weights, part) for part in dataset] for dataset in parts]
+        if two_level:
+            both = two_level_bounds(by_part, method.level, draws)
+        else:
+            shares = [1 / (len(parts) * len(dataset)) for dataset in parts for _ in dataset]
+            both = simultaneous_bounds([*itertools.chain(*by_part)], shares, method.level, draws)
+        limits = [(low, high) for low, high in both.tolist()]
     geometric = next(iter(datasets.values()))[0].geometric
     found = []
     for number, contrast in enumerate(contrasts):
         row, difference = rows[number], _mean(rows[number])
         deviation = float(row.std(ddof=1))
+        factors = [design.factors[n] for n in contrast.factors]
+        one, other = np.maximum(contrast.weights, 0), np.maximum(-contrast.weights, 0)
         found.append(
             FactorEffect(
-                *_names(design, contrast),
-                *_sides(contrast, columns.tested, geometric),
+                tuple(factor.name for factor in factors),
+                tuple(f.levels[level] for f, level in zip(factors, contrast.levels, strict=True)),
+                tuple(f.levels[0] if len(f.levels) == 2 else OTHERS for f in factors),
+                averaged(_mean(one @ values), geometric) if len(factors) == 1 else None,
+                averaged(_mean(other @ values), geometric) if len(factors) == 1 else None,
                 difference,
                 *limits[number],
                 float(p[number]),
@@ -498,44 +452,9 @@ def _effects(
 
 
 def _differences(weights: Float64, values: Float64) -> Float64:
-    """The effects on each query, float64[E, Q]; what is nothing but rounding is nothing."""
+    """The effects on each query, float64[E, Q]; differences by rounding alone are 0."""
     rows = weights @ values
-    return np.where(np.abs(rows) > _FACTOR_EFFECTS_ROUNDING * np.abs(values).max(), rows, 0.0)
-
-
-def _bounds(
-    columns: _Columns, weights: Float64, method: ComparisonMethod, two_level: bool
-) -> list[tuple[float | None, float | None]]:
-    """The bounds of each effect, which hold for all together; None for too few queries or collections."""
-    draws = Draws(RESAMPLES, method.seed)
-    parts = [[_differences(weights, part) for part in dataset] for dataset in columns.parts]
-    alone = [part for dataset in parts for part in dataset]
-    fewest_columns = len(parts) if two_level else min(part.shape[1] for part in alone)
-    if fewest_columns < fewest(method.level):
-        return [(None, None)] * len(weights)
-    if two_level:
-        found = two_level_bounds(parts, method.level, draws)
-    else:
-        found = simultaneous_bounds(alone, columns.weights, method.level, draws)
-    return [(low, high) for low, high in found.tolist()]
-
-
-def _names(
-    design: FactorialDesign, contrast: Contrast
-) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
-    """The names of the factors, their levels and what these are set against."""
-    factors = [design.factors[number] for number in contrast.factors]
-    levels = [factor.levels[level] for factor, level in zip(factors, contrast.levels, strict=True)]
-    against = [factor.levels[0] if len(factor.levels) == 2 else OTHERS for factor in factors]
-    return tuple(factor.name for factor in factors), tuple(levels), tuple(against)
-
-
-def _sides(contrast: Contrast, values: Float64, geometric: bool) -> tuple[float | None, float | None]:
-    """The means of the systems on either side of a main effect."""
-    if len(contrast.factors) > 1:
-        return None, None
-    above, below = np.maximum(contrast.weights, 0), np.maximum(-contrast.weights, 0)
-    return averaged(_mean(above @ values), geometric), averaged(_mean(below @ values), geometric)
+    return np.where(np.abs(rows) > _EFFECT_ROUNDING * np.abs(values).max(), rows, 0.0)
 
 
 def _mean(values: Float64) -> float:

@@ -17,11 +17,10 @@ from weir.stats.compare import ScoreTable
 from weir.stats.distributions import student_tail
 from weir.stats.intervals import INTERVALS, bounds
 from weir.stats.power import POWER, queries_needed
-from weir.stats.query_differences import Move
+from weir.stats.query_differences import QueryDifference
 from weir.stats.significance import adjusted, t_statistic
 
-# A bound that equals the allowed drop but for rounding passes.
-_ROUNDING = 1e-12
+_ROUNDING = 1e-12  # a bound that equals the allowed drop but for rounding passes
 BROKEN_KEPT = 10
 """Queries kept of those that lost, those that lost most."""
 
@@ -33,7 +32,7 @@ GateVerdict: TypeAlias = Literal["pass", "fail", "undecided"]
 
 @dataclass(frozen=True)
 class GateRules:
-    """What a gate allows and how certain it is.
+    """What a gate allows, and at which confidence.
 
     max_drop: the largest drop of a mean that is accepted; drops: other ones by measure; confidence: 1 minus the chance
     that a larger drop passes, and 1 minus the chance that anything fails where nothing dropped; interval: of the lower
@@ -84,7 +83,7 @@ class Gate:
     verdict: GateVerdict
     deviation: float
     lost: int
-    broken: tuple[Move, ...]
+    broken: tuple[QueryDifference, ...]
     left_out: int = 0
     geometric: bool = False
 
@@ -95,7 +94,7 @@ class Gate:
 
     @property
     def harmless(self) -> bool:
-        """Whether it stands in nobody's way: all queries pass; a group, which has few queries, has not failed."""
+        """Whether it lets the candidate pass: all queries have to pass; a group, of few queries, must not fail."""
         return self.verdict != "fail" if self.group else self.passed
 
     @property
@@ -105,10 +104,10 @@ class Gate:
 
     @property
     def needed(self) -> int | None:
-        """How many queries would decide an undecided one 80 times in 100, were the change what it looks like.
+        """How many queries would decide an undecided gate with a probability of 80%, if the change is as measured.
 
-        That is, let it pass where the mean dropped by no more than allowed, else fail it. None where it is decided,
-        where more than ten million would be needed, and where no number would do.
+        That is, pass it if the mean dropped by no more than allowed, else fail it. None for a decided gate, for more
+        than ten million queries, and where no number is enough.
         """
         level = 2 * (1 - self.confidence) / (1 if self.within else self.tests)  # one-sided
         effect = self.difference + self.max_drop if self.within else self.difference
@@ -132,23 +131,35 @@ def gates(cases: Sequence[tuple[str, ScoreTable]], rules: GateRules) -> list[Gat
     dropped, at most 1 gate in 20 fails for all queries, and 1 in 20 for a group, at a confidence of 0.95. Else
     undecided. Raises BadValue for fewer than two queries of a dataset. Sources: Berger 1982; Holm 1979.
     """
-    found = [_tested(group, table, rules) for group, table in cases]
+    found = [gate_numbers(group, table, rules) for group, table in cases]
     p = np.array([one.p for one in found])
     for grouped, correction in CORRECTED.items():
         rows = np.flatnonzero([bool(one.group) == grouped for one in found])
         corrected, tests = adjusted(p[rows], correction), int(np.count_nonzero(~np.isnan(p[rows])))
         for row, value in zip(rows.tolist(), corrected.tolist(), strict=True):
-            found[row] = _decided(replace(found[row], p=value, tests=tests))
+            one = found[row]
+            verdict: GateVerdict = "undecided"
+            if one.low >= -one.max_drop - _ROUNDING:
+                verdict = "pass"
+            elif not one.within and value <= 1 - one.confidence:
+                verdict = "fail"
+            found[row] = replace(one, p=value, tests=tests, verdict=verdict)
     return found
 
 
-def _tested(group: str, table: ScoreTable, rules: GateRules) -> Gate:
-    """The numbers of a case, its p-value not yet adjusted and its verdict open."""
+def gate_numbers(group: str, table: ScoreTable, rules: GateRules) -> Gate:
+    """The numbers of a case before its p-value is adjusted and its verdict decided; raises BadValue as `gates`."""
     before, after = table.values
     d = after - before
     if len(d) < 2 and not group:
         raise BadValue(f"{table.dataset}: a gate needs at least two queries; found {len(d)}")
+    assert table.queries is not None
     one, other = (averaged(_mean(row), table.geometric) for row in (before, after))
+    low = math.nan
+    if len(d) > 1:
+        low = float(bounds(d[None], rules.interval, 2 * rules.confidence - 1)[0, 0])
+        low = max(low, -1.0) if within_unit(table.measure) else low
+    worst = np.argsort(d, kind="stable")[:BROKEN_KEPT]
     return Gate(
         table.dataset,
         group,
@@ -157,7 +168,7 @@ def _tested(group: str, table: ScoreTable, rules: GateRules) -> Gate:
         one,
         other,
         _mean(d),
-        _low(table.measure, d, rules) if len(d) > 1 else math.nan,
+        low,
         rules.allowed(table.measure),
         rules.confidence,
         student_tail(-t_statistic(d), len(d) - 1) if len(d) > 1 else math.nan,
@@ -165,33 +176,12 @@ def _tested(group: str, table: ScoreTable, rules: GateRules) -> Gate:
         "undecided",
         float(d.std(ddof=1)) if len(d) > 1 else math.nan,
         int(np.count_nonzero(d < 0)),
-        _broken(table, d),
+        tuple(
+            QueryDifference(table.queries[q], float(before[q]), float(after[q]))
+            for q in worst[d[worst] < 0].tolist()
+        ),
         table.left_out,
         table.geometric,
-    )
-
-
-def _low(measure: str, differences: Float64, rules: GateRules) -> float:
-    """The one-sided lower bound; not below -1 where values lie within 0..1."""
-    low = float(bounds(differences[None], rules.interval, 2 * rules.confidence - 1)[0, 0])
-    return max(low, -1.0) if within_unit(measure) else low
-
-
-def _decided(one: Gate) -> Gate:
-    if one.low >= -one.max_drop - _ROUNDING:
-        return replace(one, verdict="pass")
-    if not one.within and one.p <= 1 - one.confidence:
-        return replace(one, verdict="fail")
-    return one
-
-
-def _broken(table: ScoreTable, differences: Float64) -> tuple[Move, ...]:
-    """The queries that lost most."""
-    assert table.queries is not None
-    order = np.argsort(differences, kind="stable")[:BROKEN_KEPT]
-    return tuple(
-        Move(table.queries[q], float(table.values[0, q]), float(table.values[1, q]))
-        for q in order[differences[order] < 0].tolist()
     )
 
 

@@ -1,8 +1,7 @@
-"""How small a difference a test can find, how many queries it takes, and when two systems are equivalent.
+"""Power: the smallest difference that a test detects, the queries that it takes, and tests of equivalence.
 
-What is found is what the test itself finds, at the level that its correction leaves. The deviation of the differences
-is estimated from those at hand, so the chance of finding a difference is that of new data after this estimate, over
-the chance in both: a difference that is printed as the smallest to be found 80 times in 100 is found so often.
+Power is that of the test itself at the level that its correction leaves. The deviation of the differences is estimated
+from the data at hand, so power is the chance in new data, over the chance in the estimate too.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ FEW_UNITS, SOME_UNITS = 11, 30
 """Queries or datasets up to which p-values are simulated exactly, and up to which findings are simulated at all."""
 SIMULATED_ROWS = 12_000
 POWER_TOLERANCE = 0.002
-"""Of a simulated power, near enough to the wanted one."""
+"""Tolerance of a simulated power."""
 MOST_STEPS = 25
 KURTOSIS_UNITS, KURTOSIS_STEP, KURTOSIS_BOUNDS = 10, 0.25, (-1.2, 12.0)
 """Values from which on their excess kurtosis is estimated, to which step, and between which bounds it is used."""
@@ -53,7 +52,7 @@ class Family:
     correct: str = "holm"
 
     def level(self, alpha: float, found: float) -> float:
-        """The level that a test has to meet where so many others are found, between whole numbers in proportion."""
+        """The level that a test has to meet where so many others are found; linear between whole numbers."""
         low = math.floor(found)
         one = level_met(self.correct, self.tests, low, alpha)
         if low == found:
@@ -272,7 +271,14 @@ def queries_needed(
 
     if chance(MOST_QUERIES) < wanted:
         return None
-    low, high = _around(difference, deviation, wanted, alpha, chance)
+    # Bracket the number of queries, from what the normal distribution gives.
+    quantiles = normal_quantile(1 - alpha / 2) + normal_quantile(wanted)
+    low = high = int(min(max(2.0, (quantiles * deviation / difference) ** 2), float(MOST_QUERIES)))
+    step = max(1, low // 64)
+    while low > 1 and chance(low) >= wanted:
+        low, high, step = max(1, low - step), low, 2 * step
+    while chance(high) < wanted:
+        low, high, step = high, min(high + step, MOST_QUERIES), 2 * step
     while high - low > 1:
         middle = (low + high) // 2
         if chance(middle) < wanted:
@@ -297,21 +303,6 @@ def equivalence(differences: Float64, margin: float) -> float:
         raise BadValue(f"equivalence needs at least two queries; found {len(differences)}")
     sides = (t_statistic(differences + margin), t_statistic(margin - differences))
     return max(student_tail(t, len(differences) - 1) for t in sides)
-
-
-def _around(
-    difference: float, deviation: float, wanted: float, alpha: float, chance: Callable[[int], float]
-) -> tuple[int, int]:
-    """A number of queries that is too small (or 1) and one that is enough, near what the normal distribution says."""
-    quantiles = normal_quantile(1 - alpha / 2) + normal_quantile(wanted)
-    guess = min(max(2.0, (quantiles * deviation / difference) ** 2), float(MOST_QUERIES))
-    low = high = int(guess)
-    step = max(1, low // 64)
-    while low > 1 and chance(low) >= wanted:
-        low, high, step = max(1, low - step), low, 2 * step
-    while chance(high) < wanted:
-        low, high, step = high, min(high + step, MOST_QUERIES), 2 * step
-    return low, high
 
 
 @lru_cache(maxsize=1024)
@@ -368,7 +359,16 @@ def _chance(
         def share(shift: float) -> float:
             rows = noise + shift * normal * estimates[:, None, None]
             p = detection.p(rows.reshape(-1, units)) if detection.p else np.empty(0)
-            return _share_found(p.reshape(-1, family.alike), levels, family, alpha)
+            # A correction depends only on which levels the p-values meet, and few combinations occur.
+            met = np.sort(np.searchsorted(np.array(levels), p.reshape(-1, family.alike), "right"), axis=1)
+            combinations, counts = np.unique(met, axis=0, return_counts=True)
+            below = np.array([*(value * (1 - 1e-6) for value in levels), 1.0])
+            others = np.ones(family.tests - family.alike)
+            corrected = (
+                adjusted(np.concatenate([below[one], others]), family.correct) for one in combinations
+            )
+            shares = [float(np.mean(part[: family.alike] < alpha)) for part in corrected]
+            return float(np.dot(shares, counts)) / len(met)
 
         return share
     if detection.found is not None and units <= SOME_UNITS:
@@ -407,20 +407,6 @@ def _simulated(units: int, alike: int) -> tuple[Float64, Float64]:
     return systems[:, :1] - systems[:, 1:], np.sqrt(squares / (units - 1))
 
 
-def _share_found(p: Float64, levels: Sequence[float], family: Family, alpha: float) -> float:
-    """The share of true differences whose corrected p-values are below alpha, nothing else being found."""
-    # What a correction makes of p-values depends on which levels they meet only, and few combinations occur.
-    met = np.sort(np.searchsorted(np.array(levels), p, "right"), axis=1)
-    combinations, counts = np.unique(met, axis=0, return_counts=True)
-    below = np.array([*(level * (1 - 1e-6) for level in levels), 1.0])
-    others = np.ones(family.tests - family.alike)
-    shares = [
-        float(np.mean(adjusted(np.concatenate([below[one], others]), family.correct)[: family.alike] < alpha))
-        for one in combinations
-    ]
-    return float(np.dot(shares, counts)) / len(p)
-
-
 def _crossing(
     rising: Callable[[float], float], start: float, wanted: float, tolerance: float
 ) -> float | None:
@@ -454,7 +440,7 @@ def _crossing(
 
 
 def _checked(queries: int, deviation: float, alpha: float, test: str) -> Detection:
-    """How the test decides; raises for what cannot be planned with."""
+    """The detection of a test; raises BadValue for values without power."""
     if queries < 2:
         raise BadValue(f"power needs at least two queries; found {queries}")
     if not (deviation >= 0 and math.isfinite(deviation)):
@@ -463,7 +449,7 @@ def _checked(queries: int, deviation: float, alpha: float, test: str) -> Detecti
         raise BadValue(f"alpha is {alpha}; expected between 0 and 1")
     detection = TESTS.get(test).detection
     if detection is None:
-        raise BadValue(f"no mean difference can be said that {test} finds; take permutation or t")
+        raise BadValue(f"the power of {test} is not known; take permutation or t")
     return detection
 
 

@@ -1,4 +1,4 @@
-"""Whether to answer: abstention by confidence, and the threshold of a score."""
+"""Abstention: what leaving uncertain queries unanswered gains, and a threshold of confidence for it."""
 
 from __future__ import annotations
 
@@ -23,10 +23,6 @@ from weir.measures.measure import Measure
 from weir.registry import Registry
 from weir.stats.distributions import normal_quantile
 from weir.stats.resampling import LEVEL, SEED, interval
-
-# ----------
-# What would be gained by not answering the queries that a system is least sure of.
-
 
 ABSTENTION_RATES: Float64 = np.linspace(0, 1, 11)[:-1]
 _RELATIVE_ROUNDING = 1e-12
@@ -94,7 +90,7 @@ def abstention(run: Run, scores: Scores, confidence: str = "max", ties: Ties = "
     2024; mteb retrieval_metrics.py.
     """
     sure = confidence_of(run, scores.queries, confidence)
-    found = []
+    abstentions = []
     for measure, values in zip(scores.measures, scores.values, strict=True):
         known = ~np.isnan(values)
         own, oracle = (
@@ -102,7 +98,7 @@ def abstention(run: Run, scores: Scores, confidence: str = "max", ties: Ties = "
             for by in (sure, values)
         )
         geometric = measure in scores.geometric
-        found.append(
+        abstentions.append(
             Abstention(
                 measure,
                 confidence,
@@ -112,7 +108,7 @@ def abstention(run: Run, scores: Scores, confidence: str = "max", ties: Ties = "
                 _normalised(own, oracle),
             )
         )
-    return found
+    return abstentions
 
 
 def confidence_of(run: Run, queries: Ids, how: str) -> Float64:
@@ -176,10 +172,10 @@ def lead(score: Float64, ptr: Int64) -> Float64:
 
 def _at(score: Float64, ptr: Int64, place: int) -> Float64:
     """The score at a place, from 0, of each ranking; 0 where it is shorter."""
-    found = np.zeros(len(ptr) - 1)
+    values = np.zeros(len(ptr) - 1)
     longer = np.diff(ptr) > place
-    found[longer] = score[ptr[:-1][longer] + place]
-    return found
+    values[longer] = score[ptr[:-1][longer] + place]
+    return values
 
 
 def _normalised(own: Float64, oracle: Float64) -> float:
@@ -194,9 +190,7 @@ def _area(values: Float64) -> float:
     return float(np.sum(np.diff(ABSTENTION_RATES) * (values[1:] + values[:-1]) / 2))
 
 
-# ----------
-# Answer or stay silent: the score below which not to answer, chosen on some queries and reported on others.
-
+# A threshold: below it a query is not answered.
 
 THRESHOLD_RATES = (1.0, 0.5, 0.2, 0.1, 0.05, 0.02, 0.01, 0.0)
 """Shares of false answers for which a cut-off is shown."""
@@ -269,6 +263,18 @@ class _Confidences:
     values: Float64
     unanswerable: Float64
 
+    @staticmethod
+    def of(run: Run, qrels: Qrels, measure: Measure, confidence: str, flagged: set[str]) -> _Confidences:
+        scores = scores_of(Judged.of(run, qrels), (measure,))
+        relevant = set(qrels.queries.take(np.unique(qrels.query_of_row()[qrels.grade > 0])).tolist())
+        answerable = sorted(relevant)
+        without = sorted(set(qrels.queries.tolist()).union(flagged) - relevant)
+        values = scores.values[0][scores.queries.codes(answerable)] if answerable else np.empty(0)
+        if np.isnan(values).any():
+            raise BadValue(f"{measure} is undefined for a query with an answer; take another measure")
+        sure = [confidence_of(run, Ids.of(part), confidence) for part in (answerable, without)]
+        return _Confidences(sure[0], values, sure[1])
+
     def halves(self, seed: int) -> tuple[_Confidences, _Confidences]:
         """Two halves, each with half of the queries of either kind; the first is the larger one."""
         generator = np.random.default_rng(seed)
@@ -318,13 +324,13 @@ def threshold(
     another confidence.
     """
     rules = rules or ThresholdRules()
-    found = _confidences(run, qrels, measure, rules.confidence, set(unanswerable))
-    for what, part in (("with an answer", found.answerable), ("without an answer", found.unanswerable)):
+    every = _Confidences.of(run, qrels, measure, rules.confidence, set(unanswerable))
+    for what, part in (("with an answer", every.answerable), ("without an answer", every.unanswerable)):
         if len(part) < 4:
             raise BadValue(
                 f"found {len(part)} queries {what}; a threshold needs at least four of either kind"
             )
-    one, other = found.halves(rules.seed)
+    one, other = every.halves(rules.seed)
     score = one.chosen(rules.max_false)
     reported = other.cut(score)
     kept = np.where(other.answerable >= score, other.values, 0.0)
@@ -341,7 +347,7 @@ def threshold(
         wilson_interval(round(reported.answered * counts[0]), counts[0]),
         (low, high),
         other.cut(-math.inf).kept,
-        found.separation(),
+        every.separation(),
         tuple(other.cut(one.chosen(rate)) for rate in THRESHOLD_RATES),
     )
 
@@ -355,20 +361,3 @@ def wilson_interval(count: int, of: int, level: float = LEVEL) -> tuple[float, f
     middle = (share + spread / 2) / (1 + spread)
     reach = z * math.sqrt(share * (1 - share) / of + spread / (4 * of)) / (1 + spread)
     return 0.0 if count == 0 else middle - reach, 1.0 if count == of else middle + reach
-
-
-def _confidences(
-    run: Run, qrels: Qrels, measure: Measure, confidence: str, flagged: set[str]
-) -> _Confidences:
-    judged = Judged.of(run, qrels)
-    scores = scores_of(judged, (measure,))
-    positive = np.zeros(len(qrels), np.bool_)
-    positive[qrels.query_of_row()[qrels.grade > 0]] = True
-    names = qrels.queries.tolist()
-    answerable = sorted(q for q, has in zip(names, positive.tolist(), strict=True) if has)
-    without = sorted(set(names).union(flagged) - set(answerable))
-    values = scores.values[0][scores.queries.codes(answerable)] if answerable else np.empty(0)
-    if np.isnan(values).any():
-        raise BadValue(f"{measure} is undefined for a query with an answer; take another measure")
-    sure = [confidence_of(run, Ids.of(part), confidence) for part in (answerable, without)]
-    return _Confidences(sure[0], values, sure[1])

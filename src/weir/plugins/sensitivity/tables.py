@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from weir.core.frames import plain
 from weir.core.rounding import change, count, duration, figure, probability, score, share
 from weir.core.tables import columns, markdown_escaped, paragraph
-from weir.plugins.sensitivity.reordering import MeanOverQueries, PlaceBlock, ReachedDocuments, Reordering
+from weir.plugins.sensitivity.reordering import MeanOverQueries, RankBand, ReachedDocuments, Reordering
 from weir.plugins.sensitivity.studies import (
     AskedTotals,
     DepthStudy,
@@ -143,7 +143,7 @@ def _biases(found: Sequence[Reordering]) -> list[list[str]]:
     return lines
 
 
-def _blocks(blocks: Sequence[PlaceBlock]) -> list[list[str]]:
+def _blocks(blocks: Sequence[RankBand]) -> list[list[str]]:
     lines = [
         ["places", "promoted", "raised by", "relevant", "of these promoted", "by a perfect order", "ratio"]
     ]
@@ -311,9 +311,9 @@ def _spread_table(what: str, spread: Spread, width: int | None) -> str:
 def _sensitivity_tables_said(spread: Spread) -> str:
     """The two kinds of chance apart, and how far orders agree."""
     return (
-        f"mean {score(spread.mean)} {_in_brackets(spread.low, spread.high)} over {count(spread.queries)} queries; one of "
-        f"{len(spread.means)} such runs lies {score(spread.deviation)} from it (standard deviation, queries held "
-        f"fixed), other queries would move it by {score(spread.error)}; two of the orders agree with tau-b "
+        f"mean {score(spread.mean)} {_in_brackets(spread.low, spread.high)} over {count(spread.queries)} queries; "
+        f"one of {len(spread.means)} such runs lies {score(spread.deviation)} from it (standard deviation, queries "
+        f"held fixed), other queries would move it by {score(spread.error)}; two of the orders agree with tau-b "
         f"{score(spread.tau)}, RBO {score(spread.rbo)}"
     )
 

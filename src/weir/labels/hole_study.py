@@ -134,8 +134,8 @@ def hole_study(
         by = "people" if model is None else "people and by the model"
         to = "them" if model is None else "both"
         raise BadValue(
-            f"none of the {len(holes.query):,} unjudged documents is judged by {by}; write a sheet with weir pool, and "
-            f"give it to {to}"
+            f"none of the {len(holes.query):,} unjudged documents is judged by {by}; write a sheet with weir "
+            f"labels pool, and give it to {to}"
         )
     filled = [_filled(holes, column) for column in grades]
     before = _values(runs, qrels, measure)
