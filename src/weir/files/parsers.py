@@ -403,7 +403,7 @@ def _numpy_rank(buf: Bytes, rows: ParsedRows, cuts: Int64, key: Float64, lookup:
         bits = len(lookup.filter).bit_length() - 1
         at = np.flatnonzero(lookup.filter[(rows.hashes >> np.uint64(64 - bits)).astype(np.int64)])
         code[at] = lookup.ids.codes(take_strings(buf, rows.start[at], rows.length[at]))
-    return RankedRows(order, code[order])
+    return RankedRows(order, code.take(order))
 
 
 def _first_duplicate(buf: Bytes, rows: ParsedRows, query: Int64) -> int:
