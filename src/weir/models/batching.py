@@ -58,16 +58,16 @@ def batches(lengths: Int64, budget: int, padded: bool) -> list[Int64]:
     order = np.argsort(-lengths, kind="stable")
     ordered = np.maximum(lengths[order], 1)
     ends = np.cumsum(ordered)
-    found, start = [], 0
+    cuts, start = [], 0
     while start < len(order):
         if padded:
             stop = start + max(1, budget // int(ordered[start]))
         else:
             base = int(ends[start] - ordered[start])
             stop = max(start + 1, int(np.searchsorted(ends, base + budget, side="right")))
-        found.append(order[start:stop])
+        cuts.append(order[start:stop])
         start = stop
-    return found
+    return cuts
 
 
 def gather_rows(parts: Sequence[tuple[Int64, NDArray[Any]]], count: int) -> NDArray[Any]:

@@ -18,7 +18,7 @@ from weir.models.torch_engine import Tensor, to_device
 from weir.models.transformers_engine import load_model
 
 # ----------
-# Which token follows: the likeliest one, or one drawn in proportion to its probability.
+# Drawing the next token.
 
 
 @dataclass(frozen=True)
@@ -41,29 +41,26 @@ class WritingOrder:
 def drawn(scores: Tensor, orders: Sequence[WritingOrder], draws: Sequence[np.random.Generator]) -> Int64:
     """A token for each row of scores float32[n, V]; draws: a generator for each row, asked for one number where its
     temperature is above 0, so that what is drawn belongs to the row and not to those beside it."""
-    found: Int64 = scores.argmax(-1).cpu().numpy()
-    for row, (order, draw) in enumerate(zip(orders, draws, strict=True)):
-        if order.temperature > 0:
-            found[row] = _one(scores[row], order, draw.random())
-    return found
-
-
-def _one(scores: Tensor, order: WritingOrder, draw: float) -> int:
-    """The token at which the probabilities of a row, the likeliest first, add up to more than a draw from [0, 1)."""
     torch = require("torch", extra="neural")
-    ordered = torch.sort(scores.double() / order.temperature, descending=True, stable=True)
-    odds = ordered.values.softmax(-1)
-    if order.top_k:
-        odds = odds[: order.top_k]
-    before = odds.cumsum(-1) / odds.sum() - odds / odds.sum()
-    odds = odds[before < order.top_p]  # the one that passes it is among them
-    ends = odds.cumsum(-1)
-    at = int(torch.searchsorted(ends, draw * ends[-1], right=True))
-    return int(ordered.indices[min(at, len(odds) - 1)])
+    tokens: Int64 = scores.argmax(-1).cpu().numpy()
+    for row, (order, draw) in enumerate(zip(orders, draws, strict=True)):
+        if order.temperature == 0:
+            continue
+        # The token at which the probabilities, the likeliest first, add up to more than a draw from [0, 1).
+        ordered = torch.sort(scores[row].double() / order.temperature, descending=True, stable=True)
+        odds = ordered.values.softmax(-1)
+        if order.top_k:
+            odds = odds[: order.top_k]
+        before = odds.cumsum(-1) / odds.sum() - odds / odds.sum()
+        odds = odds[before < order.top_p]  # the one that passes it is among them
+        ends = odds.cumsum(-1)
+        at = int(torch.searchsorted(ends, draw.random() * ends[-1], right=True))
+        tokens[row] = int(ordered.indices[min(at, len(odds) - 1)])
+    return tokens
 
 
 # ----------
-# Causal language models through transformers: many texts continued side by side, token by token.
+# Causal language models through transformers, which continue many texts side by side.
 #
 # A batch is padded on the left and every text keeps its own positions, so that what is beside a text moves its scores
 # by rounding alone. Texts that have ended leave the batch.
@@ -149,18 +146,18 @@ class _Reading:
     def scores(self) -> Tensor:
         """Read what was not read yet: the scores of all tokens to follow, float32[n, V]."""
         fresh = self.ids.shape[1] if self.kept is None else 1
-        given: dict[str, Any] = {"input_ids": self.ids[:, -fresh:], "use_cache": not self.model.alone}
-        given["attention_mask"] = self.mask
+        inputs: dict[str, Any] = {"input_ids": self.ids[:, -fresh:], "use_cache": not self.model.alone}
+        inputs["attention_mask"] = self.mask
         takes = inspect.signature(self.model.module.forward).parameters
         if "position_ids" in takes:
-            given["position_ids"] = (self.mask.cumsum(-1) - 1).clamp(min=0)[:, -fresh:]
+            inputs["position_ids"] = (self.mask.cumsum(-1) - 1).clamp(min=0)[:, -fresh:]
         if "logits_to_keep" in takes:
-            given["logits_to_keep"] = 1
+            inputs["logits_to_keep"] = 1
         if self.kept is not None:
-            given["past_key_values"] = self.kept
-        found = self.model.module(**given)
-        self.kept = None if self.model.alone else found.past_key_values
-        return found.logits[:, -1].float()
+            inputs["past_key_values"] = self.kept
+        output = self.model.module(**inputs)
+        self.kept = None if self.model.alone else output.past_key_values
+        return output.logits[:, -1].float()
 
     def add(self, tokens: Int64) -> None:
         """Put a token behind each text."""
@@ -207,17 +204,17 @@ class _Batch:
                 raise StoppedError
             scores = self.reading.scores()
             ids = drawn(scores, [self.orders[i] for i in alive], [draws[i] for i in alive])
-            self.steps.append(_Step(alive, ids, *self._told(scores, ids)))
+            self.steps.append(_Step(alive, ids, *self._alternatives(scores, ids)))
             going = (len(self.steps) < most[alive]) & ~np.isin(ids, list(self.model.ends))
             alive = alive[going]
             if len(alive):
                 self.reading.add(ids)
             if 0 < len(alive) < len(going):
                 self.reading.keep(np.flatnonzero(going))
-        return [self._one(row) for row in range(len(self.orders))]
+        return [self._continuation(row) for row in range(len(self.orders))]
 
-    def _told(self, scores: Tensor, ids: Int64) -> tuple[Int64, Float64]:
-        """(tokens, their log-probabilities) that are told of a place: the likeliest, and behind them the written."""
+    def _alternatives(self, scores: Tensor, ids: Int64) -> tuple[Int64, Float64]:
+        """(tokens, their log-probabilities) of a place: the likeliest, and behind them the one that was written."""
         torch = require("torch", extra="neural")
         count = min(max(order.alternatives for order in self.orders), scores.shape[-1])
         if not count:
@@ -228,7 +225,7 @@ class _Batch:
         others = torch.cat([best.indices, own], 1)
         return others.cpu().numpy(), torch.gather(odds, 1, others).double().cpu().numpy()
 
-    def _one(self, row: int) -> Continuation:
+    def _continuation(self, row: int) -> Continuation:
         """What was written of one text."""
         places = [(step, int(np.searchsorted(step.alive, row))) for step in self.steps]
         own = [(step, at) for step, at in places if at < len(step.alive) and step.alive[at] == row]
@@ -237,8 +234,8 @@ class _Batch:
         others = np.stack([step.others[at] for step, at in own])
         odds = np.stack([step.odds[at] for step, at in own])
         most = self.orders[row].alternatives
-        told = [*range(min(most, others.shape[1] - 1)), others.shape[1] - 1] if most else []
-        return Continuation(ids, ended, others[:, told], odds[:, told])
+        columns = [*range(min(most, others.shape[1] - 1)), others.shape[1] - 1] if most else []
+        return Continuation(ids, ended, others[:, columns], odds[:, columns])
 
 
 def read_causal(model: str) -> Checkpoint:

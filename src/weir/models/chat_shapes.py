@@ -17,7 +17,7 @@ from weir.services.answers import RequestPolicy, Retried, Worker
 from weir.services.requests import UnusableAnswerError
 
 # ----------
-# Providers of chat models as data; chat_providers.toml says what each entry means.
+# Providers of chat models, from chat_providers.toml.
 
 
 PROVIDERS = Path(__file__).with_name("chat_providers.toml")
@@ -47,7 +47,7 @@ def chat_providers() -> dict[str, ChatProvider]:
 
 
 # ----------
-# The shapes in which chat models are asked and answer: OpenAI's, Anthropic's and Gemini's.
+# Formats of requests and answers: OpenAI's, Anthropic's and Gemini's.
 
 
 Json: TypeAlias = Any
@@ -148,8 +148,8 @@ def _openai_body(prompt: ChatPrompt, model: str, length: str) -> dict[str, Json]
     if prompt.log_probabilities:
         body |= {"logprobs": True, "top_logprobs": prompt.log_probabilities}
     if prompt.schema:
-        held = {"name": "answer", "strict": True, "schema": json.loads(prompt.schema)}
-        body["response_format"] = {"type": "json_schema", "json_schema": held}
+        schema = {"name": "answer", "strict": True, "schema": json.loads(prompt.schema)}
+        body["response_format"] = {"type": "json_schema", "json_schema": schema}
     elif prompt.json:
         body["response_format"] = _ANY_JSON
     return body
@@ -160,13 +160,12 @@ def _openai_read(answer: Json) -> ChatReply:
     message = choice.get("message")
     if not isinstance(message, dict):
         raise UnusableAnswerError("the answer's first choice has no 'message'")
-    said = message.get("content")
-    text = said if isinstance(said, str) else ""
+    text = _text(message.get("content"))
     refused = choice.get("finish_reason") == "content_filter" or (not text and bool(message.get("refusal")))
     finish: Finish = "length" if choice.get("finish_reason") == "length" else "stop"
     usage = answer.get("usage")
-    told = choice.get("logprobs")
-    rows = told.get("content") if isinstance(told, dict) else None
+    logprobs = choice.get("logprobs")
+    rows = logprobs.get("content") if isinstance(logprobs, dict) else None
     choices = [
         _choice(row.get("token"), row.get("top_logprobs"), "token", "logprob")
         for row in (rows if isinstance(rows, list) else [])
@@ -190,8 +189,7 @@ def _anthropic_body(prompt: ChatPrompt, model: str, _: str) -> dict[str, Json]:
     if prompt.temperature is not None:
         body["temperature"] = prompt.temperature
     if prompt.schema:
-        held = {"type": "json_schema", "schema": json.loads(prompt.schema)}
-        body["output_config"] = {"format": held}
+        body["output_config"] = {"format": {"type": "json_schema", "schema": json.loads(prompt.schema)}}
     return body
 
 
@@ -234,24 +232,18 @@ def _gemini_read(answer: Json) -> ChatReply:
     candidate = _first(answer, "candidates")
     content = candidate.get("content")
     parts = content.get("parts") if isinstance(content, dict) else None
-    said = [p.get("text") for p in parts or [] if isinstance(p, dict) and not p.get("thought")]
-    why, told = candidate.get("finishReason"), candidate.get("logprobsResult")
+    texts = [p.get("text") for p in parts or [] if isinstance(p, dict) and not p.get("thought")]
+    why, logprobs = candidate.get("finishReason"), candidate.get("logprobsResult")
     finish: Finish = "length" if why == "MAX_TOKENS" else "stop" if why in ("STOP", None) else "refused"
-    text = "".join(t for t in said if isinstance(t, str))
-    choices = _gemini_choices(told) if isinstance(told, dict) else ()
-    return ChatReply(text, finish, _text(answer.get("modelVersion")), *counts, choices)
-
-
-def _gemini_choices(told: dict[str, Json]) -> tuple[TokenChoice, ...]:
-    """Tokens and alternatives, which stand in two aligned lists."""
-    chosen, top = told.get("chosenCandidates"), told.get("topCandidates")
-    if not isinstance(chosen, list) or not isinstance(top, list) or len(chosen) != len(top):
-        return ()
-    pairs = [(c, t) for c, t in zip(chosen, top, strict=True) if isinstance(c, dict) and isinstance(t, dict)]
-    return tuple(
-        _choice(one.get("token"), others.get("candidates"), "token", "logProbability")
-        for one, others in pairs
-    )
+    text = "".join(t for t in texts if isinstance(t, str))
+    choices: list[TokenChoice] = []
+    logprobs = logprobs if isinstance(logprobs, dict) else {}
+    chosen, top = logprobs.get("chosenCandidates"), logprobs.get("topCandidates")
+    if isinstance(chosen, list) and isinstance(top, list) and len(chosen) == len(top):
+        for one, others in zip(chosen, top, strict=True):
+            if isinstance(one, dict) and isinstance(others, dict):
+                choices.append(_choice(one.get("token"), others.get("candidates"), "token", "logProbability"))
+    return ChatReply(text, finish, _text(answer.get("modelVersion")), *counts, tuple(choices))
 
 
 def _choice(token: Json, others: Json, name: str, value: str) -> TokenChoice:
@@ -263,19 +255,19 @@ def _choice(token: Json, others: Json, name: str, value: str) -> TokenChoice:
 
 
 def _first(answer: Json, name: str) -> dict[str, Json]:
-    found = answer.get(name) if isinstance(answer, dict) else None
-    if not isinstance(found, list) or not found or not isinstance(found[0], dict):
+    entries = answer.get(name) if isinstance(answer, dict) else None
+    if not isinstance(entries, list) or not entries or not isinstance(entries[0], dict):
         raise UnusableAnswerError(f"the answer has no '{name}'")
-    return found[0]
+    return entries[0]
 
 
-def _text(given: Json) -> str:
-    return given if isinstance(given, str) else ""
+def _text(value: Json) -> str:
+    return value if isinstance(value, str) else ""
 
 
 def _count(usage: Json, name: str) -> int | None:
-    found = usage.get(name) if isinstance(usage, dict) else None
-    return found if type(found) is int and found >= 0 else None
+    count = usage.get(name) if isinstance(usage, dict) else None
+    return count if type(count) is int and count >= 0 else None
 
 
 SHAPES = {
@@ -290,7 +282,7 @@ SHAPES = {
 }
 
 # ----------
-# The protocol of what answers prompts: a service, or a model in this process.
+# The protocol of chat models: services, and models in this process.
 
 
 class ChatClient(Protocol):
@@ -306,8 +298,8 @@ class ChatClient(Protocol):
 
     def worker(self, retried: Retried, policy: RequestPolicy) -> Worker:
         """What asks for one thread. It takes requests of {"body", "max_tokens"}, "sample" where that is not 0, and
-        answers with what ChatReply.kept gives; retried: told each attempt that is followed by another; policy: what
-        `policy` gave."""
+        answers with what ChatReply.kept gives; retried: called after each failed attempt that is retried; policy:
+        what `policy` gave."""
         ...
 
     def dollars(self, tokens: int, answer_tokens: int) -> float | None:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from weir.models.encoder import Encoder
 
 # ----------
-# The encoders Weir knows by name: facts in `models.toml`, read when they are asked for.
+# Models that Weir knows by name, from models.toml.
 
 
 @dataclass(frozen=True)
@@ -69,35 +69,35 @@ class ModelCard:
 
 
 @cache
-def _all() -> dict[str, ModelCard]:
+def _cards() -> dict[str, ModelCard]:
     text = (files("weir.models") / "models.toml").read_text(encoding="utf-8")
     return {name: ModelCard(name=name, **facts) for name, facts in tomllib.loads(text).items()}
 
 
 def cards() -> list[ModelCard]:
     """Every card, by name."""
-    return sorted(_all().values(), key=lambda c: c.name)
+    return sorted(_cards().values(), key=lambda c: c.name)
 
 
 def card(name: str) -> ModelCard:
     """The card of that short name or hub name; raises UnknownName, suggesting the nearest."""
-    found = known(name)
-    if found is None:
-        raise UnknownName("encoder", name, _all())
-    return found
+    model = known(name)
+    if model is None:
+        raise UnknownName("encoder", name, _cards())
+    return model
 
 
 def known(name: str) -> ModelCard | None:
     """The card of that short name or hub name, None where Weir has none."""
-    by_hub = {c.hub.lower(): c for c in _all().values()}
-    return _all().get(name) or by_hub.get(name.lower())
+    by_hub = {c.hub.lower(): c for c in _cards().values()}
+    return _cards().get(name) or by_hub.get(name.lower())
 
 
 def check_kind(model: str, kind: str, otherwise: str) -> None:
     """Raise BadValue for a model whose card says that it is of another kind; otherwise: what that means."""
-    found = known(model)
-    if found is not None and found.kind != kind:
-        raise BadValue(f"'{model}' is of the kind '{found.kind}', {otherwise}")
+    card = known(model)
+    if card is not None and card.kind != kind:
+        raise BadValue(f"'{model}' is of the kind '{card.kind}', {otherwise}")
 
 
 # ----------
@@ -125,14 +125,17 @@ def locate(model: str) -> Path:
         raise StoreError(f"{folder}: no checkpoint there; expected a folder with config.json or modules.json")
     card = known(model)
     if card is not None and card.packaged:
-        return _of_package(card)
-    found = _snapshot(card.hub if card is not None else model)
-    if found is None:
+        spec = find_spec(card.package)
+        assert spec is not None
+        assert spec.origin is not None
+        return Path(spec.origin).parent / card.package_folder
+    snapshot = _snapshot(card.hub if card is not None else model)
+    if snapshot is None:
         raise DownloadError(
             f"the checkpoint '{model}' is not here; `weir list models {model}` downloads it, or give a folder that "
             "holds one"
         )
-    return found
+    return snapshot
 
 
 def fetch(model: str) -> None:
@@ -143,20 +146,28 @@ def fetch(model: str) -> None:
     """
     try:
         locate(model)
+        return
     except DownloadError:
         card = known(model)
-        _download(card.hub if card is not None else model)
+        hub = card.hub if card is not None else model
+    library = require("huggingface_hub", extra="neural")
+    try:
+        folder = Path(library.snapshot_download(hub, allow_patterns=list(WANTED)))
+        routed = (folder / "router_config.json").exists()  # its query route has weights of its own
+        if not any(folder.glob("*.safetensors")) and (routed or not any(folder.glob("*/*.safetensors"))):
+            library.snapshot_download(hub, allow_patterns=[*WANTED, *BINARY])
+    except Exception as error:  # noqa: BLE001 - the library and its transports raise errors of many families
+        reason = " ".join(str(error).split())[:200]
+        raise DownloadError(
+            f"the checkpoint '{hub}' is not here and could not be downloaded ({type(error).__name__}: {reason}); "
+            "see `weir list models`, or give a folder that holds one"
+        ) from None
+    if _snapshot(hub) is None:
+        raise DownloadError(f"'{hub}' on the hub holds no checkpoint with weights that Weir can read")
 
 
 def _begins_one(folder: Path) -> bool:
     return any((folder / name).is_file() for name in ("config.json", "modules.json"))
-
-
-def _of_package(card: ModelCard) -> Path:
-    spec = find_spec(card.package)
-    assert spec is not None
-    assert spec.origin is not None
-    return Path(spec.origin).parent / card.package_folder
 
 
 def _snapshot(hub: str) -> Path | None:
@@ -187,25 +198,8 @@ def _has_weights(folder: Path) -> bool:
     return True
 
 
-def _download(hub: str) -> None:
-    library = require("huggingface_hub", extra="neural")
-    try:
-        folder = Path(library.snapshot_download(hub, allow_patterns=list(WANTED)))
-        routed = (folder / "router_config.json").exists()  # its query route has weights of its own
-        if not any(folder.glob("*.safetensors")) and (routed or not any(folder.glob("*/*.safetensors"))):
-            library.snapshot_download(hub, allow_patterns=[*WANTED, *BINARY])
-    except Exception as error:  # noqa: BLE001 - the library and its transports raise errors of many families
-        reason = " ".join(str(error).split())[:200]
-        raise DownloadError(
-            f"the checkpoint '{hub}' is not here and could not be downloaded ({type(error).__name__}: {reason}); "
-            "see `weir list models`, or give a folder that holds one"
-        ) from None
-    if _snapshot(hub) is None:
-        raise DownloadError(f"'{hub}' on the hub holds no checkpoint with weights that Weir can read")
-
-
 # ----------
-# A checkpoint on disk: what its own files say about how to encode with it.
+# The settings that a checkpoint's own files declare.
 
 
 QUERY_NAMES = ("query", "search_query", "s2p_query")
@@ -265,16 +259,25 @@ def read_checkpoint(folder: Path) -> Checkpoint:
     path = next((p for kind, p in modules if kind == "Transformer"), folder)
     config = read_object(path / "config.json", needed=True)
     pooling = next((_pooling(p) for kind, p in modules if kind == "Pooling"), None)
+    heads = []
+    for kind, place in modules:
+        if kind in ("Dense", "LayerNorm"):
+            facts = read_object(place / "config.json", needed=True)
+            activation = str(facts.get("activation_function", "")).rpartition(".")[2]
+            if activation not in ("", "Identity", "Tanh"):
+                raise BadValue(
+                    f"{place}: activation '{activation}' is not supported; expected Identity or Tanh"
+                )
+            heads.append(Head(kind, place, activation))
     settings = read_object(folder / "config_sentence_transformers.json")
     positions = _positions(config)
-    heads = tuple(_head(kind, p) for kind, p in modules if kind in ("Dense", "LayerNorm"))
     return Checkpoint(
         root=folder,
         folder=path,
         config=config,
         pooling=pooling,
         normalise=any(kind == "Normalize" for kind, _ in modules),
-        heads=heads,
+        heads=tuple(heads),
         similarity={"cosine": "cosine", "dot": "dot"}.get(str(settings.get("similarity_fn_name"))),
         limit=_limit(path, positions),
         positions=positions,
@@ -324,10 +327,10 @@ def _modules(folder: Path) -> list[tuple[str, Path]]:
 
 def inner_folder(folder: Path, name: object) -> Path:
     """A folder that a checkpoint's own file names; raises ValueError for one outside of the checkpoint."""
-    found = folder / str(name)
-    if not Path(os.path.normpath(found)).is_relative_to(os.path.normpath(folder)):
+    inner = folder / str(name)
+    if not Path(os.path.normpath(inner)).is_relative_to(os.path.normpath(folder)):
         raise ValueError(f"'{name}' leads out of the checkpoint")
-    return found
+    return inner
 
 
 def _pooling(folder: Path) -> str:
@@ -342,14 +345,6 @@ def _pooling(folder: Path) -> str:
             f"{folder}: pooling by {chosen or 'an unknown rule'}; expected {set(POOLINGS.values())}"
         )
     return chosen[0]
-
-
-def _head(kind: str, folder: Path) -> Head:
-    facts = read_object(folder / "config.json", needed=True)
-    activation = str(facts.get("activation_function", "")).rpartition(".")[2]
-    if activation not in ("", "Identity", "Tanh"):
-        raise BadValue(f"{folder}: activation '{activation}' is not supported; expected Identity or Tanh")
-    return Head(kind, folder, activation)
 
 
 def _positions(config: dict[str, Any]) -> int:
@@ -384,7 +379,7 @@ def read_object(path: Path, needed: bool = False) -> dict[str, Any]:
 
 
 # ----------
-# A hash over every file of a checkpoint that can move a number: weights, heads, tokenizer, settings.
+# The fingerprint of a checkpoint: a hash over every file that can change a number.
 
 
 IDLE_SUFFIXES = {
@@ -433,14 +428,20 @@ def fingerprint(checkpoint: Checkpoint) -> str:
         memory = settings().home / "encoders" / f"{key}.json"
         with suppress(OSError, ValueError, KeyError, TypeError):
             return str(json.loads(memory.read_text(encoding="utf-8"))["fingerprint"])
-        found = _hashed(root, files)
+        digest = hashlib.blake2b(digest_size=16)
+        for path in files:
+            name = path.relative_to(root).as_posix().encode("utf-8")
+            digest.update(b"%d %d " % (len(name), path.stat().st_size) + name)
+            with path.open("rb") as file:
+                while piece := file.read(PIECE_BYTES):
+                    digest.update(piece)
         settled = newest + SETTLED_SECONDS < time.time() and _stamps(root, files)[0] == seen
     except OSError as error:
         raise StoreError(f"{root}: {error.strerror or error}; fetch the checkpoint again") from None
     if settled:
         with suppress(StoreError):  # a home that cannot be written to means hashing again
-            write_json(memory, {"folder": str(root), "fingerprint": found}, durable=False)
-    return found
+            write_json(memory, {"folder": str(root), "fingerprint": digest.hexdigest()}, durable=False)
+    return digest.hexdigest()
 
 
 def _stamps(root: Path, files: list[Path]) -> tuple[list[tuple[str, int, int, int, int]], float]:
@@ -450,19 +451,8 @@ def _stamps(root: Path, files: list[Path]) -> tuple[list[tuple[str, int, int, in
     return seen, max((s.st_ctime for _, s in stats), default=0.0)
 
 
-def _hashed(root: Path, files: list[Path]) -> str:
-    digest = hashlib.blake2b(digest_size=16)
-    for path in files:
-        name = path.relative_to(root).as_posix().encode("utf-8")
-        digest.update(b"%d %d " % (len(name), path.stat().st_size) + name)
-        with path.open("rb") as file:
-            while piece := file.read(PIECE_BYTES):
-                digest.update(piece)
-    return digest.hexdigest()
-
-
 # ----------
-# Settings that every kind of model has: how they are checked, and how they print.
+# Settings of models: how they are checked, and how they print.
 
 
 ARTIFACT = "a name of `weir list models`, a hub name or a folder"
@@ -496,7 +486,7 @@ def model_arguments(config: DataclassInstance, model: str) -> tuple[list[object]
 
 
 # ----------
-# What an encoder comes to: its own settings, then the checkpoint's files, then its card.
+# Recipes of encoders: their own settings come first, then the checkpoint's files, then the card.
 
 
 T = TypeVar("T")
@@ -526,7 +516,7 @@ class EncoderRecipe:
 
     def describe(self) -> dict[str, object]:
         """What decides the vectors, the engine aside: contents by their hash, no path and no name."""
-        found: dict[str, object] = {
+        about: dict[str, object] = {
             "encoding": algorithm("encoding"),
             "revision": fingerprint(self.document),
             "architecture": self.document.architecture,
@@ -540,8 +530,8 @@ class EncoderRecipe:
             "max_length": self.max_document,
         }
         if self.query is not self.document:
-            found["query revision"] = fingerprint(self.query)
-        return found
+            about["query revision"] = fingerprint(self.query)
+        return about
 
 
 def fetch_encoder(model: str) -> None:
@@ -581,6 +571,11 @@ def resolve(encoder: Encoder, collection: str = "", instruction: str = "") -> En
     )
     declared = [p for p in (*document.prompts.values(), card.query_prompt, card.document_prompt) if p]
     own_query = _first(encoder.max_query, encoder.max_length)
+    notes: tuple[str, ...] = ()
+    if declared and not (query_prompt or document_prompt):
+        shown = ", ".join(sorted({repr(p) for p in declared}))
+        note = f"'{encoder.model}' declares prompts ({shown}) and none is used; its scores may be lower than published"
+        notes = (note,)
     return EncoderRecipe(
         model=encoder.model,
         document=document,
@@ -590,9 +585,11 @@ def resolve(encoder: Encoder, collection: str = "", instruction: str = "") -> En
         normalise=similarity == "cosine" or document.normalise,
         query_prompt=query_prompt,
         document_prompt=document_prompt,
-        max_query=_encoder_recipe_limit(own_query, card.max_query, query, encoder.model),
-        max_document=_encoder_recipe_limit(encoder.max_length, card.max_document, document, encoder.model),
-        notes=() if query_prompt or document_prompt else _unused(encoder.model, declared),
+        max_query=text_limit(encoder.model, query, own_query, card.max_query or query.limit),
+        max_document=text_limit(
+            encoder.model, document, encoder.max_length, card.max_document or document.limit
+        ),
+        notes=notes,
     )
 
 
@@ -603,33 +600,29 @@ def filled_prompt(prompt: str, instruction: str) -> str:
 
 def _of_collection(prompts: dict[str, str], collection: str) -> dict[str, str]:
     """The prompts declared under a collection's name, such as "SciFact-query" or "NFCorpus"."""
-    found: dict[str, str] = {}
+    by_kind: dict[str, str] = {}
     wanted = _plain(collection)
     for name, prompt in prompts.items() if wanted else ():
         plain = _plain(name)
         for ending, kind in (("", "query_prompt"), *KINDS):
             if plain in (wanted + ending, wanted + "retrieval" + ending):
-                found[kind] = prompt
-    return found
+                by_kind[kind] = prompt
+    return by_kind
 
 
 def _plain(name: str) -> str:
     return "".join(c for c in name.lower() if c.isalnum())
 
 
-def _encoder_recipe_limit(own: int | None, card_says: int, checkpoint: Checkpoint, model: str) -> int:
+def text_limit(model: str, checkpoint: Checkpoint, own: int | None, stated: int) -> int:
+    """Tokens of a text at most: own, or what is stated, which is cut at the positions of the architecture.
+
+    Raises BadValue for own tokens beyond these.
+    """
     bound = checkpoint.positions
     if own is not None and bound and own > bound:
         raise BadValue(f"'{model}' reads {bound} tokens at most, not {own}")
-    if own is not None:
-        return own
-    return min(card_says or checkpoint.limit, bound or card_says or checkpoint.limit)
-
-
-def _unused(model: str, declared: list[str]) -> tuple[str, ...]:
-    shown = ", ".join(sorted({repr(p) for p in declared}))
-    note = f"'{model}' declares prompts ({shown}) and none is used; its scores may be lower than published"
-    return (note,) if declared else ()
+    return own if own is not None else min(stated, bound or stated)
 
 
 def _first(*values: T | None) -> T | None:

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from functools import partial
-from itertools import chain
-
-import numpy as np
 
 from weir.algorithms import algorithm
-from weir.core.strings import Int64
 from weir.errors import BadValue, StoreError, require
 from weir.models.batching import BatchPlan, results
 from weir.models.checkpoints import (
@@ -23,13 +18,14 @@ from weir.models.checkpoints import (
     locate,
     model_arguments,
     read_checkpoint,
+    text_limit,
 )
-from weir.models.encoder import BATCH_TOKENS, Float32
+from weir.models.encoder import BATCH_TOKENS, Float32, gather_tensors
 from weir.models.engine import Declared, Engine, build, check_engine, declare, prepare
 from weir.models.hardware import ComputePlace
 from weir.models.tokens import ModelTokenizer, Text, Tokens, load_tokenizer
-from weir.models.torch_engine import Tensor, linear, read_state, supported, to_device
-from weir.models.transformers_engine import Padded, inputs, refuse_own_code, transformers_engine
+from weir.models.torch_engine import Tensor, linear, read_state, supported
+from weir.models.transformers_engine import refuse_own_code, transformers_engine
 
 HEADS = {
     "bert": ("bert.pooler.dense", "tanh", "classifier"),
@@ -121,11 +117,9 @@ class CrossEncoder:
         return declare(checkpoint, self.engine, self.dtype, device, own)
 
     def _limit(self, checkpoint: Checkpoint) -> int:
-        bound, card = checkpoint.positions, known(self.model)
-        if self.max_length is not None and bound and self.max_length > bound:
-            raise BadValue(f"'{self.model}' reads {bound} tokens at most, not {self.max_length}")
-        stated = checkpoint.limit if card is None else min(card.max_document, bound or card.max_document)
-        return self.max_length or stated
+        card = known(self.model)
+        stated = checkpoint.limit if card is None else card.max_document
+        return text_limit(self.model, checkpoint, self.max_length, stated)
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,84 +149,52 @@ class LoadedCross:
         done: told the number of pairs finished so far. Raises BadValue for a pair that does not fit into memory.
         """
         plan = BatchPlan(self.batch_tokens, padded=self.engine.padded)
-        yield from results(pairs, self.tokenizer, self._scored, gathered, plan, done)
 
-    def _scored(self, batch: Tokens) -> Tensor:
-        torch = require("torch", extra="neural")
-        with torch.inference_mode():
-            found = self.outputs(batch).float()
-            if found.shape[1] > 2:
-                raise BadValue(f"'{self.encoder.model}' has {found.shape[1]} classes; expected one or two")
-            return found[:, 0] if found.shape[1] == 1 else found[:, 1] - found[:, 0]
+        def run(batch: Tokens) -> Tensor:
+            with require("torch", extra="neural").inference_mode():
+                outputs = self.outputs(batch).float()
+            classes = outputs.shape[1]
+            if classes > 2:
+                raise BadValue(f"'{self.encoder.model}' has {classes} classes; expected one or two")
+            return outputs[:, 0] if classes == 1 else outputs[:, 1] - outputs[:, 0]
 
-
-def gathered(parts: Sequence[tuple[Int64, Tensor]], count: int) -> Float32:
-    """Scores of batches, wherever they are, in the order of the pairs: one transfer."""
-    torch = require("torch", extra="neural")
-    whole = np.empty(count, np.float32)
-    places = np.fromiter(chain.from_iterable(p.tolist() for p, _ in parts), np.int64, count)
-    whole[places] = torch.cat([scores for _, scores in parts]).cpu().numpy()
-    return whole
+        yield from results(pairs, self.tokenizer, run, gather_tensors, plan, done)
 
 
 def _outputs(checkpoint: Checkpoint, declared: Declared) -> tuple[Callable[[Tokens], Tensor], Engine]:
-    """(what makes the classes' outputs of a batch, the engine in it)."""
-    place = declared.place
+    """(what makes the classes' outputs of a batch, the engine in it).
+
+    The head stands over the state of each pair's first token and computes in float32, but for transformers' own model,
+    which has a head of its own.
+    """
+    torch, place = require("torch", extra="neural"), declared.place
     if declared.engine == "transformers":
-        return _whole(checkpoint, place)
+        whole = transformers_engine(
+            checkpoint, place.device, place.dtype, "AutoModelForSequenceClassification"
+        )
+        return lambda batch: whole.module(**whole.tables(batch)).logits, whole
     try:
         engine = build(checkpoint, place, declared.engine, segments=True)
-        return partial(_headed, engine, _head(checkpoint, place)), engine
+        names = HEADS.get(checkpoint.architecture)
+        if names is None:
+            raise BadValue(
+                f"the engines torch and openvino have no head for '{checkpoint.architecture}'; take 'transformers'"
+            )
+        state, device = read_state(checkpoint.folder), torch.device(place.device)
+        wanted = [f"{name}.{kind}" for name in (names[0], names[2]) for kind in ("weight", "bias")]
+        missing = [name for name in wanted if name not in state]
+        if missing:
+            raise StoreError(f"{checkpoint.folder}: the weights have no '{missing[0]}'")
     except StoreError as error:
         refuse_own_code(checkpoint, str(error))
         raise
+    weight, bias, last, last_bias = (state[name].to(device, torch.float32) for name in wanted)
+    activations = {"tanh": torch.tanh, "relu": torch.relu, "gelu": torch.nn.functional.gelu}
+    activation = activations[names[1]]
 
+    def headed(batch: Tokens) -> Tensor:
+        states = engine.hidden(batch)
+        first = states[torch.from_numpy(batch.ptr[:-1]).to(states.device)].float()
+        return linear(activation(linear(first, weight, bias)), last, last_bias)
 
-@dataclass(frozen=True, eq=False)
-class _Head:
-    """Layer, activation, layer: what makes a score of the first token's state."""
-
-    weight: Tensor
-    bias: Tensor
-    activation: Callable[[Tensor], Tensor]
-    last: Tensor
-    last_bias: Tensor
-
-
-def _head(checkpoint: Checkpoint, place: ComputePlace) -> _Head:
-    torch = require("torch", extra="neural")
-    names = HEADS.get(checkpoint.architecture)
-    if names is None:
-        raise BadValue(
-            f"the engines torch and openvino have no head for '{checkpoint.architecture}'; take 'transformers'"
-        )
-    state, device = read_state(checkpoint.folder), torch.device(place.device)
-    inner, activation, outer = names
-    wanted = [f"{name}.{kind}" for name in (inner, outer) for kind in ("weight", "bias")]
-    missing = [name for name in wanted if name not in state]
-    if missing:
-        raise StoreError(f"{checkpoint.folder}: the weights have no '{missing[0]}'")
-    first, bias, last, last_bias = (state[name].to(device, torch.float32) for name in wanted)
-    known_as = {"tanh": torch.tanh, "relu": torch.relu, "gelu": torch.nn.functional.gelu}
-    return _Head(first, bias, known_as[activation], last, last_bias)
-
-
-def _headed(engine: Engine, head: _Head, batch: Tokens) -> Tensor:
-    """The outputs for a batch: the head over the state of each pair's first token, in float32."""
-    torch = require("torch", extra="neural")
-    states = engine.hidden(batch)
-    first = states[torch.from_numpy(batch.ptr[:-1]).to(states.device)].float()
-    return linear(head.activation(linear(first, head.weight, head.bias)), head.last, head.last_bias)
-
-
-def _whole(checkpoint: Checkpoint, place: ComputePlace) -> tuple[Callable[[Tokens], Tensor], Engine]:
-    """transformers' own model with its own head."""
-    engine = transformers_engine(checkpoint, place.device, place.dtype, "AutoModelForSequenceClassification")
-    return partial(_logits, engine), engine
-
-
-def _logits(engine: Padded, batch: Tokens) -> Tensor:
-    torch = require("torch", extra="neural")
-    tables = inputs(batch, engine.fill, engine.segments)
-    given = {name: to_device(torch, table, engine.device) for name, table in tables.items()}
-    return engine.module(**given).logits
+    return headed, engine

@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import chain
 from typing import ClassVar, Literal, Protocol, TypeAlias, runtime_checkable
 
@@ -43,7 +42,7 @@ from weir.models.torch_engine import Tensor
 from weir.registry import Identity
 
 # ----------
-# An encoder as a value, and loaded: texts in, float32 vectors out.
+# Dense encoders: texts to float32 vectors.
 
 
 Float32: TypeAlias = NDArray[np.float32]
@@ -80,8 +79,9 @@ class Encoder:
 
     def __post_init__(self) -> None:
         check_model(self.model, "dense", "which gives no single vector for a text")
-        _among("pooling", self.pooling, (None, *POOLINGS))
-        _among("similarity", self.similarity, (None, "dot", "cosine"))
+        for name, allowed in (("pooling", [*POOLINGS]), ("similarity", ["dot", "cosine"])):
+            if getattr(self, name) not in (None, *allowed):
+                raise BadValue(f"{name} is {getattr(self, name)!r}; expected {', '.join(allowed)}")
         check_engine(self.engine, self.dtype)
         for name in ("query_prompt", "document_prompt"):
             if not isinstance(getattr(self, name), (str, type(None))):
@@ -116,9 +116,11 @@ class Encoder:
         collection: its name; instruction: what to look for there, "" where nothing says so. Raises DownloadError where
         the checkpoint is not here.
         """
-        usual, there = resolve(self), resolve(self, collection, instruction)
-        prompts = {n: getattr(there, n) for n in ("query_prompt", "document_prompt")}
-        return replace(self, **{n: p for n, p in prompts.items() if p != getattr(usual, n)})
+        default, adapted = resolve(self), resolve(self, collection, instruction)
+        prompts = {name: getattr(adapted, name) for name in ("query_prompt", "document_prompt")}
+        return replace(
+            self, **{name: text for name, text in prompts.items() if text != getattr(default, name)}
+        )
 
     def load(self, device: str = "auto") -> Loaded:
         """The encoder in memory, on auto (a GPU where there is one), cpu, cuda, or cuda:1; downloads what is not here.
@@ -171,9 +173,9 @@ class Loaded:
         Raises BadValue for a vector that is not finite and for a text that does not fit into memory.
         """
         total = len(texts)
-        done = None if progress is None else partial(_report, progress, total)
-        given = texts.tolist() if isinstance(texts, Strings) else texts
-        blocks = list(self.stream(given if total else [""], kind, done))
+        done = None if progress is None else lambda count: progress(min(count, total), total)
+        rows = texts.tolist() if isinstance(texts, Strings) else texts
+        blocks = list(self.stream(rows if total else [""], kind, done))
         return blocks[0][:total] if len(blocks) == 1 else np.concatenate(blocks)
 
     def stream(
@@ -187,8 +189,16 @@ class Loaded:
         prompt = self.recipe.query_prompt if kind == "query" else self.recipe.document_prompt
         given: Iterable[Text] = (prompt + t for t in texts) if prompt else texts
         plan = BatchPlan(self.batch_tokens, padded=part.engine.padded)
+
+        def run(batch: Tokens) -> Tensor:
+            with require("torch", extra="neural").inference_mode():
+                x = pool(part.engine.hidden(batch), batch.ptr, self.recipe.pooling)
+                for projection in part.projections:
+                    x = projection(x)
+                return unit(x) if self.recipe.normalise else x
+
         first = 0
-        for block in results(given, part.tokenizer, partial(self._vectors, part), _gathered, plan, done):
+        for block in results(given, part.tokenizer, run, gather_tensors, plan, done):
             vectors: Float32 = np.asarray(block, np.float32)
             bad = np.flatnonzero(~np.isfinite(vectors).all(axis=1))
             if len(bad):
@@ -205,14 +215,6 @@ class Loaded:
         tokens, kept = self.document.tokenizer.extents([prompt + text for text in texts])
         return tokens, np.maximum(kept - len(prompt), 0)
 
-    def _vectors(self, part: TextEncoder, batch: Tokens) -> Tensor:
-        torch = require("torch", extra="neural")
-        with torch.inference_mode():
-            x = pool(part.engine.hidden(batch), batch.ptr, self.recipe.pooling)
-            for projection in part.projections:
-                x = projection(x)
-            return unit(x) if self.recipe.normalise else x
-
 
 def _part(checkpoint: Checkpoint, limit: int, declared: Declared) -> TextEncoder:
     place = declared.place
@@ -221,26 +223,17 @@ def _part(checkpoint: Checkpoint, limit: int, declared: Declared) -> TextEncoder
     return TextEncoder(engine, load_tokenizer(checkpoint.folder, limit), projections)
 
 
-def _gathered(parts: Sequence[tuple[Int64, Tensor]], count: int) -> Float32:
-    """Vectors of batches, wherever they are, in the order of the texts: one transfer."""
+def gather_tensors(parts: Sequence[tuple[Int64, Tensor]], count: int) -> Float32:
+    """Results of batches with one row (or number) for each text, in the order of the texts: one transfer."""
     torch = require("torch", extra="neural")
     rows = torch.cat([rows for _, rows in parts]).cpu().numpy()
-    whole = np.empty((count, rows.shape[1]), np.float32)
+    whole = np.empty((count, *rows.shape[1:]), np.float32)
     whole[np.fromiter(chain.from_iterable(p.tolist() for p, _ in parts), np.int64, count)] = rows
     return whole
 
 
-def _report(progress: Progress, total: int, finished: int) -> None:
-    progress(min(finished, total), total)
-
-
-def _among(name: str, value: object, allowed: Sequence[object]) -> None:
-    if value not in allowed:
-        raise BadValue(f"{name} is {value!r}; expected {', '.join(str(a) for a in allowed if a is not None)}")
-
-
 # ----------
-# An object of one's own as an encoder: anything with encode(texts), as a SentenceTransformer, or a function.
+# Objects with encode(texts), such as a SentenceTransformer, and functions as encoders.
 
 
 EncodeFunction: TypeAlias = Callable[[list[str]], object]
@@ -357,7 +350,19 @@ def as_encoder(
     """
     if isinstance(model, type):
         raise BadValue(f"{model.__name__} is a class; give a value of it")
-    query, document = _functions(model)
+    query: EncodeFunction
+    document: EncodeFunction
+    if isinstance(model, QueryDocumentEncoder):
+        query, document = model.encode_query, model.encode_document
+    elif isinstance(model, TextsEncoder):
+        query = document = model.encode
+    elif callable(model):
+        query = document = model
+    else:
+        raise BadValue(
+            f"model is {model!r}; expected a name of `weir list models`, a hub name, a folder, or an object with "
+            "encode(texts)"
+        )
     declared = model.similarity_fn_name if isinstance(model, DeclaredSimilarity) else None
     chosen = similarity or declared or "cosine"
     if chosen not in SIMILARITIES:
@@ -365,22 +370,8 @@ def as_encoder(
     return ObjectEncoder(query, document, Identity.of(model, name, version), chosen)
 
 
-def _functions(model: object) -> tuple[EncodeFunction, EncodeFunction]:
-    """What encodes queries, and documents."""
-    if isinstance(model, QueryDocumentEncoder):
-        return model.encode_query, model.encode_document
-    if isinstance(model, TextsEncoder):
-        return model.encode, model.encode
-    if callable(model):
-        return model, model
-    raise BadValue(
-        f"model is {model!r}; expected a name of `weir list models`, a hub name, a folder, or an object with "
-        "encode(texts)"
-    )
-
-
 # ----------
-# Does a text's vector depend on what stands beside it in a batch? Measured rather than hoped.
+# Measuring how far a vector depends on the other texts of its batch.
 
 
 TOLERANCE = {"fp32": 1e-5, "fp16": 5e-3, "bf16": 3e-2, "int8": 1e-2}

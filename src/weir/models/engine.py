@@ -15,34 +15,21 @@ from weir.models.torch_engine import Tensor, linear, read_state, supported
 from weir.settings import settings
 
 # ----------
-# From hidden states to one vector for each text, in float32 whatever the engine computed in.
+# Pooling: hidden states to one float32 vector for each text.
 
 
-def _mean(h: Tensor, starts: Tensor, lengths: Tensor) -> Tensor:
+def _reduced(how: str, h: Tensor, lengths: Tensor) -> Tensor:
     torch = require("torch", extra="neural")
-    total = torch.segment_reduce(h, "sum", lengths=lengths, axis=0, unsafe=True)
-    return total / lengths.clamp(min=1)[:, None]
-
-
-def _first(h: Tensor, starts: Tensor, lengths: Tensor) -> Tensor:
-    return h[starts]
-
-
-def _last(h: Tensor, starts: Tensor, lengths: Tensor) -> Tensor:
-    return h[starts + lengths - 1]
-
-
-def _most(h: Tensor, starts: Tensor, lengths: Tensor) -> Tensor:
-    torch = require("torch", extra="neural")
-    return torch.segment_reduce(h, "max", lengths=lengths, axis=0, unsafe=True)
+    return torch.segment_reduce(h, how, lengths=lengths, axis=0, unsafe=True)
 
 
 POOLINGS: dict[str, Callable[[Tensor, Tensor, Tensor], Tensor]] = {
-    "mean": _mean,
-    "cls": _first,
-    "last": _last,
-    "max": _most,
+    "mean": lambda h, starts, lengths: _reduced("sum", h, lengths) / lengths.clamp(min=1)[:, None],
+    "cls": lambda h, starts, lengths: h[starts],
+    "last": lambda h, starts, lengths: h[starts + lengths - 1],
+    "max": lambda h, starts, lengths: _reduced("max", h, lengths),
 }
+"""From hidden states, first rows and lengths of texts to one row for each."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,10 +70,10 @@ def pool(h: Tensor, ptr: Int64, pooling: str) -> Tensor:
     if int((ptr[1:] == ptr[:-1]).sum()) == 0:
         return POOLINGS[pooling](h.float(), bounds[:-1], lengths)
     some = lengths > 0
-    found = h.new_zeros(len(lengths), h.shape[1], dtype=torch.float32)
+    vectors = h.new_zeros(len(lengths), h.shape[1], dtype=torch.float32)
     if h.shape[0]:
-        found[some] = POOLINGS[pooling](h.float(), bounds[:-1][some], lengths[some])
-    return found
+        vectors[some] = POOLINGS[pooling](h.float(), bounds[:-1][some], lengths[some])
+    return vectors
 
 
 def unit(x: Tensor) -> Tensor:
@@ -96,7 +83,7 @@ def unit(x: Tensor) -> Tensor:
 
 
 # ----------
-# What turns a batch of tokens into hidden states, and the fixed rule by which one is taken.
+# Engines, which turn a batch of tokens into hidden states, and the rule that chooses one.
 #
 # Nothing is measured: the rule looks at what is installed, the device and the instruction set, so that the same
 # settings on the same machine always name the same engine. `weir list models NAME` prints its choice, and why.
@@ -190,33 +177,20 @@ def ruled(engine: str, dtype: str, device: str, lacking: str | None = None) -> D
         )
     if engine != "auto":
         return Declared(engine, place, f"engine={engine!r} was asked for")
-    usual, why = ("torch", "without padding") if lacking is None else ("transformers", lacking)
+    default, why = ("torch", "without padding") if lacking is None else ("transformers", lacking)
     if place.kind != "cpu":
-        return Declared(usual, place, f"a GPU is there; {why}")
-    return _on_processor(usual, dtype, why)
-
-
-def _on_processor(usual: str, dtype: str, why: str) -> Declared:
-    if dtype == "int8" and usual == "torch":
-        lacking = _lacking_int8()
-        if lacking is None:
-            return Declared(
-                "openvino", ComputePlace("cpu", dtype), "openvino, nncf and instructions for int8 are there"
-            )
-        why = f"{lacking}; {why}"
+        return Declared(default, place, f"a GPU is there; {why}")
+    if dtype == "int8" and default == "torch":
+        missing = [name for name in ("openvino", "nncf") if package_version(name) is None]
+        if not missing and "int8" in instructions():
+            return Declared("openvino", place, "openvino, nncf and instructions for int8 are there")
+        reason = f"{missing[0]} is not installed" if missing else "no instructions for int8 here"
+        why = f"{reason}; {why}"
     if dtype in ("bf16", "int8") and "bf16" in instructions():
-        return Declared(usual, ComputePlace("cpu", "bf16"), why)
+        return Declared(default, ComputePlace("cpu", "bf16"), why)
     if dtype != "fp32":
         why = f"no instructions for {dtype} here, so that fp32 is no slower; {why}"
-    return Declared(usual, ComputePlace("cpu", "fp32"), why)
-
-
-def _lacking_int8() -> str | None:
-    """What int8 needs and is not here."""
-    for name in ("openvino", "nncf"):
-        if package_version(name) is None:
-            return f"{name} is not installed"
-    return None if "int8" in instructions() else "no instructions for int8 here"
+    return Declared(default, ComputePlace("cpu", "fp32"), why)
 
 
 def prepare(device: str) -> None:

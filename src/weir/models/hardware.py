@@ -39,7 +39,8 @@ def declared_device(setting: str) -> str:
     """
     device = setting.partition(",")[0].strip()
     if device == "auto":
-        return "cuda" if _gpu_there() and _torch_for_cuda() else "cpu"
+        driver = not gpus_hidden() and any(path.exists() for path in DRIVERS)
+        return "cuda" if driver and _torch_for_cuda() else "cpu"
     kind, _, number = device.partition(":")
     if kind not in ("cpu", "cuda") or (number and not number.isdecimal()):
         raise BadValue(f"device is '{device}'; expected auto, cpu, cuda, or cuda:1")
@@ -68,10 +69,6 @@ def package_version(name: str) -> str | None:
         return version(name)
     except PackageNotFoundError:
         return None
-
-
-def _gpu_there() -> bool:
-    return not gpus_hidden() and any(path.exists() for path in DRIVERS)
 
 
 def _torch_for_cuda() -> bool:

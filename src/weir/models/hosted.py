@@ -12,9 +12,9 @@ import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from functools import cache, lru_cache, partial
+from functools import cache, lru_cache
 from pathlib import Path
-from typing import Any, NoReturn, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -22,15 +22,15 @@ from weir.core.corpus import Queries
 from weir.core.strings import Strings
 from weir.errors import BadValue, ServiceError, StoreError
 from weir.files.atomic import locked, write_json
-from weir.models.checkpoints import TASK, filled_prompt, resolve
+from weir.models.checkpoints import TASK, filled_prompt, model_arguments, resolve
 from weir.models.encoder import Encoder, Float32, Kind, Loaded, LoadedObject, Progress
+from weir.models.prompts import shortened
 from weir.registry import Registry
 from weir.services.requests import (
     AnswerTooLargeError,
     AttemptError,
     Bucket,
     Clock,
-    HttpReply,
     Key,
     Limits,
     NotSentError,
@@ -47,7 +47,7 @@ from weir.services.requests import (
 from weir.settings import secret, settings
 
 # ----------
-# What differs from one embedding API to the next: its address, its limits, how it is asked and how it answers.
+# Embedding APIs: address, limits, format of requests and answers.
 
 
 Json: TypeAlias = Any
@@ -55,10 +55,10 @@ Json: TypeAlias = Any
 
 
 class UnusableError(Exception):
-    """An answer does not hold what was asked for; the next may. row: of the vector that is wrong, if one is."""
+    """An answer without what was asked for; the next may have it. row: of the vector that is wrong, if one is."""
 
-    def __init__(self, said: str, row: int | None = None) -> None:
-        super().__init__(said)
+    def __init__(self, message: str, row: int | None = None) -> None:
+        super().__init__(message)
         self.row = row
 
 
@@ -121,43 +121,21 @@ def rows(vectors: list[Json], count: int, dimensions: int | None) -> Float32:
             )
     try:
         with np.errstate(over="ignore"):
-            found: Float32 = np.array(vectors, np.float64).astype(np.float32)
+            table: Float32 = np.array(vectors, np.float64).astype(np.float32)
     except OverflowError:  # a whole number beyond any float
         raise UnusableError("a number of the answer is out of range") from None
-    bad = np.flatnonzero(~np.isfinite(found).all(axis=1))
+    bad = np.flatnonzero(~np.isfinite(table).all(axis=1))
     if len(bad):
         raise UnusableError(f"vector {int(bad[0]) + 1} of the answer is not finite", int(bad[0]))
-    empty = np.flatnonzero(~found.any(axis=1))
+    empty = np.flatnonzero(~table.any(axis=1))
     if len(empty):
         raise UnusableError(f"vector {int(empty[0]) + 1} of the answer is all zeros", int(empty[0]))
-    return found
-
-
-def _openai_body(ask: Ask) -> dict[str, Json]:
-    size = {} if ask.dimensions is None else {"dimensions": ask.dimensions}
-    return {"model": ask.model, "input": list(ask.texts), "encoding_format": "float"} | size
-
-
-def _cohere_body(ask: Ask) -> dict[str, Json]:
-    size = {} if ask.dimensions is None else {"output_dimension": ask.dimensions}
-    return {
-        "model": ask.model,
-        "texts": list(ask.texts),
-        "input_type": COHERE[ask.kind],
-        "embedding_types": ["float"],
-        "truncate": "END",
-    } | size
-
-
-def _voyage_body(ask: Ask) -> dict[str, Json]:
-    size = {} if ask.dimensions is None else {"output_dimension": ask.dimensions}
-    given = {"model": ask.model, "input": list(ask.texts), "input_type": VOYAGE[ask.kind]}
-    return given | {"truncation": True} | size
+    return table
 
 
 def _listed(answer: Json) -> ProviderAnswer:
     """Vectors under data, each with the place of its text: they may come in any order."""
-    data = _at(answer, "data")
+    data = _entry(answer, "data")
     if not isinstance(data, list) or not all(isinstance(d, dict) and "embedding" in d for d in data):
         raise UnusableError("the answer has no list 'data' of embeddings")
     places = [d.get("index", at) for at, d in enumerate(data)]
@@ -167,23 +145,28 @@ def _listed(answer: Json) -> ProviderAnswer:
     return ProviderAnswer([d["embedding"] for _, d in ordered], _tokens(answer, "usage", "total_tokens"))
 
 
-def _typed(answer: Json) -> ProviderAnswer:
-    """Vectors under embeddings, by type, in the order of the texts."""
-    vectors = _at(answer, "embeddings", "float")
-    if not isinstance(vectors, list):
-        raise UnusableError("the answer has no list 'embeddings.float'")
-    return ProviderAnswer(vectors, _tokens(answer, "meta", "billed_units", "input_tokens"))
-
-
-def _at(answer: Json, *names: str) -> Json:
+def _entry(answer: Json, *names: str) -> Json:
     for name in names:
         answer = answer.get(name) if isinstance(answer, dict) else None
     return answer
 
 
 def _tokens(answer: Json, *names: str) -> int | None:
-    found = _at(answer, *names)
-    return int(found) if type(found) is int or (type(found) is float and math.isfinite(found)) else None
+    count = _entry(answer, *names)
+    return int(count) if type(count) is int or (type(count) is float and math.isfinite(count)) else None
+
+
+def _cohere_read(answer: Json) -> ProviderAnswer:
+    """Vectors under embeddings, by type, in the order of the texts."""
+    vectors = _entry(answer, "embeddings", "float")
+    if not isinstance(vectors, list):
+        raise UnusableError("the answer has no list 'embeddings.float'")
+    return ProviderAnswer(vectors, _tokens(answer, "meta", "billed_units", "input_tokens"))
+
+
+def _size(ask: Ask, name: str) -> dict[str, Json]:
+    """The entry with the dimensions that are asked for, if any are."""
+    return {} if ask.dimensions is None else {name: ask.dimensions}
 
 
 COHERE: Mapping[Kind, str] = {"document": "search_document", "query": "search_query"}
@@ -201,7 +184,12 @@ PROVIDERS.add(
         texts=256,
         tokens=200_000,
         longest=8_000,
-        body=_openai_body,
+        body=lambda ask: {
+            "model": ask.model,
+            "input": list(ask.texts),
+            "encoding_format": "float",
+            **_size(ask, "dimensions"),
+        },
         read=_listed,
         kinds={"document": "", "query": ""},
     ),
@@ -215,8 +203,15 @@ PROVIDERS.add(
         texts=96,
         tokens=200_000,
         longest=None,
-        body=_cohere_body,
-        read=_typed,
+        body=lambda ask: {
+            "model": ask.model,
+            "texts": list(ask.texts),
+            "input_type": COHERE[ask.kind],
+            "embedding_types": ["float"],
+            "truncate": "END",
+            **_size(ask, "output_dimension"),
+        },
+        read=_cohere_read,
         kinds=COHERE,
     ),
 )
@@ -229,14 +224,20 @@ PROVIDERS.add(
         texts=128,
         tokens=100_000,
         longest=None,
-        body=_voyage_body,
+        body=lambda ask: {
+            "model": ask.model,
+            "input": list(ask.texts),
+            "input_type": VOYAGE[ask.kind],
+            "truncation": True,
+            **_size(ask, "output_dimension"),
+        },
         read=_listed,
         kinds=VOYAGE,
     ),
 )
 
 # ----------
-# Asks an embedding API over HTTP: again where that may help, never beyond the budget.
+# Requests to an embedding API, with retries and within the budget.
 
 
 _MOST_DENSE = 100  # times the estimate that a provider may count; more is no count of these texts
@@ -287,30 +288,41 @@ class Client:
         def once() -> Float32:
             self.limits.check(self.spent, tokens)
             self.spent.waited += self._requests.take(1) + self._tokens.take(tokens)
-            return self._once(ask, tokens, dimensions)
+            return self._exchanged(ask, tokens, dimensions)
+
+        def count_retry(_: AttemptError, wait: float) -> None:
+            self.spent.retries += 1
+            self.spent.waited += wait
 
         try:
-            return retry(once, self.limits, self.clock, self._retrying)
+            return retry(once, self.limits, self.clock, count_retry)
         except AttemptError as error:
             raise ServiceError(f"{self.url}: {error}") from None
 
-    def _retrying(self, _: AttemptError, wait: float) -> None:
-        self.spent.retries += 1
-        self.spent.waited += wait
-
-    def _once(self, ask: Ask, tokens: int, dimensions: int | None) -> Float32:
+    def _exchanged(self, ask: Ask, tokens: int, dimensions: int | None) -> Float32:
         self.spent.requests += 1
         used = tokens  # what an answer that never came whole may have cost
         try:
-            reply = self._posted(ask, dimensions)
+            body = json.dumps(self.provider.body(ask)).encode("ascii")
+            numbers = _NUMBER_BYTES * (dimensions or _MOST_DIMENSIONS)
+            max_bytes = _REST_BYTES + len(ask.texts) * (numbers + _TEXT_BYTES)
+            headers = {"Content-Type": "application/json", "Accept": "application/json", "User-Agent": "weir"}
+            headers |= self.key.header()
+            limits = (self.limits.timeout, self.limits.whole)
+            reply = post(self.url, body, headers, max_bytes, limits, (self.key,))
             if reply.status // 100 != 2:
                 used = 0
-                self._refused(reply)
+                refused = refusal(reply, self.key.masked, self.clock)
+                if reply.status in _MAYBE_SMALLER:
+                    raise TooMuchError(f"{self.url}: {refused}")
+                if reply.status in (401, 403):
+                    raise ServiceError(f"{self.url}: {refused}; {self.key.hint()}")
+                raise refused
             answer = self.provider.read(json.loads(reply.body))
             if answer.tokens is not None and 0 < answer.tokens <= _MOST_DENSE * tokens:
                 used = answer.tokens
                 self.dense = max(self.dense, self.dense * used / tokens)
-            found = rows(answer.vectors, len(ask.texts), dimensions)
+            vectors = rows(answer.vectors, len(ask.texts), dimensions)
         except UnusableError as error:
             which = "" if error.row is None else f"; its text begins {ask.texts[error.row][:60]!r}"
             raise AttemptError("malformed", f"{self.key.masked(error)}{which}") from None
@@ -327,31 +339,11 @@ class Client:
             self.spent.tokens += used
             self._tokens.give(tokens - used)
         self.spent.texts += len(ask.texts)
-        return found
-
-    def _posted(self, ask: Ask, dimensions: int | None) -> HttpReply:
-        body = json.dumps(self.provider.body(ask)).encode("ascii")
-        numbers = _NUMBER_BYTES * (dimensions or _MOST_DIMENSIONS)
-        most = _REST_BYTES + len(ask.texts) * (numbers + _TEXT_BYTES)
-        limits = (self.limits.timeout, self.limits.whole)
-        return post(self.url, body, self._headers(), most, limits, (self.key,))
-
-    def _headers(self) -> dict[str, str]:
-        headers = {"Content-Type": "application/json", "Accept": "application/json", "User-Agent": "weir"}
-        return headers | self.key.header()
-
-    def _refused(self, reply: HttpReply) -> NoReturn:
-        """Raise what a status other than 200 means."""
-        error = refusal(reply, self.key.masked, self.clock)
-        if reply.status in _MAYBE_SMALLER:
-            raise TooMuchError(f"{self.url}: {error}")
-        if reply.status in (401, 403):
-            raise ServiceError(f"{self.url}: {error}; {self.key.hint()}")
-        raise error
+        return vectors
 
 
 # ----------
-# An encoder behind an embedding API, as a value and ready to be asked.
+# Encoders behind an embedding API.
 
 
 PROBE = "A weir is a low dam across a river; the water that runs over it can be measured."
@@ -414,8 +406,7 @@ class Hosted:
     @property
     def arguments(self) -> tuple[list[object], dict[str, object]]:
         """How a system that takes these settings prints them: the model, and what is not by default."""
-        given = [f for f in fields(self) if f.name != "model" and getattr(self, f.name) != f.default]
-        return [self.model], {f.name: getattr(self, f.name) for f in given}
+        return model_arguments(self, self.model)
 
     @property
     def provider(self) -> Provider:
@@ -451,37 +442,32 @@ class Hosted:
         bound what all encoders of this process spend together; others bound this one alone.
         Raises ServiceError where the key is missing or the API does not answer as it should.
         """
-        used = purse() if limits is None else SharedBudget()
-        key = Key(*self._key())
-        name = (self.model, self.address, key.variable)
-        if name not in used.clients:
-            bounds, url = limits or Limits.of(settings()), self.address + self.provider.path
-            used.clients[name] = Client(self.provider, url, key, bounds, clock or Clock(), used.spent)
-        client, path = used.clients[name], self._memory()
-        client.key = key  # it may have been set, or changed, since
-        if path not in used.probes:
-            used.probes[path] = _remembered(path) or self._first(path, client)
-        return LoadedHosted(self, client, used.probes[path])
-
-    def _key(self) -> tuple[str | None, str | None]:
+        budget = purse() if limits is None else SharedBudget()
         variable = self.key or (self.provider.variable if self.base is None else None)
-        return variable, secret(variable) if variable else None
+        key = Key(variable, secret(variable) if variable else None)
+        name = (self.model, self.address, key.variable)
+        if name not in budget.clients:
+            bounds, url = limits or Limits.of(settings()), self.address + self.provider.path
+            budget.clients[name] = Client(self.provider, url, key, bounds, clock or Clock(), budget.spent)
+        client = budget.clients[name]
+        client.key = key  # it may have been set, or changed, since
+        about = json.dumps([self.model, self.address, self.dimensions, PROBE]).encode("utf-8")
+        digest = hashlib.blake2b(about, digest_size=8).hexdigest()
+        path = settings().home / "encoders" / f"api-{digest}.json"
+        if path not in budget.probes:
+            budget.probes[path] = _stored_probe(path) or self._new_probe(path, client)
+        return LoadedHosted(self, client, budget.probes[path])
 
-    def _first(self, path: Path, client: Client) -> ProbeVector:
+    def _new_probe(self, path: Path, client: Client) -> ProbeVector:
         """The probe, asked for and kept; processes that begin together keep the same."""
         with locked(path.with_suffix(".lock")):
-            if (known := _remembered(path)) is not None:
+            if (known := _stored_probe(path)) is not None:
                 return known
-            vector = _asked(self, client)
+            vector = _probe_vector(self, client)
             seen = time.strftime("%Y-%m-%d", time.gmtime(client.clock.wall()))
-            kept = {"probe": PROBE, "model": self.model, "base": self.address, "seen": seen}
-            write_json(path, kept | {"vector": vector.tolist()})
+            about = {"probe": PROBE, "model": self.model, "base": self.address, "seen": seen}
+            write_json(path, about | {"vector": vector.tolist()})
         return ProbeVector(path, vector, seen, moved=0.0)
-
-    def _memory(self) -> Path:
-        seen = json.dumps([self.model, self.address, self.dimensions, PROBE])
-        name = hashlib.blake2b(seen.encode("utf-8"), digest_size=8).hexdigest()
-        return settings().home / "encoders" / f"api-{name}.json"
 
 
 @dataclass(eq=False)
@@ -530,7 +516,7 @@ class LoadedHosted:
     def identity(self) -> dict[str, object]:
         """Everything that can move a number, the same before and after anything is asked."""
         encoder, kinds = self.encoder, self.encoder.provider.kinds
-        found: dict[str, object] = {
+        identity: dict[str, object] = {
             "model": encoder.model,
             "base": encoder.address,
             "revision": self.probe.fingerprint,
@@ -541,7 +527,7 @@ class LoadedHosted:
             "document": filled_prompt(encoder.document_prompt, "") + "{text}",
             "max_length": self._longest(),
         }
-        return found | {f"{kind} type": name for kind, name in sorted(kinds.items()) if name}
+        return identity | {f"{kind} type": name for kind, name in sorted(kinds.items()) if name}
 
     def describe(self) -> dict[str, object]:
         """The identity, how far the model moved since it was first seen, and what this process spent."""
@@ -566,9 +552,8 @@ class LoadedHosted:
         Raises ServiceError as `stream` does; what was answered before is then lost to the caller.
         """
         total = len(texts)
-        done = None if progress is None else partial(_report, progress, total)
-        given = texts.tolist() if isinstance(texts, Strings) else texts
-        blocks = list(self.stream(given, kind, done))
+        done = None if progress is None else lambda count: progress(count, total)
+        blocks = list(self.stream(texts.tolist() if isinstance(texts, Strings) else texts, kind, done))
         return np.concatenate([np.zeros((0, self.dimensions), np.float32), *blocks])
 
     def stream(
@@ -592,7 +577,9 @@ class LoadedHosted:
                 vectors = self.client.ask(_ask(self.encoder, batch, kind), self.dimensions)
             except TooMuchError as error:
                 if len(batch) == 1:
-                    raise _refused(error, batch[0]) from None
+                    tokens = f"{estimated(batch[0]):,} tokens (max_length cuts)"
+                    message = f"{error}; the text begins {batch[0][:60]!r} and has about {tokens}"
+                    raise ServiceError(message) from None
                 waiting.extendleft(reversed(batch))
                 most = (len(batch) + 1) // 2
                 continue
@@ -603,31 +590,29 @@ class LoadedHosted:
             finished += len(batch)
             if done is not None:
                 done(finished)
-            yield _unit(vectors) if self.encoder.similarity == "cosine" else vectors
+            if self.encoder.similarity == "cosine":
+                length = np.linalg.norm(vectors.astype(np.float64), axis=1, keepdims=True)
+                vectors = (vectors / np.where(length > 0, length, 1.0)).astype(np.float32)
+            yield vectors
 
     def _batch(self, source: Iterator[str], waiting: deque[str], kind: Kind, most: int) -> list[str]:
         """The next texts as they are sent, as many as fit; one at least, where there is one."""
-        budget = self.client.room()
+        budget, encoder = self.client.room(), self.encoder
         batch: list[str] = []
         while len(batch) < most:
             if not waiting:
-                given = next(source, None)
-                if given is None:
+                text = next(source, None)
+                if text is None:
                     break
-                waiting.append(self._sent(given, kind))
+                # Behind its prompt, cut, and a space where it is empty, which providers refuse.
+                prompt = encoder.query_prompt if kind == "query" else encoder.document_prompt
+                text = shortened(filled_prompt(prompt, "") + text, self._longest())
+                waiting.append(text or " ")
             budget -= estimated(waiting[0])
             if batch and budget < 0:
                 break
             batch.append(waiting.popleft())
         return batch
-
-    def _sent(self, text: str, kind: Kind) -> str:
-        """A text as it is sent: behind its prompt, cut, and a space where it is empty, which providers refuse."""
-        encoder, longest = self.encoder, self._longest()
-        text = filled_prompt(encoder.query_prompt if kind == "query" else encoder.document_prompt, "") + text
-        if longest is not None and estimated(text) > longest:
-            text = text.encode("utf-8", "replace")[: 3 * longest - 1].decode("utf-8", "ignore")
-        return text or " "
 
     def _longest(self) -> int | None:
         return self.encoder.max_length or self.encoder.provider.longest
@@ -635,7 +620,7 @@ class LoadedHosted:
     def _check_probe(self) -> None:
         """Compare the model with the one first seen, once in a process and before anything is paid for."""
         probe = self.probe
-        today = _asked(self.encoder, self.client).astype(np.float64)
+        today = _probe_vector(self.encoder, self.client).astype(np.float64)
         first = probe.vector.astype(np.float64)
         if len(today) != len(first):
             raise ServiceError(
@@ -657,7 +642,7 @@ def _ask(encoder: Hosted, texts: Sequence[str], kind: Kind) -> Ask:
     return Ask(encoder.model.partition(":")[2], texts, kind, encoder.dimensions)
 
 
-def _asked(encoder: Hosted, client: Client) -> Float32:
+def _probe_vector(encoder: Hosted, client: Client) -> Float32:
     """The probe's vector as the API gives it now; raises ServiceError where it has other dimensions than asked."""
     try:
         vector: Float32 = client.ask(_ask(encoder, [PROBE], "document"), None)[0]
@@ -671,7 +656,7 @@ def _asked(encoder: Hosted, client: Client) -> Float32:
     return vector
 
 
-def _remembered(path: Path) -> ProbeVector | None:
+def _stored_probe(path: Path) -> ProbeVector | None:
     try:
         kept = json.loads(path.read_text(encoding="utf-8"))
         return ProbeVector(path, rows([kept["vector"]], 1, None)[0], str(kept["seen"]))
@@ -681,23 +666,8 @@ def _remembered(path: Path) -> ProbeVector | None:
         raise StoreError(f"cannot read {path}: {error}; remove it, and the probe is asked for anew") from None
 
 
-def _refused(error: TooMuchError, text: str) -> ServiceError:
-    return ServiceError(
-        f"{error}; the text begins {text[:60]!r} and has about {estimated(text):,} tokens (max_length cuts)"
-    )
-
-
-def _unit(vectors: Float32) -> Float32:
-    length = np.linalg.norm(vectors.astype(np.float64), axis=1, keepdims=True)
-    return (vectors / np.where(length > 0, length, 1.0)).astype(np.float32)
-
-
-def _report(progress: Progress, total: int, finished: int) -> None:
-    progress(finished, total)
-
-
 # ----------
-# Queries with instructions of their own: each behind the prompt in which {task} is its instruction.
+# Queries with instructions of their own.
 
 
 LoadedEncoder: TypeAlias = Loaded | LoadedHosted | LoadedObject
@@ -709,32 +679,25 @@ def instructed(loaded: LoadedEncoder, queries: Queries) -> tuple[LoadedEncoder, 
     metadata = queries.metadata
     if metadata is None or metadata.instruction is None:
         return loaded, queries.text
-    prompt = _prompt(loaded)
+    prompt = ""  # that of queries, with {task}
+    if isinstance(loaded, Loaded):
+        prompt = _template(loaded.encoder)
+    elif isinstance(loaded, LoadedHosted):
+        prompt = loaded.encoder.query_prompt
     if TASK not in prompt:
         return loaded, queries.text
     texts = Strings.of(
         filled_prompt(prompt, own) + text
         for own, text in zip(metadata.instruction, queries.text, strict=True)
     )
-    return _bare(loaded), texts
-
-
-def _prompt(loaded: LoadedEncoder) -> str:
-    """The prompt of queries, {task} in it."""
     if isinstance(loaded, Loaded):
-        return _template(loaded.encoder)
-    return loaded.encoder.query_prompt if isinstance(loaded, LoadedHosted) else ""
+        return replace(loaded, recipe=replace(loaded.recipe, query_prompt="")), texts
+    if isinstance(loaded, LoadedHosted):
+        return replace(loaded, encoder=replace(loaded.encoder, query_prompt="")), texts
+    return loaded, texts
 
 
 @lru_cache(maxsize=16)
 def _template(encoder: Encoder) -> str:
     """The prompt of an encoder's queries before anything is filled in, from the files of its checkpoint."""
     return resolve(encoder, "", TASK).query_prompt
-
-
-def _bare(loaded: LoadedEncoder) -> LoadedEncoder:
-    if isinstance(loaded, Loaded):
-        return replace(loaded, recipe=replace(loaded.recipe, query_prompt=""))
-    if isinstance(loaded, LoadedHosted):
-        return replace(loaded, encoder=replace(loaded.encoder, query_prompt=""))
-    return loaded

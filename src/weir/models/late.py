@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import string
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +27,7 @@ from weir.models.checkpoints import (
     locate,
     read_checkpoint,
     read_object,
+    text_limit,
 )
 from weir.models.encoder import BATCH_TOKENS, Kind
 from weir.models.engine import Declared, Engine, build, check_engine, declare, prepare, unit
@@ -36,7 +36,7 @@ from weir.models.tokens import ModelTokenizer, Text, Tokens, load_tokenizer
 from weir.models.torch_engine import Tensor, linear, read_state
 
 # ----------
-# What a late-interaction checkpoint says about itself, in the three layouts that such checkpoints come in.
+# The three layouts of late-interaction checkpoints.
 #
 # ColBERT's own: one folder, the projection among the weights as linear.weight, settings in artifact.metadata.
 # PyLate's: modules.json with a Dense behind the transformer, settings in config_sentence_transformers.json. That of
@@ -130,134 +130,105 @@ def resolve_late(encoder: LateEncoder) -> LateRecipe:
     folder = locate(encoder.model)
     checkpoint = read_checkpoint(folder)
     if (folder / "modules.json").exists():
-        _refuse_other_modules(encoder.model, checkpoint)
+        if checkpoint.pooling is not None:
+            raise BadValue(
+                f"'{encoder.model}' pools the vectors of tokens into one; write dense(\"{encoder.model}\")"
+            )
+        if not any(head.kind == "Dense" for head in checkpoint.heads):
+            raise BadValue(
+                f"'{encoder.model}' has no layer that makes vectors of its tokens; expected a Dense module"
+            )
         says = _of_modules(folder, checkpoint)
     else:
         says = _of_colbert(encoder.model, folder, checkpoint)
-    bound = checkpoint.positions
-    query, document = (
-        _length(own, by_card, stated, bound, encoder.model)
-        for own, by_card, stated in (
-            (encoder.max_query, card.max_query, says.max_query),
-            (encoder.max_length, card.max_document, says.max_document),
-        )
-    )
-    says = replace(says, filler=says.filler or _mask_token(checkpoint.folder))
-    if says.fill and not says.filler:
-        raise BadValue(f"{checkpoint.folder}: queries are filled up with the mask token, and there is none")
-    facts = {**vars(says), "max_query": query, "max_document": document}
+    filler: object = says.filler
+    for name in ("tokenizer_config.json", "special_tokens_map.json"):
+        filler = filler or read_object(checkpoint.folder / name).get("mask_token")
+    filler = filler.get("content") if isinstance(filler, dict) else filler
+    facts = vars(says) | {
+        "max_query": text_limit(
+            encoder.model, checkpoint, encoder.max_query, card.max_query or says.max_query
+        ),
+        "max_document": text_limit(
+            encoder.model, checkpoint, encoder.max_length, card.max_document or says.max_document
+        ),
+        "filler": str(filler or "[MASK]"),
+    }
     return LateRecipe(encoder.model, checkpoint, checkpoint.heads, **facts)
-
-
-def _refuse_other_modules(model: str, checkpoint: Checkpoint) -> None:
-    if checkpoint.pooling is not None:
-        raise BadValue(f"'{model}' pools the vectors of tokens into one; write dense(\"{model}\")")
-    if not any(head.kind == "Dense" for head in checkpoint.heads):
-        raise BadValue(f"'{model}' has no layer that makes vectors of its tokens; expected a Dense module")
 
 
 def _of_colbert(model: str, folder: Path, checkpoint: Checkpoint) -> _Says:
     named = checkpoint.config.get("architectures") or [""]
-    said = read_object(folder / "artifact.metadata")
-    if not said and named[0] != "HF_ColBERT":
+    facts = read_object(folder / "artifact.metadata")
+    if not facts and named[0] != "HF_ColBERT":
         raise BadValue(
             f"'{model}' is a {named[0] or 'model'}, which gives no vectors of tokens to compare; expected ColBERT's "
             "own layout (artifact.metadata), PyLate's or that of sentence-transformers"
         )
     return _Says(
-        query_marker=str(said.get("query_token_id") or "[unused0]"),
-        document_marker=str(said.get("doc_token_id") or "[unused1]"),
-        max_query=int(said.get("query_maxlen") or QUERY),
-        max_document=int(said.get("doc_maxlen") or DOCUMENT),
-        attended=bool(said.get("attend_to_mask_tokens")),
-        skipped=tuple(string.punctuation) if said.get("mask_punctuation", True) else (),
+        query_marker=str(facts.get("query_token_id") or "[unused0]"),
+        document_marker=str(facts.get("doc_token_id") or "[unused1]"),
+        max_query=int(facts.get("query_maxlen") or QUERY),
+        max_document=int(facts.get("doc_maxlen") or DOCUMENT),
+        attended=bool(facts.get("attend_to_mask_tokens")),
+        skipped=tuple(string.punctuation) if facts.get("mask_punctuation", True) else (),
     )
 
 
 def _of_modules(folder: Path, checkpoint: Checkpoint) -> _Says:
-    said = read_object(folder / "config_sentence_transformers.json")
+    facts = read_object(folder / "config_sentence_transformers.json")
     own = read_object(checkpoint.folder / "sentence_bert_config.json")
-    prompts = checkpoint.query_prompt or "", checkpoint.document_prompt or ""
-    pylate = any(name in said for name in PYLATE)
+    pylate = any(name in facts for name in PYLATE)
     mask = next((read_object(p) for p in sorted(folder.glob("*_MultiVectorMask/config.json"))), None)
-    if mask is None and not pylate and said.get("model_type") != "ColBERT":
+    if mask is None and not pylate and facts.get("model_type") != "ColBERT":
         raise BadValue(f"{folder}: nothing says how its vectors of tokens are to be used")
     if mask is not None and mask.get("keep_only_token_ids"):
         raise BadValue(f"{folder}: it keeps the vectors of certain tokens only, as models of images do")
     words = (mask or {}).get("skiplist_words")
     if words is None:
-        words = said.get("skiplist_words")
-    skipped = tuple(string.punctuation if words is None and mask is None else words or ())
+        words = facts.get("skiplist_words")
     tasks = (mask or {}).get("skiplist_tasks") or ["document"]
-    expansion = _expansion(said, own, pylate)
-    found = _Says(
-        query_marker=str(
-            said.get("query_prefix") or ("[Q] " if pylate and "query_prefix" not in said else "")
-        ),
-        document_marker=str(
-            said.get("document_prefix") or ("[D] " if pylate and "document_prefix" not in said else "")
-        ),
-        query_prompt=prompts[0],
-        document_prompt=prompts[1],
+    # How queries are filled up, as sentence-transformers writes it; empty where they are not.
+    expansion: Mapping[str, Any] = {}
+    written = next((source for source in (own, facts) if "query_expansion" in source), None)
+    if written is not None:
+        expansion = written["query_expansion"] or {}
+    elif pylate and facts.get("do_query_expansion") is not False:
+        attend = facts.get("attend_to_expansion_tokens", facts.get("attend_to_mask_tokens"))
+        expansion = {"length": facts.get("query_length") or QUERY, "attend": bool(attend)}
+    query_prompt, document_prompt = checkpoint.query_prompt or "", checkpoint.document_prompt or ""
+    unnamed = pylate and "query_prefix" not in facts, pylate and "document_prefix" not in facts
+    query_marker = str(facts.get("query_prefix") or ("[Q] " if unnamed[0] else ""))
+    document_marker = str(facts.get("document_prefix") or ("[D] " if unnamed[1] else ""))
+    if not pylate:  # prompts that are one token in brackets, such as "[unused0] ", are markers
+
+        def split(prompt: str) -> tuple[str, str]:
+            alone = prompt.strip()
+            marks = alone.startswith("[") and alone.endswith("]") and " " not in alone
+            return (prompt, "") if marks else ("", prompt)
+
+        query_marker, query_prompt = split(query_prompt)
+        document_marker, document_prompt = split(document_prompt)
+    return _Says(
+        query_marker=query_marker,
+        document_marker=document_marker,
+        query_prompt=query_prompt,
+        document_prompt=document_prompt,
         max_query=int(
-            expansion.get("length") or said.get("query_length") or own.get("query_length") or QUERY
+            expansion.get("length") or facts.get("query_length") or own.get("query_length") or QUERY
         ),
-        max_document=int(said.get("document_length") or own.get("document_length") or checkpoint.limit),
+        max_document=int(facts.get("document_length") or own.get("document_length") or checkpoint.limit),
         fill=bool(expansion),
         cut=expansion.get("strategy") != "min",
         attended=bool(expansion.get("attend")),
         filler=str(expansion.get("token") or ""),
-        skipped=skipped,
+        skipped=tuple(string.punctuation if words is None and mask is None else words or ()),
         skipped_in_queries="query" in tasks,
     )
-    return found if pylate else _with_markers(found)
-
-
-def _expansion(said: Mapping[str, Any], own: Mapping[str, Any], pylate: bool) -> Mapping[str, Any]:
-    """How queries are filled up, as sentence-transformers writes it; empty where they are not."""
-    for facts in (own, said):
-        if "query_expansion" in facts:
-            return facts["query_expansion"] or {}
-    if not pylate or said.get("do_query_expansion") is False:
-        return {}
-    attend = said.get("attend_to_expansion_tokens", said.get("attend_to_mask_tokens"))
-    return {"length": said.get("query_length") or QUERY, "attend": bool(attend)}
-
-
-def _with_markers(says: _Says) -> _Says:
-    """Prompts that are one token in brackets, such as "[unused0] ", as what they are: markers."""
-
-    def split(prompt: str) -> tuple[str, str]:
-        alone = prompt.strip()
-        marks = alone.startswith("[") and alone.endswith("]") and " " not in alone
-        return (prompt, "") if marks else ("", prompt)
-
-    query, document = split(says.query_prompt), split(says.document_prompt)
-    return replace(
-        says,
-        query_marker=query[0],
-        query_prompt=query[1],
-        document_marker=document[0],
-        document_prompt=document[1],
-    )
-
-
-def _length(own: int | None, by_card: int, stated: int, bound: int, model: str) -> int:
-    if own is not None and bound and own > bound:
-        raise BadValue(f"'{model}' reads {bound} tokens at most, not {own}")
-    return own if own is not None else min(by_card or stated, bound or by_card or stated)
-
-
-def _mask_token(folder: Path) -> str:
-    """The token that masks others, as the tokenizer's settings name it."""
-    said = read_object(folder / "tokenizer_config.json").get("mask_token")
-    said = said or read_object(folder / "special_tokens_map.json").get("mask_token")
-    named = said.get("content") if isinstance(said, dict) else said
-    return str(named or "[MASK]")
 
 
 # ----------
-# Late interaction: a vector for each token of a text, as ColBERT and its kin make them.
+# Encoders that make a vector for each token, such as ColBERT.
 #
 # A text is its tokens with a marker behind the first, [Q] or [D]. A query is filled up with the mask token, and what
 # fills it up has vectors too; of a document those of punctuation are left out. A vector is the token's hidden state
@@ -315,18 +286,11 @@ class LateEncoder:
         declared = self._declared(recipe, device)
         place = declared.place
         prepare(place.device)
-        projections = _projections(recipe, place.device)
+        layers = _layers(recipe, place.device)
         engine = build(recipe.checkpoint, place, declared.engine)
+        query, document = _part(recipe, "query", engine), _part(recipe, "document", engine)
         budget = self.batch_tokens or BATCH_TOKENS[place.kind]
-        return LoadedLate(
-            self,
-            recipe,
-            place,
-            _part(recipe, "query", engine),
-            _part(recipe, "document", engine),
-            projections,
-            budget,
-        )
+        return LoadedLate(self, recipe, place, query, document, layers, budget)
 
     def _declared(self, recipe: LateRecipe, device: str) -> Declared:
         return declare(recipe.checkpoint, self.engine, self.dtype, device)
@@ -369,8 +333,16 @@ class TokenEncoder:
 
     def tokens(self, texts: Sequence[Text]) -> Tokens:
         """The tokens of texts, the marker among them."""
-        found = self.tokenizer(texts)
-        return found if self.marker is None else _marked(found, self.marker)
+        tokens = self.tokenizer(texts)
+        if self.marker is None:
+            return tokens
+        ptr = tokens.ptr + np.arange(len(tokens) + 1)
+        ids = np.empty(len(tokens.ids) + len(tokens), np.int32)
+        at = ptr[:-1] + np.minimum(tokens.lengths, 1)  # behind the first token; in front where there is none
+        free = np.ones(len(ids), np.bool_)
+        free[at] = False
+        ids[at], ids[free] = self.marker, tokens.ids
+        return Tokens(ids, ptr)
 
     def filled(self, batch: Tokens) -> Tokens:
         """Texts filled up, where they are to be."""
@@ -430,56 +402,45 @@ class LoadedLate:
         BadValue for a text that does not fit into memory.
         """
         part = self.query if kind == "query" else self.document
-        given: Iterable[Text] = (part.prompt + t for t in texts) if part.prompt else texts
+        prompted: Iterable[Text] = (part.prompt + t for t in texts) if part.prompt else texts
         budget = max(1, self.batch_tokens // QUERY_GROWTH) if part.fill else self.batch_tokens
         plan = BatchPlan(budget, padded=part.engine.padded and not part.fill)
-        yield from results(given, part.tokens, partial(self._vectors, part), gather_ragged, plan, done)
-
-    def _vectors(self, part: TokenEncoder, batch: Tokens) -> Ragged:
         torch = require("torch", extra="neural")
-        whole = part.filled(batch)
-        kept = ~np.isin(whole.ids, part.skipped)
-        ptr: Int64 = np.concatenate([np.zeros(1, np.int64), np.cumsum(kept)])[whole.ptr]
-        with torch.inference_mode():
-            x = part.engine.hidden(whole)
-            if not kept.all():
-                x = x[torch.from_numpy(kept).to(x.device)]
-            x = x.float()
-            for layer in self.layers:
-                x = layer(x)
-            return Ragged(ptr, unit(x).cpu().numpy())
 
+        def run(batch: Tokens) -> Ragged:
+            whole = part.filled(batch)
+            used = ~np.isin(whole.ids, part.skipped)
+            ptr: Int64 = np.concatenate([np.zeros(1, np.int64), np.cumsum(used)])[whole.ptr]
+            with torch.inference_mode():
+                x = part.engine.hidden(whole)
+                if not used.all():
+                    x = x[torch.from_numpy(used).to(x.device)]
+                x = x.float()
+                for layer in self.layers:
+                    x = layer(x)
+                return Ragged(ptr, unit(x).cpu().numpy())
 
-def _marked(tokens: Tokens, marker: int) -> Tokens:
-    """Texts with a marker behind their first token; in front where there is no token."""
-    count = len(tokens)
-    ptr = tokens.ptr + np.arange(count + 1)
-    ids = np.empty(len(tokens.ids) + count, np.int32)
-    at = ptr[:-1] + np.minimum(tokens.lengths, 1)
-    free = np.ones(len(ids), np.bool_)
-    free[at] = False
-    ids[at], ids[free] = marker, tokens.ids
-    return Tokens(ids, ptr)
+        yield from results(prompted, part.tokens, run, gather_ragged, plan, done)
 
 
 def _part(recipe: LateRecipe, kind: Kind, engine: Engine) -> TokenEncoder:
-    asked = kind == "query"
-    text = recipe.query_marker if asked else recipe.document_marker
-    limit = recipe.max_query if asked else recipe.max_document
-    if asked and not recipe.cut:
+    is_query = kind == "query"
+    text = recipe.query_marker if is_query else recipe.document_marker
+    limit = recipe.max_query if is_query else recipe.max_document
+    if is_query and not recipe.cut:
         limit = recipe.checkpoint.limit
     tokenizer = load_tokenizer(recipe.checkpoint.folder, limit - int(bool(text)))
     ids = [tokenizer.inner.token_to_id(word) for word in recipe.skipped]
     skipped = np.array([i for i in ids if i is not None], np.int32)
-    if asked and not recipe.skipped_in_queries:
+    if is_query and not recipe.skipped_in_queries:
         skipped = skipped[:0]
-    fill = recipe.max_query if asked and recipe.fill else 0
+    fill = recipe.max_query if is_query and recipe.fill else 0
     return TokenEncoder(
         engine,
         tokenizer,
         None if not text else _number(tokenizer, text, recipe),
         skipped,
-        recipe.query_prompt if asked else recipe.document_prompt,
+        recipe.query_prompt if is_query else recipe.document_prompt,
         fill,
         _number(tokenizer, recipe.filler, recipe) if fill else 0,
         recipe.attended,
@@ -488,41 +449,42 @@ def _part(recipe: LateRecipe, kind: Kind, engine: Engine) -> TokenEncoder:
 
 def _number(tokenizer: ModelTokenizer, token: str, recipe: LateRecipe) -> int:
     """The number of a token that a text never spells, with or without the blank behind it."""
-    found = tokenizer.inner.token_to_id(token)
-    found = tokenizer.inner.token_to_id(token.strip()) if found is None else found
-    if found is None:
-        raise BadValue(f"{recipe.checkpoint.folder}: its tokenizer does not know '{token.strip()}'")
-    return int(found)
+    for text in (token, token.strip()):
+        number = tokenizer.inner.token_to_id(text)
+        if number is not None:
+            return int(number)
+    raise BadValue(f"{recipe.checkpoint.folder}: its tokenizer does not know '{token.strip()}'")
 
 
-def _projections(recipe: LateRecipe, device: str) -> tuple[ProjectionLayer, ...]:
+def _layers(recipe: LateRecipe, device: str) -> tuple[ProjectionLayer, ...]:
     """The layers from hidden states to vectors; raises StoreError where they do not fit each other."""
-    folder, width = recipe.checkpoint.folder, recipe.checkpoint.config.get("hidden_size")
-    if recipe.heads:
-        layers = tuple(_layer(head.folder, head.kind, head.activation, device) for head in recipe.heads)
-    else:
+    width = recipe.checkpoint.config.get("hidden_size")
+    layers: list[ProjectionLayer] = []
+    for head in recipe.heads or (Head("Dense", recipe.checkpoint.folder),):
+        folder = head.folder
+        if head.kind != "Dense":
+            raise BadValue(
+                f"{folder}: a step '{head.kind}' behind the transformer is not supported; expected Dense"
+            )
         state = read_state(folder)
         if "linear.weight" not in state:
             raise StoreError(
                 f"{folder}: the weights have no 'linear.weight', which makes the vectors of tokens"
             )
-        layers = (ProjectionLayer(state["linear.weight"].float().to(device)),)
+        if recipe.heads:
+            state = {name: tensor.float().to(device) for name, tensor in state.items()}
+            added = state.get("residual.weight")
+            if added is None and read_object(folder / "config.json").get("use_residual"):
+                added = state["linear.weight"].new_empty(0)
+            bias, bent = state.get("linear.bias"), head.activation == "Tanh"
+            layers.append(ProjectionLayer(state["linear.weight"], bias, bent, added))
+        else:  # ColBERT's own layout: the projection lies among the transformer's weights
+            layers.append(ProjectionLayer(state["linear.weight"].float().to(device)))
     for layer in layers:
         if layer.weight.ndim != 2 or (width is not None and layer.weight.shape[1] != width):
             raise StoreError(
-                f"{folder}: a layer of shape {tuple(layer.weight.shape)} stands behind states of {width} numbers"
+                f"{recipe.checkpoint.folder}: a layer of shape {tuple(layer.weight.shape)} stands behind states of "
+                f"{width} numbers"
             )
         width = layer.weight.shape[0]
-    return layers
-
-
-def _layer(folder: Path, kind: str, activation: str, device: str) -> ProjectionLayer:
-    if kind != "Dense":
-        raise BadValue(f"{folder}: a step '{kind}' behind the transformer is not supported; expected Dense")
-    state = {name: t.float().to(device) for name, t in read_state(folder).items()}
-    if "linear.weight" not in state:
-        raise StoreError(f"{folder}: the weights have no 'linear.weight', which makes the vectors of tokens")
-    added = state.get("residual.weight")
-    if added is None and read_object(folder / "config.json").get("use_residual"):
-        added = state["linear.weight"].new_empty(0)
-    return ProjectionLayer(state["linear.weight"], state.get("linear.bias"), activation == "Tanh", added)
+    return tuple(layers)

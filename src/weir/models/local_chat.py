@@ -18,7 +18,6 @@ from weir.errors import StoreError, require
 from weir.models.batching import out_of_memory
 from weir.models.causal import (
     CausalModel,
-    Continuation,
     WritingOrder,
     declare_causal,
     load_causal,
@@ -31,7 +30,7 @@ from weir.services.answers import Outcome, Request, RequestPolicy, Retried
 from weir.services.requests import AttemptError
 
 # ----------
-# Prompts as a local model reads them, and its tokens as text: the form of its chat template, or a plain one.
+# Prompts to tokens, by the model's chat template or in a plain form, and tokens to text.
 
 
 PLAIN_CUE = "Answer:"
@@ -88,34 +87,28 @@ class ChatForm:
 
         ids, others, odds: as in Continuation; () where that has no alternatives.
         """
-        found = []
+        choices = []
         for place in range(len(ids) if others.shape[1] else 0):
             before = ids[max(0, place - CONTEXT_TOKENS) : place].tolist()
-            rows = [[*before, token] for token in [int(ids[place]), *others[place].tolist()]]
-            said = self.inner.decode_batch([before, *rows], skip_special_tokens=True)
-            start, *texts = [text.rstrip(UNFINISHED) for text in said]
+            tokens = others[place].tolist()
+            rows = [[*before, token] for token in [int(ids[place]), *tokens]]
+            decoded = self.inner.decode_batch([before, *rows], skip_special_tokens=True)
+            start, *texts = [text.rstrip(UNFINISHED) for text in decoded]
             own, *pieces = [text[len(start) :] for text in texts]
-            told = dict(
-                zip(others[place].tolist(), zip(pieces, odds[place].tolist(), strict=True), strict=True)
-            )
-            found.append((own, _joined(list(told.values()))))
-        return tuple(found)
+            by_token = dict(zip(tokens, zip(pieces, odds[place].tolist(), strict=True), strict=True))
+            by_text: dict[str, float] = {}  # tokens of equal text have their odds together
+            for piece, value in by_token.values():
+                known = by_text.get(piece, -math.inf)
+                high, low = max(known, value), min(known, value)
+                by_text[piece] = high if math.isinf(low) else high + math.log1p(math.exp(low - high))
+            choices.append((own, by_text))
+        return tuple(choices)
 
     def _apart(self, text: str) -> str:
         for control in self.controls:
             if control in text:
                 text = text.replace(control, f"{control[0]} {control[1:]}")
         return text
-
-
-def _joined(pieces: list[tuple[str, float]]) -> dict[str, float]:
-    """Log-probability by text: tokens of equal text are one alternative with what they have together."""
-    found: dict[str, float] = {}
-    for piece, value in pieces:
-        before = found.get(piece, -math.inf)
-        high, low = max(before, value), min(before, value)
-        found[piece] = high if math.isinf(low) else high + math.log1p(math.exp(low - high))
-    return found
 
 
 def chat_form(checkpoint: Checkpoint) -> tuple[ChatForm, int | None]:
@@ -130,62 +123,55 @@ def chat_form(checkpoint: Checkpoint) -> tuple[ChatForm, int | None]:
     try:
         with quiet(transformers):
             # Code that a checkpoint brings is never run; a template runs in the sandbox that jinja2 has.
-            told = transformers.AutoTokenizer.from_pretrained(
+            declared = transformers.AutoTokenizer.from_pretrained(
                 str(folder), local_files_only=True, trust_remote_code=False
             )
     except Exception as error:  # noqa: BLE001 - the library raises errors of many families for a damaged file
         reason = " ".join(str(error).split())[:200]
         raise StoreError(f"{folder}: the tokenizer cannot be read: {reason}") from None
-    known = told.chat_template
-    if not known or (isinstance(known, dict) and "default" not in known):
-        return ChatForm(inner, None, controls=_controls(inner)), told.eos_token_id
+    # The tokens that are no text, the longest first.
+    added = inner.get_added_tokens_decoder().values()
+    marks = {t.content for t in added if t.special or (t.content[:1] == "<" and t.content[-1:] == ">")}
+    controls = tuple(sorted((mark for mark in marks if len(mark) > 1), key=lambda mark: (-len(mark), mark)))
+    template = declared.chat_template
+    template = template.get("default") if isinstance(template, dict) else template
+    if not template:
+        return ChatForm(inner, None, controls=controls), declared.eos_token_id
+    if "strftime_now" in template:  # today is TEMPLATE_DAY: a macro hides transformers' function of that name
+        steps = "".join(f"|replace('{code}', '{text}')" for code, text in TEMPLATE_DAY.items())
+        template = f"{{% macro strftime_now(form) %}}{{{{ form{steps} }}}}{{% endmacro %}}{template}"
     render = partial(
-        told.apply_chat_template,
-        chat_template=_on_any_day(known["default"] if isinstance(known, dict) else known),
+        declared.apply_chat_template,
+        chat_template=template,
         tokenize=False,
         add_generation_prompt=True,
         sanitize_control_tokens=False,  # done by ChatForm, the same under any version of transformers
     )
     require("jinja2", extra="neural")
-    return ChatForm(inner, render, _folds(render, str(folder)), _controls(inner)), told.eos_token_id
-
-
-def _on_any_day(template: str) -> str:
-    """A chat template in which today is TEMPLATE_DAY: a macro of its own hides transformers' function of that name."""
-    if "strftime_now" not in template:
-        return template
-    steps = "".join(f"|replace('{code}', '{said}')" for code, said in TEMPLATE_DAY.items())
-    return f"{{% macro strftime_now(form) %}}{{{{ form{steps} }}}}{{% endmacro %}}{template}"
+    return ChatForm(inner, render, _folds(render, str(folder)), controls), declared.eos_token_id
 
 
 def _folds(render: Callable[[list[dict[str, str]]], str], folder: str) -> bool:
     """Whether a template has no place for a system text; raises StoreError for one that renders nothing at all."""
     user = {"role": "user", "content": "weir-user"}
     try:
-        told = render([{"role": "system", "content": "weir-system"}, user])
-        if "weir-system" in told and "weir-user" in told:
+        text = render([{"role": "system", "content": "weir-system"}, user])
+        if "weir-system" in text and "weir-user" in text:
             return False
     except Exception:  # noqa: BLE001 - templates raise what they like, such as "no system role"
-        told = ""
+        text = ""
     try:
-        told = render([user])
+        text = render([user])
     except Exception as error:  # noqa: BLE001 - templates raise what they like, such as "no system role"
         reason = " ".join(str(error).split())[:200]
         raise StoreError(f"{folder}: the chat template cannot be rendered: {reason}") from None
-    if "weir-user" not in told:
+    if "weir-user" not in text:
         raise StoreError(f"{folder}: the chat template leaves out what the user says")
     return True
 
 
-def _controls(inner: Any) -> tuple[str, ...]:  # noqa: ANN401 - a tokenizers.Tokenizer
-    """The tokens that are no text, the longest first."""
-    added = inner.get_added_tokens_decoder().values()
-    marks = {t.content for t in added if t.special or (t.content[:1] == "<" and t.content[-1:] == ">")}
-    return tuple(sorted((mark for mark in marks if len(mark) > 1), key=lambda mark: (-len(mark), mark)))
-
-
 # ----------
-# A chat model in this process: prompts of like length side by side, answers kept batch by batch.
+# A chat model in this process: prompts of similar length side by side.
 
 
 BATCH_TOKENS = {"cpu": 1 << 14, "cuda": 1 << 17}
@@ -232,7 +218,7 @@ class LocalChat:
         return RequestPolicy(1, WINDOW_BATCHES * concurrency, together=concurrency)
 
     def worker(self, retried: Retried, policy: RequestPolicy) -> _LocalWorker:
-        """What asks the model; it has one attempt, so that there is nothing to tell of others."""
+        """One thread; each request has one attempt, so that nothing is retried."""
         return _LocalWorker(self, policy.together)
 
     def dollars(self, tokens: int, answer_tokens: int) -> float | None:
@@ -281,15 +267,14 @@ class _LoadedChat:
     def replies(self, jobs: list[tuple[Request, Int64]], stopped: Callable[[], bool]) -> list[ChatReply]:
         """The answers to requests with the tokens of their prompts, read side by side."""
         orders = [self.order(request, len(prompt)) for request, prompt in jobs]
-        found = self.engine.continued([prompt for _, prompt in jobs], orders, stopped)
-        each = zip(jobs, found, strict=True)
-        return [self._reply(prompt, written) for (_, prompt), written in each]
-
-    def _reply(self, prompt: Int64, written: Continuation) -> ChatReply:
-        choices = self.form.choices(written.ids, written.others, written.odds)
-        finish: Finish = "stop" if written.ended else "length"
-        text, counts = self.form.text(written.ids), (len(prompt), len(written.ids))
-        return ChatReply(text, finish, self.version, *counts, choices)
+        written = self.engine.continued([prompt for _, prompt in jobs], orders, stopped)
+        replies = []
+        for (_, prompt), one in zip(jobs, written, strict=True):
+            choices = self.form.choices(one.ids, one.others, one.odds)
+            finish: Finish = "stop" if one.ended else "length"
+            counts = (len(prompt), len(one.ids))
+            replies.append(ChatReply(self.form.text(one.ids), finish, self.version, *counts, choices))
+        return replies
 
 
 @dataclass(eq=False)
@@ -303,24 +288,17 @@ class _LocalWorker:
     def ask(self, requests: Sequence[Request]) -> Iterator[Outcome]:
         """An outcome for each request, the longest prompts first."""
         loaded = self.client.loaded()
-        bodies = [request.asked["body"] for request in requests]
-        prompts = [loaded.form.tokens(body["system"], body["user"]) for body in bodies]
         bound = loaded.engine.positions
-        fits = [not bound or len(prompt) < bound for prompt in prompts]
-        for request, prompt, fit in zip(requests, prompts, fits, strict=True):
-            if not fit:
-                said = f"the prompt has {len(prompt):,} tokens, and the model reads {bound:,} with its answer"
-                reason = f"{said}; max_length cuts documents"
-                yield Outcome(request, error=AttemptError("refused", reason, again=False))
-        jobs = zip(requests, prompts, fits, strict=True)
-        yield from self._answered(loaded, [(request, prompt) for request, prompt, fit in jobs if fit])
-
-    def close(self) -> None:
-        """Stop before the next token."""
-        self.ended.set()
-
-    def _answered(self, loaded: _LoadedChat, jobs: list[tuple[Request, Int64]]) -> Iterator[Outcome]:
-        """The outcomes of requests with the tokens of their prompts."""
+        jobs: list[tuple[Request, Int64]] = []
+        for request in requests:
+            body = request.asked["body"]
+            prompt = loaded.form.tokens(body["system"], body["user"])
+            if not bound or len(prompt) < bound:
+                jobs.append((request, prompt))
+                continue
+            reason = f"the prompt has {len(prompt):,} tokens, and the model reads {bound:,} with its answer"
+            reason += "; max_length cuts documents"
+            yield Outcome(request, error=AttemptError("refused", reason, again=False))
         lengths = np.array([len(prompt) + request.asked["max_tokens"] for request, prompt in jobs], np.int64)
         waiting = np.argsort(-lengths, kind="stable").tolist()
         while waiting:
@@ -337,9 +315,13 @@ class _LocalWorker:
                     self.rows = (len(places) + 1) // 2  # for those behind it, too
                     waiting[:0] = places
                     continue
-                said = f"a prompt of {len(own[0][1]):,} tokens does not fit into memory; max_length cuts documents"
-                yield Outcome(own[0][0], error=AttemptError("failed", said, again=False))
+                reason = f"a prompt of {len(own[0][1]):,} tokens does not fit into memory; max_length cuts documents"
+                yield Outcome(own[0][0], error=AttemptError("failed", reason, again=False))
                 continue
             seconds = perf_counter() - start
             for (request, _), reply in zip(own, replies, strict=True):
                 yield Outcome(request, reply.kept(), seconds)
+
+    def close(self) -> None:
+        """Stop before the next token."""
+        self.ended.set()

@@ -42,10 +42,26 @@ def on_several(loaded: Loaded, names: Sequence[str], size: int) -> Iterator[Call
     the number of devices does not change which texts are encoded together. The processor's threads are shared among
     those that run on it. Raises BadValue, naming the device, where a process fails or ends; all end with it.
     """
-    own = max(1, settings().threads // max(1, sum(n == "cpu" for n in names)))
-    workers = [_Worker.begun(loaded.encoder, name, own) for name in names]
+    threads = max(1, settings().threads // max(1, sum(n == "cpu" for n in names)))
+    workers = [_Worker.begun(loaded.encoder, name, threads) for name in names]
+    idle: queue.SimpleQueue[_Worker] = queue.SimpleQueue()
+    for worker in workers:
+        idle.put(worker)
+
+    def encode_piece(texts: list[str]) -> Float32:
+        worker = idle.get()
+        try:
+            return worker.encode(texts)
+        finally:
+            idle.put(worker)
+
+    def encode(texts: list[str]) -> Float32:
+        pieces = [texts[start : start + size] for start in range(0, len(texts), size)]
+        with ThreadPoolExecutor(len(workers)) as pool:
+            return np.concatenate(list(pool.map(encode_piece, pieces)))
+
     try:
-        yield lambda texts: _shared(workers, texts, size)
+        yield encode
     finally:
         for worker in workers:
             worker.process.kill()
@@ -53,23 +69,6 @@ def on_several(loaded: Loaded, names: Sequence[str], size: int) -> Iterator[Call
             for pipe in (worker.process.stdin, worker.process.stdout):
                 with suppress(OSError):  # what was to be sent when it ended
                     cast(IO[bytes], pipe).close()
-
-
-def _shared(workers: Sequence[_Worker], texts: list[str], size: int) -> Float32:
-    """The vectors of texts: pieces go to whoever is free, and come back in their order."""
-    idle: queue.SimpleQueue[_Worker] = queue.SimpleQueue()
-    for worker in workers:
-        idle.put(worker)
-
-    def one(start: int) -> Float32:
-        worker = idle.get()
-        try:
-            return worker.encode(texts[start : start + size])
-        finally:
-            idle.put(worker)
-
-    with ThreadPoolExecutor(len(workers)) as pool:
-        return np.concatenate(list(pool.map(one, range(0, len(texts), size))))
 
 
 @dataclass(frozen=True, eq=False)

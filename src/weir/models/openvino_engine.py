@@ -41,8 +41,8 @@ class OpenVino:
         """The last hidden states [T, H] of the tokens of a batch."""
         torch = require("torch", extra="neural")
         tables = _tables(batch, self.fill, self.names)
-        found = self.request.infer([tables[name] for name in self.names], share_inputs=True)
-        states = np.asarray(found[0], np.float32)
+        outputs = self.request.infer([tables[name] for name in self.names], share_inputs=True)
+        states = np.asarray(outputs[0], np.float32)
         return torch.from_numpy(states[batch.mask()])
 
 
@@ -55,8 +55,8 @@ def openvino_engine(checkpoint: Checkpoint, place: ComputePlace, segments: bool 
     if place.kind != "cpu":
         raise BadValue(f"the engine 'openvino' runs on cpu here, not on {place.device}")
     library = require("openvino", extra="openvino")
-    told = segments and int(checkpoint.config.get("type_vocab_size") or 0) > 1
-    names = ("input_ids", "attention_mask", *(["token_type_ids"] if told else []))
+    segments = segments and int(checkpoint.config.get("type_vocab_size") or 0) > 1
+    names = ("input_ids", "attention_mask", *(["token_type_ids"] if segments else []))
     core = library.Core()
     model = _quantised(checkpoint, core, names) if place.dtype == "int8" else _converted(checkpoint, names)
     facts = {
@@ -71,10 +71,10 @@ def openvino_engine(checkpoint: Checkpoint, place: ComputePlace, segments: bool 
 
 def _tables(batch: Tokens, fill: int, names: tuple[str, ...]) -> dict[str, Any]:
     """The padded tables of these names: int64 [n, longest] each."""
-    found = inputs(batch, fill, segments="token_type_ids" in names)
+    tables = inputs(batch, fill, segments="token_type_ids" in names)
     if "token_type_ids" in names and batch.segment is None:
-        found["token_type_ids"] = np.zeros_like(found["input_ids"])
-    return found
+        tables["token_type_ids"] = np.zeros_like(tables["input_ids"])
+    return tables
 
 
 def _fill(checkpoint: Checkpoint) -> int:

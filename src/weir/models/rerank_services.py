@@ -7,8 +7,8 @@ import json
 import math
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -19,6 +19,9 @@ from numpy.typing import NDArray
 from weir.errors import BadValue, ServiceError, StoreError, UnknownName
 from weir.files.atomic import locked, write_json
 from weir.files.text_files import read_toml
+from weir.models.checkpoints import model_arguments
+from weir.models.prompts import shortened
+from weir.services.answers import Retried
 from weir.services.requests import (
     MOST_COUNTED,
     AttemptError,
@@ -38,7 +41,7 @@ from weir.services.requests import (
 from weir.settings import secret, settings
 
 # ----------
-# What differs from one re-ranking service to the next, as data: how it is asked and how it answers.
+# Re-ranking services, from rerank_services.toml: format of requests and answers.
 
 
 Json: TypeAlias = Any
@@ -96,12 +99,10 @@ class RerankService:
             scores[np.array(places, np.int64)] = np.array(values, np.float64)
         if not np.isfinite(scores).all():
             raise UnusableScoresError(f"'{self.score}' of the answer is out of range")
-        return ScoreAnswer(scores, self._tokens(answer))
-
-    def _tokens(self, answer: Json) -> int | None:
         for name in self.counted:
             answer = answer.get(name) if isinstance(answer, dict) else None
-        return answer if self.counted and type(answer) is int and answer >= 0 else None
+        counted = bool(self.counted) and type(answer) is int and answer >= 0
+        return ScoreAnswer(scores, answer if counted else None)
 
 
 @cache
@@ -119,7 +120,7 @@ def rerank_service(name: str) -> RerankService:
 
 
 # ----------
-# Asks a re-ranking service over HTTP: again where that may help, in halves where it is too much, within the budget.
+# Requests to a re-ranking service, with retries, halved where they are too large, within the budget.
 
 
 MAYBE_SMALLER = {400, 413, 422}
@@ -128,7 +129,6 @@ ANSWER_BYTES, DOCUMENT_BYTES = 1 << 16, 1 << 15
 """An answer has at most: beside what it has for each document, and for each of them, where it repeats its text."""
 
 Float32 = NDArray[np.float32]
-Retrying = Callable[[AttemptError], None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,43 +144,39 @@ class RerankClient:
     metered: MeteredClient
 
     def scores(
-        self, connection: KeptConnection, query: str, documents: Sequence[str], retrying: Retrying
+        self, connection: KeptConnection, query: str, documents: Sequence[str], retried: Retried
     ) -> Float32:
         """A score for each document, in their order; what is too much at once is asked in halves.
 
-        retrying: told each attempt that is followed by another. Raises ServiceError where the budget ends or the
+        retried: called after each failed attempt that is retried. Raises ServiceError where the budget ends or the
         service refuses whoever asks, AttemptError where no attempt brings a usable answer.
         """
+        body = json.dumps(self.service.body(self.model, query, documents)).encode("ascii")
+        headers = {"Content-Type": "application/json", "Accept": "application/json", "User-Agent": "weir"}
+        tokens = estimated_tokens(query, documents)
+
+        def read(answer: object) -> tuple[Float32, tuple[int, int] | None]:
+            try:
+                scored = self.service.read(answer, len(documents))
+            except UnusableScoresError as error:
+                raise UnusableAnswerError(str(error)) from None
+            self.metered.count_texts(len(documents))
+            credible = scored.tokens is not None and scored.tokens <= MOST_COUNTED * tokens
+            return scored.scores, (scored.tokens or 0, 0) if credible else None
+
+        http = HttpRequest("POST", self.url, headers | self.metered.key.header(), body)
+        max_bytes = ANSWER_BYTES + len(documents) * DOCUMENT_BYTES + len(body)
         try:
-            return self.metered.answered(connection, self._request(query, documents), retrying)
+            request = MeteredRequest(http, tokens, 0, max_bytes, read)
+            return self.metered.answered(connection, request, retried)
         except AttemptError as error:
             if error.status not in MAYBE_SMALLER:
                 raise
             if len(documents) == 1 or self.model in self.service.together:
                 raise AttemptError("refused", f"{self.url}: {error}", again=False) from None
         half = (len(documents) + 1) // 2
-        parts = [
-            self.scores(connection, query, some, retrying) for some in (documents[:half], documents[half:])
-        ]
-        return np.concatenate(parts)
-
-    def _request(self, query: str, documents: Sequence[str]) -> MeteredRequest[Float32]:
-        body = json.dumps(self.service.body(self.model, query, documents)).encode("ascii")
-        headers = {"Content-Type": "application/json", "Accept": "application/json", "User-Agent": "weir"}
-        sent = HttpRequest("POST", self.url, headers | self.metered.key.header(), body)
-        tokens = estimated_tokens(query, documents)
-
-        def read(answer: object) -> tuple[Float32, tuple[int, int] | None]:
-            try:
-                found = self.service.read(answer, len(documents))
-            except UnusableScoresError as error:
-                raise UnusableAnswerError(str(error)) from None
-            self.metered.count_texts(len(documents))
-            known = found.tokens is not None and found.tokens <= MOST_COUNTED * tokens
-            return found.scores, (found.tokens or 0, 0) if known else None
-
-        most = ANSWER_BYTES + len(documents) * DOCUMENT_BYTES + len(body)
-        return MeteredRequest(sent, tokens, 0, most, read)
+        halves = (documents[:half], documents[half:])
+        return np.concatenate([self.scores(connection, query, some, retried) for some in halves])
 
 
 def estimated_tokens(query: str, documents: Sequence[str]) -> int:
@@ -189,7 +185,7 @@ def estimated_tokens(query: str, documents: Sequence[str]) -> int:
 
 
 # ----------
-# A re-ranking service as a value: its name, how it is reached, and what stands for its model in keys.
+# Re-ranking services as values.
 
 
 PROBE_QUERY = "What is a weir?"
@@ -232,8 +228,7 @@ class HostedReranker:
     @property
     def arguments(self) -> tuple[list[object], dict[str, object]]:
         """How it prints: the model, and what is not by default."""
-        given = [f for f in fields(self) if f.name != "model" and getattr(self, f.name) != f.default]
-        return [self.model], {f.name: getattr(self, f.name) for f in given}
+        return model_arguments(self, self.model)
 
     @property
     def service(self) -> RerankService:
@@ -244,11 +239,10 @@ class HostedReranker:
     def address(self) -> str:
         """The address up to the version."""
         named = self.model.partition(":")[2]
-        own = named if "://" in named else ""
-        found = self.base or own or self.service.base
-        if not found:
+        address = self.base or (named if "://" in named else "") or self.service.base
+        if not address:
             raise BadValue(f'{self.model} has no address of its own: base="http://localhost:8000" names one')
-        return found.rstrip("/")
+        return address.rstrip("/")
 
     @property
     def together(self) -> bool:
@@ -281,36 +275,26 @@ class HostedReranker:
                 paid(),
             ),
         )
-        path = self._memory()
-        return LoadedReranker(self, client, _remembered(path) or self._first(path, client))
+        about = json.dumps([self.model, self.address, PROBE_QUERY, PROBE_DOCUMENTS]).encode("utf-8")
+        digest = hashlib.blake2b(about, digest_size=8).hexdigest()
+        path = settings().home / "encoders" / f"rerank-{digest}.json"
+        return LoadedReranker(self, client, _stored_probe(path) or self._new_probe(path, client))
 
     def sent(self, document: str) -> str:
         """A document as it is sent: cut, and a space where it is empty."""
-        longest = self.max_length
-        if longest is not None and estimated(document) > longest:
-            document = document.encode("utf-8", "replace")[: 3 * longest - 1].decode("utf-8", "ignore")
-        return document or " "
+        return shortened(document, self.max_length) or " "
 
-    def _first(self, path: Path, client: RerankClient) -> ProbeScores:
+    def _new_probe(self, path: Path, client: RerankClient) -> ProbeScores:
         """The probe, asked for and kept; processes that begin together keep the same."""
         with locked(path.with_suffix(".lock")):
-            if (known := _remembered(path)) is not None:
+            if (known := _stored_probe(path)) is not None:
                 return known
-            scores = _probed(self, client)
+            scores = _probe_scores(self, client)
             seen = time.strftime("%Y-%m-%d", time.gmtime(client.metered.clock.wall()))
-            kept = {
-                "query": PROBE_QUERY,
-                "documents": PROBE_DOCUMENTS,
-                "model": self.model,
-                "base": self.address,
-            }
-            write_json(path, kept | {"seen": seen, "scores": [float(score) for score in scores]})
+            about = {"query": PROBE_QUERY, "documents": PROBE_DOCUMENTS, "model": self.model}
+            about |= {"base": self.address, "seen": seen}
+            write_json(path, about | {"scores": [float(score) for score in scores]})
         return ProbeScores(path, scores, seen, checked=True)
-
-    def _memory(self) -> Path:
-        seen = json.dumps([self.model, self.address, PROBE_QUERY, PROBE_DOCUMENTS])
-        name = hashlib.blake2b(seen.encode("utf-8"), digest_size=8).hexdigest()
-        return settings().home / "encoders" / f"rerank-{name}.json"
 
 
 @dataclass(eq=False)
@@ -355,7 +339,7 @@ class LoadedReranker:
         probe = self.probe
         if probe.checked:
             return
-        today = _probed(self.reranker, self.client)
+        today = _probe_scores(self.reranker, self.client)
         moved = np.abs(today - probe.scores) / np.maximum(1.0, np.abs(probe.scores))
         if float(moved.max()) > TOLERANCE:
             at = int(moved.argmax())
@@ -381,7 +365,7 @@ class LoadedReranker:
             yield slice(start, len(documents))
 
 
-def _probed(reranker: HostedReranker, client: RerankClient) -> NDArray[np.float32]:
+def _probe_scores(reranker: HostedReranker, client: RerankClient) -> NDArray[np.float32]:
     connection = KeptConnection()
     try:
         return client.scores(connection, PROBE_QUERY, PROBE_DOCUMENTS, lambda _: None)
@@ -393,7 +377,7 @@ def _probed(reranker: HostedReranker, client: RerankClient) -> NDArray[np.float3
         connection.close()
 
 
-def _remembered(path: Path) -> ProbeScores | None:
+def _stored_probe(path: Path) -> ProbeScores | None:
     try:
         kept = json.loads(path.read_text(encoding="utf-8"))
         scores = np.array(kept["scores"], np.float32)

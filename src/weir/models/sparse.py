@@ -28,16 +28,17 @@ from weir.models.checkpoints import (
     known,
     locate,
     read_object,
+    text_limit,
 )
 from weir.models.encoder import BATCH_TOKENS, Kind
 from weir.models.engine import Declared, Engine, build, check_engine, declare, prepare
 from weir.models.hardware import ComputePlace
 from weir.models.tokens import ModelTokenizer, Tokens, load_tokenizer
-from weir.models.torch_engine import ACTIVATIONS, Tensor, filled_up, linear, read_state, supported, to_device
-from weir.models.transformers_engine import Padded, inputs, transformers_engine
+from weir.models.torch_engine import ACTIVATIONS, Tensor, filled_up, linear, read_state, supported
+from weir.models.transformers_engine import Padded, transformers_engine
 
 # ----------
-# From hidden states to weighted terms: what stands behind the last layer of models that weigh words.
+# Heads: hidden states to weighted terms.
 
 
 TERM = np.dtype([("term", "<i4"), ("weight", "<f4")])
@@ -135,27 +136,23 @@ class VocabularyHead:
         """
         torch = require("torch", extra="neural")
         x = filled_up(h if self.transform is None else self.transform(h))
-        found = torch.zeros(len(ptr) - 1, self.weight.shape[0], dtype=torch.float32, device=h.device)
+        weights = torch.zeros(len(ptr) - 1, self.weight.shape[0], dtype=torch.float32, device=h.device)
         space = h.new_empty(min(BLOCK_TOKENS, len(x)), self.weight.shape[0])
         for start in range(0, len(h), BLOCK_TOKENS):
             stop = min(start + BLOCK_TOKENS, len(x))
             numbers = torch.addmm(self.bias, x[start:stop], self.weight.t(), out=space[: stop - start])
-            self._pool(torch, found, numbers[: len(h) - start], ptr, start)
-        return found if self.pooling == "sum" else activated(found, self.activation)
-
-    def _pool(self, torch: Any, found: Tensor, numbers: Tensor, ptr: Int64, start: int) -> None:  # noqa: ANN401  torch, imported when used
-        """Take the numbers of some tokens, the first of them `start`, into those of their texts."""
-        stop = start + len(numbers)
-        first = int(np.searchsorted(ptr, start, side="right")) - 1
-        last = int(np.searchsorted(ptr, stop, side="left"))
-        for text in range(first, last):
-            own = numbers[max(int(ptr[text]) - start, 0) : int(ptr[text + 1]) - start]
-            if len(own) == 0:
-                continue
-            if self.pooling == "sum":
-                found[text] += activated(own.float().clamp_(min=0.0), self.activation).sum(0)
-            else:  # from 0, so that this is the relu; what follows rises with it and can wait
-                torch.maximum(found[text], own.amax(0).float(), out=found[text])
+            own = numbers[: len(h) - start]
+            first = int(np.searchsorted(ptr, start, side="right")) - 1
+            last = int(np.searchsorted(ptr, start + len(own), side="left"))
+            for text in range(first, last):
+                rows = own[max(int(ptr[text]) - start, 0) : int(ptr[text + 1]) - start]
+                if len(rows) == 0:
+                    continue
+                if self.pooling == "sum":
+                    weights[text] += activated(rows.float().clamp_(min=0.0), self.activation).sum(0)
+                else:  # from 0, so that this is the relu; what follows rises with it and can wait
+                    torch.maximum(weights[text], rows.amax(0).float(), out=weights[text])
+        return weights if self.pooling == "sum" else activated(weights, self.activation)
 
 
 def activated(x: Tensor, activation: str) -> Tensor:
@@ -172,8 +169,8 @@ class TokenHead:
 
     def __call__(self, h: Tensor) -> NDArray[np.float32]:
         """float32[T] from states [T, H]."""
-        found: NDArray[np.float32] = linear(h, self.weight, self.bias)[:, 0].float().cpu().numpy()
-        return found
+        numbers: NDArray[np.float32] = linear(h, self.weight, self.bias)[:, 0].float().cpu().numpy()
+        return numbers
 
 
 def mlm_head(
@@ -288,7 +285,7 @@ class _State:
 
 
 # ----------
-# How a checkpoint of a sparse encoder is laid out: what encodes its documents, and what its queries.
+# Layouts of sparse checkpoints: what encodes documents, and what encodes queries.
 #
 # Plain checkpoints of transformers hold one model for both. Those of sentence-transformers say in modules.json how a
 # text goes through them, and through a Router another way for queries: often only a table of weights, so that no
@@ -339,20 +336,38 @@ class SparseCheckpoint:
 
 def read_layout(folder: Path) -> SparseCheckpoint:
     """What the files of a checkpoint say; raises StoreError or BadValue where they are damaged or of another kind."""
-    steps = _steps(folder / "modules.json", folder)
+    path = folder / "modules.json"
+    if not path.exists():
+        side = SparseModel(bare_checkpoint(folder, folder))
+        return SparseCheckpoint(side, side)
+    try:
+        modules = json.loads(path.read_text(encoding="utf-8"))
+        steps = [(_kind(path, m["type"]), inner_folder(folder, m["path"])) for m in modules]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise StoreError(f"{path}: damaged ({error}); fetch the checkpoint again") from None
     if not steps:
         side = SparseModel(bare_checkpoint(folder, folder))
         return SparseCheckpoint(side, side)
-    if steps[0][0] == "Router":
-        routes = _routes(steps[0][1])
-        document, query = _side(folder, routes["document"]), _side(folder, routes["query"])
-        if isinstance(document, TokenWeights):
-            raise BadValue(f"{folder}: its documents are read by no model")
-        return SparseCheckpoint(document, query)
-    side = _side(folder, steps)  # type: ignore[assignment]  # checked next
-    if isinstance(side, TokenWeights):
+    routes = {"document": steps, "query": steps}
+    if any(kind == "Router" for kind, _ in steps):
+        if len(steps) > 1:
+            raise BadValue(f"{path}: steps beside a Router are not known")
+        router = steps[0][1]
+        path = router / "router_config.json"
+        path = path if path.exists() else router / "config.json"
+        facts: dict[str, Any] = read_object(path, needed=True)
+        try:
+            kinds = {name: _kind(path, kind) for name, kind in facts["types"].items()}
+            for route in routes:
+                names = facts["structure"][route]
+                routes[route] = [(kinds[name], inner_folder(router, name)) for name in names]
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise StoreError(f"{path}: damaged ({error}); fetch the checkpoint again") from None
+    document = _side(folder, routes["document"])
+    if isinstance(document, TokenWeights):
         raise BadValue(f"{folder}: its documents are read by no model")
-    return SparseCheckpoint(side, side)
+    same = routes["query"] is routes["document"]
+    return SparseCheckpoint(document, document if same else _side(folder, routes["query"]))
 
 
 def table_weights(table: TokenWeights, tokenizer: ModelTokenizer) -> Float32:
@@ -361,24 +376,21 @@ def table_weights(table: TokenWeights, tokenizer: ModelTokenizer) -> Float32:
     Raises StoreError for a table that is damaged, BadValue for weights that are negative or not finite.
     """
     size = tokenizer.inner.get_vocab_size(with_added_tokens=True)
-    weights = np.ones(size, np.float32) if table.file is None else _read(table.file, tokenizer, size)
+    if table.file is None:
+        return np.ones(size, np.float32)
+    weights = np.zeros(size, np.float32)
+    if table.file.suffix == ".json":
+        for token, weight in read_object(table.file, needed=True).items():
+            number = tokenizer.inner.token_to_id(token)
+            if number is not None:
+                weights[number] = weight
+    else:
+        [tensor, *others] = read_state(table.file).values()
+        if others or tensor.ndim != 1:
+            raise StoreError(f"{table.file}: expected the weights of tokens, one number for each")
+        weights = tensor.float().numpy()
     if not (np.isfinite(weights) & (weights >= 0)).all():
         raise BadValue(f"{table.file}: a token's weight is negative or not finite")
-    return weights
-
-
-def _read(file: Path, tokenizer: ModelTokenizer, size: int) -> Float32:
-    if file.suffix != ".json":
-        state = read_state(file)
-        if len(state) != 1 or next(iter(state.values())).ndim != 1:
-            raise StoreError(f"{file}: expected the weights of tokens, one number for each")
-        found: Float32 = next(iter(state.values())).float().numpy()
-        return found
-    weights = np.zeros(size, np.float32)
-    for token, weight in read_object(file, needed=True).items():
-        number = tokenizer.inner.token_to_id(token)
-        if number is not None:
-            weights[number] = weight
     return weights
 
 
@@ -408,35 +420,6 @@ def _side(folder: Path, steps: list[Step]) -> SparseModel | TokenWeights:
     return SparseModel(replace(checkpoint, **declared_prompts(folder)), pooling, activation)
 
 
-def _steps(path: Path, folder: Path) -> list[Step]:
-    """The steps that a modules.json names; none where there is no such file."""
-    if not path.exists():
-        return []
-    try:
-        steps = json.loads(path.read_text(encoding="utf-8"))
-        found = [(_kind(path, s["type"]), inner_folder(folder, s["path"])) for s in steps]
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise StoreError(f"{path}: damaged ({error}); fetch the checkpoint again") from None
-    if any(kind == "Router" for kind, _ in found) and len(found) > 1:
-        raise BadValue(f"{path}: steps beside a Router are not known")
-    return found
-
-
-def _routes(folder: Path) -> dict[str, list[Step]]:
-    """The ways of queries and documents through a Router."""
-    path = folder / "router_config.json"
-    path = path if path.exists() else folder / "config.json"
-    facts: dict[str, Any] = read_object(path, needed=True)
-    try:
-        kinds = {name: _kind(path, kind) for name, kind in facts["types"].items()}
-        return {
-            route: [(kinds[name], inner_folder(folder, name)) for name in facts["structure"][route]]
-            for route in ("query", "document")
-        }
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise StoreError(f"{path}: damaged ({error}); fetch the checkpoint again") from None
-
-
 def _kind(path: Path, dotted: object) -> str:
     kind = str(dotted).rpartition(".")[2]
     if kind not in KINDS:
@@ -445,7 +428,7 @@ def _kind(path: Path, dotted: object) -> str:
 
 
 # ----------
-# Models that weigh words: a batch of tokens to weights, by an engine and the head behind it.
+# An engine with its head: a batch of tokens to weights.
 
 
 Weigh: TypeAlias = Callable[[Tokens], Any]
@@ -478,26 +461,31 @@ def model(
     torch = require("torch", extra="neural")
     place, engine_name = how
     if family == "splade":
-        _refuse_without_head(checkpoint, name)
+        trained = str((checkpoint.config.get("architectures") or [""])[0])
+        if trained and not trained.endswith(("ForMaskedLM", "ForPreTraining")):
+            raise BadValue(f"'{name}' is a {trained}, which has no head for masked words, as SPLADE needs")
         if engine_name == "transformers":
-            return _whole(checkpoint, place, *pooling)
+            whole = transformers_engine(checkpoint, place.device, place.dtype, "AutoModelForMaskedLM")
+            return partial(_logits, whole, *pooling), whole
         if checkpoint.architecture not in MLM:
             raise BadValue(
                 f"the engine '{engine_name}' has no head for '{checkpoint.architecture}'; take 'transformers'"
             )
-    dtype = _head_dtype(torch, place, engine_name)
+    # The head computes as the engine where that multiplies such numbers, else in float32.
+    kinds = {} if engine_name == "openvino" else {"bf16": torch.bfloat16, "fp16": torch.float16}
+    dtype = kinds.get(place.dtype, torch.float32)
     if family in ("unicoil", "deepct"):
         layer = "tok_proj" if family == "unicoil" else "classifier"
         numbers = token_head(checkpoint, place.device, dtype, layer)
         engine = build(checkpoint, place, engine_name)
-        return partial(_tokens, engine, numbers), engine
+        return lambda batch: numbers(engine.hidden(batch).to(numbers.weight.dtype)), engine
     head = (
         mlm_head(checkpoint, place.device, dtype, *pooling)
         if family == "splade"
         else word_head(checkpoint, place.device, dtype, special_tokens(tokenizer))
     )
     engine = build(checkpoint, place, engine_name)
-    return partial(_headed, engine, head), engine
+    return lambda batch: head(engine.hidden(batch).to(head.weight.dtype), batch.ptr), engine
 
 
 def special_tokens(tokenizer: ModelTokenizer) -> list[int]:
@@ -507,58 +495,27 @@ def special_tokens(tokenizer: ModelTokenizer) -> list[int]:
 
 def without_special(tokenizer: ModelTokenizer, texts: Sequence[Any]) -> Tokens:
     """The tokens of texts without those that a model wants around them."""
-    found = tokenizer.inner.encode_batch_fast(
+    encodings = tokenizer.inner.encode_batch_fast(
         [t.lower() for t in texts] if tokenizer.lower else list(texts), add_special_tokens=False
     )
-    ptr = np.zeros(len(found) + 1, np.int64)
-    np.cumsum(np.fromiter((len(e) for e in found), np.int64, len(found)), out=ptr[1:])
-    ids = np.fromiter((i for e in found for i in e.ids), np.int32, int(ptr[-1]))
+    ptr = np.zeros(len(encodings) + 1, np.int64)
+    np.cumsum(np.fromiter((len(e) for e in encodings), np.int64, len(encodings)), out=ptr[1:])
+    ids = np.fromiter((i for e in encodings for i in e.ids), np.int32, int(ptr[-1]))
     return Tokens(ids, ptr)
-
-
-def _headed(engine: Engine, head: VocabularyHead, batch: Tokens) -> Tensor:
-    return head(engine.hidden(batch).to(head.weight.dtype), batch.ptr)
-
-
-def _tokens(engine: Engine, head: TokenHead, batch: Tokens) -> Any:  # noqa: ANN401 - float32
-    return head(engine.hidden(batch).to(head.weight.dtype))
-
-
-def _head_dtype(torch: Any, place: ComputePlace, engine: str) -> Any:  # noqa: ANN401 - torch's
-    """What the head computes in: as the engine where that multiplies such numbers, else float32."""
-    if engine == "openvino":
-        return torch.float32
-    return {"bf16": torch.bfloat16, "fp16": torch.float16}.get(place.dtype, torch.float32)
-
-
-def _whole(
-    checkpoint: Checkpoint, place: ComputePlace, pooling: str, activation: str
-) -> tuple[Weigh, Engine]:
-    """transformers' own model with its own head."""
-    engine = transformers_engine(checkpoint, place.device, place.dtype, "AutoModelForMaskedLM")
-    return partial(_logits, engine, pooling, activation), engine
 
 
 def _logits(engine: Padded, pooling: str, activation: str, batch: Tokens) -> Tensor:
     """As VocabularyHead, of the numbers that transformers' own model gives."""
     torch = require("torch", extra="neural")
-    tables = inputs(batch, engine.fill, engine.segments)
-    given = {name: to_device(torch, table, engine.device) for name, table in tables.items()}
-    x = engine.module(**given).logits.float().clamp_(min=0.0) * given["attention_mask"][:, :, None]
+    tables = engine.tables(batch)
+    x = engine.module(**tables).logits.float().clamp_(min=0.0) * tables["attention_mask"][:, :, None]
     if x.shape[1] == 0:
         return torch.zeros(len(batch), x.shape[2])
     return activated(x, activation).sum(1) if pooling == "sum" else activated(x.amax(1), activation)
 
 
-def _refuse_without_head(checkpoint: Checkpoint, model: str) -> None:
-    """Raise BadValue for a model that was trained without a head for masked words."""
-    named = str((checkpoint.config.get("architectures") or [""])[0])
-    if named and not named.endswith(("ForMaskedLM", "ForPreTraining")):
-        raise BadValue(f"'{model}' is a {named}, which has no head for masked words, as SPLADE needs")
-
-
 # ----------
-# Encoders that weigh words: texts in, terms with weights out.
+# Sparse encoders: texts to terms with weights.
 #
 # SPLADE (Formal et al. 2021, 2024) gives every term of the vocabulary a weight through the model's head for masked
 # words; SPARTA (Zhao et al. 2021) through the vectors of the words themselves; uniCOIL (Lin and Ma 2021) and DeepCT
@@ -635,7 +592,7 @@ class SparseEncoder:
     def fetch(self) -> None:
         """Download the checkpoints that are not here, of documents and of queries."""
         fetch(self.model)
-        other = self._asked()
+        other = self._query_side()
         if other is not None and other not in ("model", "tokens", "idf"):
             fetch(other)
 
@@ -658,30 +615,23 @@ class SparseEncoder:
         layout = read_layout(locate(self.model))
         limits = {"document": self.max_length, "query": self.max_query or self.max_length}
         stated = {} if card is None else {"document": card.max_document, "query": card.max_query}
-        return SparseRecipe(self, _with_query(layout, self._asked()), limits, stated)
+        own, query = layout.document.checkpoint, self._query_side()
+        if query == "model":
+            layout = replace(layout, query=layout.document)
+        elif query == "tokens":
+            layout = replace(layout, query=TokenWeights(own, None))
+        elif query == "idf" and not isinstance(layout.query, TokenWeights):
+            if not (own.folder / "idf.json").exists():
+                raise BadValue(f"{own.folder}: no idf.json there; give query='tokens', or another checkpoint")
+            layout = replace(layout, query=TokenWeights(own, own.folder / "idf.json"))
+        elif query is not None and query != "idf":
+            layout = replace(layout, query=read_layout(locate(query)).query)
+        return SparseRecipe(self, layout, limits, stated)
 
-    def _asked(self) -> str | None:
-        """What weighs queries: what was given, else what the card says."""
+    def _query_side(self) -> str | None:
+        """What weighs queries: the setting, else what the card says."""
         card = known(self.model)
         return self.query or (None if card is None else card.query or card.query_hub) or None
-
-
-def _with_query(layout: SparseCheckpoint, asked: str | None) -> SparseCheckpoint:
-    """The layout with the queries' side that was asked for."""
-    own = layout.document.checkpoint
-    if asked is None:
-        return layout
-    if asked == "model":
-        return replace(layout, query=layout.document)
-    if asked == "tokens":
-        return replace(layout, query=TokenWeights(own, None))
-    if asked == "idf":
-        if isinstance(layout.query, TokenWeights):
-            return layout
-        if not (own.folder / "idf.json").exists():
-            raise BadValue(f"{own.folder}: no idf.json there; give query='tokens', or another checkpoint")
-        return replace(layout, query=TokenWeights(own, own.folder / "idf.json"))
-    return replace(layout, query=read_layout(locate(asked)).query)
 
 
 @dataclass(frozen=True, eq=False)
@@ -704,24 +654,21 @@ class SparseRecipe:
         """Tokens of a text at most."""
         side = self.side(kind)
         checkpoint = side.checkpoint if isinstance(side, SparseModel) else side.tokenizer
-        own, bound = self.limits[kind], checkpoint.positions
-        if own is not None and bound and own > bound:
-            raise BadValue(f"'{self.encoder.model}' reads {bound} tokens at most, not {own}")
         stated = self.stated.get(kind) or checkpoint.limit
-        return own or (min(stated, bound) if bound else stated)
+        return text_limit(self.encoder.model, checkpoint, self.limits[kind], stated)
 
     def keep(self, kind: Kind) -> Keep:
         """Which terms are kept."""
-        given = self.encoder
-        top = given.top_query if kind == "query" else given.top
-        if top is None and kind == "document" and given.family == "sparta":
+        encoder = self.encoder
+        top = encoder.top_query if kind == "query" else encoder.top
+        if top is None and kind == "document" and encoder.family == "sparta":
             top = SPARTA_TOP
-        return Keep(top, given.threshold)
+        return Keep(top, encoder.threshold)
 
-    def how(self, side: SparseModel) -> tuple[str, str]:
+    def pooled_by(self, side: SparseModel) -> tuple[str, str]:
         """(pooling, activation) of a vocabulary's weights."""
-        given = self.encoder
-        return given.pooling or side.pooling or "max", given.activation or side.activation or "relu"
+        encoder = self.encoder
+        return encoder.pooling or side.pooling or "max", encoder.activation or side.activation or "relu"
 
     def describe(self, device: str) -> dict[str, object]:
         """What decides the weights, and the engine on a device."""
@@ -752,7 +699,7 @@ class SparseRecipe:
         prompt = side.checkpoint.query_prompt if kind == "query" else side.checkpoint.document_prompt
         about |= {"weighed by": "model", "revision": fingerprint(side.checkpoint), "prompt": prompt or ""}
         if self.encoder.family == "splade":
-            about |= dict(zip(("pooling", "activation"), self.how(side), strict=True))
+            about |= dict(zip(("pooling", "activation"), self.pooled_by(side), strict=True))
         return about
 
     def declared(self, checkpoint: Checkpoint, device: str) -> Declared:
@@ -771,8 +718,10 @@ class SparseRecipe:
             return replace(document, tokenizer=document.tokenizer.with_limit(limit))
         declared = self.declared(side.checkpoint, device)
         tokenizer = load_tokenizer(side.checkpoint.folder, limit)
-        how, at = self.how(side), (declared.place, declared.engine)
-        weigh, engine = model(self.encoder.family, self.encoder.model, side.checkpoint, at, how, tokenizer)
+        pooling, at = self.pooled_by(side), (declared.place, declared.engine)
+        weigh, engine = model(
+            self.encoder.family, self.encoder.model, side.checkpoint, at, pooling, tokenizer
+        )
         return TermEncoder(tokenizer, engine, weigh, None)
 
 
@@ -789,27 +738,20 @@ class LoadedSparse:
     @property
     def vocabulary(self) -> int:
         """Terms that there are: numbers of terms lie below."""
-        sizes = [
-            p.tokenizer.inner.get_vocab_size(with_added_tokens=True) for p in (self.query, self.document)
-        ]
-        found: int = max(*sizes, int(self.recipe.layout.document.checkpoint.config.get("vocab_size") or 0))
-        return found
+        sizes = [int(self.recipe.layout.document.checkpoint.config.get("vocab_size") or 0)]
+        for part in (self.query, self.document):
+            sizes.append(int(part.tokenizer.inner.get_vocab_size(with_added_tokens=True)))
+        return max(sizes)
 
     def encode(self, texts: Strings | Sequence[str], kind: Kind = "document") -> Ragged:
         """The terms of each text, in their order: rows of TERM, ascending by term (DeepCT: token by token).
 
         Raises BadValue for a weight that is not finite and for a text that does not fit into memory.
         """
-        given = texts.tolist() if isinstance(texts, Strings) else list(texts)
-        whole = gather_ragged(list(self._numbered(self.stream(given, kind))), len(given)) if given else None
-        return whole or Ragged(np.zeros(1, np.int64), np.zeros(0, TERM))
-
-    @staticmethod
-    def _numbered(blocks: Iterator[Ragged]) -> Iterator[tuple[Any, Ragged]]:
-        at = 0
-        for block in blocks:
-            yield np.arange(at, at + len(block.ptr) - 1), block
-            at += len(block.ptr) - 1
+        blocks = list(self.stream(texts.tolist() if isinstance(texts, Strings) else texts, kind))
+        lengths = [np.diff(block.ptr) for block in blocks]
+        ptr = np.cumsum(np.concatenate([np.zeros(1, np.int64), *lengths]))
+        return Ragged(ptr, np.concatenate([np.zeros(0, TERM), *(block.values for block in blocks)]))
 
     def stream(
         self, texts: Iterable[str], kind: Kind = "document", done: Callable[[int], None] | None = None
@@ -825,13 +767,13 @@ class LoadedSparse:
             prompt = (
                 side.checkpoint.query_prompt if kind == "query" else side.checkpoint.document_prompt
             ) or ""
-        given = (prompt + t for t in texts) if prompt else texts
+        prompted = (prompt + t for t in texts) if prompt else texts
         run, tokenize = partial(self._rows, part, kind), part.tokenizer
         if part.table is not None:
             tokenize = partial(without_special, part.tokenizer)  # type: ignore[assignment]  # a function of texts like the one it takes the place of
         plan = BatchPlan(self.batch_tokens, padded=part.engine is not None and part.engine.padded)
         first = 0
-        for block in results(given, tokenize, run, gather_ragged, plan, done):
+        for block in results(prompted, tokenize, run, gather_ragged, plan, done):
             bad = np.flatnonzero(~np.isfinite(block.values["weight"]))
             if len(bad):
                 text = first + int(np.searchsorted(block.ptr, bad[0], side="right"))
@@ -840,14 +782,20 @@ class LoadedSparse:
                     "dtype='fp32', or look at the checkpoint"
                 )
             first += len(block.ptr) - 1
-            yield self._quantised(block) if self.recipe.encoder.quantised else block
+            if not self.recipe.encoder.quantised:
+                yield block
+                continue
+            rows = block.values.copy()  # whole numbers; what becomes 0 is left out
+            rows["weight"] = np.rint(rows["weight"].astype(np.float64) / IMPACT_RANGE * IMPACT_STEPS)
+            owner = np.repeat(np.arange(len(block.ptr) - 1), np.diff(block.ptr))
+            above = rows["weight"] > 0
+            yield rows_of(owner[above], rows[above], len(block.ptr) - 1)
 
     def _rows(self, part: TermEncoder, kind: Kind, batch: Tokens) -> Ragged:
         family, keep = self.recipe.encoder.family, self.recipe.keep(kind)
         if part.table is not None:
-            weights = part.table[batch.ids]
-            once = _looked_up if family == "sparta" else _once
-            return once(batch, weights, keep)
+            # As BEIR asks SPARTA's index a token counts each time; else once, however often it occurs.
+            return merged(batch, part.table[batch.ids], [], family == "sparta", keep)
         assert part.weigh is not None
         torch = require("torch", extra="neural")
         with torch.inference_mode():
@@ -860,22 +808,3 @@ class LoadedSparse:
             return Ragged(batch.ptr, rows)
         first = batch.ids[batch.ptr[:-1][batch.lengths > 0]][:1]
         return merged(batch, np.maximum(weights, 0), first.tolist(), kind == "query", keep)
-
-    @staticmethod
-    def _quantised(block: Ragged) -> Ragged:
-        """Whole numbers; what becomes 0 is left out."""
-        rows = block.values.copy()
-        rows["weight"] = np.rint(rows["weight"].astype(np.float64) / IMPACT_RANGE * IMPACT_STEPS)
-        text = np.repeat(np.arange(len(block.ptr) - 1), np.diff(block.ptr))
-        kept = rows["weight"] > 0
-        return rows_of(text[kept], rows[kept], len(block.ptr) - 1)
-
-
-def _once(batch: Tokens, weights: Any, keep: Keep) -> Ragged:  # noqa: ANN401 - float32
-    """A token that is there weighs what the table says, however often it occurs."""
-    return merged(batch, weights, [], False, keep)
-
-
-def _looked_up(batch: Tokens, weights: Any, keep: Keep) -> Ragged:  # noqa: ANN401 - float32
-    """As BEIR asks SPARTA's index: a token counts each time."""
-    return merged(batch, weights, [], True, keep)

@@ -24,8 +24,7 @@ from weir.models.checkpoints import (
     model_arguments,
     read_checkpoint,
 )
-from weir.models.cross_encoder import gathered
-from weir.models.encoder import Float32
+from weir.models.encoder import Float32, gather_tensors
 from weir.models.engine import Declared, declare, prepare
 from weir.models.hardware import ComputePlace
 from weir.models.tokens import ModelTokenizer, Text, Tokens, load_tokenizer
@@ -33,7 +32,7 @@ from weir.models.torch_engine import Tensor, to_device
 from weir.models.transformers_engine import inputs, load_model
 
 # ----------
-# T5 and mT5 through transformers: what re-ranking and writing questions share.
+# T5 and mT5 through transformers.
 
 
 DTYPES = ("fp32", "bf16")
@@ -52,9 +51,9 @@ class T5:
     def encoded(self, batch: Tokens) -> tuple[Any, Tensor]:
         """(what the encoder makes of a batch, where its padded table holds a token: int64[n, longest])."""
         torch = require("torch", extra="neural")
-        given = inputs(batch, 0, segments=False)
         device = torch.device(self.place.device)
-        tables = {name: to_device(torch, table, device) for name, table in given.items()}
+        padded = inputs(batch, 0, segments=False)
+        tables = {name: to_device(torch, table, device) for name, table in padded.items()}
         return self.module.get_encoder()(**tables), tables["attention_mask"]
 
     def first_words(self, batch: Tokens, wanted: list[int]) -> Tensor:
@@ -62,9 +61,9 @@ class T5:
         torch = require("torch", extra="neural")
         with torch.inference_mode():
             states, mask = self.encoded(batch)
-            begun = torch.full((len(batch), 1), self.start, device=mask.device)
-            found = self.module(encoder_outputs=states, attention_mask=mask, decoder_input_ids=begun)
-            return found.logits[:, 0, wanted].float()
+            starts = torch.full((len(batch), 1), self.start, device=mask.device)
+            output = self.module(encoder_outputs=states, attention_mask=mask, decoder_input_ids=starts)
+            return output.logits[:, 0, wanted].float()
 
 
 def read_t5(model: str) -> Checkpoint:
@@ -106,7 +105,7 @@ def load_t5(checkpoint: Checkpoint, place: ComputePlace) -> T5:
 
 
 # ----------
-# monoT5: a T5 reads a query and a document together and says whether the document answers.
+# monoT5: scores of pairs.
 
 
 MAX_TOKENS = 512
@@ -207,7 +206,13 @@ class MonoT5:
         checkpoint = self.checkpoint()
         place = declare_t5(checkpoint, self.dtype, device).place
         inner = load_tokenizer(checkpoint.folder, self.max_length).inner
-        answers = [_word(inner, word, self.model) for word in self.words]
+        answers = [inner.token_to_id(word) for word in self.words]
+        for word, number in zip(self.words, answers, strict=True):
+            if number is None:
+                raise BadValue(
+                    f"the vocabulary of '{self.model}' has no '{word}'; give the words it was taught as token_false "
+                    "and token_true"
+                )
         engine = load_t5(checkpoint, place)
         prompts = Prompts.of(inner, self.max_length, engine.end)
         return LoadedMonoT5(
@@ -237,13 +242,14 @@ class LoadedMonoT5:
         done: told the number of pairs finished so far. Raises BadValue for a pair that does not fit into memory.
         """
         plan = BatchPlan(self.batch_tokens, padded=True)
-        yield from results(pairs, self.prompts, self._scored, gathered, plan, done)
-
-    def _scored(self, batch: Tokens) -> Tensor:
         torch = require("torch", extra="neural")
-        words = self.engine.first_words(batch, self.answers)
-        # Not log(softmax): this tells apart the very likely ones too, which that rounds to 0.
-        return torch.nn.functional.logsigmoid(words[:, 1] - words[:, 0])
+
+        def run(batch: Tokens) -> Tensor:
+            words = self.engine.first_words(batch, self.answers)
+            # Not log(softmax): this tells apart the very likely ones too, which that rounds to 0.
+            return torch.nn.functional.logsigmoid(words[:, 1] - words[:, 0])
+
+        yield from results(pairs, self.prompts, run, gather_tensors, plan, done)
 
 
 @dataclass(frozen=True, eq=False)
@@ -274,17 +280,8 @@ class Prompts:
         return Tokens(np.concatenate(rows), ptr)
 
 
-def _word(inner: Any, word: str, model: str) -> int:  # noqa: ANN401 - a tokenizers.Tokenizer
-    found = inner.token_to_id(word)
-    if found is None:
-        raise BadValue(
-            f"the vocabulary of '{model}' has no '{word}'; give the words it was taught as token_false and token_true"
-        )
-    return int(found)
-
-
 # ----------
-# docT5query: a T5 writes questions that a text answers, drawn at random and yet always the same.
+# docT5query: questions that a text answers, drawn at random with a fixed seed.
 
 
 WRITER_BATCH_TOKENS = {"cpu": 1, "cuda": 8192}
@@ -375,17 +372,31 @@ class LoadedWriter:
         done: told the number of texts finished so far. Raises BadValue for a text that does not fit into memory.
         """
         plan = BatchPlan(self.batch_tokens, padded=True, window=WINDOW_TEXTS[self.engine.place.kind])
-        for block in results(texts, self.tokenizer, self._written, _gathered, plan, done):
+
+        def gather(parts: Sequence[tuple[Int64, Any]], count: int) -> Any:  # noqa: ANN401 - lists of lists
+            whole: list[Any] = [None] * count
+            for positions, written in parts:
+                for place, questions in zip(positions.tolist(), written, strict=True):
+                    whole[place] = questions
+            return whole
+
+        for block in results(texts, self.tokenizer, self._written, gather, plan, done):
             flat = [ids for text in block for ids in text]
-            found: list[str] = self.tokenizer.inner.decode_batch(flat, skip_special_tokens=True)
+            decoded: list[str] = self.tokenizer.inner.decode_batch(flat, skip_special_tokens=True)
             ends = np.cumsum([len(text) for text in block]).tolist()
-            yield [found[end - len(text) : end] for text, end in zip(block, ends, strict=True)]
+            yield [decoded[end - len(text) : end] for text, end in zip(block, ends, strict=True)]
 
     def _written(self, batch: Tokens) -> list[list[list[int]]]:
         """The tokens of each text's questions."""
         torch, writer, model = require("torch", extra="neural"), self.writer, self.engine
         texts, n = len(batch), writer.n
-        draws = np.concatenate([self._draws(batch, i) for i in range(texts)])
+        draws = np.empty((texts * n, writer.max_words))  # in [0, 1), by a text's tokens and the seed
+        for i in range(texts):
+            ids = batch.ids[batch.ptr[i] : batch.ptr[i + 1]]
+            digest = hashlib.blake2b(ids.astype("<i4").tobytes(), digest_size=16).digest()
+            key = np.frombuffer(digest, "<u8") ^ np.array([writer.seed, 0], np.uint64)
+            generator = np.random.Generator(np.random.Philox(key=key))
+            draws[i * n : (i + 1) * n] = generator.random((n, writer.max_words))
         written = np.full((texts * n, writer.max_words), model.end, np.int64)
         alive = np.arange(texts * n)  # the questions that still go on, in the order of the decoder's rows
         with torch.inference_mode():
@@ -394,24 +405,16 @@ class LoadedWriter:
             words, decoder = words.repeat_interleave(n, 0), decoder.widened(n)
             for step in range(writer.max_words):
                 best = words.float().topk(min(writer.top_k, words.shape[-1]))
-                found = _drawn(best, draws[alive, step])
-                written[alive, step] = found
-                going = found != model.end
+                last = _drawn(best, draws[alive, step])
+                written[alive, step] = last
+                going = last != model.end
                 if not going.any() or step + 1 == writer.max_words:
                     break
                 if not going.all():
-                    decoder, alive, found = decoder.taken(np.flatnonzero(going)), alive[going], found[going]
-                words = decoder.step(found)
-        rows = [_until(row, model.end) for row in written.tolist()]
+                    decoder, alive, last = decoder.taken(np.flatnonzero(going)), alive[going], last[going]
+                words = decoder.step(last)
+        rows = [row[: row.index(model.end)] if model.end in row else row for row in written.tolist()]
         return [rows[i * n : (i + 1) * n] for i in range(texts)]
-
-    def _draws(self, batch: Tokens, number: int) -> Float64:
-        """A text's own draws, [n, max_words] in [0, 1): by its tokens and the seed."""
-        ids = batch.ids[batch.ptr[number] : batch.ptr[number + 1]]
-        digest = hashlib.blake2b(ids.astype("<i4").tobytes(), digest_size=16).digest()
-        key = np.frombuffer(digest, "<u8") ^ np.array([self.writer.seed, 0], np.uint64)
-        shape = (self.writer.n, self.writer.max_words)
-        return np.random.Generator(np.random.Philox(key=key)).random(shape)
 
 
 @dataclass(frozen=True, eq=False)
@@ -437,15 +440,14 @@ class _Decoder:
     def step(self, last: Int64) -> Tensor:
         """The scores of the words to follow these, [rows, V]."""
         torch = require("torch", extra="neural")
-        given = torch.from_numpy(last[:, None]).to(self.mask.device)
-        found = self.model.module(
+        output = self.model.module(
             encoder_outputs=self.states,
             attention_mask=self.mask,
-            decoder_input_ids=given,
+            decoder_input_ids=torch.from_numpy(last[:, None]).to(self.mask.device),
             past_key_values=self.kept,
             use_cache=True,
         )
-        return found.logits[:, -1]
+        return output.logits[:, -1]
 
     def widened(self, n: int) -> _Decoder:
         """The same with n rows for each one."""
@@ -480,18 +482,5 @@ def _drawn(best: Any, draws: Float64) -> Int64:  # noqa: ANN401 - what torch's t
     scores, words = (part.cpu().numpy() for part in (best.values, best.indices))
     ends = np.cumsum(np.exp(scores.astype(np.float64) - scores[..., :1]), axis=-1)
     place = (ends[..., :-1] <= draws[..., None] * ends[..., -1:]).sum(-1)
-    found: Int64 = np.take_along_axis(words, place[..., None], -1)[..., 0].astype(np.int64)
-    return found
-
-
-def _until(row: list[int], end: int) -> list[int]:
-    return row[: row.index(end)] if end in row else row
-
-
-def _gathered(parts: Sequence[tuple[Int64, Any]], count: int) -> Any:  # noqa: ANN401 - lists of lists
-    """The questions of batches in the order of the texts."""
-    whole: list[Any] = [None] * count
-    for positions, found in parts:
-        for place, questions in zip(positions.tolist(), found, strict=True):
-            whole[place] = questions
-    return whole
+    chosen: Int64 = np.take_along_axis(words, place[..., None], -1)[..., 0].astype(np.int64)
+    return chosen

@@ -17,7 +17,7 @@ from weir.errors import BadValue, StoreError, require
 from weir.models.checkpoints import read_object
 
 # ----------
-# transformers without its own notes, bars and warnings.
+# transformers without its messages, bars and warnings.
 
 
 @contextmanager
@@ -38,7 +38,7 @@ def quiet(transformers: Any) -> Iterator[None]:  # noqa: ANN401 - the module
 
 
 # ----------
-# Texts to token numbers: many texts as one array and offsets, without padding.
+# Tokens of many texts as one array and offsets, without padding.
 
 
 Text: TypeAlias = str | tuple[str, str]
@@ -110,29 +110,31 @@ class ModelTokenizer:
 
     def __call__(self, texts: Sequence[Text]) -> Tokens:
         """The tokens of these texts; the tokenizer's own threads do it outside Python's lock."""
-        given = [_lowered(t) for t in texts] if self.lower else list(texts)
-        found = self.inner.encode_batch_fast(given)
-        ptr = np.zeros(len(found) + 1, np.int64)
-        np.cumsum(np.fromiter((len(e) for e in found), np.int64, len(found)), out=ptr[1:])
+        inputs = list(texts)
+        if self.lower:
+            inputs = [t.lower() if isinstance(t, str) else (t[0].lower(), t[1].lower()) for t in texts]
+        encodings = self.inner.encode_batch_fast(inputs)
+        ptr = np.zeros(len(encodings) + 1, np.int64)
+        np.cumsum(np.fromiter((len(e) for e in encodings), np.int64, len(encodings)), out=ptr[1:])
         ids = np.empty(int(ptr[-1]), np.int32)
-        for encoding, start, stop in zip(found, ptr[:-1].tolist(), ptr[1:].tolist(), strict=True):
+        for encoding, start, stop in zip(encodings, ptr[:-1].tolist(), ptr[1:].tolist(), strict=True):
             ids[start:stop] = encoding.ids
         if not any(isinstance(t, tuple) for t in texts):
             return Tokens(ids, ptr)
-        segment = np.concatenate([np.array(e.type_ids, np.uint8) for e in found])
+        segment = np.concatenate([np.array(e.type_ids, np.uint8) for e in encodings])
         return Tokens(ids, ptr, segment)
 
     def extents(self, texts: Sequence[str]) -> tuple[Int64, Int64]:
         """(tokens of each text if none were cut, characters of it that are before the cut), each int64[n]."""
-        given = [t.lower() for t in texts] if self.lower else list(texts)
+        inputs = [t.lower() for t in texts] if self.lower else list(texts)
         whole = type(self.inner).from_str(self.inner.to_str())
         whole.no_truncation()
-        tokens = np.array([len(e) for e in whole.encode_batch_fast(given)], np.int64)
-        kept = np.array([len(t) for t in given], np.int64)
+        tokens = np.array([len(e) for e in whole.encode_batch_fast(inputs)], np.int64)
+        characters = np.array([len(t) for t in inputs], np.int64)
         cut = np.flatnonzero(tokens > self.limit)
-        for at, encoding in zip(cut, self.inner.encode_batch([given[i] for i in cut]), strict=True):
-            kept[at] = max((stop for _, stop in encoding.offsets), default=0)
-        return tokens, kept
+        for at, encoding in zip(cut, self.inner.encode_batch([inputs[i] for i in cut]), strict=True):
+            characters[at] = max((stop for _, stop in encoding.offsets), default=0)
+        return tokens, characters
 
     def with_limit(self, limit: int) -> ModelTokenizer:
         """The same tokenizer, cutting elsewhere."""
@@ -146,18 +148,19 @@ def load_tokenizer(folder: Path, limit: int) -> ModelTokenizer:
 
     Raises StoreError for a checkpoint whose tokenizer cannot be read, BadValue for one without a fast form.
     """
-    inner = _from_json(folder) if (folder / "tokenizer.json").exists() else _converted(folder)
+    if (folder / "tokenizer.json").exists():
+        tokenizers = require("tokenizers", extra="neural")
+        try:
+            inner = tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json"))
+        except Exception as error:  # noqa: BLE001 - the library raises plain Exception for a damaged file
+            raise StoreError(f"{folder / 'tokenizer.json'}: the tokenizer cannot be read: {error}") from None
+    else:
+        inner = _converted(folder)
     inner.no_padding()
     inner.enable_truncation(limit)
-    return ModelTokenizer(inner, limit, _lower(folder))
-
-
-def _from_json(folder: Path) -> Any:  # noqa: ANN401 - a tokenizers.Tokenizer
-    tokenizers = require("tokenizers", extra="neural")
-    try:
-        return tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json"))
-    except Exception as error:  # noqa: BLE001 - the library raises plain Exception for a damaged file
-        raise StoreError(f"{folder / 'tokenizer.json'}: the tokenizer cannot be read: {error}") from None
+    # sentence-transformers' settings may ask for lower case before the tokenizer.
+    settings = [read_object(path) for path in sorted(folder.glob("sentence_*_config.json"))]
+    return ModelTokenizer(inner, limit, any(facts.get("do_lower_case") is True for facts in settings))
 
 
 def _converted(folder: Path) -> Any:  # noqa: ANN401 - a tokenizers.Tokenizer
@@ -178,13 +181,3 @@ def _converted(folder: Path) -> Any:  # noqa: ANN401 - a tokenizers.Tokenizer
     if inner is None:
         raise BadValue(f"{folder}: its tokenizer has no fast form, which Weir needs")
     return type(inner).from_str(inner.to_str())
-
-
-def _lower(folder: Path) -> bool:
-    """Whether the checkpoint's sentence-transformers settings ask for lower case before the tokenizer."""
-    settings = (read_object(path) for path in sorted(folder.glob("sentence_*_config.json")))
-    return any(facts.get("do_lower_case") is True for facts in settings)
-
-
-def _lowered(text: Text) -> Text:
-    return text.lower() if isinstance(text, str) else (text[0].lower(), text[1].lower())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from pathlib import Path
@@ -12,11 +12,11 @@ import numpy as np
 
 from weir.core.strings import Int64
 from weir.errors import BadValue, StoreError, require
-from weir.models.checkpoints import Checkpoint
+from weir.models.checkpoints import ROBERTA, Checkpoint
 from weir.models.tokens import Tokens
 
 # ----------
-# The weights of BERT-like checkpoints under one set of names, whatever the architecture calls them.
+# Weights of BERT-like checkpoints under one set of names.
 
 
 Tensor: TypeAlias = Any
@@ -137,8 +137,6 @@ NAMES = {
     "mpnet": MPNET,
     "distilbert": DISTILBERT,
 }
-POSITIONS_BEHIND_PADDING = ("roberta", "xlm-roberta", "camembert", "mpnet")
-"""Positions start behind the number of the padding token."""
 
 
 def supported(checkpoint: Checkpoint) -> bool:
@@ -163,7 +161,7 @@ def read_weights(checkpoint: Checkpoint) -> Weights:
     config, names = checkpoint.config, NAMES[checkpoint.architecture]
     state = _Stripped(read_state(checkpoint.folder), checkpoint.folder)
     activation = config.get("hidden_act", config.get("activation", "gelu"))
-    shifted = checkpoint.architecture in POSITIONS_BEHIND_PADDING
+    shifted = checkpoint.architecture in ROBERTA
     embedding = Embedding(
         words=state["embeddings.word_embeddings.weight"],
         positions=state["embeddings.position_embeddings.weight"],
@@ -174,10 +172,25 @@ def read_weights(checkpoint: Checkpoint) -> Weights:
         project=state.get("embeddings_project.weight"),
         project_bias=state.get("embeddings_project.bias"),
     )
-    layers, heads = (int(config[n]) for n in names.dims)
+    count, heads = (int(config[n]) for n in names.dims)
+    layers = []
+    for number in range(count):
+        at = names.layer.format(number)
+        parts = [at + p for p in (names.query, names.key, names.value)]
+        layers.append(
+            BertLayer(
+                qkv=torch.cat([state[p + ".weight"] for p in parts]),
+                qkv_bias=torch.cat([state[p + ".bias"] for p in parts]),
+                **{
+                    f"{field}{suffix}": state[f"{at}{getattr(names, field)}.{kind}"]
+                    for field in ("out", "norm1", "up", "down", "norm2")
+                    for suffix, kind in (("", "weight"), ("_bias", "bias"))
+                },
+            )
+        )
     return Weights(
         embedding=embedding,
-        layers=tuple(_layer(torch, state, names, number) for number in range(layers)),
+        layers=tuple(layers),
         heads=heads,
         eps=float(config.get("layer_norm_eps", 1e-12)),
         approximate=ACTIVATIONS[activation],
@@ -215,41 +228,25 @@ class _Stripped:
 
     def __init__(self, state: dict[str, Tensor], folder: Path) -> None:
         anchor = "embeddings.word_embeddings.weight"
-        found = min((n for n in state if n.endswith(anchor)), key=len, default=anchor)
-        self._prefix, self._folder = found.removesuffix(anchor), folder
-        self._state = {_modern(n): t for n, t in state.items()}
+        name = min((n for n in state if n.endswith(anchor)), key=len, default=anchor)
+        self._prefix, self._folder = name.removesuffix(anchor), folder
+        self._state = {  # norms of the first checkpoints are called gamma and beta
+            n.replace("LayerNorm.gamma", "LayerNorm.weight").replace("LayerNorm.beta", "LayerNorm.bias"): t
+            for n, t in state.items()
+        }
 
     def get(self, name: str) -> Tensor | None:
         return self._state.get(self._prefix + name)
 
     def __getitem__(self, name: str) -> Tensor:
-        found = self.get(name)
-        if found is None:
+        tensor = self.get(name)
+        if tensor is None:
             raise StoreError(f"{self._folder}: the weights have no '{self._prefix}{name}'")
-        return found
-
-
-def _modern(name: str) -> str:
-    """Norms of the first checkpoints are called gamma and beta."""
-    return name.replace("LayerNorm.gamma", "LayerNorm.weight").replace("LayerNorm.beta", "LayerNorm.bias")
-
-
-def _layer(torch: Any, state: _Stripped, names: _Names, number: int) -> BertLayer:  # noqa: ANN401 - a module
-    at = names.layer.format(number)
-    parts = [at + p for p in (names.query, names.key, names.value)]
-    return BertLayer(
-        qkv=torch.cat([state[p + ".weight"] for p in parts]),
-        qkv_bias=torch.cat([state[p + ".bias"] for p in parts]),
-        **{
-            f"{field}{suffix}": state[f"{at}{getattr(names, field)}.{kind}"]
-            for field in ("out", "norm1", "up", "down", "norm2")
-            for suffix, kind in (("", "weight"), ("_bias", "bias"))
-        },
-    )
+        return tensor
 
 
 # ----------
-# A matrix applied to rows, so that on a processor a row's result does not depend on how many others there are.
+# Products of rows with a matrix; on a processor a row's result does not depend on the number of rows.
 
 
 ROWS = 16
@@ -272,7 +269,7 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
 
 
 # ----------
-# Attention over packed tokens: every text attends to itself alone, and no place is spent on padding.
+# Attention over packed tokens, without padding.
 
 
 Attend: TypeAlias = Callable[[Tensor], Tensor]
@@ -287,7 +284,18 @@ def cpu_attention(batch: Tokens, heads: int, bias: Tensor | None) -> Attend:
     bias: [heads, L, L] added to the scores, L the longest length, or None.
     """
     torch = require("torch", extra="neural")
-    runs = [(*run, _mask(batch, *run, bias)) for run in _runs(batch.ptr)]
+    bounds, runs, first = batch.ptr.tolist(), list[tuple[int, int, int, Tensor | None]](), 0
+    while first < len(bounds) - 1:  # neighbouring texts of equal length, and what is added to their scores
+        length, last = bounds[first + 1] - bounds[first], first
+        while last < len(bounds) - 1 and bounds[last + 1] - bounds[last] == length:
+            last += 1
+        if length:
+            mask = None if bias is None else bias[:, :length, :length]
+            if batch.seen is not None:  # nothing of tokens that are not seen
+                seen = torch.from_numpy(np.arange(length) < batch.seen[first:last, None])[:, None, None, :]
+                mask = seen if mask is None else mask.masked_fill(~seen, float("-inf"))
+            runs.append((bounds[first], bounds[last], length, mask))
+        first = last
 
     def attend(qkv: Tensor) -> Tensor:
         width = qkv.shape[1] // 3
@@ -355,33 +363,8 @@ def distance_bias(table: Tensor, length: int) -> Tensor:
     return table[bucket].permute(2, 0, 1).contiguous()
 
 
-def _mask(batch: Tokens, start: int, stop: int, length: int, bias: Tensor | None) -> Tensor | None:
-    """What is added to the scores of a run of texts, see `_runs`: the bias, and nothing of tokens that are not seen."""
-    torch = require("torch", extra="neural")
-    own = None if bias is None else bias[:, :length, :length]
-    if batch.seen is None:
-        return own
-    first = int(np.searchsorted(batch.ptr, start, side="right")) - 1
-    seen = batch.seen[first : first + (stop - start) // length]
-    table = torch.from_numpy(np.arange(length) < seen[:, None])[:, None, None, :]
-    return table if own is None else own.masked_fill(~table, float("-inf"))
-
-
-def _runs(ptr: Int64) -> Iterator[tuple[int, int, int]]:
-    """(first token, one past the last, length) of each run of neighbouring texts of equal length."""
-    bounds = ptr.tolist()
-    i, count = 0, len(bounds) - 1
-    while i < count:
-        length, j = bounds[i + 1] - bounds[i], i
-        while j < count and bounds[j + 1] - bounds[j] == length:
-            j += 1
-        if length:
-            yield bounds[i], bounds[j], length
-        i = j
-
-
 # ----------
-# The engine torch: BERT-like encoders through torch's products, without padding, on a processor or a GPU.
+# The engine.
 #
 # Every linear layer works on all tokens of a batch at once, and each text attends to itself alone. On a processor the
 # rows are filled up to a multiple of ROWS, see weir.models.torch_engine, so that a text's states are the same bits
@@ -414,28 +397,43 @@ class TorchEngine:
         """The last hidden states [T, H] of the tokens of a batch."""
         torch = require("torch", extra="neural")
         with torch.inference_mode():
-            h = _embedded(self.weights.embedding, batch, self.device, self.weights.eps)
-            attend = self._attention(batch)
+            h = self._embedded(batch)
+            bias, heads = None, self.weights.heads
+            if self.weights.relative is not None:
+                length = int(batch.lengths.max(initial=1))
+                bias = self.kept.get("bias")
+                if bias is None or bias.shape[1] < length:
+                    bias = self.kept["bias"] = distance_bias(self.weights.relative, length)
+            if self.device.type == "cpu":
+                attend = cpu_attention(batch, heads, bias)
+            else:
+                attend = cuda_attention(batch, heads, bias, self.varlen, self.device)
             for layer in self.weights.layers:
-                h = self._on_gpu(h, layer, attend) if self.rest else self._on_processor(h, layer, attend)
+                if self.rest is None:
+                    h = self._on_processor(h, layer, attend)
+                    continue
+                context = attend(torch.nn.functional.linear(h, layer.qkv, layer.qkv_bias))
+                h = self.rest(torch, h, context, layer, self.weights.eps, self.weights.approximate)
             return h[: int(batch.ptr[-1])]
 
-    def _attention(self, batch: Tokens) -> Attend:
-        bias = None
-        if self.weights.relative is not None:
-            length = int(batch.lengths.max(initial=1))
-            bias = self.kept.get("bias")
-            if bias is None or bias.shape[1] < length:
-                bias = self.kept["bias"] = distance_bias(self.weights.relative, length)
-        if self.device.type == "cpu":
-            return cpu_attention(batch, self.weights.heads, bias)
-        return cuda_attention(batch, self.weights.heads, bias, self.varlen, self.device)
-
-    def _on_gpu(self, h: Tensor, layer: BertLayer, attend: Attend) -> Tensor:
-        torch = require("torch", extra="neural")
-        assert self.rest is not None
-        context = attend(torch.nn.functional.linear(h, layer.qkv, layer.qkv_bias))
-        return self.rest(torch, h, context, layer, self.weights.eps, self.weights.approximate)
+    def _embedded(self, batch: Tokens) -> Tensor:
+        """The tokens of a batch before the first layer: [T, H]; on a processor with rows behind them up to ROWS."""
+        torch, embedding, device = require("torch", extra="neural"), self.weights.embedding, self.device
+        more = -int(batch.ptr[-1]) % ROWS if device.type == "cpu" else 0
+        ids, positions = (np.pad(a.astype(np.int64), (0, more)) for a in (batch.ids, batch.positions))
+        h = embedding.words[to_device(torch, ids, device)]
+        h = h + embedding.positions[to_device(torch, positions + embedding.offset, device)]
+        if embedding.segments is not None:
+            if batch.segment is None or len(embedding.segments) == 1:
+                h = h + embedding.segments[0]
+            else:
+                segment = np.pad(batch.segment.astype(np.int64), (0, more))
+                h = h + embedding.segments[to_device(torch, segment, device)]
+        norms = (embedding.norm, embedding.norm_bias, self.weights.eps)
+        h = torch.nn.functional.layer_norm(h, (h.shape[1],), *norms)
+        if embedding.project is None:
+            return h
+        return torch.nn.functional.linear(h, embedding.project, embedding.project_bias)
 
     def _on_processor(self, h: Tensor, layer: BertLayer, attend: Attend) -> Tensor:
         """As `after_attention`, in work space that stays: fresh memory costs a tenth of the time."""
@@ -481,25 +479,6 @@ def torch_engine(weights: Weights, device: str, dtype: str, compiled: bool = Fal
     if prepacked:
         placed = replace(placed, layers=tuple(_prepacked(layer) for layer in placed.layers))
     return TorchEngine(placed, place, kind, prepacked, varlen=False)
-
-
-def _embedded(embedding: Embedding, batch: Tokens, device: Any, eps: float) -> Tensor:  # noqa: ANN401 - a torch.device
-    """The tokens of a batch before the first layer: [T, H]; on a processor with rows behind them up to ROWS."""
-    torch = require("torch", extra="neural")
-    more = -int(batch.ptr[-1]) % ROWS if device.type == "cpu" else 0
-    ids, positions = (np.pad(a.astype(np.int64), (0, more)) for a in (batch.ids, batch.positions))
-    h = embedding.words[to_device(torch, ids, device)]
-    h = h + embedding.positions[to_device(torch, positions + embedding.offset, device)]
-    if embedding.segments is not None:
-        if batch.segment is None or len(embedding.segments) == 1:
-            h = h + embedding.segments[0]
-        else:
-            segment = np.pad(batch.segment.astype(np.int64), (0, more))
-            h = h + embedding.segments[to_device(torch, segment, device)]
-    h = torch.nn.functional.layer_norm(h, (h.shape[1],), embedding.norm, embedding.norm_bias, eps)
-    if embedding.project is None:
-        return h
-    return torch.nn.functional.linear(h, embedding.project, embedding.project_bias)
 
 
 def after_attention(

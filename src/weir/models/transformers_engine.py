@@ -25,24 +25,26 @@ class Padded:
     padded: bool = True
     alone: bool = False
 
+    def tables(self, batch: Tokens) -> dict[str, Tensor]:
+        """The padded tables of a batch, on the device."""
+        torch = require("torch", extra="neural")
+        tables = inputs(batch, self.fill, self.segments)
+        return {name: to_device(torch, table, self.device) for name, table in tables.items()}
+
     def hidden(self, batch: Tokens) -> Tensor:
         """The last hidden states [T, H] of the tokens of a batch."""
         torch = require("torch", extra="neural")
-        given = {
-            name: to_device(torch, table, self.device)
-            for name, table in inputs(batch, self.fill, self.segments).items()
-        }
         with torch.inference_mode():
-            states = last_states(self.module, given)
+            states = last_states(self.module, self.tables(batch))
             return states[torch.from_numpy(batch.mask()).to(self.device)]
 
 
-def last_states(module: Any, given: dict[str, Any]) -> Tensor:  # noqa: ANN401 - a module or what it is called by
+def last_states(module: Any, tables: dict[str, Any]) -> Tensor:  # noqa: ANN401 - a module or what it is called by
     """The last hidden states [n, longest, H] that a model gives for padded tables."""
-    found = module(**given)
-    if "last_hidden_state" in found:
-        return found.last_hidden_state
-    return module(**given, output_hidden_states=True).hidden_states[-1]  # DPR's models return what they pool
+    output = module(**tables)
+    if "last_hidden_state" in output:
+        return output.last_hidden_state
+    return module(**tables, output_hidden_states=True).hidden_states[-1]  # DPR's models return what they pool
 
 
 def inputs(batch: Tokens, fill: int, segments: bool) -> dict[str, Any]:
@@ -95,7 +97,7 @@ def load_model(
     try:
         with quiet(transformers):
             # Code that a checkpoint brings is never run, and nobody is asked whether it may be.
-            model, found = (kind or transformers.AutoModel).from_pretrained(
+            model, loading = (kind or transformers.AutoModel).from_pretrained(
                 str(checkpoint.folder),
                 local_files_only=True,
                 trust_remote_code=False,
@@ -106,11 +108,11 @@ def load_model(
         reason = " ".join(str(error).split())[:200]
         refuse_own_code(checkpoint, reason)
         raise StoreError(f"{checkpoint.folder}: transformers cannot read it ({reason})") from None
-    missing = sorted(name for name in found["missing_keys"] if head or "pooler" not in name)
+    missing = sorted(name for name in loading["missing_keys"] if head or "pooler" not in name)
     if missing:
-        said = f"the weights have no '{missing[0]}' ({len(missing)} are missing)"
-        refuse_own_code(checkpoint, said)
-        raise StoreError(f"{checkpoint.folder}: {said}")
+        reason = f"the weights have no '{missing[0]}' ({len(missing)} are missing)"
+        refuse_own_code(checkpoint, reason)
+        raise StoreError(f"{checkpoint.folder}: {reason}")
     return model.to(dtype).eval()
 
 

@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeAlias, TypeVar
 from weir.models.chat_shapes import ChatReply
 
 # ----------
-# What an answer says: a verdict in the line that was asked for, read strictly; what became of each answer is counted.
+# Verdicts: read strictly, in the line that was asked for.
 #
 # A prompt that shows passages asks for a line that begins with a token which none of its texts has (`prompt.py`), so
 # that no passage knows the line. The verdict is the last line of an answer, and nothing else of the answer is read.
@@ -78,7 +78,7 @@ class ScoreVerdict:
     written: str = ""
 
 
-def said(reply: ChatReply) -> str:
+def answer_text(reply: ChatReply) -> str:
     """An answer without the thoughts before it, with all digits in ASCII; "" where it is all thought."""
     text = _REPEATED.sub(r"\1\1\1", reply.text[-MAX_ANSWER_CHARACTERS:])
     text = _THOUGHT_END.split(text)[-1]
@@ -88,8 +88,8 @@ def said(reply: ChatReply) -> str:
     return "".join(digits).strip()
 
 
-def nothing_said(reply: ChatReply, text: str) -> VerdictKind:
-    """What an answer without a verdict is."""
+def kind_without_verdict(reply: ChatReply, text: str) -> VerdictKind:
+    """The kind of an answer without a verdict."""
     return "refused" if reply.finish == "refused" or _REFUSAL.search(text) else "missing"
 
 
@@ -105,18 +105,18 @@ def read_verdict(
     parse: the verdict that a text is, with "missing" for none; entries: names of the verdict in an answer of JSON;
     shown: the passages of the prompt, which only matter to a form without a token.
     """
-    text = said(reply)
+    text = answer_text(reply)
     if reply.finish == "refused" or not text:
-        return None, nothing_said(reply, text)
+        return None, kind_without_verdict(reply, text)
     if form.json:
-        found, kind = _of_object(text, parse, entries)
+        verdict, kind = _of_object(text, parse, entries)
     elif not (form.token or form.line or form.last):
-        found, kind = (None, "missing") if reply.finish == "length" else parse(_bare(text))
+        verdict, kind = (None, "missing") if reply.finish == "length" else parse(_bare(text))
     else:
-        found, kind = _of_last_line(text, form, parse, reply.finish == "length", shown)
-    if found is None and kind == "missing":
-        return None, nothing_said(reply, text)
-    return found, "unsigned" if not form.token and kind in SCORED_KINDS else kind
+        verdict, kind = _of_last_line(text, form, parse, reply.finish == "length", shown)
+    if verdict is None and kind == "missing":
+        return None, kind_without_verdict(reply, text)
+    return verdict, "unsigned" if not form.token and kind in SCORED_KINDS else kind
 
 
 def _of_last_line(
@@ -124,16 +124,25 @@ def _of_last_line(
 ) -> Parsed[T]:
     """The verdict of the last line, if all lines in the form say the same."""
     lines = [line for line in _whole(text).splitlines() if re.search(r"\w", line)]
-    behind = [_behind(line, form) for line in lines]
+    behind: list[
+        str | None
+    ] = []  # the token, or the words of a published line; None for a line of another form
+    for line in lines:
+        rest: str | None = line.lstrip(f"{_MARKS}-•")
+        if form.token:
+            rest = _after([form.token], rest)
+        published = _after(re.findall(r"\w+", form.line), rest)
+        rest = rest if form.token and published is None else published
+        behind.append(None if rest is None else _bare(rest))
     if not lines or behind[-1] is None or cut:
         return None, "missing"
     if not form.token:
         folded = " ".join(lines[-1].split()).casefold()
         if any(folded in " ".join(passage.split()).casefold() for passage in shown):
             return None, "missing"
-    found, kind = parse(behind[-1])
+    verdict, kind = parse(behind[-1])
     others = [parse(one)[0] for one in behind[:-1] if one is not None]
-    return (None, "duplicate") if any(other not in (None, found) for other in others) else (found, kind)
+    return (None, "duplicate") if any(other not in (None, verdict) for other in others) else (verdict, kind)
 
 
 def _whole(text: str) -> str:
@@ -141,16 +150,6 @@ def _whole(text: str) -> str:
     fenced = _FENCED.fullmatch(text)
     whole = (fenced[1] if fenced else text).strip()
     return whole if "\n" in whole else whole.strip("\"'“”")
-
-
-def _behind(line: str, form: VerdictForm) -> str | None:
-    """What stands behind the token, or behind the words of a published line; None for a line of another form."""
-    rest: str | None = line.lstrip(f"{_MARKS}-•")
-    if form.token:
-        rest = _after([form.token], rest)
-    published = _after(re.findall(r"\w+", form.line), rest)
-    found = rest if form.token and published is None else published
-    return None if found is None else _bare(found)
 
 
 def _after(words: Sequence[str], text: str | None) -> str | None:
@@ -169,15 +168,15 @@ def _bare(text: str) -> str:
 def _of_object(text: str, parse: Callable[[str], Parsed[T]], entries: Sequence[str]) -> Parsed[T]:
     """The verdict of an answer that is a JSON object and nothing else."""
     pairs: list[tuple[str, Any]] = []
-    found: object = None
+    value: object = None
 
     def noted(entry: list[tuple[str, Any]]) -> dict[str, Any]:
         pairs[:] = entry  # the outermost object comes last
         return dict(entry)
 
     with suppress(ValueError, RecursionError):
-        found = json.loads(_whole(text), object_pairs_hook=noted)
-    if not isinstance(found, dict):
+        value = json.loads(_whole(text), object_pairs_hook=noted)
+    if not isinstance(value, dict):
         return None, "missing"
     named = [value for name, value in pairs if name.casefold() in entries]
     values = named or [value for _, value in pairs if len(pairs) == 1]
@@ -185,7 +184,7 @@ def _of_object(text: str, parse: Callable[[str], Parsed[T]], entries: Sequence[s
         return None, "duplicate"
     if not values or isinstance(values[0], (dict, bool, type(None))):
         return None, "missing"
-    [value] = values[:1]
+    value = values[0]
     return parse(" > ".join(map(str, value)) if isinstance(value, list) else _bare(str(value)))
 
 
@@ -230,9 +229,9 @@ def read_choice(reply: ChatReply, form: VerdictForm, count: int) -> tuple[int | 
 
 def read_requirements(reply: ChatReply) -> tuple[tuple[str, ...], VerdictKind]:
     """The requirements that an answer names, () where it names none; the prompt shows no passage."""
-    text = said(reply)
+    text = answer_text(reply)
     if reply.finish == "refused" or not text:
-        return (), nothing_said(reply, text)
+        return (), kind_without_verdict(reply, text)
     kind: VerdictKind = "ok"
     found: object = None
     with suppress(ValueError, RecursionError):
@@ -244,11 +243,11 @@ def read_requirements(reply: ChatReply) -> tuple[tuple[str, ...], VerdictKind]:
         found = listed or re.findall(r'"([^"\n]+)"(?=\s*[,\]])', text[text.find("[") :])  # cut JSON
     texts = [" ".join(one.split()) for one in found if isinstance(one, str) and one.strip()]
     unique = tuple(dict.fromkeys(texts))[:MAX_REQUIREMENTS]
-    return (unique, kind) if unique else ((), nothing_said(reply, text))
+    return (unique, kind) if unique else ((), kind_without_verdict(reply, text))
 
 
 # ----------
-# What an answer says about the order of some passages.
+# Orders of passages.
 
 
 _STRICT = re.compile(r"\[\d+\](?:\s*>\s*\[\d+\])*")
@@ -279,8 +278,13 @@ def read_order(reply: ChatReply, form: VerdictForm, count: int) -> OrderVerdict:
         named = tuple(dict.fromkeys(inside))
         if not named:
             return None, "out of range"
-        kind = _defect(len(numbers), len(inside), len(named), count)
-        return named, kind or ("ok" if _STRICT.fullmatch(text) else "repaired")
+        if len(inside) < len(numbers):
+            return named, "out of range"
+        if len(named) < len(inside):
+            return named, "duplicate"
+        if len(named) < count:
+            return named, "missing"
+        return named, "ok" if _STRICT.fullmatch(text) else "repaired"
 
     named, kind = read_verdict(reply, form, parse, ("order", "ranking", "verdict"))
     first = named or ()
@@ -288,17 +292,8 @@ def read_order(reply: ChatReply, form: VerdictForm, count: int) -> OrderVerdict:
     return OrderVerdict(order, kind, len(first))
 
 
-def _defect(numbers: int, inside: int, named: int, count: int) -> VerdictKind | None:
-    """What is wrong with an order of so many numbers, so many of them passages, different ones; None for nothing."""
-    if inside < numbers:
-        return "out of range"
-    if named < inside:
-        return "duplicate"
-    return "missing" if named < count else None
-
-
 # ----------
-# The expected score or choice of an answer, from the log-probabilities of what could have stood in its place.
+# Expected scores and choices, from log-probabilities.
 
 
 MIN_KNOWN_PROBABILITY = 0.5
@@ -361,9 +356,9 @@ def choice_chances(reply: ChatReply, choice: int, count: int) -> list[float] | N
 
 def _scores(choices: Mapping[str, float], highest: int) -> dict[int, float]:
     """Probability by score, of the alternatives that are one."""
-    found: dict[int, float] = {}
+    weights: dict[int, float] = {}
     for token, value in choices.items():
         digits = token.strip()
         if digits.isascii() and digits.isdecimal() and len(digits) <= 2 and int(digits) <= highest:
-            found[int(digits)] = found.get(int(digits), 0.0) + math.exp(value)
-    return found
+            weights[int(digits)] = weights.get(int(digits), 0.0) + math.exp(value)
+    return weights

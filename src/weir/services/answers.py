@@ -30,7 +30,7 @@ from weir.services.requests import AttemptError, FailureKind
 from weir.settings import settings
 
 # ----------
-# Answers of services, kept by what was asked: written and checksummed before they are used, asked for once.
+# The store of answers: each is written with a checksum before it is used, under the hash of its request.
 #
 # <home>/answers/<name>-<key>/ about.json everything that decides an answer, for the reader answers.jsonl a line for
 # each answer: {"key": of what was asked, "crc": of key and value, "value": {...}}

@@ -144,7 +144,7 @@ def _without_pieces(data: bytes, secret: bytes) -> bytes:
 
 
 # ----------
-# Exchanges over HTTP, each bounded in bytes and in time; redirects are not followed.
+# HTTP exchanges, bounded in bytes and in time; redirects are not followed.
 
 
 _PIECE_BYTES = 1 << 16  # bytes read at a time
@@ -358,7 +358,7 @@ def check_address(name: str, address: object, plain: bool = False) -> None:
 
 
 # ----------
-# What a service may cost, how fast it is asked, and when to give up on it.
+# Budgets, rates and time limits of services.
 
 
 CONTINUES = "finished work is kept; run the same command to resume"

@@ -37,7 +37,7 @@ from weir.systems.vectors.journal import Hashes, hash_texts
 from weir.systems.vectors.store import EncodingBlocks, VectorStore, completed
 
 # ----------
-# Scores that do not order every document: those without one, and equal ones, stand by the first stage's order.
+# Missing and equal scores: the first stage's order decides.
 
 
 SCORE_STEP = 2.0**-16
@@ -90,7 +90,7 @@ def settled_by_place(values: Float64, ptr: Int64) -> Float64:
 
 
 # ----------
-# Scores of pairs, kept as they are made: a re-ranking that was killed goes on, and no pair is scored twice.
+# Scores of pairs, stored as they are computed: an interrupted re-ranking resumes, and no pair is scored twice.
 #
 # A pair is kept under the query's text and the document's, so that another pipeline, another depth or another
 # collection that asks for it finds it. One store for each model with all its settings; see
@@ -179,8 +179,8 @@ class PairScorer:
         steps = Steps(context.progress, len(pairs))
 
         def add(numbers: Int64, wanted: NDArray[np.bool_]) -> None:
-            found = self._computed(pairs, numbers, steps.within)
-            store.add(hashes[numbers[wanted]], found[wanted][:, None])
+            scores = self._computed(pairs, numbers, steps.within)
+            store.add(hashes[numbers[wanted]], scores[wanted][:, None])
             self.counts.computed += len(numbers)
 
         # The pairs of a query are a block where company moves bits, so that another query changes nothing.
@@ -227,13 +227,11 @@ class Pairs:
 
     def take(self, numbers: Int64) -> Iterator[tuple[str, str]]:
         """These pairs."""
-        asked, query = self.queries.text.tolist(), self.candidates.query_of_row()
-        corpus = self.corpus
+        queries, query = self.queries.text.tolist(), self.candidates.query_of_row()
         for start in range(0, len(numbers), RENDERED_PAIRS):
             some = numbers[start : start + RENDERED_PAIRS]
-            doc = self.candidates.doc[some]
-            texts = corpus.view_of(VIEW, doc)
-            yield from zip([asked[q] for q in query[some]], texts.tolist(), strict=True)
+            texts = self.corpus.view_of(VIEW, self.candidates.doc[some])
+            yield from zip([queries[q] for q in query[some]], texts.tolist(), strict=True)
 
     def hashes(self) -> Hashes:
         """The hash of each pair: that of the query's length, the query and the document."""
@@ -245,7 +243,7 @@ class Pairs:
 
 
 # ----------
-# Re-ranking: the first documents of each ranking in the order of new scores, the others behind them.
+# The searcher: the first documents of each ranking in the order of new scores, the others behind them.
 
 
 MIN_QUERIES_TO_WARN = 10
@@ -346,23 +344,23 @@ class RerankingSearcher:
         if k < 1:
             raise BadValue(f"k is {k}; expected a whole number from 1")
         room = rerank_room(self.system, queries, k, self.corpus)
-        found = renumbered(
+        first = renumbered(
             rankings(self.first, queries, room, self.system.first, context=context), self.corpus
         )
-        found, drawn = _drawn(self.system, found, queries)
-        chosen = reranked_rows(self.system, found, queries, self.corpus)
-        candidates = rows_of_run(found, chosen)
+        first, drawn = _drawn(self.system, first, queries)
+        chosen = reranked_rows(self.system, first, queries, self.corpus)
+        candidates = rows_of_run(first, chosen)
         new = scores(self.scorer, queries, candidates, self.system.reranker, context)
         if context.reuse:
-            self.counts.candidates += len(found.doc)
-            self.counts.unscored += len(found.doc) - len(chosen)
+            self.counts.candidates += len(first.doc)
+            self.counts.unscored += len(first.doc) - len(chosen)
         if drawn.any():
             by_place = drawn[candidates.query_of_row()]
-            score = _behind(found, chosen, np.where(by_place, settled_by_place(new, candidates.ptr), new))
+            score = _behind(first, chosen, np.where(by_place, settled_by_place(new, candidates.ptr), new))
         else:
-            score = _behind(found, chosen, new)
+            score = _behind(first, chosen, new)
         named = Named(str(self.system))
-        run = Run.from_columns(found.queries, found.docs, found.query_of_row(), found.doc, score, named)
+        run = Run.from_columns(first.queries, first.docs, first.query_of_row(), first.doc, score, named)
         for note in _notes(str(self.system.reranker), candidates, new, run, drawn):
             warnings.warn(RankingWarning(f"{self.system}: {note}"), stacklevel=2)
         return run.top(k)
@@ -383,26 +381,26 @@ def rows_of_run(run: Run, rows: Int64) -> Run:
     return replace(run, ptr=ptr, doc=run.doc[rows], score=run.score[rows])
 
 
-def _drawn(system: TwoStage, found: Run, queries: Queries) -> tuple[Run, NDArray[np.bool_]]:
+def _drawn(system: TwoStage, run: Run, queries: Queries) -> tuple[Run, NDArray[np.bool_]]:
     """(candidates in the order in which they are re-ranked, whether that of each query is drawn)."""
     first = system.first
     if not has_candidates(system) or not isinstance(first, CandidateSource):
-        return found, np.zeros(len(queries), np.bool_)
+        return run, np.zeros(len(queries), np.bool_)
     if first.is_drawn():
-        return found, np.ones(len(queries), np.bool_)
-    query, count = found.query_of_row(), np.diff(found.ptr)
+        return run, np.ones(len(queries), np.bool_)
+    query, count = run.query_of_row(), np.diff(run.ptr)
     alike = count > 1
     several = np.flatnonzero(count)
     if len(several):
-        least, most = (f.reduceat(found.score, found.ptr[:-1][several]) for f in (np.minimum, np.maximum))
+        least, most = (f.reduceat(run.score, run.ptr[:-1][several]) for f in (np.minimum, np.maximum))
         alike[several] &= least == most
     if not alike.any():
-        return found, alike
-    key = drawn_keys(queries.ids.strings, found.docs.strings, query, found.doc)
-    order = np.arange(len(found.doc))
+        return run, alike
+    key = drawn_keys(queries.ids.strings, run.docs.strings, query, run.doc)
+    order = np.arange(len(run.doc))
     order[alike[query]] = np.flatnonzero(alike[query])[np.lexsort((key[alike[query]], query[alike[query]]))]
-    score = np.where(alike[query], -found.ranks().astype(np.float64), found.score)
-    return replace(found, doc=found.doc[order], score=score), alike
+    score = np.where(alike[query], -run.ranks().astype(np.float64), run.score)
+    return replace(run, doc=run.doc[order], score=score), alike
 
 
 def _behind(run: Run, chosen: Int64, new: Float64) -> Float64:
@@ -434,12 +432,12 @@ def _notes(who: str, candidates: Run, new: Float64, after: Run, drawn: NDArray[n
     start = np.repeat(after.ptr[:-1] - candidates.ptr[:-1], np.diff(candidates.ptr))
     moved = np.append(after.doc[np.arange(len(new)) + start] != candidates.doc, False)
     still = ~np.logical_or.reduceat(moved, cuts)[::2] & ~same
-    found, total = [], len(several)
+    notes, total = [], len(several)
     if same.any():
-        found.append(
+        notes.append(
             f"{who} scores all candidates of {int(same.sum())} of {total} queries the same; "
             f"their order is {'drawn' if drawn.all() else 'that of identifiers'}"
         )
     if total >= MIN_QUERIES_TO_WARN and 2 * int(still.sum()) > total:
-        found.append(f"{who} leaves the order of {int(still.sum())} of {total} queries as it was")
-    return found
+        notes.append(f"{who} leaves the order of {int(still.sum())} of {total} queries as it was")
+    return notes

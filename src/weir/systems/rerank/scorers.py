@@ -11,7 +11,7 @@ import numpy as np
 
 from weir.core.corpus import Corpus, Queries
 from weir.core.run import Run
-from weir.core.strings import Float64, Int64, Strings
+from weir.core.strings import Float64, Int64
 from weir.errors import BadValue
 from weir.models.cross_encoder import CrossEncoder
 from weir.models.late import LateEncoder, LoadedLate
@@ -194,7 +194,7 @@ def monot5(
 
 
 # ----------
-# Late interaction as a re-ranker: only the documents asked about are encoded, and kept for whoever asks again.
+# Late interaction as a re-ranker: the candidates alone are encoded, and their vectors stored.
 
 
 DTYPES: dict[str, type[np.floating]] = {"fp16": np.float16, "fp32": np.float32}
@@ -258,11 +258,11 @@ class LateScorer:
     def scores(self, queries: Queries, candidates: Run, context: Context = IN_MEMORY) -> Float64:
         """The score of each candidate, the same bits as searching gives."""
         asked = asked_of(queries)
-        found = self.loaded.encode(queries.take(asked).text, "query")
+        encoded = self.loaded.encode(queries.take(asked).text, "query")
         docs, place = np.unique(candidates.doc, return_inverse=True)
         rows = self._vectors(docs.astype(np.int64), place, context)
-        there = replace(candidates, doc=place.astype(np.int32))
-        return score_candidates(rows, asked, TokenQueries(found.ptr, found.values), there)
+        numbered = replace(candidates, doc=place.astype(np.int32))
+        return score_candidates(rows, asked, TokenQueries(encoded.ptr, encoded.values), numbered)
 
     def costs(self) -> Costs:
         """How many scores were asked for, and of how many the document had to be encoded, so far; without reuse every
@@ -273,8 +273,9 @@ class LateScorer:
 
     def _vectors(self, docs: Int64, place: Int64, context: Context) -> TokenRows:
         """The token vectors of these documents; place: which of them each candidate is."""
+        corpus, view = self.corpus, self.view
         texts = TextSource(
-            len(docs), lambda a, b: self._texts(docs[a:b]), lambda i: self.corpus.ids[int(docs[i])]
+            len(docs), lambda a, b: corpus.view_of(view, docs[a:b]), lambda i: corpus.ids[int(docs[i])]
         )
         if not context.reuse:
             blocks = list(
@@ -291,6 +292,3 @@ class LateScorer:
         cut = EncodingBlocks(BATCH_TEXTS[self.loaded.place.kind], whole=not self.loaded.document.engine.alone)
         encode = partial(encoded_blocks, self.loaded, self.kept)
         return TokenVectors(stored_ragged(store, texts, encode, context.progress, cut), DTYPES[self.kept])
-
-    def _texts(self, docs: Int64) -> Strings:
-        return self.corpus.view_of(self.view, docs)

@@ -21,7 +21,6 @@ from weir.services.answers import (
     AnswerKey,
     Outcome,
     Request,
-    RequestCounts,
     RequestPolicy,
     Retried,
     ServiceUsage,
@@ -32,7 +31,7 @@ from weir.settings import settings
 from weir.systems.compose import behind, shown
 from weir.systems.protocol import IN_MEMORY, RERANKERS, Context, Costs, called, check_depth, described_depth
 from weir.systems.rerank.reranking import VIEW, CacheCounts, Pairs
-from weir.systems.vectors.journal import Hashes, hash_texts
+from weir.systems.vectors.journal import hash_texts
 from weir.systems.vectors.store import VectorStore
 
 CONCURRENCY = 4
@@ -63,10 +62,10 @@ class ServiceReranker:
     __rrshift__ = behind
 
     def __str__(self) -> str:
-        first, given = self.hosted.arguments
+        first, options = self.hosted.arguments
         own = {} if self.depth is None else {"depth": self.depth}
         own |= {} if self.concurrency == CONCURRENCY else {"concurrency": self.concurrency}
-        return called("rerank", first, own | given)
+        return called("rerank", first, own | options)
 
     @property
     def service(self) -> str:
@@ -106,21 +105,41 @@ class ServiceScorer:
         pairs = Pairs(queries, candidates, self.corpus)
         if len(pairs) == 0:
             return np.empty(0)
-        self._refuse_large(candidates)
-        hashes = _in_company(pairs.hashes(), candidates) if self.loaded.reranker.together else pairs.hashes()
+        reranker, lengths = self.loaded.reranker, np.diff(candidates.ptr)
+        hashes = pairs.hashes()
+        if reranker.together:
+            most = reranker.service.documents
+            if lengths.max() > most:
+                query = candidates.queries[int(lengths.argmax())]
+                raise BadValue(
+                    f"{self.name}: query '{query}' has {lengths.max():,} candidates, and {reranker.model} reads at "
+                    f"most {most} together; name a depth: depth={most}"
+                )
+            # The hash of each pair among the others of its query.
+            spans = zip(candidates.ptr[:-1], candidates.ptr[1:], strict=True)
+            lists = [hashlib.blake2b(hashes[a:b].tobytes(), digest_size=16).digest() for a, b in spans]
+            queries_of_rows = candidates.query_of_row().tolist()
+            hashes = hash_texts([hashes[row].tobytes() + lists[q] for row, q in enumerate(queries_of_rows)])
         self.counts.requested += len(pairs)
         if not context.reuse:
-            held = _HeldScores(len(pairs))
-            self._ask(pairs, np.ones(len(pairs), np.bool_), held.keep, context)
-            return held.scores.astype(np.float64)
+            scores = np.full(len(pairs), np.nan, np.float32)
+
+            def hold(rows: Int64, values: NDArray[np.float32]) -> None:
+                scores[rows] = values
+
+            self._ask(pairs, np.ones(len(pairs), np.bool_), hold, context)
+            return scores.astype(np.float64)
         store = VectorStore.of(settings().home / "scores", self.loaded.identity())
         snapshot = store.snapshot()
         if snapshot is None or (snapshot.find(hashes) < 0).any():
             with store.alone():
                 snapshot = store.snapshot(check=False)  # another process may have asked meanwhile
-                lacking = _lacking(hashes, None if snapshot is None else snapshot.find(hashes))
-                keep: _Keep = lambda rows, found: store.add(hashes[rows], found[:, None])  # noqa: E731  named for its type
-                self._ask(pairs, lacking, keep, context)
+                lacking = np.zeros(len(hashes), np.bool_)  # of equal pairs the first alone
+                lacking[np.unique(hashes, axis=0, return_index=True)[1]] = True
+                lacking &= True if snapshot is None else snapshot.find(hashes) < 0
+                self._ask(
+                    pairs, lacking, lambda rows, values: store.add(hashes[rows], values[:, None]), context
+                )
                 snapshot = store.snapshot(check=False)
         assert snapshot is not None  # something was added, or found
         return snapshot.vectors(snapshot.find(hashes))[:, 0].astype(np.float64)
@@ -133,42 +152,42 @@ class ServiceScorer:
             services=(self.use.named(self.name),),
         )
 
-    def _refuse_large(self, candidates: Run) -> None:
-        """Raise BadValue for more candidates than a model takes that reads those of a query together."""
-        reranker, lengths = self.loaded.reranker, np.diff(candidates.ptr)
-        most = reranker.service.documents
-        if reranker.together and lengths.max() > most:
-            query = candidates.queries[int(lengths.argmax())]
-            raise BadValue(
-                f"{self.name}: query '{query}' has {lengths.max():,} candidates, and {reranker.model} reads at most "
-                f"{most} together; name a depth: depth={most}"
-            )
-
     def _ask(self, pairs: Pairs, lacking: NDArray[np.bool_], keep: _Keep, context: Context) -> None:
         """Ask for what is lacking; raises ServiceError where a pair stays without a score."""
         if not lacking.any():
             return
         self.loaded.check_probe()
-        jobs = list(_jobs(self.loaded, pairs, lacking))
+        # A request is about one query: about all of its documents where they are read together and one is lacking.
+        ptr, reranker, jobs = pairs.candidates.ptr, self.loaded.reranker, list[_Job]()
+        for q, query in enumerate(pairs.queries.text.tolist()):
+            rows = np.arange(ptr[q], ptr[q + 1])
+            wanted = lacking[rows]
+            rows = rows if reranker.together and wanted.any() else rows[wanted]
+            documents = [reranker.sent(document) for _, document in pairs.take(rows)]
+            for piece in self.loaded.pieces(query or " ", documents):
+                name = f"query '{pairs.queries.ids[q]}'"
+                jobs.append(_Job(name, query or " ", documents[piece], rows[piece]))
         total, done = len(pairs), len(pairs) - sum(len(job.rows) for job in jobs)
-        kept = _Keeping(self, jobs, keep, done)
+        scored = _ScoreStore(self, jobs, keep, done)
         report = context.progress
-        told = None if report is None else lambda _: report(kept.done, total)
+        progress = None if report is None else lambda _: report(scored.done, total)
         requests = (Request(number, (0, number), job.name) for number, job in enumerate(jobs))
-        opened: Callable[[Retried], _Worker] = lambda retried: _Worker(self.loaded, jobs, retried)  # noqa: E731  named for its type
-        counts = run_requests(requests, opened, kept, RequestPolicy(self.concurrency), told)
+        counts = run_requests(
+            requests,
+            lambda retried: _Worker(self.loaded, jobs, retried),
+            scored,
+            RequestPolicy(self.concurrency),
+            progress,
+        )
         self.use.counts.add(counts)
         self.use.tokens = self.loaded.client.metered.tokens
         self.use.dollars = self.loaded.client.metered.limits.cost(self.use.tokens)
         if counts.first is not None:
-            raise ServiceError(self._unanswered(counts, total - kept.done, total))
-
-    def _unanswered(self, counts: RequestCounts, missing: int, total: int) -> str:
-        assert counts.first is not None
-        request, why = counts.first
-        kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(counts.unanswered.items()))
-        said = f"{missing:,} of {total:,} pairs have no score (requests: {kinds}); the first, {request.asked}: {why}"
-        return said if CONTINUES in said else f"{said}; {CONTINUES}"
+            request, reason = counts.first
+            kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(counts.unanswered.items()))
+            message = f"{total - scored.done:,} of {total:,} pairs have no score (requests: {kinds})"
+            message += f"; the first, {request.asked}: {reason}"
+            raise ServiceError(message if CONTINUES in message else f"{message}; {CONTINUES}")
 
 
 _Keep = Callable[[Int64, NDArray[np.float32]], None]
@@ -186,23 +205,8 @@ class _Job:
 
 
 @dataclass(eq=False)
-class _HeldScores:
-    """Scores that are kept nowhere else."""
-
-    count: int
-    scores: NDArray[np.float32] = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.scores = np.full(self.count, np.nan, np.float32)
-
-    def keep(self, rows: Int64, found: NDArray[np.float32]) -> None:
-        """Take the scores of some rows."""
-        self.scores[rows] = found
-
-
-@dataclass(eq=False)
-class _Keeping:
-    """Where answers go. done: pairs that have a score."""
+class _ScoreStore:
+    """Where answers go; done: pairs that have a score."""
 
     scorer: ServiceScorer
     jobs: Sequence[_Job]
@@ -243,40 +247,8 @@ class _Worker:
                 yield Outcome(request, error=error)
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         self.connection.close()
-
-
-def _lacking(hashes: Hashes, found: Int64 | None) -> NDArray[np.bool_]:
-    """Which rows have no score yet, of equal pairs the first alone."""
-    lacking = np.ones(len(hashes), np.bool_) if found is None else found < 0
-    first = np.zeros(len(hashes), np.bool_)
-    first[np.unique(hashes, axis=0, return_index=True)[1]] = True
-    return lacking & first
-
-
-def _jobs(loaded: LoadedReranker, pairs: Pairs, lacking: NDArray[np.bool_]) -> Iterator[_Job]:
-    """The requests: of one query each; where documents are read together, all of a query's of which one is lacking."""
-    ptr, reranker = pairs.candidates.ptr, loaded.reranker
-    for q, query in enumerate(pairs.queries.text.tolist()):
-        rows = np.arange(ptr[q], ptr[q + 1])
-        wanted = lacking[rows]
-        rows = rows if reranker.together and wanted.any() else rows[wanted]
-        documents = [reranker.sent(document) for _, document in pairs.take(rows)]
-        for piece in loaded.pieces(query or " ", documents):
-            name = f"query '{pairs.queries.ids[q]}'"
-            yield _Job(name, query or " ", documents[piece], rows[piece])
-
-
-def _in_company(hashes: Hashes, candidates: Run) -> Hashes:
-    """The hash of each pair among the others of its query."""
-    company = [
-        hashlib.blake2b(hashes[a:b].tobytes(), digest_size=16).digest()
-        for a, b in zip(candidates.ptr[:-1], candidates.ptr[1:], strict=True)
-    ]
-    return hash_texts(
-        [hashes[row].tobytes() + company[q] for row, q in enumerate(candidates.query_of_row().tolist())]
-    )
 
 
 @RERANKERS.register("rerank")
