@@ -2,9 +2,10 @@
 
     python scripts/coming_from.py [--peers PYTHON] [--task 3] [--tool Weir]     # by `make coming-from`
 
-Every python block is a script of its own: it belongs to the tool whose name stands in bold before it and to the task
-whose heading stands above. It runs in a folder with the files that the page names, in the Python of its tool. The page
-is written only when all tasks and tools were asked. Needs ../shared/data.
+Every python block is a script of its own: it belongs to the tool whose name stands in bold before it and to the
+task whose heading stands above. Calls that the page leaves out stand in coming_from_tasks.md. A script runs in a
+folder with the files that the page names, in the Python of its tool. The page is written only when all tasks and
+tools were asked. Needs ../shared/data.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "coming-from.md"
+OTHERS = ROOT / "scripts" / "coming_from_tasks.md"
+"""The calls of tools that the page leaves out."""
 MISTAKES = ROOT / "scripts" / "coming_from_mistakes.toml"
 SHARED = Path(os.environ.get("WEIR_SHARED", ROOT.parent / "shared")) / "data"
 FACTS = ROOT / "src" / "weir" / "datasets" / "brook" / "facts"
@@ -45,9 +48,6 @@ PACKAGES = (
 )
 FAILS = (8, "BEIR")
 """The one script that is known to fail: BM25Search of BEIR 2.2.0 is an abstract class."""
-SAID = 260
-"""Characters of what a tool said that a table shows."""
-
 _BLOCK = re.compile(r"^```(python|text)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 _TASK = re.compile(r"^## (\d+)\. (.*)$", re.MULTILINE)
 _LABEL = re.compile(r"^\*\*([\w-]+)\*\*", re.MULTILINE)
@@ -180,32 +180,27 @@ def _cell(snippet: Snippet, outcome: Outcome) -> str:
 
 
 def mistakes_text(peers: Path, folder: Path) -> str:
-    """A table of who says something, and a section for each mistake: what is right, and what each tool does."""
+    """A table of the mistakes: what is right, and what each tool does."""
     known = tomllib.loads(MISTAKES.read_text(encoding="utf-8"))
     calls: dict[str, dict[str, str]] = known["calls"]
     table = [f"| mistake | {' | '.join(calls)} |", "|---" * (len(calls) + 1) + "|"]
-    sections = []
     for mistake in known["mistake"]:
-        skipped: dict[str, str] = mistake.get("skip", {})
-        outcomes = {
-            tool: run(_mistaken(call, mistake), tool, peers, folder)
+        cells = [
+            "does not arise"
+            if tool in mistake.get("skip", {})
+            else _reaction(run(_mistaken(call, mistake), tool, peers, folder))
             for tool, call in calls.items()
-            if tool not in skipped
-        }
-        heard = [_heard(outcomes[tool]) if tool in outcomes else "does not arise" for tool in calls]
-        table.append(f"| {mistake['title']} | {' | '.join(heard)} |")
-        rows = ["| tool | what happens |", "|---|---|"]
-        rows += [
-            f"| {tool} | {_said(outcomes[tool]) if tool in outcomes else skipped[tool]} |" for tool in calls
         ]
-        sections.append(f"### {mistake['title']}\n\n{mistake['right']}\n\n" + "\n".join(rows))
-    return "\n\n".join(["\n".join(table), *sections])
+        table.append(f"| **{mistake['title']}.** {mistake['right']} | {' | '.join(cells)} |")
+    return "\n".join(table)
 
 
-def _heard(outcome: Outcome) -> str:
+def _reaction(outcome: Outcome) -> str:
+    """An error, or the score and whether anything was said of it."""
     if outcome.raised:
         return "an error"
-    return "a score and a note" if outcome.warned or "note: " in outcome.printed else "a score, silently"
+    score = float(re.findall(r"\d+\.\d+", outcome.printed)[0])
+    return f"{score:.4f}" + (" and a note" if outcome.warned or "note: " in outcome.printed else ", silently")
 
 
 def _mistaken(call: dict[str, str], mistake: dict[str, object]) -> str:
@@ -228,15 +223,6 @@ def _mistaken(call: dict[str, str], mistake: dict[str, object]) -> str:
         + f"qrels = {values['qrels']}\nrun = {values['run']}\n"
         + code.replace("<measure>", str(values["measure"]))
     )
-
-
-def _said(outcome: Outcome) -> str:
-    if outcome.raised:
-        return _code(outcome.raised, SAID)
-    printed = _code(" ".join(re.sub(r"^[- ]+$", "", outcome.printed, flags=re.MULTILINE).split()), SAID)
-    if outcome.warned:
-        return f"{printed}, with {_code(outcome.warned, SAID)}"
-    return printed if "note: " in outcome.printed else f"{printed}, nothing said"
 
 
 def _code(text: str, longest: int) -> str:
@@ -294,7 +280,7 @@ def main() -> int:
             print(mistakes_text(given.peers, folder))
             return 0
         outcomes = {}
-        for one in snippets(text):
+        for one in snippets(text) + snippets(OTHERS.read_text(encoding="utf-8")):
             if given.task in (None, one.task) and given.tool in (None, one.tool):
                 outcomes[one] = (
                     run(one.code, one.tool, given.peers, folder) if part else timed(one, given.peers, folder)

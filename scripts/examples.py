@@ -13,6 +13,7 @@ A comment before a block says more:
     <!-- examples: not run: why -->             is not run
     <!-- examples: elsewhere: script -->        the whole page is run by another script
     <!-- examples: fresh -->                    begins a new folder; what is skipped before it is no longer missed
+    <!-- examples: setup name -->               scripts/page_setups/name.py runs unseen, in the names of the page
     <!-- examples: setup
     code                                        Python that runs unseen
     -->
@@ -103,11 +104,18 @@ def run_page(page: Path) -> Found:
             elif part.kind == "<packages>":
                 missing = missing or _absent(part.text.split())
             elif part.kind == "<setup>" and not missing:
-                _python(part.text, names, f"{page.name}, setup", shown=False)
+                _python(_setup(part.text), names, f"{page.name}, setup", shown=False)
             elif part.kind in ("python", "console"):
                 _run_part(found, page, (text, parts, number), names, missing)
         os.chdir(ROOT)
     return found
+
+
+def _setup(text: str) -> str:
+    """The code of a setup comment, which stands in it or in the file that it names."""
+    if re.fullmatch(r"\w+", text):
+        return (ROOT / "scripts" / "page_setups" / f"{text}.py").read_text(encoding="utf-8")
+    return text
 
 
 def _run_part(

@@ -327,7 +327,9 @@ def _table(found: list[dict], kind: str, sources: list[str], names: tuple[str, .
     head = [*(["values"] if sources != [""] else []), unit, *names]
     lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
     for source in sources:
-        for n in dict.fromkeys(q for s, q, _ in at if s == source):
+        if source.startswith(LEFT_OUT):
+            continue
+        for n in dict.fromkeys(q for s, q, _ in at if s == source and (q in SHOWN or unit == "datasets")):
             cells = [format(at[source, n, name], form) for name in names]
             lines.append("| " + " | ".join([*([source] if source else []), str(n), *cells]) + " |")
     return [*lines, ""]
@@ -337,9 +339,9 @@ def _detected(found: list[dict]) -> list[str]:
     """A line for each source and number of queries or datasets: how often effects and false verdicts are found."""
     rows: dict[tuple[str, int, str], dict[str, dict]] = {}
     for r in found:
-        if r["kind"] == "detected":
+        if r["kind"] == "detected" and r["queries"] in SHOWN_EFFECTS and not r["source"].startswith(LEFT_OUT):
             rows.setdefault((r["source"], r["queries"], r["unit"]), {})[r["name"]] = r
-    names = list(dict.fromkeys(name for row in rows.values() for name in row))
+    names = ("2 systems", "8 systems")
     head = ["values", "queries or datasets", *names, *(f"false, {name}" for name in names)]
     lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
     for (source, n, unit), row in rows.items():
@@ -358,56 +360,60 @@ def _detected(found: list[dict]) -> list[str]:
 
 
 def _uniform(found: list[dict], sources: list[str]) -> list[str]:
-    lines = ["| values | test | largest distance | smallest and largest tenth |", "|---|---|---|---|"]
-    for source in sources:
-        for test in ("t", "permutation"):
-            rows = [r for r in found if r["kind"] == "error" and r["source"] == source and r["name"] == test]
-            tenths = [t for r in rows for t in r["tenths"]]
-            distance = max(r["distance"] for r in rows)
-            lines.append(f"| {source} | {test} | {distance:.4f} | {min(tenths):.4f} to {max(tenths):.4f} |")
-    return [*lines, ""]
+    rows = [
+        r for r in found if r["kind"] == "error" and r["source"] in sources and r["name"] in DEFAULT_TESTS
+    ]
+    tenths = [t for r in rows for t in r["tenths"]]
+    distance = max(r["distance"] for r in rows)
+    said = f"The largest distance is {distance:.4f}; the shares lie between {min(tenths):.4f} and {max(tenths):.4f}."
+    return [said, ""]
 
 
+DEFAULT_TESTS = ("t", "permutation")
+LEFT_OUT = "Web 2013"
+"""The values whose tables the page leaves out; its figures are like those of TREC-8."""
+SHOWN = (25, 300)
+"""The numbers of queries whose shares the page shows; calibration.jsonl holds the others, too."""
+SHOWN_EFFECTS = (10, 19, 25, 100)
+"""The same for printed effects: numbers of datasets or queries."""
 INTRODUCTION = f"""# Calibration
 
-Made by `scripts/make_calibration.py` from `calibration.jsonl`; do not edit.
+This page shows how often the tests report a difference that does not exist, and how often the intervals contain the
+true value. `python scripts/make_calibration.py` measures all of it and writes this page; do not edit it.
+`docs/calibration.jsonl` holds every figure, also those for Web 2013 and other numbers of queries, which are left
+out here.
 
-How often the tests find what is not there, and how often the intervals hold what they should. Each figure comes
-from 10,000 repetitions (those of single tests from 20,000, intervals over datasets from 1,000, printed effects from
-5,000 for two systems and 2,500 for more, of which each alike pair tells), so that a share of 0.05 is known to within
-0.0035 to 0.0044 and one of 95% to within 0.5 points (two standard errors; printed effects: 1.3 points). What draws,
-draws {DRAWS:,} times ({FAMILY_DRAWS[2]:,} to {FAMILY_DRAWS[8]:,} for printed effects), {TOGETHER} repetitions sharing
-their draws. The values are simulated, or drawn with replacement from the topics of real tracks, two other systems in
-each repetition: TREC-8 ad hoc with its 129 systems, and Web 2013 (scores from Urbano, Lima and Hanjalic, SIGIR 2019,
-CC BY-SA 4.0).
+- Each figure comes from 10,000 repetitions (single tests 20,000, intervals over datasets 1,000, printed effects
+  5,000 or 2,500), and is known to within 0.0044 (share of 0.05), 0.5 points (95%) or 1.3 points (printed effects).
+- Resampling draws {DRAWS:,} times ({FAMILY_DRAWS[2]:,} to {FAMILY_DRAWS[8]:,} for printed effects).
+- Values are simulated, or drawn with replacement from the topics of TREC-8 ad hoc (129 systems) and Web 2013, two
+  other systems in each repetition. Scores: Urbano, Lima and Hanjalic, SIGIR 2019, CC BY-SA 4.0.
 """
 TITLES = {
-    "equal systems": """Two systems whose scores could be swapped. `t` and `permutation` belong between 0.045 and 0.055.
-`bootstrap-shift` finds too much with few queries, `sign` too little where values tie.""",
-    "equal means, unequal systems": """Differences that average zero but are skewed: one system loses a little on many
-queries and gains much on few. `t`, `permutation` and `bootstrap-shift` ask about the mean, and come near 0.05 as
-queries are added. `wilcoxon` and `sign` ask about the median, which is not zero: more queries make them worse.""",
+    "equal systems": """The scores of the two systems could be swapped. `t` and `permutation` should lie between
+0.045 and 0.055. `bootstrap-shift` finds too many differences with few queries; `sign` finds too few where values
+tie.""",
+    "equal means, unequal systems": """Differences average zero but are skewed: one system loses a little on many
+queries and gains much on few. `t`, `permutation` and `bootstrap-shift` test the mean, and approach 0.05 as
+queries are added. `wilcoxon` and `sign` test the median, which is not zero: more queries make them worse.""",
 }
-UNIFORM = """Without a difference every p-value is as likely as every other. The largest distance of their distribution
-from the uniform one, over all numbers of queries, and the shares of the ten tenths, which belong near 0.1."""
-FAMILY = """How often any of the six pairs is found different. `tukey` belongs near 0.05, a correction at most there."""
-COVERAGE = """Shares below 95% mean intervals that are too narrow. `t` is the default for differences, `percentile`
-that of the mean of one system: with 25 or 50 queries it is one to three points short, as is `bca` by less. `t` and
+UNIFORM = """Without a difference every p-value should be equally likely. For `t` and `permutation` the page
+has the largest distance of their distribution from the uniform one, and the shares of the ten tenths, near 0.1."""
+FAMILY = """How often any of the six pairs is found different. `tukey` should be near 0.05, a correction at most
+there."""
+COVERAGE = """A share below 95% means that the interval is too narrow. `t` is the default for differences and
+`percentile` for the mean of one system. With 25 or 50 queries `percentile` is one to three points short. `t` and
 `studentised` come nearest."""
-DATASETS = """The true difference varies between datasets, with 50 to 500 queries in each. With few datasets resampling
-is too sure of itself; `two-level` also draws queries anew and is wider; `t` is the default."""
-DETECTED = f"""Two samples of the same equal systems are drawn. The first prints the minimum detectable effect of a pair
-(permutation, Holm over each with each); in the second one of the two is better by it than all others, and is compared
-with each of them. The effect is promised to be found 80 times in 100. `false`: how often any pair of equal systems is
-told apart, at most 5% of the time. Where no p-value can come below the level, no effect is printed, but how many
-queries or datasets it takes.
+DATASETS = """The true difference varies between datasets with 50 to 500 queries each. With few datasets
+`percentile` is too narrow. `two-level` also draws queries anew and is wider. `t` is the default."""
+DETECTED = f"""Two samples of the same equal systems are drawn. The first gives the minimum detectable effect of a
+pair (permutation, Holm over all pairs). In the second, one system is better than all others by that effect. The
+effect should be found 80 times in 100. `false` is how often any pair of equal systems is called different; it
+should be at most 5%. Where no p-value can come below the level, Weir prints how many queries or datasets it takes
+instead of an effect.
 
-The effect is a multiple of the deviation of the differences at hand, which is an estimate: printed too small it is
-found less often, printed too large more often, and 80% is the mean. Whoever knew the deviation would find the same
-effect 87 times in 100 with 10 queries, 83 with 25, 81 with 100. Differences with heavy tails, as those of topics are,
-make the estimate worse, which the effect allows for by their kurtosis. Up to {SOME_UNITS} queries or datasets the
-effect is found by simulation of the test (stated seed); beyond, the permutation test finds what the t-test finds, which
-is exact for normal differences."""
+The effect rests on the estimated deviation of the differences. Up to {SOME_UNITS} queries or datasets a simulation
+of the test with a stated seed gives the effect; beyond, the t-test does."""
 
 
 def main() -> None:

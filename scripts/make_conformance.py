@@ -17,7 +17,7 @@ from typing import Any
 
 from weir.plugins.conform import tools as conform_tools
 from weir.plugins.conform.certificate import Cause, Counts, Summary, fingerprint, grade, summary
-from weir.plugins.conform.vectors import files, vectors
+from weir.plugins.conform.vectors import vectors
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 ADAPTERS = Path(conform_tools.__file__).with_name("adapters")
@@ -35,23 +35,45 @@ ORDER = (
 INTRODUCTION = """\
 # Conformance
 
-Made by `python scripts/make_conformance.py`. What each tool says of {vectors} inputs whose exact answers are known,
-each measure of an input being one question: {questions} in all. The exact answers come from an oracle that shares no
-code with Weir's measures: plain Python in exact fractions, with logarithms of 60 digits.
+`weir study conform` asks an evaluation tool {vectors} inputs whose exact answers are known, and explains every
+other value. Each measure of an input is a question: {questions} in all. The exact answers come from code that
+shares nothing with Weir's measures: plain Python in exact fractions, with logarithms of 60 digits.
+`scripts/make_conformance.py` makes this page.
 
-    weir conform                                     # Weir itself
-    weir conform ranx --python ENV/bin/python        # a tool in an environment of its own
-    weir conform birco --checkout BIRCO/             # BIRCO's program, which is no package; it was not at hand here
-    weir conform --answers FILE                      # whatever your own program wrote
-    weir conform --export DIR                        # the vectors, for any program in any language
+    weir study conform                                     # Weir itself
+    weir study conform ranx --python ENV/bin/python        # a tool in an environment of its own
+    weir study conform birco --checkout BIRCO/             # BIRCO's program, which was not at hand here
+    weir study conform --answers FILE                      # what your own program wrote
+    weir study conform --export DIR                        # the inputs, for a program in any language
 
 The exit code is 0 when every value is exact, 1 when one differs, 2 when the tool could not be asked.
 
-*Passed*: the value is exact, to 1e-9 or to the last decimal of a tool that rounds; or input without a right answer
-was refused. *Differs*: another value, or a value where there is none. *Refused*: the tool raised an error although
-there is a right answer. *Not applicable*: it has no such measure, offers no such convention, or its types cannot hold
-the input. Tools are asked with their defaults. That a value differs from the usual conventions here does not make
-it wrong: it makes it another number under the same name, and the column *why* names the convention that gives it.
+| result | means |
+|---|---|
+| passed | exact to 1e-9 or to the last decimal of a tool that rounds; or input without a right answer was refused |
+| differs | another value, or a value where there is none |
+| refused | the tool raised an error although there is a right answer |
+| not applicable | it has no such measure or convention, or its types cannot hold the input |
+
+Tools are asked with their defaults. A value that differs is not wrong: it is another number under the same name,
+and the column *why* names the convention that gives it.
+"""
+SHOWN_CAUSES = 3
+"""Causes of a tool that the page shows, those of most questions; conformance.json holds all."""
+ANSWERS = """\
+## Answers of another program
+
+`weir study conform --export DIR` writes the inputs as JSON, in 14 groups, with a README that describes their fields
+and conventions. Write one JSON object per line and run `weir study conform --answers FILE`:
+
+    {"tool": "mine", "version": "1.0"}
+    {"id": "constant-first", "measures": {"nDCG@10": {"mean": 0.38685, "per_query": {"q1": 0.38685}, "decimals": 5}}}
+    {"id": "twice-relevant", "measures": {"nDCG@10": {"refused": "document a occurs twice"}}}
+    {"id": "expected-constant", "not_applicable": "it cannot average over ties"}
+
+`mean` or `per_query` may be left out, and measures that the program does not have. `decimals` is how many it gives,
+where it rounds. A value is right within 1e-9 (of the value, where that is above 1), or within its last decimal. For
+an input without a right answer a refusal passes.
 """
 
 
@@ -84,17 +106,11 @@ def page(known: dict[str, Any]) -> str:
     total = summaries[0].total
     questions = total.passed + total.differs + total.refused + total.not_applicable
     lines = [INTRODUCTION.format(vectors=total.vectors, questions=f"{questions:,}"), *overview(summaries)]
-    lines += ["", "## Questions passed, of those a tool can be asked", "", *by_group(summaries)]
     lines += ["", "## Who differs, where and why", ""]
+    lines += [f"The {SHOWN_CAUSES} causes of most questions; `docs/conformance.json` holds the others.", ""]
     for one in summaries:
         lines += tool_section(one)
-    lines += [
-        "## The groups",
-        "",
-        *groups_table(),
-        "",
-        files()["README.md"].replace("\n## ", "\n### ").replace("# The", "## The", 1),
-    ]
+    lines += [ANSWERS]
     return "\n".join(lines).rstrip() + "\n"
 
 
@@ -113,31 +129,15 @@ def overview(summaries: Sequence[Summary]) -> list[str]:
     return lines
 
 
-def by_group(summaries: Sequence[Summary]) -> list[str]:
-    """A row for each group, a column for each tool."""
-    lines = [
-        "| group | " + " | ".join(s.package for s in summaries) + " |",
-        "|---|" + "---:|" * len(summaries),
-    ]
-    for rows in zip(*(s.counts for s in summaries), strict=True):
-        lines.append(f"| {rows[0].group} | " + " | ".join(map(cell, rows)) + " |")
-    return lines
-
-
-def cell(c: Counts) -> str:
-    """Passed of asked; a dash where nothing could be asked."""
-    asked_of = c.passed + c.differs + c.refused
-    return f"{c.passed}/{asked_of}" if asked_of else "-"
-
-
 def tool_section(s: Summary) -> list[str]:
     """What a tool does otherwise."""
     about = ast.get_docstring(ast.parse((ADAPTERS / f"{s.tool}.py").read_text(encoding="utf-8"))) or ""
-    lines = [f"### {s.package} {s.version}", "", f"Asked: {about}", ""]
+    about = about.partition("\n\n")[0]
     if not s.causes:
-        return [*lines, "Every value is exact.", ""]
+        return []
+    lines = [f"### {s.package} {s.version}", "", f"Asked: {about}", ""]
     lines += ["| questions | | why | example | says | exact |", "|---:|---|---|---|---:|---:|"]
-    for c in s.causes:
+    for c in sorted(s.causes, key=lambda c: -c.questions)[:SHOWN_CAUSES]:
         where = f"`{c.vector}`, {c.measure}" + (f", {c.query}" if c.query else "")
         says = short(c.found) if c.kind == "differs" else ""
         why = c.why if c.kind == "differs" else f"`{c.why}`"
@@ -150,16 +150,6 @@ def short(number: str) -> str:
     if not number or "/" in number or len(number) <= 7:
         return number
     return f"{float(number):.5f}"
-
-
-def groups_table() -> list[str]:
-    """What each group of vectors is about."""
-    lines = ["| group | vectors | about |", "|---|---:|---|"]
-    for name, text in files().items():
-        if name.endswith(".json"):
-            group = json.loads(text)
-            lines.append(f"| {group['group']} | {len(group['vectors'])} | {group['about']} |")
-    return lines
 
 
 def main(arguments: list[str]) -> int:

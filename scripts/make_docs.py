@@ -8,6 +8,7 @@ tests/conformance/test_docs.py fails when a page no longer says what the code do
 
 from __future__ import annotations
 
+import html
 import inspect
 import json
 import sys
@@ -17,9 +18,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import click
+from click.testing import CliRunner
 
 import weir
 from weir.cli.main import COMMANDS, FORMER, FORMER_OPTIONS, GROUPS, SUBCOMMANDS, TOP, load_command
+from weir.cli.main import weir as weir_command
 from weir.measures import MEASURES
 from weir.measures.aliases import CUT, REFUSED, VALUE, WHOLE
 from weir.systems import PRESETS, RERANKERS, SYSTEMS, Sparse, usage
@@ -34,6 +37,7 @@ SHOWN = {
     f"bm25 >> score({MINILM}, depth=20)": "#5b8c3a",
 }
 """What `make demo` runs, and the colours."""
+TERMINAL_COLUMNS, TERMINAL_LINES = 80, 24
 
 
 def measures_page() -> str:
@@ -312,6 +316,26 @@ def speed_picture() -> str:
     return "\n".join([*lines, "</svg>", ""])
 
 
+def help_picture() -> str:
+    """`weir --help` in a terminal of 80 columns and 24 lines."""
+    shown = CliRunner().invoke(weir_command, ["--help"], prog_name="weir", terminal_width=80).output
+    rows = ["$ weir --help", *shown.rstrip("\n").split("\n")]
+    if len(rows) > TERMINAL_LINES or max(map(len, rows)) > TERMINAL_COLUMNS:
+        raise SystemExit(f"weir --help does not fit {TERMINAL_COLUMNS} x {TERMINAL_LINES}")
+    width, height = 12 + 8.43 * TERMINAL_COLUMNS, 16 + 18 * TERMINAL_LINES
+    lines = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height}" '
+        'font-family="monospace" font-size="14">',
+        f'<rect width="{width:.0f}" height="{height}" rx="6" fill="#15181c"/>',
+    ]
+    for number, row in enumerate(rows):
+        colour = "#e8ebee" if row[:1] in {" ", "$", ""} else "#7fd1c5"
+        lines.append(
+            f'<text x="8" y="{22 + 18 * number}" fill="{colour}" xml:space="preserve">{html.escape(row)}</text>'
+        )
+    return "\n".join([*lines, "</svg>", ""])
+
+
 def picture(path: Path) -> None:
     """The result of `make demo` as a chart of means and intervals."""
     import matplotlib as mpl
@@ -319,9 +343,9 @@ def picture(path: Path) -> None:
     mpl.use("svg")
     import matplotlib.pyplot as plt
 
+    from weir.core.short_names import short_names
     from weir.experiment.experiment import Experiment
     from weir.experiment.results import read_results
-    from weir.report.short_names import short_names
 
     with tempfile.TemporaryDirectory() as folder:
         Experiment(("brook",), tuple(SHOWN), ("nDCG@10",)).execute(folder)
@@ -358,6 +382,7 @@ PAGES = {
     "commands.md": commands_page,
     "api.md": api_page,
     "speed.svg": speed_picture,
+    "help.svg": help_picture,
 }
 """The pages and pictures made here, by name."""
 

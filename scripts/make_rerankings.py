@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from weir.core.frames import plain
-from weir.core.rounding import change, figure, probability, score, share
+from weir.core.rounding import change, probability, score, share
 from weir.files.runs import read_qrels, read_run
 from weir.measures import parse_measure
 from weir.plugins.sensitivity.reordering import ReorderRules, reorderings
@@ -35,7 +35,11 @@ TRACKS = {"dl19": "DL 2019", "dl20": "DL 2020"}
 RELEVANT_GRADE = 2
 """From which the tracks call a passage relevant."""
 LEVEL = 0.05
+WINDOW = 20
+"""Documents that one prompt shows."""
 KEPT_SHARE = 0.5
+SHOWN = ("BM25", "SPLADE_P_P_ENSEMBLE_DISTIL")
+"""First stages of DL 2019 whose re-rankings the tables show; rerankings.jsonl holds the others."""
 STRONG_SCORE = 0.6
 """nDCG@10 of a first stage above which there is little left to gain."""
 
@@ -43,7 +47,7 @@ Record = dict[str, Any]
 
 
 def analysed(folder: Path) -> Iterator[Record]:
-    """A record for each re-ranking: the track, the model, and what `weir reranking` says."""
+    """A record for each re-ranking: the track, the model, and what `weir study reranking` says."""
     for track in TRACKS:
         qrels = read_qrels(folder / "qrels" / f"qrels.{track}-passage.txt")
         for path in sorted((folder / "runs" / track).glob("rerank.*.trec.gz")):
@@ -67,7 +71,7 @@ def page(stored: Path) -> str:
         **_failures(records),
         **_learned(records),
         **{name: _table(records, columns) for name, columns in TABLES.items()},
-        "blocks": _block_table(records),
+        **_blocks(records),
     }
     return TEMPLATE.read_text(encoding="utf-8").format(**said)
 
@@ -93,13 +97,8 @@ TABLES: dict[str, Sequence[Column]] = {
         ("first 10 kept", lambda r: share(_mean(r, "kept first"))),
         ("all kept", lambda r: share(_mean(r, "kept"))),
         ("one order", lambda r: share(r["repeated"] / r["queries"])),
-        ("lost, new", lambda r: f"{r['lost']}, {r['new']}"),
-        ("places moved", lambda r: figure(_mean(r, "moved"))),
         ("tau-b", lambda r: score(_mean(r, "tau"))),
-        ("RBO", lambda r: score(_mean(r, "rbo"))),
         ("sealed at borders", _points),
-        ("too deep", lambda r: str(r["beyond"])),
-        ("tied", lambda r: share(r["tied"])),
     ),
     "gains": (
         ("before", lambda r: score(r["gain"]["before"])),
@@ -108,36 +107,32 @@ TABLES: dict[str, Sequence[Column]] = {
         ("95% interval", lambda r: f"[{change(r['gain']['low'])}, {change(r['gain']['high'])}]"),
         ("p, Holm", lambda r: probability(r["gain"]["adjusted"])),
         ("hurt", lambda r: share(r["gain"]["hurt"])),
-        ("helped", lambda r: share(r["gain"]["helped"])),
-        (
-            "judged at 10",
-            lambda r: f"{share(r['gain']['judged_before'])} to {share(r['gain']['judged_after'])}",
-        ),
     ),
     "places": (
         ("from the first 10", lambda r: _reach(r, "early")),
         ("from behind", lambda r: _reach(r, "late")),
-        ("difference", lambda r: f"{r['bias']['difference']:+.2f}"),
-        ("95% interval", lambda r: f"[{r['bias']['low']:+.2f}, {r['bias']['high']:+.2f}]"),
+        ("95% interval of the difference", lambda r: f"[{r['bias']['low']:+.2f}, {r['bias']['high']:+.2f}]"),
     ),
 }
 
 
 def _table(records: Sequence[Record], columns: Sequence[Column]) -> str:
     lines = [["re-ranking", *(name for name, _ in columns)]]
-    lines += [[_name(one), *(cell(one) for _, cell in columns)] for one in records]
+    shown = [one for one in records if one["track"] == "dl19" and one["first"] in SHOWN]
+    lines += [[f"{one['first']} {one['system']}", *(cell(one) for _, cell in columns)] for one in shown]
     return markdown_table(lines)
 
 
-def _block_table(records: Sequence[Record]) -> str:
-    starts = [block["start"] for block in records[0]["blocks"]]
-    lines = [["re-ranking", *(f"{start} to {start + 9}" for start in starts)]]
-    lines += [[_name(one), *(f"{b['reach']['ratio']:.2f}" for b in one["blocks"])] for one in records]
-    return markdown_table(lines)
-
-
-def _name(one: Record) -> str:
-    return f"{one['track']} {one['first']} {one['system']}"
+def _blocks(records: Sequence[Record]) -> dict[str, object]:
+    """How far re-rankings that worked bring up relevant passages of the first and of the last block of ten places."""
+    worked = [
+        one for one in records if any(b["reach"]["reached"] for b in one["blocks"] if b["start"] > WINDOW)
+    ]
+    first, last = (sorted(one["blocks"][n]["reach"]["ratio"] for one in worked) for n in (0, -1))
+    return {
+        "first_block": f"{first[0]:.2f} to {first[-1]:.2f}",
+        "last_block": f"{last[0]:.2f} to {last[-1]:.2f}",
+    }
 
 
 def _failures(records: Sequence[Record]) -> dict[str, object]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from weir.lazy_names import lazy_names
 
-_named, __dir__ = lazy_names(__name__)
+_named, _names = lazy_names(__name__)
 _RENAMED = {
     "layered": "merge_qrels",
     "official": "official_scores",
@@ -26,9 +26,15 @@ _OF_PLUGINS = {"ReorderRules", "StudyRules", "import_files", "reranking", "sensi
 """Names that plug-ins bring by an entry point in the group `weir.functions`."""
 
 
+def __dir__() -> list[str]:
+    return sorted([*_names(), *_OF_PLUGINS])
+
+
 def __getattr__(name: str) -> object:
     import importlib.util
 
+    if name == "__all__":
+        return __dir__()
     if name == "__version__":
         from importlib.metadata import version  # it takes longer to import than the rest
 

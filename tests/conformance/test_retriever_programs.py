@@ -17,7 +17,6 @@ DOCS = {"d1": "A weir is a low dam across a river", "d2": "The river floods the 
 PROGRAMS = {
     "sh": ("search.sh", "sh search.sh"),
     "js": ("search.mjs", "node search.mjs"),
-    "go": ("search.go", "go run search.go"),
 }
 
 
@@ -27,7 +26,6 @@ def test_a_program_of_the_page_answers(language, tmp_path, monkeypatch):
     if shutil.which(line.split()[0]) is None:
         pytest.skip(f"{line.split()[0]} is not installed")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("GOCACHE", str(tmp_path / "go"))
     Path("docs.tsv").write_text("".join(f"{doc}\t{text}\n" for doc, text in DOCS.items()), encoding="utf-8")
     shown = re.search(rf"```{language}\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
     assert shown is not None

@@ -20,7 +20,7 @@ from weir.audit.texts import (
 from weir.core.corpus import Corpus, Queries
 from weir.core.qrels import Qrels
 from weir.core.run import Run
-from weir.measures import evaluate
+from weir.measures import score_run
 from weir.stats.power import plan as power_plan
 from weir.stats.rank_stability import spearman
 
@@ -116,7 +116,7 @@ def test_power_and_ties_are_those_of_their_homes():
     qrels = Qrels.of({n: {"a": 1, "b": 0, "c": 0} for n in names})
     runs = {s: Run.of({n: list(rng.permutation(list("abc"))) for n in names}) for s in ("one", "two")}
     [found] = audited(Subject("mine", qrels=qrels, runs=runs), ["power"]).findings
-    values = [evaluate(qrels, run, ["nDCG@10"]).in_id_order("nDCG@10") for run in runs.values()]
+    values = [score_run(qrels, run, ["nDCG@10"]).in_id_order("nDCG@10") for run in runs.values()]
     plan = power_plan("nDCG@10", values[1] - values[0], (0.01,))
     assert dict(found.numbers)["detectable"] == pytest.approx(plan.detectable, abs=1e-12)
     assert dict(found.numbers)["queries needed"] == plan.needs[0].queries

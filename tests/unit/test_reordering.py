@@ -102,7 +102,7 @@ def test_no_order_of_windows_puts_a_document_deeper_than_is_said(count, window, 
             range(count), lambda w, d=document: [x for x in w if x != d] + [d] * (d in w), window, step
         )
         deepest[document] = sunk.index(document) + 1
-    assert shape.deepest(count).tolist() == deepest.tolist()
+    assert shape.largest_k(count).tolist() == deepest.tolist()
     bottom = run_of([list(range(count))])
     turned = run_of([windowed(range(count), lambda w: w[::-1], window, step)])
     assert order_changes(bottom, turned, ReorderRules(shape=shape), count).beyond.sum() == 0

@@ -19,7 +19,7 @@ import weir.systems
 from tests.unit.brooklet import write_collection
 from tests.unit.results import contents, finished_files
 from weir.experiment.experiment import Experiment
-from weir.experiment.results import Finished, finished_cells, index_cost, read_results, search_cost
+from weir.experiment.results import ResultCell, finished_cells, index_cost, read_results, search_cost
 from weir.experiment.verify import verified
 from weir.measures import DEFAULT_MEASURES
 from weir.systems import BM25, RERANKERS, SYSTEMS
@@ -211,7 +211,7 @@ def clock(monkeypatch):
     return clock
 
 
-def cell_of(results: Path, system: str) -> Finished:
+def cell_of(results: Path, system: str) -> ResultCell:
     [found] = [c for c in finished_cells(results) if c.ranked.declared["system"]["system"] == system]
     return found
 
@@ -274,14 +274,14 @@ def test_every_searcher_of_weir_says_how_its_time_is_taken():
 KILLED = """
 import os, sys
 from weir.experiment.experiment import Experiment
-from weir.experiment import stage_store, task
+from weir.experiment import cell, stage_store
 write, left = stage_store.write_record, [int(sys.argv[3])]
 def record(path, made):
     if left[0] == 0:
         os.kill(os.getpid(), 9)
     write(path, made)
     left[0] -= 1
-stage_store.write_record = task.write_record = record
+stage_store.write_record = cell.write_record = record
 Experiment((sys.argv[1],), ("rrf(bm25 >> score(rm3), rm3)", "bm25"), ("nDCG@10", "AP")).execute(sys.argv[2])
 """
 

@@ -20,7 +20,7 @@ from weir.core.subject import Subject
 from weir.datasets import catalogue
 from weir.datasets.card import normalised
 from weir.datasets.load import SELF_MATCHES
-from weir.measures.evaluate import evaluate, scores_of
+from weir.measures.evaluate import score_run, scores_of
 from weir.measures.measure import parse_measure
 from weir.stats.score_bounds import MEASURE, score_bounds, turning_pairs
 
@@ -39,7 +39,7 @@ def ceilings(qrels: Qrels) -> dict[str, float]:
     """The scores of the best possible ranking: the judged documents by falling grade."""
     query, score = qrels.query_of_row(), qrels.grade.astype(np.float64)
     best = Run.from_columns(qrels.queries, qrels.docs, query, qrels.doc, score)
-    return evaluate(qrels, best, CEILINGS).means()
+    return score_run(qrels, best, CEILINGS).means()
 
 
 @check("dangling judgments", needs=["qrels", "corpus", "queries"])
@@ -461,7 +461,7 @@ def score_bounds_check(subject: Subject) -> Iterator[Finding]:
                 "caution",
                 f"{MEASURE} {rounding.score(score)} may be anything from {rounding.score(low)} "
                 f"to {rounding.score(high)} by what its unjudged documents are; beside it {beside}",
-                "judge what is unjudged among the first 10 of each system (weir pool)",
+                "judge what is unjudged among the first 10 of each system (weir labels pool)",
                 (("low", low), ("score", score), ("high", high), *views.items()),
                 system=name,
             )

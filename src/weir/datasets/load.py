@@ -13,16 +13,16 @@ from pathlib import Path
 import numpy as np
 
 from weir.core.corpus import Corpus, Queries
-from weir.core.doors import opened
 from weir.core.filters import DocumentLists, DocumentMasks, filter_fields
 from weir.core.qrels import Qrels
 from weir.core.query_metadata import RULES, QueryGroups, QueryMetadata
 from weir.core.scores import GroupedScores, Scores
 from weir.core.strings import Ids, Strings
+from weir.core.tables import table_of
 from weir.datasets import catalogue
 from weir.datasets.card import CollectionCard, card_of, metadata_card
 from weir.datasets.catalogue import Entry
-from weir.datasets.references import Brought, brought
+from weir.datasets.references import Materialized, materialize
 from weir.errors import BadValue, DownloadError, UnknownName
 from weir.files.corpus_store import CorpusStore, open_store
 from weir.files.frames import qrels_from
@@ -143,7 +143,12 @@ class Dataset:
         """
         documents = corpus if isinstance(corpus, Corpus) else Corpus.of(corpus)
         asked = queries if isinstance(queries, Queries) else Queries.of(queries)
-        asked = _with_lists(asked, candidates, excluded)
+        metadata = asked.metadata or QueryMetadata()
+        if candidates is not None:
+            metadata = replace(metadata, candidates=_lists("candidates", candidates, asked))
+        if excluded is not None:
+            metadata = replace(metadata, excluded=_lists("excluded", excluded, asked))
+        asked = asked if candidates is None and excluded is None else replace(asked, metadata=metadata)
         judgments = qrels_from(qrels)
         if not len(documents) or not (asked.ids.codes(judgments.queries.strings) >= 0).any():
             raise BadValue(f"{name}: {len(documents)} documents and no judged query among {len(asked)}")
@@ -170,8 +175,7 @@ class Dataset:
             ["judged documents per query", f"{each:,.1f}"],
             ["relevant documents per query", f"{relevant:,.1f}"],
         ]
-        html: str = opened("cells html")(f"{self.name} {self.split}", lines, 1)
-        return html
+        return table_of(lines, right=None, title=f"{self.name} {self.split}").html()
 
     @property
     def self_match(self) -> str:
@@ -310,7 +314,7 @@ class Dataset:
 
     @cached_property
     def card(self) -> CollectionCard:
-        """What `weir stats` shows, of the parts that are there (reads every document)."""
+        """What `weir data stats` shows, of the parts that are there (reads every document)."""
         layout = self.layout
         qrels = {split: read_judgments(part) for split, part in layout.qrels.items() if split != self.split}
         if layout.qrels:
@@ -363,7 +367,7 @@ def _opened(name: str | Path, split: str | None, watch: Watch, fetch: bool = Tru
         return _known(catalogue.get(known), split)
     if isinstance(name, str) and not path.exists() and not set("/\\.:") & set(text):
         raise UnknownName("dataset (or folder)", text, [*catalogue.names(), *catalogue.groups()])
-    found = brought(name, watch, fetch=fetch)
+    found = materialize(name, watch, fetch=fetch)
     if found is not None:
         return of_reference(found, split)
     layout = find_layout(path)
@@ -375,7 +379,7 @@ def fingerprint_of_parts(corpus: str, queries: str, qrels: str) -> str:
     return hashlib.sha256(f"{corpus} {queries} {qrels}".encode()).hexdigest()[:32]
 
 
-def of_reference(found: Brought, split: str | None) -> Dataset:
+def of_reference(found: Materialized, split: str | None) -> Dataset:
     """The dataset of a collection that was brought here; split: None for the usual one. Raises FormatError."""
     wanted = split or found.layout.default_split()
     return replace(_dataset(found.name, found.layout, wanted), source=found.source)
@@ -409,21 +413,7 @@ def how_to_obtain(entry: Entry) -> str:
         return f"{entry.name} cannot be downloaded: {steps}"
     size = f" ({entry.bytes / 1e6:,.1f} MB)" if entry.bytes else ""
     beside = f"; the folder of that name here is ./{entry.name}" if Path(entry.name).is_dir() else ""
-    return f"{entry.name} is not on this machine; get it with: weir fetch {entry.name}{size}{beside}"
-
-
-def _with_lists(
-    queries: Queries,
-    candidates: Mapping[str, Sequence[str]] | None,
-    excluded: Mapping[str, Sequence[str]] | None,
-) -> Queries:
-    """The queries with lists of documents by query, in place of those that their metadata has."""
-    metadata = queries.metadata or QueryMetadata()
-    if candidates is not None:
-        metadata = replace(metadata, candidates=_lists("candidates", candidates, queries))
-    if excluded is not None:
-        metadata = replace(metadata, excluded=_lists("excluded", excluded, queries))
-    return queries if candidates is None and excluded is None else replace(queries, metadata=metadata)
+    return f"{entry.name} is not on this machine; get it with: weir data fetch {entry.name}{size}{beside}"
 
 
 def _lists(name: str, given: Mapping[str, Sequence[str]], queries: Queries) -> DocumentLists:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
@@ -19,11 +20,11 @@ from weir.datasets.load import Dataset, load, query_groups
 from weir.datasets.scoring_rules import NO_COLLECTION, ScoringRules
 from weir.errors import BadValue, FormatError, UnknownName
 from weir.experiment.results import (
-    Finished,
+    ResultCell,
     cell_collection,
     dataset_of,
-    deepest,
     finished_cells,
+    largest_k,
     of_systems,
     open_cell,
     unscored_notes,
@@ -57,7 +58,7 @@ MOST_COMPARED = 500_000
 
 
 def compare_cells(
-    cells: Sequence[Finished],
+    cells: Sequence[ResultCell],
     measures: Iterable[Measure | str] = (),
     baseline: str | None = None,
     method: ComparisonMethod | None = None,
@@ -101,8 +102,8 @@ def compare_grid(
 
 
 def compare_cells_by_group(
-    cells: Sequence[Finished],
-    groups: Callable[[Finished, Ids], QueryGroups],
+    cells: Sequence[ResultCell],
+    groups: Callable[[ResultCell, Ids], QueryGroups],
     measures: Iterable[Measure | str] = (),
     baseline: str | None = None,
     method: ComparisonMethod | None = None,
@@ -139,7 +140,7 @@ def tie_groups(cells: Mapping[tuple[str, str], Scores]) -> list[Comparison]:
 
 
 def lacking_notes(
-    cells: Sequence[Finished], measures: Iterable[Measure | str] = (), baseline: str | None = None
+    cells: Sequence[ResultCell], measures: Iterable[Measure | str] = (), baseline: str | None = None
 ) -> list[str]:
     """A sentence for each measure that some of these cells lack, so that they are left out of its comparison.
 
@@ -160,7 +161,7 @@ def lacking_notes(
     return found + [f"{dataset} is left out: it has no {baseline}, the baseline" for dataset in without]
 
 
-def comparison_cost(cells: Sequence[Finished], measures: Iterable[Measure | str] = ()) -> int:
+def comparison_cost(cells: Sequence[ResultCell], measures: Iterable[Measure | str] = ()) -> int:
     """How many differences of two systems on a query a comparison of each with each looks at."""
     pairs = [len(systems) * (len(systems) - 1) // 2 for systems in _by_dataset(cells).values()]
     queries = [max(cell.queries for cell in systems.values()) for systems in _by_dataset(cells).values()]
@@ -169,15 +170,15 @@ def comparison_cost(cells: Sequence[Finished], measures: Iterable[Measure | str]
     )
 
 
-def _by_dataset(cells: Sequence[Finished]) -> dict[str, dict[str, Finished]]:
+def _by_dataset(cells: Sequence[ResultCell]) -> dict[str, dict[str, ResultCell]]:
     """The cells by dataset and by the name that tables show."""
-    found: dict[str, dict[str, Finished]] = {}
+    found: dict[str, dict[str, ResultCell]] = {}
     for cell in cells:
         found.setdefault(cell.dataset, {})[cell.label or cell.system] = cell
     return found
 
 
-def _measured(cells: Sequence[Finished]) -> list[str]:
+def _measured(cells: Sequence[ResultCell]) -> list[str]:
     return [row.measure for cell in cells for row in cell.rows]
 
 
@@ -239,7 +240,7 @@ def diff_files(
         measure,
         rules,
         top,
-        lambda name, other: other.judge(files[name], other.counted(judgments)),
+        lambda name, other: other.join_run(files[name], other.counted(judgments)),
     )
 
 
@@ -312,7 +313,7 @@ def diff_cells(
     return _texted(with_documents(found, dataset.qrels, *runs), dataset)
 
 
-def _stored(first: Finished, second: Finished, measure: str | None) -> Measure:
+def _stored(first: ResultCell, second: ResultCell, measure: str | None) -> Measure:
     """A measure that both cells have; raises BadValue where there is none."""
     theirs = {r.measure for r in second.rows}
     both = [r.measure for r in first.rows if r.measure in theirs]
@@ -328,7 +329,7 @@ def _stored(first: Finished, second: Finished, measure: str | None) -> Measure:
     return parse_measure(measure)
 
 
-def _scores(cell: Finished) -> Scores:
+def _scores(cell: ResultCell) -> Scores:
     """The stored values of a cell; who was answered is in its rankings."""
     stored = cell.values()
     run = _run(cell.run, None, stored.queries)
@@ -371,7 +372,7 @@ class GateCases:
     notes: tuple[Note, ...]
 
 
-def sides_of(
+def gate_inputs(
     paths: Sequence[Path],
     measures: Sequence[Measure] = (),
     conventions: Conventions | None = None,
@@ -399,12 +400,12 @@ def sides_of(
         (one.scores for side in folders.values() for one in side[0].datasets.values()), None
     )
     rules = conventions or (parse_conventions(first.conventions) if first else DEFAULT)
-    read = _Sides(qrels, saved, folders, names, ScoringRules.of(collection, rules))
+    read = _GateReader(qrels, saved, folders, names, ScoringRules.of(collection, rules))
     return read.side(given[0]), read.side(given[1]), names
 
 
 @dataclass(frozen=True, eq=False)
-class _Sides:
+class _GateReader:
     """What both sides of a gate are read by."""
 
     qrels: Path | None
@@ -416,7 +417,12 @@ class _Sides:
     def side(self, path: Path) -> list[SystemScores]:
         """The systems of a saved baseline, a results folder or a run file."""
         if path in self.saved:
-            return [_with(self.saved[path], path, self.measures)]
+            saved = self.saved[path]
+            known = next(iter(saved.datasets.values())).scores.measures
+            for measure in self.measures:
+                if measure not in known:
+                    raise UnknownName(f"measure in {path}", measure, known)
+            return [saved]
         if path in self.folders:
             return self.folders[path]
         if not path.exists():
@@ -480,15 +486,28 @@ def gate_cases(
     `collections_of`. Raises BadValue where the sides are not comparable, and as `query_groups` and `table`.
     """
     cases: list[tuple[str, ScoreTable]] = []
-    notes = [*_version_notes(sides), *_ranking_notes(sides), *_score_notes(sides)]
-    grounds = collections or {}
+    own = version("weir-ir")
+    versions = {one.version for side in sides for one in side if one.version and one.version != own}
+    notes = [Note(f"scored by Weir {other}, this is {own}") for other in sorted(versions)]
+    by_note: dict[str, list[str]] = {}  # how the rankings of both sides were made, once where it is the same
+    for role, side in zip(("baseline", "candidate"), sides, strict=True):
+        for text in dict.fromkeys(text for one in side for text in one.notes):
+            by_note.setdefault(text, []).append(role)
+    notes += [Note(f"{' and '.join(roles)}: {text}") for text, roles in by_note.items()]
+    scored_now = {
+        (role if len(side) == len(one.datasets) == 1 else f"{role} {one.system} on {name}"): judged.scores
+        for role, side in zip(("baseline", "candidate"), sides, strict=True)
+        for one in side
+        if not one.version
+        for name, judged in one.datasets.items()
+    }
+    notes += system_notes(scored_now)  # as `weir eval` has them
+    loaded = collections or {}
     for name, dataset, before, after in _pairs(*sides, notes):
-        one, other, said = on_same_queries(dataset, before, after, common)
-        notes += said
+        one, other, remarks = on_same_queries(dataset, before, after, common)
+        notes += remarks
         pair = {"baseline": one, "candidate": other}
-        groups = (
-            None if by is None else query_groups(by, one.queries, grounds.get(dataset) or grounds.get(""))
-        )
+        groups = None if by is None else query_groups(by, one.queries, loaded.get(dataset) or loaded.get(""))
         for measure in measures:
             whole = table(name, measure, pair)
             cases.append(("", whole))
@@ -521,47 +540,38 @@ def _is_saved(path: Path) -> bool:
         raise FormatError(path, error.strerror or str(error), "a file that can be read") from None
 
 
-def _with(saved: SystemScores, path: Path, measures: Sequence[str]) -> SystemScores:
-    """The baseline, found to have the measures."""
-    known = next(iter(saved.datasets.values())).scores.measures
-    for measure in measures:
-        if measure not in known:
-            raise UnknownName(f"measure in {path}", measure, known)
-    return saved
-
-
 def _systems_in(
     folder: Path, measures: Sequence[str], wanted: Sequence[str], fetch: bool
 ) -> list[SystemScores]:
     """The systems of a results folder, or the one of a cell, with these measures."""
-    cells = [open_cell(folder)] if (folder / RECORD).exists() else deepest(finished_cells(folder))[0]
-    found: dict[str, dict[str, JudgedScores]] = {}
+    cells = [open_cell(folder)] if (folder / RECORD).exists() else largest_k(finished_cells(folder))[0]
+    systems: dict[str, dict[str, JudgedScores]] = {}
     for cell in of_systems(cells, wanted):
         name = cell.label or cell.system
-        if cell.dataset in found.setdefault(name, {}):
+        if cell.dataset in systems.setdefault(name, {}):
             raise BadValue(f"{folder}: {name} stands twice on {cell.dataset}; name the cell's own folder")
-        found[name][cell.dataset] = _cell_scores(cell, measures, fetch)
-    said = {
-        name: tuple(unscored_notes([c for c in cells if (c.label or c.system) == name])) for name in found
-    }
-    return [SystemScores(name, datasets, notes=said[name]) for name, datasets in found.items()]
-
-
-def _cell_scores(cell: Finished, measures: Sequence[str], fetch: bool) -> JudgedScores:
-    scores = cell.values()
-    for measure in measures:
-        if measure not in scores.measures:
-            raise BadValue(
-                f"{cell.folder}: not scored by {measure}; weir run with -m '{measure}' adds it, searching nothing anew"
-            )
-    rows = [scores.measures.index(m) for m in measures]
-    rules = Conventions(self_matches=dict(cell.settings).get("self_match", "keep"))
-    scores = replace(scores, measures=tuple(measures), values=scores.values[rows], conventions=str(rules))
-    judgments = str(cell.scored[-1][1].declared["qrels"])
-    dataset = cell_collection(cell, fetch)
-    if dataset is None:
-        return JudgedScores(scores, judgments=judgments)
-    return JudgedScores(scores, judgment_marks(dataset.qrels), judgments)
+        scores = cell.values()
+        for measure in measures:
+            if measure not in scores.measures:
+                raise BadValue(
+                    f"{cell.folder}: not scored by {measure}; "
+                    f"weir run with -m '{measure}' adds it, searching nothing anew"
+                )
+        rows = [scores.measures.index(m) for m in measures]
+        rules = Conventions(self_matches=dict(cell.settings).get("self_match", "keep"))
+        scores = replace(scores, measures=tuple(measures), values=scores.values[rows], conventions=str(rules))
+        dataset = cell_collection(cell, fetch)
+        marks = {} if dataset is None else judgment_marks(dataset.qrels)
+        judgments = str(cell.scored[-1][1].declared["qrels"])
+        systems[name][cell.dataset] = JudgedScores(scores, marks, judgments)
+    return [
+        SystemScores(
+            name,
+            datasets,
+            notes=tuple(unscored_notes([c for c in cells if (c.label or c.system) == name])),
+        )
+        for name, datasets in systems.items()
+    ]
 
 
 def _pairs(
@@ -597,36 +607,6 @@ def _pairs(
         told = f"{one.system}, " if len(pairs) > 1 else ""
         found += [(told + name, name, before, after) for name, before, after in datasets]
     return found
-
-
-def _version_notes(sides: tuple[Sequence[SystemScores], Sequence[SystemScores]]) -> list[Note]:
-    """A note where one of the sides was scored by another version of Weir."""
-    from importlib.metadata import version
-
-    own = version("weir-ir")
-    made = {one.version for side in sides for one in side if one.version and one.version != own}
-    return [Note(f"scored by Weir {other}, this is {own}") for other in sorted(made)]
-
-
-def _score_notes(sides: tuple[Sequence[SystemScores], Sequence[SystemScores]]) -> list[Note]:
-    """What `weir eval` says beside the scores of what was scored now."""
-    scores = {
-        (role if len(side) == len(one.datasets) == 1 else f"{role} {one.system} on {name}"): judged.scores
-        for role, side in zip(("baseline", "candidate"), sides, strict=True)
-        for one in side
-        if not one.version
-        for name, judged in one.datasets.items()
-    }
-    return system_notes(scores)
-
-
-def _ranking_notes(sides: tuple[Sequence[SystemScores], Sequence[SystemScores]]) -> list[Note]:
-    """What is said of how the rankings of both sides were made, once where it is said of both."""
-    found: dict[str, list[str]] = {}
-    for role, side in zip(("baseline", "candidate"), sides, strict=True):
-        for note in dict.fromkeys(note for one in side for note in one.notes):
-            found.setdefault(note, []).append(role)
-    return [Note(f"{' and '.join(roles)}: {note}") for note, roles in found.items()]
 
 
 def _listed(systems: Sequence[SystemScores]) -> str:

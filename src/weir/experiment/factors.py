@@ -19,7 +19,7 @@ from weir.core.scores import Scores
 from weir.core.strings import Int64
 from weir.errors import BadValue, UnknownName, WeirError
 from weir.experiment.comparing import measures_wanted, units_across
-from weir.experiment.results import Finished, search_cost
+from weir.experiment.results import ResultCell, search_cost
 from weir.files.runs import read_run
 from weir.measures import Measure
 from weir.registry import printed
@@ -142,7 +142,20 @@ def _grid(stages: Mapping[str, Sequence[ast.expr]]) -> _Grid | None:
     for number in range(longest):
         nodes = [one[number] if number < len(one) else None for one in stages.values()]
         columns += _columns(nodes, (_stage_name(number, longest),))
-    columns = _merged(columns)
+    # Columns of which one follows from another become one: they cannot be told apart.
+    same: dict[tuple[int, ...], list[_Column]] = {}
+    for column in columns:
+        levels = list(dict.fromkeys(column.values))
+        same.setdefault(tuple(levels.index(value) for value in column.values), []).append(column)
+    columns = [
+        several[0]
+        if len(several) == 1
+        else _Column(
+            (" & ".join(_column_names([c.path for c in several])),),
+            tuple(", ".join(parts) for parts in zip(*(c.values for c in several), strict=True)),
+        )
+        for several in same.values()
+    ]
     if not columns:
         return None
     names = _column_names([column.path for column in columns])
@@ -219,23 +232,6 @@ def _text(node: ast.expr | None) -> str:
     return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ast.unparse(node)
 
 
-def _merged(columns: Sequence[_Column]) -> list[_Column]:
-    """The columns, those of which one follows from another as one: they cannot be told apart."""
-    found: dict[tuple[int, ...], list[_Column]] = {}
-    for column in columns:
-        levels = list(dict.fromkeys(column.values))
-        found.setdefault(tuple(levels.index(value) for value in column.values), []).append(column)
-    return [
-        several[0]
-        if len(several) == 1
-        else _Column(
-            (" & ".join(_column_names([c.path for c in several])),),
-            tuple(", ".join(parts) for parts in zip(*(c.values for c in several), strict=True)),
-        )
-        for several in found.values()
-    ]
-
-
 def _column_names(paths: Sequence[tuple[str, ...]]) -> list[str]:
     """As much of the end of each path as tells it from the others."""
     return [".".join(_shortest(path, paths)) for path in paths]
@@ -269,10 +265,20 @@ def _numbered(factors: Sequence[Factor], columns: Sequence[Sequence[str]], syste
 
 def _complete(given: _Grid) -> tuple[_Grid, list[str]]:
     """The grid without the levels that lack most combinations, until none is lacking, and a sentence on them."""
-    _refuse_twins(given)
+    seen: dict[tuple[int, ...], str] = {}
+    for name, codes in zip(given.systems, given.codes.tolist(), strict=True):
+        other = seen.setdefault(tuple(codes), name)
+        if other != name:
+            raise BadValue(f"{other} and {name} have the same levels of all factors; leave one of them out")
     grid, dropped = given, list[str]()
     while grid.factors and grid.lacking:
-        axis, level = _emptiest(grid)
+        # The level that lacks the largest share of its combinations goes; of equals one of the factor with most.
+        shares = []
+        for number, size in enumerate(grid.shape):
+            counts = np.bincount(grid.codes[:, number], minlength=size)
+            share = 1 - counts * size / math.prod(grid.shape)
+            shares += [(share[level], size, number, level) for level in range(size)]
+        axis, level = max(shares)[2:]
         dropped.append(f"{grid.factors[axis].name}={grid.factors[axis].levels[level]}")
         grid = grid.without(axis, level)
     if not grid.factors:
@@ -281,25 +287,6 @@ def _complete(given: _Grid) -> tuple[_Grid, list[str]]:
         return grid, []
     kept = f"{len(grid.systems)} of {len(given.systems)} systems, without {', '.join(dropped)}"
     return grid, [f"{_incomplete(given)}; analysed on {kept}"]
-
-
-def _refuse_twins(grid: _Grid) -> None:
-    """Raise BadValue for two systems of the same levels."""
-    seen: dict[tuple[int, ...], str] = {}
-    for name, codes in zip(grid.systems, grid.codes.tolist(), strict=True):
-        other = seen.setdefault(tuple(codes), name)
-        if other != name:
-            raise BadValue(f"{other} and {name} have the same levels of all factors; leave one of them out")
-
-
-def _emptiest(grid: _Grid) -> tuple[int, int]:
-    """The factor and level that lack the largest share of their combinations; of equals of the factor with more."""
-    found = []
-    for axis, size in enumerate(grid.shape):
-        counts = np.bincount(grid.codes[:, axis], minlength=size)
-        share = 1 - counts * size / math.prod(grid.shape)
-        found += [(share[level], size, axis, level) for level in range(size)]
-    return max(found)[2:]
 
 
 def _incomplete(grid: _Grid) -> str:
@@ -347,14 +334,14 @@ def refuse_beside_factors(baseline: str | None, by: object) -> None:
         )
 
 
-def twin_systems(cells: Sequence[Finished]) -> dict[str, list[tuple[str, str]]]:
+def twin_systems(cells: Sequence[ResultCell]) -> dict[str, list[tuple[str, str]]]:
     """The systems that ask and read exactly the same, by dataset.
 
     They are those of one key, and those that asked a language model the same prompts and made the same rankings of the
     answers: a setting in which they differ has no meaning there, as an objective where nothing has an instruction.
     """
     found: dict[str, list[tuple[str, str]]] = {}
-    alike: dict[tuple[object, ...], list[Finished]] = {}
+    alike: dict[tuple[object, ...], list[ResultCell]] = {}
     for cell in cells:
         uses = search_cost(cell)["services"]
         asked = tuple(sorted((use["service"], use["prompts"]) for use in uses if "prompts" in use))
@@ -377,7 +364,7 @@ def twin_notes(twins: Twins) -> list[str]:
     ]
 
 
-def _factor_studies_refuse_twins(
+def _refuse_twin_levels(
     dataset: str, pairs: Sequence[tuple[str, str]], design: FactorialDesign, wanted: Sequence[str]
 ) -> None:
     """Raise BadValue for two levels of a factor whose systems, each beside its like, ask and read the same."""
@@ -401,7 +388,7 @@ def _factor_studies_refuse_twins(
 
 
 def study_cells(
-    cells: Sequence[Finished],
+    cells: Sequence[ResultCell],
     factors: Iterable[str] = (),
     measures: Iterable[Measure | str] = (),
     method: ComparisonMethod | None = None,
@@ -444,7 +431,7 @@ def study_factors(
         grid = factorial_grid(everywhere)
         chosen = chosen_factors(factors, grid.design.factors)
         for dataset in there:
-            _factor_studies_refuse_twins(dataset, (twins or {}).get(dataset, ()), grid.design, chosen)
+            _refuse_twin_levels(dataset, (twins or {}).get(dataset, ()), grid.design, chosen)
         lacking = [s for s in dict.fromkeys(s for _, s in having) if s not in everywhere]
         notes = (*grid.notes, *(f"left out, not being there for each dataset: {name}" for name in lacking))
         tables = [table(d, measure, {s: having[d, s] for s in grid.design.systems}) for d in there]

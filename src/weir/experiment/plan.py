@@ -10,19 +10,22 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from weir.core.corpus import Corpus
+from weir.core.results import result
+from weir.core.rounding import count, duration, size
+from weir.core.scores import Note
 from weir.core.strings import Float64, Int64
+from weir.core.tables import Table, sentences, table_of
 from weir.datasets import catalogue
 from weir.datasets.load import Dataset, load
 from weir.errors import BadValue, WeirError
-from weir.experiment.experiment import Experiment
+from weir.experiment.experiment import Experiment, Node
 from weir.experiment.results import finished_cells, index_cost, search_cost, unscored_note
 from weir.experiment.stage_store import Watch, silent
 from weir.settings import settings
@@ -30,8 +33,7 @@ from weir.systems.compose import Pipeline
 from weir.systems.composite import adapted_to, parts_of, rankings
 from weir.systems.expression import parse_system
 from weir.systems.protocol import DEPTH, CandidateSource, Remote, Retriever
-from weir.systems.rerank.llm_methods import Asking
-from weir.systems.rerank.llm_reranker import LLMReranker
+from weir.systems.rerank.llm_methods import LLMReranker
 from weir.systems.rerank.reranking import has_candidates, rerank_depths, rerank_room
 from weir.systems.stored_run import CandidatePool, StoredRun
 
@@ -102,7 +104,16 @@ def prompt_plan(reranker: LLMReranker, dataset: Dataset, shown: Int64) -> Prompt
     general = len(reranker.prompts.task.encode())
     told = np.zeros(len(queries), np.int64) if own is None else own.lengths()
     objective = np.where(told > 0, told, general) if reranker.prompts.objective else told * 0
-    lengths = _lengths(dataset.corpus, reranker.prompts.max_length)
+    # Bytes of each document as it stands in prompts
+    columns = [dataset.corpus.text, *([] if dataset.corpus.title is None else [dataset.corpus.title])]
+    found: Float64 = np.full(len(dataset.corpus), len(columns) - 1, np.float64)
+    for column in columns:
+        found += column.lengths()
+    lengths = (
+        found
+        if reranker.prompts.max_length is None
+        else np.minimum(found, TOKEN_BYTES * reranker.prompts.max_length)
+    )
     texts = _Texts(queries.text.lengths() + objective, shown, float(lengths.mean()), np.sort(lengths)[::-1])
     return _planned(reranker, texts)
 
@@ -119,32 +130,30 @@ def plan_of_words(
     return _planned(reranker, _Texts(query, np.full(queries, shown, np.int64), mean, None))
 
 
-def _lengths(corpus: Corpus, max_length: int | None) -> Float64:
-    """Bytes of each document as it stands in prompts."""
-    columns = [corpus.text, *([] if corpus.title is None else [corpus.title])]
-    found: Float64 = np.full(len(corpus), len(columns) - 1, np.float64)
-    for column in columns:
-        found += column.lengths()
-    return found if max_length is None else np.minimum(found, TOKEN_BYTES * max_length)
-
-
 def _planned(reranker: LLMReranker, texts: _Texts) -> PromptPlan:
     prompts = answers = most = 0
     mean, longest = 0.0, 0.0
-    for count in np.unique(texts.candidates).tolist():
-        rows = texts.candidates == count
-        asked = [one for one in reranker.asks(count) if one.prompts]
+    for candidates in np.unique(texts.candidates).tolist():
+        rows = texts.candidates == candidates
+        asked = [one for one in reranker.max_calls(candidates) if one.prompts]
         most = max(most, sum(one.prompts for one in asked))
         for one in asked:
             number = one.prompts * int(rows.sum())
-            fixed, answer = _fixed(reranker, one)
+            # (bytes of a prompt without its query and passages, tokens of its answer at most)
+            template = reranker.templates()[one.template]
+            given = {"query": "", "passage": "", "passages": "", "requirement": "x" * REQUIREMENT_BYTES}
+            given |= {"count": str(one.passages), "scale": str(reranker.prompts.scale)}
+            filled = template.filled(given, " " if reranker.prompts.objective else "")
+            size = len(json.dumps([filled.system, filled.user], ensure_ascii=False).encode()) + BODY_BYTES
+            fences = FENCE_BYTES * one.passages if one.passages > 1 else 0
+            fixed, answer = size + fences, reranker.prompts.max_tokens or template.max_tokens
             query = one.prompts * float(texts.query[rows].sum())
             prompts += number
             answers += number * answer
             mean += _tokens(number, number * (fixed + one.passages * texts.document) + query)
             if texts.longest is not None and one.passages:
                 # Who reads every document once reads the longest of one ranking; groups may all hold the same longest.
-                several = count if one.passages == 1 else one.passages
+                several = candidates if one.passages == 1 else one.passages
                 long = float(texts.longest[:several].mean())
                 longest += _tokens(number, number * (fixed + one.passages * long) + query)
             else:
@@ -158,17 +167,6 @@ def _planned(reranker: LLMReranker, texts: _Texts) -> PromptPlan:
 def _tokens(prompts: int, size: float) -> float:
     """Tokens of so many prompts of so many bytes together."""
     return size / TOKEN_BYTES + prompts
-
-
-def _fixed(reranker: LLMReranker, asked: Asking) -> tuple[int, int]:
-    """(bytes of a prompt without its query and passages, tokens of its answer at most)."""
-    template = reranker.templates()[asked.template]
-    given = {"query": "", "passage": "", "passages": "", "requirement": "x" * REQUIREMENT_BYTES}
-    given |= {"count": str(asked.passages), "scale": str(reranker.prompts.scale)}
-    filled = template.filled(given, " " if reranker.prompts.objective else "")
-    size = len(json.dumps([filled.system, filled.user], ensure_ascii=False).encode()) + BODY_BYTES
-    fences = FENCE_BYTES * asked.passages if asked.passages > 1 else 0
-    return size + fences, reranker.prompts.max_tokens or template.max_tokens
 
 
 # ----------
@@ -319,7 +317,12 @@ class _Subject:
         return title, corpus.text.take(rows).tolist(), queries.text.take(some).tolist()
 
     def _made(self, count: int, rng: np.random.Generator) -> tuple[list[str], list[str], list[str]]:
-        words = _some_words()
+        words = [
+            word
+            for member in catalogue.group("brook").members
+            for text in load(member).corpus.text
+            for word in text.split()
+        ]
         lengths = rng.poisson(self.words[0], count) + 1
         texts = [" ".join(rng.choice(words, n)) for n in lengths]
         queries = [" ".join(rng.choice(words, n)) for n in rng.poisson(self.words[1], PROBE_QUERIES) + 1]
@@ -355,9 +358,21 @@ def planned(experiment: Experiment, watch: Watch, precise: bool = False) -> list
         raise BadValue("a plan needs at least one dataset and one system")
     systems = experiment.parsed_systems()
     for system in systems:
-        _refuse_object(system)
+        # Raise BadValue for a system that cannot be handed to another process by its name
+        try:
+            named: Retriever | None = parse_system(str(system))
+        except WeirError:
+            named = None
+        if named != system:
+            raise BadValue(
+                f"{system} holds a function or object, which a probe in a process of its own cannot be given"
+            )
     subjects = [s for name in experiment.datasets for s in _subjects(str(name))]
-    probed = [system for system in systems if _is_probed(system)]
+    probed = [
+        system
+        for system in systems
+        if (not _asks_an_api(system) and not any(isinstance(part, Remote) for part in parts_of(system)))
+    ]
     quick: _Probes = {}
     if probed and not precise:
         watch(f"{len(subjects)} collections  probes", 0, 1)
@@ -409,23 +424,6 @@ def _larger(subject: _Subject, count: int, found: _Probes, seconds: float) -> in
     return max(most, count)
 
 
-def _is_probed(system: Retriever) -> bool:
-    """Whether a system can be run on a few documents: it asks nobody else."""
-    return not _asks_an_api(system) and not any(isinstance(part, Remote) for part in parts_of(system))
-
-
-def _refuse_object(system: Retriever) -> None:
-    """Raise BadValue for a system that cannot be handed to another process by its name."""
-    try:
-        named: Retriever | None = parse_system(str(system))
-    except WeirError:
-        named = None
-    if named != system:
-        raise BadValue(
-            f"{system} holds a function or object, which a probe in a process of its own cannot be given"
-        )
-
-
 def _subjects(name: str) -> Iterator[_Subject]:
     for member in catalogue.members(name):
         entry = catalogue.get(member) if member in catalogue.names() else None
@@ -440,7 +438,30 @@ def _subjects(name: str) -> Iterator[_Subject]:
 def _plan_planned(subject: _Subject, system: Retriever, k: int, quick: _Probes, precise: bool) -> Planned:
     notes = [*([] if subject.dataset else [_NOT_HERE]), *_unscored(subject, system, k)]
     if _asks_an_api(system):
-        return _paid(subject, system, notes)
+        # Tokens and dollars of an API, estimated as its budget is: nothing is asked of it
+        from weir.services.requests import Limits, estimated
+
+        if subject.dataset is None:
+            words = subject.words[0] * subject.documents + subject.words[1] * subject.queries
+            tokens = BYTES_PER_WORD / 3 * words
+        else:
+            corpus = subject.dataset.corpus
+            columns = [corpus.text, *([] if corpus.title is None else [corpus.title])]
+            tokens = float(sum(int(column.lengths().sum()) for column in columns)) / 3 + sum(
+                estimated(q) for q in subject.dataset.queries.text
+            )
+        notes.append("an embedding API is not probed; texts that are stored already cost nothing")
+        dollars = Limits.of(settings()).cost(int(tokens))
+        return Planned(
+            subject.name,
+            str(system),
+            subject.documents,
+            subject.queries,
+            *(None, None, None, None, None),
+            tokens=tokens,
+            dollars=dollars,
+            notes=tuple(notes),
+        )
     pipelines = [part for part in parts_of(system) if isinstance(part, Pipeline)]
     if prompted := [part for part in pipelines if isinstance(part.reranker, LLMReranker)]:
         return _prompted(subject, system, prompted, k, notes)
@@ -481,6 +502,7 @@ def _plan_planned(subject: _Subject, system: Retriever, k: int, quick: _Probes, 
     size = last.bytes / last.documents * subject.documents + RUN_LINE_BYTES * subject.queries * min(
         k, subject.documents
     )
+    given = _between(searched, probes, "search")
     return Planned(
         subject.name,
         str(system),
@@ -493,7 +515,7 @@ def _plan_planned(subject: _Subject, system: Retriever, k: int, quick: _Probes, 
         peak_mb=peak,
         notes=(*notes, *_short_of(size, peak)),
         index_range=_between(subject.documents, probes, "index"),
-        search_range=_times(_between(searched, probes, "search"), subject.queries),
+        search_range=(given[0] * subject.queries, given[1] * subject.queries),
         disk_range=_disk_between(subject.documents, probes, size),
         peak_range=_between(subject.documents, probes, "peak_mb"),
     )
@@ -549,10 +571,6 @@ def _between(documents: int, probes: Sequence[_Probe], name: str) -> tuple[float
     )
 
 
-def _times(given: tuple[float, float], count: int) -> tuple[float, float]:
-    return given[0] * count, given[1] * count
-
-
 def _disk_between(documents: int, probes: Sequence[_Probe], size: float) -> tuple[float, float]:
     """Between which sizes an index lies: that of a small one holds more for each document than that of a large one."""
     first, last = probes[0], probes[-1]
@@ -586,7 +604,14 @@ def _prompted(
         found = _prompt_plan(subject, adapted, k)
         local = adapted.reranker.chat.local
         price = None if local else limits.cost(found.tokens, found.answer_tokens)
-        key = _asked_of(adapted.reranker, str(pipeline.first))
+        told = {**adapted.reranker.describe(), "first": str(pipeline.first)}
+        if adapted.reranker.method in ("score", "reason", "subtask") or (
+            adapted.reranker.method == "pairwise" and told.get("sort") == "all"
+        ):
+            del told["depth"]
+        key = hashlib.blake2b(
+            json.dumps(told, sort_keys=True, default=str).encode(), digest_size=8
+        ).hexdigest()
         asks.append((key, found.prompts, float(found.tokens), price))
         longest += [] if found.longest is None else [found.longest]
     cell = (subject.name, str(system), subject.documents, subject.queries)
@@ -616,19 +641,6 @@ def _adapted(subject: _Subject, system: Pipeline) -> Pipeline:
     return replace(adapted, reranker=replace(part, prompts=replace(part.prompts, objective=False)))
 
 
-def _asked_of(part: LLMReranker, first: str) -> str:
-    """What stands for all prompts of a re-ranker behind a first stage: those of equal text are the same.
-
-    Where each document, or each two, are asked about by themselves, a lower depth asks a part of them.
-    """
-    told = {**part.describe(), "first": first}
-    if part.method in ("score", "reason", "subtask") or (
-        part.method == "pairwise" and told.get("sort") == "all"
-    ):
-        del told["depth"]
-    return hashlib.blake2b(json.dumps(told, sort_keys=True, default=str).encode(), digest_size=8).hexdigest()
-
-
 def _prompt_plan(subject: _Subject, system: Pipeline, k: int) -> PromptPlan:
     assert isinstance(system.reranker, LLMReranker)  # those that ask a language model are chosen before
     if subject.dataset is None:
@@ -636,30 +648,6 @@ def _prompt_plan(subject: _Subject, system: Pipeline, k: int) -> PromptPlan:
         _, shown = _shown_of_words(subject, system, k)
         return plan_of_words(system.reranker, shown, subject.queries, document, query)
     return prompt_plan(system.reranker, subject.dataset, shown_candidates(system, subject.dataset, k)[1])
-
-
-def _paid(subject: _Subject, system: Retriever, notes: list[str]) -> Planned:
-    """Tokens and dollars of an API, estimated as its budget is: nothing is asked of it."""
-    from weir.services.requests import Limits, estimated
-
-    if subject.dataset is None:
-        words = subject.words[0] * subject.documents + subject.words[1] * subject.queries
-        tokens = BYTES_PER_WORD / 3 * words
-    else:
-        corpus = subject.dataset.corpus
-        tokens = _bytes(corpus) / 3 + sum(estimated(q) for q in subject.dataset.queries.text)
-    notes.append("an embedding API is not probed; texts that are stored already cost nothing")
-    dollars = Limits.of(settings()).cost(int(tokens))
-    return Planned(
-        subject.name,
-        str(system),
-        subject.documents,
-        subject.queries,
-        *(None, None, None, None, None),
-        tokens=tokens,
-        dollars=dollars,
-        notes=tuple(notes),
-    )
 
 
 def _probes(subject: _Subject, system: Retriever, k: int) -> list[_Probe]:
@@ -697,8 +685,8 @@ def _probe(
     seconds: after which it ends with what is finished, None for never. Raises BadValue where it fails.
     """
     home, results = place / "home", place / "results"
-    for number, (subject, count) in enumerate(samples):
-        subject.sample(count, place / f"sample-{number}")
+    for number, (subject, documents) in enumerate(samples):
+        subject.sample(documents, place / f"sample-{number}")
     for known in ("encoders", "openvino"):  # hashes of checkpoints, and what was quantised before
         if (settings().home / known).is_dir():
             shutil.copytree(settings().home / known, home / known)
@@ -728,16 +716,12 @@ def _probe(
         probe = _Probe(count, *made, search["seconds"] / asked, peak, asked)
         for system in systems:  # those of one key share a cell, which bears one of their names
             if str(system) == cell.system or (
-                (subject.name, str(system)) not in found and _same_key(system, cell.system)
+                (subject.name, str(system)) not in found
+                and (system.describe() == parse_system(cell.system).describe())
             ):
                 found[subject.name, str(system)] = probe
     shutil.rmtree(place, ignore_errors=True)
     return found
-
-
-def _same_key(system: Retriever, name: str) -> bool:
-    """Whether a system is described like the one of a name, so that both share what they make."""
-    return system.describe() == parse_system(name).describe()
 
 
 def _extended(documents: int, small: tuple[int, float], large: tuple[int, float]) -> float:
@@ -777,17 +761,99 @@ def _asks_an_api(system: object) -> bool:
     return any(_asks_an_api(part) for part in parts if is_dataclass(part) or isinstance(part, tuple))
 
 
-def _bytes(corpus: Corpus) -> float:
-    columns = [corpus.text, *([] if corpus.title is None else [corpus.title])]
-    return float(sum(int(column.lengths().sum()) for column in columns))
-
-
-def _some_words() -> list[str]:
-    """Words of real texts, as often as they occur there."""
-    return [word for member in catalogue.group("brook").members for text in load(member).corpus.text
-            for word in text.split()]  # fmt: skip
-
-
 def _write_lines(path: Path, rows: Iterator[dict[str, Any]]) -> None:
     with path.open("w", encoding="utf-8") as file:
         file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+
+
+# ----------
+# Tables.
+
+
+@result("plan", Planned)
+def plan_tables(results: Sequence[Planned]) -> tuple[Table, ...]:
+    """A line for each system on each collection.
+
+    Time, disk and memory as ranges where any system is probed; prompts, tokens and dollars where any asks for them,
+    with a line for all systems together.
+    """
+
+    def between(
+        shown: Callable[[float | None], str], value: float | None, ends: tuple[float, float] | None
+    ) -> str:
+        """A range, or the value where there is none or its ends read alike."""
+        if ends is None or shown(ends[0]) == shown(ends[1]):
+            return shown(value)
+        return f"{shown(ends[0])} to {shown(ends[1])}"
+
+    def calls(prompts: int | None, tokens: float | None, dollars: float | None) -> list[str]:
+        return [
+            "-" if prompts is None else count(prompts),
+            "-" if tokens is None else count(tokens),
+            "-" if dollars is None else f"{dollars:,.2f}",
+        ]
+
+    total = planned_total(results)
+    called = any(one.tokens is not None for one in results)
+    probed = not called or any(one.probed is not None for one in results)
+    costs = ["index", "search", "disk", "memory"] if probed else []
+    head = ["dataset", "system", "documents", "queries", *costs, *["prompts", "tokens", "dollars"] * called]
+    lines = [head]
+    for one in results:
+        line = [one.dataset, one.system, count(one.documents), count(one.queries)]
+        if probed:
+            peak = None if one.peak_mb is None else 1e6 * one.peak_mb
+            peaks = None if one.peak_range is None else (1e6 * one.peak_range[0], 1e6 * one.peak_range[1])
+            line += [
+                between(duration, one.index_seconds, one.index_range),
+                between(duration, one.search_seconds, one.search_range),
+                between(size, one.disk_bytes, one.disk_range),
+                between(size, peak, peaks),
+            ]
+        lines.append([*line, *(calls(one.prompts, one.tokens, one.dollars) if called else [])])
+    if total is not None and len(results) > 1:
+        blank = [""] * (2 + len(costs))
+        lines.append(
+            ["in all, what is shared once", "", *blank, *calls(total.prompts, total.tokens, total.dollars)]
+        )
+    return (table_of(lines, right=len(head) - 2, keys=2),)
+
+
+def graph_table(nodes: Sequence[Node]) -> Table:
+    """The stages of the grid on each collection, in the order they are made, and how many systems share each."""
+    lines = []
+    for node in nodes:
+        made_from = f"  from {', '.join(node.inputs)}" if node.inputs else ""
+        shared = f"  for {len(node.systems)} systems" if len(node.systems) > 1 else ""
+        lines.append(f"  {node}{made_from}{shared}")
+    return sentences("stages on each collection, each made once:", *lines)
+
+
+def plan_notes(results: Sequence[Planned]) -> list[Note]:
+    """Notes on the figures: how they were estimated, and what holds for single systems."""
+    probed = [one.probed for one in results if one.probed is not None]
+    notes = []
+    if probed:
+        least, most = min(p[0] for p in probed), max(p[1] for p in probed)
+        notes.append(
+            f"extended along a line from runs on {count(least)} to {count(most)} documents, one after the other "
+            "on this machine as it is now; what is stored already takes no time again"
+        )
+    cells: dict[str, list[Planned]] = {}
+    for one in results:
+        for note in one.notes:
+            cells.setdefault(note, []).append(one)
+    for note, cells_of in cells.items():
+        first = f"{cells_of[0].dataset}, {cells_of[0].system}"
+        others = f" and {count(len(cells_of) - 1)} others" if len(cells_of) > 1 else ""
+        notes.append(f"{note}" if len(cells_of) == len(results) else f"{first}{others}: {note}")
+    longest = [(one, one.longest_tokens) for one in results if one.longest_tokens is not None]
+    if longest:
+        one, tokens = max(longest, key=lambda pair: pair[1])
+        notes.append(
+            f"with the longest documents {count(tokens)} tokens at most ({one.dataset}, {one.system})"
+        )
+    seconds = [s for one in results for s in (one.index_seconds, one.search_seconds) if s is not None]
+    if len(results) > 1 and seconds:
+        notes.append(f"{duration(sum(seconds))} in all, less what systems share: each stage is made once")
+    return [Note(note) for note in notes]

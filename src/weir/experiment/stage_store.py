@@ -26,7 +26,7 @@ from weir.experiment.stages import (
     Stage,
     Stopwatch,
     changes,
-    made_now,
+    current_environment,
     record_of,
     slug,
     write_record,
@@ -60,7 +60,7 @@ COMPARED_QUERIES = 100
 
 
 @contextmanager
-def noted() -> Iterator[list[str]]:
+def ranking_warnings() -> Iterator[list[str]]:
     """Keep the texts of warnings about rankings; all warnings are given when the block ends."""
     texts: list[str] = []
     with warnings.catch_warnings(record=True) as given:
@@ -146,8 +146,8 @@ OPENED_INDEXES, HELD_RUNS = 3, 4
 
 
 @dataclass(frozen=True, eq=False)
-class StageShelf:
-    """A Shelf over the stages of one collection, below a folder of its own.
+class StageCache:
+    """The stages of one collection: a Shelf below a folder of its own.
 
     root: <results>/<collection>; store: where indexes and rankings that others use are kept, the same folder unless
     the user names another; watch: told what is done. What is opened or searched last stays in memory, so that systems
@@ -162,8 +162,8 @@ class StageShelf:
     opened: dict[str, Searcher] = field(default_factory=dict)
     runs: dict[str, Run] = field(default_factory=dict)
 
-    def named(self, name: str) -> StageShelf:
-        """The same shelf, telling what is done under the name of a cell."""
+    def named(self, name: str) -> StageCache:
+        """The same cache, telling what is done under the name of a cell."""
         watch = self.watch
         told: Watch = lambda stage, done, total: watch(f"{self.dataset.name}  {name}  {stage}", done, total)  # noqa: E731  named for its type
         return replace(self, watch=told)
@@ -220,9 +220,8 @@ class StageShelf:
             clear_lock(lock)
         else:
             with locked(lock):
-                found = self.sound_run(stage)  # another process may have made it meanwhile
-                if found is None:
-                    found = self._kept(stage, search, root)
+                # Another process may have made it meanwhile.
+                found = self.sound_run(stage) or self._make_run(stage, search, root)
         self._used("run", found)
         if stage.key not in self.runs:
             _keep(self.runs, stage.key, self.read(found), HELD_RUNS)
@@ -331,7 +330,7 @@ class StageShelf:
             stage.declared,
             files,
             inputs_below(made.inputs, self.store),
-            made_now(),
+            current_environment(),
             made.cost(),
             facts | cost_facts(searcher.costs(), size),
         )
@@ -357,7 +356,7 @@ class StageShelf:
                 with silent():  # what is loaded once is loaded now
                     one = queries.take(np.arange(min(1, len(queries))))
                     restricted_search(searcher, one, k, Context(reuse=False))
-            with noted() as notes, self.bench.timed():
+            with ranking_warnings() as notes, self.bench.timed():
                 run = rankings(searcher, queries, k, part, self.dataset.name, context)
         self.watch("search", len(queries), len(queries))
         with silent():
@@ -365,20 +364,24 @@ class StageShelf:
         facts = {"queries": len(queries), "notes": notes, "single_query_ms": single}
         return run, facts | approximation_loss(searcher, queries, k) | cost_facts(searcher.costs()), made
 
-    def _kept(self, stage: Stage, search: Search, root: Path) -> Path:
+    def _make_run(self, stage: Stage, search: Search, root: Path) -> Path:
         """Make the run of a stage, write it and its record."""
         folder = root / stage.folder_name
-        if session_only(stage.declared):
-            _drop_other_sessions(stage, root)
+        if session_only(stage.declared):  # another process, or another object, left rankings of its own
+            for other in root.glob(f"{slug(stage.name)}-*"):
+                record = record_of(other)
+                if record is not None and record.name == stage.name and session_only(record.declared):
+                    rmtree(other, ignore_errors=True)
         else:
             self._say_why_again(stage, root)
         for name in ("run.trec", "run.json", RECORD):
             sweep(folder / name)
         run, facts, made = search()
         path = write_rankings(run, folder)
-        files = {path.name: Checksum.of(path)}
-        inputs = inputs_below(made.inputs, root)
-        record = Record("run", stage.name, stage.declared, files, inputs, made_now(), made.cost(), facts)
+        files, inputs = {path.name: Checksum.of(path)}, inputs_below(made.inputs, root)
+        record = Record(
+            "run", stage.name, stage.declared, files, inputs, current_environment(), made.cost(), facts
+        )
         write_record(folder / RECORD, record)
         _keep(self.runs, stage.key, run, HELD_RUNS)
         return folder
@@ -388,7 +391,7 @@ class StageShelf:
 class CachedRankings:
     """A system whose rankings for all queries of the collection are a stage, read or made once; others are searched."""
 
-    shelf: StageShelf
+    cache: StageCache
     part: Retriever
     corpus: Corpus
 
@@ -396,13 +399,13 @@ class CachedRankings:
         """The k best documents for each query."""
         if (
             context.reuse
-            and queries.ids is self.shelf.dataset.queries.ids
-            and queries.metadata is self.shelf.dataset.queries.metadata
-            and self.corpus is self.shelf.dataset.corpus
+            and queries.ids is self.cache.dataset.queries.ids
+            and queries.metadata is self.cache.dataset.queries.metadata
+            and self.corpus is self.cache.dataset.corpus
         ):
-            with self.shelf.bench.aside():
-                return replace(self.shelf.run(self.part, k)[1], name=str(self.part))
-        return restricted_search(self.shelf.index(self.part, self.corpus), queries, k, context)
+            with self.cache.bench.aside():
+                return replace(self.cache.run(self.part, k)[1], name=str(self.part))
+        return restricted_search(self.cache.index(self.part, self.corpus), queries, k, context)
 
     def search_restricted(self, queries: Queries, k: int, context: Context = IN_MEMORY) -> Run:
         """As `search`: the stage is of what may be ranked."""
@@ -410,7 +413,7 @@ class CachedRankings:
 
     def costs(self) -> Costs:
         """Whether it may be asked again; what it costs stands in the record of its own stage."""
-        return Costs(repeatable=self.shelf.index(self.part, self.corpus).costs().repeatable)
+        return Costs(repeatable=self.cache.index(self.part, self.corpus).costs().repeatable)
 
 
 def _keep(kept: dict[str, T], name: str, value: T, most: int) -> None:
@@ -418,14 +421,6 @@ def _keep(kept: dict[str, T], name: str, value: T, most: int) -> None:
     kept[name] = value
     if len(kept) > most:
         del kept[next(iter(kept))]
-
-
-def _drop_other_sessions(stage: Stage, root: Path) -> None:
-    """Remove rankings of a system without a version that another process, or another object, has left."""
-    for folder in root.glob(f"{slug(stage.name)}-*"):
-        record = record_of(folder)
-        if record is not None and record.name == stage.name and session_only(record.declared):
-            rmtree(folder, ignore_errors=True)
 
 
 def index_stage(part: Retriever, corpus: Corpus) -> Stage:

@@ -58,7 +58,10 @@ class Making:
         if self.own["requests"]:
             asked = {name: self.own[name] for name in ("requests", "texts", "tokens")}
             said = self.own["answer_tokens"]
-            dollars = _dollars(int(asked["tokens"]), int(said))
+            from weir.services.requests import Limits
+            from weir.settings import settings
+
+            dollars = Limits.of(settings()).cost(int(asked["tokens"]), int(said))
             asked |= {"answer_tokens": said} if said else {}
             found["api"] = asked | ({} if dollars is None else {"dollars": dollars})
         return found
@@ -113,18 +116,17 @@ class Stopwatch:
 
 def _counts() -> dict[str, float]:
     """What this process has spent so far."""
-    return {"seconds": time.perf_counter(), "compile_seconds": _compile_seconds(), **_asked()}
+    jit = sys.modules.get("weir.kernels.jit")
+    return {
+        "seconds": time.perf_counter(),
+        "compile_seconds": (0.0 if jit is None else float(jit.spent())),
+        **_asked(),
+    }
 
 
 def _add(total: dict[str, float], begun: dict[str, float]) -> None:
     for name, now in _counts().items():
         total[name] += now - begun.get(name, 0.0)
-
-
-def _compile_seconds() -> float:
-    """Seconds spent compiling kernels, or loading them; nothing where no kernel was imported."""
-    jit = sys.modules.get("weir.kernels.jit")
-    return 0.0 if jit is None else float(jit.spent())
 
 
 def _asked() -> dict[str, float]:
@@ -134,13 +136,6 @@ def _asked() -> dict[str, float]:
         return {}
     spent = limits.paid()
     return {name: getattr(spent, name) for name in ("requests", "texts", "tokens", "answer_tokens")}
-
-
-def _dollars(tokens: int, answers: int) -> float | None:
-    from weir.services.requests import Limits
-    from weir.settings import settings
-
-    return Limits.of(settings()).cost(tokens, answers)
 
 
 def _peak_mb() -> float:
@@ -184,7 +179,7 @@ CPU_FLAGS = ("avx", "avx2", "fma", "avx512f", "avx512_vnni", "avx512_bf16", "amx
 """What of the processor's abilities decides which instructions run."""
 
 
-def made_now() -> dict[str, object]:
+def current_environment() -> dict[str, object]:
     """What is at work in this process: the packages are those that it has imported, or whose code it runs."""
     jit = sys.modules.get("weir.kernels.jit")
     compiled = (
@@ -443,7 +438,11 @@ def _plain(value: Any, engines: list[str | None]) -> Any:  # noqa: ANN401 - what
         found = {}
         for name, inner in value.items():
             if name == "engine":
-                engines.append(None if inner is None else _said(inner))
+                engines.append(
+                    None
+                    if inner is None
+                    else (inner if isinstance(inner, str) else json.dumps(inner, sort_keys=True))
+                )
             else:
                 found[str(name)] = first_word(inner) if name in NAMES else _plain(inner, engines)
                 if name in NAMES and not isinstance(inner, str):
@@ -452,10 +451,6 @@ def _plain(value: Any, engines: list[str | None]) -> Any:  # noqa: ANN401 - what
     if isinstance(value, Sequence) and not isinstance(value, str):
         return [_plain(inner, engines) for inner in value]
     return value
-
-
-def _said(engine: object) -> str:
-    return engine if isinstance(engine, str) else json.dumps(engine, sort_keys=True)
 
 
 def first_word(name: object) -> str:

@@ -10,7 +10,7 @@ import ast
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeAlias
@@ -18,7 +18,10 @@ from typing import TypeAlias
 import numpy as np
 
 from weir.algorithms import algorithm
+from weir.core.frames import plain
+from weir.core.results import result
 from weir.core.scores import Row, Scores
+from weir.core.tables import Table, sentences
 from weir.datasets.load import Dataset, fingerprint_of_parts, load, load_here
 from weir.datasets.references import is_reference
 from weir.errors import BadValue, FormatError, StoreError, WeirError
@@ -26,7 +29,7 @@ from weir.experiment.cell import SCORES, measure_number, outcome, rows_of
 from weir.experiment.stage_store import INDEXES
 from weir.experiment.stages import RECORD, Record, Stage, changes, code_digest, first_word, read_record, slug
 from weir.files.corpus_store import source_fingerprint
-from weir.files.runs import judge_file
+from weir.files.runs import join_run_file
 from weir.files.score_files import read_scores
 from weir.measures import Measure, parse_measure, scores_of
 from weir.stats.calibration import uncalibrated
@@ -239,7 +242,19 @@ def _check_scores(
     problems = list(_collection_problems(ran, scored, there, where[0]))
     found.problems += problems
     if not problems:
-        again = _differences(folder, (ran, scored), there.dataset, values, _todays(scored, found))
+        todays = []
+        for name, number in scored.declared["measures"].items():
+            try:
+                one = parse_measure(name)
+            except WeirError as error:
+                found.unchecked.append(f"not scored again: {error}")
+                continue
+            if number == measure_number(one):
+                todays.append(one)
+            else:
+                said = f"{name} was made by algorithm {number}, this version has {measure_number(one)}"
+                found.unchecked.append(said)
+        again = _differences(folder, (ran, scored), there.dataset, values, tuple(todays))
         found.problems += again
 
 
@@ -332,23 +347,6 @@ def _without_revision(name: str) -> str:
     return re.sub(r"@[^#]+", "", name) if is_reference(name) else name
 
 
-def _todays(scored: Record, found: _Finding) -> tuple[Measure, ...]:
-    """The measures of scores that were made by the algorithms of this version."""
-    todays = []
-    for name, number in scored.declared["measures"].items():
-        try:
-            one = parse_measure(name)
-        except WeirError as error:
-            found.unchecked.append(f"not scored again: {error}")
-            continue
-        if number == measure_number(one):
-            todays.append(one)
-        else:
-            said = f"{name} was made by algorithm {number}, this version has {measure_number(one)}"
-            found.unchecked.append(said)
-    return tuple(todays)
-
-
 def _differences(
     folder: Path,
     records: tuple[Record, Record],
@@ -361,7 +359,7 @@ def _differences(
     if not measures:
         return
     try:
-        judged = judge_file(folder / next(iter(ran.files)), dataset.qrels)
+        judged = join_run_file(folder / next(iter(ran.files)), dataset.qrels)
     except WeirError as error:
         yield str(error).replace(f"{folder}/", "")
         return
@@ -439,3 +437,22 @@ def _kinds(described: object) -> Iterator[str]:
 
 def _said(error: StoreError, folder: Path) -> str:
     return str(error).replace(f"{folder}/", "")
+
+
+@result(
+    "verify",
+    Verdict,
+    passed="confirmed",
+    records=lambda one: [plain(one) | {"sound": one.sound, "whole": one.whole}],
+)
+def verify_tables(verdicts: Sequence[Verdict]) -> tuple[Table, ...]:
+    """A line for each cell, and for each other stage that is not sound; then how many there are of each."""
+    lines = [
+        f"{one.folder}: {'; '.join([*one.problems, *one.unchecked]) or 'sound'}"
+        for one in verdicts
+        if one.kind == "cell" or not one.sound
+    ]
+    cells = sum(one.kind == "cell" for one in verdicts)
+    bad, partial = sum(not one.sound for one in verdicts), sum(bool(one.unchecked) for one in verdicts)
+    summary = f"{len(verdicts)} stages, {cells} of them cells: {len(verdicts) - bad} sound, {bad} not"
+    return (sentences(*lines, summary + (f"; {partial} could not be checked whole" if partial else "")),)

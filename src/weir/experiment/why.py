@@ -13,12 +13,16 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from weir.core.corpus import Corpus
+from weir.core.frames import plain
 from weir.core.judged import Judged
 from weir.core.order import Ties, compared, ranked
 from weir.core.qrels import Qrels, plain_grades
+from weir.core.results import result
+from weir.core.rounding import change, count, score
 from weir.core.run import Run
 from weir.core.scores import averaged
 from weir.core.strings import Float64, hash_strings
+from weir.core.tables import Table, sentences, table_of
 from weir.datasets.load import Dataset
 from weir.datasets.scoring_rules import NO_COLLECTION, ScoringRules
 from weir.errors import BadValue, WeirError
@@ -32,7 +36,7 @@ from weir.experiment.published import (
     published,
     publisher_of,
 )
-from weir.experiment.results import Finished, dataset_of, open_cell
+from weir.experiment.results import ResultCell, dataset_of, open_cell
 from weir.experiment.stages import flattened
 from weir.files.runs import read_qrels, read_run
 from weir.measures import DEFAULT_MEASURES, MEASURES, Measure, condensed, parse_measure
@@ -75,7 +79,11 @@ def differences(
         a, b = one.get(name), other.get(name)
         both = a is not None and b is not None
         if a != b and (both or (same_kind and (cells or name.startswith("system.")))):
-            weight, why = _likely(name)
+            table, parts = _table(), name.split(".")
+            endings = [".".join(parts[i:]) for i in range(1, len(parts) - 1)]
+            inner = [p for p in reversed(parts[1:]) if p not in NAMES]
+            known = next((table[key] for key in (name, *endings, *inner) if key in table), None)
+            weight, why = known or (ENVIRONMENT if parts[0] == "environment" else UNKNOWN)
             found.append(
                 SettingDifference(name, "-" if a is None else a, "-" if b is None else b, weight, why)
             )
@@ -102,15 +110,6 @@ def _follows(name: str, names: frozenset[str]) -> bool:
     return any(
         n == "system" or (n.startswith("system.") and n.rpartition(".")[2] not in NAMES) for n in names
     )
-
-
-def _likely(name: str) -> tuple[float, str]:
-    """How likely a setting is to matter, and why: by its whole name, then by its endings, then by its parts."""
-    table, parts = _table(), name.split(".")
-    endings = [".".join(parts[i:]) for i in range(1, len(parts) - 1)]
-    inner = [p for p in reversed(parts[1:]) if p not in NAMES]
-    known = next((table[key] for key in (name, *endings, *inner) if key in table), None)
-    return known or (ENVIRONMENT if parts[0] == "environment" else UNKNOWN)
 
 
 @cache
@@ -429,13 +428,25 @@ def explained(
         effects += _both_answered(first, second, measure, before)
     effects.sort(key=lambda e: (not e.closes, not (e.closes and e.documented), abs(e.gap)))
     same, shared = _same_top(first.run, second.run)
+    settings = differences(first.settings, second.settings)
+    documented = second.score is not None
+    known = []
+    for setting in settings:
+        kind = KINDS.get(setting.setting, "")
+        moved = [e for e in effects if e.kind == kind and (e.documented or not documented)]
+        if any(e.closes for e in moved):
+            known.append(replace(setting, weight=100.0, why="scored again: it closes the gap"))
+        elif not moved and any(w.startswith(f"{kind} (") for w in without):
+            known.append(replace(setting, weight=0.0, why="scored again: it moves nothing here"))
+        else:
+            known.append(setting)
     return Why(
         str(measure),
         first.name,
         second.name,
         *before,
         _agree(*before, second.score),
-        _measured(differences(first.settings, second.settings), effects, without, second.score is not None),
+        tuple(sorted(known, key=lambda d: -d.weight)),
         tuple(effects),
         tuple(without),
         same,
@@ -443,26 +454,6 @@ def explained(
         second.score,
         tuple(notes),
     )
-
-
-def _measured(
-    found: tuple[SettingDifference, ...], effects: Sequence[Effect], without: Sequence[str], documented: bool
-) -> tuple[SettingDifference, ...]:
-    """The settings with what is known of them now: one that closes the gap comes first, one that moves nothing last.
-
-    documented: only changes count that the publisher is known to make.
-    """
-    known = []
-    for one in found:
-        kind = KINDS.get(one.setting, "")
-        moved = [e for e in effects if e.kind == kind and (e.documented or not documented)]
-        if any(e.closes for e in moved):
-            known.append(replace(one, weight=100.0, why="scored again: it closes the gap"))
-        elif not moved and any(w.startswith(f"{kind} (") for w in without):
-            known.append(replace(one, weight=0.0, why="scored again: it moves nothing here"))
-        else:
-            known.append(one)
-    return tuple(sorted(known, key=lambda d: -d.weight))
 
 
 def _changes(first: ComparedResult, second: ComparedResult, measure: Measure) -> Iterator[Alternative]:
@@ -493,15 +484,20 @@ def _effect(
     gap, left = before[1] - before[0], after[1] - after[0]
     explains = (gap - left) / gap if abs(gap) > NEGLIGIBLE else math.nan
     closes = _agree(*after, second.score)
-    return Effect(one.kind, one.change, *after, left, explains, closes, _documented(one, second.publisher))
-
-
-def _documented(one: Alternative, rules: Publisher | None) -> bool:
-    """Whether a publisher is known to score in the way in which this differs from Weir's."""
     usual = Scoring(one.scoring.measure)
     pairs = [(n, getattr(one.scoring, n)) for n in ("ties", "self_match", "missing")]
     changed = [(n, v) for n, v in pairs if v != getattr(usual, n)]
-    return rules is not None and bool(changed) and all(getattr(rules, n) == v for n, v in changed)
+    return Effect(
+        one.kind,
+        one.change,
+        *after,
+        left,
+        explains,
+        closes,
+        second.publisher is not None
+        and bool(changed)
+        and all(getattr(second.publisher, n) == v for n, v in changed),
+    )
 
 
 def _agree(first: float, second: float, score: PublishedScore | None) -> bool:
@@ -604,10 +600,38 @@ def explain_published(
     the first that both have. Raises FormatError, UnknownName, and BadValue where nothing comparable is published.
     """
     ours = open_cell(cell)
-    score = _score(ours, model, measure)
+    if model is None:
+        models = claimed(ours.system, ours.dataset)
+        if not models:
+            raise BadValue(f"{ours.system} claims no published model; name one, or another cell")
+    else:
+        models = (model_named(model, ours.dataset),)
+    wanted = str(parse_measure(measure)) if measure else None
+    found = [
+        s
+        for model_name in models
+        for s in published(ours.dataset, model_name)
+        if s.split == ours.split and wanted in (None, s.measure)
+    ]
+    found.sort(key=lambda s: ours.mean(s.measure) is None)  # what the cell has already comes first
+    if not found:
+        what = f"{wanted} " if wanted else ""
+        raise BadValue(f"no {what}score of {' or '.join(models)} on {ours.dataset} {ours.split} is published")
+    score = found[0]
     notes: list[str] = []
     side = _side(ours, parse_measure(score.measure), judgments or Judgments(), notes)
-    return explained(side, _published_side(score), parse_measure(score.measure), notes)
+    rules = publisher_of(score.model)
+    known = [("dataset", score.dataset), ("split", score.split), ("self_match", rules.self_match)]
+    known += [("k", rules.k), ("ties", TIE_RULES.get(rules.ties or "")), ("missing", rules.missing)]
+    settings = tuple((name, value) for name, value in known if value)
+    return explained(
+        side,
+        ComparedResult(
+            score.model, settings + _claimed_settings(score.model), score.value, score=score, publisher=rules
+        ),
+        parse_measure(score.measure),
+        notes,
+    )
 
 
 def explain_runs(
@@ -637,7 +661,7 @@ def explain_rankings(
     return explained(one, other, parse_measure(measure or DEFAULT_MEASURES[0]), said)
 
 
-def _shared(first: Finished, second: Finished) -> Measure:
+def _shared(first: ResultCell, second: ResultCell) -> Measure:
     """The first measure that both cells have; raises BadValue where there is none."""
     theirs = {r.measure for r in second.rows}
     found = next((r.measure for r in first.rows if r.measure in theirs), None)
@@ -648,32 +672,16 @@ def _shared(first: Finished, second: Finished) -> Measure:
     return parse_measure(found)
 
 
-def _score(cell: Finished, model: str | None, measure: str | None) -> PublishedScore:
-    """The published score to compare a cell with; raises BadValue where there is none."""
-    if model is None:
-        models = claimed(cell.system, cell.dataset)
-        if not models:
-            raise BadValue(f"{cell.system} claims no published model; name one, or another cell")
-    else:
-        models = (model_named(model, cell.dataset),)
-    wanted = str(parse_measure(measure)) if measure else None
-    found = [
-        s
-        for name in models
-        for s in published(cell.dataset, name)
-        if s.split == cell.split and wanted in (None, s.measure)
-    ]
-    found.sort(key=lambda s: cell.mean(s.measure) is None)  # what the cell has already comes first
-    if not found:
-        what = f"{wanted} " if wanted else ""
-        raise BadValue(f"no {what}score of {' or '.join(models)} on {cell.dataset} {cell.split} is published")
-    return found[0]
-
-
-def _side(cell: Finished, measure: Measure, judgments: Judgments, notes: list[str]) -> ComparedResult:
+def _side(cell: ResultCell, measure: Measure, judgments: Judgments, notes: list[str]) -> ComparedResult:
     """A cell as a side, with its rankings and judgments if they are here and give the stored mean."""
     stored = cell.mean(str(measure))
-    settings = (*cell.settings, *OURS, *_answered_by(cell))
+    services = cell.ranked.facts.get("services", [])
+    versions = [one.get("versions", {}) for one in services]
+    settings = (
+        *cell.settings,
+        *OURS,
+        *[(f"environment.{name}", str(text)) for one in versions for name, text in one.items()],
+    )
     dropped = dict(cell.settings).get("self_match") == "drop"
     qrels, corpus = _data(cell, judgments)
     if qrels is None:
@@ -700,24 +708,6 @@ def _side(cell: Finished, measure: Measure, judgments: Judgments, notes: list[st
     return ComparedResult(cell.system, settings, again, run, qrels, corpus, dropped)
 
 
-def _answered_by(cell: Finished) -> list[tuple[str, str]]:
-    """The versions of the servers that answered, and the indexes, as settings of the environment."""
-    services = cell.ranked.facts.get("services", [])
-    versions = [one.get("versions", {}) for one in services]
-    return [(f"environment.{name}", str(text)) for one in versions for name, text in one.items()]
-
-
-def _published_side(score: PublishedScore) -> ComparedResult:
-    """A published score as a side, with the rules of its publisher as far as they are documented."""
-    rules = publisher_of(score.model)
-    known = [("dataset", score.dataset), ("split", score.split), ("self_match", rules.self_match)]
-    known += [("k", rules.k), ("ties", TIE_RULES.get(rules.ties or "")), ("missing", rules.missing)]
-    settings = tuple((name, value) for name, value in known if value)
-    return ComparedResult(
-        score.model, settings + _claimed_settings(score.model), score.value, score=score, publisher=rules
-    )
-
-
 def _claimed_settings(model: str) -> tuple[tuple[str, str], ...]:
     """The settings of the system of Weir that claims to be a model; none where there is no such system here."""
     name = claimant(model)
@@ -732,7 +722,7 @@ def _claimed_settings(model: str) -> tuple[tuple[str, str], ...]:
     return tuple(flattened("system", described))
 
 
-def _data(cell: Finished, given: Judgments) -> tuple[Qrels | None, Corpus | None]:
+def _data(cell: ResultCell, given: Judgments) -> tuple[Qrels | None, Corpus | None]:
     """The judgments of a cell and its documents, each None where it is not here."""
     found = None
     if given.collection is not None or given.qrels is None:
@@ -759,3 +749,103 @@ def _seen(run: Run, qrels: Qrels) -> tuple[tuple[str, str], ...]:
         ("score_decimals", "more than 16" if decimals == 17 else str(decimals)),
         ("distinct_scores", f"{1 - float(run.tied().sum()) / max(1, len(run.doc)):.3f}"),
     )
+
+
+# ----------
+# Tables.
+
+SETTING_CHARACTERS = 44
+"""The longest value of a setting that is shown whole."""
+
+
+@result(
+    "why",
+    Why,
+    parts="effects",
+    records=lambda why: [plain(why) | {"gap": plain(why.gap), "unexplained": plain(why.unexplained)}],
+)
+def why_tables(results: Sequence[Why]) -> tuple[Table, ...]:
+    """The gap, the settings that differ, what scoring again says of it, and a conclusion."""
+    tables = []
+    for why in results:
+        second = f"{_mean_shown(why, why.second_mean)} {why.second}" + (
+            " (published)" if why.published else ""
+        )
+        tables.append(
+            sentences(f"{why.measure}: {score(why.first_mean)} {why.first}, {second}: gap {change(why.gap)}")
+        )
+        lines = [["setting that differs", "first", "second", "likely effect"]]
+        for d in why.settings:
+            values = (
+                text if len(text) <= SETTING_CHARACTERS else text[: SETTING_CHARACTERS - 1] + "…"
+                for text in (d.first, d.second)
+            )
+            lines.append([d.setting, *values, f"{d.weight:3g}  {d.why}"])
+        tables.append(table_of(lines) if why.settings else sentences("no setting differs"))
+        if (why.effects or why.without) and not why.agree:
+            tables += _effect_tables(why)
+        tables.append(sentences(*_conclusion(why)))
+    return tuple(tables)
+
+
+def _effect_tables(why: Why) -> list[Table]:
+    """Changes that leave less of the gap than there is, or all of them where there are two rankings."""
+    near = [e for e in why.effects if why.published is None or e.closes or abs(e.gap) < abs(why.gap)]
+    shown, known = {e.kind for e in near}, {e.kind for e in why.effects}
+    far = ", ".join(k for k in dict.fromkeys(e.kind for e in why.effects if e not in near) if k not in shown)
+    without = dict.fromkeys(w.partition(" (")[0] for w in why.without)
+    idle = ", ".join(k for k in without if k not in known)
+    tables = []
+    if near:
+        lines = [["scored again, each change alone", "first", "second", "gap left", "explains"]]
+        for e in near:
+            explains = "-" if math.isnan(e.explains) else f"{e.explains:.0%}"
+            name = f"{e.kind}: {e.change}{' *' if e.documented else ''}"
+            lines.append([name, score(e.first), _mean_shown(why, e.second), change(e.gap), explains])
+        tables.append(table_of(lines, right=4))
+    notes = [f"further away: {far}"] * bool(far) + [f"no effect: {idle}"] * bool(idle)
+    return [*tables, *([replace(sentences(*notes), follows=bool(near))] if notes else [])]
+
+
+def _conclusion(why: Why) -> list[str]:
+    lines = [_verdict(why)]
+    if why.shared:
+        lines.append(
+            f"rankings: {count(why.same_top)} of {count(why.shared)} queries that both answer begin with the same "
+            "ten documents"
+        )
+    if any(e.documented for e in why.effects) and not why.agree:
+        lines.append("*: the publisher is known to score so")
+    if why.settings:
+        lines.append("likely effect: 100 most; an order from experience, measured only where it says so")
+    if why.published is not None:
+        note = f" ({why.published.note})" if why.published.note else ""
+        lines.append(f"source: {why.published.source}{note}")
+    return [*lines, *(f"note: {note}" for note in why.notes)]
+
+
+def _verdict(why: Why) -> str:
+    closing = [e for e in why.effects if e.closes]
+    if why.agree:
+        same = "the published score, to the last printed digit" if why.published else "the same number"
+        return f"no gap: {same}"
+    if closing:
+        best = closing[0]
+        left = f"; {change(best.gap)} is left" + (
+            ", less than the printed digits show" if why.published else ""
+        )
+        return f"explained: {best.kind}: with {best.change} the gap closes{left}"
+    if not (why.effects or why.without):
+        return f"unexplained: {change(why.gap)}; only the settings can be compared"
+    if why.published is not None:
+        nearest = f"; the nearest change leaves {change(why.unexplained)}" if why.effects else ""
+        return f"not explained by scoring{nearest}: the rankings differ, or a rule that is not known here"
+    gaps = [why.gap, *(e.gap for e in why.effects)]
+    return (
+        f"no change of scoring closes the gap: it lies between {change(min(gaps))} and {change(max(gaps))}, "
+        "so the rankings differ: see the settings"
+    )
+
+
+def _mean_shown(why: Why, value: float) -> str:
+    return why.published.printed if why.published is not None else score(value)

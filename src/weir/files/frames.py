@@ -25,13 +25,11 @@ from weir.core.strings import Float64, Ids, Int32
 from weir.errors import BadRanking, BadValue, RankingWarning, WeirError
 from weir.files.column_names import Kind, is_named, origin_column, three_columns
 from weir.files.formats import Source, frame_source
-from weir.files.runs import judge_file, judge_source, judgments_of, read_qrels, read_run, run_of
+from weir.files.runs import join_run_file, join_source, judgments_of, read_qrels, read_run, run_of
 
-# ----------
 # Rankings and judgments from what people hold: dicts, data frames, files.
 #
 # Frames are recognised by what they can do, so none of their libraries is imported here.
-
 
 _STREAM_ROWS = 20_000  # rows of a frame from which Arrow's stream of its columns is worth being loaded for
 
@@ -110,8 +108,8 @@ def judged_from(value: object, qrels: Qrels, ties: Ties = "trec") -> Judged:
     The result equals Judged.of(run_from(value), qrels). Arguments and errors as run_from.
     """
     if isinstance(value, (str, os.PathLike)):
-        return judge_file(os.fspath(value), qrels, ties)
-    quickly = _quickly(value, "run", lambda source: judge_source(source, qrels, ties))
+        return join_run_file(os.fspath(value), qrels, ties)
+    quickly = _quickly(value, "run", lambda source: join_source(source, qrels, ties))
     return Judged.of(run_from(value, ties=ties), qrels) if quickly is None else quickly
 
 
@@ -261,9 +259,7 @@ def _scores(values: Sequence[object]) -> Float64:
     return scores
 
 
-# ----------
 # Whether what was given as judgments and what was given as a run can be that, together.
-
 
 Nested: TypeAlias = Mapping[Any, Mapping[Any, Any]]
 _GRADES = range(5)  # the scales in use end at 4

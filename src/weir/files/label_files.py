@@ -18,9 +18,7 @@ from weir.files.json_runs import json_records
 from weir.files.runs import read_qrels, run_name
 from weir.files.text_files import read_bytes
 
-# ----------
 # Tables of labels as other judges write them: columns of many names, several raters side by side, labels as words.
-
 
 BINARY_WORDS: Mapping[str, float] = {
     **dict.fromkeys(("relevant", "yes", "true", "positive"), 1.0),
@@ -233,9 +231,7 @@ def _qrels(pairs: Mapping[tuple[str, str], tuple[float, int, str]], origins: boo
     return Qrels(found.queries, found.docs, found.ptr, found.doc, found.grade, named)
 
 
-# ----------
 # Labels of people or models from whatever holds them: the one way in for a judge's labels, Weir's own or foreign.
-
 
 LABELS = "labels.tsv"
 """The labels in a folder of `weir judge`."""

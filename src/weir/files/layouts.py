@@ -15,9 +15,7 @@ from weir.core.corpus import Queries
 from weir.errors import BadValue, FormatError, is_shortage
 from weir.files.text_files import check_regular, read_bytes, read_toml
 
-# ----------
 # TREC topics: the classic tagged form, and a query and its text between a tab.
-
 
 _TOP = re.compile(r"<top\b[^>]*>(.*?)(?:</top>|(?=<top\b)|\Z)", re.DOTALL | re.IGNORECASE)
 _NAMES = "num|title|desc|narr|con|fac|def|dom|smry|lang|nat"
@@ -80,7 +78,6 @@ def _tabbed(path: Path, text: str) -> list[tuple[int, tuple[str, str]]]:
     return pairs
 
 
-# ----------
 # Where the parts of a collection are: documents, queries and judgments in a folder, a zip or a TOML file.
 #
 # A folder or a zip holds `corpus.jsonl` (or `docs.jsonl`, `corpus.tsv`, `docs.tsv`), `queries.jsonl` (or
@@ -90,7 +87,6 @@ def _tabbed(path: Path, text: str) -> list[tuple[int, tuple[str, str]]]:
 # and a document with the query's own identifier is no answer; `candidates` is "judged" where the documents judged for
 # a query are those that alone may be ranked. A folder may hold one too, `collection.toml`, of which each key is
 # optional.
-
 
 DOCUMENTS = ("corpus.jsonl", "docs.jsonl", "corpus.tsv", "docs.tsv")
 QUERIES = ("queries.jsonl", "queries.tsv")

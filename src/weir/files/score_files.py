@@ -18,7 +18,6 @@ from weir.core.strings import Float64, Ids
 from weir.errors import BadValue, FormatError
 from weir.files.atomic import atomic_file
 
-# ----------
 # Per-query scores on disk: one JSON object per line at full precision.
 
 
@@ -78,9 +77,7 @@ def read_scores(path: Path) -> Scores:
     return Scores(tuple(rows), queries, values, answered, geometric=tuple(geometric))
 
 
-# ----------
 # Scores as a JSON file that reads back as the same values, bit for bit.
-
 
 _EXPECTED = "scores as Scores.save writes them"
 
@@ -163,7 +160,6 @@ def _array(rows: list[list[float | None]]) -> NDArray[np.float64]:
     return np.array([[np.nan if value is None else value for value in row] for row in rows], np.float64)
 
 
-# ----------
 # A baseline as a file to commit: the scores of a system by query, as tab-separated text that diffs line by line.
 #
 #     # weir baseline     1
@@ -176,7 +172,6 @@ def _array(rows: list[list[float | None]]) -> NDArray[np.float64]:
 #
 # Lines stand in the order of datasets and queries, values at full precision, `-` where a measure is undefined. The
 # third column is a hash of the judgments of the query, so that a query that was judged anew since is found.
-
 
 _FIRST = "# weir baseline\t1"
 _BASELINE_FILE_EXPECTED = "a baseline as weir gate --save writes it; write it anew"

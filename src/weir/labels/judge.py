@@ -48,9 +48,8 @@ from weir.labels.panel import (
     combined,
     speaks_to_the_judge,
 )
-from weir.models.chat import ChatModel
-from weir.models.conversation import conversation
-from weir.services.answers import ServiceUse, answer_key
+from weir.models.chat import ChatModel, cached_chat
+from weir.services.answers import ServiceUsage, answer_key
 from weir.services.requests import Limits
 
 # Families of models: a judge and a system may be made from the same language model.
@@ -232,8 +231,8 @@ def judge_pairs(pairs: JudgingPairs, judge: Judge, out: Path, told: Told | None 
             f"the prompt {judge.prompt.template.name} shows a document that people found relevant, and no query has "
             "another one; --collection, or targets with judgments, say which are"
         )
-    use = ServiceUse(judge.chat.model)
-    with conversation(judge.chat, judge.settings.concurrency, use, limits=judge.limits) as talk:
+    use = ServiceUsage(judge.chat.model)
+    with cached_chat(judge.chat, judge.settings.concurrency, use, limits=judge.limits) as talk:
         work = _Work(pairs, judge, Panel(talk, judge.prompt, judge.settings), rows, told)
         stopped = work.ask("judging", work.jobs())
         if stopped is not None and not work.begun():
@@ -344,7 +343,7 @@ class _Work:
 
     def report(self, grades: Float64, tied: int, trust: Trust) -> JudgeReport:
         """The report with its warnings."""
-        template, use, pairs = self.judge.prompt.template, self.panel.talk.use, self.pairs
+        template, use, pairs = self.judge.prompt.template, self.panel.talk.usage, self.pairs
         values, counts = np.unique(grades[~np.isnan(grades)], return_counts=True)
         scale = self.judge.prompt.scale
         _, first = np.unique(pairs.doc[self.rows], return_index=True)  # a row of each document

@@ -1,6 +1,6 @@
 """Golden vectors: inputs with their exact answers, or with the reason why they must be refused.
 
-They are JSON files in the folder `vectors`; docs/conformance.md describes the fields for other languages.
+They are JSON files in the folder `vectors`; its README.md describes the fields for other languages.
 """
 
 from __future__ import annotations

@@ -132,21 +132,15 @@ def roles_of(columns: Iterable[str], given: Mapping[str, str], path: object) -> 
         for tier in tiers:
             played = [column for column in free if fold(column) in tier]
             if len(played) > 1:
-                raise BadValue(_two(path, role, played))
+                one = "doc" if role == "relevant" else role
+                raise BadValue(
+                    f"{path}: {' and '.join(played[:4])} could each be the {one}; "
+                    f"say which: --columns {one}={played[0]}"
+                )
             if played:
                 found[role] = played[0]
                 free.remove(played[0])
                 break
-    return _with_id(found, free, given)
-
-
-def _two(path: object, role: str, played: list[str]) -> str:
-    said = {"relevant": "doc", "query_id": "query_id"}.get(role, role)
-    return f"{path}: {' and '.join(played[:4])} could each be the {said}; say which: --columns {said}={played[0]}"
-
-
-def _with_id(found: dict[str, str], free: list[str], given: Mapping[str, str]) -> dict[str, str]:
-    """`id` and `_id` are the query's where there is a query, the document's where there is a text alone."""
     own = next((column for column in free if fold(column) == "id"), None)
     if own is not None and "query" in found and "query_id" not in found:
         found["query_id"] = own
@@ -195,7 +189,9 @@ def parsed_table(path: Path, text: str, suffix: str, expected: frozenset[str]) -
     first = [cell.strip().removeprefix("\ufeff") for cell in records[0][1]]
     if _is_header(first, expected):
         header = tuple(name or f"column {n}" for n, name in enumerate(first, 1))
-        _refuse_twice(path, header)
+        twice = [name for at, name in enumerate(header) if name in header[:at]]
+        if twice:
+            raise FormatError(path, f"two columns named '{twice[0][:60]}'", "each name once", 1)
         if len(records) == 1:
             raise FormatError(
                 path, f"the header {', '.join(header)[:80]} and no row below it", "a row for each record"
@@ -249,12 +245,6 @@ def _is_number(cell: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def _refuse_twice(path: Path, header: tuple[str, ...]) -> None:
-    twice = [name for at, name in enumerate(header) if name in header[:at]]
-    if twice:
-        raise FormatError(path, f"two columns named '{twice[0][:60]}'", "each name once", 1)
 
 
 def _records(path: Path, text: str, separator: str) -> list[tuple[int, list[str]]]:
@@ -329,14 +319,11 @@ class Contents:
 
     def says(self, *words: str) -> str:
         """The first of some words that the file's name holds, or that its folder is called; else ""."""
-        pieces = {*_pieces(self.path.name.lower()), self.path.absolute().parent.name.lower()}
+        part = self.path.name.lower()
+        for mark in "-_ ":
+            part = part.replace(mark, ".")
+        pieces = {*part.split("."), self.path.absolute().parent.name.lower()}
         return next((word for word in words if word in pieces), "")
-
-
-def _pieces(part: str) -> list[str]:
-    for mark in "-_ ":
-        part = part.replace(mark, ".")
-    return part.split(".")
 
 
 def read_contents(path: Path, given: Mapping[str, str]) -> Contents:
@@ -347,10 +334,19 @@ def read_contents(path: Path, given: Mapping[str, str]) -> Contents:
     """
     begins = read_bytes(path, 16)
     if begins.startswith(b"PAR1"):
-        return _given(_parquet(path), given)
+        if path.stat().st_size > LARGEST:
+            raise FormatError(
+                path, f"{path.stat().st_size:,} bytes", f"at most {LARGEST:,}; cut it into parts"
+            )
+        columns, rows = tuple[str, ...](), list[TableRow]()
+        for columns, batch in parquet_rows(path):  # noqa: B007  the same in each
+            rows += batch
+        return _given(Contents(path, "rows", rows=tuple(rows), columns=columns), given)
     if is_pickle(path):
         return _given(_of_value(path, read_pickle(path)), given)
-    _refuse_marks(path, begins)
+    for mark, found, expected in _CONTENTS_MARKS:
+        if begins.startswith(mark):
+            raise FormatError(path, found, expected)
     if path.stat().st_size > LARGEST:
         raise FormatError(path, f"{path.stat().st_size:,} bytes", f"at most {LARGEST:,}; cut it into parts")
     text = _decoded(path, read_bytes(path))
@@ -358,20 +354,19 @@ def read_contents(path: Path, given: Mapping[str, str]) -> Contents:
         raise FormatError(path, "an empty file", "queries, documents, judgments or rankings")
     suffix = Path(unpacked_name(path)).suffix.lower()
     if suffix in (".yaml", ".yml"):
-        return _given(_of_value(path, _yaml(path, text)), given)
+        yaml = require("yaml", "yaml")
+        try:
+            documents = [one for one in yaml.load_all(text, Loader=yaml.BaseLoader) if one]
+        except yaml.YAMLError as error:
+            reason = " ".join(str(error).split())[:200]
+            raise FormatError(path, f"no valid YAML ({reason})", "a YAML document") from None
+        except (RecursionError, ValueError):
+            raise FormatError(path, "YAML nested too deeply", f"at most some {_MOST_LEVELS} levels") from None
+        _refuse_bombs(path, documents)
+        return _given(_of_value(path, documents[0] if len(documents) == 1 else documents), given)
     begins_json = _without_comments(text).lstrip()[:1] in ("{", "[")
     if begins_json and suffix not in (".csv", ".tsv"):
         return _given(_json(path, text), given)
-    return _table(path, text, suffix, given)
-
-
-def _refuse_marks(path: Path, begins: bytes) -> None:
-    for mark, found, expected in _CONTENTS_MARKS:
-        if begins.startswith(mark):
-            raise FormatError(path, found, expected)
-
-
-def _table(path: Path, text: str, suffix: str, given: Mapping[str, str]) -> Contents:
     table = parsed_table(path, text, suffix, frozenset(given.values()))
     if table.header:
         by_number = {str(n): name for n, name in enumerate(table.header, 1) if str(n) not in table.header}
@@ -497,20 +492,6 @@ def strict_json(path: Path, text: str) -> Any:  # noqa: ANN401  JSON holds anyth
     return value
 
 
-def _yaml(path: Path, text: str) -> Any:  # noqa: ANN401  YAML holds anything
-    """Parse YAML with every scalar as the text that stands there: `no`, `1.10` and `007` are identifiers."""
-    yaml = require("yaml", "yaml")
-    try:
-        documents = [one for one in yaml.load_all(text, Loader=yaml.BaseLoader) if one]
-    except yaml.YAMLError as error:
-        reason = " ".join(str(error).split())[:200]
-        raise FormatError(path, f"no valid YAML ({reason})", "a YAML document") from None
-    except (RecursionError, ValueError):
-        raise FormatError(path, "YAML nested too deeply", f"at most some {_MOST_LEVELS} levels") from None
-    _refuse_bombs(path, documents)
-    return documents[0] if len(documents) == 1 else documents
-
-
 def _refuse_bombs(path: Path, value: Any) -> None:  # noqa: ANN401  JSON holds anything
     """Refuse what is nested too deeply, or grows beyond all bounds through YAML's references."""
     level, depth, nodes = [value], 0, 0
@@ -543,15 +524,6 @@ def _of_value(path: Path, value: Any) -> Contents:  # noqa: ANN401  JSON holds a
 
 def _columns(rows: list[TableRow]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(str(name) for row in rows for name in row.fields))
-
-
-def _parquet(path: Path) -> Contents:
-    if path.stat().st_size > LARGEST:
-        raise FormatError(path, f"{path.stat().st_size:,} bytes", f"at most {LARGEST:,}; cut it into parts")
-    columns, rows = tuple[str, ...](), list[TableRow]()
-    for columns, batch in parquet_rows(path):  # noqa: B007  the same in each
-        rows += batch
-    return Contents(path, "rows", rows=tuple(rows), columns=columns)
 
 
 def parquet_rows(path: Path) -> Iterator[tuple[tuple[str, ...], list[TableRow]]]:
@@ -626,21 +598,19 @@ def _rows(path: Path, block: bytes, line: int) -> tuple[list[TableRow], int]:
     written = block.split(b"\n")
     for number, data in enumerate(written if written[-1] else written[:-1], line):
         if data.strip() and not data.lstrip().startswith(b"#"):
-            rows.append(TableRow(f"line {number}", _object(path, data, number)))
+            try:
+                value = strict_json(path, data.decode("utf-8"))
+            except UnicodeDecodeError as error:
+                found = f"bytes that are no UTF-8 (0x{data[error.start]:02x})"
+                raise FormatError(path, found, "text in UTF-8; save it again in it", number) from None
+            except json.JSONDecodeError as error:
+                raise FormatError(
+                    path, f"no valid JSON ({error.msg})", "one object on each line", number
+                ) from None
+            if not isinstance(value, dict):
+                raise FormatError(path, f"a JSON {type(value).__name__}", "one object on each line", number)
+            rows.append(TableRow(f"line {number}", value))
     return rows, line + block.count(b"\n")
-
-
-def _object(path: Path, data: bytes, line: int) -> dict[str, Any]:
-    try:
-        value = strict_json(path, data.decode("utf-8"))
-    except UnicodeDecodeError as error:
-        found = f"bytes that are no UTF-8 (0x{data[error.start]:02x})"
-        raise FormatError(path, found, "text in UTF-8; save it again in it", line) from None
-    except json.JSONDecodeError as error:
-        raise FormatError(path, f"no valid JSON ({error.msg})", "one object on each line", line) from None
-    if not isinstance(value, dict):
-        raise FormatError(path, f"a JSON {type(value).__name__}", "one object on each line", line)
-    return value
 
 
 def _of_parquet(path: Path, given: Mapping[str, str]) -> Iterator[Contents]:

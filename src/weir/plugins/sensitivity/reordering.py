@@ -15,7 +15,7 @@ from weir.core.run import Run
 from weir.core.scores import Scores
 from weir.core.strings import Float64, Ids, Int64
 from weir.errors import BadValue
-from weir.measures.evaluate import evaluate
+from weir.measures.evaluate import score_run
 from weir.measures.measure import Measure, parse_measure
 from weir.stats.rank_stability import kendall_tau, rbo
 from weir.stats.resampling import SEED, interval, ratio_interval
@@ -518,7 +518,7 @@ def _judged(
     judgments = qrels.only(qrels.queries.codes(asked.strings))
     depth = rules.depth or 1
     holes = parse_measure(f"Judged@{rules.k}")
-    scores = [evaluate(judgments, run, [measure, holes]) for run in (first, second)]
+    scores = [score_run(judgments, run, [measure, holes]) for run in (first, second)]
     early, late, gap = reach(first, second, judgments, rules, depth)
     blocks = rank_bands(first, second, judgments, rules, depth)
     return _gain(measure, holes, scores), Bias(early, late, *gap), blocks

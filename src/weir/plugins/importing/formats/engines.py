@@ -56,7 +56,15 @@ def read_request(contents: Contents, _: ReadRequest) -> Iterator[Item]:
         yield FileRemark(f"documents of {len(indexes)} indexes: identifiers are index/document")
     for n, request in enumerate(requests, 1):
         where = f"request {n}"
-        text = _query_text(request)
+        params = request.get("params")
+        if isinstance(params, dict):
+            named = {plain(params.get(name)) for name in _TEXTS} - {""}
+            texts = named or {
+                plain(v) for name, v in params.items() if isinstance(v, str) and name != "field"
+            }
+        else:
+            texts = set(_matched(request.get("request")))
+        text = texts.pop() if len(texts) == 1 else ""
         key = ItemKey(plain(request.get("id")), text)
         if not key.id and not key.text:
             yield Refused(where, "no id and no query text")
@@ -79,17 +87,6 @@ def _document(hit: Mapping[str, Any], several: bool) -> str:
 
 
 _TEXTS = ("query", "query_string", "text", "model_text", "queryText", "q")
-
-
-def _query_text(request: Mapping[str, Any]) -> str:
-    """The one text that the request searches for; "" where there is none, or several."""
-    params = request.get("params")
-    if isinstance(params, dict):
-        named = {plain(params.get(name)) for name in _TEXTS} - {""}
-        texts = named or {plain(v) for name, v in params.items() if isinstance(v, str) and name != "field"}
-    else:
-        texts = set(_matched(request.get("request")))
-    return texts.pop() if len(texts) == 1 else ""
 
 
 def _matched(value: object, field: str = "") -> Iterator[str]:
@@ -462,7 +459,9 @@ def read_spans(contents: Contents, _: ReadRequest) -> Iterator[Item]:
             yield Refused(where, "no text of the query; have the instrumentation record it")
             continue
         docs = _retrieved(attributes)
-        keys = tuple(ItemKey(_id(one), _text(one)) for one in docs)
+        keys = tuple(
+            ItemKey(plain(one.get("id")), plain(one.get("content", one.get("page_content")))) for one in docs
+        )
         if not all(key.id or key.text for key in keys):
             yield Refused(where, "documents with neither identifier nor text")
             continue
@@ -516,14 +515,6 @@ def _retrieved(attributes: Attributes) -> list[dict[str, Any]]:
             for doc, other in zip(docs, beside, strict=True)
         ]
     return docs
-
-
-def _id(document: Attributes) -> str:
-    return plain(document.get("id"))
-
-
-def _text(document: Attributes) -> str:
-    return plain(document.get("content", document.get("page_content")))
 
 
 def _score(document: Attributes) -> float | None:

@@ -87,7 +87,9 @@ def read_ragas(contents: Contents, _: ReadRequest) -> Iterator[Item]:
     """
     rows = _samples(contents)
     with_ids = any(name in row.fields for row in rows for name in _IDS)
-    yield from _used(with_ids, "reference_context", "retrieved_context")
+    end = "_ids" if with_ids else "s"
+    yield Used("relevant", "reference_context" + end)
+    yield Used("retrieved", "retrieved_context" + end)
     for row in rows:
         fields = row.fields
         asked = fields.get("user_input", fields.get("question"))
@@ -98,24 +100,14 @@ def read_ragas(contents: Contents, _: ReadRequest) -> Iterator[Item]:
         yield FoundQuery(key, row.where, _answer(fields))
         if with_ids:
             relevant, returned = (fields.get(name) for name in _IDS)
-            yield from _by_id(key, row.where, relevant, returned)
+            for doc in listed(relevant) or []:
+                yield Judgment(key, ItemKey(plain(doc)), 1, row.where)
+            found = listed(returned)
+            if found is not None:
+                yield Ranking(key, tuple(ItemKey(plain(doc)) for doc in found), row.where)
         else:
             retrieved = fields.get("retrieved_contexts", fields.get("contexts"))
             yield from _by_text(key, row.where, _texts(fields.get("reference_contexts")), _texts(retrieved))
-
-
-def _used(with_ids: bool, relevant: str, returned: str) -> Iterator[Item]:
-    end = "_ids" if with_ids else "s"
-    yield Used("relevant", relevant + end)
-    yield Used("retrieved", returned + end)
-
-
-def _by_id(key: ItemKey, where: str, relevant: object, returned: object) -> Iterator[Item]:
-    for doc in listed(relevant) or []:
-        yield Judgment(key, ItemKey(plain(doc)), 1, where)
-    found = listed(returned)
-    if found is not None:
-        yield Ranking(key, tuple(ItemKey(plain(doc)) for doc in found), where)
 
 
 def _by_text(key: ItemKey, where: str, relevant: list[str], returned: list[str] | None) -> Iterator[Item]:

@@ -39,7 +39,15 @@ _NONE = {"", "n/a", "na", "none", "null", "nan", "~"}
 def records_of(contents: Contents) -> list[TableRow]:
     """The rows of a file, also of a list under a name or by identifier in an object; raises BadValue."""
     if contents.shape == "rows":
-        return _inside_single(contents)
+        if len(contents.rows) != 1:
+            return list(contents.rows)
+        alone = dict(contents.rows[0].fields)
+        inside = [
+            name for name, one in alone.items() if fold(name) in names().containers and isinstance(one, list)
+        ]
+        if len(inside) == 1 and all(isinstance(one, dict) for one in alone[inside[0]]):
+            return [TableRow(f"{inside[0]} {n}", one) for n, one in enumerate(alone[inside[0]], 1)]
+        return list(contents.rows)
     value = contents.value
     if not isinstance(value, dict):
         return []
@@ -73,32 +81,19 @@ def _has_query(fields: Mapping[str, Any], *roles: str) -> bool:
     return any(fold(str(name)) in known for name in fields)
 
 
-def _inside_single(contents: Contents) -> list[TableRow]:
-    """The rows; one object with a list of queries in it is that list."""
-    if len(contents.rows) != 1:
-        return list(contents.rows)
-    alone = dict(contents.rows[0].fields)
-    inside = [
-        name for name, one in alone.items() if fold(name) in names().containers and isinstance(one, list)
-    ]
-    if len(inside) == 1 and all(isinstance(one, dict) for one in alone[inside[0]]):
-        return [TableRow(f"{inside[0]} {n}", one) for n, one in enumerate(alone[inside[0]], 1)]
-    return list(contents.rows)
-
-
 def flattened(row: TableRow) -> TableRow:
     """The row with the members of `expected`, `vars` and alike as fields of its own."""
     fields: dict[str, Any] = {}
     for name, value in row.fields.items():
-        if isinstance(value, dict) and fold(name) in names().inner and not _grades(value):
+        if (
+            isinstance(value, dict)
+            and fold(name) in names().inner
+            and not (bool(value) and all(number(one) is not None for one in value.values()))
+        ):
             fields |= {inner: one for inner, one in value.items() if inner not in row.fields}
         else:
             fields[name] = value
     return TableRow(row.where, fields)
-
-
-def _grades(value: Mapping[str, Any]) -> bool:
-    return bool(value) and all(number(one) is not None for one in value.values())
 
 
 def word_fields(columns: list[str], taken: Collection[str]) -> dict[str, str]:
@@ -144,7 +139,14 @@ def judgments(
     found = listed(value)
     if found is not None:
         for one in found:
-            yield from _member(key, row, one, grade)
+            if isinstance(one, dict):
+                yield from _object(key, row, one)
+            elif isinstance(one, list):
+                yield Refused(row.where, "a list within the list of relevant documents; expected identifiers")
+            elif isinstance(grade, dict):
+                yield from _one(key, row, one, grade.get(plain(one), 1))
+            else:
+                yield from _one(key, row, one, 1 if grade is None else grade)
     elif isinstance(value, dict):
         for doc, given in value.items():
             yield from _one(key, row, doc, given)
@@ -168,18 +170,6 @@ def _cell(key: ItemKey, row: TableRow, doc: str, grade: object) -> Iterator[Item
         )
     else:
         yield from _one(key, row, doc, 1 if grade is None else grade)
-
-
-def _member(key: ItemKey, row: TableRow, one: object, grade: object) -> Iterator[Item]:
-    """The judgment in a member of the list: a document, or an object with document (or words) and grade."""
-    if isinstance(one, dict):
-        yield from _object(key, row, one)
-    elif isinstance(one, list):
-        yield Refused(row.where, "a list within the list of relevant documents; expected identifiers")
-    elif isinstance(grade, dict):
-        yield from _one(key, row, one, grade.get(plain(one), 1))
-    else:
-        yield from _one(key, row, one, 1 if grade is None else grade)
 
 
 def _object(key: ItemKey, row: TableRow, one: Mapping[str, Any]) -> Iterator[Item]:
@@ -249,20 +239,15 @@ def _layout(contents: Contents) -> tuple[_Layout, list[TableRow]]:
     rows = [flattened(row) for row in records_of(contents)]
     columns = list(dict.fromkeys(name for row in rows for name in row.fields))
     roles = roles_of(columns, contents.given, contents.path)
-    _by_values(roles, rows, contents.given)
+    held = {role: [row.fields.get(roles[role]) for row in rows] for role in ("grade", "doc") if role in roles}
+    if "grade" in held and "doc" not in roles and "relevant" not in roles and any(map(_many, held["grade"])):
+        roles["relevant"] = roles.pop("grade")
+    elif "doc" in held and _are_relevant(roles, held["doc"], "doc" in contents.given):
+        roles["relevant"] = roles.pop("doc")
     texts = [plain(row.fields.get(roles["query"])) for row in rows] if "query" in roles else []
     short = bool(texts) and all(len(text.split()) == 1 and len(text) <= 64 for text in texts if text)
     words = word_fields(columns, roles.values())
     return _Layout(roles, words, short and "query_id" not in roles), rows
-
-
-def _by_values(roles: dict[str, str], rows: list[TableRow], given: Mapping[str, str]) -> None:
-    """Names that hold documents in some files and grades in others: lists and objects are documents."""
-    held = {role: [row.fields.get(roles[role]) for row in rows] for role in ("grade", "doc") if role in roles}
-    if "grade" in held and "doc" not in roles and "relevant" not in roles and any(map(_many, held["grade"])):
-        roles["relevant"] = roles.pop("grade")
-    elif "doc" in held and _are_relevant(roles, held["doc"], "doc" in given):
-        roles["relevant"] = roles.pop("doc")
 
 
 def _are_relevant(roles: Mapping[str, str], docs: list[Any], told: bool) -> bool:
@@ -298,12 +283,6 @@ def read_records(contents: Contents, asked: ReadRequest) -> Iterator[Item]:
     yield from _without_judgments(layout, rows)
     queries = list(_queries(layout, rows))
     yield from queries
-    yield from _dropped(layout, rows, queries)
-    yield from read(layout, [row for row in rows if _key(layout, row) != ItemKey()])
-
-
-def _dropped(layout: _Layout, rows: list[TableRow], queries: list[Item]) -> Iterator[Item]:
-    """A note of the columns that are not kept: neither a role, nor one value for each query."""
     kept = {name for one in queries if isinstance(one, FoundQuery) for name in one.metadata}
     taken = {*layout.roles.values(), *layout.words, "", *kept}
     held = dict.fromkeys(name for row in rows for name, value in row.fields.items() if plain(value))
@@ -311,6 +290,7 @@ def _dropped(layout: _Layout, rows: list[TableRow], queries: list[Item]) -> Iter
         yield FileRemark(
             f"columns that are not kept: {', '.join(lost[:12])}{' ...' if len(lost) > 12 else ''}"
         )
+    yield from read(layout, [row for row in rows if _key(layout, row) != ItemKey()])
 
 
 def _without_judgments(layout: _Layout, rows: list[TableRow]) -> Iterator[Item]:

@@ -38,24 +38,6 @@ def _named(row: TableRow, names: tuple[str, ...]) -> str:
     return next((plain(row.fields[name]) for name in names if plain(row.fields.get(name))), "")
 
 
-def _identified(contents: Contents) -> bool:
-    """Whether rows hold an identifier and a text (or title), and neither a query nor judgments."""
-    columns = set(contents.columns)
-    others = {
-        "query",
-        "question",
-        "user_input",
-        "input",
-        "score",
-        "grade",
-        "rating",
-        "corpus-id",
-        "attributes",
-        "nuggets",
-    }
-    return bool(columns & set(_IDS)) and bool(columns & {*_TEXTS, "title"}) and not columns & others
-
-
 def _which(contents: Contents) -> tuple[str, str]:
     """ "queries" or "corpus", and the evidence; raises BadValue where nothing says which."""
     columns = set(contents.columns)
@@ -75,7 +57,24 @@ def _which(contents: Contents) -> tuple[str, str]:
 
 
 def _layout(contents: Contents) -> str:
-    return ": ".join(_which(contents)) if _identified(contents) else ""
+    columns = set(contents.columns)
+    others = {
+        "query",
+        "question",
+        "user_input",
+        "input",
+        "score",
+        "grade",
+        "rating",
+        "corpus-id",
+        "attributes",
+        "nuggets",
+    }
+    return (
+        ": ".join(_which(contents))
+        if (bool(columns & set(_IDS)) and bool(columns & {*_TEXTS, "title"}) and not columns & others)
+        else ""
+    )
 
 
 @reader("beir", "queries or documents with identifiers and texts", _layout, by_row=True)
@@ -264,14 +263,6 @@ def _parts(contents: Contents) -> str:
     return "query, corpus, qrel" if contents.shape == "json" and is_birco_set(contents.value) else ""
 
 
-def _without_order(pool: Mapping[str, object]) -> list[str]:
-    """The documents of a pool by descending identifier: the file's order gives grades away.
-
-    In RELIC the relevant document of 63 of 100 queries is the last of its pool.
-    """
-    return sorted((doc.strip() for doc in pool), reverse=True)
-
-
 @reader("birco", "a test set of BIRCO", _parts)
 def read_birco(contents: Contents, _: ReadRequest) -> Iterator[Item]:
     """Queries with the documents of their grades, 0 included, as candidates; documents; judgments."""
@@ -279,7 +270,11 @@ def read_birco(contents: Contents, _: ReadRequest) -> Iterator[Item]:
     yield FileRemark("the judged documents of a query are its candidates")
     for query, text in contents.value["query"].items():
         pool = pools.get(query)
-        metadata = {"candidates": _without_order(pool)} if isinstance(pool, dict) else {}
+        metadata = (
+            {"candidates": sorted((doc.strip() for doc in pool), reverse=True)}
+            if isinstance(pool, dict)
+            else {}
+        )
         yield FoundQuery(ItemKey(query.strip(), plain(text)), f"query {query}", metadata)
     for doc, text in contents.value["corpus"].items():
         yield Document(ItemKey(doc.strip(), plain(text)), f"document {doc}")

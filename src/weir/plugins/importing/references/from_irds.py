@@ -10,15 +10,15 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
-from weir.datasets.references import Brought
+from weir.datasets.references import Materialized
 from weir.errors import BadValue, DownloadError, UnknownName, WeirError, require
 from weir.files.atomic import write_json
 from weir.files.layouts import find_layout
 from weir.files.text_files import Watch
 from weir.plugins.importing.importer import Destination, FileRead, shelved, written_collection
 from weir.plugins.importing.items import Choices, Document, FileRemark, FoundQuery, Item, ItemKey, Judgment
-from weir.plugins.importing.merge import FileCounts, FileFound, document_shelf
-from weir.plugins.importing.references.brought import home, kept, not_brought, tell_refused
+from weir.plugins.importing.merge import FileCounts, FileFound, document_spill
+from weir.plugins.importing.references.materialize import home, materialized, not_materialized, tell_refused
 
 _NAME = re.compile(r"irds:([\w./-]+)(?:#([\w+]+))?")
 _DOCUMENT_TEXTS = ("text", "body", "contents", "abstract", "passage", "segment")
@@ -57,27 +57,35 @@ def irds_name(text: str) -> IrdsName:
     return IrdsName(found[1], found[2] or "")
 
 
-def from_irds(name: IrdsName, watch: Watch, fetch: bool = True) -> Brought:
+def from_irds(name: IrdsName, watch: Watch, fetch: bool = True) -> Materialized:
     """Bring a data set of ir_datasets here, once; documents that several share are brought once for all of them.
 
-    What was brought is read without the package; fetch: whether it may be brought, see `brought`. Raises MissingExtra
+    What was brought is read without the package; fetch: see `materialize`. Raises MissingExtra
     without it, UnknownName for a data set that it does not have, BadValue for one without queries or judgments,
     DownloadError where the package cannot give it.
     """
     key = ["irds", name.identifier, name.fields]
-    judged = kept(f"irds-{name.identifier}", key, partial(_make_judged, name, watch) if fetch else None)
+    judged = materialized(
+        f"irds-{name.identifier}", key, partial(_make_judged, name, watch) if fetch else None
+    )
     layout = replace(find_layout(judged), name=str(name))
     parents = _parents()
     if name.identifier not in parents:
         if not fetch:
-            raise not_brought(name)
-        parents = {**parents, name.identifier: _documents_of(name.identifier)}
+            raise not_materialized(name)
+        package, dataset = require("ir_datasets", extra="irds"), _opened(name.identifier)
+        parents = {
+            **parents,
+            name.identifier: (str(package.docs_parent_id(name.identifier)) if dataset.has_docs() else ""),
+        }
         write_json(_parents_file(), parents)
     if parent := parents[name.identifier]:
         key = ["irds", parent, "documents"]
-        place = kept(f"irds-{parent}", key, partial(_make_documents, parent, watch) if fetch else None)
+        place = materialized(
+            f"irds-{parent}", key, partial(_make_documents, parent, watch) if fetch else None
+        )
         layout = replace(layout, documents=find_layout(place).need_documents())
-    return Brought(layout, str(name), str(name))
+    return Materialized(layout, str(name), str(name))
 
 
 def _parents_file() -> Path:
@@ -91,11 +99,6 @@ def _parents() -> dict[str, str]:
     except (OSError, ValueError):
         return {}
     return {str(one): str(parent) for one, parent in told.items()} if isinstance(told, dict) else {}
-
-
-def _documents_of(identifier: str) -> str:
-    package, dataset = require("ir_datasets", extra="irds"), _opened(identifier)
-    return str(package.docs_parent_id(identifier)) if dataset.has_docs() else ""
 
 
 def _opened(identifier: str) -> Any:  # noqa: ANN401  an object of ir_datasets
@@ -134,12 +137,12 @@ def _instead(identifier: str) -> str:
 def _write(name: str, items: Iterable[Item], to: Path, watch: Watch) -> None:
     """Write what a data set holds; nothing of it is held but queries and judgments."""
     told = FileCounts()
-    with document_shelf() as shelf:
-        rest = tuple(shelved(items, name, (told, shelf), watch))
+    with document_spill() as spill:
+        rest = tuple(shelved(items, name, (told, spill), watch))
         notes = list(dict.fromkeys(item.text for item in rest if isinstance(item, FileRemark)))
         record = {"file": name, "kind": "irds", "what": "a data set of ir_datasets", "evidence": "its name"}
         read = FileRead(FileFound(name, name, rest, told), {**record, "columns": {}, "notes": notes})
-        tell_refused(written_collection([read], {}, [name], Destination(to, shelf, Choices())), watch)
+        tell_refused(written_collection([read], {}, [name], Destination(to, spill, Choices())), watch)
 
 
 def _asked(identifier: str, what: str) -> Iterator[IrdsRecord]:

@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from weir.datasets.references import Brought
+from weir.datasets.references import Materialized
 from weir.errors import BadValue, DownloadError
 from weir.files.atomic import locked, storing, write_json
 from weir.files.downloads import HubFile, HubRevision, checksum_of, download, hub_address, hub_revision
@@ -22,7 +22,13 @@ from weir.files.layouts import find_layout
 from weir.files.text_files import Watch
 from weir.plugins.importing.importer import FileAsked, ImportRequest
 from weir.plugins.importing.items import Choices
-from weir.plugins.importing.references.brought import home, identity, imported, kept, not_brought
+from weir.plugins.importing.references.materialize import (
+    home,
+    identity,
+    imported,
+    materialized,
+    not_materialized,
+)
 from weir.settings import hub_cache, hub_offline
 
 # ----------
@@ -216,11 +222,11 @@ def hub_name(text: str) -> HubName:
     return HubName(found[1], found[2] or "main", found[3] or "")
 
 
-def from_hub(name: HubName, watch: Watch, again: bool = False, fetch: bool = True) -> Brought:
+def from_hub(name: HubName, watch: Watch, again: bool = False, fetch: bool = True) -> Materialized:
     """Bring a data set here, once for each commit.
 
     A branch or tag is looked up the first time, and the commit kept, so that what it names does not change under
-    anybody's hands; again: look it up anew; fetch: whether it may be brought, see `brought`. Raises DownloadError where
+    anybody's hands; again: look it up anew; fetch: see `materialize`. Raises DownloadError where
     the hub cannot be asked or a file is not the published one, BadValue or FormatError for a data set that is no
     collection.
     """
@@ -229,17 +235,22 @@ def from_hub(name: HubName, watch: Watch, again: bool = False, fetch: bool = Tru
         return _from_library(name, watch, fetch)
     asked: HubRevision | None = None
     if not commit and not fetch:
-        raise not_brought(name)
+        raise not_materialized(name)
     if not commit:
         asked = hub_revision(name.repository, name.revision)
         commit = asked.commit
-        _record(name, commit)
+        when = datetime.now(UTC).isoformat(timespec="seconds")
+        with storing(_records()):
+            home().mkdir(parents=True, exist_ok=True)
+        with locked(home() / ".hub-revisions.lock"):  # another process may look another one up
+            told = _known() | {f"{name.repository}@{name.revision}": {"commit": commit, "when": when}}
+            write_json(_records(), told)
     pinned = replace(name, revision=commit)
     note = "" if _COMMIT.fullmatch(name.revision) else f"{name} is {pinned}"
     key = ["hf", name.repository, commit, name.subset]
     make = lambda to: _make(pinned, asked or hub_revision(name.repository, commit), to, watch)  # noqa: E731  where it is needed
-    place = kept(f"hf-{name.repository}", key, make if fetch else None)
-    return Brought(find_layout(place), str(name), str(pinned), note)
+    place = materialized(f"hf-{name.repository}", key, make if fetch else None)
+    return Materialized(find_layout(place), str(name), str(pinned), note)
 
 
 def _make(name: HubName, held: HubRevision, folder: Path, watch: Watch) -> None:
@@ -314,16 +325,7 @@ def _recorded(name: HubName) -> str:
     return commit if _COMMIT.fullmatch(commit) else ""
 
 
-def _record(name: HubName, commit: str) -> None:
-    when = datetime.now(UTC).isoformat(timespec="seconds")
-    with storing(_records()):
-        home().mkdir(parents=True, exist_ok=True)
-    with locked(home() / ".hub-revisions.lock"):  # another process may look another one up
-        told = _known() | {f"{name.repository}@{name.revision}": {"commit": commit, "when": when}}
-        write_json(_records(), told)
-
-
-def _from_library(name: HubName, watch: Watch, fetch: bool) -> Brought:
+def _from_library(name: HubName, watch: Watch, fetch: bool) -> Materialized:
     """What the hub's own library has kept, where nothing may be asked of the network."""
     below = hub_cache() / f"datasets--{name.repository.replace('/', '--')}"
     try:
@@ -342,14 +344,14 @@ def is_hub_folder(folder: Path) -> bool:
     return any(part.role == "documents" for part in parts_of(_paths(folder)))
 
 
-def from_folder(folder: Path, subset: str, watch: Watch, fetch: bool = True) -> Brought:
+def from_folder(folder: Path, subset: str, watch: Watch, fetch: bool = True) -> Materialized:
     """Bring a local folder of the hub's layout; raises BadValue or FormatError where it is no collection."""
     parts = chosen_parts(parts_of(_paths(folder)), subset, str(folder))
     paths = [folder / part.path for part in parts]
     key = ["folder", subset, [[part.path, identity(path)] for part, path in zip(parts, paths, strict=True)]]
     name = folder.resolve().name + (f"-{subset}" if subset else "")
-    place = kept(name, key, partial(imported, _request(parts, paths), watch) if fetch else None)
-    return Brought(find_layout(place), name, str(folder.resolve()) + (f"#{subset}" if subset else ""))
+    place = materialized(name, key, partial(imported, _request(parts, paths), watch) if fetch else None)
+    return Materialized(find_layout(place), name, str(folder.resolve()) + (f"#{subset}" if subset else ""))
 
 
 def _paths(folder: Path) -> Mapping[str, None]:

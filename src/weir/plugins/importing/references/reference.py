@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from weir.datasets.references import Brought, is_reference
+from weir.datasets.references import Materialized, is_reference
 from weir.errors import FormatError, UnknownName
 from weir.files.layouts import CHOICES, CollectionPart, find_layout
 from weir.files.text_files import Watch, read_toml
@@ -16,7 +16,7 @@ from weir.plugins.importing.contents import refuse_other_roles
 from weir.plugins.importing.importer import FileAsked, ImportRequest
 from weir.plugins.importing.items import LEAST_IMPRESSIONS, Choices
 from weir.plugins.importing.readers import READERS
-from weir.plugins.importing.references.brought import identity, imported, kept
+from weir.plugins.importing.references.materialize import identity, imported, materialized
 
 # ----------
 # A TOML file that describes a collection of an unusual layout: which files, which columns, what is the text.
@@ -24,8 +24,8 @@ from weir.plugins.importing.references.brought import identity, imported, kept
 # name = "shop" # of the collection; by default the file's documents = "products.jsonl" # a file of documents, or a
 # collection, as it is split = "test" # whose judgments count self_match = "drop" # or "keep" candidates = "judged" #
 # only the judged documents may be ranked instruction = "..." # what embedding models that follow instructions are
-# told grades = "scale=10" # as weir import --grades, and likewise judges, words, clicks and impressions [[files]]
-# path = "clicks/*.csv" columns = { query = "q", doc = "url", grade = "ctr" } kind = "qrels" # as weir import --as
+# told grades = "scale=10" # as weir data import --grades, and likewise judges, words, clicks and impressions [[files]]
+# path = "clicks/*.csv" columns = { query = "q", doc = "url", grade = "ctr" } kind = "qrels" # as weir data import --as
 # split = "train" # of these judgments
 
 
@@ -123,25 +123,25 @@ def _files(path: Path, table: Mapping[str, Any]) -> list[FileAsked]:
 # A file of another tool, a golden set, or a description of several files, as a collection.
 
 
-def from_file(path: Path, watch: Watch, fetch: bool = True) -> Brought:
+def from_file(path: Path, watch: Watch, fetch: bool = True) -> Materialized:
     """Bring a file, as `weir import` reads it; a TOML file of its name beside it says what its columns leave open.
 
-    fetch: whether it may be brought, see `brought`. Raises FormatError or BadValue where it cannot be read, or leaves
+    fetch: see `materialize`. Raises FormatError or BadValue where it cannot be read, or leaves
     something open.
     """
     beside = path.with_suffix(".toml")
     if beside.is_file():
-        return _brought(described(beside, path), str(path.resolve()), path.stem, watch, fetch)
+        return _materialized(described(beside, path), str(path.resolve()), path.stem, watch, fetch)
     asked = Described(path, (FileAsked(path),), Choices(strict=True))
-    return _brought(asked, str(path.resolve()), path.stem, watch, fetch)
+    return _materialized(asked, str(path.resolve()), path.stem, watch, fetch)
 
 
-def from_description(path: Path, watch: Watch, fetch: bool = True) -> Brought:
+def from_description(path: Path, watch: Watch, fetch: bool = True) -> Materialized:
     """Bring the files that a TOML file describes; raises as `from_file`."""
-    return _brought(described(path), str(path.resolve()), path.stem, watch, fetch)
+    return _materialized(described(path), str(path.resolve()), path.stem, watch, fetch)
 
 
-def _brought(said: Described, source: str, stem: str, watch: Watch, fetch: bool) -> Brought:
+def _materialized(said: Described, source: str, stem: str, watch: Watch, fetch: bool) -> Materialized:
     documents = _documents(said)
     request = ImportRequest(
         said.files, documents.path if documents else None, said.choices, keep_corpus=False
@@ -151,7 +151,7 @@ def _brought(said: Described, source: str, stem: str, watch: Watch, fetch: bool)
     choices += [said.choices.clicks, str(said.choices.impressions)]
     key = ["files", files, choices, identity(documents.path) if documents else None]
     name = said.name or stem
-    place = kept(name, key, partial(imported, request, watch) if fetch else None)
+    place = materialized(name, key, partial(imported, request, watch) if fetch else None)
     layout = find_layout(place)
     if layout.documents is not None and documents is not None:
         found = f"documents in {said.files[0].path.name} and in {said.documents}"
@@ -172,7 +172,7 @@ def _brought(said: Described, source: str, stem: str, watch: Watch, fetch: bool)
         candidates=said.candidates,
         documents_wanted=f'documents = "FILE OR FOLDER" in {toml} beside it',
     )
-    return Brought(about, name, source)
+    return Materialized(about, name, source)
 
 
 def _documents(said: Described) -> CollectionPart | None:
@@ -193,11 +193,17 @@ BIRCO_SETS = ("test_set.pickle", "dev_set.pickle", "test_set.json", "dev_set.jso
 """The file of a folder of BIRCO's repository that is its collection: the first of these."""
 
 
-def reference(name: str | Path, watch: Watch, again: bool, fetch: bool) -> Brought | None:
-    """What `weir.datasets.references.brought` asks for; None for a collection in Weir's layout after all."""
+def reference(name: str | Path, watch: Watch, again: bool, fetch: bool) -> Materialized | None:
+    """What `weir.datasets.references.materialize` asks for; None for a collection in Weir's layout after all."""
     text = str(name)
     if is_reference(text):
-        return _of_scheme(text, watch, again, fetch)
+        if text.startswith("hf:"):
+            from weir.plugins.importing.references.hub import from_hub, hub_name
+
+            return from_hub(hub_name(text), watch, again, fetch)
+        from weir.plugins.importing.references.from_irds import from_irds, irds_name
+
+        return from_irds(irds_name(text), watch, fetch)
     plain, _, subset = text.partition("#")
     path = Path(name)
     if path.is_dir():
@@ -216,17 +222,7 @@ def birco(pickle: Path, to: Path) -> None:
 # What brings a collection imports the network, databases and readers of all formats: only where it is needed.
 
 
-def _of_scheme(text: str, watch: Watch, again: bool, fetch: bool) -> Brought:
-    if text.startswith("hf:"):
-        from weir.plugins.importing.references.hub import from_hub, hub_name
-
-        return from_hub(hub_name(text), watch, again, fetch)
-    from weir.plugins.importing.references.from_irds import from_irds, irds_name
-
-    return from_irds(irds_name(text), watch, fetch)
-
-
-def _of_folder(path: Path, subset: str, watch: Watch, fetch: bool) -> Brought | None:
+def _of_folder(path: Path, subset: str, watch: Watch, fetch: bool) -> Materialized | None:
     test_set = next((path / name for name in BIRCO_SETS if (path / name).is_file()), None)
     if test_set is not None and not subset:
         return replace(from_file(test_set, watch), name=path.resolve().name)
@@ -235,7 +231,7 @@ def _of_folder(path: Path, subset: str, watch: Watch, fetch: bool) -> Brought | 
     return from_folder(path, subset, watch, fetch) if is_hub_folder(path) else None
 
 
-def _of_file(path: Path, watch: Watch, fetch: bool) -> Brought | None:
+def _of_file(path: Path, watch: Watch, fetch: bool) -> Materialized | None:
     if path.suffix == ".toml" and not is_description(path):
         return None
 

@@ -1,0 +1,304 @@
+"""Unjudged documents labelled by people and by a model: agreement, missed relevant ones, effects on scores."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weir.core.judged import Judged
+from weir.core.qrels import Qrels
+from weir.core.results import result
+from weir.core.rounding import change, count, score, share
+from weir.core.run import Run
+from weir.core.strings import Float64
+from weir.core.tables import Table, sentences, table_of
+from weir.errors import BadValue
+from weir.measures.measure import Measure, parse_measure
+from weir.stats.label_agreement import bounds, cohen_kappa, drawn_tables
+from weir.stats.rank_stability import kendall_tau, order_interval
+from weir.stats.resampling import SEED, interval
+from weir.stats.score_bounds import Unjudged, score_bounds
+
+NDCG_AT_10 = parse_measure("nDCG@10")
+MEAN_DECIMALS = 12
+PARTIES = ("people", "model")
+
+Flags: TypeAlias = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """A share of counts over queries, with its 95% interval by resampling queries; NaN where there is nothing."""
+
+    count: int
+    of: int
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class FilledScore:
+    """The mean of a measure with the holes judged by `by`, its change, and the 95% interval of that over queries."""
+
+    by: str
+    mean: float
+    change: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class HolesFound:
+    """The unjudged documents among the first k of a system, or of all systems together, where `system` is "".
+
+    missed_by_people, missed_by_model: of those that each judged, the relevant ones, which count as not relevant now;
+    agreement: of those that both judged, the ones on which they agree whether a document is relevant; kappa: with its
+    interval; before: the mean as it is, with holes as not relevant; least, most: what it may be whatever they are;
+    filled: the mean with the holes as people, and as the model, judge them. Of all systems there are no means.
+    """
+
+    system: str
+    holes: int
+    missed_by_people: Ratio
+    missed_by_model: Ratio
+    agreement: Ratio
+    kappa: tuple[float, float, float]
+    before: float = math.nan
+    least: float = math.nan
+    most: float = math.nan
+    filled: tuple[FilledScore, ...] = ()
+
+
+@dataclass(frozen=True)
+class FilledOrder:
+    """The order of systems as it is against that with holes judged by `by`.
+
+    tau: Kendall's; turned: pairs (above before, above then) that change places; fewest, most: how many of `pairs`; both
+    with the intervals of `order_interval`.
+    """
+
+    by: str
+    tau: float
+    low: float
+    high: float
+    pairs: int
+    turned: tuple[tuple[str, str], ...]
+    fewest: float
+    most: float
+
+
+@dataclass(frozen=True)
+class HoleStudy:
+    """Labels of people and of a model for the documents that nobody had judged.
+
+    rel: the grade from which a document is relevant; found: of all systems together, then of each.
+    """
+
+    measure: str
+    k: int
+    rel: float
+    queries: int
+    found: tuple[HolesFound, ...]
+    orders: tuple[FilledOrder, ...]
+
+
+def hole_study(
+    runs: Mapping[str, Run],
+    qrels: Qrels,
+    people: Qrels,
+    model: Qrels | None = None,
+    measure: Measure = NDCG_AT_10,
+    rel: float = 1,
+) -> HoleStudy:
+    """Compare labels of people, and of a model, for the unjudged documents among the first k of each run.
+
+    k is the cut-off of the measure; people, model: labels, of which those of holes are used. A document without a label
+    stays a hole. Raises BadValue without a run or a hole, where no hole has a label of all, and for a measure without
+    score bounds.
+    """
+    if not runs:
+        raise BadValue("there is no ranking whose holes could be studied")
+    certain = score_bounds(runs, qrels, measure)
+    k = measure.cutoff or 0
+    holes = Unjudged.of(list(runs.values()), qrels, k)
+    if not len(holes.query):
+        raise BadValue(
+            f"everything among the first {k} documents of each system is judged; nothing is left to study"
+        )
+    docs = len(holes.qrels.docs)
+    own = holes.query.astype(np.int64) * docs + holes.doc
+    grades: list[Float64] = []  # of each hole, NaN without a label
+    for labels in (people, model):
+        if labels is None:
+            continue
+        query = holes.qrels.queries.codes(labels.queries.strings)[labels.query_of_row()].astype(np.int64)
+        doc = holes.qrels.docs.codes(labels.docs.strings)[labels.doc].astype(np.int64)
+        pair = np.where((query >= 0) & (doc >= 0), query * docs + doc, -1)
+        at = np.minimum(np.searchsorted(own, pair), len(own) - 1)
+        known = own[at] == pair
+        column = np.full(len(own), np.nan)
+        column[at[known]] = labels.grade[known]
+        grades.append(column)
+    if np.isnan(grades).any(axis=0).all():
+        by = "people" if model is None else "people and by the model"
+        to = "them" if model is None else "both"
+        raise BadValue(
+            f"none of the {len(holes.query):,} unjudged documents is judged by {by}; write a sheet with weir "
+            f"labels pool, and give it to {to}"
+        )
+    before = _values(runs, qrels, measure)
+    after: list[Float64] = []  # with the labelled holes among the judgments
+    for column in grades:
+        labelled, old = ~np.isnan(column), holes.qrels
+        filled = Qrels.from_columns(
+            old.queries,
+            old.docs,
+            np.concatenate([old.query_of_row(), holes.query[labelled]]),
+            np.concatenate([old.doc, holes.doc[labelled]]),
+            np.concatenate([old.grade.astype(np.float64), column[labelled]]),
+        )
+        after.append(_values(runs, filled, measure))
+    counted = [_hole_counts("", np.ones(len(holes.query), np.bool_), holes, grades, rel)]
+    for number, (name, run) in enumerate(runs.items()):
+        one = _hole_counts(name, holes.ranks_in(run, k) <= k, holes, grades, rel)
+        scores = []
+        for by, values in zip(PARTIES, after, strict=False):
+            old_values, new = before[number], values[number]
+            low, high = interval(new - old_values, np.random.default_rng(SEED))
+            scores.append(
+                FilledScore(by, float(new.mean()), float(new.mean() - old_values.mean()), low, high)
+            )
+        least, most = (float(np.nanmean(end)) for end in (certain[name].low, certain[name].high))
+        mean = float(before[number].mean())
+        counted.append(replace(one, before=mean, least=least, most=most, filled=tuple(scores)))
+    orders = tuple(filled_order(by, list(runs), before, one) for by, one in zip(PARTIES, after, strict=False))
+    return HoleStudy(str(measure), k, rel, len(qrels), tuple(counted), orders if len(runs) > 1 else ())
+
+
+def _values(runs: Mapping[str, Run], qrels: Qrels, measure: Measure) -> Float64:
+    """float64[K, Q], queries by identifier."""
+    order = np.argsort(qrels.queries.tie_ranks)
+    return np.array([measure.per_query(Judged.of(run, qrels))[order] for run in runs.values()])
+
+
+def _hole_counts(
+    system: str, flags: Flags, holes: Unjudged, grades: Sequence[Float64], rel: float
+) -> HolesFound:
+    """The counts of the flagged holes."""
+    nobody = np.full(len(flags), np.nan)
+    grades = [*grades, nobody][:2]
+    known = [flags & ~np.isnan(column) for column in grades]
+    relevant = [column >= rel for column in grades]
+    both = known[0] & known[1]
+    table = np.stack(
+        [_by_query(holes, both & (relevant[0] == one) & (relevant[1] == other)) for one in (False, True)
+         for other in (False, True)], axis=1)  # fmt: skip
+    drawn = [cohen_kappa(cells.reshape(2, 2)) if cells.any() else math.nan for cells in drawn_tables(table)]
+    whole = table.sum(axis=0).reshape(2, 2)
+    kappa = cohen_kappa(whole) if both.any() else math.nan
+    return HolesFound(
+        system,
+        int(flags.sum()),
+        _ratio(holes, known[0] & relevant[0], known[0]),
+        _ratio(holes, known[1] & relevant[1], known[1]),
+        _ratio(holes, both & (relevant[0] == relevant[1]), both),
+        (kappa, *bounds(drawn)),
+    )
+
+
+def _by_query(holes: Unjudged, flags: Flags) -> NDArray[np.int64]:
+    """How many of the holes are flagged in each query, by identifier."""
+    counts = np.bincount(holes.query[flags], minlength=len(holes.qrels))
+    return counts[np.argsort(holes.qrels.queries.tie_ranks)].astype(np.int64)
+
+
+def _ratio(holes: Unjudged, part: Flags, whole: Flags) -> Ratio:
+    counts = np.stack([_by_query(holes, part), _by_query(holes, whole)], axis=1)
+    count, of = counts.sum(axis=0).tolist()
+    drawn = [float(c[0] / c[1]) if c[1] else math.nan for c in drawn_tables(counts)]
+    return Ratio(count, of, count / of if of else math.nan, *bounds(drawn))
+
+
+def filled_order(by: str, names: Sequence[str], before: Float64, after: Float64) -> FilledOrder:
+    """How the order of systems changes; before, after: float64[K, Q]."""
+
+    def rounded(sums: Float64) -> tuple[Float64, Float64]:
+        means = np.round(sums / before.shape[1], MEAN_DECIMALS)
+        return means[0], means[1]
+
+    both = np.stack([before.T, after.T], axis=1)
+    one, other = rounded(both.sum(axis=0))
+    drawn = [rounded(sums) for sums in drawn_tables(both)]
+    turned = [
+        (names[i], names[j]) if one[i] > one[j] else (names[j], names[i])
+        for i, j in combinations(range(len(names)), 2)
+        if (one[i] - one[j]) * (other[i] - other[j]) < 0
+    ]
+    pairs, queries, tau = math.comb(len(names), 2), len(both), kendall_tau(one, other)
+    ends = order_interval(tau, [kendall_tau(*means) for means in drawn], queries, pairs)
+    signs = [np.sign(a[:, None] - a) * np.sign(b[:, None] - b) for a, b in drawn]
+    counts = [float((apart < 0).sum()) / 2 for apart in signs]
+    fewest, most = order_interval(len(turned), counts, queries, pairs, (0.0, max(1.0, pairs)))
+    return FilledOrder(by, tau, *ends, pairs, tuple(turned), float(np.floor(fewest)), float(np.ceil(most)))
+
+
+# Tables.
+
+
+@result("holes", HoleStudy, parts="found")
+def hole_tables(studies: Sequence[HoleStudy]) -> tuple[Table, ...]:
+    """Agreement and what was missed, scores before and after, and the order of systems, each with its interval."""
+    tables = []
+    for study in studies:
+        people_alone = all(len(one.filled) < 2 for one in study.found)
+        head = [f"first {study.k}", "unjudged", "relevant by people", "by the model", "same verdict", "kappa"]
+        shares = [head]
+        for one in study.found:
+            kappa, low, high = one.kappa
+            ratios = map(_ratio_shown, (one.missed_by_people, one.missed_by_model, one.agreement))
+            shown = "-" if math.isnan(kappa) else f"{score(kappa)} [{score(low)}, {score(high)}]"
+            shares.append([one.system or "all systems", count(one.holes), *ratios, shown])
+        names = ["by people", "change", "by the model", "change"][: 2 if people_alone else 4]
+        scores = [["system", f"{study.measure} now", "may be", *names]]
+        for one in sorted((one for one in study.found if one.system), key=lambda one: -one.before):
+            line = [one.system, score(one.before), f"{score(one.least)} to {score(one.most)}"]
+            for filled in one.filled:
+                bounds = f"[{change(filled.low)}, {change(filled.high)}]"
+                line += [score(filled.mean), f"{change(filled.change)} {bounds}"]
+            scores.append(line)
+        judges = "people" if people_alone else "each"
+        tables += [
+            table_of([line[:3] for line in shares] if people_alone else shares),
+            table_of(scores),
+            sentences(*(map(_order_shown, study.orders) if study.orders else ["one system has no order"])),
+            sentences(
+                f"documents of grade {study.rel:g} or more are relevant; shares are of the unjudged documents that "
+                f"{judges} judged, those judged by nobody still count as not relevant; intervals of 95% over "
+                f"{count(study.queries)} queries"
+            ),
+        ]
+    return tuple(tables)
+
+
+def _ratio_shown(ratio: Ratio) -> str:
+    if not ratio.of:
+        return "-"
+    parts = f"{count(ratio.count)} of {count(ratio.of)}"
+    return f"{parts}, {share(ratio.value)} [{share(ratio.low)}, {share(ratio.high)}]"
+
+
+def _order_shown(one: FilledOrder) -> str:
+    by = "by people" if one.by == "people" else "by the model"
+    pairs = "; ".join(f"{better} was above {worse}" for better, worse in one.turned)
+    return (
+        f"order of systems {by}: tau {score(one.tau)} [{score(one.low)}, {score(one.high)}] with the order now, "
+        f"{count(len(one.turned))} of {count(one.pairs)} pairs change places [{one.fewest:g}, {one.most:g}]"
+        + (f": {pairs}" if pairs else "")
+    )
