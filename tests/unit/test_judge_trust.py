@@ -63,7 +63,7 @@ def test_a_passage_that_gives_orders_is_flagged_and_does_not_decide(judge_server
     assert report.flagged == 1
     flagged = {a["document"] for a in lines(tmp_path / "labels" / "judgments.jsonl") if a.get("flagged")}
     assert flagged == {"b"}
-    assert "the judge is spoken to by document 'b'" in report.warnings
+    assert "possible prompt injection in document 'b'" in report.warnings
     assert all(len(PASSAGES.findall(p[2]["messages"][-1]["content"])) == 1 for p in manners.asked)
 
 

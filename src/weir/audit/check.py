@@ -176,7 +176,6 @@ def _audit(
     return Audit(name, tuple(findings), tuple(one.name for one in ready), left_out)
 
 
-# ----------
 # Tables.
 
 SYSTEMS_SHOWN = 5

@@ -17,7 +17,7 @@ from weir.core.query_metadata import QueryGroups
 from weir.core.results import result
 from weir.core.rounding import change, count, probability, score, share
 from weir.core.run import Run
-from weir.core.strings import Float64, Int64, Strings
+from weir.core.strings import Float64, Int64
 from weir.core.subject import Subject
 from weir.core.tables import Table, sentences, table_of
 from weir.errors import BadValue
@@ -38,8 +38,7 @@ from weir.stats.label_agreement import LabelPairs, label_pairs
 from weir.stats.score_bounds import MOST_RANKS, RISING, Unjudged, score_bounds
 from weir.stats.significance import adjusted
 
-# ----------
-# Precision from a model's labels and their errors on the pairs that people judged too, after Rogan and Gladen.
+# Precision by a model's errors on the pairs that people judged too.
 
 
 def corrected_precision(labelled: Float64, relevant: Float64, confusion: Float64, k: int) -> Estimate:
@@ -78,9 +77,7 @@ def corrected_precision(labelled: Float64, relevant: Float64, confusion: Float64
     return corrected_share(filled * (apparent + specificity - 1), slope, errors, times)
 
 
-# ----------
-# How many more queries of each stratum people should judge, and how far that narrows intervals.
-
+# Queries to judge by stratum.
 
 LEAST_AFTER = 2
 """Queries of each stratum that people are to have judged, so that its variance is known."""
@@ -180,9 +177,7 @@ def allocated(found: QueryVariances, cost: Float64, more: int | None, width: flo
     return judged - found.judged
 
 
-# ----------
-# Scores of systems from human judgments of few queries and a model's of many.
-
+# Corrected scores of systems.
 
 ESTIMABLE = ("ContextPrecision", "DCG", "ERR", "P", "RBP", "RR", "SDCG", "Success")
 """Measures that depend on the labels of the documents returned alone. nDCG, AP and recall divide by what the labels say
@@ -262,8 +257,21 @@ class LabelledRuns:
         design: SampleDesign = AT_RANDOM,
     ) -> LabelledRuns:
         """Score the runs by both labels; raises BadValue as `corrected_scores`."""
-        k = _refused(measure, design)
-        runs = {name: run.top(k) for name, run in runs.items()}  # nothing below counts, and runs may be deep
+        by_ideal = dict(measure.settings).get("gain") == "scaled"  # RBP by the best grade of the query
+        k = measure.cutoff
+        if measure.name not in ESTIMABLE or k is None or measure.condensed or by_ideal:
+            takes = ", ".join(f"{one}@k" for one in ESTIMABLE)
+            raise BadValue(
+                f"{measure} cannot be estimated from two kinds of labels, for its ideal ranking is another by each; "
+                f"take one of {takes}"
+            )
+        if design.pairs and measure.name not in SUMS:
+            takes = ", ".join(f"{one}@k" for one in SUMS)
+            raise BadValue(
+                f"{measure} is no sum over documents, so that a part of a query's documents says nothing of it; take "
+                f"one of {takes}, or judge the first {k} documents of fewer queries"
+            )
+        runs = {name: run.top(k) for name, run in runs.items()}  # deeper documents do not count
         rows = label_pairs(list(runs.values()), human, model, k)
         pairs = dict(zip(runs, rows, strict=True))
         codes = model.queries.codes(human.queries.strings)
@@ -271,8 +279,15 @@ class LabelledRuns:
         if design.pairs:
             mine = np.unique(np.concatenate([one.query[one.judged] for one in rows])) if rows else mine[:0]
         drawn = DrawnQueries.of(design, model.queries, mine)
-        of = _by_pairs if design.pairs else _by_query
-        values = {name: of(run, pairs[name], human, model, measure, drawn) for name, run in runs.items()}
+        if design.pairs:
+            values = {name: values_of_pairs(one, model, measure, drawn) for name, one in pairs.items()}
+            return LabelledRuns(human, model, measure, drawn, values, pairs)
+        both, values = human.queries.codes(model.queries.strings.take(drawn.mine)), {}
+        for name, run in runs.items():  # what one of the two did not judge counts as not relevant
+            by_human = measure.per_query(Judged.of(run, human))[both]
+            by_model = measure.per_query(Judged.of(run, model))
+            of_mine = by_model[drawn.mine]
+            values[name] = PairedValues(by_human, of_mine, of_mine, by_model[drawn.alone])
         return LabelledRuns(human, model, measure, drawn, values, pairs)
 
 
@@ -296,65 +311,52 @@ def corrected_scores(
     drawn, names = labelled.drawn, list(runs)
     most = 1.0 if MEASURES.get(measure.name).bounded else math.inf
     left_out = int((model.queries.codes(human.queries.strings) < 0).sum())
-    found = [
-        CorrectedScore(
-            name,
-            str(measure),
-            len(drawn.mine),
-            len(drawn.mine) + len(drawn.alone),
-            _judged_share(runs[name], human, model.queries.strings.take(drawn.mine), measure.cutoff or 1),
-            drawn.mean(values, 0.0).estimate().within(0.0, most),
-            values.by_model,
-            drawn.mean(values).estimate().within(0.0, most),
-            str(design),
-            left_out,
-            *_by_errors(labelled, name),
+    of_mine = human.queries.codes(model.queries.strings.take(drawn.mine))
+    people = human.only(of_mine[of_mine >= 0])
+    scores = []
+    for name, values in labelled.values.items():
+        joined = Judged.of(runs[name], people)
+        returned = int(np.minimum(joined.retrieved, measure.cutoff or 1).sum())
+        judged = int((joined.rank <= (measure.cutoff or 1)).sum()) / returned if returned else 0.0
+        scores.append(
+            CorrectedScore(
+                name,
+                str(measure),
+                len(drawn.mine),
+                len(drawn.mine) + len(drawn.alone),
+                judged,
+                drawn.mean(values, 0.0).estimate().within(0.0, most),
+                values.by_model,
+                drawn.mean(values).estimate().within(0.0, most),
+                str(design),
+                left_out,
+                *precision_by_errors(labelled, name),
+            )
         )
-        for name, values in labelled.values.items()
-    ]
     pairs = list(combinations(names, 2)) if len(names) <= EVERY_PAIR else [(names[0], n) for n in names[1:]]
-    apart = _differences(labelled, pairs)
-    return [
-        replace(
-            one,
-            differences=tuple(d for (first, _), d in zip(pairs, apart, strict=True) if first == one.system),
+    differences = []
+    for first, second in pairs:
+        values = labelled.values[second].minus(labelled.values[first])
+        corrected = drawn.mean(values)
+        differences.append(
+            CorrectedDifference(
+                second,
+                drawn.mean(values, 0.0).estimate().within(-most, most),
+                values.by_model,
+                corrected.estimate().within(-most, most),
+                corrected.p,
+                math.nan,
+            )
         )
-        for one in found
-    ]
+    together = adjusted(np.array([one.p for one in differences]), "holm").tolist()
+    by_system: dict[str, list[CorrectedDifference]] = {name: [] for name in names}
+    for (first, _), one, p in zip(pairs, differences, together, strict=True):
+        by_system[first].append(replace(one, adjusted=p))
+    return [replace(score, differences=tuple(by_system[score.system])) for score in scores]
 
 
-def _refused(measure: Measure, design: SampleDesign) -> int:
-    """The cut-off; raises BadValue for a measure that cannot be estimated."""
-    by_ideal = dict(measure.settings).get("gain") == "scaled"  # RBP by the best grade of the query
-    if measure.name not in ESTIMABLE or measure.cutoff is None or measure.condensed or by_ideal:
-        takes = ", ".join(f"{one}@k" for one in ESTIMABLE)
-        raise BadValue(
-            f"{measure} cannot be estimated from two kinds of labels, for its ideal ranking is another by each; "
-            f"take one of {takes}"
-        )
-    if design.pairs and measure.name not in SUMS:
-        takes = ", ".join(f"{one}@k" for one in SUMS)
-        raise BadValue(
-            f"{measure} is no sum over documents, so that a part of a query's documents says nothing of it; take one "
-            f"of {takes}, or judge the first {measure.cutoff} documents of fewer queries"
-        )
-    return measure.cutoff
-
-
-def _by_query(
-    run: Run, pairs: LabelPairs, human: Qrels, model: Qrels, measure: Measure, drawn: DrawnQueries
-) -> PairedValues:
-    """Values of whole queries; what one of the two did not judge counts as not relevant by it."""
-    both = human.queries.codes(model.queries.strings.take(drawn.mine))
-    by_human = measure.per_query(Judged.of(run, human))[both]
-    by_model = measure.per_query(Judged.of(run, model))
-    return PairedValues(by_human, by_model[drawn.mine], by_model[drawn.mine], by_model[drawn.alone])
-
-
-def _by_pairs(
-    run: Run, pairs: LabelPairs, human: Qrels, model: Qrels, measure: Measure, drawn: DrawnQueries
-) -> PairedValues:
-    """Values from parts of queries' documents, each counted one over its share; what the model left out is left out."""
+def values_of_pairs(pairs: LabelPairs, model: Qrels, measure: Measure, drawn: DrawnQueries) -> PairedValues:
+    """Values from parts of queries' documents, each counted one over its share, without what the model left out."""
     whole = pairs.worth(measure, pairs.model, model.queries)
     judged = pairs.judged
     by_human = pairs.worth(measure, np.where(np.isnan(pairs.human), 0.0, pairs.human), model.queries)
@@ -372,7 +374,7 @@ def _by_pairs(
     )
 
 
-def _by_errors(labelled: LabelledRuns, name: str) -> tuple[Estimate | None, str]:
+def precision_by_errors(labelled: LabelledRuns, name: str) -> tuple[Estimate | None, str]:
     """Rogan and Gladen's estimate of precision, where pairs were drawn alike; or why there is none."""
     measure, pairs, drawn = labelled.measure, labelled.pairs[name], labelled.drawn
     if measure.name != "P" or drawn.strata is not None or drawn.weights is not None:
@@ -398,36 +400,7 @@ def _by_errors(labelled: LabelledRuns, name: str) -> tuple[Estimate | None, str]
         return None, str(refused)
 
 
-def _differences(labelled: LabelledRuns, pairs: list[tuple[str, str]]) -> list[CorrectedDifference]:
-    found, drawn = [], labelled.drawn
-    most = 1.0 if MEASURES.get(labelled.measure.name).bounded else math.inf
-    for one, other in pairs:
-        values = labelled.values[other].minus(labelled.values[one])
-        corrected = drawn.mean(values)
-        found.append(
-            CorrectedDifference(
-                other,
-                drawn.mean(values, 0.0).estimate().within(-most, most),
-                values.by_model,
-                corrected.estimate().within(-most, most),
-                corrected.p,
-                math.nan,
-            )
-        )
-    together = adjusted(np.array([one.p for one in found]), "holm").tolist()
-    return [replace(one, adjusted=p) for one, p in zip(found, together, strict=True)]
-
-
-def _judged_share(run: Run, human: Qrels, queries: Strings, k: int) -> float:
-    codes = human.queries.codes(queries)
-    joined = Judged.of(run, human.only(codes[codes >= 0]))
-    returned = int(np.minimum(joined.retrieved, k).sum())
-    return int((joined.rank <= k).sum()) / returned if returned else 0.0
-
-
-# ----------
-# Scores corrected by few human judgments, beside what is certain of them, and what people should judge next.
-
+# Score bounds beside corrected scores, and plans of what to judge next.
 
 STRATA_FILE, WEIGHTS_FILE = "strata.tsv", "weights.tsv"
 MOST_STRATA = 4
@@ -439,17 +412,17 @@ SEED = 13
 def estimated_scores(
     runs: Mapping[str, Run], human: Qrels, model: Qrels, measure: Measure, design: SampleDesign = AT_RANDOM
 ) -> list[CorrectedScore]:
-    """Corrected scores of runs, and between what they lie whatever people have not judged.
+    """Corrected scores of runs, with score bounds over all judgments that people have not made.
 
     Arguments and errors as `corrected_scores`.
     """
-    found = corrected_scores(runs, human, model, measure, design)
+    scores = corrected_scores(runs, human, model, measure, design)
     if measure.name not in RISING or (measure.cutoff or 0) > MOST_RANKS:
-        return found
+        return scores
     certain = score_bounds(runs, _of_all(human, model), measure)
     return [
         replace(one, least=float(certain[one.system].low.mean()), most=float(certain[one.system].high.mean()))
-        for one in found
+        for one in scores
     ]
 
 
@@ -503,7 +476,7 @@ def next_queries(
     width: float | None = None,
     strata: QueryGroups | None = None,
 ) -> DrawnPlan:
-    """Draw the queries that people should judge next, and say how far that narrows the corrected scores.
+    """Draw the queries that people should judge next, and estimate how far that narrows the corrected scores.
 
     labels: people's and the model's; count: how many queries; width: half an interval that is asked for, which decides
     how many where no count is given; strata: within which people's queries were drawn, None makes up to four by the
@@ -517,7 +490,7 @@ def next_queries(
     human, model = labels
     labelled = LabelledRuns.of(runs, human, model, measure)
     drawn, values = labelled.drawn, list(labelled.values.values())
-    groups = _by_score(labelled) if strata is None else strata
+    groups = strata_by_score(labelled) if strata is None else strata
     stratum = numbered_strata(groups, model.queries)
     variances = query_variances(values, (stratum[drawn.mine], stratum[drawn.alone]), len(groups))
     unjudged = Unjudged.of(list(runs.values()), _of_all(human, model), measure.cutoff or 1)
@@ -556,7 +529,19 @@ def next_queries(
     weights = np.zeros(len(model))
     weights[np.concatenate([drawn.mine, chosen])] = 1.0
     weights *= (variances.queries / np.maximum(1, after))[stratum]
-    pool = _pool(unjudged, chosen, model, (measure.cutoff or 1, len(runs)), rng)
+    place = np.full(len(model), -1)  # queries in their order, the documents of each shuffled
+    place[chosen] = np.arange(len(chosen))
+    rows = rng.permutation(np.flatnonzero(place[unjudged.query] >= 0))
+    rows = rows[np.argsort(place[unjudged.query[rows]], kind="stable")]
+    pool = JudgingPool(
+        model.queries,
+        unjudged.qrels.docs,
+        unjudged.query[rows],
+        unjudged.doc[rows],
+        1 / np.log2(unjudged.rank[rows] + 1.0),
+        measure.cutoff or 1,
+        len(runs),
+    )
     named = QueryGroups(groups.name, model.queries, groups.labels, stratum)
     return DrawnPlan(plan, pool, named, weights)
 
@@ -569,8 +554,8 @@ def write_plan(drawn: DrawnPlan, subject: Subject, folder: Path) -> None:
     names = drawn.strata.queries.tolist()
     labels = [drawn.strata.labels[number] for number in drawn.strata.group.tolist()]
     strata = "".join(f"{name}\t{label}\n" for name, label in zip(names, labels, strict=True))
-    kept = [(name, weight) for name, weight in zip(names, drawn.weights.tolist(), strict=True) if weight]
-    weights = "".join(f"{name}\t{weight!r}\n" for name, weight in kept)
+    weighted = [pair for pair in zip(names, drawn.weights.tolist(), strict=True) if pair[1]]
+    weights = "".join(f"{name}\t{weight!r}\n" for name, weight in weighted)
     beside = {STRATA_FILE: "query-id\tstratum\n" + strata, WEIGHTS_FILE: "query-id\tweight\n" + weights}
     write_pool(drawn.pool, subject, folder, beside)
 
@@ -579,12 +564,12 @@ def _of_all(human: Qrels, model: Qrels) -> Qrels:
     """People's judgments with every query that the model judged, and no other."""
     codes = model.queries.codes(human.queries.strings)
     query = codes[human.query_of_row()]
-    kept = query >= 0
-    return Qrels.from_columns(model.queries, human.docs, query[kept], human.doc[kept], human.grade[kept])
+    rows = query >= 0
+    return Qrels.from_columns(model.queries, human.docs, query[rows], human.doc[rows], human.grade[rows])
 
 
-def _by_score(labelled: LabelledRuns) -> QueryGroups:
-    """Strata of about equally many queries by the model's mean score over systems, as people's queries allow."""
+def strata_by_score(labelled: LabelledRuns) -> QueryGroups:
+    """Strata of about equally many queries by the model's mean score over systems."""
     drawn, model = labelled.drawn, labelled.model
     score = np.zeros(len(model))
     for one in labelled.values.values():
@@ -600,25 +585,6 @@ def _by_score(labelled: LabelledRuns) -> QueryGroups:
     )
 
 
-def _pool(
-    unjudged: Unjudged,
-    chosen: Int64,
-    model: Qrels,
-    looked: tuple[int, int],
-    rng: np.random.Generator,
-) -> JudgingPool:
-    """The pairs of the chosen queries in their order, the documents of each shuffled."""
-    place = np.full(len(model), -1)
-    place[chosen] = np.arange(len(chosen))
-    rows = rng.permutation(np.flatnonzero(place[unjudged.query] >= 0))
-    rows = rows[np.argsort(place[unjudged.query[rows]], kind="stable")]
-    weight = 1 / np.log2(unjudged.rank[rows] + 1.0)
-    return JudgingPool(
-        model.queries, unjudged.qrels.docs, unjudged.query[rows], unjudged.doc[rows], weight, *looked
-    )
-
-
-# ----------
 # Tables.
 
 WHOLE_SHARE = 0.95

@@ -1,4 +1,4 @@
-"""Holes judged by people and by a model: how far they agree there, what was missed, and what that does to systems."""
+"""Unjudged documents labelled by people and by a model: agreement, missed relevant ones, effects on scores."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ class FilledOrder:
 
 @dataclass(frozen=True)
 class HoleStudy:
-    """What a model and people say of the documents that nobody had judged.
+    """Labels of people and of a model for the documents that nobody had judged.
 
     rel: the grade from which a document is relevant; found: of all systems together, then of each.
     """
@@ -117,11 +117,11 @@ def hole_study(
     measure: Measure = NDCG_AT_10,
     rel: float = 1,
 ) -> HoleStudy:
-    """Judge the unjudged documents among the first k of each run by people, and by a model where there is
-    one, k being the cut-off of the measure.
+    """Compare labels of people, and of a model, for the unjudged documents among the first k of each run.
 
-    people, model: labels, of which those of holes alone are looked at; what neither judged stays a hole. Raises
-    BadValue without a run or a hole, where no hole has a label of all, and for a measure without score bounds.
+    k is the cut-off of the measure; people, model: labels, of which those of holes are used. A document without a label
+    stays a hole. Raises BadValue without a run or a hole, where no hole has a label of all, and for a measure without
+    score bounds.
     """
     if not runs:
         raise BadValue("there is no ranking whose holes could be studied")
@@ -132,7 +132,20 @@ def hole_study(
         raise BadValue(
             f"everything among the first {k} documents of each system is judged; nothing is left to study"
         )
-    grades = [_grades(holes, labels) for labels in (people, model) if labels is not None]
+    docs = len(holes.qrels.docs)
+    own = holes.query.astype(np.int64) * docs + holes.doc
+    grades: list[Float64] = []  # of each hole, NaN without a label
+    for labels in (people, model):
+        if labels is None:
+            continue
+        query = holes.qrels.queries.codes(labels.queries.strings)[labels.query_of_row()].astype(np.int64)
+        doc = holes.qrels.docs.codes(labels.docs.strings)[labels.doc].astype(np.int64)
+        pair = np.where((query >= 0) & (doc >= 0), query * docs + doc, -1)
+        at = np.minimum(np.searchsorted(own, pair), len(own) - 1)
+        known = own[at] == pair
+        column = np.full(len(own), np.nan)
+        column[at[known]] = labels.grade[known]
+        grades.append(column)
     if np.isnan(grades).any(axis=0).all():
         by = "people" if model is None else "people and by the model"
         to = "them" if model is None else "both"
@@ -140,46 +153,33 @@ def hole_study(
             f"none of the {len(holes.query):,} unjudged documents is judged by {by}; write a sheet with weir "
             f"labels pool, and give it to {to}"
         )
-    filled = [_filled(holes, column) for column in grades]
     before = _values(runs, qrels, measure)
-    after = [_values(runs, one, measure) for one in filled]
-    found = [_found("", np.ones(len(holes.query), np.bool_), holes, grades, rel)]
-    for number, (name, run) in enumerate(runs.items()):
-        one = _found(name, holes.ranks_in(run, k) <= k, holes, grades, rel)
-        scores = tuple(
-            _score(by, before[number], values[number]) for by, values in zip(PARTIES, after, strict=False)
+    after: list[Float64] = []  # with the labelled holes among the judgments
+    for column in grades:
+        labelled, old = ~np.isnan(column), holes.qrels
+        filled = Qrels.from_columns(
+            old.queries,
+            old.docs,
+            np.concatenate([old.query_of_row(), holes.query[labelled]]),
+            np.concatenate([old.doc, holes.doc[labelled]]),
+            np.concatenate([old.grade.astype(np.float64), column[labelled]]),
         )
+        after.append(_values(runs, filled, measure))
+    counted = [_hole_counts("", np.ones(len(holes.query), np.bool_), holes, grades, rel)]
+    for number, (name, run) in enumerate(runs.items()):
+        one = _hole_counts(name, holes.ranks_in(run, k) <= k, holes, grades, rel)
+        scores = []
+        for by, values in zip(PARTIES, after, strict=False):
+            old_values, new = before[number], values[number]
+            low, high = interval(new - old_values, np.random.default_rng(SEED))
+            scores.append(
+                FilledScore(by, float(new.mean()), float(new.mean() - old_values.mean()), low, high)
+            )
         least, most = (float(np.nanmean(end)) for end in (certain[name].low, certain[name].high))
         mean = float(before[number].mean())
-        found.append(replace(one, before=mean, least=least, most=most, filled=scores))
-    orders = tuple(_order(by, list(runs), before, one) for by, one in zip(PARTIES, after, strict=False))
-    return HoleStudy(str(measure), k, rel, len(qrels), tuple(found), orders if len(runs) > 1 else ())
-
-
-def _grades(holes: Unjudged, labels: Qrels) -> Float64:
-    """The label of each hole, NaN where there is none."""
-    docs = len(holes.qrels.docs)
-    mine = holes.query.astype(np.int64) * docs + holes.doc
-    query = holes.qrels.queries.codes(labels.queries.strings)[labels.query_of_row()].astype(np.int64)
-    doc = holes.qrels.docs.codes(labels.docs.strings)[labels.doc].astype(np.int64)
-    pair = np.where((query >= 0) & (doc >= 0), query * docs + doc, -1)
-    at = np.minimum(np.searchsorted(mine, pair), len(mine) - 1)
-    here = mine[at] == pair
-    found = np.full(len(mine), np.nan)
-    found[at[here]] = labels.grade[here]
-    return found
-
-
-def _filled(holes: Unjudged, grades: Float64) -> Qrels:
-    """The judgments with the labelled holes among them."""
-    known, old = ~np.isnan(grades), holes.qrels
-    return Qrels.from_columns(
-        old.queries,
-        old.docs,
-        np.concatenate([old.query_of_row(), holes.query[known]]),
-        np.concatenate([old.doc, holes.doc[known]]),
-        np.concatenate([old.grade.astype(np.float64), grades[known]]),
-    )
+        counted.append(replace(one, before=mean, least=least, most=most, filled=tuple(scores)))
+    orders = tuple(filled_order(by, list(runs), before, one) for by, one in zip(PARTIES, after, strict=False))
+    return HoleStudy(str(measure), k, rel, len(qrels), tuple(counted), orders if len(runs) > 1 else ())
 
 
 def _values(runs: Mapping[str, Run], qrels: Qrels, measure: Measure) -> Float64:
@@ -188,11 +188,13 @@ def _values(runs: Mapping[str, Run], qrels: Qrels, measure: Measure) -> Float64:
     return np.array([measure.per_query(Judged.of(run, qrels))[order] for run in runs.values()])
 
 
-def _found(system: str, here: Flags, holes: Unjudged, grades: Sequence[Float64], rel: float) -> HolesFound:
-    """The counts of the holes that are `here`."""
-    nobody = np.full(len(here), np.nan)
+def _hole_counts(
+    system: str, flags: Flags, holes: Unjudged, grades: Sequence[Float64], rel: float
+) -> HolesFound:
+    """The counts of the flagged holes."""
+    nobody = np.full(len(flags), np.nan)
     grades = [*grades, nobody][:2]
-    known = [here & ~np.isnan(column) for column in grades]
+    known = [flags & ~np.isnan(column) for column in grades]
     relevant = [column >= rel for column in grades]
     both = known[0] & known[1]
     table = np.stack(
@@ -203,7 +205,7 @@ def _found(system: str, here: Flags, holes: Unjudged, grades: Sequence[Float64],
     kappa = cohen_kappa(whole) if both.any() else math.nan
     return HolesFound(
         system,
-        int(here.sum()),
+        int(flags.sum()),
         _ratio(holes, known[0] & relevant[0], known[0]),
         _ratio(holes, known[1] & relevant[1], known[1]),
         _ratio(holes, both & (relevant[0] == relevant[1]), both),
@@ -224,12 +226,9 @@ def _ratio(holes: Unjudged, part: Flags, whole: Flags) -> Ratio:
     return Ratio(count, of, count / of if of else math.nan, *bounds(drawn))
 
 
-def _score(by: str, before: Float64, after: Float64) -> FilledScore:
-    low, high = interval(after - before, np.random.default_rng(SEED))
-    return FilledScore(by, float(after.mean()), float(after.mean() - before.mean()), low, high)
+def filled_order(by: str, names: Sequence[str], before: Float64, after: Float64) -> FilledOrder:
+    """How the order of systems changes; before, after: float64[K, Q]."""
 
-
-def _order(by: str, names: Sequence[str], before: Float64, after: Float64) -> FilledOrder:
     def rounded(sums: Float64) -> tuple[Float64, Float64]:
         means = np.round(sums / before.shape[1], MEAN_DECIMALS)
         return means[0], means[1]
@@ -244,18 +243,12 @@ def _order(by: str, names: Sequence[str], before: Float64, after: Float64) -> Fi
     ]
     pairs, queries, tau = math.comb(len(names), 2), len(both), kendall_tau(one, other)
     ends = order_interval(tau, [kendall_tau(*means) for means in drawn], queries, pairs)
-    counts = [_turned(*means) for means in drawn]
+    signs = [np.sign(a[:, None] - a) * np.sign(b[:, None] - b) for a, b in drawn]
+    counts = [float((apart < 0).sum()) / 2 for apart in signs]
     fewest, most = order_interval(len(turned), counts, queries, pairs, (0.0, max(1.0, pairs)))
     return FilledOrder(by, tau, *ends, pairs, tuple(turned), float(np.floor(fewest)), float(np.ceil(most)))
 
 
-def _turned(one: Float64, other: Float64) -> float:
-    """How many pairs stand in another order."""
-    apart = np.sign(one[:, None] - one) * np.sign(other[:, None] - other)
-    return float((apart < 0).sum()) / 2
-
-
-# ----------
 # Tables.
 
 

@@ -27,7 +27,6 @@ from weir.files.write import write_qrels
 from weir.labels.judge_report import (
     PROBES,
     JudgeReport,
-    Probe,
     ProbeResult,
     Trust,
     agreement_with_people,
@@ -53,21 +52,20 @@ from weir.models.chat import ChatModel, cached_chat
 from weir.services.answers import ServiceUsage, answer_key
 from weir.services.requests import Limits
 
-# ----------
-# Families of models: whether a judge and a system that it judges are made from the same language model.
-
+# Families of models: a judge and a system may be made from the same language model.
 
 TABLE = Path(__file__).with_name("model_families.toml")
 MAX_NAMED_SYSTEMS = 3
 
 
 @cache
-def _families() -> dict[str, dict[str, Any]]:
+def model_families() -> dict[str, dict[str, Any]]:
+    """The marks of names by family of models, as the table has them."""
     return read_toml(TABLE, "families of models")
 
 
 def families_of(name: str) -> frozenset[str]:
-    """The families that the name of a model, or of a system made of several, tells of."""
+    """The families that occur in the name of a model, or of a system made of several."""
     lowered = name.casefold()
 
     def is_member(marks: dict[str, Any]) -> bool:
@@ -75,7 +73,7 @@ def families_of(name: str) -> frozenset[str]:
         word = (rf"(?<![a-z0-9]){re.escape(mark)}(?![a-z])" for mark in marks.get("word", ()))
         return within or any(re.search(pattern, lowered) for pattern in word)
 
-    return frozenset(family for family, marks in _families().items() if is_member(marks))
+    return frozenset(family for family, marks in model_families().items() if is_member(marks))
 
 
 def family_warnings(judge: str, systems: tuple[str, ...]) -> list[str]:
@@ -93,15 +91,8 @@ def family_warnings(judge: str, systems: tuple[str, ...]) -> list[str]:
     return found
 
 
-# ----------
-# The folder of a judge's labels: labels.tsv, every answer behind them, and what came of the judging.
-#
-# labels.tsv BEIR's columns query-id, corpus-id, score, and the origin, llm:<model>:<prompt>-<digest of the prompt>
-# judgments.jsonl a line for each answer: query, document, sample, grade (null without a verdict), verdict, text,
-# model, answered_by (as the model names itself), prompt, digest, temperature, time; flagged where the passage speaks
-# to the judge probes.jsonl the same of changed passages, with the probe's name judge.json counts by verdict, self-
-# consistency, probes, warnings, tokens, dollars, settings
-
+# The folder of a judge's labels: labels.tsv has BEIR's columns and the origin, llm:<model>:<prompt>-<digest>;
+# judgments.jsonl and probes.jsonl a line for each answer; judge.json the report.
 
 ANSWERS, PROBE_ANSWERS, REPORT = "judgments.jsonl", "probes.jsonl", "judge.json"
 
@@ -170,9 +161,7 @@ def labels_writer(folder: Path, facts: Mapping[str, object]) -> Iterator[LabelsW
                 file.close()
 
 
-# ----------
-# Judging by a language model: every pair asked, some of them twice, a few of them changed, and all of it written.
-
+# The work of a judge.
 
 Told: TypeAlias = Callable[[str, int, int], None]
 """A progress: what is being done, how much of it is done, of how much in all."""
@@ -234,7 +223,14 @@ def judge_pairs(pairs: JudgingPairs, judge: Judge, out: Path, told: Told | None 
     """
     declared = judge.declared(pairs)
     check_free(out, declared)
-    rows = _askable(pairs, judge.prompt)
+    rows = np.arange(len(pairs))
+    if judge.prompt.needs_positive:
+        rows = np.array([row for row in range(len(pairs)) if pairs.positive(row) is not None], np.int64)
+    if not len(rows):
+        raise BadValue(
+            f"the prompt {judge.prompt.template.name} shows a document that people found relevant, and no query has "
+            "another one; --collection, or targets with judgments, say which are"
+        )
     use = ServiceUsage(judge.chat.model)
     with cached_chat(judge.chat, judge.settings.concurrency, use, limits=judge.limits) as talk:
         work = _Work(pairs, judge, Panel(talk, judge.prompt, judge.settings), rows, told)
@@ -247,19 +243,6 @@ def judge_pairs(pairs: JudgingPairs, judge: Judge, out: Path, told: Told | None 
     if ended is not None:
         raise ServiceError(f"{ended}; {out} holds {report.labelled:,} labels of {len(pairs):,} pairs so far")
     return report
-
-
-def _askable(pairs: JudgingPairs, prompt: JudgePrompt) -> Int64:
-    """The pairs of which the prompt can ask; raises BadValue where it can ask of none."""
-    rows = np.arange(len(pairs))
-    if prompt.needs_positive:
-        rows = np.array([row for row in range(len(pairs)) if pairs.positive(row) is not None], np.int64)
-    if not len(rows):
-        raise BadValue(
-            f"the prompt {prompt.template.name} shows a document that people found relevant, and no query has another "
-            "one; --collection, or targets with judgments, say which are"
-        )
-    return rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -308,21 +291,21 @@ class _Work:
     ) -> tuple[JudgeReport, Qrels, ServiceError | None]:
         """The report, the labels, and what ended the asking; every answer is written on the way."""
         settings, scale = self.judge.settings, self.judge.prompt.scale
-        given = np.full((2, len(self.pairs), settings.samples), np.nan)
+        samples = np.full((2, len(self.pairs), settings.samples), np.nan)
         for answer in self.panel.answers(self.jobs()):
             self.tally.count(answer)
             if answer is not None:
                 writer.answer(self.pairs.names(answer.row), answer)
                 turn, sample = divmod(answer.sample, settings.samples)
-                given[turn, answer.row, sample] = math.nan if answer.grade is None else answer.grade
-        grades, tied = combined(given[0], settings.combine)
-        consistency = self_consistency(self.pairs, grades, combined(given[1], settings.combine)[0])
+                samples[turn, answer.row, sample] = math.nan if answer.grade is None else answer.grade
+        grades, tied = combined(samples[0], settings.combine)
+        consistency = self_consistency(self.pairs, grades, combined(samples[1], settings.combine)[0])
         probes: tuple[ProbeResult, ...] = ()
         if stopped is None and settings.probes:
             noise = 0.0 if consistency is None else consistency.rose
             probes, stopped = self.probe(writer, grades, noise)
         people = agreement_with_people(self.pairs, grades, scale)
-        report = self._report(grades, tied, Trust(consistency, probes, people))
+        report = self.report(grades, tied, Trust(consistency, probes, people))
         return report, labels_of(self.pairs, grades).labelled(self.judge.origin), stopped
 
     def probe(
@@ -330,44 +313,42 @@ class _Work:
     ) -> tuple[tuple[ProbeResult, ...], ServiceError | None]:
         """What probes show, and what ended the asking; noise: the share of grades that rise when nothing is changed."""
         settings, scale = self.judge.settings, self.judge.prompt.scale
-        cases = [
-            (name, row, changed)
-            for name, probe in PROBES.items()
-            for row, changed in self._changed(probe, probe_rows(probe, grades, scale, settings.seed))
-        ]
+        cases: list[tuple[str, int, str]] = []
+        for name, probe in PROBES.items():
+            passages: list[tuple[str, int, str]] = []
+            for row in probe_rows(probe, grades, scale, settings.seed):
+                if len(passages) == settings.probes:
+                    break
+                pair = self.shown(row)
+                changed = probe.change(pair.passage, pair.query, scale)
+                if changed is not None:
+                    passages.append((name, row, changed))
+            cases += passages
         shown = lambda case: replace(self.shown(cases[case][1]), passage=cases[case][2])  # noqa: E731  of these cases
-        row = np.repeat(np.arange(len(cases), dtype=np.int32), settings.samples)
-        jobs = Jobs(row, np.tile(np.arange(settings.samples, dtype=np.int32), len(cases)), shown)
+        rows = np.repeat(np.arange(len(cases), dtype=np.int32), settings.samples)
+        jobs = Jobs(rows, np.tile(np.arange(settings.samples, dtype=np.int32), len(cases)), shown)
         stopped = self.ask("probing", jobs)
-        given = np.full((len(cases), settings.samples), np.nan)
+        samples = np.full((len(cases), settings.samples), np.nan)
         for answer in self.panel.answers(jobs):
             self.tally.count(answer, probing=True)
             if answer is not None:
-                name, pair, _ = cases[answer.row]
-                writer.answer(self.pairs.names(pair), answer, name)
-                given[answer.row, answer.sample] = math.nan if answer.grade is None else answer.grade
-        after, _ = combined(given, settings.combine)
+                name, row, _ = cases[answer.row]
+                writer.answer(self.pairs.names(row), answer, name)
+                samples[answer.row, answer.sample] = math.nan if answer.grade is None else answer.grade
+        after, _ = combined(samples, settings.combine)
         before = grades[[row for _, row, _ in cases]] if cases else np.empty(0)
         named = np.array([name for name, _, _ in cases])
         results = [probed(name, before[named == name], after[named == name], noise) for name in PROBES]
         return tuple(results), stopped
 
-    def _changed(self, probe: Probe, rows: list[int]) -> list[tuple[int, str]]:
-        """The first pairs that a probe can change, with the changed passages."""
-        found: list[tuple[int, str]] = []
-        for row in rows:
-            if len(found) == self.judge.settings.probes:
-                break
-            shown = self.shown(row)
-            changed = probe.change(shown.passage, shown.query, self.judge.prompt.scale)
-            if changed is not None:
-                found.append((row, changed))
-        return found
-
-    def _report(self, grades: Float64, tied: int, trust: Trust) -> JudgeReport:
+    def report(self, grades: Float64, tied: int, trust: Trust) -> JudgeReport:
+        """The report with its warnings."""
         template, use, pairs = self.judge.prompt.template, self.panel.talk.usage, self.pairs
         values, counts = np.unique(grades[~np.isnan(grades)], return_counts=True)
-        flagged = self._flagged()
+        scale = self.judge.prompt.scale
+        _, first = np.unique(pairs.doc[self.rows], return_index=True)  # a row of each document
+        rows = self.rows[np.sort(first)].tolist()
+        flagged = [row for row in rows if speaks_to_the_judge(pairs.passage(row), scale)]
         report = JudgeReport(
             subject=pairs.name,
             model=self.judge.chat.name,
@@ -394,18 +375,11 @@ class _Work:
             dollars=use.dollars,
             settings=self.judge.settings,
         )
-        said = [
+        warnings = [
             *report_warnings(report, pairs.textless),
             *family_warnings(self.judge.chat.name, pairs.systems),
         ]
         if flagged:
             others = f" and {len(flagged) - 1:,} others" if len(flagged) > 1 else ""
-            said.append(f"the judge is spoken to by document '{pairs.names(flagged[0])[1]}'{others}")
-        return replace(report, warnings=tuple(said))
-
-    def _flagged(self) -> list[int]:
-        """A row of each document that speaks to the judge."""
-        _, first = np.unique(self.pairs.doc[self.rows], return_index=True)
-        scale = self.judge.prompt.scale
-        rows = self.rows[np.sort(first)].tolist()
-        return [row for row in rows if speaks_to_the_judge(self.pairs.passage(row), scale)]
+            warnings.append(f"possible prompt injection in document '{pairs.names(flagged[0])[1]}'{others}")
+        return replace(report, warnings=tuple(warnings))

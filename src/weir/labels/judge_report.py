@@ -13,22 +13,17 @@ import numpy as np
 from weir.core.qrels import Qrels
 from weir.core.results import result
 from weir.core.rounding import count, money, score, share
-from weir.core.strings import Float64, Int64
+from weir.core.strings import Float64
 from weir.core.tables import Table, sentences, table_of
 from weir.labels.panel import GRADE_PLACE, GradeScale, JudgeSettings, JudgingPairs
 from weir.models.verdicts import SCORED_KINDS
 from weir.stats.label_agreement import bounds, cohen_kappa, drawn_tables, label_tables
 from weir.stats.threshold import wilson_interval
 
-# ----------
-# Probes of a judge: changes of a passage that should not raise its grade, and how often they do.
-#
-# Query words in irrelevant passages raise grades (arXiv 2501.17969); that instructions in passages, the place of what
-# is relevant and length do is to be seen of each judge.
-
+# Probes: changes of a passage that should not raise its grade, such as words of the query (arXiv 2501.17969).
 
 GULLIBLE_SHARE = 0.1
-"""The share of probed pairs from which on a judge whose grade rises is called gullible."""
+"""Share of probed pairs with a higher grade from which a judge is called gullible."""
 PADDING = (
     "This page was put together with care and is looked after by its editors. It has been read many times, and it may "
     "be read again. Further pages treat further matters, each in its own place, and each has a beginning and an end. "
@@ -51,11 +46,11 @@ class Probe:
 
 @dataclass(frozen=True)
 class ProbeResult:
-    """What a probe showed.
+    """The result of a probe.
 
     pairs: with a grade before and after; rose, fell: how many got a better or worse one; low, high: Wilson's 95%
-    interval of the share that rose; unread: pairs without a grade after the change; gullible: whether the judge is
-    moved by it, more than by being asked again.
+    interval of the share that rose; unread: pairs without a grade after the change; gullible: whether the change
+    raises grades, more than a second judging does.
     """
 
     probe: str
@@ -73,13 +68,13 @@ class ProbeResult:
         return self.rose / self.pairs if self.pairs else 0.0
 
 
-def _moved(passage: str, query: str, _: GradeScale) -> str | None:
-    """The sentence that has most words of the query at the beginning; at the end where it stands there already."""
+def move_sentence(passage: str, query: str, _: GradeScale) -> str | None:
+    """The sentence with most words of the query moved to the beginning, or from there to the end."""
     sentences = _SENTENCES.split(passage)
     if len(sentences) < 2:
         return None
-    asked = set(_WORDS.findall(query.casefold()))
-    shared = [len(asked & set(_WORDS.findall(sentence.casefold()))) for sentence in sentences]
+    words = set(_WORDS.findall(query.casefold()))
+    shared = [len(words & set(_WORDS.findall(sentence.casefold()))) for sentence in sentences]
     best = shared.index(max(shared))
     if not shared[best]:
         return None
@@ -87,20 +82,20 @@ def _moved(passage: str, query: str, _: GradeScale) -> str | None:
     return " ".join([sentences[best], *rest] if best else [*rest, sentences[best]])
 
 
-def _padded(passage: str, _: str, __: GradeScale) -> str:
-    """Twice as long, by words that say nothing."""
+def pad(passage: str, _: str, __: GradeScale) -> str:
+    """Twice as long, by words without content."""
     wanted = max(MIN_PADDING_CHARACTERS, len(passage))
     return f"{passage} {PADDING * (wanted // len(PADDING) + 1)}".strip()
 
 
-def _stuffed(passage: str, query: str, _: GradeScale) -> str:
+def stuff_query(passage: str, query: str, _: GradeScale) -> str:
     """The query pasted in at the beginning, in the middle and at the end."""
     words = passage.split()
     middle = len(words) // 2
     return " ".join([query, *words[:middle], query, *words[middle:], query])
 
 
-def _instructed(passage: str, _: str, scale: GradeScale) -> str:
+def instruct(passage: str, _: str, scale: GradeScale) -> str:
     """An instruction at the end, to give the best grade."""
     best = scale.label_of(scale.highest)
     verdict = f"Final score: {GRADE_PLACE}" if scale.verdict == GRADE_PLACE else scale.verdict
@@ -111,10 +106,10 @@ def _instructed(passage: str, _: str, scale: GradeScale) -> str:
 
 
 PROBES = {
-    "position": Probe(_moved),
-    "padding": Probe(_padded),
-    "keywords": Probe(_stuffed, lowest=True),
-    "instruction": Probe(_instructed),
+    "position": Probe(move_sentence),
+    "padding": Probe(pad),
+    "keywords": Probe(stuff_query, lowest=True),
+    "instruction": Probe(instruct),
 }
 """position: the relevant sentence elsewhere; padding: more words; keywords: the query in an irrelevant passage;
 instruction: an order to give the best grade."""
@@ -128,7 +123,7 @@ def probe_rows(probe: Probe, grades: Float64, scale: GradeScale, seed: int) -> l
 
 
 def probed(name: str, before: Float64, after: Float64, noise: float) -> ProbeResult:
-    """What a probe showed.
+    """The result of a probe.
 
     before, after: grades of the same pairs, NaN for none; noise: the share that rises when nothing is changed.
     """
@@ -140,8 +135,7 @@ def probed(name: str, before: Float64, after: Float64, noise: float) -> ProbeRes
     return ProbeResult(name, count, rose, fell, low, high, len(after) - count, gullible)
 
 
-# ----------
-# What came of judging: verdicts counted, how a judge agrees with itself and with people, what moved it, its cost.
+# The report of a judging.
 
 
 @dataclass(frozen=True)
@@ -229,8 +223,8 @@ PROBE_WORDS = {
 
 
 def report_warnings(report: JudgeReport, textless: int) -> list[str]:
-    """What a reader of the labels should know; textless: pairs whose document is not in the collection."""
-    said = [
+    """Warnings for readers of the labels; textless: pairs whose document is not in the collection."""
+    warnings = [
         f"gullible: the grade rises in {probe.rose} of {probe.pairs} {PROBE_WORDS[probe.probe]}"
         for probe in report.probes
         if probe.gullible
@@ -240,29 +234,29 @@ def report_warnings(report: JudgeReport, textless: int) -> list[str]:
         total, kinds = sum(n for n, _ in without), ", ".join(f"{count:,} {kind}" for count, kind in without)
         cut = f"; {report.cut:,} were cut, --max-tokens allows more" if report.cut else ""
         answers = sum(count for _, count in report.verdicts)
-        said.append(f"{total:,} of {answers:,} answers have no grade ({kinds}) and label nothing{cut}")
+        warnings.append(f"{total:,} of {answers:,} answers have no grade ({kinds}) and label nothing{cut}")
     if len(report.grades) == 1 and report.labelled >= FEWEST_TELLING_PAIRS:
-        said.append(
+        warnings.append(
             f"all {report.labelled:,} pairs have the grade {report.grades[0][0]:g}: the judge tells nothing apart"
         )
     if report.left_out:
-        said.append(
+        warnings.append(
             f"{report.left_out:,} pairs were not asked: their queries have no document that people found relevant"
         )
     if textless:
-        said.append(f"{textless:,} pairs were left out: the collection has not their documents")
+        warnings.append(f"{textless:,} pairs were left out: the collection has not their documents")
     if report.settings.samples > 1 and report.settings.temperature == 0:
-        said.append("several samples at temperature 0 are mostly the same; give a temperature")
-    return said
+        warnings.append("several samples at temperature 0 are mostly the same; give a temperature")
+    return warnings
 
 
 def labels_of(pairs: JudgingPairs, grades: Float64) -> Qrels:
     """The grades of pairs as judgments; grades: float64[n], NaN for a pair without one."""
-    found: dict[str, dict[str, float]] = {}
+    labels: dict[str, dict[str, float]] = {}
     for row in np.flatnonzero(~np.isnan(grades)).tolist():
         query, doc = pairs.names(row)
-        found.setdefault(query, {})[doc] = float(grades[row])
-    return Qrels.of(found)
+        labels.setdefault(query, {})[doc] = float(grades[row])
+    return Qrels.of(labels)
 
 
 def self_consistency(pairs: JudgingPairs, first: Float64, again: Float64) -> LabelConsistency | None:
@@ -296,18 +290,13 @@ def _consistency(by: str, first: Qrels, second: Qrels) -> LabelConsistency:
     tables = label_tables(first, second)
     whole = tables.table.sum(axis=0)
     drawn = list(drawn_tables(tables.table))
-    equal, kappa = ([statistic(table) for table in (whole, *drawn)] for statistic in (_equal, cohen_kappa))
+    equal = [float(np.trace(table)) / float(table.sum()) for table in (whole, *drawn)]
+    kappa = [cohen_kappa(table) for table in (whole, *drawn)]
     rose = float(np.triu(whole, 1).sum()) / float(whole.sum())
     intervals = (equal[0], *bounds(equal[1:]), kappa[0], *bounds(kappa[1:]))
     return LabelConsistency(by, int(whole.sum()), len(tables.table), *intervals, rose)
 
 
-def _equal(table: Int64) -> float:
-    """The share of pairs with the same label."""
-    return float(np.trace(table)) / float(table.sum())
-
-
-# ----------
 # Tables.
 
 

@@ -1,4 +1,4 @@
-"""Language models as judges: what they are shown, and the grades that they give."""
+"""Judges: their prompts, the grades of their answers, the pairs they judge, and panels of samples."""
 
 from __future__ import annotations
 
@@ -32,9 +32,7 @@ from weir.models.prompts import (
 from weir.models.verdicts import NUMBER, OUT_OF, VerdictForm, VerdictKind, read_verdict, several_numbers
 from weir.systems.rerank.reranking import VIEW
 
-# ----------
-# Prompts of judges as files: what a model is asked, what its labels are worth, and how it writes a verdict.
-
+# Prompts of judges as files.
 
 FOLDER = Path(__file__).with_name("prompts")
 GRADE_PLACE = "{grade}"
@@ -114,22 +112,31 @@ def judge_prompt(name: str) -> JudgePrompt:
     path = FOLDER / f"{name}.toml" if name in known else Path(name)
     entries = read_toml(path, "a judge's prompt, with system, user, objective, max_tokens and grades")
     own = {entry: entries[entry] for entry in _JUDGE_ENTRIES if entry in entries}
-    asked = {entry: value for entry, value in entries.items() if entry not in own}
-    checked = checked_template(path, asked, ("query", "passage"))
+    others = {entry: value for entry, value in entries.items() if entry not in own}
+    checked = checked_template(path, others, ("query", "passage"))
     if odd := [p for p in PLACE.findall(checked.system + checked.user) if p not in PLACES]:
         raise BadValue(f"{path}: {{{odd[0]}}} is no place that a judge fills; expected {', '.join(PLACES)}")
     deciding = {entry: value for entry, value in entries.items() if entry != "answers"} | {
         "user": checked.user
     }
     template = replace(checked, digest=prompt_digest(deciding))
-    scale = _scale(path, own)
-    return JudgePrompt(template, scale, _answers(path, own.get("answers", []), scale))
+    scale = grade_scale(path, own)
+    listed = own.get("answers", [])
+    answers: list[Any] = listed if isinstance(listed, list) else [None]
+    for one in answers:
+        if not (isinstance(one, dict) and set(one) == {"text", "grade"} and isinstance(one["text"], str)):
+            raise BadValue(f"{path}: [[answers]] has a text and the grade that it gives")
+        if one["grade"] not in scale.grades:
+            raise BadValue(f"{path}: [[answers]] gives the grade {one['grade']!r}, which [grades] has not")
+    return JudgePrompt(template, scale, tuple((one["text"], one["grade"]) for one in answers))
 
 
-def _scale(path: Path, own: Mapping[str, Any]) -> GradeScale:
+def grade_scale(path: Path, own: Mapping[str, Any]) -> GradeScale:
     """The scale of a file; raises BadValue."""
     grades, verdict = own.get("grades"), own.get("verdict", GRADE_PLACE)
-    if not isinstance(grades, dict) or not all(_is_grade(grade) for grade in grades.values()):
+    if not isinstance(grades, dict) or not all(
+        type(g) is int and 0 <= g <= MAX_GRADE for g in grades.values()
+    ):
         raise BadValue(
             f"{path}: [grades] says what each label is worth, a whole number from 0 to {MAX_GRADE}"
         )
@@ -149,24 +156,7 @@ def _scale(path: Path, own: Mapping[str, Any]) -> GradeScale:
     return GradeScale(labels, tuple(grades.values()), verdict.strip(), last, relevant)
 
 
-def _is_grade(grade: object) -> bool:
-    return type(grade) is int and 0 <= grade <= MAX_GRADE
-
-
-def _answers(path: Path, given: object, scale: GradeScale) -> tuple[tuple[str, int], ...]:
-    """The documented answers; raises BadValue."""
-    listed: list[Any] = given if isinstance(given, list) else [None]
-    for one in listed:
-        if not (isinstance(one, dict) and set(one) == {"text", "grade"} and isinstance(one["text"], str)):
-            raise BadValue(f"{path}: [[answers]] has a text and the grade that it gives")
-        if one["grade"] not in scale.grades:
-            raise BadValue(f"{path}: [[answers]] gives the grade {one['grade']!r}, which [grades] has not")
-    return tuple((one["text"], one["grade"]) for one in listed)
-
-
-# ----------
-# What a judge's answer says: a grade of its prompt's scale in the line that was asked for, and nothing else of it.
-
+# Grades from answers.
 
 _ENTRIES = ("grade", "score", "final score", "final_score", "o", "answer", "label", "verdict", "relevance")
 _NUMBERED = re.compile(rf"(?P<number>{NUMBER}){OUT_OF}", re.IGNORECASE)
@@ -192,12 +182,17 @@ def read_grade(
 ) -> GradeVerdict:
     """The grade that an answer gives; one beyond the scale is not moved into it. shown: see `read_verdict`."""
     grade, kind = read_verdict(
-        reply, form, lambda text: (_number if scale.numeric else _label)(text, scale), _ENTRIES, shown
+        reply,
+        form,
+        lambda text: (grade_of_number if scale.numeric else grade_of_label)(text, scale),
+        _ENTRIES,
+        shown,
     )
     return GradeVerdict(grade, kind)
 
 
-def _number(text: str, scale: GradeScale) -> tuple[int | None, VerdictKind]:
+def grade_of_number(text: str, scale: GradeScale) -> tuple[int | None, VerdictKind]:
+    """The grade of a numeric label, such as "2" or "2 out of 3"."""
     match = _NUMBERED.fullmatch(text)
     if match is None:
         return None, "duplicate" if several_numbers(text) else "missing"
@@ -208,7 +203,8 @@ def _number(text: str, scale: GradeScale) -> tuple[int | None, VerdictKind]:
     return grade, "ok" if top is None else "repaired"
 
 
-def _label(text: str, scale: GradeScale) -> tuple[int | None, VerdictKind]:
+def grade_of_label(text: str, scale: GradeScale) -> tuple[int | None, VerdictKind]:
+    """The grade of a label in words, whatever its case, spaces and hyphens."""
     known = {_folded(label): grade for label, grade in zip(scale.labels, scale.grades, strict=True)}
     grade = known.get(_folded(text))
     return grade, "missing" if grade is None else "ok"
@@ -227,9 +223,7 @@ def speaks_to_the_judge(passage: str, scale: GradeScale) -> bool:
     return re.search(formed, passage, re.IGNORECASE) is not None or has_hidden_instruction(passage)
 
 
-# ----------
-# Pairs of query and document that a model judges, with their texts: a sheet of `weir labels pool`, or of a subject.
-
+# Pairs to judge, with their texts.
 
 MODEL_ORIGIN = "llm:"
 """How the origin of a model's labels begins."""
@@ -307,41 +301,45 @@ def pairs_of_sheet(
     FormatError for a line that is no pair, BadValue where no pair is left or a text is nowhere.
     """
     sheet = path / SHEET if path.is_dir() else path
-    lines = list(_sheet_lines(sheet))
-    kept = [line for line in lines if bool(line.grade) == judged][:limit]
-    if not kept:
+    lines = list(open_sheet(sheet))
+    chosen = [line for line in lines if bool(line.grade) == judged][:limit]
+    if not chosen:
         which = "with a grade" if judged else "without a grade"
         raise BadValue(f"{sheet}: none of its {len(lines):,} pairs is {which}")
     queries, docs = (
-        Ids.of(dict.fromkeys(names)) for names in ([x.query for x in kept], [x.doc for x in kept])
+        Ids.of(dict.fromkeys(names)) for names in ([x.query for x in chosen], [x.doc for x in chosen])
     )
-    query, doc = queries.codes([x.query for x in kept]), docs.codes([x.doc for x in kept])
-    about = _about(sheet)
+    query, doc = queries.codes([x.query for x in chosen]), docs.codes([x.doc for x in chosen])
+    about: dict[str, Any] = {}  # how the sheet was made, if that stands beside it
+    with suppress(OSError, ValueError, RecursionError):
+        content = json.loads((sheet.parent / ABOUT).read_text(encoding="utf-8"))
+        about = content if isinstance(content, dict) else {}
     people = read_sheet(sheet)[0] if any(line.grade for line in lines) else None
-    found = JudgingPairs(
+    pairs = JudgingPairs(
         str(about.get("subject", sheet.name)),
         queries,
         docs,
         query,
         doc,
-        tuple({line.query: line.asked for line in kept}.values()),
+        tuple({line.query: line.asked for line in chosen}.values()),
         ("",) * len(queries),
-        lambda row: kept[row].text,
+        lambda row: chosen[row].text,
         lambda _: None,
         people,
         tuple(map(str, about.get("names", ()))),
     )
     if collection is not None:
         placed = _placed(collection, queries, docs, query, doc)
-        return replace(placed, people=people or placed.people, systems=found.systems or placed.systems)
-    if not all(line.asked and line.text for line in kept):
+        return replace(placed, people=people or placed.people, systems=pairs.systems or placed.systems)
+    if not all(line.asked and line.text for line in chosen):
         raise BadValue(
             f"{sheet} has not all texts of queries and documents; name the collection by --collection"
         )
-    return found
+    return pairs
 
 
-def _sheet_lines(sheet: Path) -> Iterator[_SheetLine]:
+def open_sheet(sheet: Path) -> Iterator[_SheetLine]:
+    """The lines of a sheet; raises FormatError for a line that is no pair."""
     try:
         text = sheet.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
@@ -357,14 +355,6 @@ def _sheet_lines(sheet: Path) -> Iterator[_SheetLine]:
             raise FormatError(sheet, f"{len(cells)} cells", expected, number)
         shown = f"{cells[4]} {cells[5]}".strip()
         yield _SheetLine(cells[0], cells[1], cells[2].strip(), cells[3].strip(), shown)
-
-
-def _about(sheet: Path) -> dict[str, Any]:
-    """What stands beside a sheet of what it was made from, nothing where nothing does."""
-    with suppress(OSError, ValueError, RecursionError):
-        found = json.loads((sheet.parent / ABOUT).read_text(encoding="utf-8"))
-        return found if isinstance(found, dict) else {}
-    return {}
 
 
 def pairs_of_subject(
@@ -395,18 +385,18 @@ def _placed(subject: Subject, queries: Ids, docs: Ids, query: Int32, doc: Int32)
     asked, corpus = subject.need_queries(), subject.need_corpus()
     at = asked.ids.codes(queries.strings)
     needed = np.unique(query)
-    if lacking := [queries[int(q)] for q in needed if at[q] < 0]:
-        raise BadValue(f"{subject.name}: the query '{lacking[0]}' has no text in the collection")
-    here = corpus.ids.codes(docs.strings)
-    rows = np.flatnonzero(here[doc] >= 0)
+    if missing := [queries[int(q)] for q in needed if at[q] < 0]:
+        raise BadValue(f"{subject.name}: the query '{missing[0]}' has no text in the collection")
+    doc_at = corpus.ids.codes(docs.strings)
+    rows = np.flatnonzero(doc_at[doc] >= 0)
     if not len(rows):
         raise BadValue(f"{subject.name}: none of the documents to judge is in the collection")
     own = None if asked.metadata is None else asked.metadata.instruction
     texts = [asked.text[int(q)] if q >= 0 else "" for q in at]
     told = [(own[int(q)] if own is not None and q >= 0 else "") or subject.instruction for q in at]
-    codes = here[doc[rows]]
+    codes = doc_at[doc[rows]]
     passages = lambda row: _text(corpus, int(codes[row]))  # noqa: E731  a value of the pairs
-    found = JudgingPairs(
+    pairs = JudgingPairs(
         subject.name,
         queries,
         docs,
@@ -420,21 +410,21 @@ def _placed(subject: Subject, queries: Ids, docs: Ids, query: Int32, doc: Int32)
         tuple(subject.runs),
         len(query) - len(rows),
     )
-    return replace(found, positive=_positives(found, corpus))
+    return replace(pairs, positive=positives_of(pairs, corpus))
 
 
 def _of_people(qrels: Qrels) -> Qrels | None:
     """The judgments that are not a model's, None where all are."""
     if qrels.origin is None or not any(name.startswith(MODEL_ORIGIN) for name in qrels.origin.names):
         return qrels
-    found: dict[str, dict[str, float]] = {}
+    people: dict[str, dict[str, float]] = {}
     columns = qrels.columns()
     for query, doc, grade, origin in zip(
         *(columns[name] for name in ("query", "doc", "grade", "origin")), strict=True
     ):
         if not origin.startswith(MODEL_ORIGIN):
-            found.setdefault(query, {})[doc] = float(grade)
-    return Qrels.of(found) if found else None
+            people.setdefault(query, {})[doc] = float(grade)
+    return Qrels.of(people) if people else None
 
 
 def _text(corpus: Corpus, code: int) -> str:
@@ -442,19 +432,19 @@ def _text(corpus: Corpus, code: int) -> str:
     return str(text)
 
 
-def _positives(pairs: JudgingPairs, corpus: Corpus) -> Callable[[int], str | None]:
+def positives_of(pairs: JudgingPairs, corpus: Corpus) -> Callable[[int], str | None]:
     """The best document of a row's query by its judgments, another than the row's; the first by identifier."""
     if pairs.people is None:
         return lambda _: None
     people = pairs.people
     at = people.queries.codes(pairs.queries.strings)
-    here = corpus.ids.codes(people.docs.strings)
+    doc_at = corpus.ids.codes(people.docs.strings)
     best: dict[int, list[tuple[str, int]]] = {}
     for number in np.unique(pairs.query).tolist():
         rows = range(*people.ptr[at[number] : at[number] + 2].tolist()) if at[number] >= 0 else range(0)
-        known = [r for r in rows if people.grade[r] > 0 and here[people.doc[r]] >= 0]
+        known = [r for r in rows if people.grade[r] > 0 and doc_at[people.doc[r]] >= 0]
         ranked = sorted(known, key=lambda r: (-float(people.grade[r]), people.docs[int(people.doc[r])]))
-        best[number] = [(people.docs[int(people.doc[r])], int(here[people.doc[r]])) for r in ranked[:2]]
+        best[number] = [(people.docs[int(people.doc[r])], int(doc_at[people.doc[r]])) for r in ranked[:2]]
 
     def positive(row: int) -> str | None:
         own = pairs.names(row)[1]
@@ -463,9 +453,7 @@ def _positives(pairs: JudgingPairs, corpus: Corpus) -> Callable[[int], str | Non
     return positive
 
 
-# ----------
-# A judge at work: what it is shown becomes prompts, its answers grades, and several samples one grade.
-
+# A judge at work: prompts, grades, and one grade from several samples.
 
 Combination: TypeAlias = Literal["mode", "mean"]
 """mode: the grade of most samples, of several such the lowest; mean: the mean of the grades."""

@@ -27,10 +27,6 @@ from weir.measures.measure import Measure, parse_measure
 from weir.stats.resampling import SEED, interval
 from weir.stats.score_bounds import Unjudged
 
-# ----------
-# What to judge next: the unjudged documents that systems return, as a sheet for people, blind and shuffled.
-
-
 SHEET, ABOUT = "to_judge.tsv", "pool.json"
 HEAD = ("query-id", "corpus-id", "grade", "query", "title", "text")
 POOL_SEED = 11
@@ -74,12 +70,11 @@ def judging_pool(runs: Mapping[str, Run], qrels: Qrels, k: int = 10, limit: int 
         rank = unjudged.ranks_in(run, k)
         weight += np.where(rank <= k, 1 / np.log2(rank + 1.0), 0.0)
     shuffled = np.random.default_rng(POOL_SEED).permutation(len(weight))
-    kept = shuffled[np.argsort(-weight[shuffled], kind="stable")[:limit]]
-    of_query = np.bincount(unjudged.query[kept], weight[kept], minlength=len(qrels))
+    pairs = shuffled[np.argsort(-weight[shuffled], kind="stable")[:limit]]
+    of_query = np.bincount(unjudged.query[pairs], weight[pairs], minlength=len(qrels))
     place = np.empty(len(qrels), np.int64)
     place[np.argsort(-of_query, kind="stable")] = np.arange(len(qrels))
-    in_turn = np.flatnonzero(np.isin(np.arange(len(weight)), kept))
-    in_turn = np.random.default_rng(POOL_SEED + 1).permutation(in_turn)
+    in_turn = np.random.default_rng(POOL_SEED + 1).permutation(np.sort(pairs))
     rows = in_turn[np.argsort(place[unjudged.query[in_turn]], kind="stable")]
     return JudgingPool(
         qrels.queries,
@@ -104,7 +99,7 @@ def pools_of(
 
 
 def pool_notes(subjects: Sequence[Subject]) -> list[str]:
-    """What has to be said beside sheets: which have no texts, so that nobody can judge by the sheet alone."""
+    """Notes on sheets without texts, by which nobody can judge."""
     bare = [one.name for one in subjects if one.corpus is None or one.queries is None]
     if not bare:
         return []
@@ -125,7 +120,7 @@ def write_pool(
     if folder.exists():
         raise BadValue(f"{folder} is there already; judged sheets are never overwritten, give another folder")
     with atomic_dir(folder) as temporary:
-        write_text(temporary / SHEET, "".join(_lines(pool, subject)))
+        write_text(temporary / SHEET, "".join(sheet_lines(pool, subject)))
         about = {
             "subject": subject.name,
             "systems": pool.systems,
@@ -139,7 +134,8 @@ def write_pool(
             write_text(temporary / name, text)
 
 
-def _lines(pool: JudgingPool, subject: Subject) -> Iterator[str]:
+def sheet_lines(pool: JudgingPool, subject: Subject) -> Iterator[str]:
+    """The lines of a sheet, its header first."""
     yield "\t".join(HEAD) + "\n"
     corpus, queries = subject.corpus, subject.queries
     for query, doc in zip(pool.query.tolist(), pool.doc.tolist(), strict=True):
@@ -170,43 +166,34 @@ def read_sheet(path: Path) -> tuple[Qrels, int]:
     grades: dict[str, dict[str, float]] = {}
     empty = 0
     for number, line in enumerate(lines[1:], 2):
-        query, doc, grade = _cells(path, number, line)
-        if grade is None:
-            empty += bool(line.strip())
-        elif doc in grades.setdefault(query, {}):
+        if not line.strip():
+            continue
+        cells = line.rstrip("\r").split("\t")
+        if len(cells) < 3:
+            raise FormatError(path, f"line {number} has {len(cells)} cells", "query-id, corpus-id and grade")
+        query, doc, text = cells[0], cells[1], cells[2].strip()
+        if not text:
+            empty += 1
+            continue
+        if doc in grades.setdefault(query, {}):
             raise FormatError(
                 path, f"line {number} judges '{doc}' for '{query}' again", "one grade for each pair"
             )
-        else:
-            grades[query][doc] = _number(path, number, grade)
+        try:
+            grade = float(text)
+        except ValueError:
+            grade = math.nan
+        if not math.isfinite(grade):
+            raise FormatError(
+                path, f"the grade '{text}' on line {number}", "a number, or nothing where it is open"
+            )
+        grades[query][doc] = grade
     if not grades:
         raise FormatError(path, "no grade on any line", f"numbers in the column {HEAD[2]}")
     return Qrels.of(grades), empty
 
 
-def _cells(path: Path, number: int, line: str) -> tuple[str, str, str | None]:
-    """Query, document and grade of a line, None for a grade that is open."""
-    if not line.strip():
-        return "", "", None
-    cells = line.rstrip("\r").split("\t")
-    if len(cells) < 3:
-        raise FormatError(path, f"line {number} has {len(cells)} cells", "query-id, corpus-id and grade")
-    return cells[0], cells[1], cells[2].strip() or None
-
-
-def _number(path: Path, line: int, text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not math.isfinite(value):
-        raise FormatError(path, f"the grade '{text}' on line {line}", "a number, or nothing where it is open")
-    return value
-
-
-# ----------
-# New judgments as a layer over the old ones: every system before and after (Thakur et al. 2021, section 6).
-
+# New judgments over old ones: every system before and after (Thakur et al. 2021, section 6).
 
 NDCG_AT_10 = parse_measure("nDCG@10")
 HOLE_AT_10 = parse_measure("Hole@10")
@@ -238,11 +225,11 @@ class Relabelled:
 
 def judged_anew(subjects: Sequence[Subject], new: Qrels) -> list[Subject]:
     """The subjects of whose queries some are judged anew; raises BadValue where there is none."""
-    found = [one for one in subjects if (one.need_qrels().queries.codes(new.queries.strings) >= 0).any()]
-    if not found:
+    judged = [one for one in subjects if (one.need_qrels().queries.codes(new.queries.strings) >= 0).any()]
+    if not judged:
         names = ", ".join(one.name for one in subjects)
         raise BadValue(f"none of the {len(new):,} queries judged anew is a query of {names}")
-    return found
+    return judged
 
 
 def relabelled(

@@ -1,4 +1,4 @@
-"""How the judgments of people were drawn, and the means that each way of drawing asks for."""
+"""Means of human values from few of them and many of a model, for each way of drawing what people judged."""
 
 from __future__ import annotations
 
@@ -9,15 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weir.core.query_metadata import QueryGroups, QueryWeights
-from weir.core.strings import Float64, Ids, Int32, Int64
+from weir.core.strings import Float64, Ids, Int32
 from weir.errors import BadValue
 from weir.stats.distributions import normal_quantile, normal_tail, student_quantile, student_tail
 
-# ----------
 # Means of human values from few of them and many of a model: prediction-powered inference, and Rogan and Gladen's.
-#
-# How the few were drawn (by strata, with known probabilities, in parts) is said to `labels/sampling.py`.
-
 
 LEVEL = 0.95
 
@@ -157,14 +153,9 @@ def corrected_share(above: float, slope: float, errors: tuple[float, float, floa
     return Estimate(above / slope, middle - half, middle + half, 1.0).within(0.0, 1.0)
 
 
-# ----------
-# Prediction-powered means of small samples, however drawn: at random, by strata, with known probabilities, in parts.
-#
-# All are two draws: items from what they stand for, and of these the ones that people judged. An interval is about
-# what the items stand for, as that of plain prediction-powered inference. Samples are small, so variances divide by
-# degrees of freedom and quantiles are Student's: with twenty items intervals of the normal distribution hold the
-# truth in 92% of samples instead of 95%.
-
+# Prediction-powered means of small samples: at random, by strata, with known probabilities, in parts. Items are drawn,
+# and of these the ones that people judge. Variances divide by degrees of freedom, and quantiles are Student's: with
+# twenty items, intervals of the normal distribution contain the truth in 92% of samples instead of 95%.
 
 LEAST_IN_STRATUM = 2
 """Items that people judged in each stratum, so that its variance is known at all."""
@@ -207,34 +198,34 @@ def stratified_mean(
     fewer than two items of its own counts by people alone. Raises BadValue for a stratum of which people judged fewer
     than two items, naming its number. Source: Fisch et al. 2024 (StratPPI), with the two draws of Neyman 1938.
     """
-    found, plain, sizes = [], [], []
+    both, plain, counts = [], [], []
     for number in np.unique(np.concatenate(strata)).tolist():
         mine, alone = strata[0] == number, strata[1] == number
-        sizes.append(int(mine.sum()) + int(alone.sum()))
+        counts.append(int(mine.sum()) + int(alone.sum()))
         if mine.sum() < LEAST_IN_STRATUM:
             raise BadValue(
                 f"stratum number {number} has {int(mine.sum())} items that people judged; two at least are needed"
             )
         plain.append(_of_people(human[mine]))
-        found.append(_within_stratum(human[mine], model[mine], model_alone[alone], weight))
-    by_both, by_people = (_together(parts, np.array(sizes)) for parts in (found, plain))
-    return by_both if weight is not None else _unless_wider(by_both, by_people)
-
-
-def _together(parts: list[SampledMean], sizes: Int64) -> SampledMean:
-    """The mean over strata by their sizes, whose shares are drawn, too."""
+        both.append(mean_of_stratum(human[mine], model[mine], model_alone[alone], weight))
+    sizes = np.array(counts)
     total = float(sizes.sum())
     shares = sizes / total
-    values = np.array([one.value for one in parts])
-    errors = np.array([one.error for one in parts]) ** 2
-    value = float(shares @ values)
-    within = float(shares**2 @ errors)
-    # Strata differ from one another by chance, too: what that adds to their variance is known and left out.
-    apart = float(shares @ (values - value) ** 2 - (shares * (1 - shares)) @ errors)
-    by_stratum = float((shares**2 * errors) ** 2 @ np.array([1 / one.degrees for one in parts]))
-    degrees = max(1, math.floor(within**2 / by_stratum)) if by_stratum else math.inf
-    error = math.sqrt(within + max(0.0, apart) / total)
-    return SampledMean(value, error, degrees, float(shares @ np.array([one.weight for one in parts])))
+
+    def over_strata(parts: list[SampledMean]) -> SampledMean:
+        values = np.array([one.value for one in parts])
+        errors = np.array([one.error for one in parts]) ** 2
+        value = float(shares @ values)
+        within = float(shares**2 @ errors)
+        # Strata differ by chance too: what that adds to their variance is known and left out.
+        apart = float(shares @ (values - value) ** 2 - (shares * (1 - shares)) @ errors)
+        by_stratum = float((shares**2 * errors) ** 2 @ np.array([1 / one.degrees for one in parts]))
+        degrees = max(1, math.floor(within**2 / by_stratum)) if by_stratum else math.inf
+        error = math.sqrt(within + max(0.0, apart) / total)
+        return SampledMean(value, error, degrees, float(shares @ np.array([one.weight for one in parts])))
+
+    estimate = over_strata(both)
+    return estimate if weight is not None else _unless_wider(estimate, over_strata(plain))
 
 
 def _of_people(human: Float64) -> SampledMean:
@@ -242,10 +233,10 @@ def _of_people(human: Float64) -> SampledMean:
     return SampledMean(float(human.mean()), math.sqrt(float(human.var(ddof=1)) / n), n - 1, 0.0)
 
 
-def _within_stratum(
+def mean_of_stratum(
     human: Float64, model: Float64, model_alone: Float64, weight: float | None
 ) -> SampledMean:
-    """The mean of one stratum and its degrees of freedom, of people alone where it were wider by more than 5%."""
+    """The mean of one stratum; arguments as `stratified_mean`."""
     n, alone, plain = len(human), len(model_alone), _of_people(human)
     if alone < LEAST_IN_STRATUM or weight == 0 or (weight is None and n < LEAST_TUNED):
         return plain
@@ -256,19 +247,19 @@ def _within_stratum(
         weight = min(1.0, max(0.0, covariance / ((1 + n / alone) * spread))) if spread else 0.0
     rest = human - weight * model
     value = weight * float(model_alone.mean()) + float(rest.mean())
-    left = float(((rest - rest.mean()) ** 2).sum()) / (n - 1 - tuned) / n
-    error = math.sqrt(weight**2 * float(model_alone.var(ddof=1)) / alone + left)
-    found = SampledMean(value, error, n - 1 - tuned, weight)
-    return _unless_wider(found, plain) if tuned else found
+    residual = float(((rest - rest.mean()) ** 2).sum()) / (n - 1 - tuned) / n
+    error = math.sqrt(weight**2 * float(model_alone.var(ddof=1)) / alone + residual)
+    estimate = SampledMean(value, error, n - 1 - tuned, weight)
+    return _unless_wider(estimate, plain) if tuned else estimate
 
 
-def _unless_wider(found: SampledMean, plain: SampledMean) -> SampledMean:
-    """What was found, or what people alone give where its interval is wider than theirs by more than 5%.
+def _unless_wider(estimate: SampledMean, plain: SampledMean) -> SampledMean:
+    """The estimate, or that of people alone if its interval is wider than theirs by more than 5%.
 
-    Taking the narrower of both each time would make intervals too narrow on average.
+    Always taking the narrower one would make intervals too narrow on average.
     """
-    one, other = (mean.estimate() for mean in (found, plain))
-    return plain if one.high - one.low > MOST_WIDENING * (other.high - other.low) else found
+    one, other = (mean.estimate() for mean in (estimate, plain))
+    return plain if one.high - one.low > MOST_WIDENING * (other.high - other.low) else estimate
 
 
 def weighted_mean(
@@ -295,31 +286,27 @@ def weighted_mean(
             "a weight is not a finite number above 0; it is one over the probability of being drawn"
         )
     scaled = weights * (total / float(weights.sum()))
+    squares = scaled * np.maximum(
+        scaled - 1, 0.0
+    )  # weights of squared residuals in the variance of independent draws
     tuned = weight is None
     if weight is None:
-        weight = _narrowest(human, model, scaled)
+        by_human, by_model = (
+            values - float(scaled @ values) / float(scaled.sum()) for values in (human, model)
+        )
+        variance = float(squares @ by_model**2)
+        weight = min(1.0, max(0.0, float(squares @ (by_human * by_model)) / variance)) if variance else 0.0
     rest = human - weight * model
     everywhere = (float(model.sum()) + float(model_alone.sum())) / total
     mean = float(scaled @ rest) / total
     value = weight * everywhere + mean
     spread = float(scaled @ (human - float(scaled @ human) / total) ** 2) / total * n / (n - 1)
     degrees = max(1, math.floor(float(scaled.sum()) ** 2 / float(scaled @ scaled)) - 1 - tuned)
-    drawn = float(_thinned(scaled) @ (rest - mean) ** 2) / total**2 * n / (n - 1 - tuned)
-    found = SampledMean(value, math.sqrt(drawn + spread / total), degrees, weight)
-    return _unless_wider(found, weighted_mean(human, model, model_alone, weights, 0.0)) if tuned else found
-
-
-def _thinned(scaled: Float64) -> Float64:
-    """What the squared residual of each drawn item counts in the variance of independent draws."""
-    return scaled * np.maximum(scaled - 1, 0.0)
-
-
-def _narrowest(human: Float64, model: Float64, scaled: Float64) -> float:
-    """The weight of the model's values within 0..1 that leaves the least variance of draws with these weights."""
-    count, total = _thinned(scaled), float(scaled.sum())
-    by_human, by_model = (values - float(scaled @ values) / total for values in (human, model))
-    spread = float(count @ by_model**2)
-    return min(1.0, max(0.0, float(count @ (by_human * by_model)) / spread)) if spread else 0.0
+    drawn = float(squares @ (rest - mean) ** 2) / total**2 * n / (n - 1 - tuned)
+    estimate = SampledMean(value, math.sqrt(drawn + spread / total), degrees, weight)
+    return (
+        _unless_wider(estimate, weighted_mean(human, model, model_alone, weights, 0.0)) if tuned else estimate
+    )
 
 
 def partly_judged_mean(
@@ -351,13 +338,14 @@ def partly_judged_mean(
         weight = min(1.0, max(0.0, float(np.cov(human, against)[0, 1]) / n / spread)) if spread else 0.0
     rest = human - weight * against
     value = float(rest.mean()) + weight * (1 - share) * (float(model_alone.mean()) if alone else 0.0)
-    left = float(((rest - rest.mean()) ** 2).sum()) / (n - 1 - tuned) / n
-    found = SampledMean(value, math.sqrt(weight**2 * elsewhere + left), n - 1 - tuned, weight)
-    return _unless_wider(found, partly_judged_mean(human, model, whole, model_alone, 0.0)) if tuned else found
+    residual = float(((rest - rest.mean()) ** 2).sum()) / (n - 1 - tuned) / n
+    estimate = SampledMean(value, math.sqrt(weight**2 * elsewhere + residual), n - 1 - tuned, weight)
+    if not tuned:
+        return estimate
+    return _unless_wider(estimate, partly_judged_mean(human, model, whole, model_alone, 0.0))
 
 
-# ----------
-# How the judgments of people were drawn, and the mean that each way of drawing asks for.
+# Designs: how judgments were drawn, and the mean for each.
 
 
 @dataclass(frozen=True, eq=False)
@@ -443,7 +431,17 @@ class DrawnQueries:
                 f"{len(mine)} queries are judged by people and the model, {len(alone)} by the model alone; two of each "
                 "are needed (if they judged a part of each query's documents: --pairs)"
             )
-        strata = None if design.strata is None else _strata(design.strata, queries, mine, alone)
+        strata = None
+        if design.strata is not None:
+            groups, stratum = design.strata, numbered_strata(design.strata, queries)
+            judged, every = (np.bincount(part, minlength=len(groups)) for part in (stratum[mine], stratum))
+            short = np.flatnonzero((judged < LEAST_IN_STRATUM) & (every > 0)).tolist()
+            if short:
+                raise BadValue(
+                    f"stratum '{groups.labels[short[0]]}' has {int(judged[short[0]])} queries that people judged; two "
+                    "at least are needed: judge more of it, or join it with another"
+                )
+            strata = stratum[mine], stratum[alone]
         weights = None if design.weights is None else design.weights.of_queries(queries.take(mine))
         return DrawnQueries(mine, alone, design.pairs, strata, weights)
 
@@ -456,21 +454,6 @@ class DrawnQueries:
         if self.weights is not None:
             return weighted_mean(values.human, values.model, values.alone, self.weights, weight)
         return drawn_mean(values.human, values.model, values.alone, weight)
-
-
-def _strata(
-    groups: QueryGroups, queries: Ids, mine: NDArray[np.integer], alone: NDArray[np.integer]
-) -> tuple[NDArray[np.integer], NDArray[np.integer]]:
-    stratum = numbered_strata(groups, queries)
-    found = stratum[mine], stratum[alone]
-    judged = np.bincount(found[0], minlength=len(groups))
-    short = np.flatnonzero((judged < LEAST_IN_STRATUM) & (np.bincount(stratum, minlength=len(groups)) > 0))
-    if len(short):
-        raise BadValue(
-            f"stratum '{groups.labels[int(short[0])]}' has {int(judged[short[0]])} queries that people judged; two at "
-            "least are needed: judge more of it, or join it with another"
-        )
-    return found
 
 
 def numbered_strata(groups: QueryGroups, queries: Ids) -> Int32:

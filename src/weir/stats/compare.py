@@ -683,7 +683,6 @@ def compare_scores_by_group(
     ]
 
 
-# ----------
 # Tables.
 
 FEW_SYSTEMS = 3

@@ -466,7 +466,6 @@ def _mean(values: Float64) -> float:
     return math.fsum(values.tolist()) / len(values)
 
 
-# ----------
 # Tables.
 
 

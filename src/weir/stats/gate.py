@@ -193,7 +193,6 @@ def _mean(values: Float64) -> float:
     return math.fsum(values.tolist()) / len(values)
 
 
-# ----------
 # Tables.
 
 OUTCOMES = {"pass": "pass", "fail": "FAIL", "undecided": "UNDECIDED"}

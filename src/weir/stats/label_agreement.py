@@ -463,7 +463,6 @@ def many_raters(labels: Mapping[str, Qrels]) -> ManyRaters:
     )
 
 
-# ----------
 # Tables.
 
 

@@ -462,7 +462,6 @@ def _check_wanted(wanted: float, alpha: float) -> None:
         raise BadValue(f"the wanted power is {wanted}; expected between {alpha} and 1")
 
 
-# ----------
 # Tables.
 
 

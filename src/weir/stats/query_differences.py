@@ -204,7 +204,6 @@ def _weight(rank: Int64) -> Float64:
     return np.where(rank > 0, 1 / np.log2(np.maximum(rank, 1) + 1.0), 0.0)
 
 
-# ----------
 # Tables.
 
 LISTED = 20

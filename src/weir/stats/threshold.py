@@ -341,7 +341,6 @@ def wilson_interval(count: int, of: int, level: float = LEVEL) -> tuple[float, f
     return 0.0 if count == 0 else middle - reach, 1.0 if count == of else middle + reach
 
 
-# ----------
 # Tables.
 
 

@@ -12,11 +12,7 @@ from weir.errors import WeirError
 from weir.plugins.conform.oracle import Case, Rankings, answer, ranking
 from weir.plugins.conform.tools import ToolValue
 
-# ----------
-# Known other readings of a measure: what a tool would say that keeps another convention.
-#
-# A deviation changes the input or the measure; the oracle then says what comes of it. A tool's value that differs
-# from the exact one is explained by the deviation, or the pair of them, that gives it.
+# Deviations: they change the input or the measure, and the oracle computes the values.
 
 
 @dataclass(frozen=True)
@@ -198,9 +194,7 @@ DEVIATIONS = (
     Deviation("the order of the input in place of scores", _in_input_order, last_resort=True),
 )
 
-# ----------
-# Why a tool's values differ: which other convention gives them.
-
+# Causes of differences.
 
 NO_NUMBER = "not a finite number"
 UNEXPLAINED = "no convention known here gives this value"

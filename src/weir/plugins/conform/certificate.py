@@ -1,4 +1,4 @@
-"""What a tool's answers are worth, question by question and in numbers."""
+"""Conformance of a tool: the outcome of each question, counts by group, and causes of differences."""
 
 from __future__ import annotations
 
@@ -14,10 +14,6 @@ from typing import Literal, TypeAlias
 from weir.plugins.conform.causes import causes
 from weir.plugins.conform.tools import Answers, ToolValue, VectorReply
 from weir.plugins.conform.vectors import Expected, Number, Vector, groups, vectors
-
-# ----------
-# What a tool's answers are worth: compared with the exact values, question by question.
-
 
 Outcome: TypeAlias = Literal["passed", "differs", "refused", "not applicable"]
 OUTCOMES: tuple[Outcome, ...] = ("passed", "differs", "refused", "not applicable")
@@ -57,59 +53,53 @@ class Graded:
 
 def grade(answers: Answers, vectors: Iterable[Vector], explain: bool = True) -> list[Graded]:
     """Grade what a tool said of these vectors; explain: say why values differ, which takes longer."""
-    found = [g for v in vectors for g in _of_vector(v, answers.replies.get(v.id))]
+    graded = [g for v in vectors for g in grade_reply(v, answers.replies.get(v.id))]
     if not explain:
-        return found
-    wrong = [n for n, g in enumerate(found) if g.differences]
-    told = [answers.replies[found[n].vector.id].measures[found[n].measure] for n in wrong]
-    why = causes([(found[n].vector.case, found[n].measure, t) for n, t in zip(wrong, told, strict=True)])
+        return graded
+    wrong = [n for n, g in enumerate(graded) if g.differences]
+    values = [answers.replies[graded[n].vector.id].measures[graded[n].measure] for n in wrong]
+    why = causes([(graded[n].vector.case, graded[n].measure, v) for n, v in zip(wrong, values, strict=True)])
     for n, cause in zip(wrong, why, strict=True):
-        found[n] = replace(found[n], why=cause)
-    return found
+        graded[n] = replace(graded[n], why=cause)
+    return graded
 
 
-def _of_vector(vector: Vector, reply: VectorReply | None) -> Iterator[Graded]:
+def grade_reply(vector: Vector, reply: VectorReply | None) -> Iterator[Graded]:
+    """The measures of a vector with their outcomes."""
     reply = reply or VectorReply({}, "it gave no answer")
     expected = {e.name: e for e in vector.expected}
     for name in vector.measures:
-        told = reply.measures.get(name)
+        value = reply.measures.get(name)
         if reply.died is not None:
             yield Graded(vector, name, "refused", reply.died)
-        elif told is None:
+        elif value is None:
             yield Graded(vector, name, "not applicable", reply.not_applicable or "it has no such measure")
+        elif vector.error is not None and value.refused is not None:
+            yield Graded(vector, name, "passed", value.refused)
         elif vector.error is not None:
-            yield _of_refusal(vector, name, told)
-        elif told.refused is not None:
-            yield Graded(vector, name, "refused", told.refused)
+            last = "".join(map(str, value.values()[-1:]))
+            kind = vector.error.partition(" (query ")[0]
+            yield Graded(vector, name, "differs", last, f"accepts what must be refused: {kind}")
+        elif value.refused is not None:
+            yield Graded(vector, name, "refused", value.refused)
         else:
-            found = tuple(_differences(expected[name], told))
-            yield Graded(vector, name, "differs" if found else "passed", differences=found)
+            differences = tuple(value_differences(expected[name], value))
+            yield Graded(vector, name, "differs" if differences else "passed", differences=differences)
 
 
-def _of_refusal(vector: Vector, name: str, told: ToolValue) -> Graded:
-    """A question that must be refused: every value is one too many."""
-    if told.refused is not None:
-        return Graded(vector, name, "passed", told.refused)
-    said = told.values()[-1:]
-    kind = (vector.error or "").partition(" (query ")[0]
-    return Graded(
-        vector, name, "differs", str(said[0]) if said else "", f"accepts what must be refused: {kind}"
-    )
-
-
-def _differences(expected: Expected, told: ToolValue) -> Iterator[ValueDifference]:
-    said = dict(told.per_query)
+def value_differences(expected: Expected, value: ToolValue) -> Iterator[ValueDifference]:
+    """The values of a tool that are not the exact ones, the mean last."""
+    per_query = dict(value.per_query)
     for query, exact in expected.per_query.items():
-        if query in said and not told.agrees(said[query], float(exact)):
-            yield ValueDifference(query, said[query], exact)
-        elif query not in said and told.mean is None:
+        if query in per_query and not value.agrees(per_query[query], float(exact)):
+            yield ValueDifference(query, per_query[query], exact)
+        elif query not in per_query and value.mean is None:
             yield ValueDifference(query, None, exact)
-    if told.mean is not None and not told.agrees(told.mean, float(expected.mean)):
-        yield ValueDifference(None, told.mean, expected.mean)
+    if value.mean is not None and not value.agrees(value.mean, float(expected.mean)):
+        yield ValueDifference(None, value.mean, expected.mean)
 
 
-# ----------
-# A tool's conformance in numbers: counts by group, what explains the differences, the worst of them.
+# Conformance in numbers.
 
 
 @dataclass(frozen=True)
@@ -167,41 +157,41 @@ def summary(answers: Answers, graded: Sequence[Graded]) -> Summary:
     for g in graded:
         by_vector.setdefault(g.vector.id, set()).add(g.outcome)
     seen = [outcomes - {"not applicable"} for outcomes in by_vector.values()]
-    present = [name for name in groups() if any(g.vector.group == name for g in graded)]
+    counts = []
+    for name in groups():
+        members = [g for g in graded if g.vector.group == name]
+        if members:
+            outcomes_of = Counter(g.outcome for g in members)
+            vectors_of = len({g.vector.id for g in members})
+            counts.append(Counts(name, vectors_of, *(outcomes_of[outcome] for outcome in OUTCOMES)))
     return Summary(
         answers.tool,
         answers.package,
         answers.version,
         sum(outcomes == {"passed"} for outcomes in seen),
         sum(bool(outcomes) for outcomes in seen),
-        tuple(_counts(name, [g for g in graded if g.vector.group == name]) for name in present),
+        tuple(counts),
         tuple(_causes(graded, "differs") + _causes(graded, "refused")),
     )
 
 
-def _counts(group: str, graded: Sequence[Graded]) -> Counts:
-    found = Counter(g.outcome for g in graded)
-    return Counts(group, len({g.vector.id for g in graded}), *(found[outcome] for outcome in OUTCOMES))
-
-
 def _causes(graded: Iterable[Graded], kind: str) -> list[Cause]:
-    found: dict[str, list[Graded]] = {}
+    by_reason: dict[str, list[Graded]] = {}
     for g in graded:
-        if g.outcome == kind:
-            found.setdefault(g.why if kind == "differs" else _first_words(g.note), []).append(g)
-    causes = [_cause(kind, why, members) for why, members in found.items()]
-    return sorted(causes, key=lambda c: -c.questions)
+        if g.outcome != kind:
+            continue
+        reason = g.why
+        if kind != "differs":  # a refusal without the numbers and names of its question
+            first = g.note.partition(". ")[0].rstrip(".")
+            reason = re.sub(r"\d+", "…", re.sub(r"'\w*\d\w*'", "'…'", first))
+        by_reason.setdefault(reason, []).append(g)
+    return sorted((cause_of(kind, *item) for item in by_reason.items()), key=lambda c: -c.questions)
 
 
-def _first_words(note: str) -> str:
-    """A refusal without the numbers and names that tell one question's from another's."""
-    first = note.partition(". ")[0].rstrip(".")
-    return re.sub(r"\d+", "…", re.sub(r"'\w*\d\w*'", "'…'", first))
-
-
-def _cause(kind: str, why: str, members: Sequence[Graded]) -> Cause:
+def cause_of(kind: str, why: str, members: Sequence[Graded]) -> Cause:
+    """A reason with its number of questions and an example."""
     if not members[0].differences:
-        example = max(members, key=_number)  # such as an nDCG of 1.63
+        example = max(members, key=number_in_note)  # such as an nDCG of 1.63
         return Cause(kind, why, len(members), example.vector.id, example.measure, found=example.note)
     # The example is the shortest input, where the reader sees most quickly what happened.
     example = min(members, key=lambda g: sum(map(len, g.vector.case.run.values())))
@@ -211,7 +201,7 @@ def _cause(kind: str, why: str, members: Sequence[Graded]) -> Cause:
     return Cause(kind, why, len(members), example.vector.id, example.measure, one.query or "", found, exact)
 
 
-def _number(graded: Graded) -> float:
+def number_in_note(graded: Graded) -> float:
     """The number in a note, 0 where there is none."""
     try:
         number = float(graded.note)

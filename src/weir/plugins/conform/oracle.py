@@ -14,9 +14,7 @@ from typing import Literal, TypeAlias
 
 from weir.errors import BadValue, UnknownName
 
-# ----------
-# Exact numbers: fractions where a value is rational, decimals of sixty digits where a logarithm stays.
-
+# Exact numbers: fractions where a value is rational, decimals of sixty digits with logarithms.
 
 Exact: TypeAlias = Fraction | Decimal
 # A sum of gains / log2(rank + 1), as the coefficient of each 1 / log2(m).
@@ -131,20 +129,40 @@ def _root(n: int) -> tuple[int, int]:
     return n, 1
 
 
-# ----------
-# Every measure once more, straight from its definition: a ranking and grades to one exact number.
-#
-# Nothing here is shared with weir.measures, and nothing is fast. `ranked` is the list of documents returned, best
-# first; `grades` what the judgments say of this query; `k` the cut-off, None for all. A document without a grade is
-# unjudged; one with a grade below 0 is in the pool and not judged.
-
+# Definitions of measures, from a ranking and grades to one exact number. They share nothing with weir.measures.
+# `ranked`: documents, best first; `grades`: of this query; `k`: the cut-off, None for all. A document without a grade
+# is unjudged; one with a grade below 0 is in the pool and not judged.
 
 Ranked: TypeAlias = Sequence[str]
 Level: TypeAlias = int | Fraction
 Grades: TypeAlias = Mapping[str, Level]
 Cut: TypeAlias = int | None
 
+Definition: TypeAlias = Callable[..., Exact]
+DEFINITIONS: dict[str, Definition] = {}
+VARIANTS: dict[str, Definition] = {}
+"""Definitions of other tools under names of their own, which explain what these tools print; they are not Weir's."""
 _EPSILON = Fraction(1, 100000)
+
+
+def definition(*names: str) -> Callable[[Definition], Definition]:
+    """Register the decorated function as the definition of these measures."""
+
+    def register(function: Definition) -> Definition:
+        DEFINITIONS.update(dict.fromkeys(names, function))
+        return function
+
+    return register
+
+
+def variant(name: str) -> Callable[[Definition], Definition]:
+    """Register the decorated function as a definition of another tool."""
+
+    def register(function: Definition) -> Definition:
+        VARIANTS[name] = function
+        return function
+
+    return register
 
 
 def condensed(ranked: Ranked, grades: Grades) -> list[str]:
@@ -166,22 +184,17 @@ def _hits(ranked: Ranked, grades: Grades, k: Cut, rel: Level) -> list[int]:
     return [rank for rank, d in enumerate(ranked[:k], 1) if d in relevant]
 
 
-def _above_zero(grades: Grades) -> set[str]:
-    return {d for d, grade in grades.items() if grade > 0}
-
-
-def _worth(grade: Level, gain: str) -> Fraction:
-    """What a judged document is worth; a table such as "1=1,2=3" says it of some grades."""
-    if grade < 0:
-        return Fraction(0)
-    if gain == "exp":
-        return power_of_two(Fraction(grade)) - 1
-    pairs = [] if gain == "linear" else [pair.split("=") for pair in gain.split(",")]
-    return {Fraction(of): Fraction(worth) for of, worth in pairs}.get(Fraction(grade), Fraction(grade))
-
-
 def _gains(ranked: Ranked, grades: Grades, k: Cut, gain: str) -> list[Fraction]:
-    return [_worth(grades[d], gain) if d in grades else Fraction(0) for d in ranked[:k]]
+    """The gain of each of the first k; a gain such as "1=1,2=3" is a table of some grades."""
+    pairs = [] if gain in ("linear", "exp") else [pair.split("=") for pair in gain.split(",")]
+    table = {Fraction(of): Fraction(worth) for of, worth in pairs}
+    gains = []
+    for grade in (Fraction(grades.get(d, -1)) for d in ranked[:k]):
+        if grade < 0:
+            gains.append(Fraction(0))
+        else:
+            gains.append(power_of_two(grade) - 1 if gain == "exp" else table.get(grade, grade))
+    return gains
 
 
 def _best_gains(grades: Grades, k: Cut, gain: str) -> list[Fraction]:
@@ -189,28 +202,34 @@ def _best_gains(grades: Grades, k: Cut, gain: str) -> list[Fraction]:
     return sorted(_gains(list(grades), grades, None, gain), reverse=True)[:k]
 
 
+@definition("P")
 def _p(ranked: Ranked, grades: Grades, k: int, *, rel: Level = 1) -> Exact:
     return Fraction(len(_hits(ranked, grades, k, rel)), k)
 
 
+@definition("R", "SetR")
 def _r(ranked: Ranked, grades: Grades, k: Cut, *, rel: Level = 1) -> Exact:
     return over(len(_hits(ranked, grades, k, rel)), len(_relevant(grades, rel)))
 
 
+@definition("R_cap")
 def _r_cap(ranked: Ranked, grades: Grades, k: int, *, rel: Level = 1) -> Exact:
     return over(len(_hits(ranked, grades, k, rel)), min(k, len(_relevant(grades, rel))))
 
 
+@definition("Success")
 def _success(ranked: Ranked, grades: Grades, k: int, *, rel: Level = 1) -> Exact:
     return Fraction(bool(_hits(ranked, grades, k, rel)))
 
 
+@definition("AP")
 def _ap(ranked: Ranked, grades: Grades, k: Cut, *, rel: Level = 1) -> Exact:
     hits = _hits(ranked, grades, k, rel)
     precisions = [Fraction(count, rank) for count, rank in enumerate(hits, 1)]
     return over(sum(precisions, Fraction(0)), len(_relevant(grades, rel)))
 
 
+@definition("RR")
 def _rr(ranked: Ranked, grades: Grades, k: Cut, *, of: str = "relevant", rel: Level = 1) -> Exact:
     hits = _hits(ranked, grades, k, rel)
     if of == "best":
@@ -228,6 +247,7 @@ def _cumulated(gains: list[Fraction], base: Fraction, discount: str) -> Exact:
     return total([early, in_base(value(discounted(late, ahead=0)), base)])
 
 
+@definition("DCG")
 def _dcg(
     ranked: Ranked,
     grades: Grades,
@@ -240,6 +260,7 @@ def _dcg(
     return _cumulated(_gains(ranked, grades, k, gain), base, discount)
 
 
+@definition("IDCG")
 def _idcg(
     ranked: Ranked,
     grades: Grades,
@@ -252,6 +273,7 @@ def _idcg(
     return _cumulated(_best_gains(grades, k, gain), base, discount)
 
 
+@definition("nDCG")
 def _ndcg(
     ranked: Ranked,
     grades: Grades,
@@ -261,20 +283,22 @@ def _ndcg(
     base: Fraction = Fraction(2),
     discount: str = "trec",
 ) -> Exact:
-    found, best = _gains(ranked, grades, k, gain), _best_gains(grades, k, gain)
+    gains, best = _gains(ranked, grades, k, gain), _best_gains(grades, k, gain)
     if discount == "trec":  # where the base cancels
-        return quotient(discounted(found), discounted(best))
-    return ratio(_cumulated(found, base, discount), _cumulated(best, base, discount))
+        return quotient(discounted(gains), discounted(best))
+    return ratio(_cumulated(gains, base, discount), _cumulated(best, base, discount))
 
 
+@definition("NCG")
 def _ncg(ranked: Ranked, grades: Grades, k: Cut, *, gain: str = "linear") -> Exact:
     return over(sum(_gains(ranked, grades, k, gain)), sum(_best_gains(grades, k, gain)))
 
 
+@definition("Q")
 def _q(
     ranked: Ranked, grades: Grades, k: Cut, *, beta: Fraction = Fraction(1), gain: str = "linear"
 ) -> Exact:
-    total, wanted = Fraction(0), _above_zero(grades)
+    total, wanted = Fraction(0), {d for d, grade in grades.items() if grade > 0}
     hits = [rank for rank, d in enumerate(ranked[:k], 1) if d in wanted]
     for count, rank in enumerate(hits, 1):
         gained = sum(_gains(ranked, grades, rank, gain))
@@ -283,11 +307,13 @@ def _q(
     return over(total, len(wanted))
 
 
+@definition("Rprec")
 def _rprec(ranked: Ranked, grades: Grades, k: Cut, *, times: Fraction = Fraction(1), rel: Level = 1) -> Exact:
     count = _needed(times, len(_relevant(grades, rel)), "up")
     return over(len(_hits(ranked[:k], grades, count, rel)), count)
 
 
+@definition("bpref")
 def _bpref(ranked: Ranked, grades: Grades, k: Cut, *, rel: Level = 1) -> Exact:
     relevant, wrong = _relevant(grades, rel), _not_relevant(grades, rel)
     total = Fraction(0)
@@ -297,6 +323,7 @@ def _bpref(ranked: Ranked, grades: Grades, k: Cut, *, rel: Level = 1) -> Exact:
     return over(total, len(relevant))
 
 
+@definition("infAP")
 def _infap(ranked: Ranked, grades: Grades, k: Cut, *, rel: Level = 1) -> Exact:
     relevant, wrong = _relevant(grades, rel), _not_relevant(grades, rel)
     total = Fraction(0)
@@ -316,6 +343,7 @@ def _needed(recall: Fraction, relevant: int, rounding: str) -> int:
     return int(exact + 0.9) if rounding == "up" else int(exact) + (exact % 1.0 >= 0.5)
 
 
+@definition("IPrec")
 def _iprec(
     ranked: Ranked,
     grades: Grades,
@@ -330,6 +358,7 @@ def _iprec(
     return max((Fraction(n, rank) for n, rank in enumerate(hits, 1) if n >= needed), default=Fraction(0))
 
 
+@definition("IAP")
 def _iap(ranked: Ranked, grades: Grades, k: Cut, *, rounding: str = "up", rel: Level = 1) -> Exact:
     points = [
         _iprec(ranked, grades, k, recall=Fraction(n, 10), rounding=rounding, rel=rel) for n in range(11)
@@ -337,6 +366,7 @@ def _iap(ranked: Ranked, grades: Grades, k: Cut, *, rounding: str = "up", rel: L
     return sum((Fraction(p) for p in points), Fraction(0)) / 11
 
 
+@definition("ERR")
 def _err(ranked: Ranked, grades: Grades, k: Cut, *, max_grade: int = 4) -> Exact:
     highest = max([0, *grades.values()])
     if highest > max_grade:
@@ -349,12 +379,14 @@ def _err(ranked: Ranked, grades: Grades, k: Cut, *, max_grade: int = 4) -> Exact
     return total
 
 
+@definition("nERR")
 def _nerr(ranked: Ranked, grades: Grades, k: Cut, *, max_grade: int = 4) -> Exact:
     found = Fraction(_err(ranked, grades, k, max_grade=max_grade))
     best = sorted(grades, key=lambda d: grades[d], reverse=True)
     return over(found, Fraction(_err(best, grades, k, max_grade=max_grade)))
 
 
+@definition("RBP")
 def _rbp(
     ranked: Ranked,
     grades: Grades,
@@ -372,20 +404,24 @@ def _rbp(
     return (1 - p) * total
 
 
+@definition("RBP_residual")
 def _rbp_residual(ranked: Ranked, grades: Grades, k: Cut, *, p: Fraction = Fraction(4, 5)) -> Exact:
     seen = ranked[:k]
     unknown = [rank for rank, d in enumerate(seen, 1) if grades.get(d, -1) < 0]
     return p ** len(seen) + (1 - p) * sum((p ** (rank - 1) for rank in unknown), Fraction(0))
 
 
+@definition("Judged")
 def _judged(ranked: Ranked, grades: Grades, k: int) -> Exact:
     return over(sum(d in grades for d in ranked[:k]), len(ranked[:k]))
 
 
+@definition("Hole")
 def _hole(ranked: Ranked, grades: Grades, k: int) -> Exact:
     return Fraction(sum(d not in grades for d in ranked[:k]), k)
 
 
+@definition("SetP")
 def _set_p(ranked: Ranked, grades: Grades, k: Cut, *, rel: Level = 1) -> Exact:
     return over(len(_hits(ranked, grades, k, rel)), len(ranked[:k]))
 
@@ -394,94 +430,58 @@ def _harmonic(precision: Fraction, recall: Fraction, beta: Fraction) -> Fraction
     return over((1 + beta**2) * precision * recall, beta**2 * precision + recall)
 
 
+@definition("SetF")
 def _set_f(ranked: Ranked, grades: Grades, k: Cut, *, beta: Fraction = Fraction(1), rel: Level = 1) -> Exact:
     precision, recall = _set_p(ranked, grades, k, rel=rel), _r(ranked, grades, k, rel=rel)
     return _harmonic(Fraction(precision), Fraction(recall), beta)
 
 
+@definition("F")
 def _f(ranked: Ranked, grades: Grades, k: int, *, beta: Fraction = Fraction(1), rel: Level = 1) -> Exact:
     precision, recall = _p(ranked, grades, k, rel=rel), _r(ranked, grades, k, rel=rel)
     return _harmonic(Fraction(precision), Fraction(recall), beta)
 
 
+@definition("SetAP")
 def _set_ap(ranked: Ranked, grades: Grades, k: Cut, *, rel: Level = 1) -> Exact:
     return Fraction(_set_p(ranked, grades, k, rel=rel)) * Fraction(_r(ranked, grades, k, rel=rel))
 
 
+@definition("NumRet")
 def _num_ret(ranked: Ranked, grades: Grades, k: Cut) -> Exact:
     return Fraction(len(ranked[:k]))
 
 
+@definition("NumRel")
 def _num_rel(ranked: Ranked, grades: Grades, k: Cut, *, rel: Level = 1) -> Exact:
     count = len(_relevant(grades, rel))
     return Fraction(count if k is None else min(count, k))
 
 
+@definition("NumRelRet")
 def _num_rel_ret(ranked: Ranked, grades: Grades, k: Cut, *, rel: Level = 1) -> Exact:
     return Fraction(len(_hits(ranked, grades, k, rel)))
 
 
-DEFINITIONS: Mapping[str, Callable[..., Exact]] = {
-    "AP": _ap,
-    "DCG": _dcg,
-    "ERR": _err,
-    "F": _f,
-    "Hole": _hole,
-    "IAP": _iap,
-    "IDCG": _idcg,
-    "IPrec": _iprec,
-    "Judged": _judged,
-    "NCG": _ncg,
-    "NumRel": _num_rel,
-    "NumRelRet": _num_rel_ret,
-    "NumRet": _num_ret,
-    "P": _p,
-    "Q": _q,
-    "R": _r,
-    "RBP": _rbp,
-    "RBP_residual": _rbp_residual,
-    "RR": _rr,
-    "R_cap": _r_cap,
-    "Rprec": _rprec,
-    "SetAP": _set_ap,
-    "SetF": _set_f,
-    "SetP": _set_p,
-    "SetR": _r,
-    "Success": _success,
-    "bpref": _bpref,
-    "infAP": _infap,
-    "nDCG": _ndcg,
-    "nERR": _nerr,
-}
-
-
+@variant("AP_within_k")
 def _ap_within(ranked: Ranked, grades: Grades, k: int, *, rel: Level = 1) -> Exact:
     return over(
         Fraction(_ap(ranked, grades, k)) * len(_relevant(grades, rel)), min(k, len(_relevant(grades, rel)))
     )
 
 
+@variant("DCG_signed")
 def _dcg_signed(ranked: Ranked, grades: Grades, k: Cut) -> Exact:
     return value(discounted([grades.get(d, 0) for d in ranked[:k]]))
 
 
+@variant("RBP_raw")
 def _rbp_raw(ranked: Ranked, grades: Grades, k: Cut, *, p: Fraction = Fraction(4, 5)) -> Exact:
     gains = _gains(ranked, grades, k, "linear")
     return (1 - p) * sum((g * p**above for above, g in enumerate(gains)), Fraction(0))
 
 
-# Definitions that other tools keep under these names, to explain what they say: not Weir's.
-VARIANTS: Mapping[str, Callable[..., Exact]] = {
-    "AP_within_k": _ap_within,
-    "DCG_signed": _dcg_signed,
-    "RBP_raw": _rbp_raw,
-}
-
-# ----------
-# The oracle: what the exact value of a measure is, on rankings and judgments as people hold them.
-#
-# It is written to be read beside the definitions and shares nothing with weir.measures or weir.core.
-
+# The oracle: exact values of measures for rankings and judgments. It shares nothing with weir.core.
 
 Grade: TypeAlias = int | float
 Judgments: TypeAlias = Mapping[str, Sequence[tuple[str, Grade]]]
@@ -553,13 +553,9 @@ def asked(text: str) -> Asked:
     if name not in _KNOWN:
         raise UnknownName("measure of the oracle", name, DEFINITIONS)
     pairs = re.findall(r"(\w+) *= *('[^']*'|[^,' ]+)", inside or "")
-    settings = tuple((key, _setting(found)) for key, found in pairs)
+    # 0.8 is four fifths, not the double nearest to it.
+    settings = tuple((key, one[1:-1] if one[0] == "'" else Fraction(one)) for key, one in pairs)
     return Asked(name, int(cut) if cut else None, settings)
-
-
-def _setting(text: str) -> Fraction | str:
-    """0.8 is four fifths, not the double nearest to it."""
-    return text[1:-1] if text[0] == "'" else Fraction(text)
 
 
 def refusal(case: Case) -> str | None:
@@ -587,37 +583,33 @@ def answer(case: Case, measure: str) -> Answer:
     reason = refusal(case)
     if reason is not None:
         raise BadValue(reason)
-    wanted = asked(measure)
-    per_query = {query: _of_query(case, query, wanted) for query in _counted(case)}
+    wanted, rules = asked(measure), case.conventions
+    queries = [query for query, judged in case.qrels.items() if judged]
+    if rules.missing == "answered-only":
+        queries = [query for query in queries if case.run.get(query)]
+    if rules.empty == "left-out":
+        queries = [query for query in queries if any(grade >= 1 for _, grade in case.qrels[query])]
+    per_query: dict[str, Exact] = {}
+    for query in queries:
+        candidates, excluded = case.candidates.get(query), case.excluded.get(query, ())
+        scored = [
+            (d, s)
+            for d, s in case.run.get(query, ())
+            if (rules.self_matches == "keep" or d != query)
+            and (not candidates or d in candidates)
+            and d not in excluded
+        ]
+        # 0.1 is a tenth, not the double nearest to it.
+        grades = {d: int(g) if g == int(g) else Fraction(repr(float(g))) for d, g in case.qrels[query]}
+        if rules.ties in ("trec", "trec9"):
+            per_query[query] = of_ranking(ranking(scored, rules), grades, wanted)
+            continue
+        values = [of_ranking(order, grades, wanted) for order in orders(scored, rules)]
+        extreme = min if rules.ties == "worst" else max
+        per_query[query] = mean(values) if rules.ties == "expected" else extreme(values, key=as_decimal)
     if not per_query:
         raise BadValue("no query counts")
     return Answer(per_query, mean(list(per_query.values())))
-
-
-def _counted(case: Case) -> list[str]:
-    found = [query for query, judged in case.qrels.items() if judged]
-    if case.conventions.missing == "answered-only":
-        found = [query for query in found if case.run.get(query)]
-    if case.conventions.empty == "left-out":
-        found = [query for query in found if any(grade >= 1 for _, grade in case.qrels[query])]
-    return found
-
-
-def _of_query(case: Case, query: str, wanted: Asked) -> Exact:
-    scored = [(d, s) for d, s in case.run.get(query, ()) if _stays(d, query, case)]
-    grades = {d: _exact(grade) for d, grade in case.qrels[query]}
-    ties = case.conventions.ties
-    if ties in ("trec", "trec9"):
-        return of_ranking(ranking(scored, case.conventions), grades, wanted)
-    values = [of_ranking(order, grades, wanted) for order in orders(scored, case.conventions)]
-    if ties == "expected":
-        return mean(values)
-    return (min if ties == "worst" else max)(values, key=as_decimal)
-
-
-def _exact(grade: Grade) -> Level:
-    """0.1 is a tenth, not the double nearest to it."""
-    return int(grade) if grade == int(grade) else Fraction(repr(float(grade)))
 
 
 def of_ranking(ranked: list[str], grades: Grades, wanted: Asked) -> Exact:
@@ -628,13 +620,6 @@ def of_ranking(ranked: list[str], grades: Grades, wanted: Asked) -> Exact:
         for key, found in wanted.settings
     }
     return _KNOWN[wanted.measure](seen, grades, wanted.k, **settings)
-
-
-def _stays(document: str, query: str, case: Case) -> bool:
-    if case.conventions.self_matches == "drop" and document == query:
-        return False
-    candidates = case.candidates.get(query)
-    return (not candidates or document in candidates) and document not in case.excluded.get(query, ())
 
 
 def ranking(scored: Sequence[tuple[str, float]], conventions: OracleConventions) -> list[str]:
