@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.shown import shown
 from tests.unit.brooklet import write_collection
 from weir.audit import CHECKS, Subject, audited, audited_all, check
 from weir.audit.duplicates import copies, expanded
@@ -24,7 +25,6 @@ from weir.datasets.card import normalised
 from weir.datasets.load import load
 from weir.errors import BadValue, UnknownName
 from weir.experiment.audit_subjects import subjects_of
-from weir.report.audit import audit_json, audit_text
 
 DOCUMENTS = {
     "a": {"title": "River", "text": "The  river floods"},
@@ -298,12 +298,12 @@ def test_what_is_found_of_several_systems_is_told_once():
     subject = Subject("mine", qrels=Qrels.of({"q": {"a": 1}}), runs=runs)
     found = audited(subject, ["holes"])
     assert [f.system for f in found.findings] == list(runs)
-    said = audit_text([found])
+    said = shown("audit", [found])
     assert said.count("do: ") == said.count("33.3% of the first 10") == 1
     assert f"serious: holes: {', '.join(runs)}: 33.3%" in said
-    assert {json.loads(line)["system"] for line in audit_json([found]).splitlines()} == set(runs)
+    assert {json.loads(line)["system"] for line in shown("audit", [found], "json").splitlines()} == set(runs)
     other = {name: Run.of({"q": half | {f"z{i}": -i for i in range(n)}}) for n, name in enumerate(runs)}
-    said = audit_text([audited(replace(subject, runs=other), ["holes"])])
+    said = shown("audit", [audited(replace(subject, runs=other), ["holes"])])
     assert said.count("do: its scores may be") == said.count("serious: holes, of 7 systems:") == 1
     assert [line.split(":")[0] for line in said.splitlines()[3:8]] == [f"  s{n}" for n in range(5)]
     assert "  and 2 more, which --json shows" in said

@@ -12,14 +12,13 @@ from weir.cli.main import main
 from weir.core.judged import Judged
 from weir.core.qrels import Origins, Qrels, merge_qrels
 from weir.core.run import Run
-from weir.datasets.card import judgments_card
+from weir.datasets.card import judgments_card, judgments_table
 from weir.errors import BadValue
 from weir.files.frames import qrels_from
 from weir.files.intents import read_intents
 from weir.files.runs import read_qrels
 from weir.files.write import write_qrels
 from weir.measures import MEASURES, parse_measure, score_run
-from weir.report.collection import judgments_text
 
 JUDGED = {"q1": {"a": 0.5, "b": 1, "c": 0}, "q2": {"a": 2.25, "b": -1}}
 RUN = {"q1": {"a": 3.0, "b": 2.0, "c": 1.0}, "q2": {"b": 2.0, "a": 1.0}}
@@ -168,14 +167,15 @@ def test_layers_fill_what_is_open_and_the_first_wins():
 
 
 def test_cards_count_grades_and_bands_where_these_are_many():
-    assert "2 of grade 0.5" in judgments_text(
-        judgments_card("q", Qrels.of({"q": {"a": 0.5, "b": 0.5, "c": 0}}))
+    assert (
+        "2 of grade 0.5"
+        in judgments_table(judgments_card("q", Qrels.of({"q": {"a": 0.5, "b": 0.5, "c": 0}}))).text()
     )
     many = judgments_card("q", Qrels.of({"q": {f"d{n}": n / 10 for n in range(25)}}))
     assert (many.relevance, many.pairs[0.1], many.pairs[1]) == ("with fractions, up to 2.4", 1, 1)
     assert (
         "4 between 2 and 3, 1 of grade 2, 9 between 1 and 2, 1 of grade 1, 9 between 0 and 1, 1 of grade 0"
-        in (judgments_text(many))
+        in judgments_table(many).text()
     )
 
 

@@ -15,10 +15,10 @@ import pytest
 
 import weir as library
 from tests.unit.brooklet import write_collection
+from weir.api.rows import long_table, rows_csv
 from weir.cli import main
 from weir.core.scores import Row
 from weir.errors import BadValue, FormatError, UnknownName, printable
-from weir.report.table import csv_table, long_table, text_table
 
 QRELS = "q1 0 d1 1\nq1 0 d2 0\nq2 0 d3 2\n"
 RUN = "q1 Q0 d1 1 2.5 x\nq1 Q0 d9 2 1.5 x\n"
@@ -54,13 +54,13 @@ def test_control_characters_are_escaped_in_messages_and_tables():
     for error in (BadValue(EVIL), FormatError(EVIL, EVIL, EVIL), UnknownName("system", EVIL, [EVIL])):
         assert str(error).isprintable()
     row = Row("d" + EVIL, "=cmd|' /C calc'!A0<b>\\", "nDCG@10", -0.5, -0.6, -0.4, 2, 1)
-    table = text_table([row])
+    table = long_table([row]).text()
     assert r"\x1b[31mred" in table
     assert all(line.isprintable() for line in table.split("\n"))
     latex = long_table([row]).latex()
     assert r"\textless{}b\textgreater{}\textbackslash{}" in latex
     assert "\x1b" not in latex
-    cells = csv_table([row]).split("\n")[-1]
+    cells = rows_csv([row]).split("\n")[-1]
     assert ",'=cmd|" in cells
     assert "-0.5" in cells.split(",")
 

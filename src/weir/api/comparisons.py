@@ -89,8 +89,7 @@ def compare(
         twin_systems,
     )
     from weir.experiment.results import cell_notes, chosen_cells, finished_cells, largest_k, system_titles
-    from weir.report.compare import relabelled
-    from weir.stats.compare import ComparisonMethod, compare_scores, compare_scores_by_group
+    from weir.stats.compare import ComparisonMethod, compare_scores, compare_scores_by_group, relabelled
     from weir.stats.score_rows import system_notes
 
     correction = "holm" if by is None else "bh"

@@ -70,12 +70,12 @@ def efficiency(folder: FolderPath, measure: Measure | str | None = None) -> Resu
 
     Raises FormatError where the folder holds no finished cell, UnknownName for a measure that is not there.
     """
-    from weir.experiment.efficiency import efficiency as costs
+    from weir.experiment.efficiency import efficiency as costs_of
+    from weir.experiment.efficiency import efficiency_notes
     from weir.measures import measures_of
 
-    return ResultSet(
-        "efficiency", tuple(costs(Path(folder), None if measure is None else str(measures_of(measure)[0])))
-    )
+    costs = tuple(costs_of(Path(folder), None if measure is None else str(measures_of(measure)[0])))
+    return ResultSet("efficiency", costs, tuple(efficiency_notes(costs)))
 
 
 def llm_use(folder: FolderPath, system: Systems = None, datasets: Sequence[str] = ()) -> ResultSet[ModelUse]:
@@ -146,14 +146,13 @@ def plan(
     minute. Raises UnknownName and BadValue as running the grid would.
     """
     from weir.experiment.experiment import Experiment
-    from weir.experiment.plan import planned
+    from weir.experiment.plan import plan_notes, planned
 
     named = [datasets] if isinstance(datasets, (str, Dataset)) else list(datasets)
     several = tuple(systems) if isinstance(systems, Iterable) and not isinstance(systems, str) else (systems,)
     names = tuple(d if isinstance(d, str) else d.entry.name if d.entry else str(d.layout.root) for d in named)
-    return ResultSet(
-        "plan", tuple(planned(Experiment(names, several, k=k), lambda stage, done, total: None, precise))
-    )
+    plans = tuple(planned(Experiment(names, several, k=k), lambda stage, done, total: None, precise))
+    return ResultSet("plan", plans, tuple(plan_notes(plans)))
 
 
 def describe(*collections: str | Path | Dataset, split: str | None = None) -> ResultSet[CollectionCard]:

@@ -6,10 +6,15 @@ import inspect
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 from typing import Any, Literal, TypeAlias, get_args
 
+from weir.core.frames import plain
+from weir.core.results import result
+from weir.core.rounding import counted
 from weir.core.subject import Subject
-from weir.errors import BadValue
+from weir.core.tables import Table, sentences, table_of
+from weir.errors import BadValue, printable
 from weir.registry import Registry
 
 Severity: TypeAlias = Literal["wrong", "serious", "caution", "note"]
@@ -169,3 +174,93 @@ def _audit(
     findings.sort(key=lambda finding: SEVERITIES.index(finding.severity))
     left_out = tuple((check, ", ".join(lacking)) for check, lacking in missing.items() if lacking)
     return Audit(name, tuple(findings), tuple(one.name for one in ready), left_out)
+
+
+# ----------
+# Tables.
+
+SYSTEMS_SHOWN = 5
+"""Systems of which something is said by one finding, at most."""
+
+
+def _records(audit: Audit) -> list[dict[str, object]]:
+    return [plain(finding) | {"numbers": plain(dict(finding.numbers))} for finding in audit.findings]
+
+
+def _page(audits: Sequence[Audit]) -> tuple[Table, ...]:
+    """A line for each finding."""
+    header = ["severity", "check", "system", "finding", "such as", "do"]
+    return tuple(
+        table_of(
+            [
+                header,
+                *(
+                    [f.severity, f.check, f.system, f.statement, "; ".join(f.examples), f.remedy]
+                    for f in audit.findings
+                ),
+            ],
+            keys=len(header),
+            title=audit.subject,
+            notes=_skipped(audit),
+        )
+        for audit in audits
+    )
+
+
+def _skipped(audit: Audit) -> list[str]:
+    names = "; ".join(f"{name} (needs {what})" for name, what in audit.left_out)
+    return [f"skipped: {names}"] if names else []
+
+
+@result("audit", Audit, page=_page, parts="findings", records=_records)
+def audit_tables(audits: Sequence[Audit]) -> tuple[Table, ...]:
+    """Findings of each subject, a paragraph each: severity and check, what was found, examples, what to do.
+
+    What was found of several systems is one paragraph.
+    """
+
+    def told_once(finding: Finding) -> tuple[str, str, str, bool]:
+        """What is said once of all systems: severity, check and remedy; whether it is of a system."""
+        return finding.severity, finding.check, finding.remedy, bool(finding.system)
+
+    tables = []
+    for audit in audits:
+        number, ran = counted(len(audit.findings), "finding"), counted(len(audit.ran), "check")
+        tables.append(sentences(f"{printable(audit.subject)}: {number} of {ran}"))
+        for (severity, check, remedy, of_system), group in groupby(audit.findings, told_once):
+            same = list(group)
+            for part in [same] if of_system else [[finding] for finding in same]:
+                lines = _finding_lines(f"{severity}: {check}", part)
+                tables.append(sentences(*lines, *([f"  do: {remedy}"] if remedy else [])))
+        tables += [sentences(line) for line in _skipped(audit)]
+    return tuple(tables)
+
+
+def _finding_lines(heading: str, findings: Sequence[Finding]) -> list[str]:
+    """One finding, or what was found of several systems: equal statements once, else a line for each system."""
+
+    def examples_line(indent: str, examples: Sequence[str]) -> list[str]:
+        return [f"{indent}such as: " + "; ".join(examples)] if examples else []
+
+    systems: dict[tuple[str, tuple[str, ...]], list[str]] = {}
+    for one in findings:
+        systems.setdefault((one.statement, one.examples), []).append(one.system)
+    if len(systems) == 1:
+        [((statement, examples), names)] = systems.items()
+        of = f"{', '.join(names)}: " if names != [""] else ""
+        return [f"{heading}: {of}{statement}", *examples_line("  ", examples)]
+    lines = [f"{heading}, of {len(findings)} systems:"]
+    for (statement, examples), names in list(systems.items())[:SYSTEMS_SHOWN]:
+        lines += [f"  {', '.join(names)}: {statement}", *examples_line("    ", examples)]
+    more = sum(map(len, list(systems.values())[SYSTEMS_SHOWN:]))
+    return [*lines, f"  and {more} more, which --json shows"] if more else lines
+
+
+def check_table() -> Table:
+    """Every check, what it needs and what it looks for."""
+    lines = [["check", "needs", "looks for"]]
+    lines += [
+        [c.name, ", ".join(c.needs) + (" of each of several" if c.comparing else ""), c.summary]
+        for c in (CHECKS.get(name) for name in CHECKS)
+    ]
+    return table_of(lines)

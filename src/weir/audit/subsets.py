@@ -14,10 +14,14 @@ from weir.audit.bias import topics
 from weir.audit.check import Finding, check
 from weir.core import rounding
 from weir.core.corpus import Corpus
+from weir.core.frames import plain
 from weir.core.qrels import Qrels
+from weir.core.results import result
+from weir.core.rounding import change, count, score
 from weir.core.run import Run
 from weir.core.strings import Float64, Int64
 from weir.core.subject import Subject
+from weir.core.tables import Table, table_of
 from weir.datasets.load import Dataset, load
 from weir.errors import BadValue
 from weir.files.atomic import atomic_dir, write_text
@@ -287,3 +291,25 @@ def tied_scores(subject: Subject) -> Iterator[Finding]:
                 (("low", low), ("high", high)),
                 system=name,
             )
+
+
+@result("subset", SubsetProof, records=lambda one: [plain(one) | {"valid": one.valid}])
+def subset_tables(proofs: Sequence[SubsetProof]) -> tuple[Table, ...]:
+    """Each system on the whole and on the part, the order's agreement with its interval, and the verdict."""
+    tables = []
+    for one in proofs:
+        lines = [["system", f"{one.measure} whole", "subset", "shift"]]
+        rows = sorted(zip(one.systems, one.whole, one.part, strict=True), key=lambda row: -row[1])
+        lines += [[name, score(whole), score(part), change(part - whole)] for name, whole, part in rows]
+        verdict = "the subset ranks these systems as the whole does"
+        if not one.valid:
+            verdict = (
+                "the subset is not shown to rank systems as the whole does (the lower bound is below "
+                f"{LEAST_TAU}); take more documents, or do not compare systems on it"
+            )
+        note = (
+            f"{count(one.documents)} documents, {count(one.queries)} queries; "
+            f"Kendall's tau {one.tau:.2f} [{one.low:.2f}, {one.high:.2f}]: {verdict}"
+        )
+        tables.append(table_of(lines, notes=[note]))
+    return tuple(tables)

@@ -20,13 +20,13 @@ from weir.cli.options import (
     notes_option,
     systems_option,
 )
-from weir.cli.terminal import output_width, say, say_left_out, say_notes, show
+from weir.cli.terminal import say, say_left_out, say_notes, show_result, show_tables
 
 if TYPE_CHECKING:
+    from weir.api.rows import Display
     from weir.experiment.results import ResultCell
     from weir.measures import Measure
     from weir.measures.evaluate import Conventions
-    from weir.report.display import Display
     from weir.stats.compare import Comparison, ComparisonMethod
     from weir.stats.factors import FactorStudy
     from weir.stats.gate import Gate
@@ -246,10 +246,9 @@ def _compare_cells(
     explain: bool,
 ) -> None:
     """The comparisons of finished cells, those of several datasets behind a grid."""
-    from weir.cli.terminal import show
+    from weir.api.rows import grid_tables, grids_marked
     from weir.experiment.comparing import compare_cells, compare_cells_by_group
     from weir.experiment.results import cell_groups, rows_with_groups
-    from weir.report.grid_table import grid_tables, write_grids
 
     (measures, baseline, method, _), (by, collection) = asked, groups
     baseline = _named(baseline, display)
@@ -269,7 +268,7 @@ def _compare_cells(
         rows = [row for row in rows_with_groups(cells) if row.measure in compared]
         tables = grid_tables(rows, found, display.labels)
         grid = [table for table in tables if table.measure in compared]
-        show(write_grids(grid, "text", display.width, display.colour, legend=False))
+        show_tables(grids_marked(grid, display.width, legend=False))
         click.echo()
         found = across
     _show(found, display, explain)
@@ -277,20 +276,11 @@ def _compare_cells(
 
 def _show_factors(found: Sequence[FactorStudy], display: Display) -> None:
     """Print the factorial studies of systems."""
-    from weir.cli.terminal import show
-    from weir.report import factors as report
+    from weir.api.result_set import ResultSet
+    from weir.stats.factors import factor_tables
 
-    shown = {
-        "json": report.factors_json,
-        "csv": report.factors_csv,
-        "latex": report.factors_latex,
-        "markdown": report.factors_markdown,
-        "html": report.factors_page,
-    }
-    if display.form == "text":
-        show(report.factors_text(found, display.width, display.colour, display.long))
-    else:
-        click.echo(shown[display.form](found))
+    tables = factor_tables(found, display.long) if display.form == "text" else None
+    show_result(ResultSet("factors", tuple(found)), display.form, tables)
 
 
 def _named(baseline: str | None, display: Display) -> str | None:
@@ -299,21 +289,12 @@ def _named(baseline: str | None, display: Display) -> str | None:
 
 
 def _show(found: Sequence[Comparison], display: Display, explain: bool) -> None:
-    from weir.cli.terminal import show
-    from weir.report import compare as report
+    from weir.api.result_set import ResultSet
+    from weir.stats.compare import compare_tables, relabelled
 
-    found = report.relabelled(found, display.labels)
-    shown = {
-        "json": report.compare_json,
-        "csv": report.compare_csv,
-        "latex": report.compare_latex,
-        "markdown": report.compare_markdown,
-        "html": report.compare_page,
-    }
-    if display.form == "text":
-        show(report.compare_text(found, display.width, display.colour, display.long, explain))
-    else:
-        click.echo(shown[display.form](found))
+    found = relabelled(found, display.labels)
+    tables = compare_tables(found, display.long, explain) if display.form == "text" else None
+    show_result(ResultSet("compare", tuple(found)), display.form, tables)
 
 
 @click.command("diff")
@@ -351,9 +332,9 @@ def diff_command(
     machine; nothing is downloaded.
     """
     from weir.api.comparisons import diff
+    from weir.api.result_set import ResultSet
     from weir.errors import BadValue
     from weir.measures.evaluate import Conventions
-    from weir.report.diff import diff_json, diff_text
 
     match paths:
         case (one, other):
@@ -369,7 +350,7 @@ def diff_command(
             raise BadValue(
                 f"found {len(paths)} paths; expected judgments and two runs, or two result folders"
             )
-    show(diff_json(found) if as_json else diff_text(found, output_width()))
+    show_result(ResultSet("diff", (found,)), "json" if as_json else None)
 
 
 @click.command("why")
@@ -407,10 +388,10 @@ def why_command(
     in the order of their likely effect. What can be scored again is: tie rule, self-matches, unanswered queries, depth,
     and for a published number cut-off, capped recall, relevance level and gains. Nothing is downloaded.
     """
+    from weir.api.result_set import ResultSet
     from weir.datasets.scoring_rules import ScoringRules
     from weir.errors import BadValue
     from weir.experiment.why import Judgments, explain_cells, explain_published, explain_runs
-    from weir.report.why import why_json, why_text
 
     given = Judgments(qrels, collection)
     match results:
@@ -428,7 +409,7 @@ def why_command(
             raise BadValue(
                 f"found {len(results)} paths; expected one or two result folders, or judgments and two run files alone"
             )
-    show(why_json(found) if as_json else why_text(found, output_width()))
+    show_result(ResultSet("why", (found,)), "json" if as_json else None)
 
 
 UNDECIDED = 3
@@ -496,11 +477,12 @@ def gate_command(
     different judgments are refused. The queries that lost most are named.
     """
     from weir.api.gating import gate, save_baseline
+    from weir.api.result_set import ResultSet
     from weir.errors import BadValue
     from weir.experiment.comparing import GRAMMAR
     from weir.files.atomic import write_text
     from weir.measures.evaluate import DEFAULT, Conventions
-    from weir.report import gate as report
+    from weir.stats.gate import gate_junit
 
     wanted, drops = _measures(measures)
     conventions = Conventions(self_matches="drop") if drop_self else None
@@ -524,11 +506,8 @@ def gate_command(
     )  # fmt: skip
     say_notes(found.notes, notes)
     if junit is not None:
-        write_text(junit, report.gate_junit(found) + "\n")
-    if form is None:
-        show(report.gate_text(found, output_width()))
-    else:
-        click.echo(report.gate_json(found) if form == "json" else report.gate_markdown(found))
+        write_text(junit, gate_junit(found) + "\n")
+    show_result(ResultSet("gate", tuple(found)), form)
     click.get_current_context().exit(_code(found, allow_undecided))
 
 
@@ -552,7 +531,7 @@ def _measures(given: Sequence[str]) -> tuple[tuple[Measure, ...], dict[str, floa
 
 def _code(found: Sequence[Gate], allow_undecided: bool) -> int:
     """0 for pass, 1 for fail, UNDECIDED else, unless that is allowed and no mean dropped by more."""
-    from weir.report.gate import gate_outcome
+    from weir.stats.gate import gate_outcome
 
     outcome = gate_outcome(found)
     allowed = allow_undecided and all(one.within for one in found if not one.group)
@@ -596,12 +575,9 @@ def power_command(
     query to query decides. The difference is SECOND minus FIRST. Of one test alone; weir compare says what its test can
     show with its correction, which is less.
     """
-    import json
-
     from weir.api.comparisons import power
     from weir.measures import DEFAULT_MEASURES
     from weir.measures.evaluate import Conventions
-    from weir.report.power import power_text
 
     plans = power(
         qrels,
@@ -616,5 +592,4 @@ def power_command(
         collection=collection,
     )
     say_notes(plans.notes, notes)
-    for plan in plans:
-        show(json.dumps(plan.to_dict()) if as_json else power_text(plan, output_width()))
+    show_result(plans, "json" if as_json else None)

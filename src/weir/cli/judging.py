@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from weir.cli.options import budget_option, collections_option, dataset_names, price_option
-from weir.cli.terminal import output_width, say, show
+from weir.cli.terminal import say, show_result, show_tables
 
 if TYPE_CHECKING:
     from weir.audit import Subject
@@ -92,10 +92,9 @@ def judge_command(
     from typing import cast
 
     from weir.api.judges import judge
+    from weir.api.progress import Progress
     from weir.labels.panel import Combination, JudgeSettings
     from weir.models.chat import ChatModel, default_model
-    from weir.report.judge import judge_json, judge_text
-    from weir.report.progress import Progress
 
     settings = JudgeSettings(
         samples,
@@ -128,7 +127,7 @@ def judge_command(
         )
     finally:
         progress.close()
-    show(judge_json(found) if as_json else judge_text(found, output_width()))
+    show_result(found, "json" if as_json else None)
     say(f"labels: {out}")
 
 
@@ -177,13 +176,12 @@ def audit_command(
     "note". A check runs where what it needs is there.
     """
     from weir.api.auditing import audits
-    from weir.cli.terminal import output_width, show
+    from weir.api.progress import Progress
+    from weir.audit.check import check_table
     from weir.experiment.audit_subjects import subjects_of
-    from weir.report.audit import audit_json, audit_text, checks_text
-    from weir.report.progress import Progress
 
     if listed:
-        show(checks_text(output_width()))
+        show_tables([check_table()])
         return
     if expand != (out is not None):
         raise click.UsageError("--expand and -o go together: weir audit COLLECTION --expand -o QRELS")
@@ -205,7 +203,7 @@ def audit_command(
         )
     finally:
         progress.close()
-    show(audit_json(found) if as_json else audit_text(found, output_width()))
+    show_result(found, "json" if as_json else None)
 
 
 def _write(subject: Subject, out: Path | None, regression: Path | None) -> None:

@@ -20,7 +20,7 @@ from weir.cli.options import (
     show_birco,
     table_options,
 )
-from weir.cli.terminal import as_cell, output_width, say, say_left_out, say_notes, show
+from weir.cli.terminal import as_cell, say, say_left_out, say_notes, show, show_result, show_tables
 
 if TYPE_CHECKING:
     from weir.core.run import Run
@@ -96,13 +96,13 @@ def eval_command(
     second column of QRELS names the intent. Judged@10 is always said too; which of several runs is better, weir
     compare says. Of several runs one that cannot be scored is named and left out; the exit code is 2 then.
     """
+    from weir.api.rows import rows_shown
     from weir.cli.options import by_group, display_of
     from weir.datasets.scoring_rules import ScoringRules, judged_collection
     from weir.errors import BadValue
     from weir.experiment.run_files import score_file
     from weir.measures import DEFAULT_MEASURES, measures_of
     from weir.measures.evaluate import Conventions, each_file, judgments_for, names_of_runs
-    from weir.report.display import rows_shown
     from weir.stats.score_rows import few_notes, result_rows, system_notes
 
     for option, used in (("--per-query", per_query), ("--scorer", scorer is not None)):
@@ -158,7 +158,7 @@ def eval_command(
             _abstention(run, scores, abstention, form == "json", rules)
     notes_beside = [*system_notes(scored), *few_notes(next(iter(scored.values())))]
     if rules.dataset is not None:
-        from weir.report.collection import collection_notes, restriction_notes
+        from weir.api.collection_notes import collection_notes, restriction_notes
 
         notes_beside += restriction_notes(rules.dataset)
         notes_beside += collection_notes(rules.dataset, map(str, wanted), drop_self)
@@ -192,11 +192,12 @@ def _per_query(scored: dict[str, Scores], as_json: bool) -> None:
 
 def _within(named: dict[str, Scores], by: str | None, collection: Dataset | None, as_json: bool) -> None:
     """What measures do within groups of queries; raises BadValue where no groups are named."""
+    from weir.core.frames import plain
+    from weir.core.results import json_lines
     from weir.core.scores import GroupedScores
     from weir.datasets.load import query_groups
     from weir.errors import BadValue
-    from weir.report.within_groups import within_json, within_text
-    from weir.stats.paired_sets import within_groups
+    from weir.stats.paired_sets import within_groups, within_tables_of
 
     if by is None:
         raise BadValue("--within needs groups; name them with --by, such as --by stem:-")
@@ -205,9 +206,9 @@ def _within(named: dict[str, Scores], by: str | None, collection: Dataset | None
         for name, one in named.items()
     }
     if as_json:
-        click.echo(within_json(groups))
+        click.echo(json_lines({"system": name} | plain(one) for name, of in groups.items() for one in of))
     else:
-        show(within_text(groups, output_width()))
+        show_tables(within_tables_of(groups))
 
 
 def _paired(qrels: Path, runs: dict[str, Path], pairs: str, rules: ScoringRules) -> list[Row]:
@@ -231,16 +232,14 @@ def _paired(qrels: Path, runs: dict[str, Path], pairs: str, rules: ScoringRules)
 
 
 def _abstention(run: Path, scores: Scores, confidence: str, as_json: bool, rules: ScoringRules) -> None:
-    import json
-
+    from weir.api.result_set import ResultSet
     from weir.files.runs import read_run
-    from weir.stats.threshold import Abstention, abstention
+    from weir.stats.threshold import abstention
 
     gains = abstention(rules.ranked(read_run(run)), scores, confidence)
-    if as_json:
-        click.echo("\n".join(json.dumps(one.to_dict()) for one in gains))
-    else:
-        show("\n" + "\n\n".join(table.text(output_width()) for table in Abstention.tables_of(gains)))
+    if not as_json:
+        click.echo()
+    show_result(ResultSet("abstention", tuple(gains)), "json" if as_json else None)
 
 
 @dataclass(frozen=True)
@@ -338,12 +337,19 @@ def _pooled(paths: tuple[Path, ...], check: Callable[[int], None], drop_self: bo
 
 def _fitted(pool: Pool, paths: tuple[Path, ...], judged: Path, search: Search) -> Run:
     """The run fused with fitted settings; how they do on queries they were not fitted on goes to standard output."""
+    from weir.api.progress import Progress
     from weir.files.runs import read_qrels
     from weir.measures import score_run
     from weir.measures.evaluate import names_of_runs
-    from weir.report.fusion import fit_text, standing_text
-    from weir.report.progress import Progress
-    from weir.systems.fusion.fit import candidates, cross_validated, fold_of, fused_by, trials
+    from weir.systems.fusion.fit import (
+        candidates,
+        cross_validated,
+        fit_tables,
+        fold_of,
+        fused_by,
+        held_out_tables,
+        trials,
+    )
     from weir.systems.fusion.fuse import fused
 
     qrels, tried = read_qrels(judged), candidates(search.method, len(pool.runs), search.step)
@@ -360,9 +366,10 @@ def _fitted(pool: Pool, paths: tuple[Path, ...], judged: Path, search: Search) -
     single = {
         name: score_run(qrels, run, [made.measure]) for name, run in zip(names, runs.values(), strict=True)
     }
-    show(fit_text(found, output_width()))
+    show_tables(fit_tables(found))
     fused_scores = score_run(qrels, honest, [made.measure])
-    show("\n" + standing_text(fused_scores, single, judged.name, output_width()))
+    click.echo()
+    show_tables(held_out_tables(fused_scores, single, judged.name))
     if search.on_all:
         warning = f"every query is fused with {found.chosen}, chosen on these very judgments: do not score the result"
         _note(f"{warning} against {judged}; the held-out score above is what it is worth", "WARNING")

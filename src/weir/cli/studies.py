@@ -8,7 +8,7 @@ from typing import Literal
 import click
 
 from weir.cli.options import dataset_names, datasets_option, measure_names, systems_option
-from weir.cli.terminal import output_width, say, say_notes, show
+from weir.cli.terminal import say, say_notes, show_result
 
 
 @click.command("threshold")
@@ -43,16 +43,12 @@ def threshold_command(
     what it leaves of the measure; so the shares are not those of the queries that chose it.
     """
     from weir.api.comparisons import threshold
-    from weir.report.threshold import threshold_json, threshold_text
 
     found = threshold(
         qrels, run, measure, max_false=max_false, confidence=confidence, seed=seed, collection=collection
     )
     say_notes(found.notes)
-    if as_json:
-        click.echo(threshold_json(found))
-    else:
-        show(threshold_text(found, output_width()))
+    show_result(found, "json" if as_json else None)
 
 
 @click.command("llm")
@@ -84,21 +80,19 @@ def llm_command(
     kept, what was read from it, and what it took: from kept answers alone, no model is asked.
     """
     from weir.api.results_folder import llm_trace, llm_use
-    from weir.report import llm as report
 
     if query is None and not verdicts:
         uses = llm_use(folder, systems, datasets)
         notes = uses.notes
         if uses:
-            show(report.use_json(uses) if as_json else report.use_text(uses, output_width()))
+            show_result(uses, "json" if as_json else None)
         else:
             say("note: no language model was asked for these results")
     else:
         found = llm_trace(folder, query, systems, verdicts, datasets)
         notes = found.notes
         if found:
-            texts = [report.trace_text(one, output_width()) for one in found]
-            show(report.trace_json(found) if as_json else "\n\n".join(texts))
+            show_result(found, "json" if as_json else None)
         else:
             say(f"note: no answer is {' or '.join(verdicts)}")
     say_notes(notes)

@@ -15,6 +15,7 @@ from weir.core.doors import opened
 from weir.core.frames import ArrowTable, FrameLibrary, PandasFrame, PolarsFrame, frame_of
 from weir.core.input_shapes import grades_of
 from weir.core.strings import Grades, Ids, Int32, Int64, Strings
+from weir.core.tables import table_of
 from weir.errors import BadValue
 
 # Where judgments come from: "human", "duplicate", "llm:...", whatever their file says; and layers of judgments.
@@ -178,8 +179,7 @@ class Qrels:
         rows = [
             list(map(str, row)) for row in zip(*(column[:10] for column in columns.values()), strict=True)
         ]
-        html: str = opened("cells html")(repr(self)[1:-1], [list(columns), *rows], 2)
-        return html
+        return table_of([list(columns), *rows], right=None, keys=2, title=repr(self)[1:-1]).html()
 
     @overload
     def to_frame(self, library: Literal["pandas"] = "pandas") -> PandasFrame: ...

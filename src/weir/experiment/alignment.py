@@ -9,8 +9,10 @@ from pathlib import Path
 
 import numpy as np
 
-from weir.core.rounding import counted
+from weir.core.results import result
+from weir.core.rounding import count, counted, score, share
 from weir.core.strings import Float64
+from weir.core.tables import Table, table_of
 from weir.datasets import catalogue
 from weir.datasets.load import Dataset, load
 from weir.errors import BadValue
@@ -108,9 +110,9 @@ def align(
     means: dict[tuple[str, bool], dict[str, float]] = {}  # by (system, whether it is own), then by collection
     for name in names:
         split = catalogue.get(name).split if name in catalogue.names() else ""
-        for score in published(name, measure=wanted):
-            if score.split == split:
-                means.setdefault((score.model, False), {})[name] = score.value
+        for claim in published(name, measure=wanted):
+            if claim.split == split:
+                means.setdefault((claim.model, False), {})[name] = claim.value
     for cell in () if results is None else finished_cells(Path(results)):
         for row in cell.rows:
             if row.measure == wanted and not row.group:
@@ -214,3 +216,52 @@ def _weighted(
         for (name, own_task, query, document, overlap), one in zip(rows, alike, strict=True)
         if total
     ]
+
+
+# ----------
+# Tables.
+
+SYSTEMS_SHOWN = 15
+
+
+@result("align", Alignment, parts="systems")
+def align_tables(results: Sequence[Alignment]) -> tuple[Table, ...]:
+    """Collections by likeness, systems by their weighted means, and what they come to."""
+    tables = []
+    for one in results:
+        read = not any(math.isnan(other.overlap) for other in one.likenesses)
+        lines = [["collection", "task", "words a query", "words a document", *["overlap"] * read, "weight"]]
+        own = [one.collection, "", count(one.query_words, 1), count(one.document_words, 1)]
+        lines.append([*own, *[""] * read, ""])
+        lines += [
+            [
+                other.collection,
+                other.task,
+                count(other.query_words, 1),
+                count(other.document_words, 1),
+                *[score(other.overlap)] * read,
+                share(other.weight),
+            ]
+            for other in one.likenesses
+        ]
+        shown = [s for n, s in enumerate(one.systems) if n < SYSTEMS_SHOWN or s.own]
+        systems = [["system", f"mean {one.measure}", "place", "by likeness", "95% interval", "place"]]
+        systems += [
+            [
+                s.system + (" (own)" if s.own else ""),
+                score(s.mean),
+                count(s.rank),
+                score(s.aligned),
+                f"[{score(s.low)}, {score(s.high)}]",
+                count(s.aligned_rank),
+            ]
+            for s in shown
+        ]
+        more = len(one.systems) - len(shown)
+        note = (
+            f"weights come to {count(one.effective, 1)} equal collections of {len(one.likenesses)}; Kendall's tau of "
+            f"both orders is {score(one.tau)}; intervals over resamples of the collections"
+            + (f"; {count(more)} more systems in --json" if more else "")
+        )
+        tables += [table_of(lines, right=3 + read), table_of(systems, right=5, notes=[note])]
+    return tuple(tables)

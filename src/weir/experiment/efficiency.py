@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from weir.core.scores import Row
+from weir.core.results import result
+from weir.core.rounding import figure, score
+from weir.core.scores import Note, Row
+from weir.core.tables import Table, table_of
 from weir.errors import FormatError, UnknownName
 from weir.experiment.results import ResultCell, finished_cells, index_cost, search_cost
 from weir.experiment.stages import RECORD
@@ -61,8 +65,8 @@ class Efficiency:
     @property
     def bytes_per_million(self) -> float | None:
         """Bytes of the index for a million documents."""
-        found = _ratio(self.index_bytes, self.documents)
-        return None if found is None else 1e6 * found
+        each = _ratio(self.index_bytes, self.documents)
+        return None if each is None else 1e6 * each
 
     @property
     def queries_per_second(self) -> float | None:
@@ -72,8 +76,8 @@ class Efficiency:
     @property
     def mean_ms(self) -> float | None:
         """Milliseconds of a query, asked together with the others."""
-        found = _ratio(self.search_seconds, self.queries)
-        return None if found is None else 1e3 * found
+        seconds = _ratio(self.search_seconds, self.queries)
+        return None if seconds is None else 1e3 * seconds
 
 
 def efficiency(root: Path, measure: str | None = None) -> list[Efficiency]:
@@ -200,3 +204,101 @@ def _goodness(one: Efficiency) -> Sequence[float]:
 
 def _ratio(a: float | None, b: float | None) -> float | None:
     return None if a is None or not b else a / b
+
+
+# ----------
+# Tables.
+
+BEST, MARK = "+", "*"
+
+
+def efficiency_record(one: Efficiency) -> dict[str, object]:
+    """Costs and quality as plain values under the names that files have."""
+    row = one.quality
+    quality = {"mean": row.mean, "low": row.low, "high": row.high}
+    return {
+        "dataset": row.dataset,
+        "system": row.system,
+        "measure": row.measure,
+        **{k: None if math.isnan(v) else v for k, v in quality.items()},
+        "documents": one.documents,
+        "index_seconds": one.index_seconds,
+        "documents_per_second": one.documents_per_second,
+        "index_bytes": one.index_bytes,
+        "bytes_per_million": one.bytes_per_million,
+        "queries": one.queries,
+        "search_seconds": one.search_seconds,
+        "queries_per_second": one.queries_per_second,
+        "mean_ms": one.mean_ms,
+        "single_queries": one.singles,
+        "single_mean_ms": one.single_mean_ms,
+        "p50_ms": one.p50_ms,
+        "p95_ms": one.p95_ms,
+        "p99_ms": one.p99_ms,
+        "peak_mb": one.peak_mb,
+        "hardware": one.hardware,
+        "index_marks": list(one.index_marks),
+        "search_marks": list(one.search_marks),
+        "concurrency": one.concurrency,
+        "best": one.best,
+    }
+
+
+@result(
+    "efficiency",
+    Efficiency,
+    records=lambda one: [efficiency_record(one)],
+    csv=lambda one: [efficiency_record(one)],
+)
+def efficiency_tables(results: Sequence[Efficiency]) -> tuple[Table, ...]:
+    """Quality with its interval, then what it cost."""
+
+    def megabytes(size: float | None) -> float | None:
+        return None if size is None else size / 1e6
+
+    costs = ["docs/s", "index MB", "MB/1M docs", "queries/s", "p50 ms", "p95 ms", "p99 ms", "peak MB"]
+    lines = [["dataset", "system", results[0].quality.measure, *costs]]
+    for one in results:
+        row = one.quality
+        index, search = (MARK if marks else "" for marks in (one.index_marks, one.search_marks))
+        lines.append(
+            [
+                row.dataset,
+                f"{row.system} {BEST}" if one.best else row.system,
+                f"{score(row.mean)} [{score(row.low)}, {score(row.high)}]",
+                figure(one.documents_per_second) + index,
+                figure(megabytes(one.index_bytes)),
+                figure(megabytes(one.bytes_per_million)),
+                figure(one.queries_per_second) + search,
+                *(figure(p) for p in (one.p50_ms, one.p95_ms, one.p99_ms)),
+                figure(one.peak_mb),
+            ]
+        )
+    return (table_of(lines, right=None, keys=2),)
+
+
+def efficiency_notes(results: Sequence[Efficiency]) -> list[Note]:
+    """Notes on the figures: marks, what is measured and where."""
+    counts = sorted({one.singles for one in results if one.singles is not None})
+    singles = "single queries"
+    if counts:
+        singles = f"{counts[0]} queries" if len(counts) == 1 else f"{counts[0]} to {counts[-1]} queries"
+    lines = [
+        f"{BEST} no other system on the collection is as good in quality, time of a query (p50) and size "
+        "of the index, and better in one of them",
+        "docs/s is indexing, encoding included; queries/s is all queries asked together; "
+        f"p50, p95, p99 are {singles} asked one after the other, after one that is not counted",
+    ]
+    if any(one.concurrency is not None for one in results):
+        lines.append(f"where a service is asked, they are its answers, several asked for at a time ({MARK})")
+    lines += [f"measured on {hardware}" for hardware in dict.fromkeys(one.hardware for one in results)]
+    where: dict[tuple[str, str, str], list[str]] = {}  # the datasets of each mark of a system
+    for one in results:
+        for stage, marks in (("indexing", one.index_marks), ("searching", one.search_marks)):
+            for mark in marks:
+                where.setdefault((one.quality.system, stage, mark), []).append(one.quality.dataset)
+    lines += [
+        f"{MARK} {datasets[0] if len(datasets) == 1 else f'{len(datasets)} datasets'}, {system}: {stage}: {mark}"
+        for (system, stage, mark), datasets in where.items()
+    ]
+    return [Note(line) for line in lines]

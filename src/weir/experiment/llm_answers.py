@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import get_args
 
 import numpy as np
 
+from weir.core.results import result
+from weir.core.rounding import count
 from weir.core.run import Run
+from weir.core.tables import Table, sentences, table_of
 from weir.datasets.load import Dataset
 from weir.errors import BadValue, FormatError, UnknownName
 from weir.experiment.results import ResultCell, cell_collection, stages_of
@@ -118,7 +121,15 @@ def query_traces(
     prompted = [cell for cell in cells if _prompts(parse_system(cell.system))]
     if not prompted:
         raise BadValue("none of these systems asks a language model: nothing to trace")
-    datasets = [_collection(cell) for cell in prompted]
+    datasets: list[Dataset] = []
+    for cell in prompted:
+        dataset = cell_collection(cell)
+        if dataset is None:
+            where = cell.scored[-1][1].facts.get("collection")
+            raise BadValue(
+                f"{cell.dataset}: the collection is not at {where} as it was measured; put it back there"
+            )
+        datasets.append(dataset)
     known = {name for dataset in datasets for name in dataset.queries.ids}
     if query is not None and query not in known:
         raise UnknownName("query among these results", query, known)
@@ -127,33 +138,19 @@ def query_traces(
         for cell, dataset in zip(prompted, datasets, strict=True)
         for trace in _cell_traces(cell, dataset, query)
     ]
-    return [
-        chosen
-        for one in traces
-        if (
-            chosen := replace(
-                one, exchanges=tuple(e for e in one.exchanges if not verdicts or e.verdict in verdicts)
-            )
-        ).exchanges
-        or not verdicts
+    if not verdicts:
+        return traces
+    chosen = [
+        replace(one, exchanges=tuple(e for e in one.exchanges if e.verdict in verdicts)) for one in traces
     ]
+    return [one for one in chosen if one.exchanges]
 
 
 def _prompts(system: object) -> list[Pipeline]:
     """The parts of a system in which a language model re-ranks, each behind those whose rankings it is given."""
     parts = (part for part in parts_of(system) if isinstance(part, Pipeline))
-    found = [part for part in parts if isinstance(part.reranker, LLMReranker)]
-    return sorted(found, key=lambda part: len(list(parts_of(part))))
-
-
-def _collection(cell: ResultCell) -> Dataset:
-    found = cell_collection(cell)
-    if found is None:
-        where = cell.scored[-1][1].facts.get("collection")
-        raise BadValue(
-            f"{cell.dataset}: the collection is not at {where} as it was measured; put it back there"
-        )
-    return found
+    prompted = [part for part in parts if isinstance(part.reranker, LLMReranker)]
+    return sorted(prompted, key=lambda part: len(list(parts_of(part))))
 
 
 def _cell_traces(cell: ResultCell, dataset: Dataset, query: str | None) -> Iterator[QueryTrace]:
@@ -173,16 +170,19 @@ def _cell_traces(cell: ResultCell, dataset: Dataset, query: str | None) -> Itera
         with recorded_chat(reranker.chat) as talk:
             for at in wanted[wanted >= 0]:
                 one = dataset.queries.take(np.array([at]))
-                # The ranking of one query, numbered 0
-                row = int(at)
-                rows = slice(int(candidates.ptr[row]), int(candidates.ptr[row + 1]))
-                doc, score = candidates.doc[rows], candidates.score[rows]
-                ptr = np.array([0, len(doc)], np.int64)
-                shown = Run(candidates.queries.take(np.array([row])), candidates.docs, ptr, doc, score)
-                found = traced(reranker, talk.anew(), dataset.corpus, one, shown)
-                said = (cell.dataset, cell.label or cell.system, ids[int(at)], one.text.tolist()[0])
-                whole = (len(found.exchanges), found.whole, found.flagged)
-                yield QueryTrace(*said, reranker.chat.model, found.exchanges, *whole)
+                rows = slice(int(candidates.ptr[at]), int(candidates.ptr[at + 1]))
+                ptr = np.array([0, rows.stop - rows.start], np.int64)  # of one query, numbered 0
+                shown = replace(
+                    candidates,
+                    queries=candidates.queries.take(np.array([at])),
+                    ptr=ptr,
+                    doc=candidates.doc[rows],
+                    score=candidates.score[rows],
+                )
+                trace = traced(reranker, talk.anew(), dataset.corpus, one, shown)
+                about = (cell.dataset, cell.label or cell.system, ids[int(at)], one.text.tolist()[0])
+                whole = (len(trace.exchanges), trace.whole, trace.flagged)
+                yield QueryTrace(*about, reranker.chat.model, trace.exchanges, *whole)
 
 
 def _candidates(cell: ResultCell, dataset: Dataset, part: Pipeline) -> Run:
@@ -199,3 +199,85 @@ def _candidates(cell: ResultCell, dataset: Dataset, part: Pipeline) -> Run:
     raise BadValue(
         f"{cell.system}: the rankings of {part.first}, which were re-ranked, are not in this folder"
     )
+
+
+# ----------
+# Tables.
+
+INDENT_COLUMNS = 8
+"""Columns before the text of a prompt or an answer."""
+
+
+@result("llm_use", ModelUse)
+def use_tables(uses: Sequence[ModelUse]) -> tuple[Table, ...]:
+    """A line for each model behind a system, a column for each verdict that occurs."""
+    kinds = dict.fromkeys(["ok", *sorted({kind for one in uses for kind in one.verdicts})])
+    head = ["dataset", "system", "model", "answers", *kinds, "cut", "flagged", "faults", "tokens", "dollars"]
+    lines = [
+        [
+            one.dataset,
+            one.system,
+            one.named or one.model,
+            f"{one.answers:,}",
+            *(f"{one.verdicts.get(kind, 0):,}" for kind in kinds),
+            f"{one.cut:,}",
+            f"{one.flagged:,}",
+            f"{sum(one.faults.values()):,}",
+            f"{one.tokens:,}",
+            "-" if one.dollars is None else f"{one.dollars:,.4f}",
+        ]
+        for one in uses
+    ]
+    return (table_of([head, *lines], right=len(head) - 3, keys=2),)
+
+
+def _trace_records(one: QueryTrace) -> list[dict[str, object]]:
+    about = {"dataset": one.dataset, "system": one.system, "query": one.query, "model": one.model}
+    return [about | asdict(exchange) for exchange in one.exchanges]
+
+
+@result("llm_trace", QueryTrace, parts="exchanges", records=_trace_records)
+def trace_tables(traces: Sequence[QueryTrace]) -> tuple[Table, ...]:
+    """Every prompt about a query with its answer and how it was read; system texts where they change."""
+    tables = []
+    for one in traces:
+        parts = [sentences(f"query {one.query} of {one.dataset}, {one.system}")]
+        system_text = ""
+        for exchange in one.exchanges:
+            lines = []
+            if exchange.system_text != system_text:
+                system_text = exchange.system_text
+                lines += _block("system", system_text)
+            lines += _block("about", ", ".join(exchange.documents)) if exchange.documents else []
+            lines += _block("asked", exchange.user_text)
+            lines += [] if exchange.answer is None else _block("said", exchange.answer)
+            head = sentences(_exchange(exchange, one.asked))
+            parts += [head, replace(sentences(*lines), hang=INDENT_COLUMNS, follows=True)]
+        if not one.asked:
+            parts.append(sentences("the model was asked nothing: there was nothing to order"))
+        if not one.whole:
+            parts.append(sentences("what was asked next follows from answers that are not kept here"))
+        if one.flagged:
+            parts.append(sentences(f"the model is spoken to by: {', '.join(one.flagged)}"))
+        tables += parts
+    return tuple(tables)
+
+
+def _exchange(exchange: Exchange, total: int) -> str:
+    """Number, verdict and value of an exchange, then what it costs."""
+    read = f"{exchange.verdict} {exchange.value}".strip()
+    if exchange.verdict == NOT_KEPT:
+        return f"{exchange.number} of {total}: {read}"
+    costs = [] if exchange.milliseconds is None else [f"{exchange.milliseconds:,.0f} ms"]
+    tokens = (exchange.tokens_in, exchange.tokens_out)
+    if tokens[0] is not None:
+        costs.insert(0, f"{count(tokens[0])} tokens and {count(tokens[1] or 0)} of the answer")
+    costs += [part for part in (exchange.time, exchange.named) if part]
+    costs += [] if exchange.finish == "stop" else [f"ended by {exchange.finish}"]
+    return f"{exchange.number} of {total}: {read}" + (f" ({', '.join(costs)})" if costs else "")
+
+
+def _block(name: str, text: str) -> list[str]:
+    """A text behind its name, line by line."""
+    first, *others = (text or "(empty)").split("\n")
+    return [name.ljust(INDENT_COLUMNS) + first, *(" " * INDENT_COLUMNS + line for line in others)]

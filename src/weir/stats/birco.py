@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from weir.core.judged import Judged
 from weir.core.qrels import Qrels
+from weir.core.results import result
+from weir.core.rounding import count, percent_points, percent_step, score
 from weir.core.run import Run
+from weir.core.short_names import short_names
+from weir.core.tables import Table, table_of
 from weir.errors import BadValue
 from weir.measures.evaluate import scores_of
 from weir.measures.measure import Measure, parse_measure
@@ -134,13 +139,13 @@ def birco_remarks(qrels: Qrels) -> list[str]:
     """
     if not len(qrels):
         return []
-    starts, count = qrels.ptr[:-1], np.diff(qrels.ptr)
+    starts, sizes = qrels.ptr[:-1], np.diff(qrels.ptr)
     worthless = np.logical_and.reduceat(qrels.grade <= 0, starts)
-    equal = np.logical_and.reduceat(qrels.grade == qrels.grade[starts].repeat(count), starts)
+    equal = np.logical_and.reduceat(qrels.grade == qrels.grade[starts].repeat(sizes), starts)
     remarks = []
     for which, remark in (
         (
-            count < RANKS_READ,
+            sizes < RANKS_READ,
             f"fewer than {RANKS_READ} candidates, where BIRCO's program ends with an error (IndexError) and "
             "prints nothing; these figures are by its rules",
         ),
@@ -158,3 +163,35 @@ def birco_remarks(qrels: Qrels) -> list[str]:
             more = f" and {len(others):,} others" if others else ""
             remarks.append(f"query '{qrels.queries[first]}'{more}: {remark}")
     return remarks
+
+
+LEAST_SHARE = 5e-6
+"""The smallest difference that is shown, as a share of 1: half of the last digit that BIRCO prints."""
+
+
+@result("official", BircoScore)
+def birco_tables(scores: Sequence[BircoScore]) -> tuple[Table, ...]:
+    """A line for each ranking and measure: what BIRCO prints, the score, and what makes them differ."""
+    several = len({one.dataset for one in scores}) > 1
+    head = ["system", "BIRCO's name", "printed", "score", "measure", "printed differs by"]
+    lines = [["dataset", *head] if several else head]
+    systems = tuple(dict.fromkeys(one.system for one in scores))
+    names = dict(zip(systems, short_names(systems), strict=True))
+    for one in scores:
+        parts = (
+            (one.resampling, "resampled means"),
+            (one.left_out, f"queries left out, {count(one.queries)} count"),
+            (one.best_grade, f"the highest grade alone, {one.definition}"),
+        )
+        reasons = [f"{percent_step(size)} {why}" for size, why in parts if abs(size) >= LEAST_SHARE]
+        if one.line == "R@100" != one.measure:
+            reasons.append(f"named {one.line}")
+        printed = f"{percent_points(one.printed)} ± {percent_points(one.deviation)}"
+        interval = f"{score(one.score)} [{score(one.low)}, {score(one.high)}]"
+        cells = [names[one.system], one.measure, printed, interval, one.plain, "; ".join(reasons)]
+        lines.append([one.dataset, *cells] if several else cells)
+    note = (
+        "printed: the mean and deviation of 1,000 bootstrap means, times 100, a standard error and no interval; "
+        "score: over all judged queries, with its 95% bootstrap interval; weir compare gives verdicts"
+    )
+    return (table_of(lines, keys=1 + several, notes=[note]),)

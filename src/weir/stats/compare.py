@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 import numpy as np
 
+from weir.core.frames import plain
 from weir.core.query_metadata import QueryGroups
+from weir.core.results import result
+from weir.core.rounding import change, count, effect, probability, score, share
 from weir.core.scores import JudgedScores, Note, Scores, averaged
+from weir.core.short_names import short_names
 from weir.core.strings import Float64, Ids, Int64
+from weir.core.tables import STYLES, Cell, Table, sentences, table_of
 from weir.errors import BadValue, UnknownName
 from weir.measures.measure import within_unit
 from weir.stats.intervals import INTERVALS, bounds, fewest, two_level_means
-from weir.stats.power import POWER, Family, Reach, detectable, equivalence, excess_kurtosis, reach
+from weir.stats.power import POWER, Family, Reach, detectable, equivalence, excess_kurtosis, reach, reach_note
 from weir.stats.rank_stability import letters
 from weir.stats.resampling import LEVEL, RESAMPLES, SEED, resampled_sums
 from weir.stats.significance import (
@@ -676,3 +681,307 @@ def compare_scores_by_group(
         for measure in shared_measures(scores.values())
         for comparison in compared_by_group(table(dataset, measure, scores), groups, baseline, method)
     ]
+
+
+# ----------
+# Tables.
+
+FEW_SYSTEMS = 3
+"""Systems up to which a sentence says of each how it fares across datasets."""
+SEVERAL = 6
+"""Systems up to which every pair is listed unasked."""
+
+
+def verdict(pair: Pair, c: Comparison) -> str:
+    """What can be said of the second system against the first, in their comparison."""
+    if pair.verdict != "not separable":
+        return pair.verdict
+    if pair.tied and not pair.won and not pair.lost:
+        return "not separable (equal throughout)"
+    if not c.reach.possible:
+        return f"not separable (too few {c.unit if c.reach.fewest is not None else 'draws'})"
+    if TESTS.get(c.method.test).detection is None:
+        return "not separable"
+    if pair.detectable is None:
+        return "not separable (not even the largest difference would be found)"
+    return f"not separable (minimum detectable effect {score(pair.detectable)})"
+
+
+def family(c: Comparison) -> str:
+    """Over which comparisons the verdicts of a table hold together."""
+    tests = c.pairs[0].comparisons if c.pairs else 0
+    if TESTS.get(c.method.test).familywise:
+        return f"{c.method.test} over all {tests} pairs"
+    if c.method.correct == "none":
+        return "not adjusted"
+    return f"{c.method.correct}, adjusted over {tests} comparison{'s' * (tests != 1)}"
+
+
+def tally(found: DatasetCounts) -> str:
+    """On how many datasets a system is higher than the baseline by its mean, and on how many by the verdict."""
+    by_mean = [("higher", found.higher), ("lower", found.lower), ("equal", found.equal)]
+    verdicts = [("better", found.better), ("worse", found.worse), ("equivalent", found.equivalent)]
+    always = {"higher", "lower", "better", "worse"}
+    means = ", ".join(f"{what} on {n}" for what, n in by_mean if n or what in always)
+    certain = ", ".join(f"{what} on {n}" for what, n in verdicts if n or what in always)
+    return (
+        f"{found.system} against {found.baseline} on {found.datasets} datasets, by mean: {means} "
+        f"({change(found.difference)} over all); by verdict: {certain}, not separable on {found.not_separable}"
+    )
+
+
+def relabelled(comparisons: Sequence[Comparison], labels: Mapping[str, str]) -> list[Comparison]:
+    """The comparisons with labels in the place of names; no number depends on a label."""
+
+    def named(system: str) -> str:
+        return labels.get(system, system)
+
+    return [
+        replace(
+            c,
+            standings=tuple(replace(s, system=named(s.system)) for s in c.standings),
+            pairs=tuple(replace(p, first=named(p.first), second=named(p.second)) for p in c.pairs),
+            tallies=tuple(replace(t, system=named(t.system), baseline=named(t.baseline)) for t in c.tallies),
+            baseline=None if c.baseline is None else named(c.baseline),
+        )
+        for c in comparisons
+    ]
+
+
+def _csv(c: Comparison) -> list[dict[str, object]]:
+    about = {"dataset": c.dataset, "group": c.group, "measure": c.measure, "count": c.count, "unit": c.unit}
+    return [about | plain(pair) for pair in c.pairs]
+
+
+def _pages(comparisons: Sequence[Comparison]) -> tuple[Table, ...]:
+    """The means with the marks that papers use, under the pairs with their verdicts."""
+    header = [
+        "dataset",
+        "measure",
+        "pair",
+        "difference",
+        "p",
+        "adjusted",
+        "Hedges' g",
+        "won/lost/tied",
+        "verdict",
+    ]
+    lines = [
+        [f"{c.dataset}, {c.group}" if c.group else c.dataset, c.measure, *_pair(p, c)]
+        for c in comparisons
+        for p in c.pairs
+    ]
+    return (table_of([header, *lines], right=5, keys=3, tail=1), *marked_means(comparisons))
+
+
+def marked_means(comparisons: Sequence[Comparison]) -> tuple[Table, ...]:
+    """A line for each dataset and system, a column for each measure, with the markers that papers use.
+
+    The best mean is bold; letters are groups: systems that share one cannot be told apart. Against a baseline triangles
+    mark better and worse instead.
+    """
+    measures = list(dict.fromkeys(c.measure for c in comparisons))
+    cells: dict[tuple[str, str], dict[str, Cell]] = {}
+    for c in comparisons:
+        marks = {p.second: p.verdict for p in c.pairs} if c.baseline is not None else {}
+        for s in c.standings:
+            best = s.mean == c.standings[0].mean
+            where = f"{c.dataset}, {c.group}" if c.group else c.dataset
+            of = cells.setdefault((where, s.system), {})
+            of[c.measure] = Cell(score(s.mean), best, s.letters, marks.get(s.system, ""))
+    rows = [
+        [Cell(dataset), Cell(system), *(of.get(m, Cell("")) for m in measures)]
+        for (dataset, system), of in cells.items()
+    ]
+    tallies = [f"{c.measure}: {tally(t)}" for c in comparisons for t in c.tallies]
+    notes = [*tallies, *_notes(comparisons, explain=True)]
+    return (table_of([["dataset", "system", *measures], *rows], right=None, keys=2, notes=notes),)
+
+
+@result("compare", Comparison, page=marked_means, html=_pages, parts="pairs", csv=_csv)
+def compare_tables(
+    comparisons: Sequence[Comparison], long: bool = False, explain: bool = False
+) -> tuple[Table, ...]:
+    """Of each comparison the systems by value with their groups, then the verdict on each pair.
+
+    Of more than six systems only the pairs with the best are listed, unless `long`; letters tell of the others. Systems
+    go by short names, which are explained below; explain: how the numbers were made, too.
+    """
+    systems = tuple(dict.fromkeys(s.system for c in comparisons for s in c.standings))
+    labels = dict(zip(systems, short_names(systems), strict=True))
+    comparisons = relabelled(comparisons, labels)
+    tables = []
+    grouped = [c for c in comparisons if c.group]
+    for dataset, measure in dict.fromkeys((c.dataset, c.measure) for c in grouped):
+        tables.append(
+            _by_group([c for c in comparisons if (c.dataset, c.measure) == (dataset, measure)], long)
+        )
+    for c in [] if grouped else comparisons:
+        left_out = f", {c.left_out} left out that not all systems have" if c.left_out else ""
+        lettered = any(s.letters for s in c.standings)
+        lines = [["system", "mean", "rank", *["group"] * lettered]]
+        for s in c.standings:
+            ranks = str(s.best) if s.best == s.worst else f"{s.best}-{s.worst}"
+            mean = score(s.mean) + _interval(score, s.low, s.high)
+            lines.append([s.system, mean, ranks, *[s.letters] * lettered])
+        title = f"{c.measure} on {c.dataset} ({count(c.count)} {c.unit}{left_out})"
+        tables.append(table_of(lines, title=title))
+        listed = c.pairs if long or len(c.standings) <= SEVERAL else _with_best(c)
+        head = ["pair", "difference", "p", "adjusted", "Hedges' g", "won/lost/tied", f"verdict ({family(c)})"]
+        pairs = table_of([head, *(_pair(p, c) for p in listed)], right=5, tail=1)
+        tables.append(replace(pairs, narrow=(1, 6)))
+        if len(listed) < len(c.pairs):
+            separable = sum(p.verdict in ("better", "worse") for p in c.pairs)
+            tables.append(
+                sentences(
+                    f"{len(listed)} of {len(c.pairs)} pairs are listed, those with the best system; {separable} of all "
+                    "are separable, which letters tell; --long lists them all"
+                )
+            )
+        if c.tallies:
+            tables.append(_tallies(c.tallies))
+    legend = [f"{label}: {system}" for system, label in labels.items() if label != system]
+    return (*tables, sentences(*_notes(comparisons, explain), *legend))
+
+
+def _by_group(comparisons: Sequence[Comparison], long: bool) -> Table:
+    """A line for each group and pair: all queries first, then the macro mean, then the groups."""
+    first, last = comparisons[0], comparisons[-1]
+    head = [
+        "group",
+        "pair",
+        "queries",
+        "first",
+        "second",
+        "difference",
+        "adjusted",
+        "won/lost/tied",
+        "verdict",
+    ]
+    lines: list[Sequence[str | Cell]] = [head]
+    for c in comparisons:
+        means = {s.system: score(s.mean) for s in c.standings}
+        for p in c.pairs if long or len(c.standings) <= SEVERAL else _with_best(c):
+            pair, difference, _, adjusted_p, _, outcomes, _ = _pair(p, c)
+            names = (c.group or "all queries", pair, count(c.count), means[p.first], means[p.second])
+            certain = c.reach.possible or p.verdict != "not separable"
+            lines.append([*names, difference, adjusted_p, outcomes, p.verdict if certain else verdict(p, c)])
+    title = f"{first.measure} on {first.dataset}, by group; verdicts on groups: {family(last)}"
+    return table_of(lines, right=6, keys=2, tail=1, title=title)
+
+
+def _tallies(tallies: Sequence[DatasetCounts]) -> Table:
+    """Sentences on a few systems, a table of many."""
+    if len(tallies) <= FEW_SYSTEMS:
+        return sentences(*map(tally, tallies))
+    first = tallies[0]
+    head = [
+        "system",
+        "difference",
+        "higher",
+        "lower",
+        "equal",
+        "better",
+        "worse",
+        "equivalent",
+        "not separable",
+    ]
+    lines = [
+        [t.system, change(t.difference), *map(str, (t.higher, t.lower, t.equal)),
+         *map(str, (t.better, t.worse, t.equivalent, t.not_separable))]
+        for t in tallies
+    ]  # fmt: skip
+    title = f"against {first.baseline} on {first.datasets} datasets: on how many by mean, and by verdict"
+    return table_of([head, *lines], right=len(head) - 1, title=title)
+
+
+def _with_best(c: Comparison) -> tuple[Pair, ...]:
+    """The pairs of a comparison that the best system is in; all of those with a baseline."""
+    best = c.standings[0].system
+    return c.pairs if c.baseline is not None else tuple(p for p in c.pairs if best in (p.first, p.second))
+
+
+def _pair(p: Pair, c: Comparison) -> list[str | Cell]:
+    text = verdict(p, c)
+    return [
+        f"{p.second} - {p.first}",
+        change(p.difference) + _interval(change, p.low, p.high),
+        probability(p.p),
+        probability(p.adjusted),
+        effect(p.effect),
+        f"{p.won}/{p.lost}/{p.tied}",
+        Cell(text, style=p.verdict) if p.verdict in STYLES else text,
+    ]
+
+
+def _notes(comparisons: Sequence[Comparison], explain: bool = False) -> list[str]:
+    """What has to be known of the numbers; explain: how each was made."""
+    if not comparisons:
+        return ["nothing to compare"]
+    first = comparisons[0]
+    m = first.method
+    drawn = f", {m.draws:,} draws, seed {m.seed}" if TESTS.get(m.test).drawn else ""
+    test = f"{m.test} (randomised HSD)" if m.test == "tukey" else m.test
+    lines = [f"{test} test at level {m.alpha:g}; --explain says how the numbers were made"]
+    if explain:
+        pairs = (
+            "each minus the baseline" if first.baseline is not None else "the later given minus the earlier"
+        )
+        letters = "; group: systems that share a letter cannot be told apart"
+        interval = f"its {100 * m.level:g}% interval ({m.interval})"
+        lines = [
+            f"difference: {pairs}, with {interval}; p: {test}{drawn}; level {m.alpha:g}",
+            "rank, by the verdicts: 1 + the systems that are better, to all less those that are worse"
+            + (letters if any(s.letters for c in comparisons for s in c.standings) else ""),
+            *_effects(comparisons),
+        ]
+    lines += [*_unreachable(comparisons), *_too_few(comparisons)]
+    if any(c.geometric for c in comparisons):
+        names = ", ".join(sorted({c.measure for c in comparisons if c.geometric}))
+        lines.append(f"{names}: means are geometric; differences are those of logarithms")
+    if m.interval == "two-level":
+        lines.append(
+            "two-level: datasets drawn with replacement, and queries within each; on one dataset, queries"
+        )
+    if m.margin is not None:
+        lines.append(f"equivalent: the difference lies within ±{m.margin:g} (two one-sided t-tests)")
+    return lines
+
+
+def _effects(comparisons: Sequence[Comparison]) -> list[str]:
+    """What the minimum detectable effects are, where there are such."""
+    m = comparisons[0].method
+    if TESTS.get(m.test).detection is None:
+        return [f"minimum detectable effect: none is known of {m.test}; permutation and t have one"]
+    if not any(c.reach.possible for c in comparisons):
+        return []
+    corrected = "" if m.correction == "none" else f" with {m.correction}"
+    return [
+        f"minimum detectable effect: a true difference that {m.test}{corrected} finds {100 * m.power:g} times in 100 "
+        "in new data (weir power: of one test alone)"
+    ]
+
+
+def _unreachable(comparisons: Sequence[Comparison]) -> list[str]:
+    """Where nothing can be found at all, and how many queries or datasets it takes."""
+    test = comparisons[0].method.test
+    few = [c for c in comparisons if not c.reach.possible]
+    notes = (
+        reach_note(c.reach, test, c.count, c.unit, c.pairs[0].comparisons if c.pairs else 0) for c in few
+    )
+    return list(dict.fromkeys(notes))
+
+
+def _too_few(comparisons: Sequence[Comparison]) -> list[str]:
+    """A line for each number of queries or datasets that is too small for intervals."""
+    level = comparisons[0].method.level
+    few = dict.fromkeys((c.count, c.unit) for c in comparisons if c.count < fewest(level))
+    return [
+        f"too few {unit} for an interval: {n}, at least {fewest(level)} are needed; even the whole range of {n} holds "
+        f"the median {share(1 - 2.0 ** (1 - n))} of the time only"
+        for n, unit in few
+    ]
+
+
+def _interval(shown: Callable[[float], str], low: float | None, high: float | None) -> str:
+    return "" if low is None or high is None else f" [{shown(low)}, {shown(high)}]"

@@ -10,8 +10,13 @@ from functools import cached_property, reduce
 
 import numpy as np
 
+from weir.core.frames import plain
+from weir.core.results import result
+from weir.core.rounding import change, count, effect, probability, score, share
 from weir.core.scores import averaged
+from weir.core.short_names import short_names
 from weir.core.strings import Float64
+from weir.core.tables import STYLES, Cell, Table, sentences, table_of
 from weir.errors import BadValue
 from weir.stats.compare import (
     ComparisonMethod,
@@ -459,3 +464,163 @@ def _differences(weights: Float64, values: Float64) -> Float64:
 
 def _mean(values: Float64) -> float:
     return math.fsum(values.tolist()) / len(values)
+
+
+# ----------
+# Tables.
+
+
+def _csv(study: FactorStudy) -> list[dict[str, object]]:
+    about = {"dataset": study.dataset, "measure": study.measure, "count": study.count}
+    return [
+        about | {k: " × ".join(v) if isinstance(v, list) else v for k, v in plain(one).items()}
+        for one in study.effects
+    ]
+
+
+def _page(studies: Sequence[FactorStudy]) -> tuple[Table, ...]:
+    """Of each measure a table of effects and one of shares; the sentences stand below the last."""
+    tables = [part for of in _by_measure(studies) for part in (_effect_table(of), _source_table(of))]
+    tables[-1] = replace(tables[-1], notes=(*tables[-1].notes, *_notes(studies)))
+    return tuple(tables)
+
+
+@result("factors", FactorStudy, page=_page, parts="effects", csv=_csv)
+def factor_tables(studies: Sequence[FactorStudy], long: bool = False) -> tuple[Table, ...]:
+    """Of each measure the effects by collection, then the shares of variance.
+
+    One collection's effects stand with their p-values and verdicts; so do all with `long`.
+    """
+    tables = []
+    for of_measure in _by_measure(studies):
+        if len(of_measure) == 1 or long:
+            tables += [_detailed(study) for study in of_measure]
+        else:
+            tables.append(_effect_table(of_measure))
+        tables.append(_source_table(of_measure))
+    return (*tables, sentences(*_notes(studies)))
+
+
+def _by_measure(studies: Sequence[FactorStudy]) -> list[list[FactorStudy]]:
+    return [list(of) for _, of in itertools.groupby(studies, key=lambda study: study.measure)]
+
+
+def _effect_table(studies: Sequence[FactorStudy]) -> Table:
+    """A line for each effect, a column for each collection; with p-values for one alone, or all together."""
+    first, last = studies[0], studies[-1]
+    labels = _labels(studies)
+    lines: list[Sequence[str | Cell]] = [["factor", "levels", *(s.dataset for s in studies), "adjusted p"]]
+    for number, one in enumerate(first.effects):
+        cells = [_difference(study.effects[number]) for study in studies]
+        p = probability(last.effects[number].adjusted)
+        lines.append([" × ".join(one.factors), _levels(one, labels), *cells, p])
+    return table_of(lines, right=None, keys=2, title=_title(studies))
+
+
+def _detailed(study: FactorStudy) -> Table:
+    """A line for each effect with everything that is known of it."""
+    labels = _labels([study])
+    head = ["factor", "levels", "mean", "other", "difference", "p", "adjusted", "Hedges' g", "won/lost/tied"]
+    lines: list[Sequence[str | Cell]] = [[*head, "verdict"]]
+    for one in study.effects:
+        cell = _difference(one)
+        verdict: str = one.verdict
+        if len(one.factors) > 1:  # an interaction is larger or smaller, not better or worse
+            verdict = {"better": "larger", "worse": "smaller"}.get(verdict, verdict)
+        lines.append(
+            [
+                " × ".join(one.factors),
+                _levels(one, labels),
+                *("" if mean is None else score(mean) for mean in (one.mean, one.other)),
+                f"{cell.text} {cell.more}".rstrip(),
+                probability(one.p),
+                probability(one.adjusted),
+                effect(one.effect),
+                f"{one.won}/{one.lost}/{one.tied}",
+                Cell(verdict, style=one.verdict if one.verdict in STYLES else ""),
+            ]
+        )
+    return table_of(lines, right=7, keys=2, tail=1, title=_title([study]))
+
+
+def _source_table(studies: Sequence[FactorStudy]) -> Table:
+    """A line for each source of variance, a column for each collection, with generalised eta squared behind."""
+    by_name = [{source.source: source for source in study.sources} for study in studies]
+    names = dict.fromkeys(name for of in reversed(by_name) for name in of)
+    lines: list[Sequence[str | Cell]] = [["source", *(s.dataset for s in studies)]]
+    for name in names:
+        cells = []
+        for of in by_name:
+            one = of.get(name)
+            more = ""
+            if one is not None and one.eta is not None and one.adjusted is not None:
+                more = f"({one.eta:.3f}, p {probability(one.adjusted)})"
+            cells.append(Cell("" if one is None else share(one.share), more=more))
+        lines.append([name, *cells])
+    return table_of(lines, right=None, title=f"{studies[0].measure}: shares of the variance of all scores")
+
+
+def _title(studies: Sequence[FactorStudy]) -> str:
+    first, last = studies[0], studies[-1]
+    design = " × ".join(f"{len(f.levels)} {f.name}" for f in first.factors)
+    where = first.dataset if len(studies) == 1 else f"{len(last.collections) or len(studies)} collections"
+    left = f", {last.left_out} left out that not all systems have" if last.left_out else ""
+    return (
+        f"{first.measure} on {where}: {first.systems} systems ({design}), {count(last.count)} queries{left}"
+    )
+
+
+def _labels(studies: Sequence[FactorStudy]) -> dict[str, str]:
+    """What levels are called: systems among them by their short names."""
+    labels: dict[str, str] = {}
+    for factor in studies[0].factors:
+        labels |= dict(zip(factor.levels, short_names(factor.levels), strict=True))
+    return labels
+
+
+def _levels(one: FactorEffect, labels: dict[str, str]) -> str:
+    sides = [
+        f"{labels.get(level, level)} - {labels.get(against, against)}"
+        for level, against in zip(one.levels, one.against, strict=True)
+    ]
+    return " by ".join(f"({side})" for side in sides) if len(sides) > 1 else sides[0]
+
+
+def _difference(one: FactorEffect) -> Cell:
+    interval = "" if one.low is None or one.high is None else f"[{change(one.low)}, {change(one.high)}]"
+    return Cell(change(one.difference), verdict=one.verdict, more=interval)
+
+
+def _notes(studies: Sequence[FactorStudy]) -> list[str]:
+    """How the numbers were made, and what was left out of the design."""
+    if not studies:
+        return ["nothing to analyse"]
+    first = studies[0]
+    m = first.method
+    drawn = f", {m.draws:,} draws, seed {m.seed}" if TESTS.get(m.test).drawn else ""
+    family = len(first.effects)
+    chance = "queries drawn within each collection"
+    if m.interval == "two-level" and any(s.collections for s in studies):
+        chance = "over all collections: collections drawn, and queries within each"
+    lines = [
+        "difference: the systems of the first level minus those of the other, averaged over all other factors; an "
+        "interaction, how much larger the first difference is at the one level of the second factor than at the other",
+        f"{100 * m.level:g}% intervals hold for all {family} effects together (bootstrap of the largest deviation, "
+        f"{chance}); p: {m.test}{drawn}, adjusted over {family} ({m.correct}); level {m.alpha:g}",
+        "behind a share: generalised eta squared, and the p-value of dealing levels at random within each query, "
+        f"adjusted over factors and interactions of two ({m.correct})",
+    ]
+    if any(len(s.collections) > 1 for s in studies):
+        lines.append("collections weigh the same in differences, queries in shares of variance")
+    if any(source.source == HIGHER for source in first.sources):
+        lines.append(f"{HIGHER}: of three factors or more; they count among no test")
+    if few := [s for s in studies if s.effects and s.effects[0].low is None]:
+        lines.append(f"too few queries or collections for an interval: {', '.join(s.dataset for s in few)}; "
+                    f"at least {fewest(m.level)} are needed")  # fmt: skip
+    lines += [f"too few {s.unit} for a verdict on so many effects: {s.dataset}; --factors NAMES looks at fewer"
+             for s in studies if s.effects and not s.reach.possible]  # fmt: skip
+    if any(s.geometric for s in studies):
+        lines.append("geometric means: differences are those of logarithms")
+    if m.margin is not None:
+        lines.append(f"equivalent: the difference lies within ±{m.margin:g} (two one-sided t-tests)")
+    return [*lines, *dict.fromkeys(f"note: {note}" for study in studies for note in study.notes)]

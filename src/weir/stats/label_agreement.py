@@ -9,10 +9,14 @@ from typing import Literal, TypeAlias, TypeVar, get_args
 
 import numpy as np
 
+from weir.core.frames import plain
 from weir.core.judged import Judged
 from weir.core.qrels import Qrels
+from weir.core.results import result
+from weir.core.rounding import change, count, score, share
 from weir.core.run import Run
 from weir.core.strings import Float64, Ids, Int32, Int64, Strings
+from weir.core.tables import Table, sentences, table_of
 from weir.errors import BadValue, UnknownName
 from weir.files.blocks import distinct_strings
 from weir.measures.measure import Measure
@@ -457,3 +461,70 @@ def many_raters(labels: Mapping[str, Qrels]) -> ManyRaters:
             for level in levels
         ),
     )
+
+
+# ----------
+# Tables.
+
+
+def _without_queries(one: Agreement) -> list[dict[str, object]]:
+    return [plain(one) | {"by_query": []}]
+
+
+@result("agree", Agreement, records=_without_queries)
+def agreement_tables(pairs: Sequence[Agreement]) -> tuple[Table, ...]:
+    """Of each pair of raters confusion, statistics with their intervals, and kappa from each grade on."""
+    tables = []
+    for one in pairs:
+        grades = [f"{label:g}" for label in one.labels]
+        confusion = [[f"{one.first} \\ {one.second}", *grades]]
+        confusion += [[grade, *map(count, row)] for grade, row in zip(grades, one.confusion, strict=True)]
+        values = [["statistic", "value", "95% interval"]]
+        values += [[name, score(value), bounds_shown(low, high)] for name, value, low, high in one.values]
+        binary = [["relevant from", "kappa", "95% interval", one.first, one.second]]
+        binary += [
+            [f"{cut:g}", score(kappa), bounds_shown(low, high), share(first), share(second)]
+            for cut, kappa, low, high, first, second in one.binary
+        ]
+        single = ", ".join(f"{count(n)} only by {name}" for n, name in
+                           ((one.only_first, one.first), (one.only_second, one.second)) if n)  # fmt: skip
+        head = f"{count(one.pairs)} pairs of {count(one.queries)} queries are labelled by both"
+        tables.append(sentences(f"{head}; {single}" if single else head))
+        tables += [table_of(lines) for lines in (confusion, values, binary)]
+    return tuple(tables)
+
+
+def query_agreement_tables(pairs: Sequence[Agreement]) -> tuple[Table, ...]:
+    """Of each pair of raters a line for each query, the worst kappa first."""
+    tables = []
+    for one in pairs:
+        lines = [[f"{one.first} and {one.second}", "pairs", "accuracy", "kappa", "bias"]]
+        lines += [
+            [q.query, count(q.pairs), share(q.accuracy), score(q.kappa), change(q.bias)] for q in one.by_query
+        ]
+        tables.append(table_of(lines, right=4))
+    return tuple(tables)
+
+
+@result("raters", ManyRaters)
+def rater_tables(results: Sequence[ManyRaters]) -> tuple[Table, ...]:
+    """Each rater's base rates, and the alphas of all of them together."""
+    tables = []
+    for one in results:
+        rates = [["rater", "labels", "queries", "mean grade", "1 or more"]]
+        rates += [
+            [r.name, count(r.labels), count(r.queries), score(r.mean), share(r.relevant)] for r in one.raters
+        ]
+        values = [["alpha of all raters", "value", "95% interval"]]
+        values += [[level, score(value), bounds_shown(low, high)] for level, value, low, high in one.values]
+        head = (
+            f"{count(len(one.raters))} raters: {count(one.pairs)} pairs of {count(one.queries)} queries have two "
+            f"labels or more, {share(one.missing)} of theirs are missing; {count(one.alone)} pairs have one alone"
+        )
+        tables += [sentences(head), table_of(rates), table_of(values)]
+    return tuple(tables)
+
+
+def bounds_shown(low: float, high: float) -> str:
+    """An interval of a score, "-" where there is none."""
+    return "-" if math.isnan(low) else f"[{score(low)}, {score(high)}]"

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from weir.core.qrels import Qrels
+from weir.core.results import result
+from weir.core.rounding import change, count, score, share
 from weir.core.run import Run
 from weir.core.strings import Float64
+from weir.core.tables import Table, sentences, table_of
 from weir.errors import BadValue
 from weir.measures.evaluate import score_run
 from weir.measures.measure import Measure
 from weir.stats import significance as paired  # noqa: F401 - registers the t-test
-from weir.stats.label_agreement import drawn_tables
+from weir.stats.label_agreement import bounds_shown, drawn_tables
 from weir.stats.rank_stability import kendall_tau, order_interval, rbo, spearman, tau_ap
 from weir.stats.significance import adjusted, all_pairs, p_values
 
@@ -147,3 +150,41 @@ def _decisions(values: Float64) -> Float64:
     p = adjusted(p_values("t", values, pairs), "holm")
     difference = np.array([values[j].mean() - values[i].mean() for i, j in pairs])
     return np.where(p <= ALPHA, np.sign(difference), 0.0)
+
+
+@result("orders", OrderAgreement)
+def order_tables(results: Sequence[OrderAgreement]) -> tuple[Table, ...]:
+    """Systems under both sets of labels, the best by the first one first, and how far the orders agree."""
+    tables = []
+    for one in results:
+        first, second = one.labels
+        systems = [["system", f"{one.measure} by {first}", f"by {second}", "change"]]
+        rows = sorted(zip(one.systems, one.first, one.second, strict=True), key=lambda row: -row[1])
+        systems += [[name, score(a), score(b), change(b - a)] for name, a, b in rows]
+        statistics = {
+            "tau": ("tau", one.tau),
+            "tau_ap": ("tau_AP", one.tau_ap),
+            "spearman": ("Spearman", one.spearman),
+            "rbo": ("RBO", one.rbo),
+            "top": (f"share of the best {one.top_systems} kept", one.top),
+            "top_tau": (f"tau of the best {one.top_systems}", one.top_tau),
+        }
+        values = [[f"orders on {count(one.queries)} queries", "value", "95% interval"]]
+        for key, low, high in one.intervals:
+            name, value = statistics[key]
+            values.append([name, score(value), bounds_shown(low, high)])
+        decided = (
+            f"of {count(one.pairs)} pairs of systems {share(one.decisions)} are decided alike (paired t-test, Holm); "
+            f"{count(one.only_first)} differ significantly by {first} alone, {count(one.only_second)} by {second} "
+            f"alone, {count(one.turned)} are turned round"
+        )
+        tables += [table_of(systems), table_of(values), sentences(decided)]
+        if one.alike:
+            names = ", ".join(f"{system} ({family})" for system, family in one.alike)
+            tables.append(
+                sentences(
+                    f"note: named like the model that labels: {names}; a judge favours what ranks as it does, so rank "
+                    "these by people's labels"
+                )
+            )
+    return tuple(tables)

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from weir.core.qrels import Qrels
+from weir.core.results import result
+from weir.core.rounding import count, score
 from weir.core.run import Run
 from weir.core.scores import GroupedScores, Scores, averaged
 from weir.core.strings import Float64, Ids, Int64
+from weir.core.tables import Table, table_of
 from weir.errors import BadValue
 from weir.stats.query_differences import ranks_of
 from weir.stats.resampling import SEED, interval
@@ -125,3 +128,27 @@ def _ranks(run: Run, query: str, documents: list[str]) -> Int64:
 def _returned(run: Run, query: str) -> int:
     code = int(run.queries.codes([query])[0])
     return 0 if code < 0 else int(run.ptr[code + 1] - run.ptr[code])
+
+
+@result("within", WithinGroups)
+def within_tables(measures: Sequence[WithinGroups]) -> tuple[Table, ...]:
+    """A line for each measure: mean, worst, best and spread within a group, averaged, with intervals."""
+    return within_tables_of({"": measures})
+
+
+def within_tables_of(systems: Mapping[str, Sequence[WithinGroups]]) -> tuple[Table, ...]:
+    """The same of several systems by name."""
+    several = len(systems) > 1
+    head = ["measure", "groups", "queries", "mean", "worst", "best", "spread"]
+    lines = [["system"] * several + head]
+    for system, measures in systems.items():
+        for one in measures:
+            pairs = (
+                (one.mean, one.mean_interval),
+                (one.worst, one.worst_interval),
+                (one.best, one.best_interval),
+                (one.spread, one.spread_interval),
+            )
+            values = [f"{score(value)} [{score(low)}, {score(high)}]" for value, (low, high) in pairs]
+            lines.append([system] * several + [one.measure, count(one.groups), count(one.queries), *values])
+    return (table_of(lines, right=6, keys=1 + several),)

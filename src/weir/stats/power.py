@@ -13,8 +13,12 @@ from functools import lru_cache
 
 import numpy as np
 
+from weir.core.results import result
+from weir.core.rounding import change, count, probability, score, share
 from weir.core.strings import Float64
+from weir.core.tables import Table, table_of
 from weir.errors import BadValue
+from weir.measures.measure import within_unit
 from weir.stats.distributions import (
     foreseen_tail,
     normal_quantile,
@@ -456,3 +460,45 @@ def _checked(queries: int, deviation: float, alpha: float, test: str) -> Detecti
 def _check_wanted(wanted: float, alpha: float) -> None:
     if not alpha < wanted < 1:
         raise BadValue(f"the wanted power is {wanted}; expected between {alpha} and 1")
+
+
+# ----------
+# Tables.
+
+
+def reach_note(reach: Reach, test: str, units: int, unit: str, tests: int) -> str:
+    """Why so many queries or datasets can show no difference, however large, and how many it takes."""
+    several = f", adjusted over {tests} comparisons" if tests > 1 else ""
+    takes = (
+        f"it takes {count(reach.fewest)} {unit} at least"
+        if reach.fewest is not None
+        else f"it takes {reach.draws:,} draws at least (--draws)"
+    )
+    return (
+        f"{count(units)} {unit} can show no difference, however large: {test} cannot give a p-value below "
+        f"{probability(reach.smallest)}{several}; {takes} to come below {reach.alpha:g}"
+    )
+
+
+@result("power", PowerPlan, parts="needs")
+def power_tables(plans: Sequence[PowerPlan]) -> tuple[Table, ...]:
+    """Of each plan the minimum detectable effect now, and the queries that other effects need."""
+    tables = []
+    for one in plans:
+        least = "none, not even the largest difference"
+        if one.detectable is not None and not (within_unit(one.measure) and one.detectable > 1):
+            least = score(one.detectable)
+        above = (
+            f"{one.measure}: {count(one.queries)} queries, second minus first {change(one.difference)}, "
+            f"standard deviation {score(one.deviation)}",
+            f"minimum detectable effect now: {least} "
+            f"(found {100 * one.wanted:g} times in 100 in new data by one {one.test} test at level {one.alpha:g})"
+            if one.reach.possible
+            else reach_note(one.reach, one.test, one.queries, "queries", 1),
+        )
+        lines = [["effect", "power now", "queries needed"]]
+        for need in one.needs:
+            queries = "more than 10,000,000" if need.queries is None else count(need.queries)
+            lines.append([f"{need.effect:g}", share(need.power), queries])
+        tables.append(table_of(lines, right=3, above=above))
+    return tuple(tables)

@@ -12,9 +12,12 @@ from numpy.typing import NDArray
 
 from weir.core.corpus import Corpus, Queries
 from weir.core.qrels import Qrels, plain_grades
+from weir.core.results import result
+from weir.core.rounding import change, count, score
 from weir.core.run import Run
 from weir.core.scores import Note, Scores, averaged
 from weir.core.strings import Float64, Int64
+from weir.core.tables import Table, sentences
 from weir.errors import BadValue
 from weir.stats.score_rows import system_notes
 
@@ -199,3 +202,68 @@ def ranks_of(run: Run, query: str, documents: Sequence[str]) -> Int64:
 
 def _weight(rank: Int64) -> Float64:
     return np.where(rank > 0, 1 / np.log2(np.maximum(rank, 1) + 1.0), 0.0)
+
+
+# ----------
+# Tables.
+
+LISTED = 20
+"""Queries that are listed by name."""
+EXCERPT_CHARACTERS = 100
+
+
+@result("diff", QueryDifferences)
+def diff_tables(results: Sequence[QueryDifferences]) -> tuple[Table, ...]:
+    """Counts and identifiers of the queries won, lost and tied, the largest moves each way, and notes."""
+    tables = []
+    for moves in results:
+        queries = len(moves.won) + len(moves.lost) + len(moves.tied)
+        lines = [
+            f"{moves.measure}: {moves.first} {score(moves.first_mean)} -> {moves.second} {score(moves.second_mean)} "
+            f"({change(moves.second_mean - moves.first_mean)}) on {count(queries)} queries",
+            f"{moves.second} wins {count(len(moves.won))}, loses {count(len(moves.lost))}, "
+            f"ties {count(len(moves.tied))}",
+        ]
+        for name, listed in (("won", moves.won), ("lost", moves.lost), ("tied", moves.tied)):
+            more = (
+                f" … and {count(len(listed) - LISTED)} more (--json lists all)"
+                if len(listed) > LISTED
+                else ""
+            )
+            lines += [f"  {name}: {' '.join(listed[:LISTED])}{more}"] if listed else []
+        tables.append(sentences(*lines))
+        for title, largest in (("largest gains", moves.up), ("largest losses", moves.down)):
+            if largest:
+                lines = [line for move in largest for line in _move_lines(moves, move)]
+                tables.append(sentences(f"{title} of {moves.second}", *lines))
+        left_out = f"{count(moves.left_out)} queries are left out, as only one side has a value"
+        tables.append(
+            sentences(
+                f"differences: {moves.second} minus {moves.first}",
+                "won, lost: by any difference, however small; equal scores: documents by descending identifier, as "
+                "trec_eval",
+                *([left_out] if moves.left_out else []),
+                *map(str, moves.notes),
+            )
+        )
+    return tuple(tables)
+
+
+def _move_lines(moves: QueryDifferences, move: QueryDifference) -> list[str]:
+    """A query with its values, and a line for each of its documents that moved most."""
+    text = f"  {_excerpt(move.text)}" if move.text else ""
+    names = zip((moves.first, moves.second), moves.unanswered, strict=True)
+    silent = [name for name, queries in names if move.query in queries]
+    flag = f"  (not answered by {' and '.join(silent)})" if silent else ""
+    lines = [f"  {score(move.first)} -> {score(move.second)}  query {move.query}{text}{flag}"]
+    for shift in move.documents:
+        before, after = ("-" if rank is None else str(rank) for rank in (shift.before, shift.after))
+        content = " | ".join(part for part in (shift.title, shift.text) if part)
+        shown = f"  {_excerpt(content)}" if content else ""
+        lines.append(f"      rank {before} -> {after}  {shift.document} (grade {shift.grade:g}){shown}")
+    return lines
+
+
+def _excerpt(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= EXCERPT_CHARACTERS else line[: EXCERPT_CHARACTERS - 1] + "…"

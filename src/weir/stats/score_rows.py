@@ -11,14 +11,13 @@ import numpy as np
 from weir.core.intents import IntentQrels
 from weir.core.judged import Judged
 from weir.core.qrels import Qrels
-from weir.core.rounding import count, probability, score, share
+from weir.core.rounding import score, share
 from weir.core.scores import GroupedScores, Note, Row, Scores
 from weir.core.strings import Float64
 from weir.errors import BadValue
 from weir.measures.evaluate import Conventions, parse_conventions
 from weir.measures.measure import Measure
 from weir.stats.intervals import fewest
-from weir.stats.power import Reach
 from weir.stats.resampling import LEVEL, RESAMPLES, SEED, intervals, resampled_means
 
 _FEW_GRADES = 3  # mean judgments of a query up to which nothing is made of grades that all differ
@@ -109,20 +108,6 @@ def judged_notes(rates: Mapping[str, float], compared: bool = True) -> list[Note
             "between two systems; condensed(nDCG@10) leaves unjudged documents out",
         )
     ]
-
-
-def reach_note(reach: Reach, test: str, units: int, unit: str, tests: int) -> str:
-    """Why so many queries or datasets can show no difference, however large, and how many it takes."""
-    several = f", adjusted over {tests} comparisons" if tests > 1 else ""
-    takes = (
-        f"it takes {count(reach.fewest)} {unit} at least"
-        if reach.fewest is not None
-        else f"it takes {reach.draws:,} draws at least (--draws)"
-    )
-    return (
-        f"{count(units)} {unit} can show no difference, however large: {test} cannot give a p-value below "
-        f"{probability(reach.smallest)}{several}; {takes} to come below {reach.alpha:g}"
-    )
 
 
 def grade_notes(qrels: Qrels | IntentQrels, measures: Iterable[Measure]) -> list[Note]:

@@ -12,11 +12,11 @@ import numpy as np
 from weir.core.judged import Judged
 from weir.core.qrels import Qrels
 from weir.core.results import result
-from weir.core.rounding import score, share
+from weir.core.rounding import count, exact, score, share
 from weir.core.run import Run
-from weir.core.scores import Note, Scores, averaged
+from weir.core.scores import Scores, averaged
 from weir.core.strings import Float64, Ids, Int64
-from weir.core.tables import Cell, Table
+from weir.core.tables import Table, sentences, table_of
 from weir.errors import BadValue
 from weir.measures.evaluate import scores_of
 from weir.measures.measure import Measure
@@ -35,7 +35,6 @@ Confidence: TypeAlias = Callable[[Float64, Int64], Float64]
 CONFIDENCES: Registry[Confidence] = Registry("confidence")
 
 
-@result("abstention")
 @dataclass(frozen=True)
 class Abstention:
     """The mean of a measure over the queries that are answered, when more and more of them are not.
@@ -55,27 +54,6 @@ class Abstention:
     def to_dict(self) -> dict[str, object]:
         """The same as plain values; undefined numbers are None."""
         return {k: None if v != v else v for k, v in asdict(self).items()}  # noqa: PLR0124 - NaN alone differs from itself
-
-    def tables(self) -> tuple[Table, ...]:
-        """Its nAUC, and its mean when ever fewer queries are answered."""
-        return Abstention.tables_of((self,))
-
-    def notes(self) -> tuple[Note, ...]:
-        """None."""
-        return ()
-
-    @classmethod
-    def tables_of(cls, results: Sequence[Abstention]) -> tuple[Table, ...]:
-        """One table with a line for each measure."""
-        if not results:
-            return ()
-        first = results[0]
-        shares = (f"{share(first.rates[i])} left out" for i in _SHOWN)
-        rows = tuple(
-            tuple(map(Cell, (one.measure, score(one.nauc), *(score(one.curve[i]) for i in _SHOWN))))
-            for one in results
-        )
-        return (Table("", (f"confidence {first.confidence}", "nAUC", *shares), rows),)
 
 
 def abstention(run: Run, scores: Scores, confidence: str = "max", ties: Ties = "mean") -> list[Abstention]:
@@ -361,3 +339,57 @@ def wilson_interval(count: int, of: int, level: float = LEVEL) -> tuple[float, f
     middle = (share + spread / 2) / (1 + spread)
     reach = z * math.sqrt(share * (1 - share) / of + spread / (4 * of)) / (1 + spread)
     return 0.0 if count == 0 else middle - reach, 1.0 if count == of else middle + reach
+
+
+# ----------
+# Tables.
+
+
+@result("abstention", Abstention)
+def abstention_tables(curves: Sequence[Abstention]) -> tuple[Table, ...]:
+    """A line for each measure: its nAUC, and its mean when ever fewer queries are answered."""
+    first = curves[0]
+    head = [f"confidence {first.confidence}", "nAUC", *(f"{share(first.rates[i])} left out" for i in _SHOWN)]
+    lines = [[one.measure, score(one.nauc), *(score(one.curve[i]) for i in _SHOWN)] for one in curves]
+    return (table_of([head, *lines], right=None),)
+
+
+@result("threshold", Threshold, parts="curve")
+def threshold_tables(thresholds: Sequence[Threshold]) -> tuple[Table, ...]:
+    """Of each threshold the chosen score with its intervals, then a table of cut-offs."""
+
+    def queries(answerable: int, unanswerable: int) -> str:
+        return f"{count(answerable)} queries with an answer and {count(unanswerable)} without"
+
+    tables: list[Table] = []
+    for one in thresholds:
+        chosen, rules = one.reported, one.rules
+        limit = f"at most {share(rules.max_false)} false answers"
+        head = ["answer from", "false answers", "answered", one.measure]
+        rows = [
+            [
+                "never" if math.isinf(cut.score) else exact(cut.score),
+                share(cut.false_answers),
+                share(cut.answered),
+                score(cut.kept),
+            ]
+            for cut in dict.fromkeys(one.curve)
+        ]
+        tables += [
+            sentences(
+                f"no score keeps {limit}: nothing would be answered"
+                if math.isinf(chosen.score)
+                else f"answer from {exact(chosen.score)} on (confidence {rules.confidence}), chosen for {limit}",
+                f"  false answers {share(chosen.false_answers)} [{share(one.false_interval[0])}, "
+                f"{share(one.false_interval[1])}], {share(one.chosen.false_answers)} where it was chosen",
+                f"  answered {share(chosen.answered)} [{share(one.answered_interval[0])}, "
+                f"{share(one.answered_interval[1])}] of queries with an answer",
+                f"  {one.measure} {score(chosen.kept)} [{score(one.kept_interval[0])}, "
+                f"{score(one.kept_interval[1])}], {score(one.silent_never)} where everything is answered",
+                f"chosen on {queries(*one.chosen_on)}; reported on the other "
+                f"{queries(one.answerable, one.unanswerable)}; split by seed {rules.seed}",
+                f"a query with an answer has the higher confidence {share(one.separation)} of the time; 50% is chance",
+            ),
+            table_of([head, *rows], right=4),
+        ]
+    return tuple(tables)

@@ -6,18 +6,21 @@ import hashlib
 import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from weir.core.judged import Judged
 from weir.core.qrels import Qrels
+from weir.core.rounding import count, score
 from weir.core.run import Named, Run
-from weir.core.scores import averaged
+from weir.core.scores import Scores, averaged
 from weir.core.strings import Float64, Ids, Int64
+from weir.core.tables import Table, sentences, table_of
 from weir.errors import BadValue
 from weir.measures import Measure, measures_of, scores_of
+from weir.stats.compare import compare_scores, compare_tables
 from weir.systems.fusion.fuse import Pool, fused, fused_block
 from weir.systems.fusion.methods import METHODS, NORMS, Fusion, FusionMethod, Setting, call_of, parse_fusion
 
@@ -256,3 +259,30 @@ def _best(values: Float64) -> tuple[int, float]:
 def _mean(values: NDArray[np.float64]) -> float:
     defined = values[~np.isnan(values)].tolist()
     return math.fsum(defined) / len(defined) if defined else math.nan
+
+
+# ----------
+# Tables.
+
+
+def fit_tables(fit: Fit) -> tuple[Table, ...]:
+    """A line for each fold: what the other folds chose, its mean there, and its mean on the fold itself."""
+    lines = [["settings chosen without the fold", "fold", "queries", f"{fit.measure} there", "on the fold"]]
+    for fold in fit.folds:
+        numbers = [str(fold.number), str(fold.queries), score(fold.fitted), score(fold.held_out)]
+        lines.append([str(fold.chosen), *numbers])
+    lines.append([str(fit.chosen), "all", str(len(fit.queries)), score(fit.fitted), ""])
+    note = f"{count(fit.tried)} settings tried; a mean where the settings were chosen says little of other queries"
+    return table_of(lines, right=4), replace(sentences(note), follows=True)
+
+
+def held_out_tables(held_out: Scores, single: Mapping[str, Scores], dataset: str) -> tuple[Table, ...]:
+    """The fusion on queries that its settings have not seen, beside the best of the runs by itself.
+
+    held_out: scores of the cross-validated run; single: those of each run by name. The best is picked on these very
+    queries, which favours it.
+    """
+    best = max(single, key=lambda name: float(single[name].mean_values()[0]))
+    comparisons = compare_scores({"fused, held out": held_out, best: single[best]}, dataset, best)
+    note = f"{best}: the best of {len(single)} runs, picked on these queries, which favours it"
+    return (*compare_tables(comparisons), replace(sentences(note), follows=True))
