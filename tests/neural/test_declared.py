@@ -175,7 +175,7 @@ class Tokenizer(PreTrainedTokenizerFast):
 """
 LOAD = """
 import sys
-from weir.encode import Encoder
+from weir.models.encoder import Encoder
 from weir.errors import WeirError
 try:
     print(Encoder(sys.argv[1], pooling="mean", engine=sys.argv[2]).load("cpu").encode(["the cat"]).shape)

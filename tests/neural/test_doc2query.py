@@ -156,7 +156,7 @@ def test_documents_are_enlarged_once(folder, texts, tmp_path):
 SCRIPT = """
 import os, signal, sys
 from tests.neural.test_doc2query import MANY  # noqa: E402 - behind the skip
-from weir.encode.question_writer import LoadedWriter  # noqa: E402 - behind the skip
+from weir.models.t5 import LoadedWriter  # noqa: E402 - behind the skip
 from weir.systems import parse_system  # noqa: E402 - behind the skip
 
 plain, windows, dies = LoadedWriter._written, [0], int(sys.argv[2])

@@ -162,7 +162,7 @@ def test_a_name_without_the_extra_or_the_network_is_one_line(monkeypatch, capsys
 
 def test_a_probe_needs_a_name(capsys):
     assert main(["list", "models", "--probe"]) == 2
-    assert "weir models minilm --probe" in capsys.readouterr().err
+    assert "weir list models minilm --probe" in capsys.readouterr().err
 
 
 def test_words_for_yes_and_no_are_those_of_the_checkpoint():

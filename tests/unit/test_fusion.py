@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from importlib import import_module
+
 import numpy as np
 import pytest
 
@@ -162,7 +164,7 @@ def test_blocks_of_any_size_give_the_same(monkeypatch, rows):
         for _ in range(3)
     ]
     whole = {name: weir.fuse(runs, name, 4).to_dict() for name in METHODS}
-    monkeypatch.setattr("weir.systems.fusion.fuse.BLOCK_ROWS", rows)
+    monkeypatch.setattr(import_module("weir.systems.fusion.fuse"), "BLOCK_ROWS", rows)
     assert {name: weir.fuse(runs, name, 4).to_dict() for name in METHODS} == whole
 
 

@@ -55,7 +55,7 @@ def package(tmp_path) -> Path:
     source = Path(jit_module.__file__).parents[2]
     folder = tmp_path / "code" / "weir" / "kernels"
     folder.mkdir(parents=True)
-    for name in ("__init__.py", "errors.py", "settings.py"):
+    for name in ("__init__.py", "errors.py", "lazy_names.py", "settings.py"):
         shutil.copy(source / name, folder.parent / name)
     shutil.copy(source / "kernels" / "__init__.py", folder / "__init__.py")
     shutil.copytree(source / "kernels" / "jit", folder / "jit", ignore=shutil.ignore_patterns("__pycache__"))
@@ -237,7 +237,7 @@ import sys
 sys.modules["numba"] = None
 from weir.errors import MissingExtra
 import numpy as np
-from weir.kernels.parse.words import regrow
+from weir.kernels.words import regrow
 try:
     regrow(np.zeros(2, int), np.zeros(2, int), np.zeros(0, int))
 except MissingExtra as error:
