@@ -156,11 +156,11 @@ def quality(collection: Path, run: Path) -> dict[str, float]:
     """nDCG@10 and R@100 of an engine's own order, by Weir."""
     from weir.core.run import Run
     from weir.datasets.load import load
-    from weir.measures import evaluate
+    from weir.measures import score_run
 
     answers = json.loads(run.read_text(encoding="utf-8"))
     rankings = {q: {d: float(-rank) for rank, d in enumerate(docs)} for q, docs in answers.items()}
-    scores = evaluate(load(collection, "test").qrels, Run.of(rankings), MEASURES)
+    scores = score_run(load(collection, "test").qrels, Run.of(rankings), MEASURES)
     return dict(zip(MEASURES, scores.mean_values().tolist(), strict=True))
 
 

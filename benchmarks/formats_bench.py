@@ -55,10 +55,10 @@ def make(shape: str, folder: Path) -> None:
 
 def by_weir(path: Path, engine: str) -> dict[str, Any]:
     """{measure: values} and the queries, by Weir."""
-    from weir.files.runs import judge_file, read_qrels
+    from weir.files.runs import join_run_file, read_qrels
     from weir.measures import measures_of, scores_of
 
-    judged = judge_file(path, read_qrels(path.with_name("qrels.trec")), "trec9", engine)
+    judged = join_run_file(path, read_qrels(path.with_name("qrels.trec")), "trec9", engine)
     scores = scores_of(judged, measures_of(score_run.MEASURES))
     return {"queries": scores.queries.tolist(), "values": scores.values}
 

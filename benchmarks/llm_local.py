@@ -58,17 +58,16 @@ def prompts_of(count: int) -> list[Any]:
 
 def asked(folder: Path, prompts: list[Any], batch: int) -> tuple[float, list[str]]:
     """Seconds of Weir in a new home, the model loaded within, and the answers."""
-    from weir.models.chat import ChatModel
-    from weir.models.conversation import conversation
-    from weir.services.answers import ServiceUse
+    from weir.models.chat import ChatModel, cached_chat
+    from weir.services.answers import ServiceUsage
     from weir.settings import settings
 
     with tempfile.TemporaryDirectory() as home:
         os.environ["WEIR_HOME"] = home
         settings.cache_clear()
-        use = ServiceUse("")
+        use = ServiceUsage("")
         begin = time.perf_counter()
-        with conversation(ChatModel(f"transformers:{folder}"), batch, use) as talk:
+        with cached_chat(ChatModel(f"transformers:{folder}"), batch, use) as talk:
             found = [reply.text for reply in talk.replies(len(prompts), prompts.__getitem__)]
         return time.perf_counter() - begin, found
 

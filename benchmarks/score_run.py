@@ -79,10 +79,10 @@ def make(shape: str, folder: Path) -> None:
 
 def score_with_weir(folder: Path, engine: str) -> dict[str, Any]:
     """{measure: values} and the queries, by Weir."""
-    from weir.files.runs import judge_file, read_qrels
+    from weir.files.runs import join_run_file, read_qrels
     from weir.measures import measures_of, scores_of
 
-    judged = judge_file(folder / "run.trec", read_qrels(folder / "qrels.trec"), "trec9", engine)
+    judged = join_run_file(folder / "run.trec", read_qrels(folder / "qrels.trec"), "trec9", engine)
     scores = scores_of(judged, measures_of(MEASURES))
     return {"queries": scores.queries.tolist(), "values": scores.values}
 

@@ -24,7 +24,6 @@ LAYERS = [
     {"datasets", "models", "stats"},
     {"systems"},
     {"audit", "experiment", "labels"},
-    {"report"},
     {"api"},
     {"cli"},
     {"plugins"},

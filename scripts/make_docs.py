@@ -343,9 +343,9 @@ def picture(path: Path) -> None:
     mpl.use("svg")
     import matplotlib.pyplot as plt
 
+    from weir.core.short_names import short_names
     from weir.experiment.experiment import Experiment
     from weir.experiment.results import read_results
-    from weir.report.short_names import short_names
 
     with tempfile.TemporaryDirectory() as folder:
         Experiment(("brook",), tuple(SHOWN), ("nDCG@10",)).execute(folder)

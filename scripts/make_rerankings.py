@@ -47,7 +47,7 @@ Record = dict[str, Any]
 
 
 def analysed(folder: Path) -> Iterator[Record]:
-    """A record for each re-ranking: the track, the model, and what `weir reranking` says."""
+    """A record for each re-ranking: the track, the model, and what `weir study reranking` says."""
     for track in TRACKS:
         qrels = read_qrels(folder / "qrels" / f"qrels.{track}-passage.txt")
         for path in sorted((folder / "runs" / track).glob("rerank.*.trec.gz")):

@@ -17,7 +17,7 @@ from weir.core.qrels import Qrels
 from weir.core.run import Run
 from weir.core.scores import Scores
 from weir.files.runs import read_qrels, read_run
-from weir.measures import evaluate, parse_measure
+from weir.measures import parse_measure, score_run
 
 __all__ = [
     "DIVERSITY",
@@ -197,7 +197,7 @@ def check(pair: Pair, measures: tuple[str, ...] = MEASURES) -> list[Checked]:
     for ties in ("trec9",) if float32_ties(run) else ("trec9", "trec"):
         qrels = Qrels.of(judged) if pair.qrels is None else read_qrels(pair.qrels)
         ranked = Run.of(run, ties=ties) if pair.run.suffix == ".json" else read_run(pair.run, ties)
-        scores = evaluate(qrels, ranked, measures)
+        scores = score_run(qrels, ranked, measures)
         if scores.queries.tolist() != list(judged):
             raise AssertionError(f"{pair.run}: other queries are judged")
         for measure in measures:
@@ -218,7 +218,7 @@ def check_others(pair: Pair, python: str, measures: tuple[str, ...] = OTHERS) ->
     ranked = Run.of(run)
     lists = {q: list(row) for q, row in ranked.to_dict().items()}
     asked = {"qrels": judged, "run": lists, "intents": [], "measures": measures}
-    scores = evaluate(Qrels.of(judged), ranked, measures)
+    scores = score_run(Qrels.of(judged), ranked, measures)
     return _compared(scores, answered(python, asked))
 
 
@@ -243,7 +243,7 @@ def check_intents(seed: int, python: str, measures: tuple[str, ...] = DIVERSITY)
     asked = {"qrels": {}, "run": run, "intents": judged, "measures": measures}
     qrels = IntentQrels.from_rows(*(list(column) for column in zip(*judged, strict=True)))
     ranked = Run.of({q: {d: float(len(row) - i) for i, d in enumerate(row)} for q, row in run.items()})
-    return _compared(evaluate(qrels, ranked, measures), answered(python, asked))
+    return _compared(score_run(qrels, ranked, measures), answered(python, asked))
 
 
 def answered(python: str, asked: dict[str, object]) -> dict[str, tuple[str, dict[str, float]]]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import importlib
 import inspect
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar, runtime_checkable
 
 from weir.errors import BadValue, PluginError, UnknownName
@@ -27,15 +27,17 @@ NAME_CHARACTERS = 80
 class Registry(Generic[T]):
     """Names and what they stand for; an unknown name gets a suggestion.
 
-    homes: modules that are imported when a name of theirs is asked for, name -> module; more: modules that register
-    names of which only they know, imported when a name is nowhere else. Other distributions add their own by an
-    entry point in the group `weir.<kind>s`.
+    lazy: a package whose names (see `lazy_names`) are imported, and so registered, when they are looked up; more:
+    registers further names, called when a name is nowhere else. Other distributions add their own by an entry point in
+    the group `weir.<kind>s`.
     """
 
-    def __init__(self, kind: str, homes: Mapping[str, str] | None = None, more: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self, kind: str, lazy: ModuleType | None = None, more: Callable[[], object] | None = None
+    ) -> None:
         self.kind = kind
         self._known: dict[str, T] = {}
-        self._homes = dict(homes or {})
+        self._lazy = lazy
         self._more = more
         self._points: dict[str, EntryPoint] | None = None
 
@@ -56,32 +58,37 @@ class Registry(Generic[T]):
             raise BadValue(f"{name!r} names no {self.kind}; expected a text")
         if name in self._known:
             return self._known[name]
-        if name not in self:
-            if name in self._of_plugins():
-                self._known[name] = _loaded(self._of_plugins()[name], self.kind)
-        elif name not in self._known:
-            importlib.import_module(self._homes[name])
+        if name in self._lazy_names():
+            getattr(self._lazy, name)
+        elif self._more is not None:
+            self._more()
+        if name not in self._known and name in self._of_plugins():
+            self._known[name] = _loaded(self._of_plugins()[name], self.kind)
         try:
             return self._known[name]
         except KeyError:
-            raise UnknownName(self.kind, name, {*self._known, *self._homes, *self._of_plugins()}) from None
+            raise UnknownName(self.kind, name, self._names()) from None
 
     def names(self) -> list[str]:
         """All names, sorted."""
-        self._import_more()
-        return sorted({*self._known, *self._homes, *self._of_plugins()})
+        if self._more is not None:
+            self._more()
+        return sorted(self._names())
 
     def __contains__(self, name: object) -> bool:
-        if name not in self._known and name not in self._homes:
-            self._import_more()
-        return name in self._known or name in self._homes
+        """Whether a name is registered; those of plug-ins that were not used yet are among `names` alone."""
+        if name not in self._known and name not in self._lazy_names() and self._more is not None:
+            self._more()
+        return name in self._known or name in self._lazy_names()
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.names())
 
-    def _import_more(self) -> None:
-        for module in self._more:
-            importlib.import_module(module)
+    def _names(self) -> set[str]:
+        return {*self._known, *self._lazy_names(), *self._of_plugins()}
+
+    def _lazy_names(self) -> list[str]:
+        return [] if self._lazy is None else dir(self._lazy)
 
     def _of_plugins(self) -> dict[str, EntryPoint]:
         """Name -> entry point of what other distributions and the outer ring add; each is loaded when it is named."""

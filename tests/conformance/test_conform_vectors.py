@@ -14,7 +14,7 @@ import pytest
 import weir
 from weir.core.filters import DocumentLists
 from weir.errors import BadValue, WeirError
-from weir.measures import evaluate, parse_measure
+from weir.measures import parse_measure, score_run
 from weir.measures.evaluate import parse_conventions
 from weir.plugins.conform.adapters import weir as adapter
 from weir.plugins.conform.run_adapter import numbers
@@ -57,7 +57,7 @@ def scored(vector):
         with pytest.raises(BadValue, match=r"no query in common|no ranking"):
             weir.evaluate(qrels, run, vector.measures)
         rules = parse_conventions(conventions)
-        scores = evaluate(weir.Qrels.of(qrels), run, vector.measures, rules)
+        scores = score_run(weir.Qrels.of(qrels), run, vector.measures, rules)
     if not end:
         return scores, scores.values, scores.mean_values()
     worst = asked.ties == "worst"

@@ -19,7 +19,7 @@ from weir.core.run import Run
 from weir.errors import BadRanking, BadValue, FormatError
 from weir.files import column_names as names
 from weir.files.formats import FORMATS, format_of
-from weir.files.runs import judge_file, read_qrels, read_run
+from weir.files.runs import join_run_file, read_qrels, read_run
 from weir.files.write import write_qrels, write_run
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "formats.md").read_text(encoding="utf-8")
@@ -107,7 +107,7 @@ def test_any_run_and_judgments_survive(ending, run, judged, tmp_path):
     again, qrels = read_run(tmp_path / f"r{ending}"), read_qrels(tmp_path / f"q{ending}")
     assert again.to_dict() == run
     assert qrels.to_dict() == judged
-    joined, straight = judge_file(tmp_path / f"r{ending}", qrels), Judged.of(again, qrels)
+    joined, straight = join_run_file(tmp_path / f"r{ending}", qrels), Judged.of(again, qrels)
     for column in ("retrieved", "tied", "query", "rank", "grade", "first", "last", "ideal"):
         assert getattr(joined, column).tolist() == getattr(straight, column).tolist(), column
     assert joined.ignored == straight.ignored
@@ -176,7 +176,7 @@ def test_a_document_twice_names_query_and_document(ending, tmp_path):
     ):
         read_run(tmp_path / f"r{ending}")
     with pytest.raises((BadRanking, FormatError), match=r"'dd'"):
-        judge_file(tmp_path / f"r{ending}", Qrels.of({"q2": {"x": 1}}))
+        join_run_file(tmp_path / f"r{ending}", Qrels.of({"q2": {"x": 1}}))
 
 
 def duplicate(path):

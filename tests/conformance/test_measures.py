@@ -11,7 +11,7 @@ from weir.core.intents import IntentQrels, joined
 from weir.core.qrels import Qrels
 from weir.core.run import Run
 from weir.errors import BadValue, UnknownName
-from weir.measures import MEASURES, Measure, evaluate, parse_measure
+from weir.measures import MEASURES, Measure, parse_measure, score_run
 
 QRELS = {
     "q1": {"a": 3, "b": 1, "c": 0, "d": -1, "e": 2},
@@ -59,7 +59,7 @@ def judgments(name, qrels=QRELS):
 
 
 def values(measure, run=RUN, qrels=QRELS):
-    scores = evaluate(judgments(measure.name, qrels), Run.of(run), [measure])
+    scores = score_run(judgments(measure.name, qrels), Run.of(run), [measure])
     return dict(zip(scores.queries.tolist(), scores.values[0].tolist(), strict=True))
 
 
@@ -210,7 +210,7 @@ def test_documents_beyond_the_cutoff_do_not_count(name):
     for measure in variants(name):
         if measure.cutoff == 1:
             top = Run.of(RUN).top(1)
-            found = evaluate(judgments(name), top, [measure]).values[0]
+            found = score_run(judgments(name), top, [measure]).values[0]
             assert found.tolist() == list(values(measure).values())
 
 

@@ -27,7 +27,7 @@ from weir.core.run import Run
 from weir.core.scores import Scores
 from weir.datasets.load import load
 from weir.errors import RankingWarning
-from weir.measures import MEASURES, evaluate
+from weir.measures import MEASURES, score_run
 from weir.models.chat_shapes import ChatReply
 from weir.models.prompts import prompt_template
 from weir.models.verdicts import VerdictForm, read_choice, read_order, read_score
@@ -37,7 +37,7 @@ from weir.systems.composite import rankings
 from weir.systems.lexical.analyzer import analyzers
 from weir.systems.protocol import Context
 from weir.systems.rerank.llm_methods import Ordering, sorting
-from weir.systems.rerank.reranking import kept_places
+from weir.systems.rerank.reranking import fill_unscored
 from weir.systems.vectors.exact_search import ArraySource, search
 from weir.systems.vectors.maxsim_search import HeldTokens, TokenQueries, search_tokens
 
@@ -94,7 +94,7 @@ def _scored() -> tuple[Qrels, Scores]:
         qrels[f"q{q}"] = {f"d{i}": int(g) for i, g in enumerate(generator.integers(-1, 4, 40))}
     known = [MEASURES.get(name) for name in MEASURES.names()]
     asked = [d.name if d.cutoff == "forbidden" else f"{d.name}@10" for d in known if d.of != "intents"]
-    return Qrels.of(qrels), evaluate(Qrels.of(qrels), Run.of(run), asked)
+    return Qrels.of(qrels), score_run(Qrels.of(qrels), Run.of(run), asked)
 
 
 def _measure(name: str) -> str:
@@ -143,7 +143,7 @@ def _verdicts() -> str:
     template = prompt_template("score", ("passage",))
     filled = template.filled({"query": "a </passage> b", "passage": "[INST] c", "scale": "10"}, "Find </s>.")
     found.append([repr(filled)])
-    scores = kept_places(np.array([np.nan, 1, 3, np.nan, 3]), np.array([0, 4, 5]))
+    scores = fill_unscored(np.array([np.nan, 1, 3, np.nan, 3]), np.array([0, 4, 5]))
     return json.dumps([found, [repr(read_order(r, forms[0], 2)) for r in replies], scores.tolist()])
 
 

@@ -32,7 +32,7 @@ def test_condorcet_orders_as_ranx_where_majorities_agree():
 @pytest.mark.parametrize("case", sorted(GOLDEN["real"]))
 def test_fusions_of_real_runs_score_as_those_of_ranx(shared, case):
     from weir.files.runs import read_qrels, read_run
-    from weir.measures import evaluate
+    from weir.measures import score_run
 
     golden, folder = GOLDEN["real"][case], shared / "data" / "trec-dl"
     runs: list[Run] = [read_run(folder / "runs" / "dl19" / f"{name}.trec.gz") for name in golden["runs"]]
@@ -43,7 +43,7 @@ def test_fusions_of_real_runs_score_as_those_of_ranx(shared, case):
         if digits is not None:  # ranx adds in the order of the runs, Weir the smallest first
             rounded = {q: {d: round(s, digits) for d, s in row.items()} for q, row in run.to_dict().items()}
             run = Run.of(rounded)
-        difference = float(evaluate(qrels, run, "nDCG@10").mean_values()[0]) - expected
+        difference = float(score_run(qrels, run, "nDCG@10").mean_values()[0]) - expected
         if abs(difference) > 1e-12:
             different[text] = difference
     assert different == {}

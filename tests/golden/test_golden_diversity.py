@@ -9,7 +9,7 @@ import pytest
 
 from weir.core.intents import IntentQrels
 from weir.core.run import Run
-from weir.measures import MEASURES, evaluate, parse_measure
+from weir.measures import MEASURES, parse_measure, score_run
 
 GOLDEN = json.loads((Path(__file__).parent / "diversity.json").read_text(encoding="utf-8"))
 QRELS = IntentQrels.from_rows(*map(list, zip(*GOLDEN["judgments"], strict=True)))
@@ -18,7 +18,7 @@ RUN = Run.of({q: {d: -float(i) for i, d in enumerate(row)} for q, row in GOLDEN[
 
 @pytest.mark.parametrize("measure", GOLDEN["values"])
 def test_every_query_has_ndevals_value(measure):
-    scores = evaluate(QRELS, RUN, measure)
+    scores = score_run(QRELS, RUN, measure)
     ours = dict(zip(scores.queries.tolist(), scores.values[0].tolist(), strict=True))
     assert ours == pytest.approx(GOLDEN["values"][measure], rel=0, abs=1e-14)
 

@@ -15,7 +15,7 @@ import pytest
 
 from weir.core.qrels import Qrels
 from weir.core.run import Run
-from weir.measures import MEASURES, evaluate, parse_measure
+from weir.measures import MEASURES, parse_measure, score_run
 
 HERE = Path(__file__).parent / "family"
 SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "make_golden_family.py"
@@ -42,7 +42,7 @@ NAMED = [
 
 
 def scored(case, measures, ties):
-    return evaluate(Qrels.of(case["qrels"]), Run.of(case["run"], ties=ties), measures)
+    return score_run(Qrels.of(case["qrels"]), Run.of(case["run"], ties=ties), measures)
 
 
 def test_every_case_is_computed_by_trec_eval_and_no_name_is_twice():

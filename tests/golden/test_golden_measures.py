@@ -15,7 +15,7 @@ import pytest
 
 from weir.core.qrels import Qrels
 from weir.core.run import Run
-from weir.measures import evaluate
+from weir.measures import score_run
 
 HERE = Path(__file__).parent / "measures"
 FILES = sorted(HERE.glob("*.json"))
@@ -25,7 +25,7 @@ NAMED = [pytest.param(case, id=f"{stem}-{case['name']}") for stem, case in CASES
 
 def scored(case, measures, ties="trec", without_self=False):
     run = Run.of(case["run"], ties=ties)
-    return evaluate(Qrels.of(case["qrels"]), run.without_self() if without_self else run, measures)
+    return score_run(Qrels.of(case["qrels"]), run.without_self() if without_self else run, measures)
 
 
 def test_there_are_enough_cases_and_no_name_twice():

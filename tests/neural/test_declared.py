@@ -122,7 +122,9 @@ def in_cache(cache, bert, name="some--one"):
 def test_the_hubs_cache_is_read_without_the_hubs_library(bert, tmp_path, monkeypatch, plain):
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    with pytest.raises(DownloadError, match=r"the checkpoint 'some/one' is not here; `weir models some/one`"):
+    with pytest.raises(
+        DownloadError, match=r"the checkpoint 'some/one' is not here; `weir list models some/one`"
+    ):
         Encoder("some/one").describe()
     snapshot = in_cache(tmp_path / "cache", bert)
     assert locate("some/one") == snapshot

@@ -24,11 +24,13 @@ from tests.neural.killed_reranking import ZYGOTE, kept, rerank  # noqa: E402 - b
 from weir.core.corpus import Corpus, Queries  # noqa: E402 - behind the skip
 from weir.errors import BadValue, DownloadError, ServiceError, StoreError  # noqa: E402 - behind the skip
 from weir.models.causal import WritingOrder, declare_causal, drawn, load_causal, read_causal  # noqa: E402 - behind the skip  # noqa: E402 - behind the skip
-from weir.models.chat import ChatModel  # noqa: E402 - behind the skip
+from weir.models.chat import (  # noqa: E402 - behind the skip
+    ChatModel,
+    cached_chat,
+)
 from weir.models.chat_shapes import ChatPrompt  # noqa: E402 - behind the skip
-from weir.models.conversation import conversation  # noqa: E402 - behind the skip
 from weir.models.local_chat import chat_form  # noqa: E402 - behind the skip
-from weir.services.answers import ServiceUse  # noqa: E402 - behind the skip
+from weir.services.answers import ServiceUsage  # noqa: E402 - behind the skip
 from weir.settings import settings as settings_of_home  # noqa: E402 - behind the skip
 from weir.systems import parse_system  # noqa: E402 - behind the skip
 
@@ -77,7 +79,9 @@ def sevens(tmp_path_factory):
 
 
 def ask(folder, prompts, concurrency=3, use=None, reuse=True):
-    with conversation(ChatModel(f"transformers:{folder}"), concurrency, use or ServiceUse(""), reuse) as talk:
+    with cached_chat(
+        ChatModel(f"transformers:{folder}"), concurrency, use or ServiceUsage(""), reuse
+    ) as talk:
         return list(talk.replies(len(prompts), prompts.__getitem__))
 
 
@@ -158,7 +162,7 @@ def test_samples_of_a_prompt_differ_and_come_again(llama, tmp_path):
 def test_answers_are_text_tokens_and_their_alternatives(llama):
     told = transformers.AutoTokenizer.from_pretrained(llama)
     model = transformers.AutoModelForCausalLM.from_pretrained(llama)
-    use = ServiceUse("")
+    use = ServiceUsage("")
     replies = ask(llama, PROMPTS, use=use)
     for prompt, reply in zip(PROMPTS, replies, strict=True):
         messages = [{"role": "system", "content": prompt.system}, {"role": "user", "content": prompt.user}]
@@ -179,13 +183,13 @@ def test_answers_are_text_tokens_and_their_alternatives(llama):
             assert sum(map(math.exp, known.values())) == pytest.approx(
                 row.topk(4).values.sum().item(), abs=1e-5
             )
-    assert use.tally.answered == len(PROMPTS) - 1
+    assert use.counts.answered == len(PROMPTS) - 1
     assert use.tokens == sum(r.tokens_in + r.tokens_out for r in replies[:-1])
     assert use.dollars is None
     assert set(use.milliseconds) == {3}
-    again = ServiceUse("")
+    again = ServiceUsage("")
     assert ask(llama, PROMPTS, use=again) == replies
-    assert (again.tally.stored, again.tally.answered) == (len(PROMPTS), 0)
+    assert (again.counts.stored, again.counts.answered) == (len(PROMPTS), 0)
 
 
 def test_a_name_of_the_hub_is_what_its_cache_holds(llama, tmp_path, monkeypatch):
@@ -204,13 +208,13 @@ def test_an_answer_belongs_to_the_files_and_not_to_their_place(llama, tmp_path):
     here, there = (ChatModel(f"transformers:{folder}").describe() for folder in (llama, moved))
     assert here == there
     ask(llama, PROMPTS)
-    use = ServiceUse("")
+    use = ServiceUsage("")
     ask(moved, PROMPTS, use=use)
-    assert use.tally.answered == 0
+    assert use.counts.answered == 0
     (moved / "chat_template.jinja").write_text(CHATML.replace("assistant", "judge"))
     assert ChatModel(f"transformers:{moved}").describe() != here
     ask(moved, PROMPTS, use=use)
-    assert use.tally.answered == len(PROMPTS) - 1
+    assert use.counts.answered == len(PROMPTS) - 1
 
 
 def test_a_prompt_has_the_form_of_the_template_and_no_passage_leaves_it(llama, tmp_path):
@@ -311,16 +315,16 @@ def test_a_method_killed_in_the_middle_goes_on_and_asks_nothing_twice(
     assert kept(home)[: len(before)] == before
     prompts = len(kept(home)) if prompts is None else prompts
     assert len(set(kept(home))) == len(kept(home)) == prompts  # each prompt is answered once
-    assert use.tally.answered == prompts - len(before)
+    assert use.counts.answered == prompts - len(before)
     assert sum(use.verdicts.values()) == prompts
     again, use = rerank(name % 2)
     assert again == resumed
-    assert use.tally.answered == 0
+    assert use.counts.answered == 0
     os.environ["WEIR_HOME"] = str(home.with_name("whole"))  # the fixture puts it back
     settings_of_home.cache_clear()
     whole, use = rerank(name % 8)
     assert whole == resumed
-    assert use.tally.answered == prompts
+    assert use.counts.answered == prompts
 
 
 def test_what_cannot_be_asked_is_one_line(llama, home, tmp_path):

@@ -1,4 +1,4 @@
-"""weir models NAME: what an encoder comes to, and what was measured of it."""
+"""weir list models NAME: what an encoder comes to, and what was measured of it."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from weir.core.judged import Judged
 from weir.core.qrels import Qrels
 from weir.errors import BadRanking, FormatError
 from weir.files import runs as runfile
-from weir.files.runs import judge_file, read_run
+from weir.files.runs import join_run_file, read_run
 
 EASY = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
@@ -112,10 +112,10 @@ def test_engines_agree_with_the_csv_module(table, block, rows, tmp_path, monkeyp
                 outcomes.append(str(error))
                 if isinstance(error, FormatError):  # duplicates matter where a query is judged
                     with pytest.raises((FormatError, BadRanking)):
-                        judge_file(path, qrels, engine=engine)
+                        join_run_file(path, qrels, engine=engine)
                 continue
             outcomes.append(run.to_dict())
-            joined, straight = judge_file(path, qrels, engine=engine), Judged.of(run, qrels)
+            joined, straight = join_run_file(path, qrels, engine=engine), Judged.of(run, qrels)
             assert joined.rank.tolist() == straight.rank.tolist()
             assert np.array_equal(joined.retrieved, straight.retrieved)
             assert joined.ignored == straight.ignored

@@ -13,7 +13,7 @@ from weir.core.filters import DocumentLists
 from weir.core.qrels import Qrels
 from weir.core.run import Run
 from weir.errors import BadValue
-from weir.measures import evaluate, parse_measure
+from weir.measures import parse_measure, score_run
 from weir.measures.evaluate import Conventions, parse_conventions
 from weir.plugins.conform.oracle import DEFINITIONS, Answer, Case, OracleConventions, answer
 
@@ -47,7 +47,7 @@ def agrees(scores, expected: Answer) -> bool:
 @settings(max_examples=400)
 def test_every_measure_is_the_oracles(trial, text, ties):
     run, judged = trial
-    scores = evaluate(Qrels.of(judged), Run.of(run, ties=ties), [text])
+    scores = score_run(Qrels.of(judged), Run.of(run, ties=ties), [text])
     assert agrees(scores, exact(run, judged, text, ties=ties))
 
 
@@ -55,13 +55,13 @@ def test_every_measure_is_the_oracles(trial, text, ties):
 def test_steep_gains_are_the_oracles(trial, name, k):
     run, judged = trial
     text = f"{name}(gain='exp')@{k}"
-    assert agrees(evaluate(Qrels.of(judged), Run.of(run), [text]), exact(run, judged, text))
+    assert agrees(score_run(Qrels.of(judged), Run.of(run), [text]), exact(run, judged, text))
 
 
 @given(trials(fractions), known_texts)
 def test_queries_that_are_their_own_answer_leave(trial, text):
     run, judged = trial
-    scores = evaluate(Qrels.of(judged), Run.of(run).without_self(), [text])
+    scores = score_run(Qrels.of(judged), Run.of(run).without_self(), [text])
     assert agrees(scores, exact(run, judged, text, self_matches="drop"))
 
 
@@ -76,7 +76,7 @@ def test_documents_that_may_not_be_ranked_leave(trial, text, data):
     held = Run.of(run)
     allowed = held.among(DocumentLists.of(candidates.get(q, ()) for q in held.queries))
     allowed = allowed.without(DocumentLists.of(excluded.get(q, ()) for q in held.queries))
-    scores = evaluate(Qrels.of(judged), allowed, [text])
+    scores = score_run(Qrels.of(judged), allowed, [text])
     assert agrees(scores, exact(run, judged, text, lists=(candidates, excluded)))
 
 
@@ -88,7 +88,7 @@ def small(trial) -> bool:
 @settings(max_examples=150)
 def test_the_mean_over_orders_of_ties_is_the_oracles(trial, text):
     run, judged = trial
-    scores = evaluate(Qrels.of(judged), Run.of(run), [text], parse_conventions("ties=expected"))
+    scores = score_run(Qrels.of(judged), Run.of(run), [text], parse_conventions("ties=expected"))
     assert agrees(scores, exact(run, judged, text, ties="expected"))
 
 
@@ -96,7 +96,7 @@ def test_the_mean_over_orders_of_ties_is_the_oracles(trial, text):
 @settings(max_examples=150)
 def test_the_worst_and_the_best_order_are_the_oracles(trial, text):
     run, judged = trial
-    scores = evaluate(Qrels.of(judged), Run.of(run), [text], parse_conventions("ties=bounds"))
+    scores = score_run(Qrels.of(judged), Run.of(run), [text], parse_conventions("ties=bounds"))
     for found, ties in ((scores.low, "worst"), (scores.high, "best")):
         expected = exact(run, judged, text, ties=ties).per_query.values()
         assert all(close(v, float(true)) for v, true in zip(found[0].tolist(), expected, strict=True))
@@ -112,7 +112,7 @@ def test_the_queries_that_count_are_the_oracles(trial, text, missing, empty):
     run, judged = trial
     conventions = Conventions(missing=missing, empty=empty)
     try:
-        scores = evaluate(Qrels.of(judged), Run.of(run), [text], conventions)
+        scores = score_run(Qrels.of(judged), Run.of(run), [text], conventions)
     except BadValue:
         with pytest.raises(BadValue, match="no query counts"):
             exact(run, judged, text, missing=missing, empty=empty)

@@ -15,7 +15,7 @@ from weir.core.intents import IntentQrels
 from weir.core.run import Run
 from weir.errors import BadValue, FormatError
 from weir.files.intents import read_intents
-from weir.measures import evaluate, parse_measure
+from weir.measures import parse_measure, score_run
 
 BANK = [
     {"qid": "q1", "nuggets": [{"text": "is a dam", "importance": "vital"}, {"text": "made of reeds", "importance": "okay"}]},
@@ -73,7 +73,7 @@ def test_nugget_recall_is_nuggetizers_score_of_the_first_documents(judged, ranki
         return
     qrels = IntentQrels.from_rows(*map(list, zip(*rows, strict=True)), weights)
     measure = parse_measure(f"NuggetRecall(importance='{importance}', partial={partial})@{k}")
-    scores = evaluate(qrels, Run.of({key: list(ranking) for key in judged}), measure)
+    scores = score_run(qrels, Run.of({key: list(ranking) for key in judged}), measure)
     for query, found in zip(scores.queries.tolist(), scores.values[0].tolist(), strict=True):
         best = [
             (weight, max((docs.get(d, 0) for d in ranking[:k]), default=0))
@@ -86,9 +86,11 @@ def test_nugget_recall_is_nuggetizers_score_of_the_first_documents(judged, ranki
 def test_its_mean_over_ties_is_that_of_every_order(tmp_path, setting):
     qrels = read_intents(written(tmp_path / "nuggets.jsonl", BANK))
     measure = f"NuggetRecall({setting})@2"
-    tied = evaluate(qrels, Run.of({"q1": {"d1": 1.0, "d2": 1.0, "d3": 1.0}}), measure, parse("ties=expected"))
+    tied = score_run(
+        qrels, Run.of({"q1": {"d1": 1.0, "d2": 1.0, "d3": 1.0}}), measure, parse("ties=expected")
+    )
     every = [
-        evaluate(qrels, Run.of({"q1": list(order)}), measure).values[0, 0]
+        score_run(qrels, Run.of({"q1": list(order)}), measure).values[0, 0]
         for order in permutations(["d1", "d2", "d3"])
     ]
     assert tied.values[0, 0] == pytest.approx(sum(every) / len(every), abs=1e-15)
@@ -115,10 +117,10 @@ def test_a_bank_of_nuggets_and_assignments_is_read_and_written(tmp_path):
         "ContextPrecision": [1 / 3, 1],
         "ContextPrecision(rel=0.5)": [(1 + 2 / 3) / 2, 1],
     }
-    scores = evaluate(qrels, run, list(of))
+    scores = score_run(qrels, run, list(of))
     assert scores.values.tolist() == [pytest.approx(values) for values in of.values()]
     qrels.save(tmp_path / "again.jsonl")
-    again = evaluate(IntentQrels.load(tmp_path / "again.jsonl"), run, list(of))
+    again = score_run(IntentQrels.load(tmp_path / "again.jsonl"), run, list(of))
     assert again.values.tolist() == scores.values.tolist()
     with pytest.raises(BadValue, match="jsonl"):
         qrels.save(tmp_path / "again.qrels")
@@ -136,7 +138,7 @@ def test_a_bank_of_nuggets_and_assignments_is_read_and_written(tmp_path):
 
 def test_columns_of_intents_are_nuggets_of_one_importance(tmp_path):
     (tmp_path / "qrels").write_text("q 1 a 1\nq 2 b 0\nq 3 a 2\n")
-    scores = evaluate(
+    scores = score_run(
         read_intents(tmp_path / "qrels"), Run.of({"q": ["a"]}), ["NuggetRecall@1", "StRecall@1"]
     )
     assert scores.values[:, 0].tolist() == [pytest.approx(2 / 3), 1.0]
@@ -197,7 +199,7 @@ def test_trec_rags_file_of_assignments_is_read(shared):
     folder = shared / "data" / "interop" / "trec-rag"
     qrels = read_intents(folder / "nuggetizer.assignments.retrieval.jsonl")
     assert qrels.weight.tolist() == [1.0, 0.5]
-    scores = evaluate(
+    scores = score_run(
         qrels, Run.of({"q1": ["d1"]}), ["NuggetRecall@1", "NuggetRecall(importance='weighted')@1"]
     )
     assert scores.values[:, 0].tolist() == [0.5, pytest.approx(2 / 3)]

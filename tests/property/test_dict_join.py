@@ -19,8 +19,8 @@ from weir.core.run import Run
 from weir.errors import WeirError
 from weir.files.dict_join import join_dicts
 from weir.files.frames import refuse_mismatched
-from weir.measures import evaluate as score_run
-from weir.measures.evaluate import measures_of, parse_conventions, refuse_strangers
+from weir.measures import score_run
+from weir.measures.evaluate import check_shared_queries, measures_of, parse_conventions
 
 CONVENTIONS = [
     "default",
@@ -157,7 +157,7 @@ def test_odd_values_are_refused_and_warned_of_as_by_the_way_of_runs(qrels, run):
         ranked = Run.of(run)
         judgments = Qrels.of(qrels)
         joined = Judged.of(ranked, judgments)
-        refuse_strangers(joined)
+        check_shared_queries(joined)
         return score_run(judgments, ranked, ["AP", "nDCG@10"])
 
     mine, my_warnings = outcome(lambda: weir.evaluate(qrels, run, ["AP", "nDCG@10"]))

@@ -12,7 +12,7 @@ from tests.strategies import identifiers, scores
 from weir.core.intents import IntentQrels, joined
 from weir.core.qrels import Qrels
 from weir.core.run import Run
-from weir.measures import MEASURES, evaluate, parse_measure
+from weir.measures import MEASURES, parse_measure, score_run
 
 MEASURES_OF_INTENTS = [
     *(
@@ -70,7 +70,7 @@ def expected(measure, run, qrels):
 @given(trials())
 def test_values_are_those_of_plain_loops(trial):
     run, qrels = trial
-    scores = evaluate(IntentQrels.of(qrels), Run.of(run), MEASURES_OF_INTENTS)
+    scores = score_run(IntentQrels.of(qrels), Run.of(run), MEASURES_OF_INTENTS)
     assert scores.queries.tolist() == list(qrels)
     for measure in map(parse_measure, scores.measures):
         ours = dict(zip(scores.queries.tolist(), scores.of(str(measure)).tolist(), strict=True))
@@ -93,15 +93,17 @@ def test_the_ideal_ranking_scores_one_and_condensing_changes_only_what_it_should
         wanted = {i: documents for i, documents in wanted.items() if documents}
         if wanted:
             ideal[q] = {d: -float(rank) for rank, d in enumerate(ideal_of_intents(wanted, 0.5))}
-    best = evaluate(IntentQrels.of(qrels), Run.of(ideal), ["alpha_nDCG", "nERR_IA@3", "nNRBP"])
+    best = score_run(IntentQrels.of(qrels), Run.of(ideal), ["alpha_nDCG", "nERR_IA@3", "nNRBP"])
     answered = [float(q in ideal) for q in best.queries]
     for row in best.values.tolist():
         assert row == pytest.approx(answered)
     judged = {q: {d for row in intents.values() for d in row} for q, intents in qrels.items()}
     shorter = {q: {d: s for d, s in row.items() if d in judged[q]} for q, row in run.items()}
     for measure in ("alpha_nDCG@3", "StRecall@2", "AP_IA"):
-        condensed = evaluate(IntentQrels.of(qrels), Run.of(run), f"condensed({measure})").values
-        assert condensed.tolist() == evaluate(IntentQrels.of(qrels), Run.of(shorter), measure).values.tolist()
+        condensed = score_run(IntentQrels.of(qrels), Run.of(run), f"condensed({measure})").values
+        assert (
+            condensed.tolist() == score_run(IntentQrels.of(qrels), Run.of(shorter), measure).values.tolist()
+        )
 
 
 @given(trials())
@@ -112,7 +114,7 @@ def test_documents_are_as_good_as_for_their_best_intent(trial):
         for q, intents in qrels.items()
     }
     measures = ["nDCG@3", "AP", "bpref", "NumRel", "Judged@2", "condensed(P@2)"]
-    ours, plain = evaluate(IntentQrels.of(qrels), Run.of(run), measures), joined(Run.of(run), Qrels.of(best))
+    ours, plain = score_run(IntentQrels.of(qrels), Run.of(run), measures), joined(Run.of(run), Qrels.of(best))
     for measure, row in zip(ours.measures, ours.values.tolist(), strict=True):
         theirs = dict(
             zip(plain.queries.tolist(), parse_measure(measure).per_query(plain).tolist(), strict=True)

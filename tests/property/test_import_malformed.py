@@ -1,4 +1,4 @@
-"""Whatever is done to a file, weir import reads it or says in one line why not; it never ends in a traceback."""
+"""Whatever is done to a file, weir data import reads it or says in one line why not; it never ends in a traceback."""
 
 from __future__ import annotations
 
@@ -157,4 +157,4 @@ def test_the_command_prints_one_line(tmp_path, case, capsys):
     assert shown.out == ""
     assert shown.err.count("\n") == 1
     assert re.search(said, shown.err)
-    assert "mistake in Weir" not in shown.err
+    assert "bug in Weir" not in shown.err

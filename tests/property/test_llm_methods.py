@@ -20,14 +20,14 @@ from weir.models.chat_shapes import ChatReply
 from weir.systems.rerank.llm_methods import (
     METHODS,
     SORTS,
+    LLMReranker,
     Ordering,
-    PromptedRanking,
     PromptSettings,
+    RerankTask,
     most_groups,
     sorting,
 )
-from weir.systems.rerank.llm_reranker import LLMReranker
-from weir.systems.rerank.reranking import kept_places
+from weir.systems.rerank.reranking import fill_unscored
 
 CHAT = ChatModel("http://localhost:1/v1#m")
 SORTING = [sort for sort in SORTS if sort != "all"]
@@ -132,8 +132,8 @@ def places(method, worths, judge, ordering, prompts=None):
     ptr = np.concatenate([[0], np.cumsum([len(own) for own in worths])]).astype(np.int64)
     run = Run(queries.ids, corpus.ids, ptr, codes.astype(np.int32), -np.arange(len(flat), dtype=float))
     scorer = LLMReranker(method, CHAT, 100, ordering, prompts or PromptSettings()).ready(corpus)
-    asked = PromptedRanking(scorer, judge, queries, run, None)
-    score = kept_places(scorer.method(asked), ptr)
+    asked = RerankTask(scorer, judge, queries, run, None)
+    score = fill_unscored(scorer.method(asked), ptr)
     ranked = [np.argsort(-score[a:b], kind="stable").tolist() for a, b in zip(ptr, ptr[1:], strict=False)]
     return ranked, asked
 

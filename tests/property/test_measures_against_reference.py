@@ -17,7 +17,7 @@ from weir.core.judged import Judged
 from weir.core.qrels import Qrels
 from weir.core.run import Run
 from weir.errors import BadValue, UnknownName
-from weir.measures import MEASURES, evaluate, parse_measure
+from weir.measures import MEASURES, parse_measure, score_run
 from weir.stats.resampling import intervals
 
 EVERY = [
@@ -93,7 +93,7 @@ def test_every_registered_measure_has_a_slow_reference_here():
 @example(({"q": {"a": 1e300, "b": 1e299}}, {"q": {"a": 1}}), "trec9")
 def test_values_are_those_of_plain_loops(trial, ties):
     run, qrels = trial
-    found = evaluate(Qrels.of(qrels), Run.of(run, ties=ties), EVERY)
+    found = score_run(Qrels.of(qrels), Run.of(run, ties=ties), EVERY)
     assert found.queries.tolist() == list(qrels)
     assert found.answered.tolist() == [bool(run.get(q)) for q in qrels]
     assert found.ignored == len(run.keys() - qrels.keys())
@@ -106,7 +106,7 @@ def test_values_are_those_of_plain_loops(trial, ties):
 def test_any_settings_and_cutoffs(trial, text, ties):
     run, qrels = trial
     measure = str(parse_measure(text))
-    found = evaluate(Qrels.of(qrels), Run.of(run, ties=ties), [measure])
+    found = score_run(Qrels.of(qrels), Run.of(run, ties=ties), [measure])
     expected = reference.score_all(measure, run, qrels, ties)
     assert per_query(found, measure) == pytest.approx(expected, rel=1e-14, abs=1e-15)
     if MEASURES.get(parse_measure(text).name).bounded:
@@ -122,7 +122,7 @@ EVERY_FRACTION = [text for text in EVERY if parse_measure(text).name != "RnDCG"]
 def test_fractions_are_those_of_plain_loops_and_within_the_orders_of_ties(trial, ties):
     run, qrels = trial
     judgments, ranked = Qrels.of(qrels), Run.of(run, ties=ties)
-    found = evaluate(judgments, ranked, EVERY_FRACTION)
+    found = score_run(judgments, ranked, EVERY_FRACTION)
     for measure in found.measures:
         expected = reference.score_all(measure, run, qrels, ties)
         assert per_query(found, measure) == pytest.approx(expected, rel=1e-13, abs=1e-14)
@@ -146,7 +146,7 @@ def test_values_are_those_of_trec_eval(trial):
     peers = pytest.importorskip("tests.peers")
     measures = [text for text in EVERY if peers.has_peer(text) and "rel=0" not in text]
     theirs = peers.by_trec_eval(qrels, run, measures)
-    ours = evaluate(Qrels.of(qrels), Run.of(run, ties="trec9"), measures)
+    ours = score_run(Qrels.of(qrels), Run.of(run, ties="trec9"), measures)
     for measure in measures:
         values = per_query(ours, measure)
         assert values == pytest.approx({q: theirs[measure].get(q, 0.0) for q in values}, rel=0, abs=1e-12)
@@ -163,8 +163,8 @@ def shuffled(table, seed):
 def test_shuffling_rows_and_queries_changes_no_bit(trial, ties, seed):
     """needs.md E1."""
     run, qrels = trial
-    first = evaluate(Qrels.of(qrels), Run.of(run, ties=ties), EVERY)
-    again = evaluate(Qrels.of(shuffled(qrels, seed + 1)), Run.of(shuffled(run, seed), ties=ties), EVERY)
+    first = score_run(Qrels.of(qrels), Run.of(run, ties=ties), EVERY)
+    again = score_run(Qrels.of(shuffled(qrels, seed + 1)), Run.of(shuffled(run, seed), ties=ties), EVERY)
     for measure in first.measures:
         assert per_query(first, measure) == per_query(again, measure)
     assert first.mean_values().tolist() == again.mean_values().tolist()
@@ -176,8 +176,8 @@ def test_shuffling_changes_no_bit_of_an_interval(trial, seed):
     """needs.md E1."""
     run, qrels = trial
     measures = ["nDCG@10", "AP"]
-    first = evaluate(Qrels.of(qrels), Run.of(run), measures)
-    again = evaluate(Qrels.of(shuffled(qrels, seed)), Run.of(shuffled(run, seed)), measures)
+    first = score_run(Qrels.of(qrels), Run.of(run), measures)
+    again = score_run(Qrels.of(shuffled(qrels, seed)), Run.of(shuffled(run, seed)), measures)
     assert intervals(first) == intervals(again)
 
 
@@ -204,7 +204,7 @@ def test_nothing_of_the_callers_is_changed(trial, ties):
     run_before, qrels_before = copy.deepcopy(run), copy.deepcopy(qrels)
     made, judged = Run.of(run, ties=ties), Qrels.of(qrels)
     score, doc, grade = made.score.copy(), made.doc.copy(), judged.grade.copy()
-    evaluate(judged, made.without_self().top(3), EVERY)
+    score_run(judged, made.without_self().top(3), EVERY)
     assert (run, qrels) == (run_before, qrels_before)
     assert [list(row) for row in run.values()] == [list(row) for row in run_before.values()]
     assert (made.score == score).all()
@@ -263,9 +263,9 @@ def test_a_bad_text_is_refused_with_a_message_and_nothing_else(text):
 @given(trials())
 def test_values_do_not_depend_on_what_else_is_measured(trial):
     run, qrels = trial
-    together = evaluate(Qrels.of(qrels), Run.of(run), EVERY)
+    together = score_run(Qrels.of(qrels), Run.of(run), EVERY)
     for measure in EVERY[::5]:
-        alone = evaluate(Qrels.of(qrels), Run.of(run), measure)
+        alone = score_run(Qrels.of(qrels), Run.of(run), measure)
         assert alone.of(measure).tolist() == together.of(measure).tolist()
 
 
@@ -285,7 +285,7 @@ def test_means_are_exact_whatever_the_order(values, rng):
 def test_a_query_without_a_judgment_is_not_judged(trial):
     run, qrels = trial
     assume("nobody" not in qrels)
-    first = evaluate(Qrels.of(qrels), Run.of(run), EVERY)
-    again = evaluate(Qrels.of({"nobody": {}, **qrels}), Run.of(run), EVERY)
+    first = score_run(Qrels.of(qrels), Run.of(run), EVERY)
+    again = score_run(Qrels.of({"nobody": {}, **qrels}), Run.of(run), EVERY)
     assert again.mean_values().tolist() == first.mean_values().tolist()
     assert again.queries == first.queries

@@ -15,7 +15,7 @@ from weir.errors import WeirError
 from weir.files import json_runs as nested
 from weir.files.formats import nested_source
 from weir.files.json_runs import OddJsonError
-from weir.files.runs import judge_file, read_run, run_of
+from weir.files.runs import join_run_file, read_run, run_of
 
 EASY = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 names = st.one_of(
@@ -65,7 +65,7 @@ def test_plain_json_is_not_left_to_the_general_parser(tmp_path, monkeypatch):
         assert source is not None
         assert run_of(source, "r", engine="numba").to_dict() == PLAIN
     qrels = Qrels.of({"é": {"x": 1}, "q9": {"d": 1}})
-    joined, straight = judge_file(path, qrels), Judged.of(read_run(path, engine="numpy"), qrels)
+    joined, straight = join_run_file(path, qrels), Judged.of(read_run(path, engine="numpy"), qrels)
     assert joined.rank.tolist() == straight.rank.tolist() == [1]
     assert joined.ignored == straight.ignored == 1
 

@@ -10,11 +10,10 @@ from unicodedata import category
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from weir.api.rows import Display, grid_tables, rows_shown
 from weir.core.scores import Row
+from weir.core.short_names import short_names
 from weir.core.tables import columns, display_width
-from weir.report.display import Display, rows_shown
-from weir.report.grid_table import grid_tables
-from weir.report.short_names import short_names
 
 TEXTS = st.text(max_size=30) | st.sampled_from(
     ["a|b", "</td><script>", "50% & $x_1$", "\x1b[31m", "x\ny", "漢字漢字漢字", "é" * 9, "\u202eabc", 'dense("m", dtype="bf16")',

@@ -19,8 +19,8 @@ from weir.experiment.why import (
     other_rules,
     rescored,
 )
-from weir.measures import evaluate, parse_measure
-from weir.stats.query_differences import moved, with_documents
+from weir.measures import parse_measure, score_run
+from weir.stats.query_differences import query_differences, with_documents
 
 MEASURES = st.sampled_from(["nDCG@10", "AP", "RR", "R@10", "P@5", "gmAP"])
 NAMES = st.text(st.sampled_from("abk."), min_size=1, max_size=6).filter(
@@ -44,7 +44,7 @@ def test_of_manifests_that_differ_in_one_setting_it_alone_is_named(one, data):
 @given(trials(), MEASURES)
 def test_the_usual_scoring_is_that_of_evaluate(trial, measure):
     run, qrels = Run.of(trial[0]), Qrels.of(trial[1])
-    scores = evaluate(qrels, run, [measure])
+    scores = score_run(qrels, run, [measure])
     values = rescored(run, qrels, Scoring(parse_measure(measure)))
     assert np.array_equal(values, scores.values[0])
     assert mean(values, parse_measure(measure)) == scores.mean_values()[0]
@@ -96,10 +96,10 @@ def test_an_explanation_turns_round_with_its_sides(trial, another, measure):
 @given(trials(), trials())
 def test_every_judged_query_is_won_lost_or_tied_and_ranks_are_those_of_the_runs(trial, another):
     first, second, qrels = Run.of(trial[0]), Run.of(another[0]), Qrels.of(trial[1])
-    scores = [evaluate(qrels, r, ["nDCG@10"]) for r in (first, second)]
+    scores = [score_run(qrels, r, ["nDCG@10"]) for r in (first, second)]
     if not all(s.answered.any() for s in scores):
         return
-    found = with_documents(moved("nDCG@10", ("a", "b"), *scores), qrels, first, second)
+    found = with_documents(query_differences("nDCG@10", ("a", "b"), *scores), qrels, first, second)
     assert sorted((*found.won, *found.lost, *found.tied)) == sorted(trial[1])
     assert {m.query for m in found.up} <= set(found.won)
     assert {m.query for m in found.down} <= set(found.lost)

@@ -25,7 +25,7 @@ def ran(results: Path, collection: str | weir.Dataset, *systems: str) -> list[tu
     """The rankings of systems, as they stand on disk, and nDCG@10."""
     grid = Experiment((collection,), systems, ("nDCG@10",), k=100)
     means = [row.mean for row in grid.execute(results)]
-    folders = [cell.shelf.root / cell.stage.folder_name for cell in grid.cells(results)]
+    folders = [cell.stages.root / cell.stage.folder_name for cell in grid.cells(results)]
     files = [next(p for p in folder.iterdir() if p.name in ("run.trec", "run.json")) for folder in folders]
     return list(zip(map(Run.load, files), means, strict=True))
 

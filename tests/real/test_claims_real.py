@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from weir.api.collection_notes import collection_notes
 from weir.datasets.load import load, self_matches
-from weir.report.collection import collection_notes
 
 pytestmark = pytest.mark.real
 

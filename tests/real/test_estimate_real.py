@@ -1,4 +1,4 @@
-"""weir estimate on TREC 2019 Deep Learning: people's judgments of half of the queries and UMBRELA's of all."""
+"""weir labels estimate on TREC 2019 Deep Learning: people's judgments of half of the queries and UMBRELA's of all."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from tests.conftest import SHARED
 from weir.core.qrels import Qrels
 from weir.core.run import Run
 from weir.files.runs import read_qrels, read_run
-from weir.measures import evaluate, parse_measure
+from weir.measures import parse_measure, score_run
 
 pytestmark = pytest.mark.real
 GROUPS = {"TREC DL19", "TREC DL20", "TREC DL19, official", "trec_eval's tests", "Vaswani"}
@@ -41,7 +41,7 @@ def test_every_query_of_every_measure_of_trec_eval(shared: Path, pair: certified
 def test_the_number_of_relevant_documents(shared: Path, pair: certified.Pair):
     run, judged = certified.plain_run(pair.run), certified.plain_qrels(pair.qrels)
     theirs = pytrec_eval.RelevanceEvaluator(judged, {"num_rel"}).evaluate(run)
-    scores = evaluate(Qrels.of(judged), Run.of(run), ["NumRel"])
+    scores = score_run(Qrels.of(judged), Run.of(run), ["NumRel"])
     ours = dict(zip(scores.queries.tolist(), scores.values[0].tolist(), strict=True))
     assert {q: ours[q] for q in theirs} == {q: row["num_rel"] for q, row in theirs.items()}
     assert len(theirs) > 0
@@ -61,7 +61,7 @@ def test_what_trec_eval_has_not_against_plain_loops(shared: Path, name: str):
     pair = next(pair for pair in PAIRS if pair.run.name == name)
     run, judged = certified.plain_run(pair.run), certified.plain_qrels(pair.qrels)
     some = dict(sorted(judged.items())[:: max(1, len(judged) // 6)])
-    scores = evaluate(Qrels.of(some), read_run(pair.run), LOOPED)
+    scores = score_run(Qrels.of(some), read_run(pair.run), LOOPED)
     assert scores.answered.sum() >= 1
     for measure in scores.measures:
         expected = reference.score_all(measure, run, some)
@@ -123,7 +123,7 @@ def test_what_trec_eval_prints_for_its_own_files(shared: Path, version, judged, 
     assert len(found) >= 20 or expected == "out.test.meas_params"
     ours = read_run(folder / run, ties="trec9" if version == "v9.0.8" else "trec")
     ours = ours.top(options["first"]) if "first" in options else ours
-    scores = evaluate(read_qrels(folder / judged), ours, {name for _, name, _ in found})
+    scores = score_run(read_qrels(folder / judged), ours, {name for _, name, _ in found})
     for query, name, value in found:
         row = scores.of(name)
         at = int(scores.queries.codes([query])[0])

@@ -39,7 +39,7 @@ def mirror(shared, monkeypatch):
 
 def test_fetch_stats_run_results(mirror, tmp_path, capsys):
     assert main(["data", "stats", "nfcorpus"]) == 2
-    assert "weir fetch nfcorpus" in capsys.readouterr().err
+    assert "weir data fetch nfcorpus" in capsys.readouterr().err
     assert main(["data", "fetch", "nfcorpus"]) == 0
     assert capsys.readouterr().out == "nfcorpus: 3,633 documents, 323 queries\n"
     assert main(["data", "stats", "nfcorpus", "--json"]) == 0

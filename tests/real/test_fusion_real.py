@@ -7,7 +7,7 @@ import pytest
 
 from weir.api.fusing import fuse
 from weir.files.runs import read_qrels, read_run
-from weir.measures import evaluate
+from weir.measures import score_run
 from weir.systems.fusion import METHODS, fit
 
 pytestmark = pytest.mark.real
@@ -41,7 +41,7 @@ def test_a_fit_on_real_runs_is_sound(shared):
     for year in ("19", "20"):
         runs = [read_run(folder / "runs" / f"dl{year}" / f"{name}.trec.gz") for name in names]
         qrels = read_qrels(folder / "qrels" / f"qrels.dl{year}-passage.txt")
-        single = max(float(evaluate(qrels, run, "nDCG@10").mean_values()[0]) for run in runs)
+        single = max(float(score_run(qrels, run, "nDCG@10").mean_values()[0]) for run in runs)
         found = fit("wsum", runs, qrels)
         assert found.fitted >= single  # a weight of 1 for one run is among what is tried, but for its ties
         assert np.nanmean(found.held_out) <= found.fitted
@@ -55,6 +55,6 @@ def test_every_method_beats_the_worst_run_on_real_data(shared):
         for name in ("BM25", "D_BERT_KD_TASB", "OPEN_AI_ADA2")
     ]
     qrels = read_qrels(folder / "qrels" / "qrels.dl19-passage.txt")
-    worst = min(float(evaluate(qrels, run, "nDCG@10").mean_values()[0]) for run in runs)
+    worst = min(float(score_run(qrels, run, "nDCG@10").mean_values()[0]) for run in runs)
     for name in METHODS:
-        assert float(evaluate(qrels, fuse(runs, name), "nDCG@10").mean_values()[0]) > worst, name
+        assert float(score_run(qrels, fuse(runs, name), "nDCG@10").mean_values()[0]) > worst, name

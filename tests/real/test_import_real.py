@@ -1,4 +1,4 @@
-"""weir import on the real files of other tools: each is read, or refused in one line by name."""
+"""weir data import on the real files of other tools: each is read, or refused in one line by name."""
 
 from __future__ import annotations
 

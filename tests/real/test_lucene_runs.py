@@ -15,7 +15,7 @@ import pytest
 
 from weir.core.run import Run
 from weir.datasets.load import load
-from weir.measures import evaluate
+from weir.measures import score_run
 from weir.systems import parse_system
 
 pytestmark = pytest.mark.real
@@ -94,7 +94,7 @@ def test_the_same_documents_with_the_same_scores(shared, searched, dataset, kind
 @pytest.mark.parametrize(("dataset", "system"), PUBLISHED)
 def test_published_figures(shared, searched, dataset, system):
     qrels = load(shared / "data" / dataset, "test").qrels
-    means = evaluate(qrels, searched(dataset, system), ["nDCG@10", "R@100"]).mean_values()
+    means = score_run(qrels, searched(dataset, system), ["nDCG@10", "R@100"]).mean_values()
     assert means == pytest.approx(PUBLISHED[dataset, system], abs=0.002)
 
 
@@ -107,13 +107,13 @@ def test_with_lucenes_order_of_ties_the_figures_are_equal_to_the_fourth_decimal(
     for query, ranking in searched(dataset, system).to_dict().items():
         order = sorted(ranking, key=lambda d, r=ranking: (-r[d], d))
         ascending[query] = {d: float(-place) for place, d in enumerate(order)}
-    means = evaluate(qrels, Run.of(ascending), ["nDCG@10", "R@100"]).mean_values()
+    means = score_run(qrels, Run.of(ascending), ["nDCG@10", "R@100"]).mean_values()
     assert means == pytest.approx(PUBLISHED[dataset, system], abs=0.6e-4)
 
 
 def test_cranfield_is_sane(shared, searched):
     qrels = load(shared / "data" / "cranfield", "test").qrels
-    means = evaluate(qrels, searched("cranfield", "bm25"), ["RR", "Success@10", "R@1000"]).mean_values()
+    means = score_run(qrels, searched("cranfield", "bm25"), ["RR", "Success@10", "R@1000"]).mean_values()
     assert means[0] > 0.5
     assert means[1] > 0.8
     assert means[2] > 0.9

@@ -14,7 +14,7 @@ from tests.conftest import SHARED
 from weir.core.qrels import Qrels
 from weir.core.run import Run
 from weir.files.runs import read_qrels, read_run
-from weir.measures import evaluate
+from weir.measures import score_run
 from weir.measures.evaluate import Conventions
 
 pytestmark = pytest.mark.real
@@ -67,10 +67,10 @@ def test_what_trec_eval_prints_for_its_own_files(shared: Path, version, judged, 
     assert len({name for _, name, _ in named}) >= (4 if "params" in expected else 15)
     ours = read_run(folder / run, ties="trec9" if version == "v9.0.8" else "trec")
     ours = ours.top(options["first"]) if "first" in options else ours
-    scores = evaluate(read_qrels(folder / judged), ours, {name for _, name, _ in named})
+    scores = score_run(read_qrels(folder / judged), ours, {name for _, name, _ in named})
     means = dict(zip(scores.measures, scores.mean_values().tolist(), strict=True))
     for query, text, printed in named:
-        name = str(evaluate(read_qrels(folder / judged), ours, text).measures[0])
+        name = str(score_run(read_qrels(folder / judged), ours, text).measures[0])
         if query == "all":
             found = scores.of(name).sum() if name.startswith("Num") else means[name]
         else:
@@ -97,7 +97,7 @@ def test_what_birco_computes(shared: Path, path: Path):
     expected = json.loads((BIRCO / "expected_metrics.json").read_text(encoding="utf-8"))[name][path.stem]
     assert expected.keys() == OF_BIRCO.keys()
     judged = plain_qrels(BIRCO / "beir" / name / "qrels" / "test.tsv")
-    scores = evaluate(Qrels.of(judged), Run.of(plain_run(path)), OF_BIRCO.values())
+    scores = score_run(Qrels.of(judged), Run.of(plain_run(path)), OF_BIRCO.values())
     assert scores.answered.all()
     for theirs, mean in zip(OF_BIRCO, scores.mean_values().tolist(), strict=True):
         assert mean == pytest.approx(expected[theirs]["mean"], rel=0, abs=1e-12), theirs
@@ -135,6 +135,6 @@ def test_what_birco_computes_of_grades_with_fractions(shared: Path, name: str, s
     told = {query: as_birco(grades[query], order) for query, order in ranked.items()}
     for theirs, ours in named.items():
         conventions = Conventions(empty="zero" if theirs in ("nDCG@10", "MRR@10") else "left-out")
-        values = evaluate(qrels, Run.of(ranked), ours, conventions).values[0]
+        values = score_run(qrels, Run.of(ranked), ours, conventions).values[0]
         expected = [told[query].get(theirs, math.nan) for query in qrels.queries.tolist()]
         assert values.tolist() == pytest.approx(expected, rel=1e-12, abs=1e-12, nan_ok=True), theirs

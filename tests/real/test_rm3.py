@@ -8,7 +8,7 @@ import pytest
 
 from weir.core.run import Run
 from weir.datasets.load import load
-from weir.measures import evaluate
+from weir.measures import score_run
 from weir.systems import RM3
 
 pytestmark = pytest.mark.real
@@ -49,7 +49,7 @@ def test_scores_are_anserinis(answered):
 
 def test_figures_are_anserinis(answered):
     name, collection, run, _ = answered
-    means = evaluate(collection.qrels, run, ["nDCG@10", "R@100"]).mean_values()
+    means = score_run(collection.qrels, run, ["nDCG@10", "R@100"]).mean_values()
     assert means == pytest.approx(FIGURES[name], abs=0.002)
 
 
@@ -59,5 +59,5 @@ def test_with_anserinis_order_of_ties_the_figures_are_equal(answered):
         query: {doc: -float(place) for place, doc in enumerate(sorted(docs, key=lambda d: (-docs[d], d)))}
         for query, docs in run.to_dict().items()
     }
-    means = evaluate(collection.qrels, Run.of(ascending), ["nDCG@10", "R@100"]).mean_values()
+    means = score_run(collection.qrels, Run.of(ascending), ["nDCG@10", "R@100"]).mean_values()
     assert means == pytest.approx(FIGURES[name], abs=0.00005)

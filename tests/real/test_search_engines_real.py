@@ -369,7 +369,7 @@ def test_a_document_of_somebody_else_is_told_whether_it_ranks_or_not(engine, tmp
     with pytest.raises(StoreError, match="no complete index"):
         system(engine).open(BROOK, Context(tmp_path / "made"))
     with pytest.raises(
-        ServiceError, match=r"somebody else wrote documents into .*1, 'zebra' among them.*weir drop"
+        ServiceError, match=r"holds 1 documents, such as 'zebra', that are not of the.*weir data drop"
     ):
         system(engine).index(BROOK)
     assert system(engine).uninstall() == [name]

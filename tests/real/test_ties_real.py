@@ -9,8 +9,8 @@ import pytest
 
 from weir.core.judged import Judged
 from weir.core.run import Run
-from weir.files.runs import judge_file, read_qrels, read_run
-from weir.measures import evaluate, measures_of, scores_of
+from weir.files.runs import join_run_file, read_qrels, read_run
+from weir.measures import measures_of, score_run, scores_of
 from weir.measures.evaluate import Conventions
 
 pytestmark = pytest.mark.real
@@ -24,7 +24,7 @@ WANTED = measures_of(
 
 def test_half_of_the_queries_of_a_run_in_half_precision_hang_on_its_ties(shared):
     judgments = read_qrels(shared / TREC / "qrels" / "qrels.dl19-passage.txt")
-    judged = judge_file(shared / TREC / "runs" / "dl19" / "REP_LLAMA.trec.gz", judgments)
+    judged = join_run_file(shared / TREC / "runs" / "dl19" / "REP_LLAMA.trec.gz", judgments)
     found = scores_of(judged, measures_of("nDCG@10"))
     assert found.tied > 0.98
     assert found.movable().tolist() == [29]
@@ -38,7 +38,7 @@ def test_means_lie_between_worst_and_best_on_every_run(shared, year):
     assert files
     moved = 0
     for file in files:
-        judged = judge_file(file, judgments)
+        judged = join_run_file(file, judgments)
         expected = scores_of(judged, WANTED, Conventions("expected"))
         usual = scores_of(judged, WANTED)
         assert (expected.low <= expected.values + 1e-12).all()
@@ -52,7 +52,7 @@ def test_means_lie_between_worst_and_best_on_every_run(shared, year):
 def test_the_mean_over_orders_is_that_of_many_shuffles(shared):
     judgments = read_qrels(shared / TREC / "qrels" / "qrels.dl19-passage.txt")
     run = read_run(shared / TREC / "runs" / "dl19" / "REP_LLAMA.trec.gz")
-    expected = evaluate(judgments, run, WANTED, Conventions("expected"))
+    expected = score_run(judgments, run, WANTED, Conventions("expected"))
     rng, turns = np.random.default_rng(11), 100
     query = run.query_of_row()
     shuffles = np.empty((turns, *expected.values.shape))

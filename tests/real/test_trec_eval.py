@@ -14,7 +14,7 @@ from tests.peers import by_trec_eval, differences
 from weir.core.qrels import Qrels
 from weir.core.run import Run
 from weir.files.runs import read_qrels, read_run
-from weir.measures import evaluate
+from weir.measures import score_run
 
 pytestmark = pytest.mark.real
 PAIRS = certified.pairs(SHARED) if (SHARED / "data").is_dir() else []
@@ -42,12 +42,12 @@ def test_scores_that_only_floats_confuse(shared: Path):
     run = {q: {d: 1 + s * 1e-7 for d, s in row.items()} for q, row in certified.plain_run(path).items()}
     judged = certified.plain_qrels(next(pair.qrels for pair in PAIRS if pair.run == path))
     theirs = by_trec_eval(judged, run, certified.MEASURES)
-    scores = evaluate(Qrels.of(judged), Run.of(run, ties="trec9"), certified.MEASURES)
+    scores = score_run(Qrels.of(judged), Run.of(run, ties="trec9"), certified.MEASURES)
     assert scores.tied > 0.3
     for measure in certified.MEASURES:
         ours = dict(zip(scores.queries.tolist(), scores.of(measure).tolist(), strict=True))
         assert differences(ours, theirs[measure])[1] <= 1e-12, measure
-    plain = evaluate(Qrels.of(judged), Run.of(run), ["AP"])
+    plain = score_run(Qrels.of(judged), Run.of(run), ["AP"])
     assert plain.tied < 0.3
     assert plain.mean_values()[0] != scores.mean_values()[list(scores.measures).index("AP")]
 
@@ -78,7 +78,7 @@ def _compare(folder: Path, judged: str, run: str, expected: str, options: dict[s
     ours = read_run(folder / run, ties="trec9" if folder.name == "v9.0.8" else "trec")
     ours = ours.top(options["first"]) if "first" in options else ours
     rows = list(certified.printed(folder / expected, options.get("rel", 1)))
-    scores = evaluate(read_qrels(folder / judged), ours, {name for _, name, _ in rows})
+    scores = score_run(read_qrels(folder / judged), ours, {name for _, name, _ in rows})
     means = dict(zip(scores.measures, scores.mean_values().tolist(), strict=True))
     assert len(rows) >= 10
     for query, measure, value in rows:
@@ -98,13 +98,13 @@ def test_the_official_scores_of_trec(shared: Path, run: str, ties):
     qrels = read_qrels(folder / "qrels" / "qrels.dl19-passage.txt")
     made = read_run(folder / "runs-official-dl19" / f"{run}.trec.gz", ties)
     expected = certified.official(folder / "official-scores" / "dl19.ndcg_cut10.per-topic.csv", run)
-    scores = evaluate(qrels, made, ["nDCG@10"])
+    scores = score_run(qrels, made, ["nDCG@10"])
     assert set(expected) == set(scores.queries)
     for query, value in zip(scores.queries, scores.values[0].tolist(), strict=True):
         assert value == pytest.approx(expected[query], abs=0.5e-4 + 1e-9), query
     rows = list(certified.summaries(folder / "official-scores" / "nist.dl19.csv", run))
     assert len(rows) >= 20
-    summary = evaluate(qrels, made, {measure for measure, _ in rows})
+    summary = score_run(qrels, made, {measure for measure, _ in rows})
     means = dict(zip(summary.measures, summary.mean_values().tolist(), strict=True))
     for measure, value in rows:
         assert means[measure] == pytest.approx(value, abs=0.5e-4 + 1e-9), measure

@@ -11,7 +11,7 @@ import pytest
 from weir.core.judged import Judged
 from weir.errors import BadRanking, FormatError
 from weir.files.layouts import read_topics
-from weir.files.runs import judge_file, read_qrels, read_run, read_run_against
+from weir.files.runs import join_run_file, read_qrels, read_run, read_run_against
 from weir.files.write import write_run
 
 pytestmark = pytest.mark.real
@@ -132,7 +132,7 @@ def test_files_judge_as_runs_do(shared: Path) -> None:
         qrels = read_qrels(shared / f"data/trec-dl/qrels/qrels.{year}-passage.txt")
         for path in files(shared, (f"trec-dl/runs/{year}/*.trec.gz",)):
             want = Judged.of(read_run(path), qrels)
-            got = judge_file(path, qrels)
+            got = join_run_file(path, qrels)
             for name in ("retrieved", "tied", "query", "rank", "grade", "ideal"):
                 assert np.array_equal(getattr(got, name), getattr(want, name)), (path, name)
 

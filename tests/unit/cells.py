@@ -12,7 +12,7 @@ from weir.experiment.stages import Record, records_in, write_record
 from weir.files.integrity import Checksum
 from weir.files.score_files import write_scores
 from weir.files.write import write_run
-from weir.measures import evaluate
+from weir.measures import score_run
 from weir.stats.score_rows import result_rows
 
 __all__ = ["MANIFEST", "QRELS", "RUN", "changed", "noted", "write_cell", "write_qrels_file"]
@@ -84,7 +84,7 @@ def write_cell(
     folder.mkdir(parents=True)
     ranked, judged = Run.of(run), Qrels.of(qrels)
     write_run(ranked, folder / "run.trec")
-    scores = evaluate(judged, ranked, measures)
+    scores = score_run(judged, ranked, measures)
     system, made = str(manifest["system"]["system"]), dict(manifest["environment"])
     interval, cost = made.pop("interval"), manifest.get("cost") or {}
     declared = {"corpus": manifest["fingerprint"], "queries": "bb"}

@@ -1,4 +1,4 @@
-"""What the tests of weir import share: small files, and what was written of them."""
+"""What the tests of weir data import share: small files, and what was written of them."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from weir.cli import main
 from weir.core.qrels import Qrels
 from weir.core.run import Run
 from weir.errors import BadValue, UnknownName
-from weir.measures import evaluate
+from weir.measures import score_run
 from weir.stats.threshold import ABSTENTION_RATES as RATES
 from weir.stats.threshold import CONFIDENCES, abstention, confidence_of, curve, nauc
 
@@ -118,20 +118,20 @@ QRELS = {"a": {"x": 1}, "b": {"y": 1}, "c": {"x": 1}, "d": {"x": 1}, "e": {"y": 
 )
 def test_confidences(how, expected):
     for ties in ("trec", "trec9"):
-        scores = evaluate(Qrels.of(QRELS), Run.of(RUN, ties=ties), "P@1")
+        scores = score_run(Qrels.of(QRELS), Run.of(RUN, ties=ties), "P@1")
         assert confidence_of(Run.of(RUN, ties=ties), scores.queries, how).tolist() == pytest.approx(expected)
     assert CONFIDENCES.names() == ["diff1", "max", "std"]
 
 
 def test_scores_that_only_floats_confuse_keep_their_difference():
     run = Run.of({"q": {"a": 1.0, "z": 1.0 + 1e-12}}, ties="trec9")
-    scores = evaluate(Qrels.of({"q": {"a": 1}}), run, "P@1")
+    scores = score_run(Qrels.of({"q": {"a": 1}}), run, "P@1")
     assert confidence_of(run, scores.queries, "max")[0] == 1.0 + 1e-12
     assert confidence_of(run, scores.queries, "diff1")[0] == pytest.approx(1e-12, rel=1e-3)
 
 
 def test_each_measure_has_its_curve():
-    run, scores = Run.of(RUN), evaluate(Qrels.of(QRELS), Run.of(RUN), ["P@1", "AP", "gmAP"])
+    run, scores = Run.of(RUN), score_run(Qrels.of(QRELS), Run.of(RUN), ["P@1", "AP", "gmAP"])
     found = abstention(run, scores, "std")
     assert [one.measure for one in found] == ["P@1", "AP", "gmAP"]
     for one in found:
@@ -146,7 +146,7 @@ def test_each_measure_has_its_curve():
 
 
 def test_undefined_values_are_left_out():
-    run, scores = Run.of(RUN), evaluate(Qrels.of(QRELS), Run.of(RUN), ["P@1", "AP"])
+    run, scores = Run.of(RUN), score_run(Qrels.of(QRELS), Run.of(RUN), ["P@1", "AP"])
     values = scores.values.copy()
     values[0, :] = np.nan
     values[1, 1] = np.nan

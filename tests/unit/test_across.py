@@ -9,10 +9,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from tests.shown import shown
 from tests.unit.brooklet import write_collection
 from weir.cli import main
 from weir.errors import BadValue, UnknownName
-from weir.report.compare import compare_latex, compare_markdown, compare_text, tally
 from weir.stats.compare import (
     ComparisonMethod,
     DatasetCounts,
@@ -21,6 +21,7 @@ from weir.stats.compare import (
     compared,
     compared_across,
     pooled,
+    tally,
 )
 from weir.stats.intervals import bounds, two_level_means
 from weir.stats.resampling import resampled_counts
@@ -88,14 +89,14 @@ def test_an_interval_of_two_levels():
     first, second = by_name[two.pairs[0].first], by_name[two.pairs[0].second]
     ends = np.quantile(means[:, second] - means[:, first], [0.025, 0.975])
     assert (two.pairs[0].low, two.pairs[0].high) == pytest.approx(tuple(ends), abs=1e-12)
-    shown = two.standings[0]
-    assert (shown.low, shown.high) == pytest.approx(
+    standing = two.standings[0]
+    assert (standing.low, standing.high) == pytest.approx(
         np.quantile(means[:, order[0]], [0.025, 0.975]), abs=1e-12
     )
-    assert "queries within each" in compare_text([two])
+    assert "queries within each" in shown("compare", [two])
     few = compared(across(UNITS, "4 datasets"), method=TWO)
     assert (few.pairs[0].low, few.standings[0].low) == (None, None)
-    assert "too few datasets for an interval: 4, at least 6 are needed" in compare_text([few])
+    assert "too few datasets for an interval: 4, at least 6 are needed" in shown("compare", [few])
 
 
 def test_on_one_dataset_the_interval_of_two_levels_is_the_percentile_one():
@@ -128,9 +129,9 @@ def test_datasets_won_and_lost_against_a_baseline():
         r"by verdict: better on 2, worse on 1, not separable on 1",
         text,
     )
-    assert f"\n{text}\n" in compare_text([found])
-    assert f"% m: {text}\n" in compare_latex([found])
-    assert f"m: {text}\n" in compare_markdown([found])
+    assert f"\n{text}\n" in shown("compare", [found])
+    assert f"% m: {text}\n" in shown("compare", [found], "latex")
+    assert f"m: {text}\n" in shown("compare", [found], "markdown")
     close = compared_across(
         {"a": UNITS["same"], "b": UNITS["same"]}, "x", "s0", replace(FAST, margin=0.1)
     ).tallies[0]

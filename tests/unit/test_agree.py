@@ -1,4 +1,4 @@
-"""weir agree, and the order of systems under two sets of labels."""
+"""weir labels agree, and the order of systems under two sets of labels."""
 
 from __future__ import annotations
 

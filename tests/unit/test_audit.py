@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.shown import shown
 from tests.unit.brooklet import write_collection
 from weir.audit import CHECKS, Subject, audited, audited_all, check
 from weir.audit.duplicates import copies, expanded
@@ -24,7 +25,6 @@ from weir.datasets.card import normalised
 from weir.datasets.load import load
 from weir.errors import BadValue, UnknownName
 from weir.experiment.audit_subjects import subjects_of
-from weir.report.audit import audit_json, audit_text
 
 DOCUMENTS = {
     "a": {"title": "River", "text": "The  river floods"},
@@ -159,12 +159,12 @@ def test_the_judged_share_is_of_what_is_returned_and_leaves_out_who_does_not_ans
 
 
 def test_ceilings_are_what_the_best_ranking_scores():
-    from weir.measures import evaluate
+    from weir.measures import score_run
 
     qrels = Qrels.of({"q": {f"d{i}": 1 for i in range(15)}, "r": {"a": 2, "b": 0}, "s": {"c": 0}})
     best = Run.of({q: {d: float(g) for d, g in grades.items()} for q, grades in qrels.to_dict().items()})
     for name in ("P@10", "R@10", "R@100"):
-        assert ceilings(qrels)[name] == pytest.approx(evaluate(qrels, best, [name]).means()[name], abs=1e-15)
+        assert ceilings(qrels)[name] == pytest.approx(score_run(qrels, best, [name]).means()[name], abs=1e-15)
     assert ceilings(qrels) == pytest.approx(
         {"P@10": (1 + 0.1 + 0) / 3, "R@10": (10 / 15 + 1 + 0) / 3, "R@100": 2 / 3}
     )
@@ -221,7 +221,7 @@ def test_a_re_ranking_that_answers_every_query_alike_is_found():
     assert places.tolist() == [by_loops[list(first).index(q)] for q in runs["half"].queries.tolist()]
     assert commonest_order(places) == ((12, *range(1, 10)), 9)
     assert not places_in(runs["first"], Run.of({"q0": [f"x{i}" for i in range(10)]})).any()
-    found = audited(Subject("runs", runs=runs), ["one order"]).findings
+    found = audited(Subject("runs", runs=runs), ["query-independent rankings"]).findings
     said = {f.statement.split(" documents of ")[1].split(" for ")[0] for f in found}
     assert "alike stand at the places 12, 1, 2, 3, 4, 5, 6, 7, 8, 9 of first" in said
     assert not any(one.startswith(("half", "without stand at the places 2")) for one in said)
@@ -246,7 +246,7 @@ def test_a_constant_order_of_fewer_than_ten_places_is_found(length):
     }
     for other, wanted in ((short, True), (rest, True), (chance, False)):
         runs = {"first": Run.of(docs), "other": Run.of(other)}
-        found = audited(Subject("runs", runs=runs), ["one order"]).findings
+        found = audited(Subject("runs", runs=runs), ["query-independent rankings"]).findings
         assert bool(found) == wanted
         if wanted:
             places = ", ".join(str(place + 1) for place in order)
@@ -264,14 +264,14 @@ def test_a_junk_document_is_a_hub_whatever_other_hubs_are():
         judged = Qrels.of(
             qrels | {"q0": qrels["q0"] | once} | {f"unasked{n}": {"junk": 1} for n in range(99)}
         )
-        [found] = audited(Subject("mine", qrels=judged, runs={"one": run}), ["hubs"]).findings
+        [found] = audited(Subject("mine", qrels=judged, runs={"one": run}), ["hub documents"]).findings
         assert found.examples == ("junk",)
         assert dict(found.numbers) == {"hubs": 1, "queries of the first": 60, "relevant to": len(once)}
     few = Qrels.of({q: {"a": 1} for q in names[:49]})
     assert not audited(
-        Subject("mine", qrels=few, runs={"one": run}), ["hubs"]
+        Subject("mine", qrels=few, runs={"one": run}), ["hub documents"]
     ).findings  # fewer than 50 are judged
-    [found] = audited(Subject("mine", runs={"one": run}), ["hubs"]).findings
+    [found] = audited(Subject("mine", runs={"one": run}), ["hub documents"]).findings
     assert set(found.examples) == {"junk", "a", "b", "c"}
     corpus = Corpus.of(
         {f"d{n}": "x" for n in range(40)}
@@ -282,7 +282,13 @@ def test_a_junk_document_is_a_hub_whatever_other_hubs_are():
     drawn = Subject(
         "mine", corpus, qrels=Qrels.of(qrels), runs={"one": Run.of({q: list(d) for q, d in chance.items()})}
     )
-    assert not audited(drawn, ["hubs"]).findings
+    assert not audited(drawn, ["hub documents"]).findings
+
+
+def test_names_of_checks_in_version_02_still_select_them():
+    runs = {name: Run.of({f"q{n}": ["b", "a", "c"] for n in range(3)}) for name in ("one", "two")}
+    subject = Subject("runs", runs=runs)
+    assert audited(subject, ["hubs", "one order"]).ran == ("hub documents", "query-independent rankings")
 
 
 def test_what_is_found_of_several_systems_is_told_once():
@@ -292,12 +298,12 @@ def test_what_is_found_of_several_systems_is_told_once():
     subject = Subject("mine", qrels=Qrels.of({"q": {"a": 1}}), runs=runs)
     found = audited(subject, ["holes"])
     assert [f.system for f in found.findings] == list(runs)
-    said = audit_text([found])
+    said = shown("audit", [found])
     assert said.count("do: ") == said.count("33.3% of the first 10") == 1
     assert f"serious: holes: {', '.join(runs)}: 33.3%" in said
-    assert {json.loads(line)["system"] for line in audit_json([found]).splitlines()} == set(runs)
+    assert {json.loads(line)["system"] for line in shown("audit", [found], "json").splitlines()} == set(runs)
     other = {name: Run.of({"q": half | {f"z{i}": -i for i in range(n)}}) for n, name in enumerate(runs)}
-    said = audit_text([audited(replace(subject, runs=other), ["holes"])])
+    said = shown("audit", [audited(replace(subject, runs=other), ["holes"])])
     assert said.count("do: its scores may be") == said.count("serious: holes, of 7 systems:") == 1
     assert [line.split(":")[0] for line in said.splitlines()[3:8]] == [f"  s{n}" for n in range(5)]
     assert "  and 2 more, which --json shows" in said

@@ -15,7 +15,7 @@ from weir.cli import main
 from weir.errors import BadValue, RankingWarning, UnknownName
 from weir.experiment.audit_subjects import subjects_of
 from weir.experiment.results import finished_cells
-from weir.measures import evaluate
+from weir.measures import score_run
 
 TWO = {name: (title, text) for name, (title, text) in DOCUMENTS.items() if name != "d6"}
 
@@ -34,7 +34,7 @@ def place(tmp_path, monkeypatch):
 def audited(subjects):
     """The mean of each subject's run by its own judgments."""
     return {
-        s.name: evaluate(s.need_qrels(), next(iter(s.runs.values())), "nDCG@10").means()["nDCG@10"]
+        s.name: score_run(s.need_qrels(), next(iter(s.runs.values())), "nDCG@10").means()["nDCG@10"]
         for s in subjects
     }
 

@@ -20,7 +20,7 @@ from weir.audit.texts import (
 from weir.core.corpus import Corpus, Queries
 from weir.core.qrels import Qrels
 from weir.core.run import Run
-from weir.measures import evaluate
+from weir.measures import score_run
 from weir.stats.power import plan as power_plan
 from weir.stats.rank_stability import spearman
 
@@ -83,16 +83,16 @@ def test_what_words_find_is_counted_by_pair():
 
 def test_a_hub_is_named_unless_it_is_right():
     run = Run.of({f"q{i}": ["hub", f"d{i}"] for i in range(60)})
-    [found] = audited(Subject("mine", runs={"one": run}), ["hubs"]).findings
+    [found] = audited(Subject("mine", runs={"one": run}), ["hub documents"]).findings
     assert (found.severity, found.examples, dict(found.numbers)["queries of the first"]) == (
         "caution",
         ("hub",),
         60,
     )
     right = Qrels.of({f"q{i}": {"hub": 1} for i in range(60)})
-    assert not audited(Subject("mine", qrels=right, runs={"one": run}), ["hubs"]).findings
+    assert not audited(Subject("mine", qrels=right, runs={"one": run}), ["hub documents"]).findings
     few = Run.of({f"q{i}": ["hub"] for i in range(49)})
-    assert not audited(Subject("mine", runs={"one": few}), ["hubs"]).findings
+    assert not audited(Subject("mine", runs={"one": few}), ["hub documents"]).findings
 
 
 def test_what_an_encoder_cuts_is_counted_and_what_matches_behind_the_cut_alone():
@@ -116,7 +116,7 @@ def test_power_and_ties_are_those_of_their_homes():
     qrels = Qrels.of({n: {"a": 1, "b": 0, "c": 0} for n in names})
     runs = {s: Run.of({n: list(rng.permutation(list("abc"))) for n in names}) for s in ("one", "two")}
     [found] = audited(Subject("mine", qrels=qrels, runs=runs), ["power"]).findings
-    values = [evaluate(qrels, run, ["nDCG@10"]).in_id_order("nDCG@10") for run in runs.values()]
+    values = [score_run(qrels, run, ["nDCG@10"]).in_id_order("nDCG@10") for run in runs.values()]
     plan = power_plan("nDCG@10", values[1] - values[0], (0.01,))
     assert dict(found.numbers)["detectable"] == pytest.approx(plan.detectable, abs=1e-12)
     assert dict(found.numbers)["queries needed"] == plan.needs[0].queries

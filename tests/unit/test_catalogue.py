@@ -126,7 +126,7 @@ def test_a_collection_without_an_archive_is_asked_of_its_copies_alone(
     entry = replace(catalogue.get("birco-wtb"), copies=("hf:nobody/nothing",))
     monkeypatch.setattr(catalogue, "get", lambda _: entry)
     with pytest.raises(
-        DownloadError, match=r"birco-wtb is not on this machine; get it with: weir fetch birco-wtb$"
+        DownloadError, match=r"birco-wtb is not on this machine; get it with: weir data fetch birco-wtb$"
     ):
         load("birco-wtb")
     with pytest.raises(DownloadError, match=r"^hf:nobody/nothing is not on this machine"):
@@ -198,7 +198,8 @@ def test_the_embedded_collections_together():
 
 def test_what_is_not_here_says_how_to_get_it(home: Path):
     with pytest.raises(
-        DownloadError, match=r"scifact is not on this machine; get it with: weir fetch scifact \(2.8 MB\)"
+        DownloadError,
+        match=r"scifact is not on this machine; get it with: weir data fetch scifact \(2.8 MB\)",
     ):
         load("scifact")
     for name in GATED:
@@ -207,7 +208,9 @@ def test_what_is_not_here_says_how_to_get_it(home: Path):
         message = str(caught.value)
         assert "\n" not in message
         folder = home / "datasets" / name.replace("birco-", "birco/")
-        assert f"{folder}/corpus.jsonl" in message or f"weir import test_set.pickle -o {folder}" in message
+        assert (
+            f"{folder}/corpus.jsonl" in message or f"weir data import test_set.pickle -o {folder}" in message
+        )
         assert "qrels/test.tsv" in message or name in BIRCO
         with pytest.raises(DownloadError, match="cannot be downloaded"):
             fetch(name)
@@ -351,6 +354,6 @@ def test_a_folder_of_a_known_name_is_pointed_out(tmp_path: Path, monkeypatch: py
     monkeypatch.chdir(tmp_path)
     (tmp_path / "scifact").mkdir()
     with pytest.raises(
-        DownloadError, match=r"weir fetch scifact .*; the folder of that name here is \./scifact"
+        DownloadError, match=r"weir data fetch scifact .*; the folder of that name here is \./scifact"
     ):
         load("scifact")

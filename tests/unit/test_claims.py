@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 import weir
+from weir.api.collection_notes import collection_notes
 from weir.cli import main
 from weir.core.order import close_as_floats
 from weir.core.run import Run
 from weir.datasets.load import load, self_matches
 from weir.errors import FormatError
 from weir.files.runs import read_run
-from weir.report.collection import collection_notes
 
 BROOK = Path(weir.__file__).parent / "datasets" / "brook"
 

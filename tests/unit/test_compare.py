@@ -12,19 +12,12 @@ import numpy as np
 import pytest
 from scipy.stats import ttest_rel
 
+from tests.shown import shown
 from weir.core.rounding import change, effect, probability
 from weir.core.scores import Scores
 from weir.core.strings import Ids
 from weir.errors import BadValue, UnknownName
-from weir.report.compare import (
-    compare_csv,
-    compare_json,
-    compare_latex,
-    compare_markdown,
-    compare_text,
-    verdict,
-)
-from weir.stats.compare import ComparisonMethod, ScoreTable, across, compare_scores, compared, table
+from weir.stats.compare import ComparisonMethod, ScoreTable, across, compare_scores, compared, table, verdict
 from weir.stats.intervals import fewest
 from weir.stats.power import Family, detectable, excess_kurtosis
 from weir.stats.resampling import intervals
@@ -145,13 +138,15 @@ def test_ranks_follow_from_the_verdicts(step, baseline):
 def test_the_family_of_comparisons_stands_beside_each_verdict():
     every, against = compared(made(4), method=FAST), compared(made(4), "s0", FAST)
     assert ({p.comparisons for p in every.pairs}, {p.comparisons for p in against.pairs}) == ({6}, {3})
-    assert "verdict (holm, adjusted over 6 comparisons)" in compare_text([every])
-    assert "verdict (holm, adjusted over 3 comparisons)" in compare_text([against])
-    assert "verdict (not adjusted)" in compare_text([compared(made(4), method=replace(FAST, correct="none"))])
-    assert "verdict (tukey over all 6 pairs)" in compare_text(
-        [compared(made(4), "s0", replace(FAST, test="tukey"))]
+    assert "verdict (holm, adjusted over 6 comparisons)" in shown("compare", [every])
+    assert "verdict (holm, adjusted over 3 comparisons)" in shown("compare", [against])
+    assert "verdict (not adjusted)" in shown(
+        "compare", [compared(made(4), method=replace(FAST, correct="none"))]
     )
-    assert "group" not in compare_text([against])  # of pairs that are not compared nothing is said
+    assert "verdict (tukey over all 6 pairs)" in shown(
+        "compare", [compared(made(4), "s0", replace(FAST, test="tukey"))]
+    )
+    assert "group" not in shown("compare", [against])  # of pairs that are not compared nothing is said
 
 
 def test_the_order_given_turns_differences_round_and_moves_nothing_else():
@@ -170,8 +165,8 @@ def test_few_queries_have_no_interval_and_no_interval_leaves_what_is_possible():
     found = compared(few, method=FAST)
     assert {(s.low, s.high) for s in found.standings} == {(None, None)}
     assert (found.pairs[0].low, found.pairs[0].high) == (None, None)
-    assert "too few queries for an interval: 5, at least 6 are needed" in compare_text([found])
-    assert "holds the median 93.8% of the time" in compare_text([found])
+    assert "too few queries for an interval: 5, at least 6 are needed" in shown("compare", [found])
+    assert "holds the median 93.8% of the time" in shown("compare", [found])
     assert fewest(0.9) == 5
     assert compared(made(2, n=6), method=FAST).pairs[0].low is not None
     # Six queries, five at the bound: Student's interval alone runs to -1.26.
@@ -184,10 +179,10 @@ def test_few_queries_have_no_interval_and_no_interval_leaves_what_is_possible():
     two = scores([0.1, 0.9]), scores([0.9, 0.2])
     assert table("d", "m", dict(zip("ab", two, strict=True))).span == math.inf
     unit = {n: replace(s, measures=("nDCG@10",)) for n, s in zip("ab", two, strict=True)}
-    text = compare_text(compare_scores(unit, "d"))
+    text = shown("compare", compare_scores(unit, "d"))
     assert "not separable (too few queries)" in text
     assert "it takes 6 queries at least" in text
-    by_t = compare_text(compare_scores(unit, "d", method=replace(FAST, test="t")))
+    by_t = shown("compare", compare_scores(unit, "d", method=replace(FAST, test="t")))
     assert "not even the largest difference would be found" in by_t
     assert not re.search(r"[1-9]\d*\.(?!0000)\d{4}", text.partition("difference: ")[0])
 
@@ -195,7 +190,7 @@ def test_few_queries_have_no_interval_and_no_interval_leaves_what_is_possible():
 def test_tukeys_test_is_not_corrected_once_more():
     found = compared(made(3), method=ComparisonMethod("tukey", "holm", draws=500))
     assert [p.adjusted for p in found.pairs] == [p.p for p in found.pairs]
-    assert "p: tukey (randomised HSD), 500 draws" in compare_text([found], explain=True)
+    assert "p: tukey (randomised HSD), 500 draws" in shown("compare", [found], explain=True)
 
 
 def test_a_table_pairs_by_query_and_leaves_out_what_is_undefined():
@@ -253,30 +248,30 @@ def test_a_method_that_cannot_be_is_refused(settings, message):
 
 def test_forms():
     cs = [compared(made(3, step=0.1), "s0", FAST), compared(replace(made(2), measure="a_b"), "s0", FAST)]
-    text = compare_text(cs, explain=True)
+    text = shown("compare", cs, explain=True)
     assert "m on data (60 queries)" in text
     assert "difference: each minus the baseline" in text
     assert "holm, adjusted over 2 comparisons" in text
     assert "holm, adjusted over 1 comparison)" in text
     assert "2,000 draws, seed 20210427" in text
-    lines = [json.loads(line) for line in compare_json(cs).split("\n")]
+    lines = [json.loads(line) for line in shown("compare", cs, "json").split("\n")]
     assert [len(x["pairs"]) for x in lines] == [2, 1]
     assert lines[0]["pairs"][0]["p"] == cs[0].pairs[0].p
     assert lines[0]["pairs"][0]["equivalence"] is None
-    rows = list(csv.DictReader(compare_csv(cs).split("\n")))
+    rows = list(csv.DictReader(shown("compare", cs, "csv").split("\n")))
     assert [float(r["difference"]) for r in rows] == [p.difference for c in cs for p in c.pairs]
     assert (rows[0]["equivalence"], rows[0]["verdict"]) == ("", "better")
-    latex = compare_latex(cs)
+    latex = shown("compare", cs, "latex")
     assert r"Dataset & System & m & a\_b \\" in latex
     assert re.search(r"data & s2 & \\textbf\{0\.\d{4}\}\$\^\{\\blacktriangle\}\$ &  \\\\", latex)
-    assert r"\mathrm{a}}$" in compare_latex([compared(made(3, step=0.1), method=FAST)])
+    assert r"\mathrm{a}}$" in shown("compare", [compared(made(3, step=0.1), method=FAST)], "latex")
     assert latex.count("\n% ") == 3
-    markdown = compare_markdown(cs)
+    markdown = shown("compare", cs, "markdown")
     assert re.search(r"\| data \| s2 \| \*\*0\.\d{4}\*\*▲ \|  \|", markdown)
-    assert compare_text([]) == "nothing to compare"
+    assert shown("compare", []) == "nothing to compare"
     worse = compared(made(2, step=0.2), "s1", FAST)
-    assert r"\blacktriangledown" in compare_latex([worse])
-    assert "▼" in compare_markdown([worse])
+    assert r"\blacktriangledown" in shown("compare", [worse], "latex")
+    assert "▼" in shown("compare", [worse], "markdown")
 
 
 def test_numbers_as_they_are_shown():

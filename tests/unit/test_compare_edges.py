@@ -11,8 +11,10 @@ import numpy as np
 import pytest
 
 import weir
+from tests.shown import shown
 from tests.unit.brooklet import write_collection
 from tests.unit.cells import changed, write_cell
+from weir.api.rows import Display, rows_shown
 from weir.cli import main
 from weir.core.scores import Row, Scores
 from weir.core.strings import Ids
@@ -20,8 +22,6 @@ from weir.errors import BadValue, UnknownName
 from weir.experiment.stages import records_in, write_record
 from weir.files.integrity import Checksum
 from weir.files.score_files import read_scores, write_scores
-from weir.report import table as report
-from weir.report.compare import compare_csv, compare_json, compare_latex, compare_markdown, compare_text
 from weir.stats.compare import Comparison, ComparisonMethod, ScoreTable, compare_scores, compared
 from weir.stats.intervals import INTERVALS, fewest
 from weir.stats.significance import TESTS
@@ -108,14 +108,14 @@ def test_no_number_of_a_comparison_is_none_in_silence():
             assert p.equivalence is None or 0 <= p.equivalence <= 1
 
 
-@pytest.mark.parametrize("form", [compare_text, compare_csv, compare_json, compare_latex, compare_markdown])
+@pytest.mark.parametrize("form", ["text", "csv", "json", "latex", "markdown"])
 def test_no_table_of_a_comparison_prints_nan(form):
-    text = form(edges())
+    text = shown("compare", edges(), form)
     assert len(text) > 500
     assert not NUMBER.search(text), NUMBER.search(text)
 
 
-@pytest.mark.parametrize("form", [compare_text, compare_csv, compare_json, compare_latex, compare_markdown])
+@pytest.mark.parametrize("form", ["text", "csv", "json", "latex", "markdown"])
 def test_even_numbers_that_are_none_are_shown_as_missing(form):
     one = compared(
         ScoreTable("d", "m", ("a", "b"), np.stack([np.arange(5.0), np.arange(5.0) * 2])),
@@ -126,17 +126,16 @@ def test_even_numbers_that_are_none_are_shown_as_missing(form):
         one.pairs[0], low=none, high=none, p=none, adjusted=none, detectable=none, equivalence=none
     )
     standing = replace(one.standings[0], mean=none, low=none, high=none)
-    assert not NUMBER.search(form([replace(one, pairs=(pair,), standings=(standing,))]))
+    assert not NUMBER.search(shown("compare", [replace(one, pairs=(pair,), standings=(standing,))], form))
 
 
 @pytest.mark.parametrize(
-    "form",
-    [report.text_table, report.csv_table, report.json_lines, lambda rows: report.long_table(rows).latex()],
+    "display", [Display("text", long=True), Display("csv"), Display("json"), Display("latex", long=True)]
 )
-def test_a_mean_that_is_undefined_is_shown_as_missing(form):
+def test_a_mean_that_is_undefined_is_shown_as_missing(display):
     rows = [Row("d", "s", "m", math.nan, math.nan, math.nan, 3, 0), Row("d", "t", "m", 0.5, 0.4, 0.6, 3, 3)]
-    assert not NUMBER.search(form(rows))
-    assert "0.5" in form(rows)
+    assert not NUMBER.search(rows_shown(rows, display))
+    assert "0.5" in rows_shown(rows, display)
 
 
 def write(folder, queries: list[str], runs: dict[str, dict[str, list[str]]]) -> list[str]:

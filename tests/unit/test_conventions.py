@@ -19,9 +19,9 @@ from weir.core.qrels import Qrels
 from weir.core.run import Run
 from weir.core.scores import Row
 from weir.errors import BadRanking, BadValue, UnknownName
-from weir.files.runs import judge_file, read_qrels
+from weir.files.runs import join_run_file, read_qrels
 from weir.files.write import write_qrels, write_run
-from weir.measures import MEASURES, evaluate, measures_of, scores_of
+from weir.measures import MEASURES, measures_of, score_run, scores_of
 from weir.measures.evaluate import CHOICES, Conventions, parse_conventions
 from weir.measures.ties.tie_groups import TIED
 from weir.stats.score_rows import result_rows
@@ -133,9 +133,9 @@ def test_floats_on_request_and_what_a_run_was_read_with():
         weir.evaluate(qrels, run, ["RR"], ties).mean_values()[0] for ties in ("ties=trec", "ties=trec9")
     ]
     assert values == [1.0, 0.5]
-    read = evaluate(Qrels.of(qrels), Run.of(run, ties="trec9"), ["RR"])
+    read = score_run(Qrels.of(qrels), Run.of(run, ties="trec9"), ["RR"])
     assert (read.mean_values()[0], read.conventions) == (0.5, "ties=trec9")
-    expected = evaluate(Qrels.of(qrels), Run.of(run, ties="trec9"), ["RR"], Conventions("expected"))
+    expected = score_run(Qrels.of(qrels), Run.of(run, ties="trec9"), ["RR"], Conventions("expected"))
     assert expected.mean_values()[0] == 0.75  # they tie as floats, by which this run was ordered
 
 
@@ -336,13 +336,13 @@ def test_bounded_measures_are_held_within_0_and_1_under_every_rule(monkeypatch):
     broken = TIED.get("P")
     monkeypatch.setitem(TIED._known, "P", type(broken)(lambda j, **_: np.full(len(j), 1.5), broken.worth))
     with pytest.raises(weir.WeirError, match=r"P@1 lies outside 0\.\.1"):
-        evaluate(qrels, run, ["P@1"], Conventions("expected"))
+        score_run(qrels, run, ["P@1"], Conventions("expected"))
 
 
 def test_a_nameless_run_cannot_be_put_in_another_order(files):
     qrels = read_qrels(files[0])
-    judged = judge_file(files[1], qrels)
+    judged = join_run_file(files[1], qrels)
     assert scores_of(judged, measures_of("AP")).conventions == "default"
     nameless = Run(qrels.queries, qrels.docs, np.array([0, 1, 1, 1, 1]), np.array([-1], np.int32), np.ones(1))
     with pytest.raises((BadValue, BadRanking), match="read the whole run"):
-        evaluate(qrels, nameless, ["AP"], Conventions("trec9"))
+        score_run(qrels, nameless, ["AP"], Conventions("trec9"))

@@ -1,4 +1,4 @@
-"""weir convert: between all formats, in full, or not at all."""
+"""weir data convert: between all formats, in full, or not at all."""
 
 from __future__ import annotations
 

@@ -11,14 +11,13 @@ import pytest
 from scipy.stats import kstat
 
 import weir
+from tests.shown import shown
+from weir.api.rows import grid_tables
 from weir.cli import main
 from weir.core.query_metadata import QueryGroups
 from weir.core.scores import Scores
 from weir.core.strings import Ids
 from weir.experiment.comparing import compare_grid
-from weir.report.compare import compare_csv, compare_json, compare_latex, compare_markdown, compare_text
-from weir.report.grid_table import grid_tables
-from weir.report.power import power_text
 from weir.stats.compare import ComparisonMethod, ScoreTable, compared, compared_by_group
 from weir.stats.factors import FactorStudy
 from weir.stats.gate import GateRules, gates
@@ -63,17 +62,17 @@ def test_too_few_datasets_have_neither_effects_nor_letters_but_a_sentence(datase
     assert (
         min(p.adjusted for p in found.pairs) == found.reach.smallest
     )  # all signs are equal: none could be smaller
-    text = compare_text([found])
+    text = shown("compare", [found])
     assert "not separable (too few datasets)" in text
     assert f"it takes {fewest} datasets at least" in text
     assert "largest difference" not in text
     assert "minimum detectable effect" not in text
     assert "group" not in text
-    for form in (compare_markdown, compare_latex):
-        assert f"it takes {fewest} datasets at least" in form([found])
-        assert "share a letter" not in form([found])
-    assert json.loads(compare_json([found]))["reach"]["fewest"] == fewest
-    assert compare_csv([found]).splitlines()[1].split(",")[0] == f"{datasets} datasets"
+    for form in ("markdown", "latex"):
+        assert f"it takes {fewest} datasets at least" in shown("compare", [found], form)
+        assert "share a letter" not in shown("compare", [found], form)
+    assert json.loads(shown("compare", [found], "json"))["reach"]["fewest"] == fewest
+    assert shown("compare", [found], "csv").splitlines()[1].split(",")[0] == f"{datasets} datasets"
     # With as many as the sentence says, and the same signs, all are told apart and each has its letter.
     enough = compare_grid(worse_on_all(fewest, systems), method=FAST)[-1]
     assert {p.verdict for p in enough.pairs} == {"worse"}
@@ -85,7 +84,7 @@ def test_so_it_is_with_few_queries(queries, systems, fewest):
     found = compared(table(noise(5, systems, queries) - 0.2 * np.arange(systems)[:, None]), method=FAST)
     assert {(p.detectable, p.verdict) for p in found.pairs} == {(None, "not separable")}
     assert {s.letters for s in found.standings} == {""}
-    assert f"it takes {fewest} queries at least" in compare_text([found])
+    assert f"it takes {fewest} queries at least" in shown("compare", [found])
 
 
 @pytest.mark.parametrize("test", sorted(TESTS))
@@ -105,8 +104,8 @@ def test_no_p_value_is_below_what_is_said_to_be_the_smallest(test, correct):
 def test_too_few_draws_are_said_to_be_too_few():
     few = compared(table(noise(1, 6, 40)), method=ComparisonMethod(draws=200))
     assert (few.reach.possible, few.reach.fewest, few.reach.draws) == (False, None, 299)
-    assert "not separable (too few draws)" in compare_text([few])
-    assert "it takes 299 draws at least (--draws)" in compare_text([few])
+    assert "not separable (too few draws)" in shown("compare", [few])
+    assert "it takes 299 draws at least (--draws)" in shown("compare", [few])
     assert compared(table(noise(1, 6, 40)), method=ComparisonMethod(draws=299)).reach.possible
 
 
@@ -167,7 +166,7 @@ def test_tests_of_the_median_and_of_ranges_name_no_mean_difference():
     for test in ("sign", "wilcoxon", "tukey"):
         found = compared(table(noise(8, 2, 30)), method=replace(FAST, test=test))
         assert (found.pairs[0].detectable, found.pairs[0].verdict) == (None, "not separable")
-        text = compare_text([found], explain=True)
+        text = shown("compare", [found], explain=True)
         assert f"minimum detectable effect: none is known of {test}" in text
         assert "largest difference" not in text
         assert found.standings[0].letters == "a"
@@ -205,7 +204,7 @@ def test_weir_power_says_how_many_queries_it_takes(tmp_path, capsys):
     [planned] = weir.power(*files, "nDCG@10")
     assert planned.detectable is None
     assert planned.to_dict()["reach"]["fewest"] == 6
-    assert "4 queries can show no difference" in power_text(planned)
+    assert "4 queries can show no difference" in shown("power", [planned])
     main(["compare", *files, "-m", "nDCG@10"])
     assert "it takes 6 queries at least" in capsys.readouterr().out
 
@@ -230,7 +229,7 @@ def test_grids_and_groups_say_it_too():
     assert many.pairs[0].detectable / detectable(
         1.0, 21, family=Family(2), kurtosis=excess_kurtosis(np.diff(many_values(given), axis=0))
     ) == pytest.approx(float(np.diff(many_values(given), axis=0).std(ddof=1)))
-    text = compare_text(found)
+    text = shown("compare", found)
     assert "not separable (too few queries)" in text
     assert "3 queries can show no difference" in text
 

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from tests.shown import shown
 from tests.unit.brooklet import QRELS as JUDGED
 from tests.unit.brooklet import write_collection
 from tests.unit.cells import QRELS, RUN, changed, noted, write_cell, write_qrels_file
@@ -17,9 +18,8 @@ from weir.experiment.comparing import diff_cells, diff_files
 from weir.experiment.experiment import Experiment
 from weir.experiment.results import dataset_of, open_cell
 from weir.files.write import write_run
-from weir.measures import evaluate
-from weir.report.diff import diff_text
-from weir.stats.query_differences import moved, with_documents, with_texts
+from weir.measures import score_run
+from weir.stats.query_differences import query_differences, with_documents, with_texts
 
 OTHER = {
     "q1": {"d3": 3.0, "d1": 2.0, "d2": 1.0},
@@ -37,8 +37,8 @@ def files(tmp_path):
 
 def moves(top=10, measure="RR"):
     qrels = Qrels.of(QRELS)
-    a, b = evaluate(qrels, Run.of(RUN), [measure]), evaluate(qrels, Run.of(OTHER), [measure])
-    return moved(measure, ("a", "b"), a, b, top)
+    a, b = score_run(qrels, Run.of(RUN), [measure]), score_run(qrels, Run.of(OTHER), [measure])
+    return query_differences(measure, ("a", "b"), a, b, top)
 
 
 def test_queries_are_won_lost_and_tied():
@@ -84,12 +84,12 @@ def test_texts_are_those_of_the_collection_and_absent_ones_stay_empty():
 
 def test_a_tab_or_a_newline_in_a_text_stays_on_its_line():
     found = with_documents(moves(), Qrels.of(QRELS), Run.of(RUN), Run.of(OTHER))
-    shown = with_texts(
+    moved = with_texts(
         found, Queries.of({"q3": "a\nb\tc"}), Corpus.of({"d5": {"title": "t\nu", "text": "v\nw"}})
     )
-    line = next(x for x in diff_text(shown).split("\n") if "query q3" in x)
+    line = next(x for x in shown("diff", [moved]).split("\n") if "query q3" in x)
     assert line.endswith("query q3  a b c  (not answered by a)")
-    assert "      rank - -> 1  d5 (grade 1)  t u | v w" in diff_text(shown).split("\n")
+    assert "      rank - -> 1  d5 (grade 1)  t u | v w" in shown("diff", [moved]).split("\n")
 
 
 def test_files_give_what_values_give(files):

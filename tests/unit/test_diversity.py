@@ -14,8 +14,8 @@ from weir.core.run import Run
 from weir.errors import BadValue, FormatError
 from weir.experiment.run_files import scores_of_files
 from weir.files.intents import intents_from, read_intents
-from weir.measures import evaluate
-from weir.measures.evaluate import judge, judgments_for
+from weir.measures import score_run
+from weir.measures.evaluate import join_run, judgments_for
 from weir.measures.measure import parse_measure
 
 # Two intents: a serves both, b the first, c the second; d and e serve none.
@@ -25,7 +25,7 @@ BOTH = 2 / math.log2(2)
 
 def value(measure, ranking, qrels=QRELS):
     run = {"q": {document: -float(rank) for rank, document in enumerate(ranking)}}
-    return evaluate(IntentQrels.of(qrels), Run.of(run), measure).values[0, 0]
+    return score_run(IntentQrels.of(qrels), Run.of(run), measure).values[0, 0]
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_a_file_has_the_intent_in_its_second_column(tmp_path):
         scores = weir.evaluate(given, run, ["alpha_nDCG@5", "nDCG@5"])
         assert (
             scores.values.tolist()
-            == evaluate(intents_from(nested), run, ["alpha_nDCG@5", "nDCG@5"]).values.tolist()
+            == score_run(intents_from(nested), run, ["alpha_nDCG@5", "nDCG@5"]).values.tolist()
         )
 
 
@@ -163,7 +163,7 @@ def test_the_command_line_reads_the_second_column_when_a_measure_needs_it(tmp_pa
     shown = capsys.readouterr().out.split("\n")
     assert shown[:4] == ["StRecall@1\tq1\t0.5", "StRecall@1\tq2\t1.0", "P@1\tq1\t1.0", "P@1\tq2\t1.0"]
     wanted = (parse_measure("StRecall@1"),)
-    assert judge(tmp_path / "run", judgments_for(tmp_path / "qrels", wanted)).intents is not None
+    assert join_run(tmp_path / "run", judgments_for(tmp_path / "qrels", wanted)).intents is not None
     scores, _ = scores_of_files(
         tmp_path / "qrels", [tmp_path / "run", tmp_path / "other"], ["StRecall@1", "AP"]
     )

@@ -14,7 +14,7 @@ from weir.core.corpus import Corpus, Queries
 from weir.core.filters import records
 from weir.datasets.load import Dataset
 from weir.errors import BadValue, StoreWarning, UnknownName
-from weir.experiment.stage_store import StageShelf, index_stage
+from weir.experiment.stage_store import StageCache, index_stage
 from weir.files.corpus_store import fingerprint_of, open_corpus, open_store
 from weir.files.integrity import read_sealed, write_sealed
 from weir.files.layouts import CollectionPart
@@ -192,6 +192,6 @@ def test_equal_fields_are_equal_systems():
 
 def test_a_grid_says_so_before_it_starts(tmp_path):
     dataset = Dataset.of(DOCUMENTS, {"q": "dam"}, {"q": {"d1": 1}})
-    shelf = StageShelf(tmp_path, tmp_path, dataset, lambda *said: None)
+    shelf = StageCache(tmp_path, tmp_path, dataset, lambda *said: None)
     with pytest.raises(UnknownName, match="field of these documents named 'nope'"):
         shelf.run_stage(parse_system('bm25 >> score(bm25(fields=["nope"]))'), 10)

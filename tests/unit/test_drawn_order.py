@@ -23,7 +23,7 @@ from weir.core.qrels import Qrels
 from weir.core.run import Run
 from weir.core.strings import Ids
 from weir.errors import RankingWarning
-from weir.measures import evaluate
+from weir.measures import score_run
 from weir.systems import Retriever, parse_system
 from weir.systems.compose import as_reranker
 from weir.systems.rerank.reranking import settled_by_place
@@ -57,7 +57,7 @@ def chance(measure: str, seed: int = 5) -> tuple[float, float]:
     rng, names = np.random.default_rng(seed), [f"{n:02}" for n in range(POOL)]
     qrels = Qrels.of({f"q{q}": {d: int(n < RELEVANT) for n, d in enumerate(names)} for q in range(2000)})
     run = Run.of({q: rng.permutation(names).tolist() for q in qrels.queries})
-    values = evaluate(qrels, run, [measure]).values[0]
+    values = score_run(qrels, run, [measure]).values[0]
     means = rng.choice(values, (20_000, QUERIES)).mean(axis=1)
     low, high = np.quantile(means, [0.001, 0.999])
     return float(low), float(high)
@@ -69,7 +69,7 @@ def within_chance(dataset: weir.Dataset, system: Retriever) -> None:
         warnings.simplefilter("ignore", RankingWarning)
         run = searcher.search(dataset.queries, 1000)
     assert (np.diff(run.ptr) == POOL).all()
-    scores = evaluate(dataset.qrels, run, list(MEASURES))
+    scores = score_run(dataset.qrels, run, list(MEASURES))
     assert scores.tied == 0  # another tool that reads the file scores the same order
     for measure, mean in zip(MEASURES, scores.mean_values(), strict=True):
         low, high = chance(measure)

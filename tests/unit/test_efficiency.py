@@ -7,14 +7,14 @@ import warnings
 
 import pytest
 
+from tests.shown import shown
 from tests.unit.brooklet import write_collection
 from tests.unit.cells import MANIFEST, RUN, changed, write_cell
 from tests.unit.test_pipelines import By
 from weir.cli.main import main
 from weir.errors import FormatError, UnknownName
-from weir.experiment.efficiency import efficiency
+from weir.experiment.efficiency import efficiency, efficiency_notes
 from weir.experiment.experiment import Experiment
-from weir.report import efficiency as report
 from weir.systems.lexical.bm25 import BM25, BM25Searcher
 from weir.systems.protocol import RERANKERS, SYSTEMS, Costs
 
@@ -106,12 +106,12 @@ def test_times_that_leave_out_earlier_work_are_marked(tmp_path):
     assert found[1].search_marks
     assert found[0].p50_ms == 1.0
     assert found[1].p50_ms is None  # what a store answers is no time of an API's
-    text = report.efficiency_text(found).split("\n")
+    text = shown("efficiency", found).split("\n")
     assert "250 " in text[2]
     assert "8.00 " in text[2]
     assert "250*" in text[3]
     assert "8.00*" in text[3]
-    notes = report.efficiency_notes(found)
+    notes = [str(note) for note in efficiency_notes(found)]
     assert "note: * mine, stored: indexing: what is made of 600 of 1000 documents was stored before" in notes
 
 
@@ -169,9 +169,9 @@ def test_what_a_record_does_not_hold_is_a_dash(tmp_path):
     cell(tmp_path, "old", {"index": None, "search": {"queries": None, "peak_mb": None}})
     [found] = efficiency(tmp_path)
     assert found.documents_per_second is found.queries_per_second is found.p50_ms is found.peak_mb is None
-    line = report.efficiency_text([found]).split("\n")[2]
+    line = shown("efficiency", [found]).split("\n")[2]
     assert line.split()[-8:] == ["-"] * 8
-    record = json.loads(report.efficiency_json([found]))
+    record = json.loads(shown("efficiency", [found], "json"))
     assert record["queries_per_second"] is None
     assert record["search_seconds"] == 1.0
 

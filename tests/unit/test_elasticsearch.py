@@ -96,7 +96,7 @@ def test_names_print_and_say_what_decides(tmp_path):
     assert named.describe()["index"]["settings"] == {"index.similarity.default.k1": 0.9}
     wrong = {
         "elasticsearch": (BadValue, "give a file, or url="),
-        'elasticsearch(url="http://example.org")': (BadValue, "plain http reaches this machine only"),
+        'elasticsearch(url="http://example.org")': (BadValue, "http is allowed for localhost only"),
         'elasticsearch(url="http://localhost:9200", query="fuzzy")': (
             BadValue,
             "query is 'fuzzy'; expected best_fields",
@@ -257,7 +257,8 @@ def test_an_index_is_what_weir_wrote_or_it_is_made_again_or_left_alone(server):
     index.documents["zebra"] = index.seen["zebra"] = {"text": "zebra"}
     index.writes += 1
     with pytest.raises(
-        ServiceError, match="1, 'zebra' among them, are not of the collection; weir drop removes"
+        ServiceError,
+        match="1 documents, such as 'zebra', that are not of the collection; weir data drop removes",
     ):
         answers(system(url))
     manners.indexes[name] = type(index)({}, {"properties": {}})

@@ -140,7 +140,7 @@ def test_backoff_doubles_with_jitter_and_ends(place: Place):
     loaded = place.ready()
     place.manners.faults = [es.status(code, {"error": {"message": "busy"}}) for code in (500, 502, 503, 504)]
     with pytest.raises(
-        ServiceError, match=r"504 Gateway Timeout: busy \(4 attempts\).*same command continues"
+        ServiceError, match=r"504 Gateway Timeout: busy \(4 attempts\).*same command to resume"
     ):
         loaded.encode(["a"])
     assert place.time.slept == [1.0, 2.0, 4.0]
@@ -218,7 +218,7 @@ def test_vectors_in_another_order_are_put_right(place: Place):
         (404, {"error": "model m\nnot found"}, "404 Not Found: model m not found"),
         (400, {"detail": "input too long"}, "400 Bad Request: input too long; the text begins 'a'"),
         (402, b"<html>pay</html>", "402 Payment Required: <html>pay</html>"),
-        (429, {"error": {"message": "You exceeded your quota", "code": "insufficient_quota"}}, "exceeded your quota.*same command continues"),
+        (429, {"error": {"message": "You exceeded your quota", "code": "insufficient_quota"}}, "exceeded your quota.*same command to resume"),
     ],
 )  # fmt: skip
 def test_what_no_retry_can_help_ends_at_once_with_the_providers_message(place: Place, code, body, said):
@@ -236,7 +236,7 @@ def test_quota_day_a_wait_of_hours_ends_the_command(place: Place):
     place.manners.faults = [None, es.status(429, {"message": "daily limit"}, Retry_After="21600")]
     blocks = []
     with pytest.raises(
-        ServiceError, match=r"daily limit; the server asks to wait 6.0 hours; everything .* kept"
+        ServiceError, match=r"daily limit; the server asks to wait 6.0 hours; finished work is kept"
     ):
         blocks.extend(loaded.stream(texts(200)))
     assert (len(blocks), place.time.slept) == (1, [])

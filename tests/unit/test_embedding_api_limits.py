@@ -54,7 +54,7 @@ def test_a_budget_of_requests_counts_the_retries(place: Place, fault):
     blocks = []
     with pytest.raises(
         ServiceError,
-        match=r"the budget of 3 requests ends here: spent .* tokens in 3 requests, .*same command continues",
+        match=r"the budget of 3 requests ends here: spent .* tokens in 3 requests, .*the same command to resume",
     ):
         blocks.extend(loaded.stream(texts(300)))
     assert len(place.manners.asked) == 3

@@ -153,9 +153,9 @@ def test_dense_names_an_api_with_its_settings(server):
     name = f'dense("cohere:m", base="{base}", dimensions=6, key="WEIR_KEY_SOME")'
     assert str(parse_system(name)) == name
     for wrong, said in (
-        (f'dense("cohere:m", base="{base}", pooling="mean")', "pooling means nothing for an embedding API"),
+        (f'dense("cohere:m", base="{base}", pooling="mean")', "pooling does not apply to an embedding API"),
         ('dense("opnai:m")', "did you mean openai"),
-        ('dense("minilm", dimensions=6)', "dimensions means nothing for a checkpoint"),
+        ('dense("minilm", dimensions=6)', "dimensions does not apply to a checkpoint"),
     ):
         with pytest.raises((BadValue, UnknownName), match=said):
             parse_system(wrong)

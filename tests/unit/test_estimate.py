@@ -1,4 +1,4 @@
-"""weir estimate: the corrected score is that of people where the model is one of them, and what is refused."""
+"""weir labels estimate: the corrected score is that of people where the model is one of them, and what is refused."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import weir
+from tests.shown import shown
 from weir.cli import main
 from weir.core.judged import Judged
 from weir.core.qrels import Qrels
@@ -28,7 +29,6 @@ from weir.labels.estimates import (
 )
 from weir.labels.sampling import SampleDesign
 from weir.measures import MEASURES, parse_measure
-from weir.report.estimate import estimate_text
 
 RNG = np.random.default_rng(2)
 NAMES = [f"q{i}" for i in range(200)]
@@ -175,7 +175,7 @@ def test_a_judge_near_chance_is_refused_with_the_reason_and_estimates_keep_to_th
     found = corrected_score("one", OTHER, FEW, guessed, P10)
     assert found.rogan_gladen is None
     assert "cannot be told from chance" in found.rogan_gladen_refused
-    assert "note: no Rogan-Gladen for one: the model's labels cannot be told" in estimate_text([found])
+    assert "note: no Rogan-Gladen for one: the model's labels cannot be told" in shown("estimate", [found])
     poor = {n: dict.fromkeys(of, 0) for n, of in TRUTH.items()}
     poor[NAMES[0]] = TRUTH[NAMES[0]]
     few = Qrels.of({n: poor[n] for n in NAMES[:5]})

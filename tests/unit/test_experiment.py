@@ -15,7 +15,7 @@ from tests.unit.brooklet import write_collection
 from tests.unit.results import contents, finished_files
 from weir.errors import BadValue, FormatError, StoreError, UnknownName
 from weir.experiment.experiment import Experiment
-from weir.experiment.results import finished_cells, mixed_worlds, read_results
+from weir.experiment.results import finished_cells, mixed_provenance, read_results
 
 
 @pytest.fixture
@@ -311,6 +311,6 @@ def test_a_group_never_mixes_depths(tmp_path):
     Experiment(("brook-news",), ("bm25",), ("R@100",), k=200).execute(tmp_path)
     systems = {r.system for r in read_results(tmp_path) if r.dataset == "brook"}
     assert systems == {"bm25 #k=1"}  # one member is deeper than the others of bm25
-    assert "bm25 answered with different k: 100 on brook-medical, 200 on brook-news" in mixed_worlds(
+    assert "bm25 answered with different k: 100 on brook-medical, 200 on brook-news" in mixed_provenance(
         finished_cells(tmp_path)
     )

@@ -9,10 +9,10 @@ from dataclasses import replace
 import pytest
 
 import weir
+from tests.shown import shown
 from weir.cli import main
 from weir.errors import BadValue, UnknownName
 from weir.experiment.factors import factor_names, study_factors
-from weir.report.factors import factors_text
 
 GRID = "bm25(k1={0.6, 2}, b={0.1, 0.9})"
 
@@ -32,7 +32,9 @@ def printed(capsys, *arguments):
 def test_the_command_and_python_say_the_same(folder, capsys):
     at, grid = folder
     found = weir.compare(at, factors=True)
-    assert printed(capsys, "compare", at, "--factors") == repr(found)
+    assert main(["compare", str(at), "--factors"]) == 0
+    out, notes = capsys.readouterr()
+    assert f"{out.strip()}\n\n{notes}".strip() == repr(found)
     assert [(one.dataset, one.measure) for one in found] == [
         (dataset, measure)
         for measure in ("nDCG@10", "RR")
@@ -53,12 +55,12 @@ def test_the_command_and_python_say_the_same(folder, capsys):
     assert "too few queries" not in long
     of_few = [one for one in found.items if one.measure == "RR"]
     few = [replace(one, count=6, geometric=True) for one in of_few]
-    assert "too few queries for a verdict on so many effects: brook-news; --factors NAMES" in factors_text(
-        few
+    assert "too few queries for a verdict on so many effects: brook-news; --factors NAMES" in shown(
+        "factors", few
     )
-    assert "differences are those of logarithms" in factors_text(few)
-    assert "too few queries or collections" in factors_text(
-        [replace(one, effects=tuple(replace(e, low=None) for e in one.effects)) for one in of_few]
+    assert "differences are those of logarithms" in shown("factors", few)
+    assert "too few queries or collections" in shown(
+        "factors", [replace(one, effects=tuple(replace(e, low=None) for e in one.effects)) for one in of_few]
     )
 
 

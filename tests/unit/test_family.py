@@ -11,7 +11,7 @@ from weir.core.judged import Judged
 from weir.core.qrels import Qrels
 from weir.core.run import Run
 from weir.errors import BadValue, UnknownName
-from weir.measures import AP, RBP, Measure, condensed, evaluate, nDCG, parse_measure
+from weir.measures import AP, RBP, Measure, condensed, nDCG, parse_measure, score_run
 from weir.measures.library.arithmetic import place, product_before, sum_until
 from weir.measures.measure import without_unjudged
 
@@ -19,7 +19,7 @@ from weir.measures.measure import without_unjudged
 def value(measure, ranking, grades):
     """Of one query; the ranking is a list of documents, best first."""
     run = {"q": {document: float(-rank) for rank, document in enumerate(ranking)}}
-    return evaluate(Qrels.of({"q": grades}), Run.of(run), measure).values[0, 0]
+    return score_run(Qrels.of({"q": grades}), Run.of(run), measure).values[0, 0]
 
 
 def drawn(seed, grades=(-1, 0, 0, 1, 2, 3), queries=30):
@@ -116,7 +116,7 @@ def test_what_they_are_made_of(seed):
     run, qrels = drawn(seed)
     names = ["P@5", "R@5", "F@5", "AP", "Q(beta=0.0)", "R", "SetR", "SetP", "SetAP", "NumRelRet", "NumRet",
              "NumRel", "RBP(p=0.7)", "RBP_residual(p=0.7)", "ERR(max_grade=3)", "nERR(max_grade=3)"]  # fmt: skip
-    v = dict(zip(names, evaluate(qrels, run, names).values, strict=True))
+    v = dict(zip(names, score_run(qrels, run, names).values, strict=True))
     both = v["P@5"] + v["R@5"]
     harmonic = np.divide(2 * v["P@5"] * v["R@5"], both, out=np.zeros(len(both)), where=both > 0)
     assert v["F@5"] == pytest.approx(harmonic)
@@ -134,7 +134,7 @@ def test_what_they_are_made_of(seed):
 def test_with_binary_judgments_grades_change_nothing(seed, k):
     run, qrels = drawn(seed, grades=(0, 0, 1))
     names = [f"NCG@{k}", f"NCG(gain='exp')@{k}", f"R_cap@{k}", f"RBP@{k}", f"RBP(gain='scaled')@{k}"]
-    linear, steep, capped, binary, scaled = evaluate(qrels, run, names).values
+    linear, steep, capped, binary, scaled = score_run(qrels, run, names).values
     assert linear.tolist() == steep.tolist() == capped.tolist()
     assert binary.tolist() == scaled.tolist()
 
@@ -148,11 +148,11 @@ def test_a_condensed_list_is_the_run_without_unjudged_documents(measure):
     shorter = {
         q: {d: s for d, s in row.items() if judged[q].get(d, -1) >= 0} for q, row in run.to_dict().items()
     }
-    expected = evaluate(qrels, Run.of(shorter), measure).values
-    found = evaluate(qrels, run, f"condensed({measure})")
+    expected = score_run(qrels, Run.of(shorter), measure).values
+    found = score_run(qrels, run, f"condensed({measure})")
     assert found.values.tolist() == expected.tolist()
     assert found.measures == (f"condensed({measure})",)
-    assert found.tied == evaluate(qrels, run, measure).tied
+    assert found.tied == score_run(qrels, run, measure).tied
 
 
 def test_condensing_keeps_the_join_whole_and_can_be_repeated():

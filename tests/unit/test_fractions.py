@@ -12,14 +12,13 @@ from weir.cli.main import main
 from weir.core.judged import Judged
 from weir.core.qrels import Origins, Qrels, merge_qrels
 from weir.core.run import Run
-from weir.datasets.card import judgments_card
+from weir.datasets.card import judgments_card, judgments_table
 from weir.errors import BadValue
 from weir.files.frames import qrels_from
 from weir.files.intents import read_intents
 from weir.files.runs import read_qrels
 from weir.files.write import write_qrels
-from weir.measures import MEASURES, evaluate, parse_measure
-from weir.report.collection import judgments_text
+from weir.measures import MEASURES, parse_measure, score_run
 
 JUDGED = {"q1": {"a": 0.5, "b": 1, "c": 0}, "q2": {"a": 2.25, "b": -1}}
 RUN = {"q1": {"a": 3.0, "b": 2.0, "c": 1.0}, "q2": {"b": 2.0, "a": 1.0}}
@@ -69,14 +68,14 @@ def test_every_measure_says_what_it_makes_of_fractions():
         if definition.of in ("intents", "whole grades"):
             continue
         measure = weir.parse_measure(f"{name}@3" if definition.cutoff == "required" else name)
-        assert np.isfinite(evaluate(qrels, run, measure).values).all(), name
+        assert np.isfinite(score_run(qrels, run, measure).values).all(), name
     with pytest.raises(
         BadValue, match=r"RnDCG needs whole grades; query 'q1' has a grade of 0\.5: round them first"
     ):
-        evaluate(qrels, run, "RnDCG")
+        score_run(qrels, run, "RnDCG")
     assert (
-        evaluate(qrels.rounded(), run, "RnDCG").values.tolist()
-        == evaluate(Qrels.of(qrels.rounded().to_dict()), run, "RnDCG").values.tolist()
+        score_run(qrels.rounded(), run, "RnDCG").values.tolist()
+        == score_run(Qrels.of(qrels.rounded().to_dict()), run, "RnDCG").values.tolist()
     )
 
 
@@ -103,7 +102,7 @@ def test_a_cut_off_stays_a_whole_number_and_a_level_a_number():
 
 def test_a_scale_that_ends_below_a_fraction_is_refused_with_the_next_whole_number():
     with pytest.raises(BadValue, match=r"a grade of 2\.25 with max_grade=2; write max_grade=3"):
-        evaluate(Qrels.of(JUDGED), Run.of(RUN), "ERR(max_grade=2)@10")
+        score_run(Qrels.of(JUDGED), Run.of(RUN), "ERR(max_grade=2)@10")
 
 
 def test_intents_may_have_fractions(tmp_path):
@@ -114,7 +113,7 @@ def test_intents_may_have_fractions(tmp_path):
     intents.save(tmp_path / "again")
     assert read_intents(tmp_path / "again").to_dict() == intents.to_dict()
     measures = ["StRecall", "StRecall(rel=0.5)", "nDCG"]
-    assert evaluate(intents, Run.of({"q": {"b": 2.0, "a": 1.0}}), measures).values[:2].tolist() == [
+    assert score_run(intents, Run.of({"q": {"b": 2.0, "a": 1.0}}), measures).values[:2].tolist() == [
         [1.0],
         [1.0],
     ]
@@ -168,14 +167,15 @@ def test_layers_fill_what_is_open_and_the_first_wins():
 
 
 def test_cards_count_grades_and_bands_where_these_are_many():
-    assert "2 of grade 0.5" in judgments_text(
-        judgments_card("q", Qrels.of({"q": {"a": 0.5, "b": 0.5, "c": 0}}))
+    assert (
+        "2 of grade 0.5"
+        in judgments_table(judgments_card("q", Qrels.of({"q": {"a": 0.5, "b": 0.5, "c": 0}}))).text()
     )
     many = judgments_card("q", Qrels.of({"q": {f"d{n}": n / 10 for n in range(25)}}))
     assert (many.relevance, many.pairs[0.1], many.pairs[1]) == ("with fractions, up to 2.4", 1, 1)
     assert (
         "4 between 2 and 3, 1 of grade 2, 9 between 1 and 2, 1 of grade 1, 9 between 0 and 1, 1 of grade 0"
-        in (judgments_text(many))
+        in judgments_table(many).text()
     )
 
 

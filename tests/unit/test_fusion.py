@@ -1,6 +1,10 @@
 from __future__ import annotations
 
+<<<<<<< HEAD
 from importlib import import_module
+=======
+import sys
+>>>>>>> main
 
 import numpy as np
 import pytest
@@ -10,7 +14,7 @@ from weir.core.qrels import Qrels
 from weir.core.run import Run
 from weir.core.strings import MIX, SEED, Ids, Strings
 from weir.errors import BadValue, UnknownName, WeirError
-from weir.measures import evaluate
+from weir.measures import score_run
 from weir.systems.fusion import METHODS, Fusion, candidates, fit, fuse, parse_fusion
 from weir.systems.fusion.fit import cross_validated, fold_of, fused_by, trials
 from weir.systems.fusion.fuse import Pool
@@ -164,7 +168,11 @@ def test_blocks_of_any_size_give_the_same(monkeypatch, rows):
         for _ in range(3)
     ]
     whole = {name: weir.fuse(runs, name, 4).to_dict() for name in METHODS}
+<<<<<<< HEAD
     monkeypatch.setattr(import_module("weir.systems.fusion.fuse"), "BLOCK_ROWS", rows)
+=======
+    monkeypatch.setattr(sys.modules[Pool.__module__], "BLOCK_ROWS", rows)
+>>>>>>> main
     assert {name: weir.fuse(runs, name, 4).to_dict() for name in METHODS} == whole
 
 
@@ -247,7 +255,7 @@ def test_held_out_values_are_those_of_the_run_that_is_written():
     found = fit("wsum", runs, qrels, "nDCG@5", folds=3, seed=1)
     run = fused_by(found, Pool.of(runs))
     assert sorted(run.queries.tolist()) == sorted(f"q{q}" for q in range(20))
-    assert evaluate(qrels, run, "nDCG@5").values[0].tolist() == found.held_out.tolist()
+    assert score_run(qrels, run, "nDCG@5").values[0].tolist() == found.held_out.tolist()
     assert len({fold.chosen for fold in found.folds}) > 1
     # No query is fused with settings that its own judgments chose.
     names = found.queries.tolist()
@@ -262,7 +270,7 @@ def test_held_out_values_are_those_of_the_run_that_is_written():
         assert fold.chosen == made.tried[best] or made.values[best].mean() == pytest.approx(
             made.values[made.tried.index(fold.chosen)].mean()
         )
-        whole = evaluate(qrels, fuse(runs, fold.chosen), "nDCG@5").values[0]
+        whole = score_run(qrels, fuse(runs, fold.chosen), "nDCG@5").values[0]
         assert whole[inside].tolist() == found.held_out[inside].tolist()
     # Unjudged queries have the settings chosen on all judged ones.
     alone = fuse(runs, found.chosen).to_dict()

@@ -19,10 +19,9 @@ from weir.core.scores import JudgedScores, Scores, SystemScores
 from weir.core.strings import Ids
 from weir.errors import BadValue, FormatError
 from weir.files.score_files import read_baseline, write_baseline
-from weir.report.gate import gate_junit
 from weir.stats.compare import ScoreTable, on_same_queries
 from weir.stats.distributions import student_quantile
-from weir.stats.gate import GateRules, gates
+from weir.stats.gate import GateRules, gate_junit, gates
 
 QUERIES = [f"{topic}_{n}" for topic in ("pay", "ship") for n in range(6)]
 

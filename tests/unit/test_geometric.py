@@ -9,13 +9,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from tests.shown import shown
 from weir.cli import main
 from weir.core.qrels import Qrels
 from weir.core.run import Run
 from weir.core.scores import averaged
 from weir.files.score_files import read_scores, score_lines, write_scores
-from weir.measures import AP, evaluate, gmAP, nDCG, parse_measure
-from weir.report.compare import compare_text
+from weir.measures import AP, gmAP, nDCG, parse_measure, score_run
 from weir.stats.compare import across, compare_scores, compared, table
 from weir.stats.resampling import LEVEL, RESAMPLES, SEED, resampled_means
 from weir.stats.score_rows import group_row, result_rows
@@ -27,7 +27,7 @@ RUN = {
 
 
 def scored(run=RUN, measures=("gmAP", "AP", "gmbpref(rel=2)")):
-    return evaluate(Qrels.of(QRELS), Run.of(run), measures)
+    return score_run(Qrels.of(QRELS), Run.of(run), measures)
 
 
 def test_the_mean_is_that_of_trec_eval():
@@ -46,7 +46,7 @@ def test_pytrec_eval_has_the_same_summary():
     answered = {q: dict(row) for q, row in RUN.items()}
     theirs = pytrec_eval.RelevanceEvaluator(QRELS, {"gm_map"}).evaluate(answered)
     mean = pytrec_eval.compute_aggregated_measure("gm_map", [row["gm_map"] for row in theirs.values()])
-    ours = evaluate(Qrels.of({q: QRELS[q] for q in RUN}), Run.of(RUN), "gmAP")
+    ours = score_run(Qrels.of({q: QRELS[q] for q in RUN}), Run.of(RUN), "gmAP")
     assert ours.mean_values()[0] == pytest.approx(mean, rel=1e-12)
 
 
@@ -103,8 +103,10 @@ def test_comparisons_show_geometric_means_and_say_that_differences_are_of_logari
     tiled = compared(replace(several, values=np.tile(several.values, (1, 3))))  # enough queries for intervals
     assert all(0 < s.low <= s.mean <= s.high <= 1 for s in tiled.standings)
     assert first.pairs[0].difference == pytest.approx(math.log(means["worse"] / means["good"]))
-    assert "gmAP: means are geometric; differences are those of logarithms" in compare_text([first, second])
-    assert "geometric" not in compare_text([second])
+    assert "gmAP: means are geometric; differences are those of logarithms" in shown(
+        "compare", [first, second]
+    )
+    assert "geometric" not in shown("compare", [second])
     joined = across({name: [table(name, "gmAP", named)] for name in ("d", "e")}, "two")
     assert joined.geometric
 

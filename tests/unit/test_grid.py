@@ -9,10 +9,10 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
+from weir.api.rows import grid_tables, grids_marked
 from weir.core.scores import Row
-from weir.core.tables import STYLES, columns, display_width
-from weir.report.grid_table import grid_tables, write_grids
-from weir.report.short_names import short_names
+from weir.core.short_names import short_names
+from weir.core.tables import STYLES, columns, display_width, written
 from weir.stats.compare import ScoreTable, compared
 
 BERT = 'dense("sentence-transformers/all-MiniLM-L6-v2", dtype="bf16")'
@@ -38,7 +38,7 @@ def widest(text):
 def test_no_line_is_wider_than_the_terminal(width, systems, datasets):
     names = [f"{SYSTEMS[i % 5]} >> cross(depth={i + 1})" for i in range(systems)]
     grid = grid_tables(rows([f"collection-{i}" for i in range(datasets)], names, ("nDCG@10", "R@100")))
-    text = write_grids(grid, width=width)
+    text = written(grids_marked(grid, width), "text", width)
     assert widest(text) <= width
     for one in (f"0.{4000 + 100 * d + 10 * s}" for d in range(datasets) for s in range(systems)):
         assert one in text  # nothing is left out
@@ -137,7 +137,7 @@ def test_short_names_are_what_differs():
 
 
 def test_full_names_stand_below_once():
-    text = write_grids(grid_tables(rows(measures=("nDCG@10", "AP"))))
+    text = written(grids_marked(grid_tables(rows(measures=("nDCG@10", "AP")))), "text")
     assert text.count(f"all-MiniLM-L6-v2: {BERT}") == 1
 
 
@@ -187,7 +187,7 @@ def test_markdown_latex_and_html_escape_names():
     for text in (grid.markdown(), grid.latex(), grid.html(), grid.text(), grid.text(80, True)):
         assert "\x1b[31m" not in text
     page = Tables()
-    page.feed(write_grids(grid_tables(rows(["one|two", "three"], evil)), "html"))
+    page.feed(written(grids_marked(grid_tables(rows(["one|two", "three"], evil))), "html"))
     assert [row[0] for row in page.rows[1:]] == [*evil[:4], r"x\x1b[31m\n"]
 
 

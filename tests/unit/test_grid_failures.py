@@ -117,5 +117,5 @@ def test_systems_and_collections_may_be_objects(tmp_path):
     )
     assert [r.system for r in rows] == ["bm25", "rm3"]
     assert sorted(map(str, read_results(str(tmp_path / "results")))) == sorted(map(str, rows))
-    with pytest.raises(BadValue, match="is no system"):
+    with pytest.raises(BadValue, match="is not a system"):
         Experiment((dataset,), (1,)).execute(tmp_path / "results")  # type: ignore[arg-type]  # a wrong type is what is tried

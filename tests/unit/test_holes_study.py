@@ -1,4 +1,4 @@
-"""weir holes: what is found among unjudged documents is what plain counting finds, hidden labels come back."""
+"""weir labels holes: what is found among unjudged documents is what plain counting finds, hidden labels come back."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from weir.cli import main
 from weir.core.qrels import Qrels
 from weir.core.run import Run
 from weir.errors import BadValue
-from weir.labels.holes import hole_study
+from weir.labels.hole_study import hole_study
 from weir.measures import parse_measure
 
 QUERIES = [f"q{n}" for n in range(4)]
@@ -111,7 +111,7 @@ def test_what_cannot_be_studied_is_refused(tmp_path, capsys):
     ):
         hole_study({"one": run}, qrels, people, Qrels.of({"q": {"a": 1}}), measure)
     with pytest.raises(
-        BadValue, match="is judged by people; write a sheet with weir pool, and give it to them"
+        BadValue, match="is judged by people; write a sheet with weir labels pool, and give it to them"
     ):
         hole_study({"one": run}, qrels, Qrels.of({"q": {"a": 1}}), measure=measure)
     with pytest.raises(BadValue, match="has no score bounds"):

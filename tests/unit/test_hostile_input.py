@@ -33,13 +33,13 @@ RUN = "q1 Q0 d1 1 2.5 x\nq1 Q0 d9 2 1.5 x\n"
 
 
 def one_line(capsys, *arguments: str) -> str:
-    """The one line in which a command refuses, with exit code 2 and no word of a mistake in Weir."""
+    """The one line in which a command refuses, with exit code 2 and no word of a bug in Weir."""
     assert main(list(arguments)) == 2
     out, err = capsys.readouterr()
     found = [line for line in err.split("\n") if line]
     assert (out, len(found)) == ("", 1)
     assert found[0].startswith("weir: ")
-    assert "mistake in Weir" not in found[0]
+    assert "bug in Weir" not in found[0]
     assert found[0].isprintable()
     return found[0]
 

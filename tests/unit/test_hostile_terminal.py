@@ -15,23 +15,23 @@ import pytest
 
 import weir as library
 from tests.unit.brooklet import write_collection
+from weir.api.rows import long_table, rows_csv
 from weir.cli import main
 from weir.core.scores import Row
 from weir.errors import BadValue, FormatError, UnknownName, printable
-from weir.report.table import csv_table, long_table, text_table
 
 QRELS = "q1 0 d1 1\nq1 0 d2 0\nq2 0 d3 2\n"
 RUN = "q1 Q0 d1 1 2.5 x\nq1 Q0 d9 2 1.5 x\n"
 
 
 def one_line(capsys, *arguments: str) -> str:
-    """The one line in which a command refuses, with exit code 2 and no word of a mistake in Weir."""
+    """The one line in which a command refuses, with exit code 2 and no word of a bug in Weir."""
     assert main(list(arguments)) == 2
     out, err = capsys.readouterr()
     found = [line for line in err.split("\n") if line]
     assert (out, len(found)) == ("", 1)
     assert found[0].startswith("weir: ")
-    assert "mistake in Weir" not in found[0]
+    assert "bug in Weir" not in found[0]
     assert found[0].isprintable()
     return found[0]
 
@@ -54,13 +54,13 @@ def test_control_characters_are_escaped_in_messages_and_tables():
     for error in (BadValue(EVIL), FormatError(EVIL, EVIL, EVIL), UnknownName("system", EVIL, [EVIL])):
         assert str(error).isprintable()
     row = Row("d" + EVIL, "=cmd|' /C calc'!A0<b>\\", "nDCG@10", -0.5, -0.6, -0.4, 2, 1)
-    table = text_table([row])
+    table = long_table([row]).text()
     assert r"\x1b[31mred" in table
     assert all(line.isprintable() for line in table.split("\n"))
     latex = long_table([row]).latex()
     assert r"\textless{}b\textgreater{}\textbackslash{}" in latex
     assert "\x1b" not in latex
-    cells = csv_table([row]).split("\n")[-1]
+    cells = rows_csv([row]).split("\n")[-1]
     assert ",'=cmd|" in cells
     assert "-0.5" in cells.split(",")
 
@@ -196,7 +196,7 @@ def test_what_nobody_expected_is_one_line_and_a_trace_where_it_is_asked_for(tmp_
         assert main(["run", "-d", "brook", "-s", "bm25", "-q"]) == 2
         err = capsys.readouterr().err
         assert f"unexpected {type(failure).__name__}" in err
-        assert "a mistake in Weir, please report it (WEIR_DEBUG=1 shows where it happened)" in err
+        assert "this is a bug in Weir, please report it (WEIR_DEBUG=1 shows where it happened)" in err
         assert "Traceback" not in err
         assert len(err.strip().split("\n")) == 1
     failure = MemoryError()
@@ -207,7 +207,7 @@ def test_what_nobody_expected_is_one_line_and_a_trace_where_it_is_asked_for(tmp_
 
 
 def test_sigterm_ends_with_one_line(tmp_path):
-    program = "import time, weir.experiment\nweir.experiment.Experiment.complete = lambda *_: (print('up', flush=True), time.sleep(60))\n"
+    program = "import time, weir.experiment.experiment\nweir.experiment.experiment.Experiment.complete = lambda *_: (print('up', flush=True), time.sleep(60))\n"
     program += "from weir.cli import main\nraise SystemExit(main(['run', '-d', 'brook-medical', '-s', 'bm25', '-q']))"
     running = subprocess.Popen(
         [sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -217,13 +217,13 @@ def test_sigterm_ends_with_one_line(tmp_path):
     running.send_signal(signal.SIGTERM)
     _, err = running.communicate(timeout=30)
     assert running.returncode == 143
-    assert err.strip() == "weir: terminated; what is finished is kept, the same command continues"
+    assert err.strip() == "weir: terminated; finished work is kept, run the same command to resume"
 
 
 @pytest.mark.parametrize(
     "arguments",
     [["eval", b"\xff", "r"], ["run", "-d", b"\xff", "-s", "bm25"], ["run", "-d", "brook", "-s", b"bm25(\xff)"],
-     ["systems", b"\xff"], ["measures", b"\xff"], [b"\xff"], ["eval", "q", "r", "-m", b"\xff"]],
+     ["list", "systems", b"\xff"], ["list", "measures", b"\xff"], [b"\xff"], ["eval", "q", "r", "-m", b"\xff"]],
 )  # fmt: skip
 def test_arguments_that_are_not_utf_8_are_one_line(tmp_path, arguments):
     given = [a if isinstance(a, bytes) else a.encode() for a in arguments]
@@ -231,7 +231,7 @@ def test_arguments_that_are_not_utf_8_are_one_line(tmp_path, arguments):
         [sys.executable, "-m", "weir", *given], capture_output=True, cwd=tmp_path, check=False
     )
     assert done.returncode == 2
-    assert b"mistake in Weir" not in done.stderr
+    assert b"bug in Weir" not in done.stderr
     assert done.stderr.count(b"\n") <= 1 + (b"Usage" in done.stderr)
     assert list(tmp_path.iterdir()) == []
 

@@ -318,7 +318,7 @@ def test_a_killed_run_goes_on_where_it_was(tmp_path, home):
     ("change", "said"),
     [
         (("url = ", "ulr = "), "no entry named 'ulr'; did you mean url"),
-        (('url = "http://localhost"', 'url = "http://example.org"'), "plain http reaches this machine only"),
+        (('url = "http://localhost"', 'url = "http://example.org"'), "http is allowed for localhost only"),
         (('url = "http://localhost"', ""), "no 'url'"),
         (('index = "shop"', ""), "values.index is empty: it has to be given"),
         (('"elasticsearch"', '"elastic"'), "extends = 'elastic'; expected one of "),

@@ -1,4 +1,4 @@
-"""weir import: files joined, choices, the report, the command, and a folder that is whole or not there."""
+"""weir data import: files joined, choices, the report, the command, and a folder that is whole or not there."""
 
 from __future__ import annotations
 
@@ -288,7 +288,7 @@ def test_choices_are_checked():
 
 def test_a_folder_of_something_else_is_never_replaced(tmp_path):
     path = files(tmp_path, g_jsonl=GOLDEN)[0]
-    with pytest.raises(BadValue, match=r"holds 'g.jsonl', which weir import did not write"):
+    with pytest.raises(BadValue, match=r"holds 'g.jsonl', which weir data import did not write"):
         import_files([path], tmp_path)
     import_files(path, tmp_path / "out")
     import_files([str(path)], tmp_path / "out")

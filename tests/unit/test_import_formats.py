@@ -1,4 +1,4 @@
-"""Golden sets, tables and search engines' own files, as weir import reads them; and what it refuses by name."""
+"""Golden sets, tables and search engines' own files, as weir data import reads them; and what it refuses by name."""
 
 from __future__ import annotations
 

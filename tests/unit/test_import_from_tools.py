@@ -1,4 +1,4 @@
-"""weir import of files that the tools themselves wrote (scripts/make_tool_files.py): one set of judgments, one run."""
+"""weir data import of files that the tools themselves wrote (scripts/make_tool_files.py): one set of judgments, one run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""weir import: grades with fractions, judges who disagree, and where judgments come from."""
+"""weir data import: grades with fractions, judges who disagree, and where judgments come from."""
 
 from __future__ import annotations
 

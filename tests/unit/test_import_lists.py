@@ -1,4 +1,4 @@
-"""weir import: judgments by words, and lists of documents by query."""
+"""weir data import: judgments by words, and lists of documents by query."""
 
 from __future__ import annotations
 

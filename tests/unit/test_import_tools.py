@@ -1,4 +1,4 @@
-"""Files of evaluators, traces and research tools, as weir import reads them."""
+"""Files of evaluators, traces and research tools, as weir data import reads them."""
 
 from __future__ import annotations
 

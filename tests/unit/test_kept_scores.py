@@ -10,13 +10,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.shown import shown
 from tests.unit.pair_place import Hashed, Readers, collection, score
 from weir.core.corpus import Corpus, Queries
 from weir.errors import BadRanking
-from weir.experiment.efficiency import efficiency
+from weir.experiment.efficiency import efficiency, efficiency_notes
 from weir.experiment.experiment import Experiment
 from weir.experiment.results import finished_cells
-from weir.report.efficiency import efficiency_notes, efficiency_text
 from weir.settings import settings
 from weir.systems import BM25, RERANKERS, Pipeline, parse_system
 from weir.systems.protocol import Context, Costs
@@ -200,6 +200,6 @@ def test_latency_is_that_of_scores_computed(tmp_path, model, monkeypatch):
         "100 of 100 scores of pairs were stored before; single queries compute theirs",
     )
     assert second.singles == 5
-    cells = efficiency_text([second]).split("\n")[2].split()
+    cells = shown("efficiency", [second]).split("\n")[2].split()
     assert [cell.endswith("*") for cell in cells[-5:-1]] == [True, False, False, False]
-    assert any("searching: 100 of 100 scores" in note for note in efficiency_notes([second]))
+    assert any("searching: 100 of 100 scores" in str(note) for note in efficiency_notes([second]))

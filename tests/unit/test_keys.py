@@ -20,7 +20,7 @@ from tests.unit.embedding_place import forget_spending
 from tests.unit.model_servers import LocalHandler, running
 from tests.unit.search_servers import elastic_serving
 from weir.cli.main import main
-from weir.services.keys import KEY_CHARACTERS, PIECE_CHARACTERS, Key
+from weir.services.requests import KEY_CHARACTERS, PIECE_CHARACTERS, Key
 
 SECRET = "sk-proj/Very+Secret~0123456789_abcdefGHIJKL"
 WAYS = {

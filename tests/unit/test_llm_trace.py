@@ -1,4 +1,4 @@
-"""weir llm: what models were asked and answered, from records and kept answers, before a server that counts."""
+"""weir study llm: what models were asked and answered, from records and kept answers, before a server that counts."""
 
 from __future__ import annotations
 
@@ -17,9 +17,8 @@ from tests.unit.model_servers import chat_serving, grade_of, signed, token_of, v
 from weir.cli import main
 from weir.errors import BadValue, RankingWarning, UnknownName
 from weir.experiment.experiment import Experiment
-from weir.models.chat import ChatModel
-from weir.models.conversation import kept_about
-from weir.services.answers import ServiceUse, answer_store
+from weir.models.chat import ChatModel, answers_about
+from weir.services.answers import ServiceUsage, answer_store
 
 DOCUMENTS = {f"d{n:02}": ("", f"river weir {n} " + "dam " * (n % 5)) for n in range(12)}
 
@@ -144,11 +143,11 @@ def test_a_trace_needs_no_key_and_waits_for_nobody(made, capsys, monkeypatch):
     monkeypatch.delenv("WEIR_KEY_TEST")
     weir.settings.settings.cache_clear()
     address = re.search(r'model="([^"]+)"', name)[1]
-    with answer_store(*kept_about(ChatModel(address))):  # as a run that goes on holds it
+    with answer_store(*answers_about(ChatModel(address))):  # as a run that goes on holds it
         code, out, _ = said(capsys, "llm", folder, "--trace", "q1")
     assert code == 0
     assert out.count("ok ") == 2
-    assert ServiceUse("").tokens == 0
+    assert ServiceUsage("").tokens == 0
 
 
 def test_what_is_not_kept_is_said_and_what_follows_from_it_is_not_guessed(made, capsys):

@@ -10,15 +10,14 @@ import pytest
 from weir.core.qrels import Qrels
 from weir.core.run import Run
 from weir.errors import BadValue
-from weir.measures import evaluate, parse_measure
-from weir.measures.library.arithmetic import sum_within
-from weir.measures.library.gain_functions import gain_table
+from weir.measures import parse_measure, score_run
+from weir.measures.library.arithmetic import gain_table, sum_within
 
 
 def value(measure, ranking, grades):
     """Of one query; the ranking is a list of documents, best first."""
     run = {"q": {document: float(-rank) for rank, document in enumerate(ranking)}}
-    return evaluate(Qrels.of({"q": grades}), Run.of(run), measure).values[0, 0]
+    return score_run(Qrels.of({"q": grades}), Run.of(run), measure).values[0, 0]
 
 
 # Järvelin and Kekäläinen 2002, section 2: the gains of their example, and its discounted sums for base 2.
@@ -128,8 +127,8 @@ def test_many_queries_are_looked_at_in_parts_and_each_on_its_own(name, monkeypat
         f"q{q}": {d: int(g) for d, g in zip(documents, draw.integers(-1, 5, 30), strict=True)}
         for q in range(17)
     }
-    together = evaluate(Qrels.of(qrels), Run.of(run), name).values[0].tolist()
-    alone = [evaluate(Qrels.of({q: qrels[q]}), Run.of({q: run[q]}), name).values[0, 0] for q in run]
+    together = score_run(Qrels.of(qrels), Run.of(run), name).values[0].tolist()
+    alone = [score_run(Qrels.of({q: qrels[q]}), Run.of({q: run[q]}), name).values[0, 0] for q in run]
     assert together == pytest.approx(alone, rel=1e-13)
     assert len(set(together)) > 5
 

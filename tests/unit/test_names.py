@@ -4,12 +4,27 @@ from __future__ import annotations
 
 import inspect
 import json
+import subprocess
+import sys
 
 import pytest
 
 from weir.errors import BadValue, UnknownName, WeirError
 from weir.models.sparse import SparseEncoder
-from weir.systems import BM25, RM3, SYSTEMS, ColBERT, DeepCT, Dense, Sparse, parse_system, usage
+from weir.systems import (
+    BM25,
+    RERANKERS,
+    RM3,
+    SYSTEMS,
+    ColBERT,
+    DeepCT,
+    Dense,
+    Sparse,
+    parse_system,
+    reranker_names,
+    system_names,
+    usage,
+)
 from weir.systems.fusion import METHODS
 from weir.systems.learned_sparse import sparta, splade, unicoil
 
@@ -199,14 +214,14 @@ WRONG = [
     # fusions
     ("rrf", "two or more systems, such as rrf"),
     ("rrf(bm25)", "found 1"),
-    ("rrf(bm25, 'x')", "'x' is none"),
-    ("rrf(bm25, 3)", "3 is none"),
+    ("rrf(bm25, 'x')", "'x' is not a system"),
+    ("rrf(bm25, 3)", "3 is not a system"),
     ("rrf(bm25, rm3, depth=0)", "expected a whole number from 1"),
     ("rrf(bm25, rm3, depth=1.5)", "expected a whole number from 1"),
     ("rrf(bm25, rm3, k=-2)", "within 0.."),
     ("wsum(bm25, rm3, weights=[1])", "weights has 1 for 2"),
     # chunked
-    ("chunked(3)", "3 is none"),
+    ("chunked(3)", "3 is not a system"),
     ("chunked(words=0)", "whole number from 1"),
     ("chunked(words=10, overlap=10)", "0 to words - 1, 9"),
     ("chunked(overlap=-1)", "0 to words - 1"),
@@ -218,8 +233,8 @@ WRONG = [
     ("dense(index=3)", "index is 3"),
     ("dense(7)", "model is 7"),
     ("dense(max_length=0)", "max_length is 0"),
-    ("dense(dimensions=5)", "dimensions means nothing for a checkpoint"),
-    ("dense('openai:x', pooling='mean')", "pooling means nothing for an embedding API"),
+    ("dense(dimensions=5)", "dimensions does not apply to a checkpoint"),
+    ("dense('openai:x', pooling='mean')", "pooling does not apply to an embedding API"),
     # colbert
     ("colbert(bits=3)", "bits is 3; expected 0, 1 or 2"),
     ("colbert(bits=True)", "bits is True"),
@@ -265,8 +280,8 @@ WRONG = [
     ('doc2query(dtype="int8")', "expected fp32, bf16"),
     ('doc2query(model="")', "a hub name or a folder"),
     ('doc2query(expansions="")', "expected a file"),
-    ('doc2query(expansions="x", seed=1)', "seed means nothing beside expansions"),
-    ('doc2query(expansions="x", model="y")', "model means nothing beside expansions"),
+    ('doc2query(expansions="x", seed=1)', "seed does not apply with expansions"),
+    ('doc2query(expansions="x", model="y")', "model does not apply with expansions"),
     # cross, llm
     ("cross", "write such as bm25 >> cross(...)"),
     ('bm25 >> cross("x", depth=0)', "whole number from 1"),
@@ -295,7 +310,7 @@ WRONG = [
     ('bm25 >> llm("score", model="openai:m", scale=0)', "scale is 0; expected a whole number from 1 to 100"),
     ('bm25 >> llm("listwise", model="openai:m", window=5, step=6)', "a step is no longer than it"),
     ('bm25 >> llm("listwise", model="openai:m", passes=0)', "passes is 0"),
-    ('bm25 >> llm("score", model="http://example.org/v1#m")', "plain http reaches this machine only"),
+    ('bm25 >> llm("score", model="http://example.org/v1#m")', "http is allowed for localhost only"),
     ('bm25 >> llm("score", model="openai:m", temperature=3)', "temperature is 3"),
     ('bm25 >> llm("score", model="openai:m", max_tokens=0)', "max_tokens is 0"),
     ('bm25 >> llm("score", model="openai:m", concurrency=0)', "concurrency is 0"),
@@ -389,3 +404,32 @@ def test_a_name_in_other_letters_is_the_system():
         str(parse_system("RRF(BM25, Dense('minilm')) >> Score(RM3)"))
         == 'rrf(bm25, dense("minilm")) >> score(rm3)'
     )
+
+
+def test_a_plug_in_is_a_system_before_it_is_loaded():
+    script = """
+import sys, weir
+from weir.errors import BadValue
+from weir.systems import SYSTEMS, as_system, parse_system
+
+def elasticsearch(queries, k):
+    return {}
+
+assert "elasticsearch" in list(SYSTEMS)
+for attempt in (lambda: as_system(elasticsearch), lambda: parse_system("bm25 >> elasticsearch(url='http://localhost')")):
+    try:
+        attempt()
+    except BadValue as error:
+        print(error)
+assert "weir.plugins.servers.elasticsearch" not in sys.modules
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == [
+        "'elasticsearch' is the name of a registered system; give another: name=...",
+        "elasticsearch is a system; to re-rank by its scores write >> score(elasticsearch)",
+    ]
+
+
+def test_every_registered_name_stands_in_the_lists_of_names():
+    for registry, names in ((SYSTEMS, system_names), (RERANKERS, reranker_names)):
+        assert [name for name in dir(names) if registry.get(name) is not getattr(names, name)] == []

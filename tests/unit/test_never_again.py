@@ -17,7 +17,7 @@ from weir.core.run import Run
 from weir.core.scores import Scores
 from weir.core.strings import Ids
 from weir.errors import BadRanking, BadValue
-from weir.measures import MEASURES, evaluate
+from weir.measures import MEASURES, score_run
 from weir.stats.score_rows import result_rows
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -63,8 +63,8 @@ def shuffled(table: dict, seed: int) -> dict:
 def test_e1_shuffled_rows_give_the_same_bits(seed):
     """E1: shuffle rows of run and qrels: every number bit-identical, means and intervals too."""
     run, qrels = example()
-    first = evaluate(Qrels.of(qrels), Run.of(run), MEASURED)
-    again = evaluate(Qrels.of(shuffled(qrels, seed + 50)), Run.of(shuffled(run, seed)), MEASURED)
+    first = score_run(Qrels.of(qrels), Run.of(run), MEASURED)
+    again = score_run(Qrels.of(shuffled(qrels, seed + 50)), Run.of(shuffled(run, seed)), MEASURED)
     assert again.queries.tolist() != first.queries.tolist()
     order = first.queries.codes(again.queries.strings)
     assert again.values.tolist() == first.values[:, order].tolist()
@@ -77,14 +77,14 @@ def test_e2_a_constant_scorer_has_one_ranking_and_says_that_all_is_tied():
     run = {"q": dict.fromkeys(documents, 0.5)}
     for relevant in documents:
         place = sorted(documents, reverse=True).index(relevant) + 1
-        found = evaluate(Qrels.of({"q": {relevant: 1}}), Run.of(run), ["RR", "AP", "nDCG", *cut_recalls(9)])
+        found = score_run(Qrels.of({"q": {relevant: 1}}), Run.of(run), ["RR", "AP", "nDCG", *cut_recalls(9)])
         values = dict(zip(found.measures, found.values[:, 0].tolist(), strict=True))
         assert values["RR"] == values["AP"] == 1 / place
         assert values["nDCG"] == pytest.approx(1 / np.log2(place + 1), abs=1e-15)
         assert [values[m] for m in cut_recalls(9)] == [float(k >= place) for k in range(1, 10)]
         assert found.tied == 1.0
     distinct = {"q": {d: float(i) for i, d in enumerate(documents)}}
-    assert evaluate(Qrels.of({"q": {"d1": 1}}), Run.of(distinct), ["RR"]).tied == 0.0
+    assert score_run(Qrels.of({"q": {"d1": 1}}), Run.of(distinct), ["RR"]).tied == 0.0
 
 
 def cut_recalls(k: int) -> list[str]:
@@ -94,7 +94,9 @@ def cut_recalls(k: int) -> list[str]:
 def test_e3_two_of_three_queries_answered_perfectly():
     """E3: two of three queries answered perfectly: 0.667, and the table says 2 of 3 answered."""
     run = {"1": {"a": 1.0}, "2": {"b": 1.0}}
-    scores = evaluate(Qrels.of({"1": {"a": 1}, "2": {"b": 1}, "3": {"c": 1}}), Run.of(run), ["nDCG@10", "AP"])
+    scores = score_run(
+        Qrels.of({"1": {"a": 1}, "2": {"b": 1}, "3": {"c": 1}}), Run.of(run), ["nDCG@10", "AP"]
+    )
     for row in result_rows(scores, "three", "two"):
         assert row.mean == 2 / 3
         assert (row.answered, row.queries) == (2, 3)
@@ -150,7 +152,7 @@ def test_e5_every_grade_is_taken_or_refused_by_name(grade, refused):
         return
     qrels = Qrels.of({"q": {"d": grade, "e": 1, "dangling": 1}})
     assert qrels.to_dict()["q"]["d"] == grade
-    scores = evaluate(qrels, Run.of({"q": {"d": 2.0, "e": 1.0}}), MEASURED)
+    scores = score_run(qrels, Run.of({"q": {"d": 2.0, "e": 1.0}}), MEASURED)
     assert np.isfinite(scores.values).all()
 
 
@@ -185,9 +187,9 @@ def test_e5_what_is_empty_or_of_another_shape():
     """E5: empty judgments are refused, empty rankings count 0, other shapes are named."""
     for nothing in ({}, {"q": {}}):
         with pytest.raises(BadValue, match="no query"):
-            evaluate(Qrels.of(nothing), Run.of({"q": {"d": 1.0}}))
+            score_run(Qrels.of(nothing), Run.of({"q": {"d": 1.0}}))
     for none in ({}, {"q": {}}, {"other": {"d": 1.0}}):
-        scores = evaluate(Qrels.of({"q": {"d": 1}}), Run.of(none), MEASURED)
+        scores = score_run(Qrels.of({"q": {"d": 1}}), Run.of(none), MEASURED)
         assert not scores.values.any()
         assert not scores.answered.any()
         assert scores.tied == 0.0
@@ -196,9 +198,9 @@ def test_e5_what_is_empty_or_of_another_shape():
     with pytest.raises(BadValue, match="query 'q': found str"):
         Qrels.of({"q": "d"})
     with pytest.raises(BadValue, match="no measure"):
-        evaluate(Qrels.of({"q": {"d": 1}}), Run.of({}), [])
+        score_run(Qrels.of({"q": {"d": 1}}), Run.of({}), [])
     with pytest.raises(BadValue, match="gain='exp' with a grade of 501"):
-        evaluate(Qrels.of({"q": {"d": 501}}), Run.of({"q": {"d": 1.0}}), ["nDCG(gain='exp')"])
+        score_run(Qrels.of({"q": {"d": 501}}), Run.of({"q": {"d": 1.0}}), ["nDCG(gain='exp')"])
 
 
 ODD = [
@@ -226,7 +228,7 @@ def test_e6_odd_identifiers_stay_apart_and_come_back():
     assert made.to_dict() == run
     assert Qrels.of(qrels).to_dict() == qrels
     assert json.loads(json.dumps(made.to_dict())) == run
-    values = evaluate(Qrels.of(qrels), made, ["RR"]).values[0]
+    values = score_run(Qrels.of(qrels), made, ["RR"]).values[0]
     assert values.tolist() == [1 / (len(ODD) - i) for i in range(len(ODD))]
     assert all(q not in row for q, row in made.without_self().to_dict().items())
 
@@ -238,7 +240,11 @@ import numpy as np
 from weir.core.qrels import Qrels
 from weir.core.run import Run
 from weir.core.strings import Ids, Strings
+<<<<<<< HEAD
 from weir.measures import evaluate
+=======
+from weir.measures import score_run
+>>>>>>> main
 queries, hits, size = 10_000, 1_000, 200_000
 docs = Ids(Strings.of(f"d{i}" for i in range(size)))
 asked = Ids(Strings.of(f"q{i}" for i in range(queries)))
@@ -250,7 +256,7 @@ qrels = Qrels.from_columns(
 )
 score = np.tile(np.linspace(1, 0, hits), queries)
 run = Run.from_columns(asked, docs, np.repeat(np.arange(queries, dtype=np.int32), hits), doc.ravel(), score)
-scores = evaluate(qrels, run, ["nDCG@10", "nDCG@1000", "R@100", "AP", "RR@10", "P@10", "Judged@10", "Success@5"])
+scores = score_run(qrels, run, ["nDCG@10", "nDCG@1000", "R@100", "AP", "RR@10", "P@10", "Judged@10", "Success@5"])
 assert scores.of("Judged@10").tolist() == [0.1] * queries
 assert "numba" not in sys.modules
 # Not ru_maxrss: a process inherits that from the one that started it.
@@ -270,8 +276,12 @@ STORED = """
 import sys
 from pathlib import Path
 import numpy as np
+<<<<<<< HEAD
 from weir.systems.vectors.exact_search import search
 from weir.systems.vectors.store import StoredVectors, VectorStore
+=======
+from weir.systems.vectors import StoredVectors, VectorStore, search
+>>>>>>> main
 
 def memory(key):
     lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
@@ -335,7 +345,7 @@ def test_e11_the_callers_dict_is_unchanged_and_ten_others_remain():
     without = with_self.without_self()
     assert np.diff(without.ptr).tolist() == [10] * 30
     assert all(query not in row for query, row in without.to_dict().items())
-    assert evaluate(Qrels.of(qrels), without, ["Success@2"]).mean_values()[0] > 0.9
+    assert score_run(Qrels.of(qrels), without, ["Success@2"]).mean_values()[0] > 0.9
     assert (run, qrels) == before
     assert [list(row) for row in run.values()] == [list(row) for row in before[0].values()]
 

@@ -11,7 +11,7 @@ from tests.unit import model_servers as es
 from weir.core.corpus import Corpus, Queries
 from weir.core.qrels import Qrels
 from weir.errors import BadRanking, RankingWarning
-from weir.measures import evaluate
+from weir.measures import score_run
 from weir.systems.compose import Pipeline
 from weir.systems.expression import parse_system
 from weir.systems.lexical.bm25 import BM25
@@ -61,7 +61,7 @@ def test_e13_passages_never_count_twice(collapse):
     system = parse_system(f'chunked(bm25, words=10, overlap=5, collapse="{collapse}")')
     run = system.index(Corpus.of(LONG)).search(Queries.of({"q": "river"}), 8)
     assert sorted(run.to_dict()["q"]) == sorted(LONG)
-    scores = evaluate(Qrels.of({"q": dict.fromkeys(LONG, 1)}), run, ["R@5", "R@8"])
+    scores = score_run(Qrels.of({"q": dict.fromkeys(LONG, 1)}), run, ["R@5", "R@8"])
     assert scores.mean_values().tolist() == [5 / 8, 1.0]
 
 

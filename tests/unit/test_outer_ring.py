@@ -20,8 +20,6 @@ def house(tmp_path_factory):
     """A copy of the package without `plugins`, and a sitecustomize that hides its entry points."""
     folder = tmp_path_factory.mktemp("house")
     shutil.copytree(SOURCE, folder / "weir", ignore=shutil.ignore_patterns("plugins", "__pycache__"))
-    # systems/composite.py is a module of the house
-    shutil.copy(SOURCE / "systems" / "plugins.py", folder / "weir" / "systems" / "plugins.py")
     (folder / "sitecustomize.py").write_text(
         "import importlib.metadata as metadata\nmetadata.entry_points = lambda **_: metadata.EntryPoints()\n"
     )
@@ -54,8 +52,8 @@ def test_house_alone(house, arguments):
 @pytest.mark.parametrize(
     "arguments",
     [
-        ("conform",),
-        ("import", "golden.csv"),
+        ("study", "conform"),
+        ("data", "import", "golden.csv"),
         ("run", "-d", "golden.csv", "-s", "bm25", "-o", "out2"),
         ("run", "-d", "hf:a/b", "-s", "bm25", "-o", "out3"),
         ("run", "-d", "brook", "-s", 'elasticsearch("shop.toml")', "-o", "out4"),
@@ -66,4 +64,4 @@ def test_what_is_missing_is_one_line(house, arguments):
     assert answer.returncode == 2
     assert answer.stderr.startswith("weir: ")
     assert answer.stderr.count("\n") == 1
-    assert "mistake in Weir" not in answer.stderr
+    assert "bug in Weir" not in answer.stderr

@@ -16,6 +16,7 @@ import pytest
 
 import weir
 from tests.unit.brooklet import write_collection
+from weir.api.progress import Progress
 from weir.cli import main
 from weir.core.frames import FRAMES
 from weir.core.intents import IntentQrels
@@ -24,7 +25,6 @@ from weir.errors import FormatError, UnknownName, WeirError
 from weir.experiment.results import ORDER, GridOrder, finished_cells, keep_order
 from weir.files.formats import kind_of_file
 from weir.files.runs import read_qrels, read_run
-from weir.report.progress import Progress
 from weir.systems import parse_system
 
 QRELS = "q1 0 d1 1\nq2 0 d3 2\n"

@@ -13,14 +13,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import weir
+from tests.shown import shown
 from tests.unit import model_servers as es
 from tests.unit.brooklet import write_collection
 from weir.cli import main
 from weir.core.rounding import duration, size
 from weir.errors import BadValue
 from weir.experiment.experiment import Experiment
-from weir.experiment.plan import Planned, _asks_an_api, _between, _extended, _Probe, planned, planned_total
-from weir.report.plan import plan_json, plan_notes, plan_text
+from weir.experiment.plan import (
+    Planned,
+    _asks_an_api,
+    _between,
+    _extended,
+    _Probe,
+    plan_notes,
+    planned,
+    planned_total,
+)
 from weir.systems.expression import parse_system
 
 
@@ -199,7 +208,7 @@ def test_what_is_printed():
     assert planned_total([one, other]) is None
 
     def rows(found):
-        return [" ".join(line.split()) for line in plan_text(found).split("\n")]
+        return [" ".join(line.split()) for line in shown("plan", found).split("\n")]
 
     assert rows([ranged])[2] == "nq bm25 2,681,468 3,452 60 min to 3.9 h 30 s 1.5 GB 812 MB"
     assert rows([one, other])[2:] == [
@@ -208,11 +217,11 @@ def test_what_is_printed():
     ]
     assert rows(asks)[0] == "dataset system documents queries prompts tokens dollars"
     assert rows(asks)[-2:] == ["nq llm 7 10 2 7 1,234 0.50", "in all, what is shared once 12 120 1.20"]
-    notes = plan_notes([one, other])
+    notes = list(map(str, plan_notes([one, other])))
     assert any("16 to 4,096 documents" in note for note in notes)
     assert any("so it is" in note for note in notes)
-    assert sum("so it is" in note for note in plan_notes([one, one])) == 1
-    assert json.loads(plan_json([one]).split("\n")[0])["index_seconds"] == 7300.0
+    assert sum("so it is" in str(note) for note in plan_notes([one, one])) == 1
+    assert json.loads(shown("plan", [one], "json").split("\n")[0])["index_seconds"] == 7300.0
 
 
 def test_times_and_sizes_have_two_digits():

@@ -224,9 +224,9 @@ def test_what_a_file_says_wrongly_is_one_line(shop_system, tmp_path):
             shop_system(dsn=dsn)
     with pytest.raises(FormatError, match="names the environment variable AWS_SECRET"):
         shop_system(dsn="${AWS_SECRET}")
-    with pytest.raises(BadValue, match="index means nothing for a search of full text"):
+    with pytest.raises(BadValue, match="index does not apply to a search of full text"):
         shop_system(beside=', index="hnsw"')
-    with pytest.raises(BadValue, match="rank means nothing for a search of vectors"):
+    with pytest.raises(BadValue, match="rank does not apply to a search of vectors"):
         shop_system(beside=', encoder="minilm", rank="ts_rank"')
     with pytest.raises(FormatError, match="no such file"):
         weir.parse_system(f'postgres("{tmp_path}/gone.toml")')

@@ -14,8 +14,14 @@ from tests.unit.embedding_place import forget_spending
 from tests.unit.model_servers import chat_serving
 from weir.cli import main
 from weir.experiment.experiment import Experiment
-from weir.experiment.plan import plan_of_words, planned, planned_total, prompt_plan, shown_candidates
-from weir.report.plan import plan_notes
+from weir.experiment.plan import (
+    plan_notes,
+    plan_of_words,
+    planned,
+    planned_total,
+    prompt_plan,
+    shown_candidates,
+)
 from weir.services.requests import estimated
 from weir.systems import parse_system
 
@@ -102,7 +108,7 @@ def test_a_plan_says_prompts_tokens_and_dollars_and_asks_nothing(house, monkeypa
     assert "answers that are kept already cost nothing" in note
     assert gone.notes[0] == "not on this machine: lengths are those published"
     assert gone.tokens > 1e6
-    assert any(f"{here.longest_tokens:,} tokens at most" in line for line in plan_notes([here]))
+    assert any(f"{here.longest_tokens:,} tokens at most" in str(line) for line in plan_notes([here]))
     told = capsys.readouterr()
     assert note in told.err
     row = f"{here.prompts} {int(here.tokens):,} {here.dollars:.2f}"

@@ -11,7 +11,7 @@ import weir
 from weir.errors import BadRanking, BadValue, FormatError
 from weir.files.layouts import CollectionPart
 from weir.files.records import read_documents, read_queries
-from weir.files.runs import judge_file, read_qrels, read_run_against
+from weir.files.runs import join_run_file, read_qrels, read_run_against
 
 QRELS = weir.Qrels.of({"q1": {"a": 1}, "q2": {"a": 1}})
 
@@ -28,7 +28,7 @@ def test_a_document_twice_for_a_query_that_nobody_judged(tmp_path, engine, betwe
     rows = [f"other Q0 b 1 {scores[0]} t", *between, "stranger Q0 b 1 1 t", f"other Q0 b 2 {scores[1]} t"]
     run = file(tmp_path / "run", *rows)
     for read in (
-        lambda: judge_file(run, QRELS, engine=engine),
+        lambda: join_run_file(run, QRELS, engine=engine),
         lambda: read_run_against(run, QRELS.queries, QRELS.docs, engine=engine),
     ):
         with pytest.raises(BadRanking) as error:
@@ -39,11 +39,11 @@ def test_a_document_twice_for_a_query_that_nobody_judged(tmp_path, engine, betwe
 @pytest.mark.parametrize("engine", ["numpy", "numba"])
 def test_queries_that_nobody_judged_are_ignored_wherever_they_stand(tmp_path, engine):
     rows = ["x Q0 a 1 3 t", "q1 Q0 b 1 3 t", "q1 Q0 a 1 2 t", "y Q0 b 1 1 t", "x Q0 b 1 1 t", "q2 Q0 a 1 3 t"]
-    judged = judge_file(file(tmp_path / "run", *rows), QRELS, engine=engine)
+    judged = join_run_file(file(tmp_path / "run", *rows), QRELS, engine=engine)
     assert (judged.ignored, judged.stranger, judged.rank.tolist()) == (2, "x", [2, 1])
     run, ignored = read_run_against(tmp_path / "run", QRELS.queries, QRELS.docs, engine=engine)
     assert (run.ptr.tolist(), run.doc.tolist(), ignored) == ([0, 2, 3], [-1, 0, 0], 2)
-    none = judge_file(file(tmp_path / "none", "x Q0 a 1 3 t", "y Q0 a 1 3 t"), QRELS, engine=engine)
+    none = join_run_file(file(tmp_path / "none", "x Q0 a 1 3 t", "y Q0 a 1 3 t"), QRELS, engine=engine)
     assert (none.ignored, none.retrieved.tolist()) == (2, [0, 0])
 
 

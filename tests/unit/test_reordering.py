@@ -24,7 +24,7 @@ from weir.plugins.sensitivity.reordering import (
     WindowShape,
     ideal_chances,
     order_changes,
-    place_blocks,
+    rank_bands,
     reach,
     reorderings,
 )
@@ -102,7 +102,7 @@ def test_no_order_of_windows_puts_a_document_deeper_than_is_said(count, window, 
             range(count), lambda w, d=document: [x for x in w if x != d] + [d] * (d in w), window, step
         )
         deepest[document] = sunk.index(document) + 1
-    assert shape.deepest(count).tolist() == deepest.tolist()
+    assert shape.largest_k(count).tolist() == deepest.tolist()
     bottom = run_of([list(range(count))])
     turned = run_of([windowed(range(count), lambda w: w[::-1], window, step)])
     assert order_changes(bottom, turned, ReorderRules(shape=shape), count).beyond.sum() == 0
@@ -134,7 +134,7 @@ def test_blocks_are_what_plain_counting_says(seed):
     )
     rules = ReorderRules(k=k, block=5, rel=2)
     first, second = run_of(befores), run_of(afters)
-    blocks, grades = place_blocks(first, second, qrels, rules, count), qrels.to_dict()
+    blocks, grades = rank_bands(first, second, qrels, rules, count), qrels.to_dict()
     early, late, _ = reach(first, second, qrels, rules, count)
     for block in blocks:
         rows = [(q, d, p) for q, order in enumerate(befores) for p, d in enumerate(order, 1)

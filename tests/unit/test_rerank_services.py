@@ -160,7 +160,7 @@ def test_a_pair_without_an_answer_is_never_zero(server):
         ServiceError, match=r"20 of 60 pairs have no score \(requests: 1 failed\); the first, query 'q1'"
     ) as caught:
         searcher.search(ASKED, 20)
-    assert "same command continues" in str(caught.value)
+    assert "the same command to resume" in str(caught.value)
     assert KEY not in str(caught.value)
     before = set(manners.pairs())
     manners.asked.clear()
@@ -228,7 +228,7 @@ def test_names_and_addresses():
         'rerank("cohre:x")': (UnknownName, "did you mean cohere"),
         'rerank("plain")': (BadValue, "expected service:model"),
         'rerank("vllm:model")': (BadValue, "has no address of its own"),
-        'rerank("tei:http://example.org")': (BadValue, "plain http reaches this machine only"),
+        'rerank("tei:http://example.org")': (BadValue, "http is allowed for localhost only"),
         'rerank("cohere:m", key="AWS_SECRET")': (BadValue, "'AWS_SECRET' is not sent anywhere"),
         'rerank("cohere:m", base="https://example.org", key="COHERE_API_KEY")': (
             BadValue,

@@ -22,7 +22,7 @@ from weir.core.tables import display_width
 from weir.errors import RankingWarning
 from weir.experiment.experiment import Experiment
 from weir.experiment.results import read_results
-from weir.measures import evaluate
+from weir.measures import score_run
 from weir.stats.score_rows import result_rows, row_notes
 
 TUNED = "bm25(k1=1.2, b=0.75)"
@@ -201,14 +201,14 @@ def test_the_judged_rate_stands_beside_whatever_is_asked(runs, capsys):
 def test_the_judged_rate_of_rows_is_the_measure():
     qrels = Qrels.of({"q1": {"a": 1, "b": 0}, "q2": {"c": 1}})
     run = Run.of({"q1": {"a": 2.0, "x": 1.0}, "q2": {"c": 1.0}})
-    asked, other = evaluate(qrels, run, ["Judged@10"]), evaluate(qrels, run, ["AP"])
+    asked, other = score_run(qrels, run, ["Judged@10"]), score_run(qrels, run, ["AP"])
     assert result_rows(other, "d", "s")[0].judged_at_10 == result_rows(asked, "d", "s")[0].mean == 0.75
     (note,) = row_notes(result_rows(other, "d", "s"))
     assert str(note).startswith("note: 75.0% of the first 10 documents are judged;")
     assert str(note) in note.whole
     assert "condensed(nDCG@10)" in note.whole
     whole = Run.of({"q1": {"a": 2.0}, "q2": {"c": 1.0}})
-    assert row_notes(result_rows(evaluate(qrels, whole, ["AP"]), "d", "s")) == []
+    assert row_notes(result_rows(score_run(qrels, whole, ["AP"]), "d", "s")) == []
 
 
 def in_a_terminal(*arguments: str, **environment: str) -> str:

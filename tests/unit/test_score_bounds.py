@@ -19,7 +19,7 @@ from weir.core.judged import Judged
 from weir.core.qrels import Qrels
 from weir.core.run import Run
 from weir.errors import BadValue
-from weir.measures import evaluate, parse_measure
+from weir.measures import parse_measure, score_run
 from weir.stats.score_bounds import RISING, Unjudged, discounted, most_above, score_bounds, turning_pairs
 from weir.systems.lexical.terms import weighted_jaccard, word_counts
 
@@ -69,7 +69,7 @@ def test_score_bounds_are_the_range_over_all_judgings(ranking, other, grades, na
             assert (one.low[0], one.high[0]) == pytest.approx((all_values.min(), all_values.max()), abs=1e-12)
     assert (
         found["one"].score[0]
-        == evaluate(Qrels.of({"q": grades}), runs["one"], [measure]).means()[str(measure)]
+        == score_run(Qrels.of({"q": grades}), runs["one"], [measure]).means()[str(measure)]
     )
 
 
@@ -107,7 +107,7 @@ def test_the_most_that_one_system_lies_above_another_is_that_of_all_judgings(que
         exact &= (whole := (best + 1) ** len(names) <= MANY)
         assert found[code] == pytest.approx(most, abs=1e-12) if whole else found[code] >= most - 1e-12
     pairs = turning_pairs(dict(zip("AB", runs, strict=True)), qrels, measure)
-    differences = np.subtract(*(evaluate(qrels, run, [measure]).means()[str(measure)] for run in runs))
+    differences = np.subtract(*(score_run(qrels, run, [measure]).means()[str(measure)] for run in runs))
     if exact and abs(differences) > 1e-9:
         turned = most_above(*columns[:: -1 if differences > 0 else 1], unjudged, measure).mean() >= 0
         assert set(pairs) == ({("A", "B") if differences > 0 else ("B", "A")} if turned else set())

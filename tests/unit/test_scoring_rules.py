@@ -9,6 +9,7 @@ import shutil
 import pytest
 
 import weir
+from weir.api.collection_notes import collection_notes
 from weir.cli import main
 from weir.core.corpus import Corpus, Queries
 from weir.core.qrels import Qrels
@@ -17,7 +18,6 @@ from weir.datasets.load import self_matches
 from weir.experiment.results import finished_cells
 from weir.files.records import write_collection
 from weir.files.write import write_qrels, write_run
-from weir.report.collection import collection_notes
 
 WORDS = [
     "river",

@@ -15,8 +15,16 @@ from pathlib import Path
 import pytest
 
 from weir.errors import StoreError, StoreWarning
-from weir.services.answers import Outcome, Request, Tally, Terms, answer_key, answer_store, ask_each
-from weir.services.requests import AttemptError, Clock, Limits, until_answered
+from weir.services.answers import (
+    Outcome,
+    Request,
+    RequestCounts,
+    RequestPolicy,
+    answer_key,
+    answer_store,
+    run_requests,
+)
+from weir.services.requests import AttemptError, Clock, Limits, retry
 
 ABOUT = {"system": "echo", "version": "1"}
 KEYS = [answer_key({"n": n}) for n in range(70_000)]
@@ -118,14 +126,14 @@ class Echo:
         pass
 
 
-def asked(count: int, terms: Terms, **how: object) -> Tally:
+def asked(count: int, terms: RequestPolicy, **how: object) -> RequestCounts:
     SENT.clear()
     with answer_store("echo", ABOUT) as store:
-        return ask_each(requests(count), lambda _: Echo(**how), store, terms)
+        return run_requests(requests(count), lambda _: Echo(**how), store, terms)
 
 
 def test_every_answer_is_counted_once_and_the_second_time_only_failures_are_asked(home):
-    terms = Terms(concurrency=4, batch=3)
+    terms = RequestPolicy(concurrency=4, batch=3)
     found = asked(40, terms)
     assert (found.answered, found.stored, found.failed, found.stopped) == (35, 0, 5, False)
     assert found.unanswered == {"failed": 5}
@@ -142,17 +150,17 @@ def test_every_answer_is_counted_once_and_the_second_time_only_failures_are_aske
 def test_the_same_request_twice_is_asked_once(home):
     with answer_store("echo", ABOUT) as store:
         twice = [Request(n, KEYS[n // 2], {}) for n in range(6)]
-        found = ask_each(twice, lambda _: Echo(slow=0.02), store, Terms(concurrency=6))
+        found = run_requests(twice, lambda _: Echo(slow=0.02), store, RequestPolicy(concurrency=6))
     assert found.answered == 3
 
 
 def test_a_service_that_only_fails_is_not_asked_to_the_end(home):
-    found = asked(1000, Terms(concurrency=2, failures=10), broken=True)
+    found = asked(1000, RequestPolicy(concurrency=2, failures=10), broken=True)
     assert found.stopped
     assert 10 <= sum(SENT.values()) <= 12
 
 
-def test_an_error_of_the_asker_ends_all_and_what_was_answered_stays(home):
+def test_an_error_of_the_worker_ends_all_and_what_was_answered_stays(home):
     class Ends(Echo):
         def ask(self, batch: Sequence[Request]) -> Iterator[Outcome]:
             if batch[0].number == 5:
@@ -160,7 +168,7 @@ def test_an_error_of_the_asker_ends_all_and_what_was_answered_stays(home):
             yield from super().ask(batch)
 
     with pytest.raises(ValueError, match="no budget"), answer_store("echo", ABOUT) as store:
-        ask_each(requests(1000), lambda _: Ends(), store, Terms(concurrency=1))
+        run_requests(requests(1000), lambda _: Ends(), store, RequestPolicy(concurrency=1))
     with answer_store("echo", ABOUT) as store:
         assert len(store) == 5
 
@@ -169,7 +177,7 @@ def test_a_killed_process_loses_no_answer_and_repeats_no_request(tmp_path, home)
     """The service notes each request in a file before it answers; the process is killed in the middle."""
     script = (
         "import sys, time\n"
-        "from tests.unit.test_services import ABOUT, Echo, answer_store, ask_each, requests, Terms\n"
+        "from tests.unit.test_services import ABOUT, Echo, answer_store, run_requests, requests, RequestPolicy\n"
         "class Noted(Echo):\n"
         "    def ask(self, batch):\n"
         "        for outcome in super().ask(batch):\n"
@@ -177,7 +185,7 @@ def test_a_killed_process_loses_no_answer_and_repeats_no_request(tmp_path, home)
         "            time.sleep(0.002)\n"
         "            yield outcome\n"
         "with answer_store('echo', ABOUT) as store:\n"
-        "    ask_each(requests(400), lambda _: Noted(), store, Terms(concurrency=4, failures=1000))\n"
+        "    run_requests(requests(400), lambda _: Noted(), store, RequestPolicy(concurrency=4, failures=1000))\n"
     )
     log = tmp_path / "asked"
     command = [sys.executable, "-c", script, str(log)]
@@ -210,5 +218,5 @@ def test_attempts_end_with_what_was_met_and_wait_as_asked():
         raise errors[len(slept)]
 
     with pytest.raises(AttemptError, match=r"500 \(3 attempts\)") as caught:
-        until_answered(once, Limits(attempts=3), clock, lambda error, _: met.append(error.kind))
+        retry(once, Limits(attempts=3), clock, lambda error, _: met.append(error.kind))
     assert (slept, met, caught.value.attempts) == ([7.0, 2.0], ["refused", "failed"], 3)

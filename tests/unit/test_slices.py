@@ -1,4 +1,4 @@
-"""Slices, leakage and howlers: what is planted is found and named, and nothing else at the rate that is promised."""
+"""Slices, leakage and off-topic results: what is planted is found and named, and nothing else at the rate that is promised."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from scipy.stats import ttest_ind
 from weir.audit import Subject, audited
 from weir.audit.bias import FALSE_DISCOVERY_RATE, feature_groups, slices_of, topics, welch
 from weir.audit.leakage import leaks
-from weir.audit.rankings import howlers_of
+from weir.audit.rankings import off_topic_results
 from weir.core.corpus import Corpus, Queries
 from weir.core.qrels import Qrels
 from weir.core.query_metadata import QueryGroups
@@ -94,11 +94,11 @@ def test_planted_leaks_are_found_by_the_way_in_which_they_were_planted():
     assert "one: nDCG@10 0.0000 [0.0000, 0.0000] without them, 0.7500 with" in finding.statement
 
 
-def test_howlers_share_no_word_and_are_not_relevant():
+def test_off_topic_results_share_no_word_and_are_not_relevant():
     subject = collection()
     wrong = subject.runs["two"]
     expected = [(n, "x") for i, n in enumerate(NAMES) if i < 60 and i % 5]
-    found = howlers_of(subject, wrong)
+    found = off_topic_results(subject, wrong)
     assert found[: len(expected)] == expected
     assert len(found) == len(NAMES)
     assert not [pair for pair in found if pair[1] != "x"]

@@ -54,7 +54,7 @@ def keys(
 ) -> dict[str, str]:
     """The keys of the stages of a cell, collection and all read anew."""
     [cell] = Experiment((str(collection),), (system,), measures, k).cells(Path(at))
-    index = index_stage(cell.adapted, cell.shelf.dataset.corpus)
+    index = index_stage(cell.adapted, cell.stages.dataset.corpus)
     return {"index": index.key, "run": cell.stage.key, "scores": cell.scored(measures_of(measures)).key}
 
 

@@ -19,7 +19,7 @@ import weir.systems
 from tests.unit.brooklet import write_collection
 from tests.unit.results import contents, finished_files
 from weir.experiment.experiment import Experiment
-from weir.experiment.results import Finished, finished_cells, index_cost, read_results, search_cost
+from weir.experiment.results import ResultCell, finished_cells, index_cost, read_results, search_cost
 from weir.experiment.verify import verified
 from weir.measures import DEFAULT_MEASURES
 from weir.systems import BM25, RERANKERS, SYSTEMS
@@ -211,7 +211,7 @@ def clock(monkeypatch):
     return clock
 
 
-def cell_of(results: Path, system: str) -> Finished:
+def cell_of(results: Path, system: str) -> ResultCell:
     [found] = [c for c in finished_cells(results) if c.ranked.declared["system"]["system"] == system]
     return found
 

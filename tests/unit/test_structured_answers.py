@@ -92,10 +92,10 @@ def test_a_server_that_takes_no_schema_is_asked_without_and_counted(server):
     use = subtask(f"{url}/v1#m", key="")
     formats = [body.get("response_format", {}).get("type") for _, _, body in manners.asked]
     assert formats[:4] == ["json_schema", "json_object", "json_object", "json_object"]
-    assert (use.tally.faults["refused"], use.tally.failed) == (1, 0)
-    assert use.tally.retried >= 1  # the server may hang up after an error, which is another fault
+    assert (use.counts.faults["refused"], use.counts.failed) == (1, 0)
+    assert use.counts.retried >= 1  # the server may hang up after an error, which is another fault
     count = len(manners.asked)
-    assert subtask(f"{url}/v1#m", key="").tally.answered == 0  # the prompts are those from before
+    assert subtask(f"{url}/v1#m", key="").counts.answered == 0  # the prompts are those from before
     assert len(manners.asked) == count
 
 
@@ -139,7 +139,7 @@ def test_a_model_in_this_process_has_no_address(tmp_path):
         with pytest.raises(BadValue, match=said):
             ChatModel(f"transformers:{tmp_path}", **given)
     model = ChatModel("transformers:org/small-1")
-    assert (model.name, model.local, model.given) == ("small-1", True, {})
+    assert (model.name, model.local, model.options) == ("small-1", True, {})
     assert parse_system('bm25 >> llm("score", model="transformers:/m")') == parse_system(
         str(parse_system('bm25 >> llm("score", model="transformers:/m")'))
     )

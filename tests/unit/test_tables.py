@@ -21,7 +21,7 @@ from weir.errors import BadRanking, FormatError, MissingExtra
 from weir.files import frames
 from weir.files import text_files as packed
 from weir.files.frames import judged_from, qrels_from, run_from
-from weir.files.runs import judge_file, read_qrels, read_run, read_run_against
+from weir.files.runs import join_run_file, read_qrels, read_run, read_run_against
 from weir.files.write import write_run
 
 ROWS = {"query_id": ["q2", "q2", "q1", "q1"], "doc_id": ["a", "b", "a", "c"], "score": [1.5, 2.5, 0.25, 0.25]}
@@ -168,7 +168,7 @@ def test_queries_that_come_back_and_chunks_that_cut_them(ending, tmp_path, monke
         assert got.to_dict() == want.to_dict()
         assert [list(r) for r in got.to_dict().values()] == [list(r) for r in want.to_dict().values()]
         qrels = Qrels.of({"q1": {"document 3": 1}, "q9": {"x": 1}})
-        joined, straight = judge_file(path, qrels), Judged.of(want, qrels)
+        joined, straight = join_run_file(path, qrels), Judged.of(want, qrels)
         assert joined.rank.tolist() == straight.rank.tolist()
         assert joined.ignored == straight.ignored == 5
         run, ignored = read_run_against(path, qrels.queries, qrels.docs)

@@ -14,7 +14,7 @@ from weir.core.order import tie_groups, tied
 from weir.core.qrels import Qrels
 from weir.core.run import Run
 from weir.core.strings import HashIndex, Ids, Strings
-from weir.files.runs import judge_file, read_qrels, read_run
+from weir.files.runs import join_run_file, read_qrels, read_run
 from weir.files.write import write_qrels, write_run
 from weir.measures import measures_of
 from weir.measures.measure import without_unjudged
@@ -37,7 +37,7 @@ def test_a_joined_file_knows_the_same_places_as_the_joined_run(tmp_path, seed, e
     write_run(Run.of(run), tmp_path / "run.trec")
     write_qrels(Qrels.of(qrels), tmp_path / "qrels.trec")
     judgments = read_qrels(tmp_path / "qrels.trec")
-    one = judge_file(tmp_path / "run.trec", judgments, engine=engine)
+    one = join_run_file(tmp_path / "run.trec", judgments, engine=engine)
     other = Judged.of(read_run(tmp_path / "run.trec", engine=engine), judgments)
     for name in ("retrieved", "tied", "query", "rank", "grade", "first", "last", "ideal"):
         assert getattr(one, name).tolist() == getattr(other, name).tolist(), name

@@ -17,7 +17,7 @@ from weir.core.qrels import Qrels
 from weir.core.run import Run
 from weir.core.strings import Ids
 from weir.errors import BadRanking, BadValue, FormatError
-from weir.files.runs import judge_file, read_run, read_run_against
+from weir.files.runs import join_run_file, read_run, read_run_against
 from weir.files.write import write_qrels, write_run
 
 ENGINES = pytest.mark.parametrize("engine", ["numpy", "numba"])
@@ -163,11 +163,11 @@ def test_long_unsorted_and_constant_rankings(tmp_path: Path, engine: str) -> Non
 @ENGINES
 def test_judging_a_file_equals_judging_the_run(run_path: Path, engine: str) -> None:
     qrels = Qrels.of({"q1": {"z": 1, "a": 0}, "q3": {"a": 1}, "q2": {"c": 2, "d": 1, "n": -1}})
-    got, want = judge_file(run_path, qrels, engine=engine), Judged.of(read_run(run_path), qrels)
+    got, want = join_run_file(run_path, qrels, engine=engine), Judged.of(read_run(run_path), qrels)
     for name in ("retrieved", "tied", "query", "rank", "grade", "ideal_ptr", "ideal"):
         assert getattr(got, name).tolist() == getattr(want, name).tolist(), name
         assert getattr(got, name).dtype == getattr(want, name).dtype, name
-    assert judge_file(run_path, Qrels.of({"q1": {"a": 1}}), engine=engine).ignored == 1
+    assert join_run_file(run_path, Qrels.of({"q1": {"a": 1}}), engine=engine).ignored == 1
 
 
 @pytest.mark.parametrize("name", ["copy.trec", "copy.trec.gz", "copy.json", "copy.json.gz"])
@@ -212,7 +212,7 @@ def test_json_runs(tmp_path: Path) -> None:
     write(tmp_path / "p.json.gz", gzip.compress(json.dumps({"q": {"é": 1.0}}).encode()))
     assert read_run(tmp_path / "p.json.gz").to_dict() == {"q": {"é": 1.0}}
     qrels = Qrels.of({"q2": {"a": 1}})
-    assert judge_file(path, qrels).ignored == 1
+    assert join_run_file(path, qrels).ignored == 1
 
 
 @pytest.mark.parametrize(

@@ -47,7 +47,7 @@ def made(folder: Path, results: Path, system: str) -> tuple[dict[str, list[str]]
     grid = Experiment((str(folder),), (system,), ("R@3",), k=3)
     grid.execute(results)
     [cell] = grid.cells(results)
-    at = cell.shelf.root / cell.stage.folder_name
+    at = cell.stages.root / cell.stage.folder_name
     run = Run.load(next(path for path in at.iterdir() if path.name in ("run.trec", "run.json")))
     [scores] = at.glob("scores-*.jsonl")
     lines = [json.loads(line) for line in scores.read_text().splitlines()]
@@ -59,7 +59,7 @@ def made(folder: Path, results: Path, system: str) -> tuple[dict[str, list[str]]
 def keys(folder: Path) -> tuple[str, str]:
     """Those of an index and of its rankings."""
     [cell] = Experiment((str(folder),), ("bm25",), ("R@3",), k=3).cells(folder / "results")
-    return index_stage(cell.adapted, cell.shelf.dataset.corpus).key, cell.stage.key
+    return index_stage(cell.adapted, cell.stages.dataset.corpus).key, cell.stage.key
 
 
 def test_a_run_holds_what_may_be_ranked_and_the_mean_who_can_be_answered(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import math
 import numpy as np
 import pytest
 
+from tests.shown import shown
 from tests.unit.brooklet import write_collection
 from tests.unit.cells import MANIFEST, QRELS, RUN, changed, noted, write_cell, write_qrels_file
 from tests.unit.test_cli import refused
@@ -32,7 +33,6 @@ from weir.experiment.why import (
 )
 from weir.files.write import write_run
 from weir.measures import parse_measure
-from weir.report.why import why_text
 from weir.systems import parse_system
 
 AP = parse_measure("AP")
@@ -208,7 +208,7 @@ def test_a_gap_that_self_matches_make_is_found(tmp_path):
     assert (found.effects[0].closes, found.effects[0].explains) == (True, 1.0)
     assert found.unexplained == 0
     assert [d.setting for d in found.settings] == ["self_match"]
-    text = why_text(found)
+    text = shown("why", [found])
     assert "explained: self-match: with dropped the gap closes" in text
     assert "rankings: 2 of 3 queries that both answer begin with the same ten documents" in text
 
@@ -235,7 +235,7 @@ def test_a_published_score_is_explained_by_the_rule_of_its_publisher(tmp_path, m
     cell = write_cell(tmp_path / "cell", measures=("AP",))
     answered = mean(rescored(Run.of(RUN), Qrels.of(QRELS), Scoring(AP, missing="answered-only")), AP)
     score = PublishedScore("some [MTEB]", "lexical", "mine", "test", "AP", f"{answered:.5f}", "somewhere", "")
-    monkeypatch.setattr(explain, "_score", lambda *_: score)
+    monkeypatch.setattr(explain, "_published_score", lambda *_: score)
     found = explain_published(cell, judgments=Judgments(write_qrels_file(tmp_path / "q")))
     assert not found.agree
     assert found.effects[0].kind == "missing queries"

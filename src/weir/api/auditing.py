@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -40,7 +40,7 @@ def align(
     measure: str = "nDCG@10",
     results: str | Path | None = None,
 ) -> ResultSet[Alignment]:
-    """Which benchmark collections look like this one, and scores averaged by that: `weir align`.
+    """Which benchmark collections look like this one, and scores averaged by that: `weir data align`.
 
     dataset: a collection by name or path; others: collections whose texts are read, none: those of the catalogue with
     published lengths and many scores; task: of the collection, as the catalogue words it; results: a folder whose
@@ -58,23 +58,22 @@ def audits(
     collection: Places = None,
     training: Iterable[str | Path] = (),
     encoder: str | None = None,
+    progress: Callable[[str, int, int], None] | None = None,
 ) -> ResultSet[Audit]:
     """What is wrong with collections, judgments and runs, and what that does to scores: `weir audit`, the worst first.
 
     targets: collections by name or path, a results folder, or judgments and run files; only: checks by name, by
     default all that can run; collection: what run files are about, or where those
     of a results folder lie now, {name: path}; training: collections that systems may have been
-    trained on; encoder: a model, as `weir.Dense` takes it, that tells what queries mean. Raises UnknownName for another
-    check, BadValue where none can run, and the WeirErrors of reading.
+    trained on; encoder: a model, as `weir.Dense` takes it, that tells what queries mean; progress: is called with what
+    is being done, the checks done, and all of them. Raises UnknownName for another check, BadValue where none can run,
+    and the WeirErrors of reading.
     """
     from weir.audit import audited_all
     from weir.experiment.audit_subjects import subjects_of
 
-    checks = tuple(only)
-    return ResultSet(
-        "audit",
-        tuple(audited_all(subjects_of(targets, places_of(collection), tuple(training), encoder), checks)),
-    )
+    subjects = subjects_of(targets, places_of(collection), tuple(training), encoder)
+    return ResultSet("audit", tuple(audited_all(subjects, tuple(only), progress)))
 
 
 def judging_pool(
@@ -84,10 +83,10 @@ def judging_pool(
     limit: int | None = None,
     collection: Places = None,
 ) -> list[JudgingPool]:
-    """What to judge next, a pool for each collection: `weir pool`; out: the folder of the sheets, None to write none.
+    """What to judge next, a pool for each collection: `weir labels pool`.
 
-    k: ranks of each system that are looked at; limit: pairs at most. Raises BadValue where nothing is unjudged or the
-    folder is there, and the WeirErrors of reading.
+    out: the folder of the sheets, None to write none; k: ranks of each system that are looked at; limit: pairs at most.
+    Raises BadValue where nothing is unjudged or the folder is there, and the WeirErrors of reading.
     """
     from weir.experiment.audit_subjects import subjects_of
     from weir.labels.pools import pools_of
@@ -101,35 +100,59 @@ def relabel(
     measure: str = "nDCG@10",
     origin: str = "new",
     collection: Places = None,
+    out: str | Path | None = None,
 ) -> ResultSet[Relabelled]:
-    """Every system before and after new judgments: `weir relabel`.
+    """Every system before and after new judgments: `weir labels relabel`.
 
-    judged: a sheet of `judging_pool` with grades filled in, or judgments; origin: what they are called. Raises BadValue
-    where no query is known, and the WeirErrors of reading.
+    judged: a sheet of `judging_pool` with grades filled in, or judgments; where both judge a pair, the new one
+    counts. origin: what they are called; out: a file for the judgments together, with their origins. Raises BadValue
+    where no query is known and for `out` beside several collections, and the WeirErrors of reading.
     """
     from weir.core.qrels import Qrels
+    from weir.core.scores import Note
+    from weir.errors import BadValue
     from weir.experiment.audit_subjects import subjects_of
+    from weir.files.write import write_qrels
     from weir.labels.pools import judged_anew, read_sheet, relabelled
     from weir.measures.measure import parse_measure
 
-    new = judged if isinstance(judged, Qrels) else read_sheet(Path(judged))[0]
+    new, ungraded = (judged, 0) if isinstance(judged, Qrels) else read_sheet(Path(judged))
     subjects = judged_anew(subjects_of(targets, places_of(collection)), new)
-    found = [relabelled(one, new, parse_measure(measure), origin)[0] for one in subjects]
-    return ResultSet("relabel", tuple(row for rows in found for row in rows))
+    if out is not None and len(subjects) != 1:
+        raise BadValue(f"judgments are written of one collection; found {len(subjects)}")
+    rows: list[Relabelled] = []
+    for subject in subjects:
+        changes, together = relabelled(subject, new, parse_measure(measure), origin)
+        rows += changes
+        if out is not None:
+            write_qrels(together, Path(out))
+    text = f"{judged}: {ungraded:,} lines have no grade yet and stay unjudged"
+    return ResultSet("relabel", tuple(rows), (Note(text),) if ungraded else ())
 
 
 def subset(
-    dataset: str | Path, docs: int, out: str | Path, systems: Iterable[str] = (), seed: int = 1
+    dataset: str | Path,
+    docs: int,
+    out: str | Path,
+    systems: Iterable[str] = (),
+    seed: int = 1,
+    measure: str = "nDCG@10",
+    progress: Callable[[str], None] | None = None,
 ) -> ResultSet[SubsetProof]:
-    """A mini collection in the folder `out`, and how far it ranks systems as the whole does: `weir subset`.
+    """A mini collection in the folder `out`, and how far it ranks systems as the whole does: `weir data subset`.
 
-    docs: how many documents; systems: those to prove it by, by default seven lexical ones; seed: of what is drawn.
+    docs: how many documents; systems: those to prove it by, by default seven lexical ones; seed: of what is drawn;
+    measure: what systems are ordered by; progress: is called with a sentence on what is being done.
     Raises BadValue for a size that does not suit, fewer than three systems, or a folder that is there, and the
     WeirErrors of reading.
     """
     from weir.audit.subsets import SYSTEMS_COMPARED, chosen, proof, write_subset
     from weir.datasets.load import load
+    from weir.measures.measure import parse_measure
+    from weir.systems.expression import parse_system
 
     whole = load(dataset)
+    named = [parse_system(one) for one in tuple(systems) or SYSTEMS_COMPARED]
+    ordered_by = parse_measure(measure)
     part = write_subset(whole, chosen(whole, docs, seed), Path(out))
-    return ResultSet("subset", (proof(whole, part, tuple(systems) or SYSTEMS_COMPARED),))
+    return ResultSet("subset", (proof(whole, part, named, ordered_by, progress or (lambda sentence: None)),))

@@ -18,7 +18,7 @@ from weir.errors import BadValue, UnknownName
 from weir.measures import DEFAULT_MEASURES, Measure, measures_of
 
 if TYPE_CHECKING:
-    from weir.report.grid_table import GridTable
+    from weir.api.rows import GridTable
     from weir.stats.compare import Comparison, ComparisonMethod
     from weir.stats.factors import FactorStudy
     from weir.systems import Retriever
@@ -73,15 +73,16 @@ class Benchmark:
     @cached_property
     def _tables(self) -> tuple[GridTable, ...]:
         """A table for each measure; systems that share a letter cannot be told apart."""
+        from weir.api.rows import grid_tables
         from weir.experiment.comparing import tie_groups
-        from weir.report.grid_table import grid_tables
 
         return grid_tables(self.rows, tie_groups(self.scores))
 
     def _written(self, form: str) -> str:
-        from weir.report.grid_table import write_grids
+        from weir.api.rows import grids_marked
+        from weir.core.tables import written
 
-        return write_grids(self._tables, form)
+        return written(grids_marked(self._tables), form)
 
     @property
     def systems(self) -> tuple[str, ...]:
@@ -194,10 +195,10 @@ def benchmark(
 
 
 def _run(grid: Any, at: Path, kept: Path | None) -> Benchmark:  # noqa: ANN401  an Experiment, imported when used
+    from weir.api.collection_notes import dataset_notes
+    from weir.api.progress import Progress, redraws
     from weir.experiment.factors import twin_notes, twin_systems
     from weir.experiment.results import cell_notes, cell_of
-    from weir.report.collection import dataset_notes
-    from weir.report.progress import Progress, redraws
 
     progress = Progress(quiet=not redraws())
     try:
@@ -209,7 +210,7 @@ def _run(grid: Any, at: Path, kept: Path | None) -> Benchmark:  # noqa: ANN401  
     for cell in grid.cells(at):
         found = cell.finished(wanted)
         assert found is not None  # it was just made
-        finished[cell.shelf.dataset.name, str(cell.system)] = cell_of(*found)
+        finished[cell.stages.dataset.name, str(cell.system)] = cell_of(*found)
     scores = {names: cell.values() for names, cell in finished.items()}
     cells = list(finished.values())
     notes, twins = cell_notes(cells), twin_systems(cells)

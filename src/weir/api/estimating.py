@@ -29,7 +29,7 @@ def estimate(
     sheets: Iterable[str | Path] = (),
     collection: str | Path | None = None,
 ) -> ResultSet[CorrectedScore]:
-    """Scores of runs from few human judgments and many of a model: `weir estimate`.
+    """Scores of runs from few human judgments and many of a model: `weir labels estimate`.
 
     human, model, runs: as `weir.evaluate` takes them, labels as `weir.labels.agree`, too; strata: within which the
     queries that people judged were drawn: groups as `scores.by` takes them, or a column of the collection; weights:
@@ -62,7 +62,7 @@ def next_queries(
     out: str | Path | None = None,
     collection: str | Path | None = None,
 ) -> ResultSet[QueryPlan]:
-    """Which queries people should judge next, so that estimates become narrower: `weir estimate --next`.
+    """Which queries people should judge next, so that estimates become narrower: `weir labels estimate --next`.
 
     human, model, runs, measure, strata, sheets: as `estimate`; count: how many queries; width: half an interval that is
     asked for; out: the folder of the sheet, None to write none; collection: whose texts stand on it, and

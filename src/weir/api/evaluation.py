@@ -23,17 +23,15 @@ from weir.measures import DEFAULT_MEASURES, Measure, measures_of, scores_of
 from weir.measures.evaluate import (
     DEFAULT,
     Conventions,
-    judge,
-    listed,
+    check_shared_queries,
+    join_run,
+    named_measures,
     parse_conventions,
-    parsed,
     ranked_by,
-    refuse_strangers,
 )
 from weir.stats.score_rows import noted
 
 if TYPE_CHECKING:
-    from weir.core.scores import LabelUse
     from weir.datasets.load import Dataset
     from weir.stats.calibration import GatedLabels
 
@@ -64,36 +62,31 @@ def evaluate(
     Raises BadValue for arguments the wrong way round and identifiers of two types (see `refuse_mismatched`) and for a
     run without a judged query, and the WeirErrors of the parts.
     """
-    asked = listed(measures)
-    each = parsed(asked)
-    wanted, rules = tuple(dict.fromkeys(each)), conventions_of(conventions)
+    named = named_measures(measures)
+    wanted = tuple(dict.fromkeys(measure for _, measure in named))
+    rules = conventions_of(conventions)
     if isinstance(qrels, (str, os.PathLike)) and collection is None and Path(qrels).is_dir():
-        qrels, collection = _of_collection(qrels)
-    plain = labels is None and collection is None and not _needs_run(wanted, rules)
-    judged = join_dicts(qrels, run) if plain else None
+        from weir.datasets.scoring_rules import judged_collection
+
+        qrels, collection = judged_collection(Path(qrels), None)
+    needs_run = rules.order != "trec" or rules.self_matches == "drop" or any(m.by_intent for m in wanted)
+    judged = None if needs_run or labels is not None or collection is not None else join_dicts(qrels, run)
     if judged is None:
         refuse_mismatched(qrels, run)
         gate = None if labels is None else (labels, least)
         scores = _scores_of_any(qrels, run, wanted, rules, gate, collection)
     else:
-        refuse_strangers(judged)
+        check_shared_queries(judged)
         scores = scores_of(judged, wanted, rules)
-        fractions = qrels_from(qrels) if judged.ideal.dtype.kind == "f" else None
-        scores = noted(
-            scores,
-            judged,
-            fractions,
-            wanted,
-            lambda other: _rescored_dicts(qrels, run, wanted, other, scores),
-        )
-    names = [(str(name), str(one)) for name, one in zip(asked, each, strict=True)]
-    other = tuple(pair for pair in names if pair[0] != pair[1])
-    return replace(scores, asked=other) if other else scores
-
-
-def _needs_run(wanted: tuple[Measure, ...], rules: Conventions) -> bool:
-    """Whether measures or conventions ask for more than the judged documents' places by their scores as doubles."""
-    return rules.order != "trec" or rules.self_matches == "drop" or any(m.by_intent for m in wanted)
+        fractional = judged.ideal.dtype.kind == "f"
+        if fractional or judged.close:
+            fractions = qrels_from(qrels) if fractional else None
+            plain = scores
+            scores = noted(
+                scores, judged, fractions, wanted, lambda o: _rescored_dicts(qrels, run, wanted, o, plain)
+            )
+    other_names = tuple((name, str(measure)) for name, measure in named if name != str(measure))
+    return replace(scores, asked=other_names) if other_names else scores
 
 
 def _scores_of_any(
@@ -109,16 +102,22 @@ def _scores_of_any(
         rules = replace(rules, ties="trec9")
     judgments = judgments_from(qrels, wanted)
     if collection is not None:
-        run, judgments, rules = _by_collection(collection, run, judgments, rules)
+        from weir.datasets.scoring_rules import ScoringRules
+
+        scoring = ScoringRules.of(collection, rules)
+        run = scoring.ranked(run_from(run)) if scoring.remove_documents else run
+        judgments, rules = scoring.counted(judgments), scoring.conventions
     gate = None if labels is None else gated_by(judgments, *labels)
     used = judgments if gate is None else gate.qrels
     judged = _judged(run, used, rules)
-    refuse_strangers(judged)
+    check_shared_queries(judged)
     scores = scores_of(judged, wanted, rules)
     if gate is not None:
         scores = gate.marked(scores, judged, lambda people: _judged(run, people, rules), wanted, rules)
     elif isinstance(used, Qrels) and used.origin is not None:
-        scores = replace(scores, labels=_uncalibrated(used))
+        from weir.stats.calibration import uncalibrated
+
+        scores = replace(scores, labels=uncalibrated(used))
     return noted(scores, judged, used, wanted, lambda o: scores_of(_judged(run, used, o), wanted, o))
 
 
@@ -127,7 +126,13 @@ def _rescored_dicts(
 ) -> Scores:
     """The scores by an order of scores as floats; of dicts only queries with scores that are close are scored again."""
     if isinstance(qrels, Mapping) and isinstance(run, Mapping):
-        near = [q for q, row in run.items() if q in qrels and _close_as_floats(row)]
+        near = []
+        for query, row in run.items():
+            if query in qrels and isinstance(row, Mapping):  # else it is in rank order
+                score = np.sort(np.fromiter(row.values(), np.float64, len(row)))
+                as_float = score.astype(np.float32)
+                if ((as_float[1:] == as_float[:-1]) & (score[1:] != score[:-1])).any():
+                    near.append(query)
         qrels, run = {q: qrels[q] for q in near}, {q: run[q] for q in near}
     if not qrels:
         return scores
@@ -135,34 +140,6 @@ def _rescored_dicts(
     values = scores.values.copy()
     values[:, scores.queries.codes(close.queries.strings)] = close.values
     return replace(scores, values=values)
-
-
-def _close_as_floats(row: object) -> bool:
-    """Whether two scores of a ranking are one as floats, and not as doubles."""
-    if not isinstance(row, Mapping):
-        return False  # in rank order
-    score = np.sort(np.fromiter(row.values(), np.float64, len(row)))
-    as_float = score.astype(np.float32)
-    return bool(((as_float[1:] == as_float[:-1]) & (score[1:] != score[:-1])).any())
-
-
-def _of_collection(qrels: str | os.PathLike[str]) -> tuple[Path, str]:
-    """The judgments of a collection's folder, and the collection."""
-    from weir.datasets.scoring_rules import judged_collection
-
-    path, collection = judged_collection(Path(qrels), None)
-    return path, str(collection)
-
-
-def _by_collection(
-    collection: str | Path | Dataset, run: object, judgments: Qrels | IntentQrels, rules: Conventions
-) -> tuple[object, Qrels | IntentQrels, Conventions]:
-    """The ranking, judgments and conventions as a collection has them; a run stays a file if nothing leaves it."""
-    from weir.datasets.scoring_rules import ScoringRules
-
-    scoring = ScoringRules.of(collection, rules)
-    kept = scoring.ranked(run_from(run)) if scoring.remove_documents else run
-    return kept, scoring.counted(judgments), scoring.conventions
 
 
 def gated_by(judgments: Qrels | IntentQrels, labels: object, least: str) -> GatedLabels:
@@ -176,16 +153,10 @@ def gated_by(judgments: Qrels | IntentQrels, labels: object, least: str) -> Gate
     return gated(judgments, labels_from(labels), parse_least(least), name)
 
 
-def _uncalibrated(qrels: Qrels) -> LabelUse | None:
-    from weir.stats.calibration import uncalibrated
-
-    return uncalibrated(qrels)
-
-
 def _judged(run: object, judgments: Qrels | IntentQrels, rules: Conventions) -> Judged:
     """The join of a run with judgments; files and frames are joined while they are read, and never held."""
     if isinstance(run, (str, os.PathLike)):
-        return judge(Path(run), judgments, rules)
+        return join_run(Path(run), judgments, rules)
     if isinstance(judgments, Qrels) and not isinstance(run, (Run, Mapping)) and rules.self_matches == "keep":
         return judged_from(run, judgments, rules.order)
     ranked = run_from(run)
@@ -201,6 +172,6 @@ def judgments_from(qrels: object, measures: Iterable[Measure | str]) -> Qrels | 
     return qrels_from(qrels)
 
 
-def conventions_of(given: Conventions | str) -> Conventions:
+def conventions_of(conventions: Conventions | str) -> Conventions:
     """Conventions from themselves or their text; raises as `parse_conventions`."""
-    return parse_conventions(given) if isinstance(given, str) else given
+    return parse_conventions(conventions) if isinstance(conventions, str) else conventions

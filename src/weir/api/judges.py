@@ -48,11 +48,11 @@ def judge(
     from weir.files.frames import qrels_from
     from weir.labels.judge import Judge, judge_pairs
     from weir.labels.panel import JudgeSettings, judge_prompt
-    from weir.models.chat import ChatModel, usual_model
+    from weir.models.chat import ChatModel, default_model
     from weir.services.requests import Limits
     from weir.settings import settings as environment
 
-    named = usual_model() if model is None else model
+    named = default_model() if model is None else model
     chat = ChatModel(named) if isinstance(named, str) else named
     known = environment()
     known = replace(known, api_budget=budget or known.api_budget, api_price=price or known.api_price)

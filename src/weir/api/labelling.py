@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from weir.core.qrels import Qrels
     from weir.core.run import Run
     from weir.datasets.load import Dataset
-    from weir.labels.holes import HoleStudy
+    from weir.labels.hole_study import HoleStudy
     from weir.measures.measure import Measure
     from weir.stats.label_agreement import Agreement, ManyRaters
     from weir.stats.order_agreement import OrderAgreement
 
 
 def agree(first: object, *others: object, words: Sequence[str] = ()) -> ResultSet[Agreement]:
-    """How well other labels agree with the first: `weir agree`.
+    """How well other labels agree with the first: `weir labels agree`.
 
     first, others: judgments as `weir.evaluate` takes them, folders of `weir judge`, or tables of other judges, such as
     "labels.csv" or "labels.csv#gpt" where several columns are labels; of one file alone, its raters, by their origin or
@@ -55,7 +55,7 @@ def rank_agreement(
     measure: Measure | str = "nDCG@10",
     words: Sequence[str] = (),
 ) -> ResultSet[OrderAgreement]:
-    """Whether other labels order systems as the first do: `weir agree --run`; labels as `agree` takes them.
+    """Whether other labels order systems as the first do: `weir labels agree --run`; labels as `agree` takes them.
 
     runs: rankings by name, or several, as `weir.evaluate` takes them. Raises BadValue for fewer than two systems or
     queries in common, and the WeirErrors of reading.
@@ -82,7 +82,7 @@ def holes(
     rel: float = 1,
     collection: str | Path | Dataset | None = None,
 ) -> ResultSet[HoleStudy]:
-    """What people and a model find among the unjudged documents of runs: `weir holes`.
+    """What people and a model find among the unjudged documents of runs: `weir labels holes`.
 
     qrels, runs: as `weir.evaluate` takes them; human, model: labels as `agree` takes them, model None for people
     alone; rel: the grade from which a document is relevant; collection: of the runs, whose rules hold, such as that of
@@ -92,7 +92,7 @@ def holes(
     from weir.datasets.scoring_rules import ScoringRules
     from weir.files.frames import qrels_from
     from weir.files.label_files import labels_from
-    from weir.labels.holes import hole_study
+    from weir.labels.hole_study import hole_study
     from weir.measures.measure import parse_measure
 
     by_model = None if model is None else labels_from(model)

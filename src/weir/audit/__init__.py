@@ -1,7 +1,7 @@
-"""Audit: is this collection, are these judgments, is this comparison fit to measure with?
+"""Checks of collections, judgments and rankings.
 
-subject.py: what is looked at; check.py: findings, and the registry of checks; each other file holds the checks of one
-matter. A check is one decorated function from a subject to findings; it runs where what it needs is there.
+check.py holds findings and the registry of checks, each other file the checks of one matter. A check is a decorated
+function from a subject to findings. It runs if the subject has the parts that it needs.
 """
 
 from weir.audit import (  # noqa: F401 - each registers its checks

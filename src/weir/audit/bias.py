@@ -1,13 +1,12 @@
-"""Groups of queries and documents that favour a kind of system."""
+"""Judgments, documents and groups of queries that favour one kind of system."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,12 +14,10 @@ from numpy.typing import NDArray
 from weir.audit.check import Finding, check
 from weir.audit.leakage import unit_rows
 from weir.core import rounding
-from weir.core.corpus import Queries
 from weir.core.judged import Judged
 from weir.core.qrels import Qrels
 from weir.core.query_metadata import QueryGroups
 from weir.core.rounding import counted, one_or_more
-from weir.core.run import Run
 from weir.core.strings import Float64, Ids, Int64
 from weir.core.subject import Subject
 from weir.measures.evaluate import scores_of
@@ -28,45 +25,40 @@ from weir.measures.measure import parse_measure
 from weir.stats.distributions import student_tail
 from weir.stats.significance import adjusted
 
-# ----------
-# Bias of judgments and of systems: what words alone find, and documents that are returned for everything.
-
+# Lexical bias of judgments, and hub documents.
 
 DEPTHS = (10, 100)
 ANALYZER = "lucene-english"
 BIASED_SHARE = 0.95
 """Share of the relevant documents among BM25's first 100 from which judgments are said to be lexical."""
 FEWEST_DOCUMENTS = 1_000
-"""Documents of a collection below which its first 100 say nothing."""
+"""Documents of a collection below which a depth of 100 shows nothing."""
 FIRST_RANKS = 10
 FEWEST_QUERIES = 50
 HUB_SHARE = 0.1
-"""Share of the queries for which one document is among the first 10 from which it is called a hub."""
+"""A document is a hub if it is among the first 10 of this share of the queries, or of"""
 TIMES_CHANCE = 3
-"""So many times its expected number of queries, were the first 10 drawn at random, makes a document a hub too."""
+"""so many times the queries expected if the first 10 were drawn at random, if that is more."""
 
 
 def found_by_bm25(subject: Subject) -> dict[int, float]:
-    """The share of all relevant documents of the collection that BM25 returns among its first 10 and 100.
-
-    Of all pairs of query and relevant document together, so that queries with many count as often. NaN without any.
-    """
+    """The share of all pairs of query and relevant document that BM25 returns among its first 10 and 100, or NaN."""
     from weir.systems.lexical.bm25 import BM25
 
     corpus, qrels = subject.need_corpus(), subject.need_qrels()
     run = BM25().index(corpus).search(subject.judged_queries, DEPTHS[-1])
     judged = Judged.of(run, qrels)
-    asked = run.queries.codes(qrels.queries.strings) >= 0
-    here = corpus.ids.codes(qrels.docs.strings) >= 0
-    total = int(np.count_nonzero((qrels.grade > 0) & here[qrels.doc] & asked[qrels.query_of_row()]))
+    searched = run.queries.codes(qrels.queries.strings) >= 0
+    in_corpus = corpus.ids.codes(qrels.docs.strings) >= 0
+    total = int(np.count_nonzero((qrels.grade > 0) & in_corpus[qrels.doc] & searched[qrels.query_of_row()]))
     hits = judged.rank[judged.grade > 0]
     return {depth: int((hits <= depth).sum()) / total if total else float("nan") for depth in DEPTHS}
 
 
 def term_overlap(subject: Subject, qrels: Qrels) -> Float64:
-    """The share of the query's distinct terms that each judged document holds, float64[judgments].
+    """The share of the query's distinct terms that each judged document contains, float64[judgments].
 
-    Terms as Lucene's EnglishAnalyzer gives them. NaN where the query or the document is not there, or has no term.
+    Terms of Lucene's EnglishAnalyzer. NaN if the query or the document is missing, or if the query has no term.
     """
     from weir.systems.lexical.analyzer import analyzers
     from weir.systems.lexical.terms import TermTable
@@ -83,32 +75,29 @@ def term_overlap(subject: Subject, qrels: Qrels) -> Float64:
         if corpus.title is None
         else table.lookup(corpus.title.take(doc_at[used]))
     )
-    holds = {
+    terms_of_doc = {
         int(doc): set(doc_term[doc_ptr[i] : doc_ptr[i + 1]].tolist())
         | set(title_term[title_ptr[i] : title_ptr[i + 1]].tolist())
         for i, doc in enumerate(used.tolist())
     }
-    asked = [set(term[ptr[at] : ptr[at + 1]].tolist()) if at >= 0 else set() for at in query_at.tolist()]
-    pairs = zip(qrels.query_of_row().tolist(), qrels.doc.tolist(), strict=True)
-    return np.array(
-        [
-            len(asked[q] & holds[d]) / len(asked[q]) if asked[q] and d in holds else float("nan")
-            for q, d in pairs
-        ],
-        np.float64,
-    )
+    wanted = [set(term[ptr[at] : ptr[at + 1]].tolist()) if at >= 0 else set() for at in query_at.tolist()]
+    shares = [
+        len(wanted[q] & terms_of_doc[d]) / len(wanted[q]) if wanted[q] and d in terms_of_doc else math.nan
+        for q, d in zip(qrels.query_of_row().tolist(), qrels.doc.tolist(), strict=True)
+    ]
+    return np.array(shares, np.float64)
 
 
 @check("lexical bias", needs=["corpus", "queries", "qrels"])
 def lexical_bias(subject: Subject) -> Iterator[Finding]:
     """How many of the relevant documents BM25 finds, and whether they share more words with the query than others do.
 
-    Judgments that were pooled by words reward systems that match words. Indexes the collection. Source: Thakur et al.
-    2021, section 5, on lexical bias.
+    Judgments from lexical pools favour lexical systems. Indexes the collection. Source: Thakur et al. 2021, section 5,
+    on lexical bias.
     """
     qrels = subject.need_qrels()
-    found = found_by_bm25(subject)
-    if np.isnan(found[DEPTHS[0]]):
+    recall = found_by_bm25(subject)
+    if np.isnan(recall[DEPTHS[0]]):
         return
     overlap = term_overlap(subject, qrels)
     shares = {}
@@ -116,33 +105,31 @@ def lexical_bias(subject: Subject) -> Iterator[Finding]:
         values = overlap[rows & ~np.isnan(overlap)]
         if len(values):
             shares[name] = float(values.mean())
-    said = ", ".join(
+    overlaps = ", ".join(
         f"{name} documents hold {rounding.share(share)} of the query's terms"
         for name, share in shares.items()
     )
-    biased = found[100] >= BIASED_SHARE and len(subject.need_corpus()) >= FEWEST_DOCUMENTS
+    biased = recall[100] >= BIASED_SHARE and len(subject.need_corpus()) >= FEWEST_DOCUMENTS
     yield Finding(
         "caution" if biased else "note",
-        f"BM25 finds {rounding.share(found[10])} of the relevant documents among its first 10 and "
-        f"{rounding.share(found[100])} among 100; "
-        f"{said}",
+        f"BM25 finds {rounding.share(recall[10])} of the relevant documents among its first 10 and "
+        f"{rounding.share(recall[100])} among 100; {overlaps}",
         "judgments look pooled by words: a system that finds other relevant documents is not rewarded"
         if biased
         else "",
         (
-            *((f"found at {depth}", share) for depth, share in found.items()),
+            *((f"found at {depth}", share) for depth, share in recall.items()),
             *((f"terms held by {name}", share) for name, share in shares.items()),
         ),
     )
 
 
-@check("hubs", needs=["runs"])
-def hubs(subject: Subject) -> Iterator[Finding]:
+@check("hub documents", needs=["runs"])
+def hub_documents(subject: Subject) -> Iterator[Finding]:
     """Documents among a system's first ten for a tenth of the queries or more, relevant to fewer than half of these.
 
-    In a small collection for three times as many queries as by chance. Of judged queries; without judgments of all,
-    whatever is relevant. Dense systems have
-    such hubs by geometry. Source: Radovanovic, Nanopoulos and Ivanovic 2010.
+    In a small collection for three times as many queries as by chance. Counts judged queries, or all without
+    judgments. Vector spaces of many dimensions have hubs. Source: Radovanovic, Nanopoulos and Ivanovic 2010.
     """
     for name, run in subject.runs.items():
         top = run.top(FIRST_RANKS)
@@ -151,67 +138,53 @@ def hubs(subject: Subject) -> Iterator[Finding]:
             judged = subject.qrels.queries.codes(top.queries.strings) >= 0
         rows = judged[top.query_of_row()] & (top.doc >= 0)
         count = np.bincount(top.doc[rows], minlength=len(top.docs))
-        asked = int(np.count_nonzero(np.diff(top.ptr)[judged]))
+        answered = int(np.count_nonzero(np.diff(top.ptr)[judged]))
         documents = len(top.docs) if subject.corpus is None else len(subject.corpus)
         least = max(HUB_SHARE, min(1.0, TIMES_CHANCE * FIRST_RANKS / max(1, documents)))
-        relevant = np.zeros_like(count) if subject.qrels is None else _relevant_answers(top, subject.qrels)
-        often = np.flatnonzero((count >= least * asked) & (2 * relevant < np.maximum(count, 1)))
-        if asked < FEWEST_QUERIES or not len(often):
+        relevant = np.zeros_like(count)  # for how many queries each document is returned and relevant
+        if subject.qrels is not None:
+            qrels = subject.qrels
+            good = np.flatnonzero(qrels.grade > 0)
+            query = top.queries.codes(qrels.queries.strings)[qrels.query_of_row()[good]].astype(np.int64)
+            doc = top.docs.codes(qrels.docs.strings)[qrels.doc[good]].astype(np.int64)
+            known = (query >= 0) & (doc >= 0)
+            width = max(1, len(top.docs))
+            pairs = top.query_of_row().astype(np.int64) * width + top.doc
+            right = np.isin(pairs, query[known] * width + doc[known]) & (top.doc >= 0)
+            relevant = np.bincount(top.doc[right], minlength=len(top.docs))
+        often = np.flatnonzero((count >= least * answered) & (2 * relevant < np.maximum(count, 1)))
+        if answered < FEWEST_QUERIES or not len(often):
             continue
         often = often[np.argsort(relevant[often] - count[often], kind="stable")]
         names = top.docs.take(often).tolist()
-        worst, right = int(count[often[0]]), int(relevant[often[0]])
-        told = "" if subject.qrels is None else " and relevant to fewer than half of these"
+        most, relevant_to = int(count[often[0]]), int(relevant[often[0]])
+        seldom = "" if subject.qrels is None else " and relevant to fewer than half of these"
         yield Finding(
             "caution",
             f"{counted(len(often), 'document')} {one_or_more(len(often), 'is', 'are')} among the first "
-            f"{FIRST_RANKS} of {rounding.share(least)} of the queries or more{told}, {names[0]} for {worst:,} of "
-            f"{asked:,}" + (f", relevant to {right:,}" if told else ""),
+            f"{FIRST_RANKS} of {rounding.share(least)} of the queries or more{seldom}, {names[0]} for {most:,} of "
+            f"{answered:,}" + (f", relevant to {relevant_to:,}" if seldom else ""),
             "look at these texts: what is near to everything is often empty, boilerplate or a list",
             (
                 ("hubs", float(len(often))),
-                ("queries of the first", float(worst)),
-                *((("relevant to", float(right)),) if told else ()),
+                ("queries of the first", float(most)),
+                *((("relevant to", float(relevant_to)),) if seldom else ()),
             ),
             tuple(names),
             system=name,
         )
 
 
-def _relevant_answers(top: Run, qrels: Qrels) -> Int64:
-    """For how many queries each document is returned and relevant, int64[documents]."""
-    good = np.flatnonzero(qrels.grade > 0)
-    query = top.queries.codes(qrels.queries.strings)[qrels.query_of_row()[good]].astype(np.int64)
-    doc = top.docs.codes(qrels.docs.strings)[qrels.doc[good]].astype(np.int64)
-    known = (query >= 0) & (doc >= 0)
-    width = max(1, len(top.docs))
-    answers = top.query_of_row().astype(np.int64) * width + top.doc
-    here = np.isin(answers, query[known] * width + doc[known]) & (top.doc >= 0)
-    return np.bincount(top.doc[here], minlength=len(top.docs))
+# Groups of queries by length, question word, terms, judgments and topic.
 
-
-# ----------
-# Groups of queries by what can be told from them: length, question word, rare words, judgments, topic.
-
-
-Float32: TypeAlias = NDArray[np.float32]
-
-
-QUESTION_WORDS = (
-    "what",
-    "who",
-    "when",
-    "where",
-    "why",
-    "how",
-    "which",
+QUESTION_WORDS = {"what", "who", "when", "where", "why", "how", "which"} | {
     "is",
     "are",
     "do",
     "does",
     "can",
     "did",
-)
+}
 NEGATION = re.compile(
     r"\b(?:no|not|never|without|neither|nor|cannot|except|excluding)\b|n't\b", re.IGNORECASE
 )
@@ -225,39 +198,47 @@ SEED = 5
 
 
 def feature_groups(subject: Subject) -> Iterator[QueryGroups]:
-    """Groupings of the queries, one for each feature that can be told and tells queries apart.
+    """Groupings of the queries, one for each feature with two values or more; the collection's own groups come last.
 
-    What a collection says of its queries itself comes last. Raises BadValue without queries.
+    Raises BadValue without queries.
     """
     queries = subject.judged_queries
     names, texts = queries.ids.tolist(), queries.text.tolist()
     words = np.array([len(text.split()) for text in texts])
-    found = [
-        QueryGroups.of(dict(zip(names, _thirds(words, "words"), strict=True)), "length"),
-        QueryGroups.of({n: _question_word(t) for n, t in zip(names, texts, strict=True)}, "question word"),
-        _flag("number", "has a number", names, [any(c.isdigit() for c in text) for text in texts]),
-        _flag("negation", "has a negation", names, [bool(NEGATION.search(text)) for text in texts]),
-        _flag("entity", "names something", names, [bool(CAPITALISED.search(text)) for text in texts]),
+
+    def grouping(name: str, labels: Iterable[str], of: Sequence[str] = names) -> QueryGroups:
+        return QueryGroups.of(dict(zip(of, labels, strict=True)), name)
+
+    openings = [text.split(None, 1)[0].lower().strip("'\"") if text.strip() else "" for text in texts]
+    groupings = [
+        grouping("length", _thirds(words, "words")),
+        grouping("question word", [w if w in QUESTION_WORDS else "no question word" for w in openings]),
+        grouping("number", ["has a number" if any(map(str.isdigit, t)) else "none" for t in texts]),
+        grouping("negation", ["has a negation" if NEGATION.search(t) else "none" for t in texts]),
+        grouping("entity", ["names something" if CAPITALISED.search(t) else "none" for t in texts]),
         topics(subject),
     ]
     if subject.qrels is not None:
         qrels = subject.qrels
+        judged = qrels.queries.tolist()
         relevant = np.bincount(qrels.query_of_row()[qrels.grade > 0], minlength=len(qrels))
         kinds = [
             "1 relevant" if n == 1 else "2 to 5 relevant" if 2 <= n <= 5 else "more" if n else ""
             for n in relevant
         ]
-        found.append(
-            QueryGroups.of(dict(zip(qrels.queries.tolist(), kinds, strict=True)), "relevant documents")
-        )
-    if subject.qrels is not None and subject.corpus is not None:
-        found.append(_overlap_thirds(subject))
+        groupings.append(grouping("relevant documents", kinds, judged))
+        if subject.corpus is not None:
+            overlap = term_overlap(subject, qrels)
+            rows = (qrels.grade > 0) & ~np.isnan(overlap)
+            query = qrels.query_of_row()[rows]
+            total = np.bincount(query, overlap[rows], minlength=len(qrels))
+            count = np.bincount(query, minlength=len(qrels))
+            mean = np.divide(total, count, out=np.full(len(qrels), np.nan), where=count > 0)
+            labels = _thirds(mean, "of the terms in relevant documents")
+            groupings.append(grouping("words shared", labels, judged))
     if queries.metadata is not None:
-        found += [
-            QueryGroups.of(dict(zip(names, labels.tolist(), strict=True)), name)
-            for name, labels in queries.metadata.groups.items()
-        ]
-    return (groups for groups in found if len(groups) > 1)
+        groupings += [grouping(name, column.tolist()) for name, column in queries.metadata.groups.items()]
+    return (groups for groups in groupings if len(groups) > 1)
 
 
 def _thirds(values: Float64 | Int64, unit: str) -> list[str]:
@@ -270,40 +251,32 @@ def _thirds(values: Float64 | Int64, unit: str) -> list[str]:
     return ["" if np.isnan(v) else labels[int(v > low) + int(v > high)] for v in values.tolist()]
 
 
-def _question_word(text: str) -> str:
-    first = text.split(None, 1)[0].lower().strip("'\"") if text.strip() else ""
-    return first if first in QUESTION_WORDS else "no question word"
-
-
-def _flag(name: str, label: str, names: Sequence[str], here: Sequence[bool]) -> QueryGroups:
-    return QueryGroups.of({n: label if yes else "none" for n, yes in zip(names, here, strict=True)}, name)
-
-
-def _overlap_thirds(subject: Subject) -> QueryGroups:
-    qrels = subject.need_qrels()
-    good = qrels.grade > 0
-    share = np.where(good, term_overlap(subject, qrels), np.nan)
-    rows = good & ~np.isnan(share)
-    query = qrels.query_of_row()[rows]
-    total = np.bincount(query, share[rows], minlength=len(qrels))
-    count = np.bincount(query, minlength=len(qrels))
-    mean = np.divide(total, count, out=np.full(len(qrels), np.nan), where=count > 0)
-    labels = _thirds(mean, "of the terms in relevant documents")
-    return QueryGroups.of(dict(zip(qrels.queries.tolist(), labels, strict=True)), "words shared")
-
-
 def topics(subject: Subject) -> QueryGroups:
-    """Clusters of the queries, by meaning where there is an encoder, else by their terms; named by their chief words.
+    """Clusters of the queries by spherical k-means of the encoder's vectors, or of tf-idf without an encoder.
 
-    Spherical k-means of the encoder's vectors, or of tf-idf.
+    The label of a cluster is its words of most weight. Words of a single query are left out.
     """
+    from weir.systems.lexical.analyzer import analyzers
+    from weir.systems.lexical.terms import TermTable
+
     queries = subject.judged_queries
-    weights, words = _tf_idf(queries)
+    table = TermTable(analyzers.get(ANALYZER))
+    ptr, term = table.add(queries.text)
+    row, terms = np.repeat(np.arange(len(queries)), np.diff(ptr)), max(1, len(table))
+    frequency = np.bincount(np.unique(row * terms + term) % terms, minlength=len(table))
+    shared = np.flatnonzero(frequency >= 2)
+    column = np.full(len(table) + 1, -1)
+    column[shared] = np.arange(len(shared))
+    weights = np.zeros((len(queries), len(shared)), np.float32)
+    in_column = column[term] >= 0
+    np.add.at(weights, (row[in_column], column[term[in_column]]), 1.0)
+    weights *= np.log(len(queries) / frequency[shared]).astype(np.float32)
+    weights, words = unit_rows(weights), table.terms().take(shared).tolist()
     count = min(MOST_TOPICS, len(queries) // QUERIES_PER_TOPIC)
-    if count < 2 or not len(words):
+    if count < 2 or not words:
         return QueryGroups.of({}, "topic")
     points = weights if subject.encoder is None else unit_rows(subject.encoder(queries))
-    member = _clusters(points, count)
+    member = spherical_k_means(points, count)
     labels = []
     for number in range(count):
         total = weights[member == number].sum(axis=0)
@@ -311,29 +284,12 @@ def topics(subject: Subject) -> QueryGroups:
         labels.append(" ".join(words[int(i)] for i in best if total[i] > 0))
     known = np.abs(points).sum(axis=1) > 0
     rows = zip(queries.ids.tolist(), member.tolist(), known.tolist(), strict=True)
-    return QueryGroups.of({name: labels[which] if here else "" for name, which, here in rows}, "topic")
+    return QueryGroups.of(
+        {name: labels[which] if has_words else "" for name, which, has_words in rows}, "topic"
+    )
 
 
-def _tf_idf(queries: Queries) -> tuple[Float32, list[str]]:
-    """(unit rows float32[Q, words], zeros for a query without any, the words that two queries at least have)."""
-    from weir.systems.lexical.analyzer import analyzers
-    from weir.systems.lexical.terms import TermTable
-
-    table = TermTable(analyzers.get(ANALYZER))
-    ptr, term = table.add(queries.text)
-    row, terms = np.repeat(np.arange(len(queries)), np.diff(ptr)), max(1, len(table))
-    frequency = np.bincount(np.unique(row * terms + term) % terms, minlength=len(table))
-    kept = np.flatnonzero(frequency >= 2)
-    place = np.full(len(table) + 1, -1)
-    place[kept] = np.arange(len(kept))
-    weights = np.zeros((len(queries), len(kept)), np.float32)
-    here = place[term] >= 0
-    np.add.at(weights, (row[here], place[term[here]]), 1.0)
-    weights *= np.log(len(queries) / frequency[kept]).astype(np.float32)
-    return unit_rows(weights), table.terms().take(kept).tolist()
-
-
-def _clusters(vectors: Float32, count: int) -> Int64:
+def spherical_k_means(vectors: NDArray[np.float32], count: int) -> Int64:
     """The number of the cluster of each row, from rows that lie far apart as first centres."""
     rng = np.random.default_rng(SEED)
     chosen = [int(rng.integers(len(vectors)))]
@@ -353,27 +309,24 @@ def _clusters(vectors: Float32, count: int) -> Int64:
     return member
 
 
-# ----------
-# Slices: groups of queries on which two systems differ otherwise than on the rest.
-
+# Slices: groups of queries on which the difference of two systems is not that on the rest.
 
 MEASURE = parse_measure("nDCG@10")
 FEWEST_SLICE_QUERIES = 10
-"""Queries of a slice, and of the rest, below which nothing is said."""
+"""Queries of a slice, and of the rest, below which they are not compared."""
 FALSE_DISCOVERY_RATE = 0.05
 TURNED = 0.01
-"""Difference on a slice, against the sign of that on the rest, from which conclusions are said to turn."""
+"""Size of two differences of opposite sign from which the finding is serious."""
 MOST_SYSTEMS = 6
-"""Systems of which all pairs are looked at; of more, each is compared with the best alone."""
+"""Up to so many systems all pairs are compared; of more, each with the best alone."""
 
 
 @dataclass(frozen=True)
 class Slice:
-    """A group of queries on which a difference is another than on the rest.
+    """A group of queries, and the difference of two systems on it and on the rest.
 
-    feature, label: which group; queries: how many; inside, outside: mean difference, second minus first, there and on
-    the other queries; p: of the test that both are equal, the larger of Welch's and Student's, adjusted for all
-    slices looked at.
+    inside, outside: mean difference, second minus first, on the group and on the other queries; p: of the test that
+    both are equal, the larger of Welch's and Student's, adjusted for all slices.
     """
 
     feature: str
@@ -385,7 +338,7 @@ class Slice:
 
 
 def welch(a: Float64, b: Float64) -> float:
-    """Two-sided p-value of Welch's test that two samples have the same mean; 1 where neither varies nor differs."""
+    """Two-sided p-value of Welch's test that two samples have the same mean; 1 for equal constants."""
     difference = float(a.mean() - b.mean())
     parts = [float(x.var(ddof=1)) / len(x) for x in (a, b)]
     error = sum(parts)
@@ -396,7 +349,7 @@ def welch(a: Float64, b: Float64) -> float:
 
 
 def student(a: Float64, b: Float64) -> float:
-    """Two-sided p-value of Student's test with pooled variance; 1 where neither varies nor differs."""
+    """Two-sided p-value of Student's test with pooled variance; 1 for equal constants."""
     difference, freedom = float(a.mean() - b.mean()), len(a) + len(b) - 2
     pooled = (float(a.var(ddof=1)) * (len(a) - 1) + float(b.var(ddof=1)) * (len(b) - 1)) / freedom
     error = pooled * (1 / len(a) + 1 / len(b))
@@ -411,40 +364,36 @@ def slices_of(queries: Ids, differences: Float64, groupings: Sequence[QueryGroup
     differences: float64[Q] aligned with queries, NaN where one of the systems is undefined.
     """
     known = ~np.isnan(differences)
-    found: list[tuple[QueryGroups, str, Float64, Float64]] = []
+    samples: list[tuple[QueryGroups, str, Float64, Float64]] = []
     for groups in groupings:
-        for label, rows in _without_complement(groups.rows(queries), len(queries)).items():
-            here = np.zeros(len(queries), np.bool_)
-            here[rows] = True
-            inside, outside = differences[here & known], differences[~here & known]
+        members = groups.rows(queries)
+        if len(members) == 2 and sum(map(len, members.values())) == len(queries):
+            smaller = min(members, key=lambda label: len(members[label]))  # the larger is its complement
+            members = {smaller: members[smaller]}
+        for label, rows in members.items():
+            member = np.zeros(len(queries), np.bool_)
+            member[rows] = True
+            inside, outside = differences[member & known], differences[~member & known]
             if min(len(inside), len(outside)) >= FEWEST_SLICE_QUERIES:
-                found.append((groups, label, inside, outside))
-    if not found:
+                samples.append((groups, label, inside, outside))
+    if not samples:
         return []
     # Welch's alone is too sure of a few queries that happen not to differ at all, Student's of a few that differ much.
-    raw = [max(welch(inside, outside), student(inside, outside)) for *_, inside, outside in found]
+    raw = [max(welch(inside, outside), student(inside, outside)) for *_, inside, outside in samples]
     p = adjusted(np.array(raw), "bh")
-    rows_ = [
+    slices = [
         Slice(groups.name, label, len(inside), float(inside.mean()), float(outside.mean()), float(value))
-        for (groups, label, inside, outside), value in zip(found, p, strict=True)
+        for (groups, label, inside, outside), value in zip(samples, p, strict=True)
     ]
-    return sorted(rows_, key=lambda one: one.p)
-
-
-def _without_complement(rows: dict[str, Int64], queries: int) -> dict[str, Int64]:
-    """Of two groups that are all queries the smaller alone: each says of the other what that says of it."""
-    if len(rows) != 2 or sum(map(len, rows.values())) != queries:
-        return rows
-    smaller = min(rows, key=lambda label: len(rows[label]))
-    return {smaller: rows[smaller]}
+    return sorted(slices, key=lambda one: one.p)
 
 
 @check("slices", needs=["queries", "qrels", "runs"])
 def slices(subject: Subject) -> Iterator[Finding]:
     """Kinds of queries on which one system gains or loses against another otherwise than on the rest.
 
-    Groups by length, question word, numbers, negation, names, topic, judgments and the collection's own columns; with
-    the false-discovery rate held at 5% for each pair of systems.
+    Groups by length, question word, numbers, negation, names, topic, judgments and the collection's own columns. The
+    false-discovery rate is 5% for each pair of systems.
     """
     joins = {name: join for name, join in subject.joins.items() if join.answered.any()}
     if len(joins) < 2:
@@ -459,19 +408,22 @@ def slices(subject: Subject) -> Iterator[Finding]:
         else [(one, best) for one in scores if one != best]
     )
     for one, other in pairs:
-        found = slices_of(queries, scores[other].values[0] - scores[one].values[0], groupings)
-        for part in (s for s in found if s.p <= FALSE_DISCOVERY_RATE):
-            yield _finding(one, other, part)
-
-
-def _finding(one: str, other: str, part: Slice) -> Finding:
-    turns = part.inside * part.outside < 0 and min(abs(part.inside), abs(part.outside)) >= TURNED
-    return Finding(
-        "serious" if turns else "caution",
-        f"{one} to {other}: {MEASURE} changes by {rounding.change(part.inside)} on the {part.queries:,} "
-        f"queries with "
-        f"{part.feature} '{part.label}', by {rounding.change(part.outside)} on the others (p "
-        f"{rounding.score(max(part.p, 0.0001))}, adjusted)",
-        "one mean hides this: report both, and look at these queries" if turns else "look at these queries",
-        (("queries", float(part.queries)), ("inside", part.inside), ("outside", part.outside), ("p", part.p)),
-    )
+        for part in slices_of(queries, scores[other].values[0] - scores[one].values[0], groupings):
+            if part.p > FALSE_DISCOVERY_RATE:
+                break
+            turns = part.inside * part.outside < 0 and min(abs(part.inside), abs(part.outside)) >= TURNED
+            yield Finding(
+                "serious" if turns else "caution",
+                f"{one} to {other}: {MEASURE} changes by {rounding.change(part.inside)} on the {part.queries:,} "
+                f"queries with {part.feature} '{part.label}', by {rounding.change(part.outside)} on the others (p "
+                f"{rounding.score(max(part.p, 0.0001))}, adjusted)",
+                "one mean hides this: report both, and look at these queries"
+                if turns
+                else "look at these queries",
+                (
+                    ("queries", float(part.queries)),
+                    ("inside", part.inside),
+                    ("outside", part.outside),
+                    ("p", part.p),
+                ),
+            )

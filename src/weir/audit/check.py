@@ -1,4 +1,4 @@
-"""Checks and findings: a check is one decorated function from a subject to what it found."""
+"""Findings, the registry of checks, and how an audit runs them."""
 
 from __future__ import annotations
 
@@ -6,26 +6,37 @@ import inspect
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 from typing import Any, Literal, TypeAlias, get_args
 
+from weir.core.frames import plain
+from weir.core.results import result
+from weir.core.rounding import counted
 from weir.core.subject import Subject
-from weir.errors import BadValue
+from weir.core.tables import Table, sentences, table_of
+from weir.errors import BadValue, printable
 from weir.registry import Registry
 
 Severity: TypeAlias = Literal["wrong", "serious", "caution", "note"]
-"""wrong: a number that is reported is not what it says; serious: conclusions may turn; caution: a number needs this
-said beside it; note: for the record."""
+"""wrong: a reported number is not what it claims to be; serious: conclusions may change; caution: report this beside
+the number; note: for the record."""
 SEVERITIES: tuple[Severity, ...] = get_args(Severity)
 EXAMPLES_SHOWN = 5
+NAMES_BEFORE = {
+    "howlers": "off-topic results",
+    "hubs": "hub documents",
+    "one order": "query-independent rankings",
+}
+"""Names of checks in version 0.2, which still select them -> their names."""
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that was found, with its evidence and what to do next.
+    """One defect or fact, with its evidence and what to do next.
 
-    statement: a sentence with the numbers in it; numbers: the same numbers by name, at full precision; examples: some
-    identifiers or texts, at most a few; remedy: the next thing to do; check, subject and source, whose idea the check
-    is, "" where nobody is named: filled in by `audited`; system: what it was found of, "" where that is not one system.
+    statement: a sentence with the numbers in it; numbers: the same numbers by name, at full precision; examples: a few
+    identifiers or texts; remedy: the next thing to do; check, subject, source: filled in by `audited`, the source is
+    the publication of the check or ""; system: the system it is about, "" if that is not one system.
     """
 
     severity: Severity
@@ -41,14 +52,15 @@ class Finding:
 
 CheckFunction: TypeAlias = Callable[[Subject], Iterable[Finding]]
 ComparingFunction: TypeAlias = Callable[[Sequence[Subject]], Iterable[Finding]]
-Told: TypeAlias = Callable[[str, int, int], None]
+AuditProgress: TypeAlias = Callable[[str, int, int], None]
+"""Called before each check with what is audited, the checks done and the checks in all."""
 
 
 @dataclass(frozen=True)
 class Check:
-    """A check by name: its function, and the parts of a subject without which it does not run.
+    """A check by name: its function, and the parts of a subject that it needs.
 
-    comparing: the function takes several subjects and says how they stand to each other; else it takes one.
+    comparing: the function takes several subjects and compares them; else it takes one.
     """
 
     name: str
@@ -63,11 +75,10 @@ class Check:
 
     @property
     def source(self) -> str:
-        """What its documentation says behind "Source:", "" where it says nothing."""
-        said = re.search(
-            r"\bSources?(?: of [^:]*)?: (.*)\.", (inspect.getdoc(self.function) or "").replace("\n", " ")
-        )
-        return said[1] if said else ""
+        """The text behind "Source:" in its documentation, "" without one."""
+        text = (inspect.getdoc(self.function) or "").replace("\n", " ")
+        match = re.search(r"\bSources?(?: of [^:]*)?: (.*)\.", text)
+        return match[1] if match else ""
 
 
 CHECKS: Registry[Check] = Registry("check")
@@ -84,7 +95,7 @@ def check(name: str, needs: Sequence[str]) -> Callable[[CheckFunction], CheckFun
 
 
 def comparing_check(name: str, needs: Sequence[str]) -> Callable[[ComparingFunction], ComparingFunction]:
-    """Register the decorated function as a check of how several subjects stand to each other; needs: of each."""
+    """Register the decorated function as a check that compares several subjects; needs: of each."""
 
     def register(function: ComparingFunction) -> ComparingFunction:
         CHECKS.add(name, Check(name, function, tuple(needs), comparing=True))
@@ -104,56 +115,53 @@ class Audit:
 
     @property
     def worst(self) -> Severity | None:
-        """The severity of the worst finding, None where nothing was found."""
+        """The severity of the worst finding, None without findings."""
         return self.findings[0].severity if self.findings else None
 
 
 def audited(subject: Subject, only: Iterable[str] = ()) -> Audit:
-    """Run the checks whose parts are there, or those named; raises UnknownName, BadValue where nothing can run."""
+    """Run the checks that the subject has the parts for, or those named; raises UnknownName, BadValue for none."""
     return _audit(subject.name, subject, subject.parts, _wanted(only, comparing=False))
 
 
 def audited_all(
-    subjects: Sequence[Subject], only: Iterable[str] = (), told: Told | None = None
+    subjects: Sequence[Subject], only: Iterable[str] = (), progress: AuditProgress | None = None
 ) -> list[Audit]:
-    """Audits of each subject, and where there are several one of how they stand to each other; raises as `audited`.
-
-    told: called before each check with (what is being done, checks done, checks in all).
-    """
+    """An audit of each subject, and of several one that compares them; raises as `audited`."""
     names = list(only)
     single, several = _wanted(names, comparing=False), _wanted(names, comparing=True)
     if not single and len(subjects) < 2:
         raise BadValue(f"{several[0].name} compares collections; name two or more")
-    audits = [_audit(one.name, one, one.parts, single, told) for one in subjects] if single else []
+    audits = [_audit(one.name, one, one.parts, single, progress) for one in subjects] if single else []
     if several and len(subjects) > 1:
         everywhere = frozenset.intersection(*(one.parts for one in subjects))
         together = ", ".join(one.name for one in subjects)
-        audits.append(_audit(together, subjects, everywhere, several, told))
+        audits.append(_audit(together, subjects, everywhere, several, progress))
     return audits
 
 
 def _wanted(only: Iterable[str], comparing: bool) -> list[Check]:
-    checks = [CHECKS.get(name) for name in (list(only) or CHECKS.names())]
+    checks = [CHECKS.get(NAMES_BEFORE.get(name, name)) for name in (list(only) or CHECKS.names())]
     return [one for one in checks if one.comparing == comparing]
 
 
 def _audit(
     name: str,
-    given: Subject | Sequence[Subject],
+    subject: Subject | Sequence[Subject],
     parts: frozenset[str],
     checks: Sequence[Check],
-    told: Told | None = None,
+    progress: AuditProgress | None = None,
 ) -> Audit:
-    lacking = {one.name: sorted(set(one.needs) - parts) for one in checks}
-    ready = [one for one in checks if not lacking[one.name]]
+    missing = {one.name: sorted(set(one.needs) - parts) for one in checks}
+    ready = [one for one in checks if not missing[one.name]]
     if not ready:
-        what = "; ".join(f"{check} needs {', '.join(lacks)}" for check, lacks in lacking.items())
-        raise BadValue(f"{name}: no check can run: {what}")
-    found = []
+        needs = "; ".join(f"{check} needs {', '.join(lacking)}" for check, lacking in missing.items())
+        raise BadValue(f"{name}: no check can run: {needs}")
+    findings = []
     for done, one in enumerate(ready):
-        if told is not None:
-            told(f"auditing {name}", done, len(ready))
-        found += [
+        if progress is not None:
+            progress(f"auditing {name}", done, len(ready))
+        findings += [
             replace(
                 finding,
                 check=one.name,
@@ -161,8 +169,98 @@ def _audit(
                 source=one.source,
                 examples=finding.examples[:EXAMPLES_SHOWN],
             )
-            for finding in one.function(given)
+            for finding in one.function(subject)
         ]
-    found.sort(key=lambda finding: SEVERITIES.index(finding.severity))
-    left = tuple((check, ", ".join(lacks)) for check, lacks in lacking.items() if lacks)
-    return Audit(name, tuple(found), tuple(one.name for one in ready), left)
+    findings.sort(key=lambda finding: SEVERITIES.index(finding.severity))
+    left_out = tuple((check, ", ".join(lacking)) for check, lacking in missing.items() if lacking)
+    return Audit(name, tuple(findings), tuple(one.name for one in ready), left_out)
+
+
+# ----------
+# Tables.
+
+SYSTEMS_SHOWN = 5
+"""Systems of which something is said by one finding, at most."""
+
+
+def _records(audit: Audit) -> list[dict[str, object]]:
+    return [plain(finding) | {"numbers": plain(dict(finding.numbers))} for finding in audit.findings]
+
+
+def _page(audits: Sequence[Audit]) -> tuple[Table, ...]:
+    """A line for each finding."""
+    header = ["severity", "check", "system", "finding", "such as", "do"]
+    return tuple(
+        table_of(
+            [
+                header,
+                *(
+                    [f.severity, f.check, f.system, f.statement, "; ".join(f.examples), f.remedy]
+                    for f in audit.findings
+                ),
+            ],
+            keys=len(header),
+            title=audit.subject,
+            notes=_skipped(audit),
+        )
+        for audit in audits
+    )
+
+
+def _skipped(audit: Audit) -> list[str]:
+    names = "; ".join(f"{name} (needs {what})" for name, what in audit.left_out)
+    return [f"skipped: {names}"] if names else []
+
+
+@result("audit", Audit, page=_page, parts="findings", records=_records)
+def audit_tables(audits: Sequence[Audit]) -> tuple[Table, ...]:
+    """Findings of each subject, a paragraph each: severity and check, what was found, examples, what to do.
+
+    What was found of several systems is one paragraph.
+    """
+
+    def told_once(finding: Finding) -> tuple[str, str, str, bool]:
+        """What is said once of all systems: severity, check and remedy; whether it is of a system."""
+        return finding.severity, finding.check, finding.remedy, bool(finding.system)
+
+    tables = []
+    for audit in audits:
+        number, ran = counted(len(audit.findings), "finding"), counted(len(audit.ran), "check")
+        tables.append(sentences(f"{printable(audit.subject)}: {number} of {ran}"))
+        for (severity, check, remedy, of_system), group in groupby(audit.findings, told_once):
+            same = list(group)
+            for part in [same] if of_system else [[finding] for finding in same]:
+                lines = _finding_lines(f"{severity}: {check}", part)
+                tables.append(sentences(*lines, *([f"  do: {remedy}"] if remedy else [])))
+        tables += [sentences(line) for line in _skipped(audit)]
+    return tuple(tables)
+
+
+def _finding_lines(heading: str, findings: Sequence[Finding]) -> list[str]:
+    """One finding, or what was found of several systems: equal statements once, else a line for each system."""
+
+    def examples_line(indent: str, examples: Sequence[str]) -> list[str]:
+        return [f"{indent}such as: " + "; ".join(examples)] if examples else []
+
+    systems: dict[tuple[str, tuple[str, ...]], list[str]] = {}
+    for one in findings:
+        systems.setdefault((one.statement, one.examples), []).append(one.system)
+    if len(systems) == 1:
+        [((statement, examples), names)] = systems.items()
+        of = f"{', '.join(names)}: " if names != [""] else ""
+        return [f"{heading}: {of}{statement}", *examples_line("  ", examples)]
+    lines = [f"{heading}, of {len(findings)} systems:"]
+    for (statement, examples), names in list(systems.items())[:SYSTEMS_SHOWN]:
+        lines += [f"  {', '.join(names)}: {statement}", *examples_line("    ", examples)]
+    more = sum(map(len, list(systems.values())[SYSTEMS_SHOWN:]))
+    return [*lines, f"  and {more} more, which --json shows"] if more else lines
+
+
+def check_table() -> Table:
+    """Every check, what it needs and what it looks for."""
+    lines = [["check", "needs", "looks for"]]
+    lines += [
+        [c.name, ", ".join(c.needs) + (" of each of several" if c.comparing else ""), c.summary]
+        for c in (CHECKS.get(name) for name in CHECKS)
+    ]
+    return table_of(lines)

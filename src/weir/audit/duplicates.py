@@ -1,4 +1,4 @@
-"""Documents and queries of the same text, or nearly."""
+"""Documents and queries of the same text, or nearly the same."""
 
 from __future__ import annotations
 
@@ -25,18 +25,14 @@ from weir.stats.resampling import SEED, interval
 if TYPE_CHECKING:
     from weir.systems.lexical.terms import TermTable
 
-# ----------
-# Documents and queries of the same text, and what they do to judgments and scores.
-
-
 MEASURE = "nDCG@10"
 
 
 def expanded(qrels: Qrels, corpus: Corpus, groups: DuplicateGroups) -> tuple[Qrels, int]:
-    """(judgments with each grade given to the unjudged duplicates of its document too, how many were added).
+    """(judgments with the grade of each document for its unjudged duplicates too, how many were added).
 
-    Where judged duplicates disagree, an unjudged one gets the highest of their grades; judged pairs stay as they
-    are. The origin of those added is "duplicate".
+    Where judged duplicates disagree, an unjudged one gets the highest of their grades. Judged pairs do not change. The
+    origin of the added judgments is "duplicate".
     """
     at = corpus.ids.codes(qrels.docs.strings)
     row_query, row_doc, row_grade = qrels.query_of_row(), at[qrels.doc], qrels.grade
@@ -64,27 +60,23 @@ def expanded(qrels: Qrels, corpus: Corpus, groups: DuplicateGroups) -> tuple[Qre
     return merge_qrels(qrels, shared.labelled("duplicate")), len(added)
 
 
-def _with_text(groups: DuplicateGroups, columns: Sequence[StringColumn]) -> DuplicateGroups:
-    """The groups without that of the rows that hold nothing but white space: those are no copies of anything."""
+def copies(columns: Sequence[StringColumn], form: Callable[[str], str] | None = None) -> DuplicateGroups:
+    """Rows that share a text; rows of white space alone are no copies. Arguments as `duplicate_groups`."""
+    groups = duplicate_groups(columns, form)
     firsts = [int(rows[0]) for rows in groups.members()]
     empty = [n for n, row in enumerate(firsts) if not any(column[row].strip() for column in columns)]
-    left = np.setdiff1d(np.unique(groups.number[groups.number >= 0]), empty)
+    with_text = np.setdiff1d(np.unique(groups.number[groups.number >= 0]), empty)
     renumbered = np.full(len(firsts) + 1, -1, np.int64)
-    renumbered[left] = np.arange(len(left))
+    renumbered[with_text] = np.arange(len(with_text))
     return DuplicateGroups(renumbered[groups.number])
-
-
-def copies(columns: Sequence[StringColumn], form: Callable[[str], str] | None = None) -> DuplicateGroups:
-    """Rows that share a text, rows without any text left out; arguments as `duplicate_groups`."""
-    return _with_text(duplicate_groups(columns, form), columns)
 
 
 @check("duplicates", needs=["corpus"])
 def duplicates(subject: Subject) -> Iterator[Finding]:
     """Documents of the same text, as it is and after normalising, by text alone and by title and text.
 
-    Where judgments are there: groups whose members one query judges differently, and relevant documents with copies
-    that nobody judged; with rankings, too, the scores with judgments given to copies beside those without.
+    With judgments: groups whose members one query judges differently, and judged documents with unjudged copies. With
+    rankings: how scores change if copies get the grade of their document.
     """
     corpus = subject.need_corpus()
     both = title_and_text(corpus)
@@ -99,21 +91,19 @@ def duplicates(subject: Subject) -> Iterator[Finding]:
     widest = counts["by text, normalised"]
     if not widest.rows:
         return
-    said = "; ".join(f"{name} {g.rows:,} ({g.surplus:,} surplus)" for name, g in counts.items())
+    counted = "; ".join(f"{name} {g.rows:,} ({g.surplus:,} surplus)" for name, g in counts.items())
     examples = tuple(" = ".join(corpus.ids[int(row)] for row in group[:4]) for group in widest.members()[:5])
     yield Finding(
         "caution",
-        f"{widest.rows:,} of {len(corpus):,} documents share their text with another: {said}",
+        f"{widest.rows:,} of {len(corpus):,} documents share their text with another: {counted}",
         "a ranking that returns copies is scored for each of them; see what judging copies alike changes",
         tuple(numbers),
         examples,
     )
-    if subject.qrels is not None:
-        yield from _judged_copies(subject, counts["by title and text, normalised"])
-
-
-def _judged_copies(subject: Subject, groups: DuplicateGroups) -> Iterator[Finding]:
-    corpus, qrels = subject.need_corpus(), subject.need_qrels()
+    qrels = subject.qrels
+    if qrels is None:
+        return
+    groups = counts["by title and text, normalised"]
     clashes = conflicts(qrels, corpus, groups)
     if clashes:
         query, names = clashes[0]
@@ -128,16 +118,25 @@ def _judged_copies(subject: Subject, groups: DuplicateGroups) -> Iterator[Findin
     wider, added = expanded(qrels, corpus, groups)
     if not added:
         return
-    effects = _effects(subject, wider)
-    said = "".join(f"; {text}" for text, _ in effects)
+    measure = parse_measure(MEASURE)
+    effects: dict[str, tuple[float, str]] = {}  # change of each system's mean, and with its interval
+    for name, run in subject.runs.items():
+        before = scores_of(subject.joins[name], (measure,))
+        after = scores_of(Judged.of(run, wider), (measure,))
+        difference = after.in_id_order(MEASURE) - before.in_id_order(MEASURE)
+        low, high = interval(difference, np.random.default_rng(SEED))
+        change = float(difference.mean())
+        bounds = f"[{rounding.change(low)}, {rounding.change(high)}]"
+        effects[name] = change, f"; {name}: {MEASURE} {rounding.change(change)} {bounds}"
     yield Finding(
-        "serious" if any(abs(change) >= 0.005 for _, change in effects) else "caution",
+        "serious" if any(abs(change) >= 0.005 for change, _ in effects.values()) else "caution",
         f"{added:,} {one_or_more(added, 'copy of a judged document is', 'copies of judged documents are')} "
-        f"unjudged for the same query and {one_or_more(added, 'counts', 'count')} as not relevant{said}",
+        f"unjudged for the same query and {one_or_more(added, 'counts', 'count')} as not relevant"
+        + "".join(text for _, text in effects.values()),
         "give copies the grade of their document before comparing systems (weir audit --expand)",
         (
             ("unjudged copies", float(added)),
-            *((f"{MEASURE} change, {t.split(':')[0]}", c) for t, c in effects),
+            *((f"{MEASURE} change, {name}", change) for name, (change, _) in effects.items()),
         ),
     )
 
@@ -152,33 +151,12 @@ def conflicts(qrels: Qrels, corpus: Corpus, groups: DuplicateGroups) -> list[tup
     rows, query = rows[order], query[order]
     number, grade = group[rows], qrels.grade[rows]
     cuts = np.flatnonzero((np.diff(query) != 0) | (np.diff(number) != 0)) + 1
-    found = []
-    for part in np.split(np.arange(len(rows)), cuts) if len(rows) else []:
-        grades = grade[part]
-        if grades.min() != grades.max():
-            found.append(
-                (qrels.queries[int(query[part[0]])], [qrels.docs[int(qrels.doc[r])] for r in rows[part]])
-            )
-    return found
-
-
-def _effects(subject: Subject, wider: Qrels) -> list[tuple[str, float]]:
-    """For each system what judging copies alike does to its mean, with the interval of the difference."""
-    measure = parse_measure(MEASURE)
-    found = []
-    for name, run in subject.runs.items():
-        before = scores_of(subject.joins[name], (measure,))
-        after = scores_of(Judged.of(run, wider), (measure,))
-        difference = after.in_id_order(MEASURE) - before.in_id_order(MEASURE)
-        low, high = interval(difference, np.random.default_rng(SEED))
-        change = float(difference.mean())
-        found.append(
-            (
-                f"{name}: {MEASURE} {rounding.change(change)} [{rounding.change(low)}, {rounding.change(high)}]",
-                change,
-            )
-        )
-    return found
+    parts = np.split(np.arange(len(rows)), cuts) if len(rows) else []
+    return [
+        (qrels.queries[int(query[part[0]])], [qrels.docs[int(qrels.doc[r])] for r in rows[part]])
+        for part in parts
+        if grade[part].min() != grade[part].max()
+    ]
 
 
 @check("duplicate queries", needs=["queries"])
@@ -200,9 +178,7 @@ def duplicate_queries(subject: Subject) -> Iterator[Finding]:
     )
 
 
-# ----------
 # Near copies: documents whose words are almost those of another, found without comparing all pairs.
-
 
 NEAR = 0.8
 """Jaccard index of the shingles of two texts from which they are near copies."""
@@ -219,11 +195,11 @@ BATCH_BYTES, BATCH_DOCUMENTS = 1 << 22, 1 << 14
 
 @dataclass(frozen=True, eq=False)
 class NearCopies:
-    """Documents grouped with a leader that they are near copies of.
+    """Documents in groups of near copies.
 
     groups: the rows of one group have a Jaccard index of at least NEAR with the group's first row; leader: int64[n],
-    the first row of each row's group, itself where it stands alone; skipped: comparisons left out, 0 but for
-    collections of many texts that are alike by a part only.
+    the first row of each row's group, or the row itself; skipped: comparisons left out, more than 0 only in
+    collections of many texts that are alike in part.
     """
 
     groups: DuplicateGroups
@@ -246,7 +222,8 @@ def near_copies(corpus: Corpus, least: float = NEAR) -> NearCopies:
     from weir.systems.lexical.terms import TermTable
 
     terms = TermTable(analyzers.get(ANALYZER))
-    multipliers = _odd_numbers(BANDS * ROWS_PER_BAND)
+    drawn = np.random.default_rng(MINHASH_SEED).integers(0, 1 << 31, BANDS * ROWS_PER_BAND, dtype=np.uint32)
+    multipliers = drawn * np.uint32(2) + np.uint32(1)
     keys = np.zeros((len(corpus), BANDS), np.uint64)
     for start, texts in corpus.batches("title text", BATCH_BYTES):
         ptr, numbers = terms.add(texts)
@@ -261,18 +238,16 @@ def near_copies(corpus: Corpus, least: float = NEAR) -> NearCopies:
     skipped = minhash.leaders(ptr, count, shingle, bucket, held, least, local)
     leader = np.arange(len(corpus))
     leader[candidates] = candidates[local]
-    return NearCopies(_groups(leader), leader, int(skipped))
-
-
-def _odd_numbers(count: int) -> NDArray[np.uint32]:
-    drawn = np.random.default_rng(MINHASH_SEED).integers(0, 1 << 31, count, dtype=np.uint32)
-    return drawn * np.uint32(2) + np.uint32(1)
+    firsts = np.flatnonzero(np.bincount(leader, minlength=len(leader)) > 1)
+    number = np.full(len(leader), -1, np.int64)
+    number[firsts] = np.arange(len(firsts))
+    return NearCopies(DuplicateGroups(number[leader]), leader, int(skipped))
 
 
 def _buckets(keys: NDArray[np.uint64]) -> tuple[Int32, Int64]:
     """(bucket int32[c, bands] of the texts that share at least one with another, -1 where not; their rows)."""
     n, bands = keys.shape
-    found = np.full((n, bands), -1, np.int32)
+    bucket = np.full((n, bands), -1, np.int32)
     numbered = 0
     for band in range(bands):
         column = keys[:, band]
@@ -281,10 +256,10 @@ def _buckets(keys: NDArray[np.uint64]) -> tuple[Int32, Int64]:
         run = np.cumsum(opens) - 1
         shared = (np.bincount(run) > 1)[run] & (column[order] != 0)
         number = np.cumsum(opens & shared) - 1 + numbered
-        found[order[shared], band] = number[shared]
+        bucket[order[shared], band] = number[shared]
         numbered += int(np.count_nonzero(opens & shared))
-    rows = np.flatnonzero((found >= 0).any(axis=1))
-    return found[rows], rows
+    rows = np.flatnonzero((bucket >= 0).any(axis=1))
+    return bucket[rows], rows
 
 
 def _terms_of(corpus: Corpus, rows: Int64, terms: TermTable) -> tuple[Int64, Int32]:
@@ -299,46 +274,31 @@ def _terms_of(corpus: Corpus, rows: Int64, terms: TermTable) -> tuple[Int64, Int
     return np.cumsum(np.concatenate(lengths)), np.concatenate(numbers)
 
 
-def _groups(leader: Int64) -> DuplicateGroups:
-    size = np.bincount(leader, minlength=len(leader))
-    firsts = np.flatnonzero(size > 1)
-    number = np.full(len(leader), -1, np.int64)
-    number[firsts] = np.arange(len(firsts))
-    return DuplicateGroups(number[leader])
-
-
 @check("near duplicates", needs=["corpus"])
 def near_duplicates(subject: Subject) -> Iterator[Finding]:
     """Documents whose title and text are almost those of another: three consecutive words shared by 80% or more.
 
-    Those that are the same after normalising are the matter of `duplicates` and counted there. Where judgments are
-    there: groups that one query judges differently. Source: Broder 1997.
+    Documents that are the same after normalising are counted by `duplicates`. With judgments: groups that one query
+    judges differently. Source: Broder 1997.
     """
     corpus = subject.need_corpus()
-    found = near_copies(corpus)
-    same = copies(title_and_text(corpus), normalised).number
-    follows = found.leader != np.arange(len(corpus))
-    near = follows & ((same < 0) | (same != same[found.leader]))
-    if near.any():
-        rows = np.flatnonzero(near)
-        yield Finding(
-            "caution",
-            f"{part_of(len(rows), len(corpus), 'documents', 'is', 'are')} almost another: the Jaccard index of "
-            f"their sets of "
-            f"{SHINGLE_TERMS} consecutive words is {NEAR} or more",
-            "a ranking that returns both is scored for each of them, and an unjudged one counts as not relevant",
-            (("near copies", float(len(rows))), ("comparisons left out", float(found.skipped))),
-            tuple(f"{corpus.ids[int(row)]} ~ {corpus.ids[int(found.leader[row])]}" for row in rows[:5]),
-        )
-        if subject.qrels is not None:
-            beyond = np.isin(found.leader, found.leader[rows])
-            yield from _judged_differently(
-                subject, DuplicateGroups(np.where(beyond, found.groups.number, -1))
-            )
-
-
-def _judged_differently(subject: Subject, groups: DuplicateGroups) -> Iterator[Finding]:
-    clashes = conflicts(subject.need_qrels(), subject.need_corpus(), groups)
+    copied = near_copies(corpus)
+    leader, same = copied.leader, copies(title_and_text(corpus), normalised).number
+    rows = np.flatnonzero((leader != np.arange(len(corpus))) & ((same < 0) | (same != same[leader])))
+    if not len(rows):
+        return
+    yield Finding(
+        "caution",
+        f"{part_of(len(rows), len(corpus), 'documents', 'is', 'are')} almost another: the Jaccard index of "
+        f"their sets of {SHINGLE_TERMS} consecutive words is {NEAR} or more",
+        "a ranking that returns both is scored for each of them, and an unjudged one counts as not relevant",
+        (("near copies", float(len(rows))), ("comparisons left out", float(copied.skipped))),
+        tuple(f"{corpus.ids[int(row)]} ~ {corpus.ids[int(leader[row])]}" for row in rows[:5]),
+    )
+    if subject.qrels is None:
+        return
+    beyond = np.where(np.isin(leader, leader[rows]), copied.groups.number, -1)
+    clashes = conflicts(subject.qrels, corpus, DuplicateGroups(beyond))
     if clashes:
         yield Finding(
             "caution",

@@ -1,18 +1,16 @@
-"""Judgments and collections that are incomplete or defective."""
+"""Incomplete and defective judgments, collections and pools."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import combinations
 
 import numpy as np
 
-from weir.audit.check import Finding, Severity, check
+from weir.audit.check import Finding, check
 from weir.audit.duplicates import copies
 from weir.core import rounding
-from weir.core.corpus import Corpus, Queries
-from weir.core.filters import DocumentLists
 from weir.core.judged import Judged
 from weir.core.qrels import Qrels
 from weir.core.rounding import counted, one_or_more, part_of
@@ -22,16 +20,12 @@ from weir.core.subject import Subject
 from weir.datasets import catalogue
 from weir.datasets.card import normalised
 from weir.datasets.load import SELF_MATCHES
-from weir.measures.evaluate import evaluate, scores_of
+from weir.measures.evaluate import score_run, scores_of
 from weir.measures.measure import parse_measure
 from weir.stats.score_bounds import MEASURE, score_bounds, turning_pairs
 
-# ----------
-# Judgments: what they name that is not there, how many there are, and what they let a measure reach.
-
-
-SHALLOW = 1.5
-"""Mean relevant documents of a query below which markup is called shallow."""
+SPARSE = 1.5
+"""Mean relevant documents of a query below which judgments are called sparse."""
 GRADES_SHOWN = 8
 CEILINGS = ("P@10", "R@10", "R@100")
 
@@ -42,99 +36,50 @@ def relevant_per_query(qrels: Qrels) -> Int64:
 
 
 def ceilings(qrels: Qrels) -> dict[str, float]:
-    """What the best ranking there could be scores: the judged documents by falling grade."""
+    """The scores of the best possible ranking: the judged documents by falling grade."""
     query, score = qrels.query_of_row(), qrels.grade.astype(np.float64)
     best = Run.from_columns(qrels.queries, qrels.docs, query, qrels.doc, score)
-    return evaluate(qrels, best, CEILINGS).means()
+    return score_run(qrels, best, CEILINGS).means()
 
 
 @check("dangling judgments", needs=["qrels", "corpus", "queries"])
 def dangling(subject: Subject) -> Iterator[Finding]:
     """Judgments that name documents or queries which the collection does not have."""
     qrels = subject.need_qrels()
-    lost_doc = subject.need_corpus().ids.codes(qrels.docs.strings) < 0
-    pairs = lost_doc[qrels.doc]
+    missing_doc = subject.need_corpus().ids.codes(qrels.docs.strings) < 0
+    pairs = missing_doc[qrels.doc]
     relevant = int(np.count_nonzero(pairs & (qrels.grade > 0)))
     if pairs.any():
-        names = qrels.docs.take(np.flatnonzero(lost_doc)[:5]).tolist()
+        names = qrels.docs.take(np.flatnonzero(missing_doc)[:5]).tolist()
         yield Finding(
             "wrong" if relevant else "caution",
             f"{counted(int(pairs.sum()), 'judgment names', 'judgments name')} "
-            f"{counted(int(lost_doc[np.unique(qrels.doc)].sum()), 'document that is', 'documents that are')} "
+            f"{counted(int(missing_doc[np.unique(qrels.doc)].sum()), 'document that is', 'documents that are')} "
             f"not in the collection, {relevant:,} of them relevant, which nothing can find",
             "recall and nDCG cannot reach 1: take the collection and judgments of one version, or drop these",
             (("judgments", float(pairs.sum())), ("relevant", float(relevant))),
             tuple(names),
         )
-    lost_query = np.flatnonzero(subject.need_queries().ids.codes(qrels.queries.strings) < 0)
-    if len(lost_query):
+    missing_query = np.flatnonzero(subject.need_queries().ids.codes(qrels.queries.strings) < 0)
+    if len(missing_query):
         yield Finding(
             "caution",
-            f"{part_of(len(lost_query), len(qrels), 'judged queries', 'is', 'are')} not among the queries "
-            f"and {one_or_more(len(lost_query), 'is', 'are')} never asked",
+            f"{part_of(len(missing_query), len(qrels), 'judged queries', 'is', 'are')} not among the queries "
+            f"and {one_or_more(len(missing_query), 'is', 'are')} never asked",
             "they are left out of the grid; take queries and judgments of one version",
-            (("queries", float(len(lost_query))),),
-            tuple(qrels.queries.take(lost_query[:5]).tolist()),
+            (("queries", float(len(missing_query))),),
+            tuple(qrels.queries.take(missing_query[:5]).tolist()),
         )
-
-
-def _between(qrels: Qrels) -> Iterator[Finding]:
-    """What to say of grades above 0 that do not reach 1, the level at which relevance begins."""
-    between = int(np.count_nonzero((qrels.grade > 0) & (qrels.grade < 1)))
-    reaching = int(np.count_nonzero(qrels.grade >= 1))
-    if between:
-        yield Finding(
-            "note" if reaching else "caution",
-            f"{between:,} of {len(qrels.grade):,} judgments {one_or_more(between, 'is', 'are')} above 0 "
-            f"and below 1, "
-            f"{reaching:,} {one_or_more(reaching, 'reaches', 'reach')} 1",
-            "nDCG gains by them; measures of relevance begin at 1 unless told: AP(rel=0.5)",
-            (("between 0 and 1", float(between)), ("from 1", float(reaching))),
-        )
-
-
-def _below(qrels: Qrels) -> Iterator[Finding]:
-    """What to say of grades below 0."""
-    below = int(np.count_nonzero(qrels.grade < 0))
-    if below:
-        least = float(qrels.grade.min())
-        yield Finding(
-            "note",
-            f"{part_of(below, len(qrels.grade), 'judgments', 'is', 'are')} below 0, down to {least:g}; "
-            "they count as judged and not relevant",
-            "see what the collection means by them: some tools count them as unjudged, or subtract them",
-            (("below 0", float(below)), ("least", least)),
-        )
-
-
-def _distribution(qrels: Qrels) -> Finding:
-    """How many documents are judged for a query, and how many judgments each grade has."""
-    judged = np.bincount(qrels.query_of_row(), minlength=len(qrels))
-    quartiles = np.quantile(judged, [0, 0.25, 0.5, 0.75, 1]).tolist()
-    grades, counts = np.unique(qrels.grade, return_counts=True)
-    few = "; grades " + ", ".join(
-        f"{grade:g}: {count:,}" for grade, count in zip(grades.tolist(), counts.tolist(), strict=True)
-    )
-    names = ("fewest", "first quartile", "median", "third quartile", "most")
-    return Finding(
-        "note",
-        f"{counted(round(quartiles[2]), 'judged document')} a query at the median, "
-        f"{rounding.count(quartiles[0])} to "
-        f"{rounding.count(quartiles[4])}" + (few if len(grades) <= GRADES_SHOWN else ""),
-        numbers=(
-            *((f"judged per query, {name}", value) for name, value in zip(names, quartiles, strict=True)),
-            *((f"grade {g:g}", float(c)) for g, c in zip(grades.tolist(), counts.tolist(), strict=True)),
-        ),
-    )
 
 
 @check("labels", needs=["qrels"])
 def labels(subject: Subject) -> Iterator[Finding]:
-    """Queries without a relevant document, shallow markup, grades below 1, and the highest mean there can be.
+    """Queries without a relevant document, sparse judgments, grades below 1, and the highest possible means.
 
-    Source of the warning on shallow markup: Arabzadeh et al. 2021 and Thakur et al. 2021, section 6, on MS MARCO.
+    Source of the warning on sparse judgments: Arabzadeh et al. 2021 and Thakur et al. 2021, section 6, on MS MARCO.
     """
     qrels = subject.need_qrels()
+    grade, total = qrels.grade, len(qrels.grade)
     relevant = relevant_per_query(qrels)
     nothing = np.flatnonzero(relevant == 0)
     if len(nothing):
@@ -147,38 +92,67 @@ def labels(subject: Subject) -> Iterator[Finding]:
             (("queries", float(len(nothing))), ("share", len(nothing) / len(qrels))),
             tuple(qrels.queries.take(nothing[:5]).tolist()),
         )
-    zeros = int(np.count_nonzero(qrels.grade <= 0))
-    if float(relevant.mean()) < SHALLOW and not zeros:
+    if float(relevant.mean()) < SPARSE and not (grade <= 0).any():
         yield Finding(
             "serious",
-            f"shallow markup: {rounding.count(float(relevant.mean()), 2)} relevant documents a query "
-            f"and none judged not relevant; "
-            "what else is relevant counts as not relevant",
-            "differences of systems that find other relevant documents are not seen: judge the first 10 "
-            "of each",
-            (("relevant per query", float(relevant.mean())), ("judged not relevant", float(zeros))),
+            f"sparse judgments: {rounding.count(float(relevant.mean()), 2)} relevant documents a query and none judged "
+            "not relevant; unjudged documents count as not relevant, even if they are relevant",
+            "differences of systems that find other relevant documents are not seen: judge the first 10 of each",
+            (("relevant per query", float(relevant.mean())), ("judged not relevant", 0.0)),
         )
-    yield from _between(qrels)
-    yield from _below(qrels)
-    yield _distribution(qrels)
-    reached = ceilings(qrels)
-    low = {name: value for name, value in reached.items() if value < 0.99}
-    if low:
-        said = ", ".join(f"{name} {rounding.score(value)}" for name, value in low.items())
+    between = int(np.count_nonzero((grade > 0) & (grade < 1)))
+    reaching = int(np.count_nonzero(grade >= 1))
+    if between:
+        yield Finding(
+            "note" if reaching else "caution",
+            f"{between:,} of {total:,} judgments {one_or_more(between, 'is', 'are')} above 0 and below 1, "
+            f"{reaching:,} {one_or_more(reaching, 'reaches', 'reach')} 1",
+            "nDCG gains by them; measures of relevance begin at 1 by default; to change it: AP(rel=0.5)",
+            (("between 0 and 1", float(between)), ("from 1", float(reaching))),
+        )
+    below = int(np.count_nonzero(grade < 0))
+    if below:
+        least = float(grade.min())
         yield Finding(
             "note",
-            f"the best ranking there could be reaches {said}",
-            "read these means against that"
-            + (", or take R_cap@k in the place of R@k" if any(n.startswith("R@") for n in low) else ""),
-            tuple(reached.items()),
+            f"{part_of(below, total, 'judgments', 'is', 'are')} below 0, down to {least:g}; "
+            "they count as judged and not relevant",
+            "see what the collection means by them: some tools count them as unjudged, or subtract them",
+            (("below 0", float(below)), ("least", least)),
+        )
+    judged = np.bincount(qrels.query_of_row(), minlength=len(qrels))
+    quartiles = np.quantile(judged, [0, 0.25, 0.5, 0.75, 1]).tolist()
+    counts = [(value, int(count)) for value, count in zip(*np.unique(grade, return_counts=True), strict=True)]
+    few = "; grades " + ", ".join(f"{value:g}: {count:,}" for value, count in counts)
+    names = ("fewest", "first quartile", "median", "third quartile", "most")
+    yield Finding(
+        "note",
+        f"{counted(round(quartiles[2]), 'judged document')} a query at the median, "
+        f"{rounding.count(quartiles[0])} to {rounding.count(quartiles[4])}"
+        + (few if len(counts) <= GRADES_SHOWN else ""),
+        numbers=(
+            *((f"judged per query, {name}", value) for name, value in zip(names, quartiles, strict=True)),
+            *((f"grade {value:g}", float(count)) for value, count in counts),
+        ),
+    )
+    best = ceilings(qrels)
+    low = {name: value for name, value in best.items() if value < 0.99}
+    if low:
+        yield Finding(
+            "note",
+            "the best possible ranking reaches "
+            + ", ".join(f"{name} {rounding.score(value)}" for name, value in low.items()),
+            "compare means with this ceiling"
+            + (", or take R_cap@k instead of R@k" if any(n.startswith("R@") for n in low) else ""),
+            tuple(best.items()),
         )
 
 
 @check("copied query labels", needs=["queries", "qrels"])
 def copied_query_labels(subject: Subject) -> Iterator[Finding]:
-    """How far the judgments of queries with the same text agree: what one judge calls relevant, another does not.
+    """How far the judgments of queries with the same text agree.
 
-    Of pairs of copies, the documents that both judge; and relevant documents of one that the other does not judge.
+    Of pairs of copies: the documents that both judge, and the relevant documents of one that the other does not judge.
     """
     queries, qrels = subject.need_queries(), subject.need_qrels()
     judged = qrels.to_dict()
@@ -193,7 +167,7 @@ def copied_query_labels(subject: Subject) -> Iterator[Finding]:
             for a, b in ((one, other), (other, one)):
                 alone += sum(grade > 0 and doc not in judged[b] for doc, grade in judged[a].items())
     if pairs and (alone or alike < both):
-        said = (
+        agreement = (
             f"of {counted(both, 'document')} that both judge, {alike:,} "
             f"{one_or_more(alike, 'is', 'are')} judged alike"
             if both
@@ -202,9 +176,8 @@ def copied_query_labels(subject: Subject) -> Iterator[Finding]:
         yield Finding(
             "serious" if alike < both else "caution",
             f"{counted(pairs, 'pair of judged queries has', 'pairs of judged queries have')} the same text; "
-            f"{said}, {alone:,} {one_or_more(alone, 'is', 'are')} relevant to one and unjudged for the other",
-            "join the judgments of such queries, or ask one of them: the same ranking scores "
-            "differently for each",
+            f"{agreement}, {alone:,} {one_or_more(alone, 'is', 'are')} relevant to one and unjudged for the other",
+            "join the judgments of such queries, or use one of them: the same ranking scores differently for each",
             (
                 ("pairs", float(pairs)),
                 ("judged by both", float(both)),
@@ -214,52 +187,47 @@ def copied_query_labels(subject: Subject) -> Iterator[Finding]:
         )
 
 
-# ----------
-# Completeness: queries that nobody judged, collections that are not as published, queries that are documents, pools
-# of candidates that are not ranked whole.
-
+# Completeness of judgments, collections and pools.
 
 BATCH_BYTES = 1 << 22
 COUNTS = ("documents", "judged queries")
 NOTHING_GAINED = (" -2", " -1", " 0")
-"""How counts of judgments end that no measure gains by."""
+"""Ends of the names of counts that do not change scores: grades that are not relevant."""
 
 
 @check("unjudged queries", needs=["queries"])
 def unjudged_queries(subject: Subject) -> Iterator[Finding]:
     """Queries that no split has a judgment of, and judgments that hold no query at all."""
     queries = subject.need_queries()
-    layers = [subject.qrels, *(training.qrels for training in subject.training)]
-    there = [layer for layer in layers if layer is not None]
-    if not there:
+    splits = [subject.qrels, *(training.qrels for training in subject.training)]
+    judged = {name for qrels in splits if qrels is not None for name in qrels.queries.tolist()}
+    unjudged = [name for name in queries.ids.tolist() if name not in judged]
+    numbers = (("queries", float(len(unjudged))),)
+    if not unjudged or all(qrels is None for qrels in splits):
         return
-    judged = {name for layer in there for name in layer.queries.tolist()}
-    lacking = [name for name in queries.ids.tolist() if name not in judged]
-    numbers = (("queries", float(len(lacking))),)
-    if lacking and len(lacking) == len(queries):
+    if len(unjudged) == len(queries):
         yield Finding(
             "serious",
-            f"none of {counted(len(queries), 'query', 'queries')} has a judgment, so that nothing can "
-            f"be scored",
+            f"none of {counted(len(queries), 'query', 'queries')} has a judgment, so that nothing can be scored",
             "judge what systems return (weir pool), or take the judgments that belong to these queries",
             numbers,
-            tuple(lacking),
+            tuple(unjudged),
         )
-    elif lacking:
+    else:
         yield Finding(
             "note",
-            f"{part_of(len(lacking), len(queries), 'queries', 'has', 'have')} no judgment in any split "
+            f"{part_of(len(unjudged), len(queries), 'queries', 'has', 'have')} no judgment in any split "
             "and are left out of every mean",
             "the collection has fewer queries to measure with than it seems to have",
             numbers,
-            tuple(lacking),
+            tuple(unjudged),
         )
 
 
 def published_differences(subject: Subject) -> list[tuple[str, float, float]]:
-    """(what, number here, number published) of each count that is not as the catalogue has it, by the subject's name.
+    """(what, number here, number published) of each count that differs from the catalogue's, by the subject's name.
 
-    Documents, judged queries and judgments by grade, as far as both are there. Empty for a name it does not know.
+    Documents, judged queries and judgments by grade. Empty for a name that the catalogue lacks.
     """
     if subject.name not in catalogue.names():
         return []
@@ -270,50 +238,45 @@ def published_differences(subject: Subject) -> list[tuple[str, float, float]]:
     if subject.qrels is not None:
         pairs.append(("judged queries", len(subject.qrels), entry.queries))
         grades = subject.qrels.grade
-        found = {grade: int(np.count_nonzero(grades == grade)) for grade in np.unique(grades).tolist()}
-        known = sorted({*found, *entry.grades}) if entry.grades else []
+        counts = {grade: int(np.count_nonzero(grades == grade)) for grade in np.unique(grades).tolist()}
         pairs += [
-            (f"judgments of grade {grade:g}", found.get(grade, 0), entry.grades.get(grade, 0))
-            for grade in known
+            (f"judgments of grade {grade:g}", counts.get(grade, 0), entry.grades.get(grade, 0))
+            for grade in (sorted({*counts, *entry.grades}) if entry.grades else [])
         ]
     return [(what, float(here), float(there)) for what, here, there in pairs if here != there]
 
 
 @check("published counts", needs=["qrels"])
 def published_counts(subject: Subject) -> Iterator[Finding]:
-    """Whether a collection that bears the name of a published one has its documents, queries and judgments."""
-    found = published_differences(subject)
-    if found:
-        said = "; ".join(
+    """Whether a collection with the name of a published one has its documents, queries and judgments."""
+    differences = published_differences(subject)
+    if differences:
+        counts = "; ".join(
             f"{what}: {rounding.count(here)}, published {rounding.count(there)}"
-            for what, here, there in found
+            for what, here, there in differences
         )
-        counts = any(what in COUNTS or not what.endswith(NOTHING_GAINED) for what, _, _ in found)
+        serious = any(what in COUNTS or not what.endswith(NOTHING_GAINED) for what, _, _ in differences)
         yield Finding(
-            "serious" if counts else "caution",
-            f"this is not {subject.name} as it was published: {said}",
-            "do not set its scores beside published ones: take the whole collection, or name this one "
-            "otherwise",
-            tuple((what, here) for what, here, _ in found),
+            "serious" if serious else "caution",
+            f"this is not {subject.name} as it was published: {counts}",
+            "do not set its scores beside published ones: take the whole collection, or name this one otherwise",
+            tuple((what, here) for what, here, _ in differences),
         )
 
 
 def queries_that_are_documents(subject: Subject) -> list[tuple[str, str]]:
-    """(query, document) of the same text after normalising, by text alone or by title and text; the first document.
-
-    Queries of the split that is evaluated.
-    """
+    """(judged query, first document) of the same text after normalising, by text alone or by title and text."""
     corpus, wanted = subject.need_corpus(), dict[str, list[str]]()
     for name, text in subject.judged_queries.to_dict().items():
         if text.strip():
             wanted.setdefault(normalised(text), []).append(name)
-    found: dict[str, str] = {}
+    document_of: dict[str, str] = {}
     for fields in ("text", "title text"):
         for first, texts in corpus.batches(fields, BATCH_BYTES):
             for place, text in enumerate(texts):
                 for name in wanted.get(normalised(text), ()):
-                    found.setdefault(name, corpus.ids[first + place])
-    return list(found.items())
+                    document_of.setdefault(name, corpus.ids[first + place])
+    return list(document_of.items())
 
 
 @check("queries that are documents", needs=["corpus", "queries"])
@@ -323,33 +286,33 @@ def self_matching(subject: Subject) -> Iterator[Finding]:
     Of the split that is evaluated, as texts are written or after normalising. Source: Wachsmuth, Syed and Stein 2018
     (ArguAna), whose queries are arguments of the collection.
     """
-    found = queries_that_are_documents(subject)
-    if not found:
+    pairs = queries_that_are_documents(subject)
+    if not pairs:
         return
     queries, corpus = subject.judged_queries, subject.need_corpus()
     texts = queries.to_dict()
-    same_name = sum(query == document for query, document in found)
-    at = corpus.ids.codes([document for _, document in found])
+    same_name = sum(query == document for query, document in pairs)
+    at = corpus.ids.codes([document for _, document in pairs])
     written = sum(
         texts[query] in (corpus.text[int(row)], corpus.view("title text", int(row), int(row) + 1)[0])
-        for (query, _), row in zip(found, at.tolist(), strict=True)
+        for (query, _), row in zip(pairs, at.tolist(), strict=True)
     )
     dropped = subject.self_match == "drop"
-    often = len(found) >= SELF_MATCHES * len(queries)
+    often = len(pairs) >= SELF_MATCHES * len(queries)
     yield Finding(
         "serious" if often and not dropped else "note",
-        f"{part_of(len(found), len(queries), subject.queries_called, 'is', 'are')} the text of a document: {written:,} "
-        f"as it is written, {len(found) - written:,} only after normalising; {same_name:,} under the same identifier"
+        f"{part_of(len(pairs), len(queries), subject.queries_called, 'is', 'are')} the text of a document: {written:,} "
+        f"as it is written, {len(pairs) - written:,} only after normalising; {same_name:,} under the same identifier"
         + (", which leave the rankings, as the collection says" if dropped else ""),
         ""
         if dropped
         else "leave out what a query finds of itself (--drop-self), if the document is no answer to it",
         (
-            ("queries", float(len(found))),
+            ("queries", float(len(pairs))),
             ("as written", float(written)),
             ("same identifier", float(same_name)),
         ),
-        tuple(f"{query} = {document}" for query, document in found),
+        tuple(f"{query} = {document}" for query, document in pairs),
     )
 
 
@@ -357,124 +320,111 @@ def self_matching(subject: Subject) -> Iterator[Finding]:
 def whole_pools(subject: Subject) -> Iterator[Finding]:
     """Systems that leave out candidates of a query, or leave them unscored: a pool is ranked whole.
 
-    What is left out scores as if it stood last, which the measures of whole pools do not expect, and what a re-ranker
-    left unscored stands in the order of its first stage. Source: Wang et al. 2024 (BIRCO), whose program refuses a
-    ranking of part of a pool.
+    Measures of whole pools do not expect missing candidates. Unscored ones keep the order of the first stage. Source:
+    Wang et al. 2024 (BIRCO), whose program refuses a ranking of part of a pool.
     """
     queries, corpus = subject.asked, subject.corpus
-    lists = None if queries is None or queries.metadata is None else queries.metadata.candidates
-    if queries is None or lists is None or not lists.listed():
+    if queries is None or queries.metadata is None:
         return
-    pools = _rankable(queries, lists, corpus)
-    asked, total, longest = (
-        len(pools),
-        sum(map(len, pools.values())),
-        max(map(len, pools.values()), default=0),
-    )
+    lists, excluded = queries.metadata.candidates, queries.metadata.excluded
+    if lists is None or not lists.listed():
+        return
+    names = queries.ids.tolist()
+    not_allowed: Sequence[Sequence[str]] = [[]] * len(names) if excluded is None else excluded.tolist()
+    documents = set(lists.docs)
+    if corpus is not None:
+        documents = set(lists.docs.take(np.flatnonzero(corpus.ids.codes(lists.docs.strings) >= 0)))
+    pools = {  # documents, neither excluded nor the query itself
+        query: (set(pool) & documents) - set(without) - {query}
+        for query, pool, without in zip(names, lists.tolist(), not_allowed, strict=True)
+        if pool
+    }
+    total, longest = sum(map(len, pools.values())), max(map(len, pools.values()), default=0)
     for name, run in subject.runs.items():
         ranked = run.to_dict()
-        lacking = {query: len(pool - ranked.get(query, {}).keys()) for query, pool in pools.items()}
-        short = [query for query, count in lacking.items() if count]
+        missing = {query: len(pool - ranked.get(query, {}).keys()) for query, pool in pools.items()}
+        short = [query for query, count in missing.items() if count]
         if short:
-            left_out = sum(lacking.values())
+            left_out = sum(missing.values())
             yield Finding(
                 "caution",
-                f"{name} leaves out {left_out:,} of {total:,} candidates, those of {len(short):,} of {asked:,} queries",
+                f"{name} leaves out {left_out:,} of {total:,} candidates, those of {len(short):,} of {len(pools):,} "
+                "queries",
                 f"rank each pool whole: let it re-rank pool, and keep {longest:,} documents of each query (-k)",
                 (("left out", float(left_out)), ("queries", float(len(short)))),
                 tuple(short),
             )
-        unscored, given = subject.unscored.get(name, (0, 0))
+        unscored, candidates = subject.unscored.get(name, (0, 0))
         if unscored:
             yield Finding(
                 "caution",
-                f"{name} leaves {unscored:,} of {given:,} candidates unscored, behind its depth",
+                f"{name} leaves {unscored:,} of {candidates:,} candidates unscored, behind its depth",
                 "name no depth: candidates are re-ranked whole",
                 (("unscored", float(unscored)),),
             )
 
 
-def _rankable(queries: Queries, lists: DocumentLists, corpus: Corpus | None) -> dict[str, set[str]]:
-    """The candidates of each query that has any: documents, neither excluded nor the query itself."""
-    metadata, names = queries.metadata, queries.ids.tolist()
-    excluded = metadata.excluded if metadata is not None else None
-    left = [[]] * len(names) if excluded is None else excluded.tolist()
-    held = None if corpus is None else corpus.ids.codes(lists.docs.strings) >= 0
-    known = set(lists.docs if held is None else lists.docs.take(np.flatnonzero(held)))
-    pools = zip(names, lists.tolist(), left, strict=True)
-    return {query: (set(pool) & known) - set(out) - {query} for query, pool, out in pools if pool}
-
-
-# ----------
-# Holes: how much of what systems return anybody ever judged, and whether systems are alike in it.
-
+# Holes: how many of the returned documents are judged, and whether systems differ in that.
 
 CUTOFF = 10
 JUDGED = parse_measure(f"Judged@{CUTOFF}")
 BESIDE = (parse_measure(f"condensed(nDCG@{CUTOFF})"), parse_measure("RBP_residual"))
-"""Other views of holes: unjudged documents leave the ranking; the weight that RBP gives to them."""
+"""Other views of holes: nDCG of the judged documents alone; the weight that RBP gives to unjudged ones."""
 FULLY_JUDGED = 0.9
-"""Share of judged documents in the first 10 from which holes are no longer said to matter."""
+"""Share of judged documents in the first 10 below which holes are reported."""
 UNEQUAL = 0.05
-"""Difference of judged shares of two systems from which a comparison of them is said to be unequal."""
+"""Difference of the judged shares of two systems that is reported."""
 
 
 def judged_share(judged: Judged) -> float:
-    """The mean share of judged documents among the first 10 returned, over the queries that are answered.
+    """The mean share of judged documents among the first 10 returned, over the answered queries; NaN without any.
 
-    Elastic's judge rate: Judged@10, where a query without an answer is left out and not counted as 0. NaN without any.
+    Elastic's judge rate. Judged@10 counts queries without an answer as 0.
     """
     values = JUDGED.per_query(judged)[judged.answered]
     return float(values.mean()) if len(values) else math.nan
 
 
 def hole_of_any_query(run: Run, qrels: Qrels, k: int = CUTOFF) -> float:
-    """BEIR's Hole@k: the share of the first k places that hold a document which no query at all judges.
+    """BEIR's Hole@k: the share of the first k places with a document that is judged for no query at all.
 
-    Of k and of all judged queries, answered or not, so that it is smaller than the share unjudged for their query.
-    Source: the hole evaluation of BEIR's own code.
+    Of k places of all judged queries, answered or not. Source: the hole evaluation of BEIR's own code.
     """
     top = run.top(k)
-    asked = qrels.queries.codes(top.queries.strings)[top.query_of_row()] >= 0
-    seen = np.zeros(len(qrels.docs), np.bool_)
-    seen[qrels.doc] = True
+    of_judged_query = qrels.queries.codes(top.queries.strings)[top.query_of_row()] >= 0
+    judged = np.zeros(len(qrels.docs), np.bool_)
+    judged[qrels.doc] = True
     at = qrels.docs.codes(top.docs.strings)[top.doc]
-    holes = asked & ~((at >= 0) & seen[at])
+    holes = of_judged_query & ~((at >= 0) & judged[at])
     return int(np.count_nonzero(holes)) / (k * len(qrels)) if len(qrels) else math.nan
-
-
-def _definitions(run: Run, qrels: Qrels, judged: Judged) -> tuple[tuple[str, float], ...]:
-    """The share by each tool's own definition."""
-    return (
-        (f"Elastic's judge rate at {CUTOFF}", judged_share(judged)),
-        (f"ir-measures' Judged@{CUTOFF}", float(JUDGED.per_query(judged).mean())),
-        (f"BEIR's Hole@{CUTOFF}", hole_of_any_query(run, qrels)),
-    )
 
 
 @check("holes", needs=["runs", "qrels"])
 def holes(subject: Subject) -> Iterator[Finding]:
     """How many of the first 10 documents of each system are judged, and whether the systems differ in that.
 
-    An unjudged document counts as not relevant: a system whose answers are judged less often is scored too low.
-    numbers: the share also as Elastic, ir-measures and BEIR define it.
-    Source: Thakur et al. 2021, section 6.
+    An unjudged document counts as not relevant: scores are lower bounds, lowest for systems that did not feed the pool.
+    numbers: the share also as Elastic, ir-measures and BEIR define it. Source: Thakur et al. 2021, section 6.
     """
     shares = {name: judged_share(judged) for name, judged in subject.joins.items() if judged.answered.any()}
     for name, share in shares.items():
         if share < FULLY_JUDGED:
-            ranks = _by_rank(subject.joins[name])
-            severity: Severity = "serious" if share < 0.5 else "caution"
+            judged, ranks = subject.joins[name], []
+            for rank in range(1, CUTOFF + 1):  # over the queries that return so many
+                returned = int(np.count_nonzero(judged.retrieved >= rank))
+                ranks.append(int(np.count_nonzero(judged.rank == rank)) / returned if returned else math.nan)
             yield Finding(
-                severity,
+                "serious" if share < 0.5 else "caution",
                 f"{rounding.share(share)} of the first {CUTOFF} documents are judged (at rank 1 "
-                f"{rounding.share(ranks[0])}, at rank "
-                f"{CUTOFF} {rounding.share(ranks[-1])}); the others count as not relevant",
+                f"{rounding.share(ranks[0])}, at rank {CUTOFF} {rounding.share(ranks[-1])}); the others count as not "
+                "relevant",
                 "its scores may be too low: judge its unjudged answers, or compare on condensed(...) too",
                 (
                     (f"judged share at {CUTOFF}", share),
-                    *_definitions(subject.runs[name], subject.need_qrels(), subject.joins[name]),
-                    *((f"at rank {r}", v) for r, v in enumerate(ranks, 1)),
+                    (f"Elastic's judge rate at {CUTOFF}", share),
+                    (f"ir-measures' Judged@{CUTOFF}", float(JUDGED.per_query(judged).mean())),
+                    (f"BEIR's Hole@{CUTOFF}", hole_of_any_query(subject.runs[name], subject.need_qrels())),
+                    *((f"at rank {rank}", value) for rank, value in enumerate(ranks, 1)),
                 ),
                 system=name,
             )
@@ -485,28 +435,18 @@ def holes(subject: Subject) -> Iterator[Finding]:
             yield Finding(
                 "serious",
                 f"the systems are not judged alike: {rounding.share(shares[high])} of the first "
-                f"{CUTOFF} of {high}, "
-                f"{rounding.share(shares[low])} of {low}",
+                f"{CUTOFF} of {high}, {rounding.share(shares[low])} of {low}",
                 f"a difference of {low} to {high} may be one of judging: judge both to the same depth",
                 (("difference of judged shares", gap), *shares.items()),
             )
-
-
-def _by_rank(judged: Judged) -> list[float]:
-    """The share of judged documents at each of the first ranks, over the queries that return so many."""
-    found = []
-    for rank in range(1, CUTOFF + 1):
-        returned = int(np.count_nonzero(judged.retrieved >= rank))
-        found.append(int(np.count_nonzero(judged.rank == rank)) / returned if returned else float("nan"))
-    return found
 
 
 @check("score bounds", needs=["runs", "qrels"])
 def score_bounds_check(subject: Subject) -> Iterator[Finding]:
     """Between which values nDCG@10 lies whatever the unjudged documents are, and which systems may change places.
 
-    Exact over all ways of judging them, each with any grade from 0 to the highest that was judged. Beside it the score
-    of condensed lists (Sakai 2007), and what RBP leaves to unjudged documents (Moffat and Zobel 2008).
+    Exact over all ways of judging them, each with any grade from 0 to the highest that was judged. Also the score of
+    condensed lists (Sakai 2007), and the residual of RBP (Moffat and Zobel 2008).
     """
     answering = {name: run for name, run in subject.runs.items() if subject.joins[name].answered.any()}
     if not answering:
@@ -521,29 +461,27 @@ def score_bounds_check(subject: Subject) -> Iterator[Finding]:
                 "caution",
                 f"{MEASURE} {rounding.score(score)} may be anything from {rounding.score(low)} "
                 f"to {rounding.score(high)} by what its unjudged documents are; beside it {beside}",
-                "judge what is unjudged among the first 10 of each system (weir pool)",
+                "judge what is unjudged among the first 10 of each system (weir labels pool)",
                 (("low", low), ("score", score), ("high", high), *views.items()),
                 system=name,
             )
     turning = turning_pairs(answering, qrels)
     total = len(answering) * (len(answering) - 1) // 2
-    large = [pair for pair, detected in turning.items() if detected]
-    if large:
+    for large in (True, False):
+        pairs = [pair for pair, detected in turning.items() if detected == large]
+        if not pairs:
+            continue
         yield Finding(
-            "serious",
-            f"{len(large):,} of {total:,} pairs of systems differ by enough for {len(qrels):,} queries to detect, and "
-            "may change places by what unjudged documents are",
-            "call the order of such a pair open until their unjudged documents are judged",
-            (("pairs that may turn", float(len(large))), ("pairs", float(total))),
-            tuple(f"{better} over {worse}" for better, worse in large),
-        )
-    small = [pair for pair, detected in turning.items() if not detected]
-    if small:
-        yield Finding(
-            "note",
-            f"{len(small):,} of {total:,} pairs of systems may change places by what unjudged documents are, but "
-            f"differ by too little for {len(qrels):,} queries to detect",
-            "",
-            (("pairs that may turn", float(len(small))), ("pairs", float(total))),
-            tuple(f"{better} over {worse}" for better, worse in small),
+            "serious" if large else "note",
+            f"{len(pairs):,} of {total:,} pairs of systems "
+            + (
+                f"differ by enough for {len(qrels):,} queries to detect, and may change places by what unjudged "
+                "documents are"
+                if large
+                else "may change places by what unjudged documents are, but differ by too little for "
+                f"{len(qrels):,} queries to detect"
+            ),
+            "call the order of such a pair open until their unjudged documents are judged" if large else "",
+            (("pairs that may turn", float(len(pairs))), ("pairs", float(total))),
+            tuple(f"{better} over {worse}" for better, worse in pairs),
         )

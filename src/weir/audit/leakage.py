@@ -1,4 +1,4 @@
-"""Leakage: queries and documents that systems may have been trained on."""
+"""Leakage: judged queries that systems may have been trained on; and how far collections share their words."""
 
 from __future__ import annotations
 
@@ -20,22 +20,18 @@ from weir.measures.evaluate import scores_of
 from weir.measures.measure import parse_measure
 from weir.stats.resampling import SEED, interval
 
-# ----------
-# Leakage: test queries that systems may have been trained on, and what the others alone score.
-
-
 MEASURE = parse_measure("nDCG@10")
 GRAM_WORDS = 13
 """Consecutive words shared with a training query from which a query counts as known (Brown et al. 2020)."""
 SERIOUS_SHARE = 0.05
-"""Share of known queries from which conclusions may turn, whatever was trained on."""
+"""Share of known queries from which the finding is serious."""
 MOVED = 0.005
-"""Change of a system's mean without the known queries from which the same is said."""
+"""Change of a system's mean without the known queries from which the finding is serious."""
 
 
 @dataclass(frozen=True, eq=False)
 class Leaks:
-    """Which test queries are in the training data, bool[Q] for each way of looking.
+    """Which test queries are in the training data, bool[Q] for each definition.
 
     exact: the same text; normalised: after Unicode, case and white space; grams: GRAM_WORDS words in a row are shared;
     pairs: a relevant document of the query is relevant to a training query of the same normalised text.
@@ -48,16 +44,21 @@ class Leaks:
 
     @property
     def any(self) -> NDArray[np.bool_]:
-        """Known in any way."""
-        found: NDArray[np.bool_] = self.exact | self.normalised | self.grams
-        return found
+        """Known by one of the texts' definitions."""
+        known: NDArray[np.bool_] = self.exact | self.normalised | self.grams
+        return known
 
 
 def leaks(queries: Queries, training: Training, relevant: Mapping[str, set[str]]) -> Leaks:
     """Look for each query among the training queries; relevant: documents by query, of the test's judgments."""
     texts = queries.text.tolist()
     known = training.queries.text.tolist()
-    same, forms, grams = set(known), _documents_by_form(training), {g for text in known for g in _grams(text)}
+    same, grams = set(known), {g for text in known for g in _grams(text)}
+    trained = {} if training.qrels is None else training.qrels.to_dict()
+    forms: dict[str, set[str]] = {}  # relevant documents by normalised text
+    for name, text in training.queries.to_dict().items():
+        documents = forms.setdefault(normalised(text), set())
+        documents.update(doc for doc, grade in trained.get(name, {}).items() if grade > 0)
     exact = [text in same for text in texts]
     alike = [normalised(text) in forms for text in texts]
     shared = [any(g in grams for g in _grams(text)) for text in texts]
@@ -66,15 +67,6 @@ def leaks(queries: Queries, training: Training, relevant: Mapping[str, set[str]]
         for name, text in zip(queries.ids.tolist(), texts, strict=True)
     ]
     return Leaks(*(np.array(column, np.bool_) for column in (exact, alike, shared, pairs)))
-
-
-def _documents_by_form(training: Training) -> dict[str, set[str]]:
-    relevant = {} if training.qrels is None else training.qrels.to_dict()
-    forms: dict[str, set[str]] = {}
-    for name, text in training.queries.to_dict().items():
-        judged = relevant.get(name, {})
-        forms.setdefault(normalised(text), set()).update(doc for doc, grade in judged.items() if grade > 0)
-    return forms
 
 
 def _grams(text: str) -> Iterator[tuple[str, ...]]:
@@ -86,80 +78,75 @@ def _grams(text: str) -> Iterator[tuple[str, ...]]:
 def leakage(subject: Subject) -> Iterator[Finding]:
     """Judged queries that are among the training queries: the same, the same after normalising, 13 words in a row.
 
-    With rankings, each system's score on the queries that are not, beside that on all. Sources: Brown et al. 2020 for
+    With rankings, each system's score without these queries, and with them. Sources: Brown et al. 2020 for
     the 13 words; the maintainers of MTEB on training sets in tests.
     """
-    qrels = subject.need_qrels()
-    every = subject.need_queries()
-    codes = every.ids.codes(qrels.queries.strings)
-    queries = every.take(codes[codes >= 0])
+    qrels, queries = subject.need_qrels(), _in_judged_order(subject)
     relevant = {
         name: {doc for doc, grade in judged.items() if grade > 0} for name, judged in qrels.to_dict().items()
     }
     for training in subject.training:
-        found = leaks(queries, training, relevant)
-        hit = np.flatnonzero(found.any)
-        if len(hit):
-            effects = _effects(subject, {queries.ids[int(i)] for i in hit})
-            share = len(hit) / len(queries)
-            moved = max((abs(change) for _, _, change in effects), default=0.0)
-            yield Finding(
-                "serious" if share >= SERIOUS_SHARE or moved >= MOVED else "caution",
-                f"{part_of(len(hit), len(queries), 'judged queries', 'is', 'are')} in {training.name}: "
-                f"{int(found.exact.sum()):,} "
-                f"the same, {int(found.normalised.sum()):,} after normalising, {int(found.grams.sum()):,} by "
-                f"{GRAM_WORDS} words in a row; {int(found.pairs.sum()):,} with a relevant document"
-                + "".join(f"; {said}" for said, _, _ in effects),
-                "a system that was trained on it has seen these: report the score on the others beside "
-                "the whole",
-                (
-                    ("queries", float(len(hit))),
-                    *(
-                        (name, float(column.sum()))
-                        for name, column in (("same", found.exact), ("normalised", found.normalised))
-                    ),
-                    ("words in a row", float(found.grams.sum())),
-                    ("pairs", float(found.pairs.sum())),
-                    *(number for _, number, _ in effects),
-                ),
-                tuple(queries.ids[int(i)] for i in hit),
-            )
+        leaked = leaks(queries, training, relevant)
+        rows = np.flatnonzero(leaked.any)
+        if not len(rows):
+            continue
+        known = {queries.ids[int(row)] for row in rows}
+        effects, clean_means, moved = "", [], 0.0
+        for name, join in subject.joins.items():
+            values = scores_of(join, (MEASURE,)).values[0]
+            clean = np.array([query not in known for query in join.queries.tolist()]) & ~np.isnan(values)
+            if clean.any() and join.answered.any():
+                low, high = interval(values[clean], np.random.default_rng(SEED))
+                mean, whole = float(values[clean].mean()), float(np.nanmean(values))
+                effects += (
+                    f"; {name}: {MEASURE} {rounding.score(mean)} [{rounding.score(low)}, {rounding.score(high)}] "
+                    f"without them, {rounding.score(whole)} with"
+                )
+                clean_means.append((f"{name} without them", mean))
+                moved = max(moved, abs(mean - whole))
+        numbers = {
+            "same": int(leaked.exact.sum()),
+            "normalised": int(leaked.normalised.sum()),
+            "words in a row": int(leaked.grams.sum()),
+            "pairs": int(leaked.pairs.sum()),
+        }
+        yield Finding(
+            "serious" if len(rows) / len(queries) >= SERIOUS_SHARE or moved >= MOVED else "caution",
+            f"{part_of(len(rows), len(queries), 'judged queries', 'is', 'are')} in {training.name}: "
+            f"{numbers['same']:,} the same, {numbers['normalised']:,} after normalising, "
+            f"{numbers['words in a row']:,} by {GRAM_WORDS} words in a row; {numbers['pairs']:,} with a relevant "
+            f"document{effects}",
+            "a system that was trained on it has seen these: report the score without them too",
+            (
+                ("queries", float(len(rows))),
+                *((name, float(number)) for name, number in numbers.items()),
+                *clean_means,
+            ),
+            tuple(queries.ids[int(row)] for row in rows),
+        )
 
 
-def _effects(subject: Subject, known: set[str]) -> list[tuple[str, tuple[str, float], float]]:
-    """For each system its mean on the clean queries with its interval, as said and as a number; how far it moves."""
-    found = []
-    for name, join in subject.joins.items():
-        values = scores_of(join, (MEASURE,)).values[0]
-        clean = np.array([query not in known for query in join.queries.tolist()]) & ~np.isnan(values)
-        if clean.any() and join.answered.any():
-            low, high = interval(values[clean], np.random.default_rng(SEED))
-            mean, whole = float(values[clean].mean()), float(np.nanmean(values))
-            bounds = f"[{rounding.score(low)}, {rounding.score(high)}]"
-            alone, all_of_them = rounding.score(mean), rounding.score(whole)
-            said = f"{name}: {MEASURE} {alone} {bounds} without them, {all_of_them} with"
-            found.append((said, (f"{name} without them", mean), mean - whole))
-    return found
-
-
-# ----------
-# Leakage by meaning: judged queries whose vectors lie next to those of training queries.
+def _in_judged_order(subject: Subject) -> Queries:
+    """The judged queries in the order of the judgments."""
+    queries = subject.need_queries()
+    codes = queries.ids.codes(subject.need_qrels().queries.strings)
+    return queries.take(codes[codes >= 0])
 
 
 NEAR_COSINE = 0.95
-"""Cosine of two queries' vectors from which they are said to mean the same."""
+"""Cosine of two queries' vectors from which they mean nearly the same."""
 BLOCK_QUERIES = 1024
 
 
 def nearest_training(queries: Queries, training: Training, encode: TextEncoder) -> tuple[Float64, Int64]:
-    """(cosine of each query to the nearest training query, which one that is); -1 where there is none."""
+    """(cosine of each query to the nearest training query, the number of that query); -1 without training queries."""
     mine, theirs = unit_rows(encode(queries)), unit_rows(encode(training.queries))
     cosine, at = np.full(len(mine), -1.0), np.full(len(mine), -1, np.int64)
     for start in range(0, len(mine) if len(theirs) else 0, BLOCK_QUERIES):
-        found = mine[start : start + BLOCK_QUERIES] @ theirs.T
-        best = found.argmax(axis=1)
+        product = mine[start : start + BLOCK_QUERIES] @ theirs.T
+        best = product.argmax(axis=1)
         at[start : start + len(best)] = best
-        cosine[start : start + len(best)] = found[np.arange(len(best)), best]
+        cosine[start : start + len(best)] = product[np.arange(len(best)), best]
     return cosine, at
 
 
@@ -173,11 +160,9 @@ def unit_rows(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
 def leakage_by_meaning(subject: Subject) -> Iterator[Finding]:
     """Judged queries that an encoder puts next to a training query, in other words than `leakage` finds.
 
-    Paraphrases of what was trained on are known too; how far a cosine of 0.95 is apart depends on the encoder.
+    Finds paraphrases of training queries. How near a cosine of 0.95 is depends on the encoder.
     """
-    qrels, every, encode = subject.need_qrels(), subject.need_queries(), subject.need_encoder()
-    codes = every.ids.codes(qrels.queries.strings)
-    queries = every.take(codes[codes >= 0])
+    encode, queries = subject.need_encoder(), _in_judged_order(subject)
     for training in subject.training:
         cosine, at = nearest_training(queries, training, encode)
         near = np.flatnonzero(cosine >= NEAR_COSINE)
@@ -187,21 +172,17 @@ def leakage_by_meaning(subject: Subject) -> Iterator[Finding]:
                 "caution",
                 f"{rounding.count(len(near))} of {rounding.count(len(queries))} judged queries mean nearly the "
                 f"same as one in {training.name}, by a cosine of {NEAR_COSINE} or more",
-                "read them: what a system was trained on it answers better than it can",
+                "read them: a system answers training queries better than new ones",
                 (("queries", float(len(near))), ("largest cosine", float(cosine[near[0]]))),
                 tuple(f"{queries.ids[int(q)]} ~ {training.queries.ids[int(at[q])]}" for q in near),
             )
-
-
-# ----------
-# Overlap of collections: how far two of them use the same words equally often.
 
 
 @comparing_check("overlap", needs=["corpus"])
 def overlap(subjects: Sequence[Subject]) -> Iterator[Finding]:
     """How far collections use the same words equally often: the weighted Jaccard index of their shares of words.
 
-    numbers: the index of each pair, and x and y of each collection in a plane where unlike ones stand apart.
+    numbers: the index of each pair, and x and y of each collection in a plane by these indices.
     Source: Thakur et al. 2021, appendix F.
     """
     from weir.systems.lexical.terms import layout, weighted_jaccard, word_counts
@@ -216,16 +197,18 @@ def overlap(subjects: Sequence[Subject]) -> Iterator[Finding]:
         alike[one, other] = alike[other, one] = np.nan_to_num(value)
     places = layout(alike).tolist()
     most, least = max(pairs, key=values.__getitem__), min(pairs, key=values.__getitem__)
-    said = (
+    statement = (
         f"{names[most[0]]} and {names[most[1]]} have a weighted Jaccard index of words of "
         f"{rounding.score(values[most])}"
     )
     if len(pairs) > 1:
-        said = f"of {len(names)} collections {said}, the most alike; the least are {names[least[0]]} and "
-        said += f"{names[least[1]]} with {rounding.score(values[least])}"
+        statement = (
+            f"of {len(names)} collections {statement}, the most alike; the least are {names[least[0]]} and "
+            f"{names[least[1]]} with {rounding.score(values[least])}"
+        )
     yield Finding(
         "note",
-        said,
+        statement,
         "expect systems to keep their order between collections that are alike, not between others",
         (
             *((f"{names[a]} and {names[b]}", value) for (a, b), value in values.items()),

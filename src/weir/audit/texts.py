@@ -1,15 +1,16 @@
-"""Texts of documents: empty, damaged, too long for an encoder."""
+"""Texts: empty and damaged ones, lengths of documents, and what encoders cut off."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
 
-from weir.audit.check import Finding, Severity, check
+from weir.audit.check import Finding, check
 from weir.core import rounding
 from weir.core.corpus import Corpus
 from weir.core.rounding import counted, one_or_more, part_of
@@ -18,16 +19,12 @@ from weir.core.strings import Int64, Strings
 from weir.core.subject import Subject, TokenLimit
 from weir.stats.rank_stability import spearman
 
-# ----------
-# Texts: empty ones, and those that were damaged on their way into the collection.
-
-
 SHORT_WORDS = 3
 REPEATED_SHARE = 0.5
 BATCH_DOCUMENTS = 1 << 14
 # UTF-8 read as Windows-1252 or Latin-1: a lead byte of two or three, as a letter, and what its continuation becomes.
 _MOJIBAKE = re.compile("[\u00c2\u00c3][\u0080-\u00bf]|\u00e2(?:\u20ac|\u0080)[\u0080-\u00bf\u0152-\u2122]")
-# C1 controls after a letter of _MOJIBAKE are told there; U+0085 and U+2028 end a line for some readers of JSON lines.
+# C1 controls after a letter of _MOJIBAKE are found there; U+0085 and U+2028 end a line for some readers of JSON lines.
 _CONTROL = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\u2028\u2029]|(?<![\u00c2\u00c3\u00e2])(?<!\u00e2\x80)[\x80-\x9f]"
 )
@@ -57,34 +54,24 @@ class _Counts:
     short: list[str] = field(default_factory=list)
     damaged: dict[str, list[str]] = field(default_factory=dict)
 
-    def add(self, name: str, text: str) -> None:
-        words = len(text.split(None, SHORT_WORDS))
-        if not words:
-            self.empty.append(name)
-        elif words < SHORT_WORDS:
-            self.short.append(name)
-        for kind in damage_of(text):
-            self.damaged.setdefault(kind, []).append(name)
-
-
-def _counted(names: Iterable[str], texts: Iterable[str]) -> _Counts:
-    counts = _Counts()
-    for name, text in zip(names, texts, strict=True):
-        counts.add(name, text)
-    return counts
-
-
-def _texts_of(corpus: Corpus) -> Iterator[str]:
-    for start in range(0, len(corpus), BATCH_DOCUMENTS):
-        texts: Strings = corpus.view("title text", start, min(start + BATCH_DOCUMENTS, len(corpus)))
-        yield from texts
+    @classmethod
+    def of(cls, names: Iterable[str], texts: Iterable[str]) -> _Counts:
+        counts = cls()
+        for name, text in zip(names, texts, strict=True):
+            words = len(text.split(None, SHORT_WORDS))
+            if not words:
+                counts.empty.append(name)
+            elif words < SHORT_WORDS:
+                counts.short.append(name)
+            for kind in damage_of(text):
+                counts.damaged.setdefault(kind, []).append(name)
+        return counts
 
 
 def _findings(counts: _Counts, what: str, total: int, short_matters: bool) -> Iterator[Finding]:
-    severity: Severity = "caution"
     if counts.empty:
         yield Finding(
-            severity,
+            "caution",
             f"{part_of(len(counts.empty), total, what, 'has', 'have')} no text at all",
             "nothing can find them, or by them: take the collection's full version, or leave them out",
             (("empty", float(len(counts.empty))),),
@@ -108,8 +95,17 @@ def _findings(counts: _Counts, what: str, total: int, short_matters: bool) -> It
         )
 
 
-def _repeated_titles(corpus: Corpus) -> Iterator[Finding]:
-    """Texts that begin with their title: what is indexed as title and text holds it twice."""
+@check("texts", needs=["corpus"])
+def texts(subject: Subject) -> Iterator[Finding]:
+    """Documents without text or with fewer than three words, and signs of damage: wrong encodings, markup.
+
+    Also texts that begin with their title: an index of title and text has it twice.
+    """
+    corpus = subject.need_corpus()
+    starts = range(0, len(corpus), BATCH_DOCUMENTS)
+    views = (corpus.view("title text", at, min(at + BATCH_DOCUMENTS, len(corpus))) for at in starts)
+    counts = _Counts.of(corpus.ids, chain.from_iterable(views))
+    yield from _findings(counts, "documents", len(corpus), short_matters=True)
     if corpus.title is None:
         return
     titled = repeated = 0
@@ -126,42 +122,27 @@ def _repeated_titles(corpus: Corpus) -> Iterator[Finding]:
         )
 
 
-@check("texts", needs=["corpus"])
-def texts(subject: Subject) -> Iterator[Finding]:
-    """Documents without text or with fewer than three words, and signs of damage: wrong encodings, markup.
-
-    And texts that begin with their title.
-    """
-    corpus = subject.need_corpus()
-    yield from _findings(
-        _counted(corpus.ids, _texts_of(corpus)), "documents", len(corpus), short_matters=True
-    )
-    yield from _repeated_titles(corpus)
-
-
 @check("query texts", needs=["queries"])
 def query_texts(subject: Subject) -> Iterator[Finding]:
     """Queries of the split that is evaluated without text, and signs of damage in them."""
     queries = subject.judged_queries
-    counts = _counted(queries.ids, queries.text)
+    counts = _Counts.of(queries.ids, queries.text)
     yield from _findings(counts, subject.queries_called, len(queries), short_matters=False)
 
 
-# ----------
-# Lengths: whether systems prefer long or short documents, and whether judgments do.
-
+# Lengths: whether systems and judgments prefer long or short documents.
 
 LENGTH_ANALYZER = "lucene-standard"
 BATCH_BYTES = 1 << 22
 FIRST_RANKS = 10
 RATIO = 1.25
-"""How many times longer or shorter than the relevant documents those of a system are, at the median, to be said so."""
+"""Ratio of a system's median length to that of relevant documents, or its inverse, that is reported."""
 PARTS = 5
 TITLE_ONLY_SHARE = 0.05
 
 
 def document_lengths(corpus: Corpus) -> Int64:
-    """Words of title and text of each document, int64[n], as Lucene's StandardAnalyzer cuts them."""
+    """Words of title and text of each document by Lucene's StandardAnalyzer, int64[n]."""
     from weir.systems.lexical.analyzer import analyzers
     from weir.systems.lexical.terms import TermTable
 
@@ -174,8 +155,8 @@ def document_lengths(corpus: Corpus) -> Int64:
 class LengthProfile:
     """Lengths in words of the first documents that a system returns.
 
-    quartiles: 25%, median, 75%; correlation: mean over queries of Spearman's correlation of score and length, NaN where
-    it is not defined for any; title_only: share of those that have a title and no text.
+    quartiles: 25%, median, 75%; correlation: mean over queries of Spearman's correlation of score and length, NaN if
+    it is defined for none; title_only: share of documents with a title and no text.
     """
 
     quartiles: tuple[float, float, float]
@@ -190,30 +171,25 @@ def length_profile(run: Run, corpus: Corpus, lengths: Int64, k: int = FIRST_RANK
     known = at >= 0
     if not known.any():
         return None
-    found = lengths[at[known]]
-    q1, median, q3 = np.quantile(found, [0.25, 0.5, 0.75]).tolist()
+    q1, median, q3 = np.quantile(lengths[at[known]], [0.25, 0.5, 0.75]).tolist()
     each = [
         spearman(top.score[a:b][known[a:b]], lengths[at[a:b][known[a:b]]].astype(np.float64))
         for a, b in zip(top.ptr[:-1].tolist(), top.ptr[1:].tolist(), strict=True)
     ]
     defined = [value for value in each if not np.isnan(value)]
+    title = np.zeros(len(corpus), np.int64) if corpus.title is None else corpus.title.lengths()
+    title_only = (corpus.text.lengths() == 0) & (title > 0)
     return LengthProfile(
         (q1, median, q3),
         float(np.mean(defined)) if defined else float("nan"),
-        float(_title_only(corpus)[at[known]].mean()),
+        float(title_only[at[known]].mean()),
     )
-
-
-def _title_only(corpus: Corpus) -> NDArray[np.bool_]:
-    title = np.zeros(len(corpus), np.int64) if corpus.title is None else corpus.title.lengths()
-    alone: NDArray[np.bool_] = (corpus.text.lengths() == 0) & (title > 0)
-    return alone
 
 
 def relevant_by_length(subject: Subject, lengths: Int64) -> list[tuple[float, float]]:
     """(median length, share of relevant among the judged) of the judged documents in fifths by their length.
 
-    Empty where nothing judged is in the collection. Source of the picture: Thakur et al. 2021, figure 5.
+    Empty if no judged document is in the collection. Source: Thakur et al. 2021, figure 5.
     """
     qrels, corpus = subject.need_qrels(), subject.need_corpus()
     at = corpus.ids.codes(qrels.docs.strings)[qrels.doc]
@@ -226,13 +202,16 @@ def relevant_by_length(subject: Subject, lengths: Int64) -> list[tuple[float, fl
 def lengths(subject: Subject) -> Iterator[Finding]:
     """How long the documents are that each system returns, beside the collection's and the relevant ones.
 
-    A system that prefers short documents loses where relevant ones are long, whatever it understands; documents with a
-    title alone are a special case. Source: Thakur et al. 2021, section 6, appendix H and figure 4.
+    A system that prefers short documents loses where relevant ones are long. Documents with a title alone are counted
+    too. Source: Thakur et al. 2021, section 6, appendix H and figure 4.
     """
-    corpus = subject.need_corpus()
+    corpus, qrels = subject.need_corpus(), subject.qrels
     of_doc = document_lengths(corpus)
     whole = float(np.median(of_doc)) if len(of_doc) else 0.0
-    relevant = _relevant_median(subject, of_doc)
+    relevant: float | None = None
+    if qrels is not None:
+        at = corpus.ids.codes(qrels.docs.strings)[qrels.doc[qrels.grade > 0]]
+        relevant = float(np.median(of_doc[at[at >= 0]])) if (at >= 0).any() else None
     for name, run in subject.runs.items():
         profile = length_profile(run, corpus, of_doc)
         if profile is None:
@@ -244,13 +223,10 @@ def lengths(subject: Subject) -> Iterator[Finding]:
         which = "longer" if ratio > 1 else "shorter"
         yield Finding(
             "caution" if far or profile.title_only >= TITLE_ONLY_SHARE else "note",
-            f"the first {FIRST_RANKS} documents have {rounding.count(median)} words at the "
-            f"median ({beside}all "
-            f"{rounding.count(whole)}); score and length correlate by "
-            f"{rounding.effect(profile.correlation)} within a query; "
-            f"{rounding.share(profile.title_only)} have a title alone",
-            f"it prefers {which} documents than those that are relevant: see whether its score is "
-            f"normalised by length"
+            f"the first {FIRST_RANKS} documents have {rounding.count(median)} words at the median ({beside}all "
+            f"{rounding.count(whole)}); score and length correlate by {rounding.effect(profile.correlation)} within "
+            f"a query; {rounding.share(profile.title_only)} have a title alone",
+            f"it prefers {which} documents than those that are relevant: see whether its score is normalised by length"
             if far
             else "",
             (
@@ -262,42 +238,27 @@ def lengths(subject: Subject) -> Iterator[Finding]:
             ),
             system=name,
         )
-    if subject.qrels is not None and bool((subject.qrels.grade <= 0).any()):
+    if qrels is not None and bool((qrels.grade <= 0).any()):
         parts = relevant_by_length(subject, of_doc)
         if parts:
-            yield _by_length(parts)
+            yield Finding(
+                "note",
+                "relevant among the judged documents, by their length: "
+                + ", ".join(
+                    f"{rounding.share(share, 0)} of those around {rounding.count(length)} words"
+                    for length, share in parts
+                ),
+                numbers=tuple((f"share relevant at {length:.0f} words", share) for length, share in parts),
+            )
 
 
-def _by_length(parts: list[tuple[float, float]]) -> Finding:
-    said = ", ".join(
-        f"{rounding.share(share, 0)} of those around {rounding.count(length)} words"
-        for length, share in parts
-    )
-    return Finding(
-        "note",
-        f"relevant among the judged documents, by their length: {said}",
-        numbers=tuple((f"share relevant at {length:.0f} words", share) for length, share in parts),
-    )
-
-
-def _relevant_median(subject: Subject, lengths: Int64) -> float | None:
-    if subject.qrels is None:
-        return None
-    qrels = subject.qrels
-    rows = qrels.doc[qrels.grade > 0]
-    at = subject.need_corpus().ids.codes(qrels.docs.strings)[rows]
-    return float(np.median(lengths[at[at >= 0]])) if (at >= 0).any() else None
-
-
-# ----------
-# Truncation: documents longer than what an encoder reads, and relevant ones whose matching words it does not see.
-
+# Truncation: documents longer than an encoder reads, and relevant ones that match only behind the cut.
 
 LIMITS_TOKENS = (256, 512)
-"""What usual encoders read: all-MiniLM-L6-v2, and BERT-like ones at most."""
+"""Limits of all-MiniLM-L6-v2, and of BERT-like encoders."""
 CUT_SHARE = 0.1
 LEAST_SHARE = 0.01
-"""Share of documents cut below which nothing is said, where no relevant one is lost."""
+"""Share of documents cut below which nothing is reported if no relevant one is lost."""
 TRUNCATION_ANALYZER = "lucene-english"
 VIEW = "title text"
 
@@ -306,8 +267,7 @@ VIEW = "title text"
 class DocumentCut:
     """Which documents are cut at a limit of tokens.
 
-    cut: bool[n]; read: words of a document, by its number, that stand before the cut, as
-    `TRUNCATION_ANALYZER` keeps them.
+    cut: bool[n]; read: the number of words of `TRUNCATION_ANALYZER` before the cut, by the number of the document.
     """
 
     limit: int
@@ -325,14 +285,14 @@ def cut_by_encoder(corpus: Corpus, limit: TokenLimit) -> DocumentCut:
     from weir.systems.lexical.analyzer import analyzers
     from weir.systems.lexical.terms import TermTable
 
-    found = [limit.extents(texts.tolist()) for _, texts in corpus.batches(VIEW, BATCH_BYTES)]
-    tokens = np.concatenate([np.zeros(0, np.int64), *(t for t, _ in found)])
-    kept = np.concatenate([np.zeros(0, np.int64), *(k for _, k in found)])
+    extents = [limit.extents(texts.tolist()) for _, texts in corpus.batches(VIEW, BATCH_BYTES)]
+    tokens = np.concatenate([np.zeros(0, np.int64), *(count for count, _ in extents)])
+    characters = np.concatenate([np.zeros(0, np.int64), *(count for _, count in extents)])
     table = TermTable(analyzers.get(TRUNCATION_ANALYZER))
 
     def read(doc: int) -> int:
         [text] = corpus.view(VIEW, doc, doc + 1).tolist()
-        return len(table.lookup(Strings.of([text[: kept[doc]]]))[1])
+        return len(table.lookup(Strings.of([text[: characters[doc]]]))[1])
 
     return DocumentCut(limit.tokens, tokens > limit.tokens, read)
 
@@ -340,7 +300,7 @@ def cut_by_encoder(corpus: Corpus, limit: TokenLimit) -> DocumentCut:
 def lost_behind_the_cut(subject: Subject, by: DocumentCut) -> tuple[int, int]:
     """(relevant documents whose words in common with the query all stand behind the cut, relevant ones cut).
 
-    Of pairs of query and relevant document; words by Lucene's EnglishAnalyzer, places among those it keeps.
+    Counts pairs of query and relevant document; words of Lucene's EnglishAnalyzer.
     """
     from weir.systems.lexical.analyzer import analyzers
     from weir.systems.lexical.terms import TermTable
@@ -365,9 +325,8 @@ def lost_behind_the_cut(subject: Subject, by: DocumentCut) -> tuple[int, int]:
 def truncation(subject: Subject) -> Iterator[Finding]:
     """How many documents an encoder cannot read whole, and what that loses of relevant ones.
 
-    With an encoder of one's own (--encoder), by its tokens; else of 256 and 512 tokens, a lower bound: a word is
-    one token at least. Where queries and judgments are there, relevant documents whose words in common with the query
-    all stand behind the cut are counted.
+    With --encoder by its tokens, else for 256 and 512 tokens, a lower bound: a word is one token at least. With
+    queries and judgments also the relevant documents whose words in common with the query all stand behind the cut.
     """
     corpus, limit = subject.need_corpus(), subject.limit
     if not len(corpus):
@@ -380,8 +339,10 @@ def truncation(subject: Subject) -> Iterator[Finding]:
         cuts, opening = [cut_by_encoder(corpus, limit)], f"documents that {limit.model} cuts: "
     shares = {by.limit: float(by.cut.mean()) for by in cuts}
     numbers = [(f"cut at {tokens}", share) for tokens, share in shares.items()]
-    said = ", ".join(f"{rounding.share(share)} by one of {tokens} tokens" for tokens, share in shares.items())
-    lost_said, lost_any = "", False
+    cut_shares = ", ".join(
+        f"{rounding.share(share)} by one of {tokens} tokens" for tokens, share in shares.items()
+    )
+    losses, lost_any = "", False
     if subject.parts >= {"queries", "qrels"}:
         for by in cuts:
             lost, cut = lost_behind_the_cut(subject, by)
@@ -391,7 +352,7 @@ def truncation(subject: Subject) -> Iterator[Finding]:
             ]
             lost_any = lost_any or lost > 0
             if cut:
-                lost_said += (
+                losses += (
                     f"; of {counted(cut, 'relevant one')} cut at {by.limit}, {lost:,} "
                     f"{one_or_more(lost, 'shares', 'share')} words only behind it"
                 )
@@ -399,7 +360,7 @@ def truncation(subject: Subject) -> Iterator[Finding]:
         return
     yield Finding(
         "caution" if shares[cuts[-1].limit] >= CUT_SHARE else "note",
-        f"{opening}{said}{lost_said}",
+        f"{opening}{cut_shares}{losses}",
         "split them: chunked(...) encodes passages and takes the best of each document",
         tuple(numbers),
     )

@@ -20,14 +20,14 @@ from weir.cli.options import (
     notes_option,
     systems_option,
 )
-from weir.cli.terminal import output_width, say, say_left_out, say_notes, show
+from weir.cli.terminal import say, say_left_out, say_notes, show_result, show_tables
 
 if TYPE_CHECKING:
-    from weir.experiment.results import Finished
+    from weir.api.rows import Display
+    from weir.experiment.results import ResultCell
     from weir.measures import Measure
     from weir.measures.evaluate import Conventions
-    from weir.report.display import Display
-    from weir.stats.compare import Comparison, ComparisonMethod, ScoreTable
+    from weir.stats.compare import Comparison, ComparisonMethod
     from weir.stats.factors import FactorStudy
     from weir.stats.gate import Gate
 
@@ -215,24 +215,23 @@ def _folder(
     notes: bool,
 ) -> None:
     """Compare the systems of a results folder, on each dataset and across them."""
-    from weir.cli.options import chosen_cells, display_of
+    from weir.cli.options import display_of
     from weir.core.scores import Note
     from weir.experiment.comparing import lacking_notes
-    from weir.experiment.factors import factor_names, study_factors, twin_notes, twin_systems
-    from weir.experiment.results import cell_notes, deepest, finished_cells, system_titles
+    from weir.experiment.factors import factor_names, study_cells, twin_notes, twin_systems
+    from weir.experiment.results import cell_notes, chosen_cells, finished_cells, largest_k, system_titles
 
     measures, baseline, method, factors = asked
     labels, form, long, explain = shown
     cells, said = chosen_cells(finished_cells(folder), *chosen), list[str]()
     if not any("#" in system for system in chosen[1]):  # who names a label means that cell
-        cells, said = deepest(cells)
+        cells, said = largest_k(cells)
     display = display_of(form, long, labels, [c.label for c in cells])
     display = replace(display, labels={**system_titles(cells), **display.labels})
-    baseline, twins = _named(baseline, display), twin_systems(cells)
-    said += twin_notes(twins)
+    baseline = _named(baseline, display)
+    said += twin_notes(twin_systems(cells))
     if factors is not None:
-        scores = {(c.dataset, c.label or c.system): c.values() for c in cells}
-        _show_factors(study_factors(scores, factor_names(factors), measures, method, twins), display)
+        _show_factors(study_cells(cells, factor_names(factors), measures, method), display)
     else:
         _compare_cells(cells, asked, groups, display, explain)
     lacking = [*said, *lacking_notes(cells, measures, baseline)]
@@ -240,17 +239,16 @@ def _folder(
 
 
 def _compare_cells(
-    cells: Sequence[Finished],
+    cells: Sequence[ResultCell],
     asked: Asked,
     groups: tuple[str | None, str | None],
     display: Display,
     explain: bool,
 ) -> None:
     """The comparisons of finished cells, those of several datasets behind a grid."""
-    from weir.cli.terminal import show
+    from weir.api.rows import grid_tables, grids_marked
     from weir.experiment.comparing import compare_cells, compare_cells_by_group
     from weir.experiment.results import cell_groups, rows_with_groups
-    from weir.report.grid_table import grid_tables, write_grids
 
     (measures, baseline, method, _), (by, collection) = asked, groups
     baseline = _named(baseline, display)
@@ -270,7 +268,7 @@ def _compare_cells(
         rows = [row for row in rows_with_groups(cells) if row.measure in compared]
         tables = grid_tables(rows, found, display.labels)
         grid = [table for table in tables if table.measure in compared]
-        show(write_grids(grid, "text", display.width, display.colour, legend=False))
+        show_tables(grids_marked(grid, display.width, legend=False))
         click.echo()
         found = across
     _show(found, display, explain)
@@ -278,20 +276,11 @@ def _compare_cells(
 
 def _show_factors(found: Sequence[FactorStudy], display: Display) -> None:
     """Print the factorial studies of systems."""
-    from weir.cli.terminal import show
-    from weir.report import factors as report
+    from weir.api.result_set import ResultSet
+    from weir.stats.factors import factor_tables
 
-    shown = {
-        "json": report.factors_json,
-        "csv": report.factors_csv,
-        "latex": report.factors_latex,
-        "markdown": report.factors_markdown,
-        "html": report.factors_page,
-    }
-    if display.form == "text":
-        show(report.factors_text(found, display.width, display.colour, display.long))
-    else:
-        click.echo(shown[display.form](found))
+    tables = factor_tables(found, display.long) if display.form == "text" else None
+    show_result(ResultSet("factors", tuple(found)), display.form, tables)
 
 
 def _named(baseline: str | None, display: Display) -> str | None:
@@ -300,21 +289,12 @@ def _named(baseline: str | None, display: Display) -> str | None:
 
 
 def _show(found: Sequence[Comparison], display: Display, explain: bool) -> None:
-    from weir.cli.terminal import show
-    from weir.report import compare as report
+    from weir.api.result_set import ResultSet
+    from weir.stats.compare import compare_tables, relabelled
 
-    found = report.relabelled(found, display.labels)
-    shown = {
-        "json": report.compare_json,
-        "csv": report.compare_csv,
-        "latex": report.compare_latex,
-        "markdown": report.compare_markdown,
-        "html": report.compare_page,
-    }
-    if display.form == "text":
-        show(report.compare_text(found, display.width, display.colour, display.long, explain))
-    else:
-        click.echo(shown[display.form](found))
+    found = relabelled(found, display.labels)
+    tables = compare_tables(found, display.long, explain) if display.form == "text" else None
+    show_result(ResultSet("compare", tuple(found)), display.form, tables)
 
 
 @click.command("diff")
@@ -351,26 +331,26 @@ def diff_command(
     relevant documents whose ranks moved most. Texts are shown where the collection is given or, for folders, on this
     machine; nothing is downloaded.
     """
-    from weir.datasets.scoring_rules import ScoringRules, judged_collection
+    from weir.api.comparisons import diff
+    from weir.api.result_set import ResultSet
     from weir.errors import BadValue
-    from weir.experiment.comparing import diff_cells, diff_files
     from weir.measures.evaluate import Conventions
-    from weir.report.diff import diff_json, diff_text
 
     match paths:
         case (one, other):
             if drop_self:
                 raise BadValue("--drop-self is for run files; weir run has left out what its collection says")
-            found = diff_cells(one, other, measure, collection, top)
+            [found] = diff(one, other, measure=measure, collection=collection, top=top)
         case (qrels, one, other):
-            qrels, collection = judged_collection(qrels, collection)
-            rules = ScoringRules.of(collection, Conventions(self_matches="drop" if drop_self else "keep"))
-            found = diff_files(qrels, (one, other), measure or "nDCG@10", rules, top)
+            rules = Conventions(self_matches="drop" if drop_self else "keep")
+            [found] = diff(
+                qrels, one, other, measure=measure, collection=collection, top=top, conventions=rules
+            )
         case _:
             raise BadValue(
                 f"found {len(paths)} paths; expected judgments and two runs, or two result folders"
             )
-    show(diff_json(found) if as_json else diff_text(found, output_width()))
+    show_result(ResultSet("diff", (found,)), "json" if as_json else None)
 
 
 @click.command("why")
@@ -408,10 +388,10 @@ def why_command(
     in the order of their likely effect. What can be scored again is: tie rule, self-matches, unanswered queries, depth,
     and for a published number cut-off, capped recall, relevance level and gains. Nothing is downloaded.
     """
+    from weir.api.result_set import ResultSet
     from weir.datasets.scoring_rules import ScoringRules
     from weir.errors import BadValue
     from weir.experiment.why import Judgments, explain_cells, explain_published, explain_runs
-    from weir.report.why import why_json, why_text
 
     given = Judgments(qrels, collection)
     match results:
@@ -429,7 +409,7 @@ def why_command(
             raise BadValue(
                 f"found {len(results)} paths; expected one or two result folders, or judgments and two run files alone"
             )
-    show(why_json(found) if as_json else why_text(found, output_width()))
+    show_result(ResultSet("why", (found,)), "json" if as_json else None)
 
 
 UNDECIDED = 3
@@ -496,25 +476,38 @@ def gate_command(
     do; 2 for bad input. --by gates groups of queries too: a group can fail the gate, and need not pass it. Sides of
     different judgments are refused. The queries that lost most are named.
     """
+    from weir.api.gating import gate, save_baseline
+    from weir.api.result_set import ResultSet
+    from weir.errors import BadValue
+    from weir.experiment.comparing import GRAMMAR
     from weir.files.atomic import write_text
-    from weir.measures.evaluate import Conventions
-    from weir.report import gate as report
-    from weir.stats.gate import GateRules, gates
+    from weir.measures.evaluate import DEFAULT, Conventions
+    from weir.stats.gate import gate_junit
 
     wanted, drops = _measures(measures)
     conventions = Conventions(self_matches="drop") if drop_self else None
     if save is not None:
-        _save(save, paths, wanted, conventions, systems, collection, fetch)
+        if not 1 <= len(paths) <= 2:
+            raise BadValue("--save takes judgments and a run, or one results folder")
+        run = paths[1] if len(paths) == 2 else None
+        saved = save_baseline(save, paths[0], run, measures=wanted or "nDCG@10", conventions=conventions or DEFAULT,
+                              collection=collection, systems=systems, fetch=fetch)  # fmt: skip
+        queries = sum(len(one.scores.queries) for one in saved.datasets.values())
+        say(f"{save}: {saved.system} on {len(saved.datasets)} dataset{'s' * (len(saved.datasets) != 1)}, "
+            f"{queries:,} queries, {save.stat().st_size:,} bytes")  # fmt: skip
         return
-    rules = GateRules(max_drop, drops, confidence, interval)
-    cases = _cases(paths, wanted, conventions, systems, (by, collection, common), fetch, notes)
-    found = gates(cases, rules)
+    if not 2 <= len(paths) <= 3:
+        raise BadValue(f"found {len(paths)} paths; expected {GRAMMAR}")
+    third = paths[2] if len(paths) == 3 else None
+    allowed = {str(measure): drops.get(str(measure), max_drop) for measure in wanted} if drops else max_drop
+    found = gate(
+        paths[0], paths[1], third, wanted, max_drop=allowed, confidence=confidence, interval=interval, by=by,
+        common=common, fetch=fetch, conventions=conventions, collection=collection, systems=systems,
+    )  # fmt: skip
+    say_notes(found.notes, notes)
     if junit is not None:
-        write_text(junit, report.gate_junit(found) + "\n")
-    if form is None:
-        show(report.gate_text(found, output_width()))
-    else:
-        click.echo(report.gate_json(found) if form == "json" else report.gate_markdown(found))
+        write_text(junit, gate_junit(found) + "\n")
+    show_result(ResultSet("gate", tuple(found)), form)
     click.get_current_context().exit(_code(found, allow_undecided))
 
 
@@ -536,49 +529,9 @@ def _measures(given: Sequence[str]) -> tuple[tuple[Measure, ...], dict[str, floa
     return tuple(dict.fromkeys(measures)), drops
 
 
-def _cases(
-    paths: Sequence[Path],
-    measures: Sequence[Measure],
-    conventions: Conventions | None,
-    systems: Sequence[str],
-    groups: tuple[str | None, str | None, bool],
-    fetch: bool,
-    details: bool,
-) -> tuple[tuple[str, ScoreTable], ...]:
-    """What is gated; what has to be said of it goes to standard error."""
-    from weir.experiment.comparing import collections_of, gate_cases, sides_of
-
-    by, collection, common = groups
-    baseline, candidate, names = sides_of(paths, measures, conventions, systems, collection, fetch)
-    grounds = collections_of(paths, collection, fetch) if by is not None else {}
-    found = gate_cases((baseline, candidate), names, by, common, grounds)
-    say_notes(found.notes, details)
-    return found.cases
-
-
-def _save(
-    path: Path,
-    paths: Sequence[Path],
-    measures: Sequence[Measure],
-    conventions: Conventions | None,
-    systems: Sequence[str],
-    collection: str | None,
-    fetch: bool,
-) -> None:
-    from weir.experiment.comparing import system_of
-    from weir.files.score_files import write_baseline
-    from weir.measures.evaluate import DEFAULT
-
-    found = system_of(paths, measures, conventions or DEFAULT, systems, collection, fetch)
-    write_baseline(found, path)
-    queries = sum(len(one.scores.queries) for one in found.datasets.values())
-    say(f"{path}: {found.system} on {len(found.datasets)} dataset{'s' * (len(found.datasets) != 1)}, "
-        f"{queries:,} queries, {path.stat().st_size:,} bytes")  # fmt: skip
-
-
 def _code(found: Sequence[Gate], allow_undecided: bool) -> int:
     """0 for pass, 1 for fail, UNDECIDED else, unless that is allowed and no mean dropped by more."""
-    from weir.report.gate import gate_outcome
+    from weir.stats.gate import gate_outcome
 
     outcome = gate_outcome(found)
     allowed = allow_undecided and all(one.within for one in found if not one.group)
@@ -622,12 +575,9 @@ def power_command(
     query to query decides. The difference is SECOND minus FIRST. Of one test alone; weir compare says what its test can
     show with its correction, which is less.
     """
-    import json
-
     from weir.api.comparisons import power
     from weir.measures import DEFAULT_MEASURES
     from weir.measures.evaluate import Conventions
-    from weir.report.power import power_text
 
     plans = power(
         qrels,
@@ -642,5 +592,4 @@ def power_command(
         collection=collection,
     )
     say_notes(plans.notes, notes)
-    for plan in plans:
-        show(json.dumps(plan.to_dict()) if as_json else power_text(plan, output_width()))
+    show_result(plans, "json" if as_json else None)

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 import click
 
 from weir.cli.options import dataset_names, measure_names, system_names
-from weir.cli.terminal import output_width, say, show
+from weir.cli.terminal import say, say_notes, show_result, show_tables
 from weir.errors import BadValue
 
 if TYPE_CHECKING:
+    from weir.api.progress import Progress
     from weir.core.qrels import Qrels
     from weir.core.run import Run
-    from weir.report.progress import Progress
 
 
 def _shown(progress: Progress, name: str, done: int, total: int | None) -> None:
@@ -32,10 +32,10 @@ def fetch_command(names: tuple[str, ...], quiet: bool) -> None:
     which the newest commit is fetched. An interrupted download continues. For a collection under licence, how to obtain
     it is printed.
     """
+    from weir.api.progress import Progress
     from weir.datasets import catalogue
     from weir.datasets.fetch import fetch
     from weir.datasets.references import is_reference
-    from weir.report.progress import Progress
 
     for name in names:  # before anything is downloaded
         if not is_reference(name):
@@ -69,11 +69,11 @@ def convert_command(source: Path, target: Path, kind: str | None, lists: bool, q
     in full. OUT appears whole or not at all; what its format cannot hold is refused, but for a column of origins of
     judgments, whose loss is said.
     """
+    from weir.api.progress import Progress
     from weir.errors import BadValue
     from weir.files.formats import kind_of_file
     from weir.files.runs import read_qrels_counted, read_run
     from weir.files.write import refuse_unknown, write_qrels, write_run
-    from weir.report.progress import Progress
 
     refuse_unknown(target, source)
     progress = Progress(quiet)
@@ -129,22 +129,18 @@ def stats_command(names: tuple[str, ...], split: str | None, as_json: bool) -> N
     without documents, queries or judgments the rest is described. Everything is counted from the files, nothing is
     quoted.
     """
-    import json
-    from dataclasses import asdict
-
-    from weir.cli.terminal import output_width, say_notes, show
+    from weir.api.collection_notes import collection_notes, judgment_notes
+    from weir.api.result_set import ResultSet
     from weir.datasets.load import load_group
-    from weir.report.collection import card_text, collection_notes, judgment_notes
 
     for name in names:
         if _is_judgments(name):
             _judgments(Path(name), as_json)
     for dataset in [d for name in names if not _is_judgments(name) for d in load_group(name, split)]:
         card = dataset.card
-        if as_json:
-            click.echo(json.dumps(asdict(card), ensure_ascii=False))
-        else:
-            show(card_text(card, output_width()) + "\n")
+        show_result(ResultSet("card", (card,)), "json" if as_json else None)
+        if not as_json:
+            click.echo()
         notes = judgment_notes(dataset, ()) if "judgments" not in card.lacks else []
         say_notes([*notes, *collection_notes(dataset, ())], details=True)
 
@@ -167,19 +163,17 @@ def _is_judgments(name: str) -> bool:
 
 
 def _judgments(path: Path, as_json: bool) -> None:
-    import json
-    from dataclasses import asdict
-
-    from weir.cli.terminal import output_width, show
-    from weir.datasets.card import judgments_card
+    from weir.core.frames import plain
+    from weir.core.results import json_lines
+    from weir.datasets.card import judgments_card, judgments_table
     from weir.files.runs import read_qrels
-    from weir.report.collection import judgments_text
 
     card = judgments_card(path.name, read_qrels(path))
     if as_json:
-        click.echo(json.dumps(asdict(card), ensure_ascii=False))
+        click.echo(json_lines([plain(card)]))
     else:
-        show(judgments_text(card, output_width()) + "\n")
+        show_tables([judgments_table(card)])
+        click.echo()
 
 
 @click.command("subset")
@@ -200,18 +194,9 @@ def subset_command(
     Queries are drawn as long as their judged documents take half of the room; BM25's first answers and documents drawn
     at random fill the rest. Then systems run on both, and their orders are compared over resamples of the queries.
     """
-    from weir.audit.subsets import SYSTEMS_COMPARED, chosen, proof, write_subset
-    from weir.datasets.load import load
-    from weir.measures.measure import parse_measure
-    from weir.report.subset import subset_json, subset_text
-    from weir.systems.expression import parse_system
+    from weir.api.auditing import subset
 
-    whole = load(dataset)
-    named = [parse_system(name) for name in systems or SYSTEMS_COMPARED]
-    asked = parse_measure(measure)
-    part = write_subset(whole, chosen(whole, docs, seed), out)
-    found = proof(whole, part, named, asked, say)
-    show(subset_json(found) if as_json else subset_text(found, output_width()))
+    show_result(subset(dataset, docs, out, systems, seed, measure, say), "json" if as_json else None)
 
 
 @click.command("align")
@@ -234,11 +219,11 @@ def align_command(
     many published scores, by the lengths of queries and documents and the task. Systems are those with published scores
     on all of them.
     """
-    from weir.experiment.alignment import align
-    from weir.report.align import align_json, align_text
+    from weir.api.auditing import align
 
-    found = align(dataset, others, task, measure, results)
-    show(align_json(found) if as_json else align_text(found, output_width()))
+    show_result(
+        align(dataset, *others, task=task, measure=measure, results=results), "json" if as_json else None
+    )
 
 
 @click.command("drop")

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from weir.cli.options import budget_option, collections_option, dataset_names, price_option
-from weir.cli.terminal import output_width, say, show
+from weir.cli.terminal import say, show_result, show_tables
 
 if TYPE_CHECKING:
     from weir.audit import Subject
@@ -93,10 +92,9 @@ def judge_command(
     from typing import cast
 
     from weir.api.judges import judge
+    from weir.api.progress import Progress
     from weir.labels.panel import Combination, JudgeSettings
-    from weir.models.chat import ChatModel, usual_model
-    from weir.report.judge import judge_json, judge_text
-    from weir.report.progress import Progress
+    from weir.models.chat import ChatModel, default_model
 
     settings = JudgeSettings(
         samples,
@@ -114,7 +112,7 @@ def judge_command(
     try:
         found = judge(
             *targets,
-            model=ChatModel(model or usual_model(), base, key),
+            model=ChatModel(model or default_model(), base, key),
             out=out,
             prompt=prompt,
             budget=budget,
@@ -129,7 +127,7 @@ def judge_command(
         )
     finally:
         progress.close()
-    show(judge_json(found) if as_json else judge_text(found, output_width()))
+    show_result(found, "json" if as_json else None)
     say(f"labels: {out}")
 
 
@@ -177,54 +175,50 @@ def audit_command(
     Findings come worst first: "wrong" (a number is not what it says), "serious" (conclusions may turn), "caution",
     "note". A check runs where what it needs is there.
     """
-    from weir.audit import audited_all
-    from weir.cli.terminal import output_width, show
+    from weir.api.auditing import audits
+    from weir.api.progress import Progress
+    from weir.audit.check import check_table
     from weir.experiment.audit_subjects import subjects_of
-    from weir.report.audit import audit_json, audit_text, checks_text
-    from weir.report.progress import Progress
 
     if listed:
-        show(checks_text(output_width()))
+        show_tables([check_table()])
         return
     if expand != (out is not None):
         raise click.UsageError("--expand and -o go together: weir audit COLLECTION --expand -o QRELS")
-    subjects = subjects_of(targets, collections, training, encoder)
     if out is not None or regression is not None:
-        _write(_alone(subjects), out, regression)
+        subjects = subjects_of(targets, collections, training, encoder)
+        if len(subjects) != 1:
+            raise click.UsageError(f"files are written of one collection; found {len(subjects)}")
+        _write(subjects[0], out, regression)
         return
     progress = Progress()
     try:
-        audits = audited_all(subjects, names, progress)
+        found = audits(
+            *targets,
+            only=names,
+            collection=collections,
+            training=training,
+            encoder=encoder,
+            progress=progress,
+        )
     finally:
         progress.close()
-    show(audit_json(audits) if as_json else audit_text(audits, output_width()))
+    show_result(found, "json" if as_json else None)
 
 
-def _alone(subjects: Sequence[Subject]) -> Subject:
-    if len(subjects) != 1:
-        raise click.UsageError(f"files are written of one collection; found {len(subjects)}")
-    return subjects[0]
-
-
-def _write(subject: Subject, expanded: Path | None, regression: Path | None) -> None:
-    """Write judgments with grades given to copies, and queries that stand for all."""
-    if expanded is not None:
-        _expand(subject, expanded)
-    if regression is not None:
-        from weir.audit.subsets import regression_queries, write_regression_queries
-
-        chosen = regression_queries(subject)
-        write_regression_queries(chosen, regression)
-        click.echo(f"{regression}: {len(chosen):,} queries; weir gate ... --by {regression}", err=True)
-
-
-def _expand(subject: Subject, out: Path) -> None:
-    """Write the judgments of one subject with grades given to copies."""
+def _write(subject: Subject, out: Path | None, regression: Path | None) -> None:
+    """Write judgments whose grades copies share, and queries that stand for all."""
     from weir.audit.duplicates import copies, expanded
+    from weir.audit.subsets import regression_queries, write_regression_queries
     from weir.datasets.card import normalised, title_and_text
     from weir.files.write import write_qrels
 
-    corpus = subject.need_corpus()
-    wider, added = expanded(subject.need_qrels(), corpus, copies(title_and_text(corpus), normalised))
-    write_qrels(wider, out)
-    click.echo(f"{out}: {added:,} judgments added to {len(subject.need_qrels().grade):,}", err=True)
+    if out is not None:
+        corpus = subject.need_corpus()
+        wider, added = expanded(subject.need_qrels(), corpus, copies(title_and_text(corpus), normalised))
+        write_qrels(wider, out)
+        say(f"{out}: {added:,} judgments added to {len(subject.need_qrels().grade):,}")
+    if regression is not None:
+        chosen = regression_queries(subject)
+        write_regression_queries(chosen, regression)
+        say(f"{regression}: {len(chosen):,} queries; weir gate ... --by {regression}")

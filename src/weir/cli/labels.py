@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from weir.cli.options import collection_option, collections_option, measure_names
-from weir.cli.terminal import output_width, say, say_notes, show
+from weir.cli.terminal import say, say_notes, show, show_result, show_tables
+
+if TYPE_CHECKING:
+    from weir.api.result_set import ResultSet
 
 
 @click.command("pool")
@@ -27,7 +31,6 @@ def pool_command(
     weir labels relabel FOLDER/to_judge.tsv TARGETS
     Texts stand on the sheet where the collection is known: for run files by --collection.
     """
-    from weir.cli.terminal import say
     from weir.experiment.audit_subjects import subjects_of
     from weir.labels.pools import pool_notes, pools_of
 
@@ -72,20 +75,26 @@ def agree_command(
     With --run, the order of systems under both.
     """
     from weir.api.labelling import agree, labels_by_name, rank_agreement, rater_agreement
-    from weir.report.agree import agree_json, agree_text, by_query_text, orders_text, raters_text
+    from weir.core.frames import plain
+    from weir.core.results import json_lines
+    from weir.stats.label_agreement import query_agreement_tables
 
     named = labels_by_name((first, *others), words) if len(others) != 1 else {}
-    several = rater_agreement(first, *others, words=words) if len(named) > 2 else ()
-    found = agree(first, *others, words=words)
-    ordered = rank_agreement(first, *others, runs=runs, measure=measure, words=words) if runs else ()
+    pairs = agree(first, *others, words=words)
+    more: list[ResultSet[Any]] = []
+    if len(named) > 2:
+        more.append(rater_agreement(first, *others, words=words))
+    if runs:
+        more.append(rank_agreement(first, *others, runs=runs, measure=measure, words=words))
     if as_json:
-        show(agree_json(found, several, ordered, by_query))
-        return
-    width = output_width()
-    parts = [agree_text(found, width), *([by_query_text(found, width)] if by_query else [])]
-    parts += [raters_text(several, width)] if several else []
-    parts += [orders_text(ordered, width)] if ordered else []
-    show("\n\n".join(parts))
+        show(json_lines(map(plain, pairs)) if by_query else pairs.shown("json"))
+        for results in more:
+            show_result(results, "json")
+    else:
+        by_queries = query_agreement_tables(pairs) if by_query else ()
+        show_tables(
+            [*pairs.tables(), *by_queries, *(table for results in more for table in results.tables())]
+        )
 
 
 @click.command("estimate")
@@ -135,7 +144,6 @@ def estimate_command(
     the queries that people should judge next. Measures whose ideal ranking depends on the labels, as nDCG, are refused.
     """
     from weir.api.estimating import estimate, next_queries
-    from weir.report.estimate import estimate_json, estimate_text, plan_text
 
     planned = more is not None or width is not None
     if planned and (weights or pairs):
@@ -152,15 +160,15 @@ def estimate_command(
             collection=collection,
         )
         if planned
-        else ()
+        else None
     )  # fmt: skip
     say_notes(found.notes)
     if as_json:
-        show(estimate_json([*found, *drawn]))
+        for results in (found,) if drawn is None else (found, drawn):
+            show_result(results, "json")
         return
-    parts = [estimate_text(list(found), output_width())]
-    show("\n\n".join([*parts, *(plan_text(one, output_width()) for one in drawn)]))
-    if out is not None:
+    show_tables([*found.tables(), *(() if drawn is None else drawn.tables())])
+    if out is not None and drawn is not None:
         say(f"{out}: {sum(one.pairs for one in drawn):,} pairs to judge")
 
 
@@ -195,11 +203,10 @@ def holes_command(
     pool/
     """
     from weir.api.labelling import holes
-    from weir.report.holes import holes_json, holes_text
 
     found = holes(qrels, *runs, human=human, model=model, measure=measure, rel=rel, collection=collection)
     say_notes(found.notes)
-    show(holes_json(found) if as_json else holes_text(found, output_width()))
+    show_result(found, "json" if as_json else None)
 
 
 @click.command("relabel")
@@ -227,22 +234,9 @@ def relabel_command(
     JUDGED: a sheet of weir labels pool with grades filled in, or any file of judgments. TARGETS: a results folder of
     weir run, or QRELS RUN... as weir eval takes them. Where both judge a pair, the new judgment counts.
     """
-    from weir.experiment.audit_subjects import subjects_of
-    from weir.files.write import write_qrels
-    from weir.labels.pools import judged_anew, read_sheet, relabelled
-    from weir.measures.measure import parse_measure
-    from weir.report.relabel import relabel_json, relabel_text
+    from weir.api.auditing import relabel
 
-    new, empty = read_sheet(judged)
-    if empty:
-        say(f"{judged}: {empty:,} lines have no grade yet and stay unjudged")
-    subjects = judged_anew(subjects_of(targets, collections), new)
-    if out is not None and len(subjects) != 1:
-        raise click.UsageError(f"-o takes one collection; found {len(subjects)}")
-    rows = []
-    for subject in subjects:
-        found, both = relabelled(subject, new, parse_measure(measure), origin)
-        rows += found
-        if out is not None:
-            write_qrels(both, out)
-    show(relabel_json(rows) if as_json else relabel_text(rows, output_width()))
+    rows = relabel(judged, *targets, measure=measure, origin=origin, collection=collections, out=out)
+    for note in rows.notes:
+        say(note.text)
+    show_result(rows, "json" if as_json else None)

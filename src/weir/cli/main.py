@@ -10,15 +10,17 @@ import sys
 import threading
 import traceback
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from copy import copy
 from itertools import zip_longest
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from weir.cli.terminal import protected_output, show_raw
 from weir.errors import PluginError, StoreWarning, UnknownName, WeirError, printable
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 # Section -> command -> first sentence of its help. `load_command` imports a command when it is called; spelling the
 # sentence out here keeps `weir --help` from importing anything, and a test compares both.
@@ -97,14 +99,12 @@ MODULES = {
     "scoring": ("eval", "fuse"),
     "comparing": ("compare", "diff", "why", "gate", "power"),
     "judging": ("judge", "audit"),
-    "data": ("fetch", "import", "convert", "export", "stats", "subset", "align", "drop"),
+    "data": ("fetch", "convert", "stats", "subset", "align", "drop"),
     "labels": ("pool", "agree", "estimate", "holes", "relabel"),
     "listing": ("systems", "models", "measures", "datasets", "doctor"),
-    "studies": ("reranking", "sensitivity", "threshold", "llm", "conform"),
+    "studies": ("threshold", "llm"),
 }
-"""The modules, and the last words of their commands."""
-PLUGINS = {"data export", "data import", "study conform", "study reranking", "study sensitivity"}
-"""Commands that plug-ins bring, see plugin_commands."""
+"""The modules, and the last words of their commands; plug-ins bring the others, see `plugin_commands`."""
 FORMER_OPTIONS = {
     "eval": {"--least": "--min-agreement", "--labels": "--model-labels", "--pairs": "--p-mrr"},
     "fuse": {"--output": "--out"},
@@ -130,35 +130,51 @@ def _raw(context: click.Context, _: click.Parameter, raw: bool) -> None:
         show_raw()
 
 
+# What every command takes, behind its name too.
 RAW = click.Option(["--raw"], is_flag=True, expose_value=False, is_eager=True, hidden=True, callback=_raw)
-"""What every command takes, behind its name too."""
+
+
+def plugin_commands() -> dict[str, EntryPoint]:
+    """The commands of plug-ins, entry points in the group `weir.commands`, by their whole names; none is imported."""
+    from importlib.metadata import entry_points  # reading the installed metadata takes 20 ms
+
+    return {point.name: point for point in entry_points(group="weir.commands")}
 
 
 def load_command(name: str) -> click.Command:
-    """The command of that name, such as "data fetch"; its module is imported."""
-    if name in PLUGINS:
-        from weir.cli.plugin_commands import plugin_command  # reading the installed metadata takes 20 ms
+    """The command of that name, such as "data fetch"; its module is imported.
 
-        found = plugin_command(name)
-        if found is None:
-            raise PluginError(
-                f"no plug-in that is installed brings the command '{name}'; reinstall weir-ir for its own"
-            )
-        return found
+    Raises PluginError for a command of a plug-in that is not installed or cannot be loaded.
+    """
     word = name.rsplit(maxsplit=1)[-1]
-    [home] = [module for module, words in MODULES.items() if word in words]
-    command = getattr(importlib.import_module(f"weir.cli.{home}"), f"{word}_command")
-    assert isinstance(command, click.Command)
+    command: object
+    for module, words in MODULES.items():
+        if word in words:
+            command = getattr(importlib.import_module(f"weir.cli.{module}"), f"{word}_command")
+            assert isinstance(command, click.Command)
+            return command
+    point = plugin_commands().get(name)
+    if point is None:
+        raise PluginError(
+            f"no plug-in that is installed brings the command '{name}'; reinstall weir-ir for its own"
+        )
+    try:
+        command = point.load()
+    except Exception as error:  # the code is anybody's
+        reason = f"{type(error).__name__}: {error}"
+        raise PluginError(f"the command '{name}' ({point.value}) cannot be loaded: {reason}") from error
+    if not isinstance(command, click.Command):
+        raise PluginError(f"the command '{name}' ({point.value}) is no click command")
     return command
 
 
 class _Commands(click.Group):
     """The commands of a group, each imported when it is called; the outermost has the groups too."""
 
-    @property
-    def prefix(self) -> str:
-        """What stands before its commands: the name of the group, nothing of the outermost."""
-        return self.name if self.name in GROUPS else ""
+    def __init__(self, name: str | None = None, **settings: Any) -> None:  # noqa: ANN401  Click's own arguments
+        """As Click makes it; prefix: what stands before its commands, the name of the group, "" of the outermost."""
+        super().__init__(name, **settings)
+        self.prefix = name if name in GROUPS else ""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         if self.prefix:
@@ -180,45 +196,49 @@ class _Commands(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         name, *rest = args
+        path = f"{self.prefix} {name}".strip()
         if not self.prefix and name in FORMER:
             if not ctx.resilient_parsing:
                 print(f"note: weir {name} is now weir {FORMER[name]}", file=sys.stderr)
             name, *options = FORMER[name].split()
-            rest = [*options, *rest]
-        elif name not in self.list_commands(ctx) and not name.startswith("-") and not ctx.resilient_parsing:
-            raise UnknownName("command", f"{self.prefix} {name}".strip(), COMMANDS, _nearest(name))
-        path = f"{self.prefix} {name}".strip()
-        return super().resolve_command(ctx, [name, *(_renamed(path, word) for word in rest)])
+            path, rest = name, [*options, *rest]
+        elif path not in COMMANDS and path not in GROUPS and name[:1] != "-" and not ctx.resilient_parsing:
+            from difflib import get_close_matches
+
+            words = {command.split()[-1]: command for command in COMMANDS} | {g: g for g in GROUPS} | FORMER
+            nearest = get_close_matches(name.lower(), words, n=1, cutoff=0.5)
+            raise UnknownName("command", path, COMMANDS, words[nearest[0]] if nearest else None)
+        spellings = FORMER_OPTIONS.get(path, {})
+        for place, word in enumerate(rest):
+            option, equals, value = word.partition("=")
+            rest[place] = spellings.get(option, option) + equals + value
+        return super().resolve_command(ctx, [name, *rest])
 
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         if self.prefix:
             super().format_help(ctx, formatter)
-        else:
-            formatter.write("\n".join(_screen()) + "\n")
+            return
+        # One screen of 80 columns and 24 lines, the prompt included.
+        lines = [
+            "Usage: weir COMMAND [OPTIONS] [ARGUMENTS]...   (weir COMMAND --help explains it)",
+            "Measure how well retrieval systems find what people need.",
+        ]
+        for section, commands in TOP.items():
+            cells = [f"  {name:11}{sentence}" for name, sentence in commands.items()]
+            half = len(cells) if section == "Start here" else (len(cells) + 1) // 2
+            pairs = zip_longest(cells[:half], cells[half:], fillvalue="")
+            lines += [section, *(f"{left:39} {right}".rstrip() for left, right in pairs)]
+        lines.append("Groups (weir data --help lists the commands of data)")
+        lines += [f"  {name:11}{sentence}" for name, sentence in GROUPS.items()]
+        lines += [
+            "Options",
+            "  --version  Show the version.            --raw  Write control characters as is.",
+        ]
+        formatter.write("\n".join(lines) + "\n")
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl(list(SUBCOMMANDS[self.prefix].items()))
-
-
-def _screen() -> Iterator[str]:
-    """The lines of `weir --help`, which fit on one screen of 80 columns and 24 lines, the prompt included."""
-    yield "Usage: weir COMMAND [OPTIONS] [ARGUMENTS]...   (weir COMMAND --help explains it)"
-    yield "Measure how well retrieval systems find what people need."
-    for section, commands in TOP.items():
-        yield section
-        cells = [f"  {name:11}{sentence}" for name, sentence in commands.items()]
-        if section == "Start here":
-            yield from cells
-        else:
-            half = (len(cells) + 1) // 2
-            for left, right in zip_longest(cells[:half], cells[half:], fillvalue=""):
-                yield f"{left:39} {right}".rstrip()
-    yield "Groups (weir data --help lists the commands of data)"
-    for name, sentence in GROUPS.items():
-        yield f"  {name:11}{sentence}"
-    yield "Options"
-    yield "  --version  Show the version.            --raw  Write control characters as is."
 
 
 def _show_help() -> None:
@@ -226,21 +246,6 @@ def _show_help() -> None:
     context = click.get_current_context()
     if context.invoked_subcommand is None:
         click.echo(context.get_help())
-
-
-def _nearest(name: str) -> str | None:
-    """The whole name of the command whose last word is nearest to the one given."""
-    from difflib import get_close_matches
-
-    words = {path.split()[-1]: path for path in COMMANDS} | {group: group for group in GROUPS} | FORMER
-    near = get_close_matches(name.lower(), words, n=1, cutoff=0.5)
-    return words[near[0]] if near else None
-
-
-def _renamed(command: str, word: str) -> str:
-    """A word of the command line; a former spelling of an option becomes the one of today."""
-    option, equals, value = word.partition("=")
-    return FORMER_OPTIONS.get(command, {}).get(option, option) + equals + value
 
 
 SETTINGS = {"help_option_names": ["-h", "--help"], "color": True}
@@ -262,7 +267,7 @@ def weir() -> None:
 
 
 class _Terminated(BaseException):
-    """The process was asked to end (SIGTERM)."""
+    """The process was asked to end (SIGTERM); what is half-written is taken away on the way out."""
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -271,49 +276,37 @@ def main(arguments: list[str] | None = None) -> int:
     0; 1 where a command says so, as weir gate does; 2 for a mistake or bad input; 130 when interrupted, 143 when
     terminated. What nobody expected is one line too; WEIR_DEBUG=1 shows where it happened.
     """
-    with protected_output():
-        return _main(arguments)
-
-
-def _main(arguments: list[str] | None) -> int:
-    try:
-        with _ended_by_sigterm(), warnings.catch_warnings():
-            warnings.showwarning = _warned
-            warnings.simplefilter("always", StoreWarning)
+    takes_signals = threading.current_thread() is threading.main_thread()  # Python's rule
+    with protected_output(), warnings.catch_warnings():
+        warnings.showwarning = _warned
+        warnings.simplefilter("always", StoreWarning)
+        before = signal.signal(signal.SIGTERM, _terminate) if takes_signals else None
+        try:
             # Click returns the code of ctx.exit(); a command itself returns None.
             code = weir.main(arguments, prog_name="weir", standalone_mode=False)
-    except click.exceptions.Exit as stop:
-        return stop.exit_code
-    except (KeyboardInterrupt, click.exceptions.Abort):
-        return _stopped("interrupted", 130)
-    except _Terminated:
-        return _stopped("terminated", 143)
-    except (BrokenPipeError, SystemExit):  # click turns a closed pipe into SystemExit
-        # Whoever read the output has seen enough, as `head` does: no error, and nothing more to flush.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
-    except Exception as error:  # noqa: BLE001  the last place where it can become a line
-        return _failed(_said(error))
-    return code if isinstance(code, int) else 0
+        except click.exceptions.Exit as stop:
+            return stop.exit_code
+        except (KeyboardInterrupt, click.exceptions.Abort, _Terminated) as stop:
+            how, code = ("terminated", 143) if isinstance(stop, _Terminated) else ("interrupted", 130)
+            print(f"\nweir: {how}; finished work is kept, run the same command to resume", file=sys.stderr)
+        except (BrokenPipeError, SystemExit):  # click turns a closed pipe into SystemExit
+            # Whoever read the output has seen enough, as `head` does: no error, and nothing more to flush.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return 0
+        except Exception as error:  # noqa: BLE001  the last place where it can become a line
+            if os.environ.get("WEIR_DEBUG"):
+                traceback.print_exc()
+            line = printable(" ".join(_message(error).split()))
+            print("weir: " + (line if len(line) <= _LINE else line[: _LINE - 3] + "..."), file=sys.stderr)
+            return 2
+        finally:
+            if takes_signals:
+                signal.signal(signal.SIGTERM, before)
+        return code if isinstance(code, int) else 0
 
 
-@contextmanager
-def _ended_by_sigterm() -> Iterator[None]:
-    """SIGTERM raises _Terminated within the block, so that what is half-written is taken away."""
-
-    def end(*_: object) -> None:
-        raise _Terminated
-
-    if (
-        threading.current_thread() is not threading.main_thread()
-    ):  # Python takes signals in the main thread alone
-        yield
-        return
-    before = signal.signal(signal.SIGTERM, end)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
+def _terminate(*_: object) -> None:
+    raise _Terminated
 
 
 def _warned(message: Warning | str, *_: object, **__: object) -> None:
@@ -321,20 +314,7 @@ def _warned(message: Warning | str, *_: object, **__: object) -> None:
     print("warning: " + printable(str(message)), file=sys.stderr)
 
 
-def _failed(message: str) -> int:
-    if os.environ.get("WEIR_DEBUG"):
-        traceback.print_exc()
-    line = printable(" ".join(message.split()))
-    print("weir: " + (line if len(line) <= _LINE else line[: _LINE - 3] + "..."), file=sys.stderr)
-    return 2
-
-
-def _stopped(how: str, code: int) -> int:
-    print(f"\nweir: {how}; finished work is kept, run the same command to resume", file=sys.stderr)
-    return code
-
-
-def _said(error: Exception) -> str:
+def _message(error: Exception) -> str:
     """What an error says in one line; an unexpected one asks to be reported."""
     if isinstance(error, click.ClickException):
         return error.format_message()

@@ -9,13 +9,13 @@ import click
 from click import Context, Parameter, option
 from click.shell_completion import CompletionItem
 
-from weir.cli.terminal import say, say_notes
+from weir.cli.terminal import output_width, say, say_notes, show, show_result, shows_colours
 
 if TYPE_CHECKING:
+    from weir.api.rows import Display
     from weir.core.scores import Row, Scores
     from weir.datasets.load import Dataset
-    from weir.experiment.results import Finished
-    from weir.report.display import Display
+    from weir.experiment.results import ResultCell
     from weir.stats.birco import BircoScore
 
 
@@ -148,18 +148,16 @@ price_option = click.option(
 
 def show_birco(found: Sequence[BircoScore], notes: Sequence[str], form: str | None) -> None:
     """Print BIRCO's figures, as text or JSON lines, and say what has to be said beside them."""
-    from weir.cli.terminal import output_width, show
-    from weir.report.birco import birco_json, birco_text
+    from weir.api.result_set import ResultSet
 
-    show(birco_json(found) if form else birco_text(found, output_width()))
+    show_result(ResultSet("official", tuple(found)), form)
     for note in notes:
         say(f"note: {note}")
 
 
 def display_of(form: str | None, long: bool, labels: Sequence[str], systems: Iterable[str]) -> Display:
     """The form, for this terminal; raises as `labels_of`."""
-    from weir.cli.terminal import output_width, shows_colours
-    from weir.report.display import Display, labels_of
+    from weir.api.rows import Display, labels_of
 
     found = labels_of(labels, tuple(dict.fromkeys(systems)), canonical_system) if labels else {}
     return Display(form or "text", long, output_width(), shows_colours(), found)
@@ -172,9 +170,9 @@ def by_group(
 
     Raises as `query_groups`.
     """
+    from weir.api.rows import group_notes
     from weir.core.scores import GroupedScores
     from weir.datasets.load import query_groups
-    from weir.report.groups import group_notes
     from weir.stats.score_rows import rows_by_group
 
     found, notes = [], []
@@ -195,15 +193,14 @@ def canonical_system(text: str) -> str:
 
 
 def show_cells(
-    cells: Sequence[Finished], display: Display, measures: Sequence[str] = (), details: bool = False
+    cells: Sequence[ResultCell], display: Display, measures: Sequence[str] = (), details: bool = False
 ) -> None:
     """Print finished cells, by these measures alone where some are named, and say what has to be said beside them."""
-    from weir.cli.terminal import show
+    from weir.api.rows import rows_shown
     from weir.core.scores import Note
     from weir.experiment.comparing import MOST_COMPARED, compare_cells, comparison_cost
     from weir.experiment.factors import twin_notes, twin_systems
-    from weir.experiment.results import cell_notes, deepest, rows_with_groups
-    from weir.report.display import rows_shown
+    from weir.experiment.results import cell_notes, largest_k, rows_with_groups
     from weir.stats.compare import Comparison
 
     notes = []
@@ -214,37 +211,10 @@ def show_cells(
                 Note("tie groups are left out, as they take long here: weir compare FOLDER shows them")
             )
             return ()
-        return compare_cells(deepest(cells)[0], measures)
+        return compare_cells(largest_k(cells)[0], measures)
 
     rows = rows_with_groups(cells)
     if measures:
         rows = [row for measure in measures for row in rows if row.measure == measure]
     show(rows_shown(rows, display, compared), display.form == "text")
     say_notes([*notes, *cell_notes(cells), *map(Note, twin_notes(twin_systems(cells)))], details)
-
-
-def chosen_cells(
-    cells: Sequence[Finished], datasets: Sequence[str], systems: Sequence[str]
-) -> list[Finished]:
-    """The cells of these datasets (a group stands for its members) and systems; all where none is named.
-
-    Raises UnknownName for a dataset that no cell is of, and as `of_systems`.
-    """
-    from weir.datasets import catalogue
-    from weir.experiment.results import of_systems
-
-    kept = list(cells)
-    if datasets:
-        members = {d: catalogue.members(d) for d in datasets}
-        wanted = {m for group in members.values() for m in group}
-        _refuse_unknown("dataset among these results", members, {c.dataset for c in kept})
-        kept = [c for c in kept if c.dataset in wanted]
-    return of_systems(kept, systems)
-
-
-def _refuse_unknown(kind: str, wanted: dict[str, tuple[str, ...]], known: set[str]) -> None:
-    from weir.errors import UnknownName
-
-    for name, members in wanted.items():
-        if not known.intersection(members):
-            raise UnknownName(kind, name, known)

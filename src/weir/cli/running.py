@@ -24,14 +24,14 @@ from weir.cli.options import (
     systems_option,
     table_options,
 )
-from weir.cli.terminal import output_width, say, say_notes, show
+from weir.cli.terminal import say, say_notes, show, show_result, show_tables
 from weir.errors import WeirError
 
 if TYPE_CHECKING:
+    from weir.api.rows import Display
     from weir.core.scores import Row
     from weir.experiment.experiment import Experiment
-    from weir.experiment.results import Finished
-    from weir.report.display import Display
+    from weir.experiment.results import ResultCell
 
 
 @click.command("run")
@@ -85,10 +85,10 @@ def run_command(
     for a system of each combination. Killed at any moment, the same command continues. The tables are those
     of weir results.
     """
+    from weir.api.collection_notes import dataset_notes
+    from weir.api.progress import Progress
     from weir.cli.options import display_of, show_cells
     from weir.experiment.experiment import Experiment
-    from weir.report.collection import dataset_notes
-    from weir.report.progress import Progress
     from weir.settings import use_budget, use_device
 
     if device is not None:
@@ -125,9 +125,8 @@ def run_command(
 
 def _show_finished(plan: Experiment, output: Path, display: Display) -> None:
     """The rows that are there although the grid failed."""
-    from weir.cli.terminal import show
+    from weir.api.rows import rows_shown
     from weir.experiment.results import rows_with_groups
-    from weir.report.display import rows_shown
 
     found = plan.finished(output) if output.exists() else []
     if found:
@@ -171,10 +170,13 @@ def plan_command(
     APIs and language models are not asked: prompts and tokens are estimated, and the last line counts what several
     systems ask alike once.
     """
+    from dataclasses import asdict
+
+    from weir.api.progress import Progress
+    from weir.api.result_set import ResultSet
+    from weir.core.results import json_lines
     from weir.experiment.experiment import Experiment, stage_graph
-    from weir.experiment.plan import planned
-    from weir.report.plan import graph_json, graph_text, plan_json, plan_notes, plan_text
-    from weir.report.progress import Progress
+    from weir.experiment.plan import graph_table, plan_notes, planned
     from weir.settings import use_budget, use_device
 
     if device is not None:
@@ -188,7 +190,10 @@ def plan_command(
         k=plan.k if depth is None else depth,
     )
     nodes = stage_graph(plan.parsed_systems())
-    click.echo(graph_json(nodes) if as_json else graph_text(nodes))
+    if as_json:
+        click.echo(json_lines(map(asdict, nodes)))
+    else:
+        click.echo(graph_table(nodes).text())
     if graph_only:
         return
     progress = Progress(quiet)
@@ -196,9 +201,8 @@ def plan_command(
         found = planned(plan, progress, precise)
     finally:
         progress.close()
-    show(plan_json(found) if as_json else plan_text(found, output_width()))
-    for note in plan_notes(found):
-        say(note)
+    show_result(ResultSet("plan", tuple(found)), "json" if as_json else None)
+    say_notes(plan_notes(found))
 
 
 @click.command("results")
@@ -237,13 +241,20 @@ def results_command(
     and with --long, each mean stands with its 95% bootstrap interval over queries. Datasets and systems come in the
     order in which they were first finished. Tables fit the terminal; a pipe gets whole rows unless COLUMNS is set.
     """
-    from weir.cli.options import chosen_cells, display_of, show_cells
+    from weir.api.rows import rows_shown
+    from weir.cli.options import display_of, show_cells
+    from weir.core.results import json_lines
     from weir.core.scores import Note
     from weir.errors import UnknownName
-    from weir.experiment.results import damaged_records, finished_cells, mixed_worlds
+    from weir.experiment.results import (
+        chosen_cells,
+        damaged_records,
+        finished_cells,
+        mixed_provenance,
+        provenance_records,
+        provenance_tables,
+    )
     from weir.measures import measures_of
-    from weir.report.display import rows_shown
-    from weir.report.provenance import provenance_json, provenance_text
 
     cells = chosen_cells(finished_cells(folder), datasets, systems)
     if scorer is not None:
@@ -255,7 +266,10 @@ def results_command(
         if measure not in known:
             raise UnknownName("measure among these results", measure, known)
     if provenance:
-        show(provenance_json(cells) if form == "json" else provenance_text(cells, output_width()))
+        if form == "json":
+            show(json_lines(provenance_records(cells)))
+        else:
+            show_tables(provenance_tables(cells))
     elif by is not None:
         rows = [
             row
@@ -268,13 +282,13 @@ def results_command(
     else:
         show_cells(cells, display_of(form, long, labels, [c.label for c in cells]), wanted, notes)
     beside = (
-        map(Note, mixed_worlds(cells)) if provenance or by is not None else ()
+        map(Note, mixed_provenance(cells)) if provenance or by is not None else ()
     )  # show_cells says it itself
     say_notes([*map(Note, damaged_records(folder)), *beside], notes)
 
 
 def _official(
-    cells: list[Finished], collection: str | None, fetch: bool, form: str | None, more: bool
+    cells: list[ResultCell], collection: str | None, fetch: bool, form: str | None, more: bool
 ) -> None:
     """BIRCO's figures of the cells; more: whether options were given that it has no use for."""
     from weir.cli.options import show_birco
@@ -286,7 +300,7 @@ def _official(
     show_birco(*birco_of_cells(cells, collection, fetch), form)
 
 
-def _by_group(cell: Finished, by: str, collection: str | None, fetch: bool) -> list[Row]:
+def _by_group(cell: ResultCell, by: str, collection: str | None, fetch: bool) -> list[Row]:
     """The rows of each group of the queries of a cell."""
     from weir.cli.options import by_group
     from weir.experiment.results import cell_groups
@@ -316,21 +330,11 @@ def efficiency_command(folder: Path, measure: str | None, form: str | None) -> N
     answered in a second, size of the index, milliseconds of single queries, memory; marked are the systems that no
     other beats, and times that leave out work which was done before.
     """
-    from weir.experiment.efficiency import efficiency
-    from weir.measures import measures_of
-    from weir.report import efficiency as report
+    from weir.api.results_folder import efficiency
 
-    wanted = None if measure is None else str(measures_of([measure])[0])
-    found = efficiency(folder, wanted)
-    shown = {
-        "json": report.efficiency_json,
-        "csv": report.efficiency_csv,
-        "latex": report.efficiency_latex,
-        "markdown": report.efficiency_markdown,
-    }
-    show(shown[form](found) if form else report.efficiency_text(found, output_width()))
-    for note in report.efficiency_notes(found):
-        say(note)
+    costs = efficiency(folder, measure)
+    show_result(costs, form)
+    say_notes(costs.notes)
 
 
 NOT_WHOLE = 3
@@ -352,16 +356,16 @@ def verify_command(context: click.Context, folder: Path, as_json: bool, fetch: b
     else's: nothing is asked of the network and nothing is written. Exit code 1 where something does not match, 3 where
     not all could be checked.
     """
+    from weir.api.progress import Progress
+    from weir.api.result_set import ResultSet
     from weir.experiment.verify import verified
-    from weir.report.progress import Progress
-    from weir.report.verify import verify_json, verify_text
 
     progress = Progress(quiet)
     try:
         found = verified(folder, progress, fetch)
     finally:
         progress.close()
-    show(verify_json(found) if as_json else verify_text(found, output_width()))
+    show_result(ResultSet("verify", tuple(found)), "json" if as_json else None)
     if not all(one.sound for one in found):
         context.exit(1)
     if not all(one.whole for one in found):
@@ -389,9 +393,9 @@ def reproduce_command(
     another order of ties. The exit code is 0 when all that is claimed is reproduced or explained or nothing is
     published, 1 when something is off, 2 for bad input.
     """
+    from weir.api.result_set import ResultSet
     from weir.experiment.reproduce import reproduce
-    from weir.report.reproduce import reproduce_json, reproduce_text
 
     found = reproduce(folder, model, tolerance, nearest)
-    show(reproduce_json(found) if as_json else reproduce_text(found, output_width()))
+    show_result(ResultSet("reproduce", tuple(found)), "json" if as_json else None)
     click.get_current_context().exit(1 if any(c.outcome == "off" for c in found) else 0)

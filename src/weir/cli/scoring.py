@@ -20,20 +20,13 @@ from weir.cli.options import (
     show_birco,
     table_options,
 )
-from weir.cli.terminal import as_cell, output_width, say, say_left_out, say_notes, show
+from weir.cli.terminal import as_cell, say, say_left_out, say_notes, show, show_result, show_tables
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from weir.core.intents import IntentQrels
-    from weir.core.qrels import Qrels
     from weir.core.run import Run
-    from weir.core.scores import LabelUse, Note, Row, Scores
+    from weir.core.scores import Row, Scores
     from weir.datasets.load import Dataset
     from weir.datasets.scoring_rules import ScoringRules
-    from weir.measures import Measure
-    from weir.report.display import Display
-    from weir.stats.calibration import GatedLabels
     from weir.systems.fusion.fuse import Pool
 
 
@@ -103,100 +96,76 @@ def eval_command(
     second column of QRELS names the intent. Judged@10 is always said too; which of several runs is better, weir
     compare says. Of several runs one that cannot be scored is named and left out; the exit code is 2 then.
     """
-    from weir.cli.options import display_of
+    from weir.api.rows import rows_shown
+    from weir.cli.options import by_group, display_of
     from weir.datasets.scoring_rules import ScoringRules, judged_collection
+    from weir.errors import BadValue
     from weir.experiment.run_files import score_file
     from weir.measures import DEFAULT_MEASURES, measures_of
     from weir.measures.evaluate import Conventions, each_file, judgments_for, names_of_runs
-    from weir.stats.score_rows import few_notes, system_notes
+    from weir.stats.score_rows import few_notes, result_rows, system_notes
 
-    _check_form(form, {"--per-query": per_query, "--scorer": scorer is not None})
-    _check_labels(model_labels, {"--scorer": scorer is not None, "--p-mrr": pairs is not None})
+    for option, used in (("--per-query", per_query), ("--scorer", scorer is not None)):
+        if used and form not in (None, "json"):
+            raise BadValue(f"{option} writes plain lines, or --json; found --{form}")
+    for option, used in (("--scorer", scorer is not None), ("--p-mrr", pairs is not None)):
+        if used and model_labels is not None:
+            raise BadValue(f"{option} takes the judgments as they are; found --model-labels too")
     if scorer is not None:
         from weir.experiment.reproduce import birco_of_files
 
-        figures, said, refused = birco_of_files(qrels, runs)
-        show_birco(figures, said, form)
+        figures, remarks, refused = birco_of_files(qrels, runs)
+        show_birco(figures, remarks, form)
         say_left_out(refused)
         if refused:
             click.get_current_context().exit(2)
         return
     wanted = measures_of(measures or DEFAULT_MEASURES)
+    names = dict(zip(runs, names_of_runs(runs), strict=True))
+    display = display_of(form, long, labels, names.values())
+    dataset_name = qrels.name
+    if qrels.is_dir():
+        qrels, collection = judged_collection(qrels, collection)
     conventions = Conventions(ties, missing, empty, "drop" if drop_self else "keep")
-    names = names_of_runs(runs)
-    display = display_of(form, long, labels, names)
-    name = qrels.name
-    qrels, collection = judged_collection(qrels, collection)
-    rules = ScoringRules.of(collection, conventions)
-    dataset = rules.dataset
-    judgments, gate = _gated(rules.counted(judgments_for(qrels, wanted)), model_labels, least)
-    read, refused = each_file(runs, lambda run: score_file(run, judgments, wanted, rules, gate))
-    names = [label for label, run in zip(names, runs, strict=True) if run in read]
-    runs, scored = tuple(read), list(read.values())
-    named = dict(zip(names, scored, strict=True))
-    found = _rows(
-        (name, qrels), named, dict(zip(names, runs, strict=True)), (None if within else by, rules, pairs)
-    )
+    rules = ScoringRules(conventions) if collection is None else ScoringRules.of(collection, conventions)
+    judgments, gate = rules.counted(judgments_for(qrels, wanted)), None
+    if model_labels is not None:
+        from weir.api.evaluation import gated_by
+
+        gate = gated_by(judgments, model_labels, least)
+        judgments = gate.qrels
+    by_file, refused = each_file(runs, lambda run: score_file(run, judgments, wanted, rules, gate))
+    scored = {names[run]: scores for run, scores in by_file.items()}
+    rows = []
+    if by is not None and not within:
+        rows = by_group(dataset_name, scored, by, rules.dataset)
+    elif by is None:
+        rows = [row for name, scores in scored.items() for row in result_rows(scores, dataset_name, name)]
+    if pairs is not None:
+        rows += _paired(qrels, {names[run]: run for run in by_file}, pairs, rules)
     if within:
-        _within(named, by, dataset, form == "json")
+        _within(scored, by, rules.dataset, form == "json")
     elif per_query:
-        _per_query(named, form == "json")
+        _per_query(scored, form == "json")
     else:
-        _means(found, display)
+        show(rows_shown(rows, display), display.form == "text")
     if within or per_query:
-        _say_labels(one.labels for one in named.values())
+        uses = (scores.labels for scores in scored.values())
+        for sentence in dict.fromkeys(use.said for use in uses if use is not None):
+            say(f"note: labels: {sentence}")
     if abstention:
-        for run, scores in zip(runs, scored, strict=True):
+        for run, scores in by_file.items():
             _abstention(run, scores, abstention, form == "json", rules)
-    beside = [*few_notes(scored[0]), *_collection_notes(dataset, wanted, drop_self)]
-    say_notes([*system_notes(named), *beside], notes)
+    notes_beside = [*system_notes(scored), *few_notes(next(iter(scored.values())))]
+    if rules.dataset is not None:
+        from weir.api.collection_notes import collection_notes, restriction_notes
+
+        notes_beside += restriction_notes(rules.dataset)
+        notes_beside += collection_notes(rules.dataset, map(str, wanted), drop_self)
+    say_notes(notes_beside, notes)
     say_left_out(refused)
     if refused:
         click.get_current_context().exit(2)
-
-
-def _gated(
-    judgments: Qrels | IntentQrels, labels: str | None, least: str
-) -> tuple[Qrels | IntentQrels, GatedLabels | None]:
-    """The judgments that count, and the gate before a model's labels where some are given."""
-    if labels is None:
-        return judgments, None
-    from weir.api.evaluation import gated_by
-
-    gate = gated_by(judgments, labels, least)
-    return gate.qrels, gate
-
-
-def _say_labels(uses: Iterable[LabelUse | None]) -> None:
-    """What a table would say of a model's labels, where none is shown."""
-    for said in dict.fromkeys(use.said for use in uses if use is not None):
-        say(f"note: labels: {said}")
-
-
-def _check_labels(labels: str | None, apart: dict[str, bool]) -> None:
-    """Raise BadValue for an option that reads QRELS as they are together with --model-labels."""
-    from weir.errors import BadValue
-
-    for option, given in apart.items():
-        if given and labels is not None:
-            raise BadValue(f"{option} takes the judgments as they are; found --model-labels too")
-
-
-def _check_form(form: str | None, plain: dict[str, bool]) -> None:
-    """Raise BadValue for a table of another kind with an option that writes text or JSON lines alone."""
-    from weir.errors import BadValue
-
-    for option, given in plain.items():
-        if given and form not in (None, "json"):
-            raise BadValue(f"{option} writes plain lines, or --json; found --{form}")
-
-
-def _collection_notes(dataset: Dataset | None, wanted: tuple[Measure, ...], drop_self: bool) -> list[Note]:
-    from weir.report.collection import collection_notes, restriction_notes
-
-    if dataset is None:
-        return []
-    return [*restriction_notes(dataset), *collection_notes(dataset, map(str, wanted), drop_self)]
 
 
 def _per_query(scored: dict[str, Scores], as_json: bool) -> None:
@@ -209,8 +178,8 @@ def _per_query(scored: dict[str, Scores], as_json: bool) -> None:
         head = [name] if len(scored) > 1 else []
         if as_json:
             lines = score_lines(scores)
-            told = (json.dumps({"system": name} | json.loads(li), ensure_ascii=False) for li in lines)
-            click.echo("\n".join(told if head else lines))
+            named = (json.dumps({"system": name} | json.loads(li), ensure_ascii=False) for li in lines)
+            click.echo("\n".join(named if head else lines))
             continue
         ends = [scores.values]
         if "ties=bounds" in scores.conventions and scores.low is not None and scores.high is not None:
@@ -221,52 +190,25 @@ def _per_query(scored: dict[str, Scores], as_json: bool) -> None:
                 click.echo("\t".join([*cells, *map(repr, values)]))
 
 
-def _means(found: list[Row], display: Display) -> None:
-    from weir.cli.terminal import show
-    from weir.report.display import rows_shown
-
-    show(rows_shown(found, display), display.form == "text")
-
-
-def _rows(
-    judged: tuple[str, Path],
-    named: dict[str, Scores],
-    runs: dict[str, Path],
-    asked: tuple[str | None, ScoringRules, str | None],
-) -> list[Row]:
-    """The rows of all queries or of groups, then those of p-MRR.
-
-    judged: what the judgments are called, and their file; asked: --by, the rules and --p-mrr.
-    """
-    from weir.cli.options import by_group
-    from weir.stats.score_rows import result_rows
-
-    (dataset, qrels), (by, rules, pairs) = judged, asked
-    if by is None:
-        found = [row for name, one in named.items() for row in result_rows(one, dataset, name)]
-    else:
-        found = by_group(dataset, named, by, rules.dataset)
-    return found if pairs is None else [*found, *_paired(qrels, runs, pairs, rules)]
-
-
 def _within(named: dict[str, Scores], by: str | None, collection: Dataset | None, as_json: bool) -> None:
     """What measures do within groups of queries; raises BadValue where no groups are named."""
+    from weir.core.frames import plain
+    from weir.core.results import json_lines
     from weir.core.scores import GroupedScores
     from weir.datasets.load import query_groups
     from weir.errors import BadValue
-    from weir.report.within_groups import within_json, within_text
-    from weir.stats.paired_sets import within_groups
+    from weir.stats.paired_sets import within_groups, within_tables_of
 
     if by is None:
         raise BadValue("--within needs groups; name them with --by, such as --by stem:-")
-    found = {
+    groups = {
         name: within_groups(GroupedScores.of(one, query_groups(by, one.queries, collection)))
         for name, one in named.items()
     }
     if as_json:
-        click.echo(within_json(found))
+        click.echo(json_lines({"system": name} | plain(one) for name, of in groups.items() for one in of))
     else:
-        show(within_text(found, output_width()))
+        show_tables(within_tables_of(groups))
 
 
 def _paired(qrels: Path, runs: dict[str, Path], pairs: str, rules: ScoringRules) -> list[Row]:
@@ -290,16 +232,14 @@ def _paired(qrels: Path, runs: dict[str, Path], pairs: str, rules: ScoringRules)
 
 
 def _abstention(run: Path, scores: Scores, confidence: str, as_json: bool, rules: ScoringRules) -> None:
-    import json
-
+    from weir.api.result_set import ResultSet
     from weir.files.runs import read_run
-    from weir.stats.threshold import Abstention, abstention
+    from weir.stats.threshold import abstention
 
-    found = abstention(rules.ranked(read_run(run)), scores, confidence)
-    if as_json:
-        click.echo("\n".join(json.dumps(one.to_dict()) for one in found))
-    else:
-        show("\n" + "\n\n".join(table.text(output_width()) for table in Abstention.tables_of(found)))
+    gains = abstention(rules.ranked(read_run(run)), scores, confidence)
+    if not as_json:
+        click.echo()
+    show_result(ResultSet("abstention", tuple(gains)), "json" if as_json else None)
 
 
 @dataclass(frozen=True)
@@ -378,7 +318,7 @@ def _pooled(paths: tuple[Path, ...], check: Callable[[int], None], drop_self: bo
     """The runs of the files side by side, with a note on all that is uncommon about them."""
     from weir.errors import BadValue
     from weir.files.runs import read_run
-    from weir.systems.fusion.fuse import Pool, refuse_strangers
+    from weir.systems.fusion.fuse import Pool, check_shared_queries
 
     if len(paths) < 2:
         raise BadValue(f"a fusion takes two or more rankings; found {len(paths)}")
@@ -387,7 +327,7 @@ def _pooled(paths: tuple[Path, ...], check: Callable[[int], None], drop_self: bo
         _note(f"{path} is given {paths.count(path)} times and counts as often")
     runs = [read_run(path) for path in paths]
     pool = Pool.of([run.without_self() for run in runs] if drop_self else runs)
-    refuse_strangers(pool)
+    check_shared_queries(pool)
     for path, length in zip(paths, pool.length, strict=True):
         missing = int((length == 0).sum())
         if missing:
@@ -397,12 +337,19 @@ def _pooled(paths: tuple[Path, ...], check: Callable[[int], None], drop_self: bo
 
 def _fitted(pool: Pool, paths: tuple[Path, ...], judged: Path, search: Search) -> Run:
     """The run fused with fitted settings; how they do on queries they were not fitted on goes to standard output."""
+    from weir.api.progress import Progress
     from weir.files.runs import read_qrels
-    from weir.measures import evaluate
+    from weir.measures import score_run
     from weir.measures.evaluate import names_of_runs
-    from weir.report.fusion import fit_text, standing_text
-    from weir.report.progress import Progress
-    from weir.systems.fusion.fit import candidates, cross_validated, fold_of, fused_by, trials
+    from weir.systems.fusion.fit import (
+        candidates,
+        cross_validated,
+        fit_tables,
+        fold_of,
+        fused_by,
+        held_out_tables,
+        trials,
+    )
     from weir.systems.fusion.fuse import fused
 
     qrels, tried = read_qrels(judged), candidates(search.method, len(pool.runs), search.step)
@@ -417,11 +364,12 @@ def _fitted(pool: Pool, paths: tuple[Path, ...], judged: Path, search: Search) -
     runs = dict(zip(paths, pool.runs, strict=True))
     names = names_of_runs(list(runs))
     single = {
-        name: evaluate(qrels, run, [made.measure]) for name, run in zip(names, runs.values(), strict=True)
+        name: score_run(qrels, run, [made.measure]) for name, run in zip(names, runs.values(), strict=True)
     }
-    show(fit_text(found, output_width()))
-    fused_scores = evaluate(qrels, honest, [made.measure])
-    show("\n" + standing_text(fused_scores, single, judged.name, output_width()))
+    show_tables(fit_tables(found))
+    fused_scores = score_run(qrels, honest, [made.measure])
+    click.echo()
+    show_tables(held_out_tables(fused_scores, single, judged.name))
     if search.on_all:
         warning = f"every query is fused with {found.chosen}, chosen on these very judgments: do not score the result"
         _note(f"{warning} against {judged}; the held-out score above is what it is worth", "WARNING")

@@ -8,7 +8,7 @@ from typing import Literal
 import click
 
 from weir.cli.options import dataset_names, datasets_option, measure_names, systems_option
-from weir.cli.terminal import output_width, say, say_notes, show
+from weir.cli.terminal import say, say_notes, show_result
 
 
 @click.command("threshold")
@@ -43,16 +43,12 @@ def threshold_command(
     what it leaves of the measure; so the shares are not those of the queries that chose it.
     """
     from weir.api.comparisons import threshold
-    from weir.report.threshold import threshold_json, threshold_text
 
     found = threshold(
         qrels, run, measure, max_false=max_false, confidence=confidence, seed=seed, collection=collection
     )
     say_notes(found.notes)
-    if as_json:
-        click.echo(threshold_json(found))
-    else:
-        show(threshold_text(found, output_width()))
+    show_result(found, "json" if as_json else None)
 
 
 @click.command("llm")
@@ -83,24 +79,20 @@ def llm_command(
     tokens, dollars, failed attempts. With --trace every prompt about a query in the order asked, the answer as it was
     kept, what was read from it, and what it took: from kept answers alone, no model is asked.
     """
-    from weir.cli.options import chosen_cells
-    from weir.experiment.llm_answers import model_uses, query_traces
-    from weir.experiment.results import damaged_records, finished_cells
-    from weir.report import llm as report
+    from weir.api.results_folder import llm_trace, llm_use
 
-    cells = chosen_cells(finished_cells(folder), datasets, systems)
     if query is None and not verdicts:
-        uses = model_uses(cells)
+        uses = llm_use(folder, systems, datasets)
+        notes = uses.notes
         if uses:
-            show(report.use_json(uses) if as_json else report.use_text(uses, output_width()))
+            show_result(uses, "json" if as_json else None)
         else:
             say("note: no language model was asked for these results")
     else:
-        found = query_traces(cells, query, verdicts)
+        found = llm_trace(folder, query, systems, verdicts, datasets)
+        notes = found.notes
         if found:
-            texts = [report.trace_text(one, output_width()) for one in found]
-            show(report.trace_json(found) if as_json else "\n\n".join(texts))
+            show_result(found, "json" if as_json else None)
         else:
             say(f"note: no answer is {' or '.join(verdicts)}")
-    for note in damaged_records(folder):
-        say(f"note: {note}")
+    say_notes(notes)

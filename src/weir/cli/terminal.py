@@ -12,15 +12,17 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, TextIO
+from typing import TYPE_CHECKING, Any, BinaryIO, TextIO
 
 from weir.errors import printable, printable_text
 
 if TYPE_CHECKING:
+    from weir.api.result_set import ResultSet
     from weir.core.scores import Note
+    from weir.core.tables import Table
 
 
 _STYLE = re.compile(r"(\x1b\[[0-9;]{0,16}m)")
@@ -121,6 +123,21 @@ def show(text: str, styled: bool = True) -> None:
         out.write_styled(text + "\n")
     else:
         print(text)
+
+
+def show_result(
+    results: ResultSet[Any], form: str | None = None, tables: Sequence[Table] | None = None
+) -> None:
+    """Print results in a form, text by default; tables: others than those of the results, but for json and csv."""
+    form = form or "text"
+    show(results.shown(form, output_width(), shows_colours(), tables), form == "text")
+
+
+def show_tables(tables: Sequence[Table]) -> None:
+    """Print tables as text."""
+    from weir.core.tables import written
+
+    show(written(tables, "text", output_width(), shows_colours()))
 
 
 def say(line: str) -> None:

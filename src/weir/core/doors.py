@@ -1,6 +1,6 @@
 """Doors: the one place where methods of values name functions of higher rooms, which are imported when called.
 
-A value of `core` prints, saves and turns into a frame by what `report` and `io` know; this table is all that `core`
+A value of `core` prints, saves and turns into a frame by what `api` and `files` know; this table is all that `core`
 knows of them. A test opens every door.
 """
 
@@ -11,8 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 DOORS = {
-    "cells html": "weir.report.scores_table:cells_html",
-    "groups text": "weir.report.groups:groups_text",
+    "groups text": "weir.api.rows:groups_text",
     "measure name": "weir.measures.measure:canonical_name",
     "qrels of": "weir.files.runs:read_qrels",
     "qrels save": "weir.files.write:write_qrels",
@@ -21,11 +20,11 @@ DOORS = {
     "run of": "weir.files.runs:read_run",
     "run save": "weir.files.write:write_run",
     "scores by": "weir.datasets.load:grouped_scores",
-    "scores html": "weir.report.scores_table:scores_html",
+    "scores html": "weir.api.rows:scores_html",
     "scores notes": "weir.stats.score_rows:score_notes",
     "scores of": "weir.files.score_files:read_scores_value",
     "scores save": "weir.files.score_files:write_scores_value",
-    "scores text": "weir.report.scores_table:scores_text",
+    "scores text": "weir.api.rows:scores_text",
 }
 
 

@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from weir.core.strings import Bytes, Float64, Ids, Int32, Int64, StringColumn, Strings
 from weir.errors import BadValue, UnknownName
 
-# ----------
 # Some documents for each query: those that alone may be ranked, or those that may not.
 
 
@@ -84,9 +83,7 @@ class DocumentLists:
         return codes[self.doc] if len(self.doc) else np.zeros(0, np.int32)
 
 
-# ----------
 # Metadata of documents as fields: one column for each name, of texts, numbers, or lists of texts.
-
 
 FieldKind: TypeAlias = Literal["text", "number", "list"]
 Scalar: TypeAlias = str | int | float
@@ -267,7 +264,6 @@ class HeldFields:
 NO_FIELDS = HeldFields((), {})
 """Of documents without metadata."""
 
-# ----------
 # Which documents count, said by their fields: lang == "en" and year >= 2020.
 #
 # A filter is read as a syntax tree of bounded size and never evaluated. It holds
@@ -281,7 +277,6 @@ NO_FIELDS = HeldFields((), {})
 # A value is a text in quotes, a number, true or false. Of a list, one value that fits is enough. A document without
 # the field fits no comparison, so that != and not take it in. A name that is no identifier is written field("its
 # name").
-
 
 MOST_CHARACTERS = 16_384
 MOST_LEVELS = 64
@@ -530,7 +525,6 @@ def _fits(block: _Block, name: str, compare: Callable[[Any, Any], Any], value: L
     return np.array([bool(text) and compare(text, value) for text in texts], np.bool_)
 
 
-# ----------
 # For each query which of all documents may be ranked, where many documents may and many queries agree.
 
 

@@ -28,9 +28,7 @@ if TYPE_CHECKING:
     import polars
     import pyarrow
 
-# ----------
 # Columns as a data frame of the library that people use.
-
 
 FrameLibrary: TypeAlias = Literal["pandas", "polars", "arrow"]
 PandasFrame: TypeAlias = "pandas.DataFrame"
@@ -59,9 +57,7 @@ def frame_of(columns: Columns, library: FrameLibrary = "pandas") -> PandasFrame 
     return getattr(require(module, extra="frames"), make)(dict(columns))
 
 
-# ----------
 # Frozen dataclasses as plain values and back: what JSON holds, at full precision.
-
 
 T = TypeVar("T")
 

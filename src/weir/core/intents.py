@@ -20,6 +20,7 @@ from weir.core.judged import Judged
 from weir.core.qrels import Qrels, grade_column, grade_of, plain_grades
 from weir.core.run import Run
 from weir.core.strings import Float64, Grades, Ids, Int32, Int64
+from weir.core.tables import table_of
 from weir.errors import BadValue
 
 _MOST_JUDGED = 2**15 - 1  # judged documents of a query: they are numbered by 16-bit grades
@@ -138,8 +139,7 @@ class IntentQrels:
         rows = [
             list(map(str, row)) for row in zip(*(column[:10] for column in columns.values()), strict=True)
         ]
-        html: str = opened("cells html")(repr(self)[1:-1], [list(columns), *rows], 3)
-        return html
+        return table_of([list(columns), *rows], right=None, keys=3, title=repr(self)[1:-1]).html()
 
     def to_dict(self) -> dict[str, dict[str, dict[str, float]]]:
         """{query: {intent: {document: grade}}}; a whole grade is an int."""

@@ -15,11 +15,10 @@ from weir.core.doors import opened
 from weir.core.frames import ArrowTable, FrameLibrary, PandasFrame, PolarsFrame, frame_of
 from weir.core.input_shapes import grades_of
 from weir.core.strings import Grades, Ids, Int32, Int64, Strings
+from weir.core.tables import table_of
 from weir.errors import BadValue
 
-# ----------
 # Where judgments come from: "human", "duplicate", "llm:...", whatever their file says; and layers of judgments.
-
 
 MODEL = "llm:"
 """How the origin of a model's judgments begins; its name follows."""
@@ -79,9 +78,7 @@ class Origins:
         return ", ".join(f"{n:,} {name or 'of no named origin'}" for name, n in self.counts(rows).items())
 
 
-# ----------
 # Relevance judgments.
-
 
 LARGEST = 2**14  # of a grade's absolute value
 
@@ -182,8 +179,7 @@ class Qrels:
         rows = [
             list(map(str, row)) for row in zip(*(column[:10] for column in columns.values()), strict=True)
         ]
-        html: str = opened("cells html")(repr(self)[1:-1], [list(columns), *rows], 2)
-        return html
+        return table_of([list(columns), *rows], right=None, keys=2, title=repr(self)[1:-1]).html()
 
     @overload
     def to_frame(self, library: Literal["pandas"] = "pandas") -> PandasFrame: ...
@@ -290,7 +286,6 @@ def shown_number(value: object) -> str:
     return repr(float(value)) if isinstance(value, (float, np.floating)) else repr(value)
 
 
-# ----------
 # Layers of judgments: those that count first, and others where these say nothing.
 
 

@@ -15,7 +15,6 @@ from weir.core.filters import DocumentLists, DocumentMasks, parse_filter
 from weir.core.strings import Float64, Ids, Int32, Int64, Strings
 from weir.errors import BadValue
 
-# ----------
 # Weights of queries: one over the probability with which each was drawn to be judged.
 
 
@@ -52,9 +51,7 @@ class QueryWeights:
         return self.weight[codes]
 
 
-# ----------
 # Queries in groups: slices of a collection, paraphrases of one question, one query under several instructions.
-
 
 RULES = ("prefix:", "stem:")
 """How rules on identifiers begin."""
@@ -112,9 +109,7 @@ class QueryGroups:
         return {label: rows for label, rows in found.items() if len(rows)}
 
 
-# ----------
 # What a collection says of its queries besides their texts.
-
 
 T = TypeVar("T")
 

@@ -1,54 +1,76 @@
-"""What a result is: a value that says its tables and notes, and the kinds that are registered by their classes."""
+"""Kinds of results: for each the class of its values, the tables that show them, and their plain fields."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
-from weir.core.scores import Note
+from weir.core.frames import plain
 from weir.core.tables import Table
 from weir.errors import BadValue
 
-R = TypeVar("R", bound="type[Result]")
+TablesOf: TypeAlias = Callable[[Sequence[Any]], tuple[Table, ...]]
+Records: TypeAlias = Callable[[Any], Iterable[Mapping[str, object]]]
+F = TypeVar("F", bound=TablesOf)
 
 
-class Result(Protocol):
-    """A frozen value that a public function returns; every writer of `core.tables` takes its tables."""
-
-    def tables(self) -> tuple[Table, ...]:
-        """The tables of this result alone."""
-        ...
-
-    def notes(self) -> tuple[Note, ...]:
-        """What has to be known beside the tables."""
-        ...
-
-    @classmethod
-    def tables_of(cls, results: Sequence[Any]) -> tuple[Table, ...]:
-        """The tables of several results of this class, which may share one."""
-        ...
+def _one_record(value: object) -> tuple[Mapping[str, object], ...]:
+    return (plain(value),)
 
 
 @dataclass(frozen=True)
-class RegisteredResult:
-    """A kind of result: its class, and the field whose members are the lines of a frame, "" for the result itself."""
+class ResultKind:
+    """How results of one kind are shown.
 
-    of: type[Result]
+    of: their class; tables: of several of them, for a terminal; page: the same for Markdown and LaTeX; html: the same
+    for a notebook or a page; parts: the field whose members are the lines of a frame, "" for the result itself; passed:
+    the field or property that must hold, "" where no result can fail; records: the JSON objects of one result; csv: the
+    lines of one result in CSV, None for the plain fields that a frame has.
+    """
+
+    of: type
+    tables: TablesOf
+    page: TablesOf
+    html: TablesOf
     parts: str = ""
+    passed: str = ""
+    records: Records = _one_record
+    csv: Records | None = None
 
 
-RESULTS: dict[str, RegisteredResult] = {}
-"""The registered kinds by name; a class registers itself when its module is imported."""
+RESULTS: dict[str, ResultKind] = {}
+"""The kinds by name. Each is registered when the module of its tables is imported."""
 
 
-def result(kind: str, parts: str = "") -> Callable[[R], R]:
-    """Register the decorated class as a kind of result; raises BadValue for a kind that another class has."""
+def result(
+    kind: str,
+    of: type,
+    *,
+    page: TablesOf | None = None,
+    html: TablesOf | None = None,
+    parts: str = "",
+    passed: str = "",
+    records: Records = _one_record,
+    csv: Records | None = None,
+) -> Callable[[F], F]:
+    """Register the decorated function as the tables of a kind of results; other arguments as in `ResultKind`.
 
-    def registered(of: R) -> R:
+    Raises BadValue for a kind that another class has.
+    """
+
+    def registered(tables: F) -> F:
         if kind in RESULTS:
             raise BadValue(f"two classes are results of the kind '{kind}'")
-        RESULTS[kind] = RegisteredResult(of, parts)
-        return of
+        RESULTS[kind] = ResultKind(
+            of, tables, page or tables, html or page or tables, parts, passed, records, csv
+        )
+        return tables
 
     return registered
+
+
+def json_lines(records: Iterable[Mapping[str, object]]) -> str:
+    """One JSON object for each record, at full precision; a number that is undefined is null."""
+    return "\n".join(json.dumps(plain(record), ensure_ascii=False) for record in records)

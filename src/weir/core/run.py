@@ -17,6 +17,7 @@ from weir.core.frames import ArrowTable, FrameLibrary, PandasFrame, PolarsFrame,
 from weir.core.input_shapes import scores_of_ranking
 from weir.core.order import Ties, by_score, compared, is_ordered, settled, tie_groups, tied
 from weir.core.strings import Float64, Ids, Int32, Int64
+from weir.core.tables import table_of
 from weir.errors import BadRanking, BadValue
 
 
@@ -107,8 +108,7 @@ class Run:
         rows = [
             list(map(str, row)) for row in zip(*(column[:10] for column in columns.values()), strict=True)
         ]
-        html: str = opened("cells html")(repr(self)[1:-1], [list(columns), *rows], 2)
-        return html
+        return table_of([list(columns), *rows], right=None, keys=2, title=repr(self)[1:-1]).html()
 
     @overload
     def to_frame(self, library: Literal["pandas"] = "pandas") -> PandasFrame: ...

@@ -21,7 +21,6 @@ from weir.core.query_metadata import QueryGroups
 from weir.core.strings import Float64, Ids, Int64
 from weir.errors import BadValue, UnknownName, WeirError
 
-# ----------
 # What has to be said beside a result.
 
 
@@ -48,7 +47,6 @@ class Note:
         return replace(self, text=f"{name}: {self.text}")
 
 
-# ----------
 # What a model's labels have to do with scores: whether they count, why, and what people's labels alone would say.
 
 
@@ -72,7 +70,6 @@ class LabelUse:
         return replace(self, people=people, share=math.nan)
 
 
-# ----------
 # One line of a result table.
 
 
@@ -132,7 +129,6 @@ class Row:
         return {k: None if isinstance(v, float) and math.isnan(v) else v for k, v in shown.items()}
 
 
-# ----------
 # What the measures say: one value for each measure and query.
 
 
@@ -350,14 +346,16 @@ class Scores:
 
     def counted(self) -> Int64:
         """How many queries the mean of each measure is over, int64[M]."""
-        return _per_row(~np.isnan(self.values))
+        counts: Int64 = np.sum(~np.isnan(self.values), axis=1, dtype=np.int64)
+        return counts
 
     def movable(self) -> Int64:
         """How many queries could have another value by the order of their tied documents, int64[M]."""
         if self.low is None or self.high is None:
             return np.zeros(len(self.measures), np.int64)
         changes = (self.low != self.high) & ~np.isnan(self.values)  # NaN differs from itself: it is not known
-        return _per_row(changes)
+        counts: Int64 = np.sum(changes, axis=1, dtype=np.int64)
+        return counts
 
     def tie_bounds(self) -> Float64:
         """The least and the greatest mean that orders of ties give each measure, float64[M, 2]; NaN: not known."""
@@ -366,8 +364,8 @@ class Scores:
         ends = np.stack(
             [self._means(np.where(np.isnan(self.values), np.nan, v)) for v in (self.low, self.high)]
         )
-        unknown = _per_row(np.isnan(self.low) & ~np.isnan(self.values))
-        return np.where(unknown[:, None] > 0, np.nan, ends.T)
+        unknown = np.sum(np.isnan(self.low) & ~np.isnan(self.values), axis=1, keepdims=True)
+        return np.where(unknown > 0, np.nan, ends.T)
 
     def _means(self, values: Float64) -> Float64:
         # fsum is exact, so the order of the queries in a file cannot move the last digit.
@@ -432,14 +430,7 @@ def averaged(mean: float, geometric: bool) -> float:
     return math.exp(mean) if geometric else mean
 
 
-def _per_row(cells: NDArray[np.bool_]) -> Int64:
-    counts: Int64 = np.sum(cells, axis=1, dtype=np.int64)
-    return counts
-
-
-# ----------
 # The scores of one system on several collections, with what identifies the judgments they were made by.
-
 
 _MARK_DIGITS = 8  # hexadecimal
 

@@ -13,50 +13,40 @@ from numpy.typing import NDArray
 
 from weir.errors import BadValue
 
-# ----------
-# Whether arrays of positions say what a loop without bounds checks may rely on.
-
-
 Int64: TypeAlias = NDArray[np.int64]
 
 
-def cuts(ptr: Int64, total: int) -> bool:
-    """Whether pointers cut an array of so many entries into pieces: from 0 to its end, never falling."""
+def valid_offsets(ptr: Int64, total: int) -> bool:
+    """Whether offsets cut an array of so many entries into pieces: from 0 to its end, never falling.
+
+    Checked before loops that check no bounds, as are `is_permutation` and `in_range`.
+    """
     return bool(len(ptr) and ptr[0] == 0 and ptr[-1] == total and (ptr[1:] >= ptr[:-1]).all())
 
 
-def permutes(order: NDArray[np.integer]) -> bool:
+def is_permutation(order: NDArray[np.integer]) -> bool:
     """Whether an array holds each number below its length once."""
     n = len(order)
-    if not below(order, n):
+    if not in_range(order, n):
         return False
     seen = np.zeros(n, np.bool_)
     seen[order] = True
     return bool(seen.all())
 
 
-def below(values: NDArray[np.integer], count: int) -> bool:
+def in_range(values: NDArray[np.integer], count: int) -> bool:
     """Whether all numbers are from 0 to count - 1."""
     return values.size == 0 or 0 <= int(values.min()) <= int(values.max()) < count
 
 
-# ----------
-# A 64-bit hash of many byte strings at once: the lookup key of every identifier table.
-
-
-# Odd constants. A word is xor-ed in, multiplied, folded: strings of one length up to 8 bytes never collide.
+# Odd constants of the 64-bit hash by which identifiers are looked up.
+# A word is xor-ed in, multiplied, folded: strings of one length up to 8 bytes never collide.
 SEED = 0x9E3779B97F4A7C15
 MIX = 0xD6E8FEB86659FD93
 MIX_TAIL = 0xFF51AFD7ED558CCD
 
 _BLOCK_STRINGS = 1 << 15  # strings hashed together: the intermediate arrays stay in the cache
 _MASKS = np.array([(1 << (8 * n)) - 1 for n in range(8)] + [(1 << 64) - 1], np.uint64)
-
-
-def _windows(data: NDArray[np.uint8]) -> NDArray[np.uint64]:
-    """View the eight bytes starting at each position as one little-endian word; needs 8 bytes of data."""
-    data = np.ascontiguousarray(data)
-    return np.ndarray((len(data) - 7,), dtype="<u8", buffer=data, strides=(1,))
 
 
 def load_words(
@@ -68,7 +58,8 @@ def load_words(
     """
     if len(data) < 8:
         data = np.concatenate([data, np.zeros(8, np.uint8)])
-    windows = _windows(data)
+    data = np.ascontiguousarray(data)
+    windows: NDArray[np.uint64] = np.ndarray((len(data) - 7,), dtype="<u8", buffer=data, strides=(1,))
     at = np.minimum(start, len(windows) - 1)
     word = windows[at]
     # A string near the end of the data is read from an earlier position and shifted down.
@@ -124,10 +115,6 @@ def hash_strings(
         stop = at + _BLOCK_STRINGS
         out[at:stop] = _hash_block(data, start[at:stop], length[at:stop])
     return out
-
-
-# ----------
-# A column of strings as two arrays, the layout Arrow calls large_string.
 
 
 T = TypeVar("T")
@@ -266,10 +253,6 @@ class Strings:
         return [raw[a:b].decode("utf-8", "replace") for a, b in pairwise(cuts)]
 
 
-# ----------
-# Identifiers of documents or queries: code <-> string without a dict of millions of strings.
-
-
 IDENTIFIER_BYTES = 4096
 """The longest identifier that is taken: collections that go by address stay below 2,100 bytes."""
 
@@ -358,12 +341,16 @@ class Ids:
         if len(strings) > _BLOCK_IDENTIFIERS:  # so that what is between stays in the cache
             cuts = range(0, len(strings), _BLOCK_IDENTIFIERS)
             return np.concatenate([self.codes(strings.slice(cut, cut + _BLOCK_IDENTIFIERS)) for cut in cuts])
-        found = np.full(len(strings), -1, np.int32)
+        code = np.full(len(strings), -1, np.int32)
         if len(self) == 0 or len(strings) == 0:
-            return found
+            return code
         hashes = hash_strings(strings.data, strings.ptr[:-1], strings.lengths())
-        index = self._index
-        pending = _perhaps_among(index.hashes, hashes)
+        index, pending = self._index, np.arange(len(strings))
+        if len(hashes) >= 8 * len(index.hashes):  # most are not here: look only at those that may be
+            shift = np.uint64(64 - len(index.hashes).bit_length() - 5)
+            present = np.zeros(1 << (64 - int(shift)), np.bool_)
+            present[index.hashes >> shift] = True
+            pending = np.flatnonzero(present[hashes >> shift])
         at = np.zeros(len(strings), np.int64)
         at[pending] = np.searchsorted(index.hashes, hashes[pending])
         # Different strings may share a hash: walk along the equal hashes until the bytes agree.
@@ -373,10 +360,10 @@ class Ids:
             pending = pending[index.hashes[at[pending]] == hashes[pending]]
             candidates = index.positions[at[pending]]
             same = _same(self.column.take(candidates), strings, pending)
-            found[pending[same]] = candidates[same]
+            code[pending[same]] = candidates[same]
             pending = pending[~same]
             at[pending] += 1
-        return found
+        return code
 
     @cached_property
     def tie_ranks(self) -> Int32:
@@ -387,17 +374,6 @@ class Ids:
         ranks = np.empty(len(self), np.int32)
         ranks[descending_bytes(self.column.slice(0, len(self)))] = np.arange(len(self), dtype=np.int32)
         return ranks
-
-
-def _perhaps_among(known: NDArray[np.uint64], hashes: NDArray[np.uint64]) -> Int64:
-    """The positions of the hashes that may be among the known, which are sorted: most others are left out."""
-    if len(hashes) < 8 * len(known):
-        return np.arange(len(hashes))
-    bits = len(known).bit_length() + 5
-    shift = np.uint64(64 - bits)
-    present = np.zeros(1 << bits, np.bool_)
-    present[known >> shift] = True
-    return np.flatnonzero(present[hashes >> shift])
 
 
 def descending_bytes(strings: Strings) -> Int64:
@@ -414,20 +390,15 @@ def descending_bytes(strings: Strings) -> Int64:
     words = -(-width // 8)
     # Padding makes "a" equal to "a\0": the shorter comes first, unless a byte decides.
     order: Int64 = np.argsort(lengths, kind="stable")
-    for word in reversed(range(words)):
-        order = order[np.argsort(_word(strings, lengths, word)[order], kind="stable")]
-    return order[::-1]
-
-
-def _word(strings: Strings, lengths: Int64, word: int) -> NDArray[np.uint64]:
-    """Bytes 8*word..8*word+7 of every string as a big-endian number, zero beyond the end."""
-    value = np.zeros(len(strings), np.uint64)
     data, starts = strings.data, strings.ptr[:-1]
-    for byte in range(8 * word, 8 * word + 8):
-        value <<= np.uint64(8)
-        inside = np.flatnonzero(lengths > byte)
-        value[inside] |= data[starts[inside] + byte]
-    return value
+    for word in reversed(range(words)):
+        value = np.zeros(n, np.uint64)  # zero beyond the end of a string
+        for byte in range(8 * word, 8 * word + 8):
+            value <<= np.uint64(8)
+            inside = np.flatnonzero(lengths > byte)
+            value[inside] |= data[starts[inside] + byte]
+        order = order[np.argsort(value[order], kind="stable")]
+    return order[::-1]
 
 
 def _same(a: Strings, b: Strings, j: NDArray[np.integer]) -> NDArray[np.bool_]:

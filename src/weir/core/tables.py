@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 from unicodedata import category, east_asian_width
 
-from weir.errors import printable
+from weir.errors import UnknownName, printable
 
 SIGNS = {"better": "▲", "worse": "▼"}
 _LATEX_SIGNS = {"better": r"\blacktriangle", "worse": r"\blacktriangledown"}
@@ -49,7 +49,7 @@ class Cell:
     """A cell as it is shown: its text, and what is marked.
 
     best: of its dataset; letters: of its tie groups; verdict: better or worse than the baseline, "" for neither;
-    more: what stands behind the marks, such as an interval.
+    more: what stands behind the marks, such as an interval; style: a name in STYLES for a text without marks.
     """
 
     text: str
@@ -57,13 +57,17 @@ class Cell:
     letters: str = ""
     verdict: str = ""
     more: str = ""
+    style: str = ""
 
 
 @dataclass(frozen=True)
 class Table:
-    """A title, a header, rows and sentences below.
+    """A title, a header, rows, and sentences directly above and below; without a header sentences alone.
 
-    keys: how many of the first columns are names; the others are numbers.
+    keys: how many of the first columns are names; right: how many columns are flush right, None for all others; tail:
+    text columns behind these. For a terminal alone: narrow: columns that stand in a first table beside the keys, the
+    others in a second, where the width is too small for all; indent: blanks before each line of the body; hang: blanks
+    before further lines of a sentence; follows: no blank line stands before the table.
     """
 
     title: str
@@ -71,6 +75,19 @@ class Table:
     rows: tuple[tuple[Cell, ...], ...]
     notes: tuple[str, ...] = ()
     keys: int = 1
+    above: tuple[str, ...] = ()
+    right: int | None = None
+    tail: int = 0
+    narrow: tuple[int, ...] = ()
+    indent: int = 0
+    hang: int | None = None
+    follows: bool = False
+
+    @property
+    def numbers(self) -> range:
+        """The places of the columns that are flush right."""
+        end = len(self.header) - self.tail
+        return range(self.keys if self.right is None else end - self.right, end)
 
     def lines(self, colour: bool = False) -> list[list[str | Styled]]:
         """The cells as a terminal shows them: * behind the best, triangles for verdicts, letters, then what is more."""
@@ -78,7 +95,7 @@ class Table:
         widths = [
             [max(map(display_width, part)) for part in zip(*ends, strict=True)] for ends in columns_of_ends
         ]
-        found: list[list[str | Styled]] = [list(self.header)]
+        lines: list[list[str | Styled]] = [list(self.header)]
         for row in self.rows:
             line: list[str | Styled] = []
             for i, cell in enumerate(row):
@@ -87,45 +104,64 @@ class Table:
                     *marks, more = (e.ljust(w) for e, w in zip(_ends(cell), widths[i], strict=True))
                     text += "".join(marks).replace(" ", JOINED) + more
                 line.append(Styled(text, _style(cell)) if colour else text)
-            found.append(line)
-        return found
+            lines.append(line)
+        return lines
 
     def text(self, width: int | None = None, colour: bool = False) -> str:
         """The table for a terminal of so many columns; None is boundless."""
-        body = columns(self.lines(colour), len(self.header) - self.keys, width, self.keys)
-        parts = [paragraph(self.title, width)] if self.title else []
-        notes = "\n".join(paragraph(note, width) for note in self.notes)
-        return "\n\n".join([*parts, body, *([notes] if notes else [])])
+        body = [paragraph(line, width, self.hang) for line in self.above]
+        if self.header:
+            body += [" " * self.indent + line for line in self._body(width, colour).split("\n")]
+        notes = [paragraph(note, width, self.hang) for note in self.notes]
+        title = [paragraph(self.title, width)] if self.title else []
+        return "\n\n".join("\n".join(part) for part in (title, body, notes) if part)
+
+    def _body(self, width: int | None, colour: bool) -> str:
+        lines = self.lines(colour)
+        room = None if width is None else width - self.indent
+        right = len(self.numbers)
+        if not self.narrow or fits(lines, room):
+            return columns(lines, right, room, self.keys, self.tail)
+        tables = []
+        rest = [i for i in range(self.keys, len(self.header)) if i not in self.narrow]
+        for places in (self.narrow, rest):
+            cells = [[line[i] for i in (*range(self.keys), *places)] for line in lines]
+            flush = sum(i in self.numbers for i in places)
+            tables.append(columns(cells, flush, room, self.keys, len(places) - flush))
+        return "\n\n".join(tables)
 
     def csv(self) -> str:
         """Comma-separated values: the texts of the cells alone, under the header."""
         lines = [
-            [c.text if i < self.keys else _number(c.text) for i, c in enumerate(row)] for row in self.rows
+            [_number(c.text) if i in self.numbers else c.text for i, c in enumerate(row)] for row in self.rows
         ]
         return csv_text([self.header, *lines])
 
     def markdown(self) -> str:
-        """A Markdown table: the best in bold, triangles for verdicts, letters behind."""
+        """A Markdown table: the best in bold, triangles for verdicts, letters behind; sentences are paragraphs."""
         head = [markdown_escaped(name) for name in self.header]
-        rule = ["---"] * self.keys + ["---:"] * (len(head) - self.keys)
-        lines = [_piped(head), "|" + "|".join(rule) + "|"]
+        rule = ["---:" if i in self.numbers else "---" for i in range(len(head))]
+        lines = [_piped(head), "|" + "|".join(rule) + "|"] if head else []
         lines += [_piped([_markdown(cell) for cell in row]) for row in self.rows]
-        title = [f"**{markdown_escaped(self.title)}**", ""] if self.title else []
-        notes = [f"\n{markdown_escaped(note)}" for note in self.notes]
-        return "\n".join([*title, *lines, *notes])
+        title = [f"**{markdown_escaped(self.title)}**"] if self.title else []
+        above = [markdown_escaped(line.strip()) for line in self.above if line]
+        notes = [markdown_escaped(note.strip()) for note in self.notes if note]
+        return "\n\n".join([*title, *above, *(["\n".join(lines)] if lines else []), *notes])
 
     def latex(self) -> str:
         """A LaTeX tabular for the booktabs package, and amssymb where there are verdicts.
 
-        The best is bold, superscript letters are tie groups, triangles verdicts. Sentences are comments below.
+        The best is bold, superscript letters are tie groups, triangles verdicts. Sentences are comments.
         """
+        above, notes = ([f"% {latex_escaped(line.strip())}" for line in part if line]
+                        for part in ((self.title, *self.above), self.notes))  # fmt: skip
+        if not self.header:
+            return "\n".join([*above, *notes])
         head = " & ".join(latex_escaped(name[:1].upper() + name[1:] if i < self.keys else name)
                           for i, name in enumerate(self.header))  # fmt: skip
-        shape = "l" * self.keys + "r" * (len(self.header) - self.keys)
-        title = [f"% {latex_escaped(self.title)}"] if self.title else []
-        lines = [*title, rf"\begin{{tabular}}{{{shape}}}", r"\toprule", rf"{head} \\", r"\midrule"]
+        shape = "".join("r" if i in self.numbers else "l" for i in range(len(self.header)))
+        lines = [*above, rf"\begin{{tabular}}{{{shape}}}", r"\toprule", rf"{head} \\", r"\midrule"]
         lines += [" & ".join(map(_latex, row)) + r" \\" for row in self.rows]
-        notes = [f"% {latex_escaped(note)}" for note in self.notes]
         return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", *notes])
 
     def html(self) -> str:
@@ -134,24 +170,73 @@ class Table:
 
     def html_body(self) -> str:
         """The table and the sentences without a style."""
+        above = [notes_html(line for line in self.above if line)] if any(self.above) else []
+        if not self.header:
+            title = [f"<p><strong>{html_escaped(self.title)}</strong></p>"] if self.title else []
+            return "\n".join([*title, *above, notes_html(note for note in self.notes if note)])
         wide = [any(map(_beside, column)) for column in zip(*self.rows, strict=True)] or [False] * len(
             self.header
         )
         head = "".join(
-            f"<th{_class(i >= self.keys)}{_SPAN * spans}><bdi>{html_escaped(name)}</bdi></th>"
+            f"<th{_class(i in self.numbers)}{_SPAN * spans}><bdi>{html_escaped(name)}</bdi></th>"
             for i, (name, spans) in enumerate(zip(self.header, wide, strict=True))
         )
         rows = [
             "<tr>"
-            + "".join(_html(c, i >= self.keys, w) for i, (c, w) in enumerate(zip(row, wide, strict=True)))
+            + "".join(_html(c, i in self.numbers, w) for i, (c, w) in enumerate(zip(row, wide, strict=True)))
             + "</tr>"
             for row in self.rows
         ]
         caption = f"<caption>{html_escaped(self.title)}</caption>" if self.title else ""
         table = f'<table class="weir-table">{caption}<thead><tr>{head}</tr></thead><tbody>'
-        return "\n".join(
-            ['<div class="weir-frame">' + table, *rows, "</tbody></table></div>", notes_html(self.notes)]
-        )
+        body = ['<div class="weir-frame">' + table, *rows, "</tbody></table></div>"]
+        return "\n".join([*above, *body, notes_html(self.notes)])
+
+
+def table_of(
+    lines: Sequence[Sequence[str | Cell]],
+    right: int | None = 0,
+    keys: int = 1,
+    tail: int = 0,
+    title: str = "",
+    notes: Iterable[str] = (),
+    above: Iterable[str] = (),
+) -> Table:
+    """A table of cells, the first line being the header; arguments as in `Table`."""
+    header, *rest = lines
+    rows = tuple(tuple(c if isinstance(c, Cell) else Cell(c) for c in line) for line in rest)
+    names = tuple(str(name) for name in header)
+    return Table(title, names, rows, tuple(notes), keys, tuple(above), right, tail)
+
+
+def sentences(*lines: str) -> Table:
+    """Sentences as a table without columns."""
+    return Table("", (), (), lines)
+
+
+def written(
+    tables: Sequence[Table], form: str, width: int | None = None, colour: bool = False, title: str = "results"
+) -> str:
+    """Tables below one another as text, markdown, latex, csv or a whole page of html.
+
+    width, colour: of the terminal, for text; title: of the page. Raises UnknownName for another form.
+    """
+    match form:
+        case "text":
+            text = ""
+            for one in tables:
+                gap = "" if not text else "\n" if one.follows else "\n\n"
+                text += gap + one.text(width, colour)
+            return text
+        case "markdown":
+            return "\n\n".join(one.markdown() for one in tables)
+        case "latex":
+            return "\n\n".join(one.latex() for one in tables)
+        case "csv":
+            return "\n\n".join(one.csv() for one in tables if one.header)
+        case "html":
+            return html_page(title, tables)
+    raise UnknownName("form of tables", form, {"text", "markdown", "latex", "csv", "html"})
 
 
 def notes_html(notes: Iterable[str]) -> str:
@@ -180,7 +265,7 @@ def _ends(cell: Cell) -> tuple[str, str, str]:
 
 
 def _style(cell: Cell) -> str:
-    return "best" if cell.best else cell.verdict if cell.verdict in SIGNS else ""
+    return "best" if cell.best else cell.verdict if cell.verdict in SIGNS else cell.style
 
 
 def _piped(cells: Sequence[str]) -> str:
@@ -352,11 +437,14 @@ def fits(lines: Sequence[Sequence[TextCell]], width: int | None) -> bool:
     return width is None or sum(widths) + _GAP * (len(widths) - 1) <= width
 
 
-def paragraph(text: str, width: int | None) -> str:
-    """A sentence in lines of at most `width` columns, further lines indented by two more than the first."""
+def paragraph(text: str, width: int | None, hang: int | None = None) -> str:
+    """A sentence in lines of at most `width` columns, further lines indented by two more than the first.
+
+    hang: by so many instead.
+    """
     if width is None:
         return printable(text)
-    indent = len(text) - len(text.lstrip(" ")) + _GAP
+    indent = len(text) - len(text.lstrip(" ")) + _GAP if hang is None else hang
     return "\n".join(_wrapped(printable(text), max(width, _NARROWEST), indent))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,12 +13,15 @@ from numpy.typing import NDArray
 from weir.core.corpus import Corpus, Queries
 from weir.core.filters import DocumentLists
 from weir.core.qrels import Qrels, plain_grades
+from weir.core.results import result
+from weir.core.rounding import count
 from weir.core.strings import Int64, StringColumn, Strings, hash_strings
+from weir.core.tables import Table, table_of
 from weir.datasets.catalogue import Entry
 from weir.files.corpus_store import CorpusStore
 
 # ----------
-# Rows of one text: which documents or queries are the same, as they are written or after normalising.
+# Documents or queries of the same text, as written or normalised.
 
 
 BATCH_ROWS = 1 << 15
@@ -71,15 +75,15 @@ def duplicate_groups(columns: Sequence[StringColumn], form: Form | None = None) 
     opens = np.append(True, np.diff(hashes[order]) != 0) if len(order) else np.zeros(0, np.bool_)
     starts = np.flatnonzero(opens)
     lengths = np.diff(np.append(starts, len(order)))
-    found: list[list[int]] = []
+    groups: list[list[int]] = []
     for start, length in zip(starts[lengths > 1].tolist(), lengths[lengths > 1].tolist(), strict=True):
         kinds: dict[tuple[str, ...], list[int]] = {}
         for row in order[start : start + length].tolist():
             texts = (column[row] for column in columns)
             kinds.setdefault(tuple(texts if form is None else map(form, texts)), []).append(row)
-        found += [rows for rows in kinds.values() if len(rows) > 1]
+        groups += [rows for rows in kinds.values() if len(rows) > 1]
     number = np.full(len(order), -1, np.int64)
-    for group, rows in enumerate(sorted(found)):
+    for group, rows in enumerate(sorted(groups)):
         number[rows] = group
     return DuplicateGroups(number)
 
@@ -98,7 +102,7 @@ def _row_hashes(columns: Sequence[StringColumn], form: Form | None) -> NDArray[n
 
 
 # ----------
-# What a collection says of its queries, counted.
+# Counts of the metadata of queries.
 
 
 @dataclass(frozen=True)
@@ -133,16 +137,16 @@ class MetadataCard:
 
 def metadata_card(queries: Queries, corpus: Corpus | None) -> MetadataCard:
     """Count what the metadata of queries says; without documents none is absent."""
-    said = queries.metadata
-    if said is None:
+    metadata = queries.metadata
+    if metadata is None:
         return MetadataCard(len(queries))
     return MetadataCard(
         len(queries),
-        _lists(said.candidates, corpus),
-        _lists(said.excluded, corpus),
-        0 if said.instruction is None else int(np.count_nonzero(said.instruction.lengths())),
-        0 if said.unanswerable is None else int(said.unanswerable.sum()),
-        {name: len(set(labels.tolist()) - {""}) for name, labels in said.groups.items()},
+        _lists(metadata.candidates, corpus),
+        _lists(metadata.excluded, corpus),
+        0 if metadata.instruction is None else int(np.count_nonzero(metadata.instruction.lengths())),
+        0 if metadata.unanswerable is None else int(metadata.unanswerable.sum()),
+        {name: len(set(labels.tolist()) - {""}) for name, labels in metadata.groups.items()},
     )
 
 
@@ -154,7 +158,7 @@ def _lists(lists: DocumentLists | None, corpus: Corpus | None) -> ListsCard:
 
 
 # ----------
-# The card of a collection: what it holds, counted from its files rather than quoted.
+# The card of a collection, counted from its files.
 
 
 _BATCH = 1 << 15  # documents looked at together
@@ -162,7 +166,7 @@ _BATCH = 1 << 15  # documents looked at together
 
 @dataclass(frozen=True)
 class CollectionCard:
-    """What `weir stats` shows about one split of a collection.
+    """What `weir data stats` shows about one split of a collection.
 
     queries: judged queries by split. pairs: judged pairs of this split by grade; positive, zero, negative:
     the same, summed. judged_per_query, relevant_per_query: means over the judged queries. words_per_query,
@@ -206,7 +210,7 @@ class CollectionCard:
 
 @dataclass(frozen=True)
 class JudgmentsCard:
-    """What `weir stats` shows about judgments without documents.
+    """What `weir data stats` shows about judgments without documents.
 
     queries: judged; documents: judged for any query; pairs: judged pairs by grade; judged_per_query,
     relevant_per_query: means over the judged queries; without_relevant: queries without a positive grade.
@@ -248,12 +252,21 @@ def card_of(
     corpus = Corpus.of({}) if store is None else store.corpus
     queries = Queries.of({}) if queries is None else queries
     judged = qrels.get(split, Qrels.of({}))
-    texts = _texts(corpus)
+    words = empty = without_text = without_title = 0
+    for start in range(0, len(corpus), _BATCH):
+        stop = min(start + _BATCH, len(corpus))
+        text = _words(corpus.text.slice(start, stop))
+        title = np.zeros_like(text) if corpus.title is None else _words(corpus.title.slice(start, stop))
+        words += int(text.sum() + title.sum())
+        empty += int(((text == 0) & (title == 0)).sum())
+        without_text += int((text == 0).sum())
+        without_title += int((title == 0).sum())
+    texts = _Texts(words, empty, without_text, without_title)
     by_text, whole = duplicate_groups((corpus.text,)), duplicate_groups(title_and_text(corpus))
     pairs = _pairs(judged)
     asked_of_none = {"not judged": len(queries)} if there["queries"] else {}
     known = judged.queries.codes(queries.ids.strings) >= 0
-    asked = queries.take(np.flatnonzero(known)) if qrels else queries
+    counted_queries = queries.take(np.flatnonzero(known)) if qrels else queries
     present = queries.ids.codes(judged.queries.strings) >= 0
     absent = corpus.ids.codes(judged.docs.strings) < 0
     positive = sum(n for grade, n in pairs.items() if grade > 0)
@@ -273,7 +286,7 @@ def card_of(
         negative=sum(n for grade, n in pairs.items() if grade < 0),
         judged_per_query=_mean(len(judged.grade), len(judged)),
         relevant_per_query=_mean(positive, len(judged)),
-        words_per_query=_mean(int(_words(asked.text).sum()), len(asked)),
+        words_per_query=_mean(int(_words(counted_queries.text).sum()), len(counted_queries)),
         words_per_document=_mean(texts.words, len(corpus)),
         copies_of_text=by_text.surplus,
         copies=whole.surplus,
@@ -322,18 +335,116 @@ def _levels(pairs: dict[float, int]) -> str:
     return "none" if highest < 1 else "binary" if highest == 1 else f"{highest + 1}-level"
 
 
-def _texts(corpus: Corpus) -> _Texts:
-    words = empty = without_text = without_title = 0
-    for start in range(0, len(corpus), _BATCH):
-        stop = min(start + _BATCH, len(corpus))
-        text = _words(corpus.text.slice(start, stop))
-        title = np.zeros_like(text) if corpus.title is None else _words(corpus.title.slice(start, stop))
-        words += int(text.sum() + title.sum())
-        empty += int(((text == 0) & (title == 0)).sum())
-        without_text += int((text == 0).sum())
-        without_title += int((title == 0).sum())
-    return _Texts(words, empty, without_text, without_title)
-
-
 def _words(texts: Strings) -> Int64:
     return np.array([len(text.split()) for text in texts], np.int64)
+
+
+# ----------
+# Tables.
+
+_GRADES_LISTED = 12  # different grades with fractions that are listed one by one
+
+
+def _facts(card: CollectionCard) -> list[list[str]]:
+    """A line for each kind of fact that is known."""
+    grades = _grades(card.pairs)
+    judged = f"{card.positive:,} positive, {card.zero:,} zero, {card.negative:,} negative ({grades})"
+    words = [
+        f"{count(mean, 2)} per {what}"
+        for what, part, mean in (
+            ("query", "queries", card.words_per_query),
+            ("document", "documents", card.words_per_document),
+        )
+        if part not in card.lacks
+    ]
+    copies = f"{card.copies_of_text:,} by text, {card.copies:,} by title and text"
+    empty = f"{card.empty:,} without a word, {card.without_text:,} without text, {card.without_title:,} without title"
+    absent = [
+        f"{number:,} {what}"
+        for part, number, what in (
+            ("documents", card.absent_documents, "pairs name absent documents"),
+            (
+                "queries",
+                card.absent_queries,
+                "absent queries" if "documents" not in card.lacks else "pairs name absent queries",
+            ),
+        )
+        if part not in card.lacks
+    ]
+    lines = [
+        ("", ["task", card.task]),
+        ("", ["domain", card.domain]),
+        ("", ["licence", card.licence]),
+        ("judgments", ["relevance", card.relevance]),
+        ("documents", ["documents", f"{card.documents:,}"]),
+        ("", ["queries", ", ".join(f"{n:,} {split}" for split, n in card.queries.items())]),
+        ("judgments", [f"judgments ({card.split})", judged]),
+        ("judgments", ["mean per query", _per_query(card)]),
+        ("", ["mean words", ", ".join(words)]),
+        ("documents", ["exact duplicates", copies]),
+        ("documents", ["empty documents", empty]),
+        ("judgments", ["dangling judgments", ", ".join(absent)]),
+        ("", ["candidates", lists_shown(card.said.candidates, card.said.queries)]),
+        ("", ["excluded documents", lists_shown(card.said.excluded, card.said.queries)]),
+        ("", ["instructions", queries_shown(card.said.instructions) if card.said.instructions else ""]),
+        ("", ["without an answer", queries_shown(card.said.unanswerable) if card.said.unanswerable else ""]),
+        ("", ["groups of queries", ", ".join(f"{name} ({n:,})" for name, n in card.said.groups.items())]),
+        ("", ["not there", ", ".join(card.lacks)]),
+    ]
+    return [line for needed, line in lines if line[1] and needed not in card.lacks]
+
+
+@result("card", CollectionCard)
+def card_tables(cards: Sequence[CollectionCard]) -> tuple[Table, ...]:
+    """What each collection holds, a line for each kind of fact."""
+    return tuple(table_of([[card.name, card.title], *_facts(card)]) for card in cards)
+
+
+def judgments_table(card: JudgmentsCard) -> Table:
+    """What judgments hold that stand alone, a line for each kind of fact."""
+    irrelevant = "a relevant document" if _above(card) == "relevant" else "a document above 0"
+    lines = [
+        [card.name, "judgments alone"],
+        ["relevance", card.relevance],
+        ["queries", f"{card.queries:,}, {card.without_relevant:,} without {irrelevant}"],
+        [
+            "judgments",
+            f"{sum(card.pairs.values()):,} of {card.documents:,} documents ({_grades(card.pairs)})",
+        ],
+        ["mean per query", _per_query(card)],
+    ]
+    return table_of(lines)
+
+
+def queries_shown(number: int) -> str:
+    """A number of queries in words."""
+    return f"{number:,} {'query' if number == 1 else 'queries'}"
+
+
+def lists_shown(card: ListsCard, queries: int) -> str:
+    """How many documents are listed for how many of the queries."""
+    if not card.queries:
+        return ""
+    mean = count(card.documents / card.queries, 1)
+    absent = f", {card.absent:,} of them no documents of the collection" if card.absent else ""
+    return f"{mean} on average for {card.queries:,} of {queries:,} queries{absent}"
+
+
+def _per_query(card: CollectionCard | JudgmentsCard) -> str:
+    return f"{count(card.judged_per_query, 2)} judged, {count(card.relevant_per_query, 2)} {_above(card)}"
+
+
+def _above(card: CollectionCard | JudgmentsCard) -> str:
+    """What documents are called that have a grade above 0: with fractions they need not be relevant."""
+    return "above 0" if any(not float(grade).is_integer() for grade in card.pairs) else "relevant"
+
+
+def _grades(pairs: Mapping[float, int]) -> str:
+    """How many judgments have each grade, best first; where many have fractions, how many lie between whole ones."""
+    bands: dict[str, int] = {}
+    for grade, n in sorted(pairs.items(), reverse=True):
+        below = math.floor(grade)
+        whole = float(grade).is_integer() or len(pairs) <= _GRADES_LISTED
+        band = f"of grade {grade:g}" if whole else f"between {below} and {below + 1}"
+        bands[band] = bands.get(band, 0) + n
+    return ", ".join(f"{n:,} {band}" for band, n in bands.items())

@@ -12,18 +12,17 @@ import numpy as np
 from weir.datasets import catalogue
 from weir.datasets.catalogue import Entry
 from weir.datasets.load import Dataset, how_to_obtain, load_group, of_reference
-from weir.datasets.references import brought, is_reference, source
+from weir.datasets.references import is_reference, materialize, source
 from weir.errors import DownloadError, DownloadWarning, WeirError
 from weir.files.atomic import storing
 from weir.files.pickles import is_pickle
-from weir.files.text_files import Watch
 from weir.settings import settings
 
 if TYPE_CHECKING:
     from weir.files.downloads import Progress
 
 # ----------
-# What a collection holds, whatever the order and the white space of the copy it was read from.
+# A hash of the content of a collection, whatever its order and white space.
 
 
 VERSION = 1
@@ -36,7 +35,7 @@ def content_of(dataset: Dataset) -> str:
     Copies of a collection that were sorted otherwise, or whose white space was tidied, have the same; metadata and
     unjudged queries do not count.
     """
-    parts = (_documents(dataset), _queries(dataset), _judgments(dataset))
+    parts = (_documents(dataset), dataset.queries.to_dict().items(), _judgments(dataset))
     whole = hashlib.sha256(f"weir content {VERSION}".encode())
     for count, total in map(_summed, parts):
         whole.update(f" {count} {total:x}".encode())
@@ -64,21 +63,16 @@ def _documents(dataset: Dataset) -> Iterator[tuple[str, ...]]:
         yield from zip(ids, titles, texts, strict=True)
 
 
-def _queries(dataset: Dataset) -> Iterator[tuple[str, ...]]:
-    yield from dataset.queries.to_dict().items()
-
-
 def _judgments(dataset: Dataset) -> Iterator[tuple[str, ...]]:
     for query, row in dataset.qrels.to_dict().items():
-        yield from ((query, document, _written(grade)) for document, grade in row.items())
-
-
-def _written(grade: float) -> str:
-    return str(int(grade)) if float(grade).is_integer() else repr(float(grade))
+        yield from (
+            (query, document, str(int(grade)) if float(grade).is_integer() else repr(float(grade)))
+            for document, grade in row.items()
+        )
 
 
 # ----------
-# Collections of the catalogue from the first of several sources that gives them whole, and references anew.
+# Collections from the first source that gives them whole.
 
 
 def fetch(name: str, progress: Progress | None = None) -> list[Dataset]:
@@ -91,7 +85,7 @@ def fetch(name: str, progress: Progress | None = None) -> list[Dataset]:
     how to obtain it.
     """
     if is_reference(name):
-        fetched = [_brought(name, progress, again=True)]
+        fetched = [_materialized(name, progress, again=True)]
     else:
         failed: dict[str, str] = {}
         for entry in map(catalogue.get, catalogue.members(name)):
@@ -103,20 +97,16 @@ def fetch(name: str, progress: Progress | None = None) -> list[Dataset]:
     return fetched
 
 
-def _brought(name: str, progress: Progress | None, again: bool = False, split: str | None = None) -> Dataset:
-    found = brought(name, _watched(progress), again)
-    assert found is not None
-    return of_reference(found, split)
-
-
-def _watched(progress: Progress | None) -> Watch:
-    """A watch that passes on how many bytes of a file are here."""
-
+def _materialized(
+    name: str, progress: Progress | None, again: bool = False, split: str | None = None
+) -> Dataset:
     def told(_: str, done: int, total: int) -> None:
         if progress is not None and total > 1:
             progress(done, total)
 
-    return told
+    collection = materialize(name, told, again)
+    assert collection is not None
+    return of_reference(collection, split)
 
 
 def _from_any_source(entry: Entry, progress: Progress | None, failed: dict[str, str]) -> None:
@@ -125,14 +115,36 @@ def _from_any_source(entry: Entry, progress: Progress | None, failed: dict[str, 
         raise DownloadError(how_to_obtain(entry))
     if entry.urls and entry.archive not in failed:
         try:
-            _from_archive(entry, progress)
+            from weir.files.downloads import download, extract
+
+            top = settings().home / "datasets" / entry.folder.partition("/")[0]
+            archive = top.with_name(entry.archive)
+            mirror = settings().mirror
+            first = [f"{mirror.rstrip('/')}/{entry.archive}"] if mirror else []
+            download([*first, *entry.urls], archive, f"md5:{entry.md5}", entry.bytes, progress)
+            try:
+                if is_pickle(archive):
+                    source("birco", archive)(archive, entry.path)
+                else:
+                    extract(archive, top)
+            finally:
+                archive.unlink(missing_ok=True)
+            if not entry.here:
+                raise DownloadError(f"{entry.archive} holds no folder {entry.folder}")
             return
         except DownloadError as error:
             failed[entry.archive] = str(error)
     reasons = [failed[entry.archive]] if entry.urls else []
     for name in entry.copies:
         try:
-            _from_copy(entry, name, progress)
+            copy = _materialized(name, progress, split=entry.split)
+            if differs := _difference(entry, copy):
+                raise DownloadError(f"{name}: {differs}")
+            with storing(entry.path):
+                entry.path.parent.mkdir(parents=True, exist_ok=True)
+                copy.layout.root.rename(entry.path)
+                for ending in ("", ".part", ".part.json"):  # what the archive left
+                    (settings().home / "datasets" / f"{entry.archive}{ending}").unlink(missing_ok=True)
         except WeirError as error:
             reasons.append(str(error) if name in str(error) else f"{name}: {error}")
             continue
@@ -144,43 +156,11 @@ def _from_any_source(entry: Entry, progress: Progress | None, failed: dict[str, 
     raise DownloadError("; ".join(reasons))
 
 
-def _from_archive(entry: Entry, progress: Progress | None) -> None:
-    # The network's modules take long to import, and few commands need them.
-    from weir.files.downloads import download, extract
-
-    top = settings().home / "datasets" / entry.folder.partition("/")[0]
-    archive = top.with_name(entry.archive)
-    mirror = settings().mirror
-    first = [f"{mirror.rstrip('/')}/{entry.archive}"] if mirror else []
-    download([*first, *entry.urls], archive, f"md5:{entry.md5}", entry.bytes, progress)
-    try:
-        if is_pickle(archive):
-            source("birco", archive)(archive, entry.path)
-        else:
-            extract(archive, top)
-    finally:
-        archive.unlink(missing_ok=True)
-    if not entry.here:
-        raise DownloadError(f"{entry.archive} holds no folder {entry.folder}")
-
-
-def _from_copy(entry: Entry, name: str, progress: Progress | None) -> None:
-    """Bring a copy and put it where the archive would lie; raises DownloadError for one that holds something else."""
-    copy = _brought(name, progress, split=entry.split)
-    if differs := _difference(entry, copy):
-        raise DownloadError(f"{name}: {differs}")
-    with storing(entry.path):
-        entry.path.parent.mkdir(parents=True, exist_ok=True)
-        copy.layout.root.rename(entry.path)
-        for ending in ("", ".part", ".part.json"):  # what the archive left
-            (settings().home / "datasets" / f"{entry.archive}{ending}").unlink(missing_ok=True)
-
-
 def _difference(entry: Entry, copy: Dataset) -> str:
     """What a copy holds otherwise than published, "" where nothing: by content where that is known, else by counts."""
     if entry.content:
-        found = content_of(copy)
-        return "" if found == entry.content else f"its content is {found}, published is {entry.content}"
+        content = content_of(copy)
+        return "" if content == entry.content else f"its content is {content}, published is {entry.content}"
     published: Mapping[str, object] = {
         "documents": entry.documents,
         "judged queries": entry.queries,

@@ -16,12 +16,12 @@ SCHEMES = ("hf:", "irds:")
 SOURCES: Registry[Callable[..., Any]] = Registry("source")
 """What brings collections of other shapes, by the entry points of the group `weir.sources`.
 
-reference: called as `brought`, for what is not in Weir's layout; birco: (pickle, folder) writes a collection.
+reference: called as `materialize`, for what is not in Weir's layout; birco: (pickle, folder) writes a collection.
 """
 
 
 @dataclass(frozen=True)
-class Brought:
+class Materialized:
     """A collection that lies in Weir's layout now.
 
     name: what tables call it; source: names this very content, wherever it is read again: a commit instead of a branch;
@@ -48,7 +48,9 @@ def source(kind: str, name: object) -> Callable[..., Any]:
         raise PluginError(f"{name}: no plug-in that is installed reads such a collection; {reader}") from None
 
 
-def brought(name: str | Path, watch: Watch, again: bool = False, fetch: bool = True) -> Brought | None:
+def materialize(
+    name: str | Path, watch: Watch, again: bool = False, fetch: bool = True
+) -> Materialized | None:
     """The collection that a name refers to, brought here where it is not yet; None for a collection in Weir's layout.
 
     name: hf:..., irds:..., or the path of a file, a description or a folder as on the hub; again: look up anew what a
@@ -67,8 +69,8 @@ def brought(name: str | Path, watch: Watch, again: bool = False, fetch: bool = T
                 return None
         elif not (subset and Path(folder).is_dir()):
             return None
-    found: Brought | None = source("reference", name)(name, watch, again, fetch)
-    return found
+    collection: Materialized | None = source("reference", name)(name, watch, again, fetch)
+    return collection
 
 
 def _has_parts(folder: Path) -> bool:

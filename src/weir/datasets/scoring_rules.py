@@ -15,7 +15,7 @@ from weir.core.run import Run
 from weir.core.scores import Note
 from weir.datasets.load import Dataset, answerable, filtered, load, settled
 from weir.errors import FormatError
-from weir.measures.evaluate import DEFAULT, Conventions, judge, ranked_by
+from weir.measures.evaluate import DEFAULT, Conventions, join_run, ranked_by
 
 Judgments = TypeVar("Judgments", Qrels, IntentQrels, Qrels | IntentQrels)
 
@@ -80,9 +80,9 @@ class ScoringRules:
         """
         return ranked_by(run if self.queries is None else run.allowed(self.queries), self.conventions)
 
-    def judge(self, run: Path, qrels: Qrels | IntentQrels) -> Judged:
-        """Join a run file with judgments; raises as `measures.files.judge`."""
-        return judge(run, qrels, self.conventions, self.queries)
+    def join_run(self, run: Path, qrels: Qrels | IntentQrels) -> Judged:
+        """Join a run file with judgments; raises as `measures.evaluate.join_run`."""
+        return join_run(run, qrels, self.conventions, self.queries)
 
 
 def judged_collection(qrels: Path, collection: str | None) -> tuple[Path, str | None]:

@@ -9,8 +9,10 @@ from pathlib import Path
 
 import numpy as np
 
-from weir.core.rounding import counted
+from weir.core.results import result
+from weir.core.rounding import count, counted, score, share
 from weir.core.strings import Float64
+from weir.core.tables import Table, table_of
 from weir.datasets import catalogue
 from weir.datasets.load import Dataset, load
 from weir.errors import BadValue
@@ -97,22 +99,36 @@ def align(
     tasks = sorted({entry.task for entry in catalogue.entries()})
     if task is not None and task not in tasks:
         raise BadValue(f"task '{task}': expected one of {', '.join(tasks)}")
-    asked = str(parse_measure(measure))
+    wanted = str(parse_measure(measure))
     own = load(mine)
     words = _words(own)
-    found = _read(own, others, words, task) if others else _catalogued(own.name, words, task, asked)
-    if len(found) < FEWEST_COLLECTIONS:
-        said = counted(len(found), "collection")
-        raise BadValue(f"{said} to compare {own.name} with; name {FEWEST_COLLECTIONS} or more")
-    names = [one.collection for one in found]
-    scores = _published(names, asked) | ({} if results is None else _measured(Path(results), names, asked))
+    likenesses = _read(own, others, words, task) if others else _catalogued(own.name, words, task, wanted)
+    if len(likenesses) < FEWEST_COLLECTIONS:
+        count = counted(len(likenesses), "collection")
+        raise BadValue(f"{count} to compare {own.name} with; name {FEWEST_COLLECTIONS} or more")
+    names = [one.collection for one in likenesses]
+    means: dict[tuple[str, bool], dict[str, float]] = {}  # by (system, whether it is own), then by collection
+    for name in names:
+        split = catalogue.get(name).split if name in catalogue.names() else ""
+        for claim in published(name, measure=wanted):
+            if claim.split == split:
+                means.setdefault((claim.model, False), {})[name] = claim.value
+    for cell in () if results is None else finished_cells(Path(results)):
+        for row in cell.rows:
+            if row.measure == wanted and not row.group:
+                means.setdefault((cell.label, True), {})[cell.dataset] = row.mean
+    scores = {
+        system: np.array([of[name] for name in names])
+        for system, of in means.items()
+        if set(names) <= set(of)
+    }
     if not scores:
-        raise BadValue(f"no system has {asked} on each of {', '.join(names)}; name fewer collections")
-    weights = np.array([one.weight for one in found])
+        raise BadValue(f"no system has {wanted} on each of {', '.join(names)}; name fewer collections")
+    weights = np.array([one.weight for one in likenesses])
     ranked = aligned(scores, weights)
     tau = kendall_tau(np.array([s.mean for s in ranked]), np.array([s.aligned for s in ranked]))
-    order = tuple(sorted(found, key=lambda one: -one.weight))
-    return Alignment(own.name, asked, *words, order, ranked, float(1 / (weights**2).sum()), tau)
+    order = tuple(sorted(likenesses, key=lambda one: -one.weight))
+    return Alignment(own.name, wanted, *words, order, ranked, float(1 / (weights**2).sum()), tau)
 
 
 def aligned(scores: Mapping[tuple[str, bool], Float64], weights: Float64) -> tuple[AlignedSystem, ...]:
@@ -161,8 +177,8 @@ def _read(
     mine = profile.shares(0)
     rows = []
     for place, one in enumerate(loaded, 1):
-        said = catalogue.get(one.name).task if one.name in catalogue.names() else ""
-        rows.append((one.name, said, *_words(one), weighted_jaccard(mine, profile.shares(place))))
+        own_task = catalogue.get(one.name).task if one.name in catalogue.names() else ""
+        rows.append((one.name, own_task, *_words(one), weighted_jaccard(mine, profile.shares(place))))
     return _weighted(rows, words, task)
 
 
@@ -185,37 +201,67 @@ def _weighted(
     rows: Sequence[tuple[str, str, float, float, float]], words: tuple[float, float], task: str | None
 ) -> list[Likeness]:
     """The rows with weights: the product of ratios of lengths, of overlap where known for all, and of task if said."""
-    told = not any(math.isnan(row[4]) for row in rows)
+    words_known = not any(math.isnan(row[4]) for row in rows)
     alike = []
-    for _, said, query, document, overlap in rows:
+    for _, own_task, query, document, overlap in rows:
         parts = [min(a, b) / max(a, b) for a, b in zip(words, (query, document), strict=True)]
-        parts += [overlap] if told else []
-        parts += [1.0 if said == task else OTHER_TASK] if task is not None else []
+        parts += [overlap] if words_known else []
+        parts += [1.0 if own_task == task else OTHER_TASK] if task is not None else []
         alike.append(math.prod(parts))
     total = math.fsum(alike)
     return [
-        Likeness(name, said, query, document, overlap, None if task is None else said == task, one / total)
-        for (name, said, query, document, overlap), one in zip(rows, alike, strict=True)
+        Likeness(
+            name, own_task, query, document, overlap, None if task is None else own_task == task, one / total
+        )
+        for (name, own_task, query, document, overlap), one in zip(rows, alike, strict=True)
         if total
     ]
 
 
-def _published(names: Sequence[str], measure: str) -> dict[tuple[str, bool], Float64]:
-    """Published scores of the systems that have one on each collection's own split."""
-    found: dict[str, dict[str, float]] = {}
-    for name in names:
-        split = catalogue.get(name).split if name in catalogue.names() else ""
-        for score in published(name, measure=measure):
-            if score.split == split:
-                found.setdefault(score.model, {})[name] = score.value
-    return {(m, False): np.array([s[n] for n in names]) for m, s in found.items() if len(s) == len(names)}
+# ----------
+# Tables.
+
+SYSTEMS_SHOWN = 15
 
 
-def _measured(folder: Path, names: Sequence[str], measure: str) -> dict[tuple[str, bool], Float64]:
-    """Scores of a results folder's systems that have one on each collection."""
-    found: dict[str, dict[str, float]] = {}
-    for cell in finished_cells(folder):
-        for row in cell.rows:
-            if row.measure == measure and not row.group:
-                found.setdefault(cell.label, {})[cell.dataset] = row.mean
-    return {(s, True): np.array([v[n] for n in names]) for s, v in found.items() if set(names) <= set(v)}
+@result("align", Alignment, parts="systems")
+def align_tables(results: Sequence[Alignment]) -> tuple[Table, ...]:
+    """Collections by likeness, systems by their weighted means, and what they come to."""
+    tables = []
+    for one in results:
+        read = not any(math.isnan(other.overlap) for other in one.likenesses)
+        lines = [["collection", "task", "words a query", "words a document", *["overlap"] * read, "weight"]]
+        own = [one.collection, "", count(one.query_words, 1), count(one.document_words, 1)]
+        lines.append([*own, *[""] * read, ""])
+        lines += [
+            [
+                other.collection,
+                other.task,
+                count(other.query_words, 1),
+                count(other.document_words, 1),
+                *[score(other.overlap)] * read,
+                share(other.weight),
+            ]
+            for other in one.likenesses
+        ]
+        shown = [s for n, s in enumerate(one.systems) if n < SYSTEMS_SHOWN or s.own]
+        systems = [["system", f"mean {one.measure}", "place", "by likeness", "95% interval", "place"]]
+        systems += [
+            [
+                s.system + (" (own)" if s.own else ""),
+                score(s.mean),
+                count(s.rank),
+                score(s.aligned),
+                f"[{score(s.low)}, {score(s.high)}]",
+                count(s.aligned_rank),
+            ]
+            for s in shown
+        ]
+        more = len(one.systems) - len(shown)
+        note = (
+            f"weights come to {count(one.effective, 1)} equal collections of {len(one.likenesses)}; Kendall's tau of "
+            f"both orders is {score(one.tau)}; intervals over resamples of the collections"
+            + (f"; {count(more)} more systems in --json" if more else "")
+        )
+        tables += [table_of(lines, right=3 + read), table_of(systems, right=5, notes=[note])]
+    return tuple(tables)

@@ -16,7 +16,13 @@ from weir.datasets import catalogue
 from weir.datasets.load import Dataset, load_group
 from weir.datasets.scoring_rules import ScoringRules
 from weir.errors import BadValue, RankingWarning, UnknownName, WeirError
-from weir.experiment.results import Finished, dataset_of, finished_cells, recorded_place, unscored_candidates
+from weir.experiment.results import (
+    ResultCell,
+    dataset_of,
+    finished_cells,
+    recorded_place,
+    unscored_candidates,
+)
 from weir.files.runs import read_qrels, read_run
 from weir.measures.evaluate import names_of_runs
 from weir.models.encoder import Loaded
@@ -49,44 +55,26 @@ def subjects_of(
         for name in training
         for one in load_group(name)
     )
-    encode, limit = (None, None) if encoder is None else _asked_of(encoder)
-    return [
-        replace(one, training=(*one.training, *trained), encoder=encode, limit=limit)
-        for one in _subjects(targets, collections)
-    ]
-
-
-def _asked_of(model: str) -> tuple[TextEncoder, TokenLimit | None]:
-    """(what encodes queries by a model's name, where it cuts documents); raises as `dense` does.
-
-    How an embedding service or an object of one's own cuts is not known.
-    """
-    encoder = encoder_of(model)
-    loaded = encoder.load(settings().device)
-    limit = None
-    if isinstance(loaded, Loaded):
-        limit = TokenLimit(model, loaded.document.tokenizer.limit, loaded.extents)
-    return lambda queries: query_vectors(encoder, loaded, queries), limit
-
-
-def _subjects(targets: Sequence[str | Path], collections: Sequence[str | Path]) -> list[Subject]:
-    first = Path(targets[0])
-    if len(targets) == 1 and str(targets[0]) not in catalogue.names() and _is_results(first):
-        return _of_results(first, collections)
-    if (
-        (len(targets) > 1 or collections)
-        and first.is_file()
-        and all(Path(one).is_file() for one in targets[1:])
-    ):
+    encode: TextEncoder | None = None
+    limit: TokenLimit | None = None
+    if encoder is not None:
+        model = encoder_of(encoder)
+        loaded = model.load(settings().device)
+        encode = lambda queries: query_vectors(model, loaded, queries)  # noqa: E731  named for its type
+        if isinstance(loaded, Loaded):  # how a service or an object of one's own cuts is not known
+            limit = TokenLimit(encoder, loaded.document.tokenizer.limit, loaded.extents)
+    paths = [Path(target) for target in targets]
+    first, known = paths[0], str(targets[0]) in catalogue.names()
+    if len(targets) == 1 and not known and first.is_dir() and any(first.glob("*/*/stage.json")):
+        subjects = _of_results(first, collections)
+    elif (len(targets) > 1 or collections) and all(path.is_file() for path in paths):
         if len(collections) > 1:
             raise BadValue(f"found {len(collections)} collections; run files are about one")
         place = _named(collections[0])[1] if collections else None
-        return [_of_files(first, [Path(one) for one in targets[1:]], place)]
-    return [_of_dataset(one, {}) for target in targets for one in load_group(target)]
-
-
-def _is_results(folder: Path) -> bool:
-    return folder.is_dir() and any(folder.glob("*/*/stage.json"))
+        subjects = [_of_files(first, paths[1:], place)]
+    else:
+        subjects = [_of_dataset(one, {}) for target in targets for one in load_group(target)]
+    return [replace(one, training=(*one.training, *trained), encoder=encode, limit=limit) for one in subjects]
 
 
 def _named(collection: str | Path) -> tuple[str, str | Path]:
@@ -97,45 +85,46 @@ def _named(collection: str | Path) -> tuple[str, str | Path]:
 
 def _of_results(folder: Path, collections: Sequence[str | Path]) -> list[Subject]:
     """The collections of a results folder with the rankings of each; those that are not here are left out."""
-    groups: dict[tuple[str, str, str], list[Finished]] = {}
+    groups: dict[tuple[str, str, str], list[ResultCell]] = {}
     for cell in finished_cells(folder):
         judged_by = str(cell.scored[-1][1].declared["qrels"])
         groups.setdefault((cell.dataset, cell.split, judged_by), []).append(cell)
     names = [name for name, _, _ in groups]
-    places = _places([cells[0] for cells in groups.values()], collections)
-    found, lacking = [], []
+    first_cells = [cells[0] for cells in groups.values()]
+    places = {name or _whose(first_cells, place): place for name, place in map(_named, collections)}
+    subjects, lacking = [], []
     for (name, split, judged_by), cells in groups.items():
         try:
-            dataset = _measured(cells[0], places.get(name))
+            first, place = cells[0], places.get(name)
+            dataset = dataset_of(first, place)
+            if dataset is None:
+                raise BadValue(
+                    f"the collection is not at {recorded_place(first)}, or not as it was measured; "
+                    f"say where it lies now with --collection {name}=PATH"
+                )
+            if dataset.corpus.fingerprint != first.ranked.declared["corpus"]:
+                raise BadValue(f"the documents of {place} are not those that were searched")
         except WeirError as error:
             lacking.append(f"{name}: {error}")
             continue
         alike = [one for one in groups if one[0] == name]
-        told = name if len(alike) == 1 else f"{name} {split}"
+        title = name if len(alike) == 1 else f"{name} {split}"
         if len({one[1] for one in alike}) < len(alike):
-            told += f" {judged_by[:6]}"
+            title += f" {judged_by[:6]}"
         subject = _of_dataset(dataset, {cell.label: read_run(cell.run) for cell in cells})
         dropped = all(dict(cell.settings)["self_match"] == "drop" for cell in cells)
         left = {cell.label: unscored_candidates(cell) for cell in cells}
-        found.append(replace(subject, name=told, self_match="drop" if dropped else "keep", unscored=left))
-    if not found:
+        subjects.append(replace(subject, name=title, self_match="drop" if dropped else "keep", unscored=left))
+    if not subjects:
         raise BadValue("; ".join(lacking))
     for one in lacking:
         warnings.warn(RankingWarning(f"left out: {one}"), stacklevel=2)
     if unknown := sorted(set(places) - set(names)):
         raise UnknownName(f"collection in {folder}", unknown[0], names)
-    return found
+    return subjects
 
 
-def _places(cells: Sequence[Finished], collections: Sequence[str | Path]) -> dict[str, str | Path]:
-    """Where collections of results lie now, by the names that their records have; cells: one of each.
-
-    Raises as `_whose`.
-    """
-    return {name or _whose(cells, place): place for name, place in map(_named, collections)}
-
-
-def _whose(cells: Sequence[Finished], place: str | Path) -> str:
+def _whose(cells: Sequence[ResultCell], place: str | Path) -> str:
     """The collection of results that lies at a place: that of its name, else of its content, documents or judgments.
 
     Where there is only one collection it is that. Raises BadValue where doubt is left, and the WeirErrors of loading.
@@ -163,20 +152,6 @@ def _whose(cells: Sequence[Finished], place: str | Path) -> str:
     )
 
 
-def _measured(cell: Finished, place: str | Path | None) -> Dataset:
-    """The collection of a cell, at a place if one is named; raises BadValue where it is not what was measured."""
-    name = cell.dataset
-    dataset = dataset_of(cell, place)
-    if dataset is None:
-        raise BadValue(
-            f"the collection is not at {recorded_place(cell)}, or not as it was measured; say where it lies now with "
-            f"--collection {name}=PATH"
-        )
-    if dataset.corpus.fingerprint != cell.ranked.declared["corpus"]:
-        raise BadValue(f"the documents of {place} are not those that were searched")
-    return dataset
-
-
 def _of_files(qrels: Path, runs: list[Path], collection: str | Path | None) -> Subject:
     rankings = {name: read_run(path) for name, path in zip(names_of_runs(runs), runs, strict=True)}
     if collection is None:
@@ -186,13 +161,12 @@ def _of_files(qrels: Path, runs: list[Path], collection: str | Path | None) -> S
     assert dataset is not None  # it was named
     judged, every = rules.counted(read_qrels(qrels)), dataset.all_queries
     rankings = {name: rules.ranked(run) for name, run in rankings.items()}
-    asked = [judged.queries.strings, *(run.queries.strings for run in rankings.values())]
-    here = np.unique(np.concatenate([every.ids.codes(names) for names in asked]))
-    asked_of = every.take(here[here >= 0])
+    names = [judged.queries.strings, *(run.queries.strings for run in rankings.values())]
+    codes = np.unique(np.concatenate([every.ids.codes(of) for of in names]))
     return Subject(
         qrels.name,
         None if dataset.layout.documents is None else dataset.corpus,
-        asked_of,
+        every.take(codes[codes >= 0]),
         judged,
         rankings,
         instruction=_instruction(dataset),

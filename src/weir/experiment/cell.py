@@ -10,7 +10,6 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -23,13 +22,13 @@ from weir.core.judged import Judged
 from weir.core.run import Run
 from weir.core.scores import Row, Scores
 from weir.errors import WeirError
-from weir.experiment.stage_store import StageShelf, inputs_below, run_file
+from weir.experiment.stage_store import StageCache, inputs_below, run_file
 from weir.experiment.stages import (
     RECORD,
     Making,
     Record,
     Stage,
-    made_now,
+    current_environment,
     read_record,
     record_of,
     records_in,
@@ -37,7 +36,7 @@ from weir.experiment.stages import (
 )
 from weir.files.atomic import atomic_file, clear_lock, locked, sweep
 from weir.files.integrity import Checksum
-from weir.files.runs import judge_file
+from weir.files.runs import join_run_file
 from weir.files.score_files import write_scores
 from weir.measures import Measure, parse_measure, scores_of
 from weir.stats.calibration import uncalibrated
@@ -52,108 +51,108 @@ SCORES = "scores-*.json"
 class Cell:
     """A system on a dataset, answering each query with up to k documents.
 
-    shelf: the stages of the dataset; system: as it was named, which tables show.
+    stages: the stages of the dataset; system: as it was named, which tables show.
     """
 
-    shelf: StageShelf
+    stages: StageCache
     system: Retriever
     k: int
 
     @cached_property
     def adapted(self) -> Retriever:
         """The system as it runs on this collection; in tables and files it bears its own name."""
-        return adapted_to(self.system, self.shelf.dataset.name, self.shelf.dataset.instruction)
+        return adapted_to(self.system, self.stages.dataset.name, self.stages.dataset.instruction)
 
     @cached_property
     def stage(self) -> Stage:
         """The rankings: what the system answers, without self-matches where the collection drops them."""
         declared: dict[str, Any] = {
-            **self.shelf.asked_by(self.adapted),
+            **self.stages.asked_by(self.adapted),
             "k": self.k,
             "system": self.adapted.describe(),
         }
-        if self.shelf.dataset.self_match == "drop":
+        if self.stages.dataset.self_match == "drop":
             declared["self_match"] = "drop"
         return Stage("run", str(self.system), declared)
 
     def scored(self, measures: tuple[Measure, ...]) -> Stage:
         """The scores of the rankings by these measures."""
+        from weir.stats.resampling import LEVEL, RESAMPLES, SEED
+
         declared = {
             "run": self.stage.key,
-            "qrels": self.shelf.dataset.qrels_fingerprint,
+            "qrels": self.stages.dataset.qrels_fingerprint,
             "measures": {str(m): measure_number(m) for m in measures},
-            "interval": {**_interval(), "algorithm": algorithm("bootstrap interval")},
+            "interval": {
+                "method": "percentile bootstrap",
+                "level": LEVEL,
+                "resamples": RESAMPLES,
+                "seed": SEED,
+                "algorithm": algorithm("bootstrap interval"),
+            },
         }
         return Stage("scores", str(self.system), declared)
 
     def finished(self, measures: tuple[Measure, ...]) -> tuple[Path, list[Row]] | None:
         """(folder, rows for these measures), None where one of them is missing or not as today's Weir makes it."""
-        found = self.stage.found(self.shelf.root)
-        if found is None:
+        stored = self.stage.found(self.stages.root)
+        if stored is None:
             return None
-        folder, _ = found
-        known = self._known(folder)
-        wanted = [str(m) for m in measures]
-        return (folder, [known[name] for name in wanted]) if known.keys() >= set(wanted) else None
+        known, names = self._known(stored[0]), [str(m) for m in measures]
+        return (stored[0], [known[name] for name in names]) if known.keys() >= set(names) else None
 
     def complete(self, measures: tuple[Measure, ...], wait: bool = True) -> tuple[Path, list[Row]] | None:
         """Do what is missing of the cell; returns as `finished`.
 
         None where another process is at work on the cell and this one should not wait for it.
         """
-        lock = self.shelf.root / f".{self.stage.folder_name}.cell.lock"
-        found = self.finished(measures)
-        if found is not None:
-            for left in (lock, self.shelf.root / f".{self.stage.folder_name}.lock"):
-                clear_lock(left)  # a process that was killed between its last file and letting go leaves it
-            return found
+        lock = self.stages.root / f".{self.stage.folder_name}.cell.lock"
+        cell = self.finished(measures)
+        if cell is not None:
+            for stale in (lock, self.stages.root / f".{self.stage.folder_name}.lock"):
+                clear_lock(stale)  # a process that was killed between its last file and letting go leaves it
+            return cell
         with locked(lock, wait) as held:
             if not held:
                 return None
-            found = self.finished(measures)  # by the process that was waited for
-            if found is None:
-                self._make(measures)
-                clear_lock(self.shelf.root / f".{self.stage.folder_name}.lock")
-                found = self.finished(measures)
-        assert found is not None  # it was just written
-        return found
+            cell = self.finished(measures)  # by the process that was waited for
+            if cell is None:
+                folder, judged = self._judged()
+                self._drop_damaged(folder)
+                known = self._known(folder)
+                missing = tuple(m for m in measures if str(m) not in known)
+                if missing:
+                    self._score(folder, judged, missing)
+                clear_lock(self.stages.root / f".{self.stage.folder_name}.lock")
+                cell = self.finished(measures)
+        assert cell is not None  # it was just written
+        return cell
 
     def _known(self, folder: Path) -> dict[str, Row]:
-        """The rows of sound scores that are what would be made today, by measure."""
-        found: dict[str, Row] = {}
-        for _, record in self._sound(folder):
-            numbers = record.declared["measures"]
-            for row in rows_of(record):
-                if numbers.get(row.measure) == measure_number(parse_measure(row.measure)):
-                    found[row.measure] = row
-        return found
-
-    def _sound(self, folder: Path) -> Iterator[tuple[Path, Record]]:
-        """The records of scores of these rankings by these judgments whose files are as they were written."""
-        wanted = self.scored(()).declared
+        """The rows by measure of sound scores of these rankings by these judgments, made by today's algorithms."""
+        current, rows = self.scored(()).declared, dict[str, Row]()
         for path, record in records_in(folder, SCORES):
-            said = record.declared
-            if all(said.get(name) == wanted[name] for name in ("run", "qrels", "interval")):
-                try:
-                    record.verify(folder)
-                except WeirError as error:
-                    self.shelf.note(f"scores are damaged, scoring again ({error})")
-                    for left in (path, path.with_suffix(".jsonl")):
-                        left.unlink(missing_ok=True)
-                    continue
-                yield path, record
+            declared = record.declared
+            if any(declared.get(name) != current[name] for name in ("run", "qrels", "interval")):
+                continue
+            try:
+                record.verify(folder)
+            except WeirError as error:
+                self._drop_scores(path, str(error))
+                continue
+            for row in rows_of(record):
+                if declared["measures"].get(row.measure) == measure_number(parse_measure(row.measure)):
+                    rows[row.measure] = row
+        return rows
 
-    def _make(self, measures: tuple[Measure, ...]) -> None:
-        """The rankings where they are missing, then the measures that are."""
-        folder, judged = self._judged()
-        self._drop_damaged(folder)
-        known = self._known(folder)
-        missing = tuple(m for m in measures if str(m) not in known)
-        if missing:
-            self._score(folder, judged, missing)
+    def _drop_scores(self, path: Path, reason: str) -> None:
+        """Remove a record of scores and its values."""
+        self.stages.note(f"scores are damaged, scoring again ({reason})")
+        for damaged in (path, path.with_suffix(".jsonl")):
+            damaged.unlink(missing_ok=True)
 
     def _drop_damaged(self, folder: Path) -> None:
-        """Remove records of scores that are damaged, or another stage's, and values of which no record speaks."""
+        """Remove damaged records of scores, those of another stage, and values without a record."""
         for path in folder.glob(SCORES + "l"):
             if not path.with_suffix(".json").exists():
                 path.unlink()
@@ -161,61 +160,67 @@ class Cell:
             record = record_of(folder, path.name)
             own = record is not None and path.stem == f"scores-{record.stage.key}"
             if record is None or not own or record.declared.get("run") != self.stage.key:
-                self.shelf.note(f"scores are damaged, scoring again ({path.name})")
-                for left in (path, path.with_suffix(".jsonl")):
-                    left.unlink(missing_ok=True)
+                self._drop_scores(path, path.name)
 
     def _judged(self) -> tuple[Path, Judged]:
         """(folder of the rankings, their join with the judgments), read from disk or searched now."""
-        shelf, stage = self.shelf, self.stage
-        stored = shelf.sound(stage, shelf.root)
-        if stored is not None and stage.key not in shelf.runs:
-            return stored, judge_file(run_file(stored), shelf.dataset.qrels)
-        if shelf.dataset.self_match == "drop":
-            folder, run = shelf.cached_run(stage, self._without_self, shelf.root)
+        stages, stage = self.stages, self.stage
+        stored = stages.sound(stage, stages.root)
+        if stored is not None and stage.key not in stages.runs:
+            return stored, join_run_file(run_file(stored), stages.dataset.qrels)
+        if stages.dataset.self_match == "drop":
+            folder, run = stages.cached_run(stage, self._without_self, stages.root)
         else:
-            folder, run = shelf.cached_run(stage, lambda: shelf.searched(self.adapted, self.k), shelf.store)
-        if folder.parent != shelf.root:
+            folder, run = stages.cached_run(
+                stage, lambda: stages.searched(self.adapted, self.k), stages.store
+            )
+        if folder.parent != stages.root:
             folder = self._copied(folder)
-        return folder, Judged.of(run, shelf.dataset.qrels)
+        return folder, Judged.of(run, stages.dataset.qrels)
 
     def _copied(self, shared: Path) -> Path:
         """Rankings from among what is shared, copied to the results, since scores stand beside their rankings."""
-        shelf, folder = self.shelf, self.shelf.root / shared.name
+        stages, folder = self.stages, self.stages.root / shared.name
         record = read_record(shared / RECORD)
         with atomic_file(folder / run_file(shared).name) as copy:
             shutil.copyfile(run_file(shared), copy)
-        used = {(kind, str(shelf.store / name)): None for kind, name in record.inputs}
-        write_record(folder / RECORD, replace(record, inputs=inputs_below(used, shelf.root)))
+        used = {(kind, str(stages.store / name)): None for kind, name in record.inputs}
+        write_record(folder / RECORD, replace(record, inputs=inputs_below(used, stages.root)))
         return folder
 
     def _without_self(self) -> tuple[Run, dict[str, Any], Making]:
         """The system's rankings, one document deeper, without each query's own document."""
-        with self.shelf.bench.making() as made:
-            _, run = self.shelf.run(self.adapted, self.k + 1)
-            with self.shelf.bench.timed():
+        with self.stages.bench.making() as made:
+            _, run = self.stages.run(self.adapted, self.k + 1)
+            with self.stages.bench.timed():
                 run = run.without_self().top(self.k)
-        return run, {"queries": len(self.shelf.dataset.queries)}, made
+        return run, {"queries": len(self.stages.dataset.queries)}, made
 
     def _score(self, folder: Path, judged: Judged, measures: tuple[Measure, ...]) -> None:
-        dataset, stage = self.shelf.dataset, self.scored(measures)
+        """Write the scores of the rankings by these measures, then their record."""
+        dataset, stage = self.stages.dataset, self.scored(measures)
         path = folder / f"scores-{stage.key}.jsonl"
         for name in (path.name, f"scores-{stage.key}.json"):
             sweep(folder / name)
-        with self.shelf.bench.making() as made, self.shelf.bench.timed():
+        with self.stages.bench.making() as made, self.stages.bench.timed():
             scores = replace(scores_of(judged, measures), labels=uncalibrated(dataset.qrels))
             title = titled(self.system)
-            found = [replace(r, title=title) for r in result_rows(scores, dataset.name, str(self.system))]
+            rows = [replace(r, title=title) for r in result_rows(scores, dataset.name, str(self.system))]
         write_scores(scores, path)
+        place = dataset.entry.name if dataset.entry else dataset.source or str(dataset.layout.root.resolve())
+        facts = {
+            "dataset": dataset.name,
+            "split": dataset.split,
+            "collection": place,
+            "fingerprint": dataset.fingerprint,
+            "self_match": dataset.self_match,
+            "k": self.k,
+            **outcome(scores),
+            "rows": [row.to_dict() for row in rows],
+        }
+        files, inputs = {path.name: Checksum.of(path)}, (("run", folder.name),)
         record = Record(
-            "scores",
-            stage.name,
-            stage.declared,
-            {path.name: Checksum.of(path)},
-            (("run", folder.name),),
-            made_now(),
-            made.cost(),
-            {**_collection(self), **outcome(scores), "rows": [row.to_dict() for row in found]},
+            "scores", stage.name, stage.declared, files, inputs, current_environment(), made.cost(), facts
         )
         write_record(path.with_suffix(".json"), record)
 
@@ -230,28 +235,8 @@ def measure_number(measure: Measure) -> int:
     return ALGORITHMS.get(f"measure {measure.name}", ALGORITHMS["measures"])
 
 
-def _interval() -> dict[str, object]:
-    from weir.stats.resampling import LEVEL, RESAMPLES, SEED
-
-    return {"method": "percentile bootstrap", "level": LEVEL, "resamples": RESAMPLES, "seed": SEED}
-
-
-def _collection(cell: Cell) -> dict[str, object]:
-    """Which collection was measured, and where it was."""
-    dataset = cell.shelf.dataset
-    where = dataset.entry.name if dataset.entry else dataset.source or str(dataset.layout.root.resolve())
-    return {
-        "dataset": dataset.name,
-        "split": dataset.split,
-        "collection": where,
-        "fingerprint": dataset.fingerprint,
-        "self_match": dataset.self_match,
-        "k": cell.k,
-    }
-
-
 def outcome(scores: Scores) -> dict[str, object]:
-    """What was found besides the values: how many queries are judged, answered and unjudged, and tied documents."""
+    """How many queries are judged, answered and unjudged, and the share of tied documents."""
     return {
         "queries": len(scores.queries),
         "answered": int(np.count_nonzero(scores.answered)),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
@@ -19,11 +20,11 @@ from weir.datasets.load import Dataset, load, query_groups
 from weir.datasets.scoring_rules import NO_COLLECTION, ScoringRules
 from weir.errors import BadValue, FormatError, UnknownName
 from weir.experiment.results import (
-    Finished,
+    ResultCell,
     cell_collection,
     dataset_of,
-    deepest,
     finished_cells,
+    largest_k,
     of_systems,
     open_cell,
     unscored_notes,
@@ -45,11 +46,11 @@ from weir.stats.compare import (
     on_same_queries,
     table,
 )
-from weir.stats.query_differences import Moves, moved, with_documents, with_texts
+from weir.stats.query_differences import QueryDifferences, query_differences, with_documents, with_texts
 from weir.stats.score_rows import noted, system_notes
 
 # ----------
-# Comparisons of the systems of a results folder, on each dataset and across datasets.
+# Systems of a results folder compared on each dataset and across datasets.
 
 
 MOST_COMPARED = 500_000
@@ -57,7 +58,7 @@ MOST_COMPARED = 500_000
 
 
 def compare_cells(
-    cells: Sequence[Finished],
+    cells: Sequence[ResultCell],
     measures: Iterable[Measure | str] = (),
     baseline: str | None = None,
     method: ComparisonMethod | None = None,
@@ -86,23 +87,23 @@ def compare_grid(
         scores.setdefault(dataset, {})[system] = values
     if not any(len(systems) > 1 for systems in scores.values()):
         raise BadValue("no dataset has two systems, so there is nothing to compare")
-    found = []
+    comparisons = []
     for measure in measures_wanted([m for of in cells.values() for m in of.measures], measures):
         having = {d: {n: s for n, s in of.items() if measure in s.measures} for d, of in scores.items()}
         tables = [table(dataset, measure, of) for dataset, of in having.items() if len(of) > 1]
         if any(baseline in t.systems for t in tables):
             tables = [t for t in tables if baseline in t.systems]
         each = [compared(t, baseline, method) for t in tables]
-        found += each
+        comparisons += each
         units = units_across(tables)
         if len(units) > 1:
-            found.append(compared_across(units, f"{len(units)} datasets", baseline, method, each))
-    return found
+            comparisons.append(compared_across(units, f"{len(units)} datasets", baseline, method, each))
+    return comparisons
 
 
 def compare_cells_by_group(
-    cells: Sequence[Finished],
-    groups: Callable[[Finished, Ids], QueryGroups],
+    cells: Sequence[ResultCell],
+    groups: Callable[[ResultCell, Ids], QueryGroups],
     measures: Iterable[Measure | str] = (),
     baseline: str | None = None,
     method: ComparisonMethod | None = None,
@@ -112,7 +113,7 @@ def compare_cells_by_group(
     groups: the groups of the queries of a cell. Raises BadValue where no dataset has two systems, and as
     `compare_cells` and `compared_by_group`.
     """
-    found = []
+    comparisons = []
     for measure in measures_wanted(_measured(cells), measures):
         for dataset, systems in _by_dataset(cells).items():
             having = {name: c for name, c in systems.items() if c.mean(measure) is not None}
@@ -121,10 +122,10 @@ def compare_cells_by_group(
             whole = table(dataset, measure, {name: cell.values() for name, cell in having.items()})
             assert whole.queries is not None
             by = groups(next(iter(having.values())), whole.queries)
-            found += compared_by_group(whole, by, baseline, method)
-    if not found:
+            comparisons += compared_by_group(whole, by, baseline, method)
+    if not comparisons:
         raise BadValue("no dataset has two systems to compare")
-    return found
+    return comparisons
 
 
 def tie_groups(cells: Mapping[tuple[str, str], Scores]) -> list[Comparison]:
@@ -139,28 +140,28 @@ def tie_groups(cells: Mapping[tuple[str, str], Scores]) -> list[Comparison]:
 
 
 def lacking_notes(
-    cells: Sequence[Finished], measures: Iterable[Measure | str] = (), baseline: str | None = None
+    cells: Sequence[ResultCell], measures: Iterable[Measure | str] = (), baseline: str | None = None
 ) -> list[str]:
     """A sentence for each measure that some of these cells lack, so that they are left out of its comparison.
 
     measures: by default all that the cells have; baseline: datasets without it are named too, as they are left out.
     Raises UnknownName for a measure that none has.
     """
-    found = []
+    sentences = []
     for measure in measures_wanted(_measured(cells), measures):
         lacking = [f"{cell.label} on {cell.dataset}" for cell in cells if cell.mean(measure) is None]
         if lacking:
             more = f" and {len(lacking) - 1} more" if len(lacking) > 1 else ""
             verb = "are" if more else "is"
-            found.append(
+            sentences.append(
                 f"{lacking[0]}{more} {verb} left out of {measure}, not having been scored by it; "
                 f"weir run with -m '{measure}' adds it, searching nothing anew"
             )
     without = [d for d, systems in _by_dataset(cells).items() if baseline and baseline not in systems]
-    return found + [f"{dataset} is left out: it has no {baseline}, the baseline" for dataset in without]
+    return sentences + [f"{dataset} is left out: it has no {baseline}, the baseline" for dataset in without]
 
 
-def comparison_cost(cells: Sequence[Finished], measures: Iterable[Measure | str] = ()) -> int:
+def comparison_cost(cells: Sequence[ResultCell], measures: Iterable[Measure | str] = ()) -> int:
     """How many differences of two systems on a query a comparison of each with each looks at."""
     pairs = [len(systems) * (len(systems) - 1) // 2 for systems in _by_dataset(cells).values()]
     queries = [max(cell.queries for cell in systems.values()) for systems in _by_dataset(cells).values()]
@@ -169,22 +170,22 @@ def comparison_cost(cells: Sequence[Finished], measures: Iterable[Measure | str]
     )
 
 
-def _by_dataset(cells: Sequence[Finished]) -> dict[str, dict[str, Finished]]:
+def _by_dataset(cells: Sequence[ResultCell]) -> dict[str, dict[str, ResultCell]]:
     """The cells by dataset and by the name that tables show."""
-    found: dict[str, dict[str, Finished]] = {}
+    datasets: dict[str, dict[str, ResultCell]] = {}
     for cell in cells:
-        found.setdefault(cell.dataset, {})[cell.label or cell.system] = cell
-    return found
+        datasets.setdefault(cell.dataset, {})[cell.label or cell.system] = cell
+    return datasets
 
 
-def _measured(cells: Sequence[Finished]) -> list[str]:
+def _measured(cells: Sequence[ResultCell]) -> list[str]:
     return [row.measure for cell in cells for row in cell.rows]
 
 
 def measures_wanted(measured: Iterable[str], measures: Iterable[Measure | str]) -> list[str]:
     """The names of the measures, by default all that were measured; raises UnknownName for one that was not."""
     known = list(dict.fromkeys(measured))
-    wanted = [str(m) for m in measures_of(given)] if (given := tuple(measures)) else known
+    wanted = [str(m) for m in measures_of(chosen)] if (chosen := tuple(measures)) else known
     for measure in wanted:
         if measure not in known:
             raise UnknownName("measure among these scores", measure, known)
@@ -197,29 +198,24 @@ def units_across(tables: Sequence[ScoreTable]) -> dict[str, list[ScoreTable]]:
     Empty where there are not two such systems.
     """
     shared = [s for s in tables[0].systems if all(s in t.systems for t in tables)] if tables else []
-    units: dict[str, list[ScoreTable]] = {}
+    datasets, units = {t.dataset for t in tables}, dict[str, list[ScoreTable]]()
+    # A group that is there as a whole beside others counts as one dataset.
+    whole = [g for g in map(catalogue.group, catalogue.groups()) if datasets > set(g.members)]
+    group_of = {member: group.name for group in reversed(whole) for member in group.members}
     for one in tables if len(shared) > 1 else ():
         rows = [one.systems.index(s) for s in shared]
         part = replace(one, systems=tuple(shared), values=one.values[rows])
-        units.setdefault(_unit(one.dataset, {t.dataset for t in tables}), []).append(part)
+        units.setdefault(group_of.get(one.dataset, one.dataset), []).append(part)
     return units
 
 
-def _unit(dataset: str, datasets: set[str]) -> str:
-    """The group that a dataset counts in, if it is there as a whole beside others; else the dataset."""
-    for group in map(catalogue.group, catalogue.groups()):
-        if dataset in group.members and datasets > set(group.members):
-            return group.name
-    return dataset
-
-
 # ----------
-# Two runs or two cells, query by query, with the texts of the collection where they are here.
+# Two runs or two cells, query by query.
 
 
 def diff_files(
     qrels: Path, paths: tuple[Path, Path], measure: str, rules: ScoringRules = NO_COLLECTION, top: int = 10
-) -> Moves:
+) -> QueryDifferences:
     """Which queries one run file wins and loses against another.
 
     rules: conventions and the collection, whose texts are shown. Raises the WeirErrors of reading and measuring;
@@ -239,13 +235,13 @@ def diff_files(
         measure,
         rules,
         top,
-        lambda name, other: other.judge(files[name], other.counted(judgments)),
+        lambda name, other: other.join_run(files[name], other.counted(judgments)),
     )
 
 
 def diff_runs(
     qrels: Qrels, runs: Mapping[str, Run], measure: str, rules: ScoringRules = NO_COLLECTION, top: int = 10
-) -> Moves:
+) -> QueryDifferences:
     """As `diff_files`, of two runs by name."""
     return _moves(
         qrels,
@@ -264,7 +260,7 @@ def _moves(
     rules: ScoringRules,
     top: int,
     join: Callable[[str, ScoringRules], Judged],
-) -> Moves:
+) -> QueryDifferences:
     """The moves between two runs by name; join: joins the run of a name with the judgments by other rules."""
     wanted, judgments = parse_measure(measure), rules.counted(qrels)
 
@@ -279,7 +275,7 @@ def _moves(
     ranked = {name: rules.ranked(run) for name, run in runs.items()}
     one, other = (scored(name, run) for name, run in ranked.items())
     first, second = runs
-    moves = moved(str(wanted), (first, second), one, other, top)
+    moves = query_differences(str(wanted), (first, second), one, other, top)
     return _texted(with_documents(moves, judgments, *ranked.values()), rules.dataset)
 
 
@@ -289,7 +285,7 @@ def diff_cells(
     measure: str | None = None,
     collection: str | Path | Dataset | None = None,
     top: int = 10,
-) -> Moves:
+) -> QueryDifferences:
     """Which queries one cell of a results folder wins and loses against another.
 
     measure: by default the first that both have. Documents and texts are shown where the collection is given or on this
@@ -304,15 +300,15 @@ def diff_cells(
     dataset = dataset_of(one, collection)
     if dataset is None:
         wanted = _stored(one, other, measure)
-        return moved(str(wanted), names, _scores(one), _scores(other), top)
+        return query_differences(str(wanted), names, _scores(one), _scores(other), top)
     wanted = parse_measure(measure) if measure else _stored(one, other, None)
     runs = _run(one.run, dataset.qrels), _run(other.run, dataset.qrels)
     scores = [scores_of(Judged.of(run, dataset.qrels), (wanted,)) for run in runs]
-    found = moved(str(wanted), names, scores[0], scores[1], top)
-    return _texted(with_documents(found, dataset.qrels, *runs), dataset)
+    moves = query_differences(str(wanted), names, scores[0], scores[1], top)
+    return _texted(with_documents(moves, dataset.qrels, *runs), dataset)
 
 
-def _stored(first: Finished, second: Finished, measure: str | None) -> Measure:
+def _stored(first: ResultCell, second: ResultCell, measure: str | None) -> Measure:
     """A measure that both cells have; raises BadValue where there is none."""
     theirs = {r.measure for r in second.rows}
     both = [r.measure for r in first.rows if r.measure in theirs]
@@ -328,7 +324,7 @@ def _stored(first: Finished, second: Finished, measure: str | None) -> Measure:
     return parse_measure(measure)
 
 
-def _scores(cell: Finished) -> Scores:
+def _scores(cell: ResultCell) -> Scores:
     """The stored values of a cell; who was answered is in its rankings."""
     stored = cell.values()
     run = _run(cell.run, None, stored.queries)
@@ -352,12 +348,12 @@ def _names(short: tuple[str, str], long: tuple[Path, Path]) -> tuple[str, str]:
     return one, other
 
 
-def _texted(found: Moves, dataset: Dataset | None) -> Moves:
+def _texted(found: QueryDifferences, dataset: Dataset | None) -> QueryDifferences:
     return found if dataset is None else with_texts(found, dataset.all_queries, dataset.corpus)
 
 
 # ----------
-# The two sides of a gate: results folders, committed baselines, or judgments and runs.
+# What a gate compares: results folders, saved baselines, or judgments and runs.
 
 
 GRAMMAR = "[QRELS] BASELINE CANDIDATE, judgments first where one of them is a run file"
@@ -371,7 +367,7 @@ class GateCases:
     notes: tuple[Note, ...]
 
 
-def sides_of(
+def gate_inputs(
     paths: Sequence[Path],
     measures: Sequence[Measure] = (),
     conventions: Conventions | None = None,
@@ -386,25 +382,25 @@ def sides_of(
     run files, whose rules hold; fetch: as `cell_collection` takes it. Raises BadValue for paths that cannot be told
     apart, and the WeirErrors of reading.
     """
-    qrels, given = (paths[0], paths[1:]) if len(paths) == 3 else (None, paths)
-    if len(given) != 2:
+    qrels, sides = (paths[0], paths[1:]) if len(paths) == 3 else (None, paths)
+    if len(sides) != 2:
         raise BadValue(f"found {len(paths)} paths; expected {GRAMMAR}")
-    saved = {path: read_baseline(path) for path in given if _is_saved(path)}
-    if qrels is not None and all(path in saved or path.is_dir() for path in given):
-        raise BadValue(f"{given[0]} and {given[1]} are no run files, so there is nothing to judge by {qrels}")
+    saved = {path: read_baseline(path) for path in sides if _is_saved(path)}
+    if qrels is not None and all(path in saved or path.is_dir() for path in sides):
+        raise BadValue(f"{sides[0]} and {sides[1]} are no run files, so there is nothing to judge by {qrels}")
     first = next((one.scores for side in saved.values() for one in side.datasets.values()), None)
     names = [str(m) for m in measures] or list(first.measures if first else ("nDCG@10",))
-    folders = {path: _systems_in(path, names, systems, fetch) for path in given if path.is_dir()}
+    folders = {path: _systems_in(path, names, systems, fetch) for path in sides if path.is_dir()}
     first = first or next(
         (one.scores for side in folders.values() for one in side[0].datasets.values()), None
     )
     rules = conventions or (parse_conventions(first.conventions) if first else DEFAULT)
-    read = _Sides(qrels, saved, folders, names, ScoringRules.of(collection, rules))
-    return read.side(given[0]), read.side(given[1]), names
+    read = _GateReader(qrels, saved, folders, names, ScoringRules.of(collection, rules))
+    return read.side(sides[0]), read.side(sides[1]), names
 
 
 @dataclass(frozen=True, eq=False)
-class _Sides:
+class _GateReader:
     """What both sides of a gate are read by."""
 
     qrels: Path | None
@@ -416,7 +412,12 @@ class _Sides:
     def side(self, path: Path) -> list[SystemScores]:
         """The systems of a saved baseline, a results folder or a run file."""
         if path in self.saved:
-            return [_with(self.saved[path], path, self.measures)]
+            saved = self.saved[path]
+            known = next(iter(saved.datasets.values())).scores.measures
+            for measure in self.measures:
+                if measure not in known:
+                    raise UnknownName(f"measure in {path}", measure, known)
+            return [saved]
         if path in self.folders:
             return self.folders[path]
         if not path.exists():
@@ -445,15 +446,15 @@ def system_of(
         return scored_run(paths[0], paths[1], names, ScoringRules.of(collection, conventions))
     if len(paths) != 1 or not paths[0].is_dir():
         raise BadValue("--save takes judgments and a run, or one results folder")
-    found = _systems_in(paths[0], names, systems, fetch)
-    if len(found) > 1:
-        raise BadValue(f"{paths[0]} holds {len(found)} systems ({_listed(found)}); name one by -s")
-    for name, one in found[0].datasets.items():
+    scored = _systems_in(paths[0], names, systems, fetch)
+    if len(scored) > 1:
+        raise BadValue(f"{paths[0]} holds {len(scored)} systems ({_listed(scored)}); name one by -s")
+    for name, one in scored[0].datasets.items():
         if not one.marks:
             raise BadValue(
                 f"the judgments of {name} are not here, or not as it was measured; a baseline needs them"
             )
-    return found[0]
+    return scored[0]
 
 
 def scored_run(
@@ -480,15 +481,28 @@ def gate_cases(
     `collections_of`. Raises BadValue where the sides are not comparable, and as `query_groups` and `table`.
     """
     cases: list[tuple[str, ScoreTable]] = []
-    notes = [*_version_notes(sides), *_ranking_notes(sides), *_score_notes(sides)]
-    grounds = collections or {}
+    own = version("weir-ir")
+    versions = {one.version for side in sides for one in side if one.version and one.version != own}
+    notes = [Note(f"scored by Weir {other}, this is {own}") for other in sorted(versions)]
+    by_note: dict[str, list[str]] = {}  # how the rankings of both sides were made, once where it is the same
+    for role, side in zip(("baseline", "candidate"), sides, strict=True):
+        for text in dict.fromkeys(text for one in side for text in one.notes):
+            by_note.setdefault(text, []).append(role)
+    notes += [Note(f"{' and '.join(roles)}: {text}") for text, roles in by_note.items()]
+    scored_now = {
+        (role if len(side) == len(one.datasets) == 1 else f"{role} {one.system} on {name}"): judged.scores
+        for role, side in zip(("baseline", "candidate"), sides, strict=True)
+        for one in side
+        if not one.version
+        for name, judged in one.datasets.items()
+    }
+    notes += system_notes(scored_now)  # as `weir eval` has them
+    loaded = collections or {}
     for name, dataset, before, after in _pairs(*sides, notes):
-        one, other, said = on_same_queries(dataset, before, after, common)
-        notes += said
+        one, other, remarks = on_same_queries(dataset, before, after, common)
+        notes += remarks
         pair = {"baseline": one, "candidate": other}
-        groups = (
-            None if by is None else query_groups(by, one.queries, grounds.get(dataset) or grounds.get(""))
-        )
+        groups = None if by is None else query_groups(by, one.queries, loaded.get(dataset) or loaded.get(""))
         for measure in measures:
             whole = table(name, measure, pair)
             cases.append(("", whole))
@@ -505,13 +519,13 @@ def collections_of(
 
     fetch: as `cell_collection` takes it.
     """
-    found = {} if given is None else {"": given if isinstance(given, Dataset) else load(given)}
+    loaded = {} if given is None else {"": given if isinstance(given, Dataset) else load(given)}
     for path in paths:
         if path.is_dir():
             cells = [open_cell(path)] if (path / RECORD).exists() else finished_cells(path)
             known = {cell.dataset: cell_collection(cell, fetch) for cell in cells}
-            found |= {name: dataset for name, dataset in known.items() if dataset is not None}
-    return found
+            loaded |= {name: dataset for name, dataset in known.items() if dataset is not None}
+    return loaded
 
 
 def _is_saved(path: Path) -> bool:
@@ -521,47 +535,38 @@ def _is_saved(path: Path) -> bool:
         raise FormatError(path, error.strerror or str(error), "a file that can be read") from None
 
 
-def _with(saved: SystemScores, path: Path, measures: Sequence[str]) -> SystemScores:
-    """The baseline, found to have the measures."""
-    known = next(iter(saved.datasets.values())).scores.measures
-    for measure in measures:
-        if measure not in known:
-            raise UnknownName(f"measure in {path}", measure, known)
-    return saved
-
-
 def _systems_in(
     folder: Path, measures: Sequence[str], wanted: Sequence[str], fetch: bool
 ) -> list[SystemScores]:
     """The systems of a results folder, or the one of a cell, with these measures."""
-    cells = [open_cell(folder)] if (folder / RECORD).exists() else deepest(finished_cells(folder))[0]
-    found: dict[str, dict[str, JudgedScores]] = {}
+    cells = [open_cell(folder)] if (folder / RECORD).exists() else largest_k(finished_cells(folder))[0]
+    systems: dict[str, dict[str, JudgedScores]] = {}
     for cell in of_systems(cells, wanted):
         name = cell.label or cell.system
-        if cell.dataset in found.setdefault(name, {}):
+        if cell.dataset in systems.setdefault(name, {}):
             raise BadValue(f"{folder}: {name} stands twice on {cell.dataset}; name the cell's own folder")
-        found[name][cell.dataset] = _cell_scores(cell, measures, fetch)
-    said = {
-        name: tuple(unscored_notes([c for c in cells if (c.label or c.system) == name])) for name in found
-    }
-    return [SystemScores(name, datasets, notes=said[name]) for name, datasets in found.items()]
-
-
-def _cell_scores(cell: Finished, measures: Sequence[str], fetch: bool) -> JudgedScores:
-    scores = cell.values()
-    for measure in measures:
-        if measure not in scores.measures:
-            raise BadValue(
-                f"{cell.folder}: not scored by {measure}; weir run with -m '{measure}' adds it, searching nothing anew"
-            )
-    rows = [scores.measures.index(m) for m in measures]
-    rules = Conventions(self_matches=dict(cell.settings).get("self_match", "keep"))
-    scores = replace(scores, measures=tuple(measures), values=scores.values[rows], conventions=str(rules))
-    judgments = str(cell.scored[-1][1].declared["qrels"])
-    dataset = cell_collection(cell, fetch)
-    if dataset is None:
-        return JudgedScores(scores, judgments=judgments)
-    return JudgedScores(scores, judgment_marks(dataset.qrels), judgments)
+        scores = cell.values()
+        for measure in measures:
+            if measure not in scores.measures:
+                raise BadValue(
+                    f"{cell.folder}: not scored by {measure}; "
+                    f"weir run with -m '{measure}' adds it, searching nothing anew"
+                )
+        rows = [scores.measures.index(m) for m in measures]
+        rules = Conventions(self_matches=dict(cell.settings).get("self_match", "keep"))
+        scores = replace(scores, measures=tuple(measures), values=scores.values[rows], conventions=str(rules))
+        dataset = cell_collection(cell, fetch)
+        marks = {} if dataset is None else judgment_marks(dataset.qrels)
+        judgments = str(cell.scored[-1][1].declared["qrels"])
+        systems[name][cell.dataset] = JudgedScores(scores, marks, judgments)
+    return [
+        SystemScores(
+            name,
+            datasets,
+            notes=tuple(unscored_notes([c for c in cells if (c.label or c.system) == name])),
+        )
+        for name, datasets in systems.items()
+    ]
 
 
 def _pairs(
@@ -581,7 +586,7 @@ def _pairs(
         known = {one.system for one in baseline}
         new = [one for one in candidate if one.system not in known]
         notes += [Note(f"{one.system} is new and not gated") for one in new]
-    found = []
+    rows = []
     for one, other in pairs:
         if len(one.datasets) == len(other.datasets) == 1:
             [(name, before)], [after] = one.datasets.items(), other.datasets.values()
@@ -594,39 +599,9 @@ def _pairs(
             notes += [
                 Note(f"{n} is new and not gated") for n in sorted(other.datasets.keys() - one.datasets.keys())
             ]
-        told = f"{one.system}, " if len(pairs) > 1 else ""
-        found += [(told + name, name, before, after) for name, before, after in datasets]
-    return found
-
-
-def _version_notes(sides: tuple[Sequence[SystemScores], Sequence[SystemScores]]) -> list[Note]:
-    """A note where one of the sides was scored by another version of Weir."""
-    from importlib.metadata import version
-
-    own = version("weir-ir")
-    made = {one.version for side in sides for one in side if one.version and one.version != own}
-    return [Note(f"scored by Weir {other}, this is {own}") for other in sorted(made)]
-
-
-def _score_notes(sides: tuple[Sequence[SystemScores], Sequence[SystemScores]]) -> list[Note]:
-    """What `weir eval` says beside the scores of what was scored now."""
-    scores = {
-        (role if len(side) == len(one.datasets) == 1 else f"{role} {one.system} on {name}"): judged.scores
-        for role, side in zip(("baseline", "candidate"), sides, strict=True)
-        for one in side
-        if not one.version
-        for name, judged in one.datasets.items()
-    }
-    return system_notes(scores)
-
-
-def _ranking_notes(sides: tuple[Sequence[SystemScores], Sequence[SystemScores]]) -> list[Note]:
-    """What is said of how the rankings of both sides were made, once where it is said of both."""
-    found: dict[str, list[str]] = {}
-    for role, side in zip(("baseline", "candidate"), sides, strict=True):
-        for note in dict.fromkeys(note for one in side for note in one.notes):
-            found.setdefault(note, []).append(role)
-    return [Note(f"{' and '.join(roles)}: {note}") for note, roles in found.items()]
+        prefix = f"{one.system}, " if len(pairs) > 1 else ""
+        rows += [(prefix + name, name, before, after) for name, before, after in datasets]
+    return rows
 
 
 def _listed(systems: Sequence[SystemScores]) -> str:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from weir.core.scores import Row
+from weir.core.results import result
+from weir.core.rounding import figure, score
+from weir.core.scores import Note, Row
+from weir.core.tables import Table, table_of
 from weir.errors import FormatError, UnknownName
-from weir.experiment.results import Finished, finished_cells, index_cost, search_cost
+from weir.experiment.results import ResultCell, finished_cells, index_cost, search_cost
 from weir.experiment.stages import RECORD
 
 DEFAULT = "nDCG@10"
@@ -61,8 +65,8 @@ class Efficiency:
     @property
     def bytes_per_million(self) -> float | None:
         """Bytes of the index for a million documents."""
-        found = _ratio(self.index_bytes, self.documents)
-        return None if found is None else 1e6 * found
+        each = _ratio(self.index_bytes, self.documents)
+        return None if each is None else 1e6 * each
 
     @property
     def queries_per_second(self) -> float | None:
@@ -72,8 +76,8 @@ class Efficiency:
     @property
     def mean_ms(self) -> float | None:
         """Milliseconds of a query, asked together with the others."""
-        found = _ratio(self.search_seconds, self.queries)
-        return None if found is None else 1e3 * found
+        seconds = _ratio(self.search_seconds, self.queries)
+        return None if seconds is None else 1e3 * seconds
 
 
 def efficiency(root: Path, measure: str | None = None) -> list[Efficiency]:
@@ -86,22 +90,53 @@ def efficiency(root: Path, measure: str | None = None) -> list[Efficiency]:
     wanted = measure or (DEFAULT if DEFAULT in known or not known else known[0])
     if wanted not in known:
         raise UnknownName("measure in these results", wanted, known)
-    found = []
-    for cell in cells:
-        row = next((r for r in cell.named_rows() if r.measure == wanted), None)
-        if row is not None:
-            found.append(_of(cell, row))
-    return [replace(one, best=not any(_beats(other, one) for other in found)) for one in found]
+    systems = [_cost(cell, row) for cell in cells for row in cell.named_rows() if row.measure == wanted]
+    goodness = [(one.quality.dataset, _goodness(one)) for one in systems]
+    return [
+        # Another system on the same collection that is as good in everything, and better in something.
+        replace(
+            one,
+            best=not any(
+                dataset == one.quality.dataset
+                and other != mine
+                and all(a >= b for a, b in zip(other, mine, strict=True))
+                for dataset, other in goodness
+            ),
+        )
+        for one, (_, mine) in zip(systems, goodness, strict=True)
+    ]
 
 
-def _of(cell: Finished, row: Row) -> Efficiency:
+def _cost(cell: ResultCell, row: Row) -> Efficiency:
     try:
         index, search = index_cost(cell), search_cost(cell)
         cached = index.get("cached_queries")
-        served = _served(search["services"])
+        services = search["services"]
+        taken = services[0]["latency"] if len(services) == 1 else []
+        served: dict[str, float] = max(taken, key=lambda one: one["answers"], default={})
         single = {} if cached else search.get("single_query_ms") or served
         peaks = [p for p in (index.get("peak_mb"), search.get("peak_mb")) if p is not None]
-        found = Efficiency(
+        made = cell.ranked.made
+        hardware = [f"{made.get('processor') or 'unknown processor'}, {made.get('cores')} cores"]
+        index_marks = []
+        if index.get("reused"):
+            which = "all" if _all_reused(index) else f"{index['reused']} of {index['documents']}"
+            index_marks.append(f"what is made of {which} documents was stored before")
+        search_marks = []
+        if cached:
+            search_marks.append("vectors of queries may come from a store; single queries were not measured")
+        scores = search.get("scores") or {}
+        if scores and scores["computed"] < scores["asked"]:
+            stored = scores["asked"] - scores["computed"]
+            search_marks.append(
+                f"{stored} of {scores['asked']} scores of pairs were stored before; single queries compute theirs"
+            )
+        if lost := search.get("lost"):
+            share = f"{1 - lost['share']:.1%} of the exact {lost['k']} best"
+            by_index = f"{lost['by what is kept']:.1%} are lost by what the index keeps of vectors"
+            search_marks.append(f"finds {share}; {by_index} ({lost['queries']} queries)")
+        search_marks += [*_api_notes(search), *(mark for use in services for mark in _service_marks(use))]
+        measured = Efficiency(
             row,
             documents=index.get("documents"),
             index_seconds=None if _all_reused(index) else index.get("seconds"),
@@ -115,15 +150,15 @@ def _of(cell: Finished, row: Row) -> Efficiency:
             p95_ms=single.get("p95"),
             p99_ms=single.get("p99"),
             peak_mb=max(peaks, default=None),
-            hardware=_hardware(cell),
-            index_marks=tuple(_index_marks(index)),
-            search_marks=tuple(_search_marks(search, bool(cached))),
+            hardware=", ".join([*hardware, f"{made.get('threads')} threads", *map(str, cell.ranked.engines)]),
+            index_marks=tuple(index_marks + _api_notes(index)),
+            search_marks=tuple(search_marks),
         )
         for name in COUNTED:
-            value = getattr(found, name)
+            value = getattr(measured, name)
             if value is not None and (isinstance(value, bool) or not isinstance(value, (int, float))):
                 raise TypeError(f"{name} is {value!r}")
-        return found
+        return measured
     except (ValueError, TypeError, KeyError, AttributeError):
         raise FormatError(cell.folder / RECORD, "another layout", "a record of weir run") from None
 
@@ -133,46 +168,13 @@ def _all_reused(index: dict[str, Any]) -> bool:
     return bool(index.get("reused")) and index["reused"] == index["documents"]
 
 
-def _index_marks(index: dict[str, Any]) -> list[str]:
-    found = []
-    if index.get("reused"):
-        which = "all" if _all_reused(index) else f"{index['reused']} of {index['documents']}"
-        found.append(f"what is made of {which} documents was stored before")
-    return found + _api_notes(index)
-
-
 def _api_notes(stage: dict[str, Any]) -> list[str]:
     """What an embedding API was asked in a stage."""
-    asked = stage.get("api")
-    if not asked:
+    use = stage.get("api")
+    if not use:
         return []
-    dollars = f", {asked['dollars']:.4f} dollars" if "dollars" in asked else ""
-    return [f"an API was asked {asked['requests']} times for {asked['tokens']} tokens{dollars}"]
-
-
-def _search_marks(search: dict[str, Any], cached: bool) -> list[str]:
-    found = []
-    if cached:
-        found.append("vectors of queries may come from a store; single queries were not measured")
-    scores = search.get("scores") or {}
-    if scores and scores["computed"] < scores["asked"]:
-        kept = scores["asked"] - scores["computed"]
-        found.append(
-            f"{kept} of {scores['asked']} scores of pairs were stored before; single queries compute theirs"
-        )
-    lost = search.get("lost")
-    if lost:
-        kept = f"{lost['by what is kept']:.1%} are lost by what the index keeps of vectors"
-        share = f"{1 - lost['share']:.1%} of the exact {lost['k']} best"
-        found.append(f"finds {share}; {kept} ({lost['queries']} queries)")
-    return found + _api_notes(search) + [mark for use in search["services"] for mark in _service_marks(use)]
-
-
-def _served(services: list[dict[str, Any]]) -> dict[str, float]:
-    """Milliseconds of the answers of the one service that was asked, at the concurrency of most of them."""
-    taken = services[0]["latency"] if len(services) == 1 else []
-    most: dict[str, float] = max(taken, key=lambda one: one["answers"], default={})
-    return most
+    dollars = f", {use['dollars']:.4f} dollars" if "dollars" in use else ""
+    return [f"an API was asked {use['requests']} times for {use['tokens']} tokens{dollars}"]
 
 
 def _service_marks(use: dict[str, Any]) -> Iterator[str]:
@@ -194,21 +196,6 @@ def _counted(kinds: dict[str, int]) -> str:
     return ", ".join(f"{count} {kind}" for kind, count in kinds.items())
 
 
-def _hardware(cell: Finished) -> str:
-    """Processor, cores and threads, and the engines that computed, as the record has them."""
-    made = cell.ranked.made
-    found = [f"{made.get('processor') or 'unknown processor'}, {made.get('cores')} cores"]
-    return ", ".join([*found, f"{made.get('threads')} threads", *map(str, cell.ranked.engines)])
-
-
-def _beats(other: Efficiency, one: Efficiency) -> bool:
-    """Whether another system on the same collection is as good in everything and better in something."""
-    if other.quality.dataset != one.quality.dataset:
-        return False
-    mine, theirs = _goodness(one), _goodness(other)
-    return theirs != mine and all(a >= b for a, b in zip(theirs, mine, strict=True))
-
-
 def _goodness(one: Efficiency) -> Sequence[float]:
     """Quality, time of a query and size of the index, larger is better; what was not measured is the worst."""
     costs = (one.p50_ms if one.p50_ms is not None else one.mean_ms, one.index_bytes)
@@ -217,3 +204,101 @@ def _goodness(one: Efficiency) -> Sequence[float]:
 
 def _ratio(a: float | None, b: float | None) -> float | None:
     return None if a is None or not b else a / b
+
+
+# ----------
+# Tables.
+
+BEST, MARK = "+", "*"
+
+
+def efficiency_record(one: Efficiency) -> dict[str, object]:
+    """Costs and quality as plain values under the names that files have."""
+    row = one.quality
+    quality = {"mean": row.mean, "low": row.low, "high": row.high}
+    return {
+        "dataset": row.dataset,
+        "system": row.system,
+        "measure": row.measure,
+        **{k: None if math.isnan(v) else v for k, v in quality.items()},
+        "documents": one.documents,
+        "index_seconds": one.index_seconds,
+        "documents_per_second": one.documents_per_second,
+        "index_bytes": one.index_bytes,
+        "bytes_per_million": one.bytes_per_million,
+        "queries": one.queries,
+        "search_seconds": one.search_seconds,
+        "queries_per_second": one.queries_per_second,
+        "mean_ms": one.mean_ms,
+        "single_queries": one.singles,
+        "single_mean_ms": one.single_mean_ms,
+        "p50_ms": one.p50_ms,
+        "p95_ms": one.p95_ms,
+        "p99_ms": one.p99_ms,
+        "peak_mb": one.peak_mb,
+        "hardware": one.hardware,
+        "index_marks": list(one.index_marks),
+        "search_marks": list(one.search_marks),
+        "concurrency": one.concurrency,
+        "best": one.best,
+    }
+
+
+@result(
+    "efficiency",
+    Efficiency,
+    records=lambda one: [efficiency_record(one)],
+    csv=lambda one: [efficiency_record(one)],
+)
+def efficiency_tables(results: Sequence[Efficiency]) -> tuple[Table, ...]:
+    """Quality with its interval, then what it cost."""
+
+    def megabytes(size: float | None) -> float | None:
+        return None if size is None else size / 1e6
+
+    costs = ["docs/s", "index MB", "MB/1M docs", "queries/s", "p50 ms", "p95 ms", "p99 ms", "peak MB"]
+    lines = [["dataset", "system", results[0].quality.measure, *costs]]
+    for one in results:
+        row = one.quality
+        index, search = (MARK if marks else "" for marks in (one.index_marks, one.search_marks))
+        lines.append(
+            [
+                row.dataset,
+                f"{row.system} {BEST}" if one.best else row.system,
+                f"{score(row.mean)} [{score(row.low)}, {score(row.high)}]",
+                figure(one.documents_per_second) + index,
+                figure(megabytes(one.index_bytes)),
+                figure(megabytes(one.bytes_per_million)),
+                figure(one.queries_per_second) + search,
+                *(figure(p) for p in (one.p50_ms, one.p95_ms, one.p99_ms)),
+                figure(one.peak_mb),
+            ]
+        )
+    return (table_of(lines, right=None, keys=2),)
+
+
+def efficiency_notes(results: Sequence[Efficiency]) -> list[Note]:
+    """Notes on the figures: marks, what is measured and where."""
+    counts = sorted({one.singles for one in results if one.singles is not None})
+    singles = "single queries"
+    if counts:
+        singles = f"{counts[0]} queries" if len(counts) == 1 else f"{counts[0]} to {counts[-1]} queries"
+    lines = [
+        f"{BEST} no other system on the collection is as good in quality, time of a query (p50) and size "
+        "of the index, and better in one of them",
+        "docs/s is indexing, encoding included; queries/s is all queries asked together; "
+        f"p50, p95, p99 are {singles} asked one after the other, after one that is not counted",
+    ]
+    if any(one.concurrency is not None for one in results):
+        lines.append(f"where a service is asked, they are its answers, several asked for at a time ({MARK})")
+    lines += [f"measured on {hardware}" for hardware in dict.fromkeys(one.hardware for one in results)]
+    where: dict[tuple[str, str, str], list[str]] = {}  # the datasets of each mark of a system
+    for one in results:
+        for stage, marks in (("indexing", one.index_marks), ("searching", one.search_marks)):
+            for mark in marks:
+                where.setdefault((one.quality.system, stage, mark), []).append(one.quality.dataset)
+    lines += [
+        f"{MARK} {datasets[0] if len(datasets) == 1 else f'{len(datasets)} datasets'}, {system}: {stage}: {mark}"
+        for (system, stage, mark), datasets in where.items()
+    ]
+    return [Note(line) for line in lines]

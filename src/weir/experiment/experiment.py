@@ -12,8 +12,8 @@ from weir.core.scores import Row
 from weir.datasets.load import Dataset, load_group
 from weir.errors import BadValue, FormatError, StoreError, UnknownName, require
 from weir.experiment.cell import Cell
-from weir.experiment.results import Finished, cell_of, keep_order, rows_with_groups
-from weir.experiment.stage_store import StageShelf, Watch
+from weir.experiment.results import ResultCell, cell_of, keep_order, rows_with_groups
+from weir.experiment.stage_store import StageCache, Watch
 from weir.experiment.stages import slug
 from weir.files.atomic import storing, writable
 from weir.files.text_files import read_toml
@@ -25,7 +25,7 @@ from weir.systems.expression import system as system_of
 from weir.systems.protocol import Composite, Fetched, Indexed, Retriever
 
 # ----------
-# The stages of a grid before it is run: what each is made from, and which systems share it.
+# Which stages a grid has, what each is made from, and which systems share it.
 
 
 Kind: TypeAlias = Literal["index", "run"]
@@ -50,13 +50,13 @@ class Node:
 
 def stage_graph(systems: Sequence[Retriever]) -> list[Node]:
     """The stages of these systems, each once, after those that it is made from."""
-    found: dict[str, Node] = {}
+    nodes: dict[str, Node] = {}
     for system in systems:
         for node in _walk(system):
-            known = found.setdefault(str(node), node)
+            known = nodes.setdefault(str(node), node)
             users = tuple(dict.fromkeys((*known.systems, str(system))))
-            found[str(node)] = Node(known.kind, known.name, known.inputs, users)
-    return list(found.values())
+            nodes[str(node)] = Node(known.kind, known.name, known.inputs, users)
+    return list(nodes.values())
 
 
 def _walk(system: Retriever) -> Iterator[Node]:
@@ -68,7 +68,10 @@ def _walk(system: Retriever) -> Iterator[Node]:
                 inputs.append(f"run {part.system}")
                 yield from _walk(part.system)
             else:
-                names = [f"{name} over {part.over}" if part.over else name for name in _indexes(part.system)]
+                names = [
+                    f"{name} over {part.over}" if part.over else name
+                    for name in [node.name for node in _walk(part.system) if node.kind == "index"]
+                ]
                 inputs += [f"index {name}" for name in names]
                 yield from (Node("index", name, (), ()) for name in names)
     else:
@@ -77,17 +80,12 @@ def _walk(system: Retriever) -> Iterator[Node]:
     yield Node("run", str(system), tuple(inputs), ())
 
 
-def _indexes(system: Retriever) -> list[str]:
-    """The indexes behind a system whose scores are asked for, its parts' where it has none of its own."""
-    return [node.name for node in _walk(system) if node.kind == "index"]
-
-
 def _index_name(system: Retriever) -> str:
     return str(system.indexed_as() if isinstance(system, Indexed) else system)
 
 
 # ----------
-# Datasets x systems x measures.
+# A grid of datasets, systems and measures.
 
 
 DEPTH = 1000
@@ -118,8 +116,8 @@ class Experiment:
 
     def __post_init__(self) -> None:
         # Each adaptation of an object without a version is a stage of its own: it is adapted once.
-        found = tuple(one if isinstance(one, str) else system_of(one) for one in self.systems)
-        object.__setattr__(self, "systems", found)
+        adapted = tuple(one if isinstance(one, str) else system_of(one) for one in self.systems)
+        object.__setattr__(self, "systems", adapted)
 
     @staticmethod
     def read(path: Path | str) -> Experiment:
@@ -128,17 +126,17 @@ class Experiment:
         Raises FormatError for a file that is not such TOML, UnknownName for another key.
         """
         path = Path(path)
-        given = read_toml(path, "an experiment file")
+        table = read_toml(path, "an experiment file")
         known = ("datasets", "systems", "measures", "k")
-        for key in given:
+        for key in table:
             if key not in known:
                 raise UnknownName(f"key of an experiment file ({path})", key, known)
-        lists = {key: _texts(path, key, given[key]) for key in known[:3] if key in given}
+        lists = {key: _texts(path, key, table[key]) for key in known[:3] if key in table}
         return Experiment(
             lists.get("datasets", ()),
             lists.get("systems", ()),
             lists.get("measures", DEFAULT_MEASURES),
-            given.get("k", DEPTH),
+            table.get("k", DEPTH),
         )
 
     def execute(self, at: Path | str, watch: Watch = _silent) -> list[Row]:
@@ -150,7 +148,7 @@ class Experiment:
         """
         return rows_with_groups(self.complete(at, watch))
 
-    def complete(self, at: Path | str, watch: Watch = _silent) -> list[Finished]:
+    def complete(self, at: Path | str, watch: Watch = _silent) -> list[ResultCell]:
         """As `execute`, but returns the cells of the grid, in its order, each with the rows of these measures."""
         at, measures = Path(at), measures_of(self.measures)
         with _folder(at):
@@ -158,25 +156,52 @@ class Experiment:
             unfinished = [cell for cell in cells if cell.finished(measures) is None]
             for cell in unfinished:
                 _check(cell)
-            return [cell_of(folder, rows) for folder, rows in _completed(at, cells, measures)]
+            done_cells: dict[int, tuple[Path, list[Row]]] = {}
+            for wait in (False, True):
+                for number, one in enumerate(cells):
+                    if number not in done_cells:
+                        done = one.complete(measures, wait)
+                        if done is not None:
+                            if not done_cells:
+                                keep_order(
+                                    at, (c.stages.dataset.name for c in cells), (str(c.system) for c in cells)
+                                )
+                            done_cells[number] = done
+            return [
+                cell_of(folder, rows) for folder, rows in [done_cells[number] for number in range(len(cells))]
+            ]
 
-    def finished(self, at: Path | str) -> list[Finished]:
+    def finished(self, at: Path | str) -> list[ResultCell]:
         """The cells of the grid that are finished in the folder `at`; raises as `execute` does."""
         measures = measures_of(self.measures)
-        found = [cell.finished(measures) for cell in self.cells(Path(at), _silent)]
-        return [cell_of(*one) for one in found if one is not None]
+        cells = [cell.finished(measures) for cell in self.cells(Path(at), _silent)]
+        return [cell_of(*one) for one in cells if one is not None]
 
     def loaded_datasets(self, watch: Watch = _silent) -> list[Dataset]:
         """The datasets, members of groups apart; raises what `load` raises, and FormatError for what they hold."""
-        found = _distinct([d for given in self.datasets for d in _datasets(given, watch)])
-        return [_without_self_matches(d) for d in found] if self.drop_self else found
+        loaded: list[Dataset] = []
+        for wanted in self.datasets:
+            loaded += [wanted] if isinstance(wanted, Dataset) else load_group(wanted, None, watch)
+        distinct: dict[str, Dataset] = {}
+        for dataset in loaded:
+            dataset.fingerprint  # noqa: B018  reads all parts, so that what is wrong with one is known at once
+            if distinct.setdefault(dataset.name, dataset).layout != dataset.layout:
+                raise BadValue(
+                    f"two different datasets are named '{dataset.name}'; rename one of the folders"
+                )
+        datasets = list(distinct.values())
+        if self.drop_self:
+            return [replace(d, layout=replace(d.layout, self_match="drop")) for d in datasets]
+        return datasets
 
     def parsed_systems(self) -> list[Retriever]:
         """The systems; raises UnknownName or BadValue for one that is none, and for two of one name."""
-        found: dict[str, Retriever] = {}
-        systems = one_session(one for s in self.systems for one in _systems(s))
+        by_name: dict[str, Retriever] = {}
+        systems = one_session(
+            one for s in self.systems for one in (parse_systems(s) if isinstance(s, str) else (system_of(s),))
+        )
         for system in systems:
-            other = found.setdefault(str(system), system)
+            other = by_name.setdefault(str(system), system)
             if other != system:
                 raise BadValue(
                     f"two different systems are named '{system}'; give the object in one of them another name: "
@@ -198,31 +223,9 @@ class Experiment:
         if isinstance(self.k, bool) or not isinstance(self.k, int) or self.k < 1:
             raise BadValue(f"k is {self.k!r}; expected a whole number from 1")
         datasets = self.loaded_datasets(watch)
-        kept = at if self.stages is None else Path(self.stages)
-        shelves = [StageShelf(at / slug(d.name), kept / slug(d.name), d, watch) for d in datasets]
-        return [Cell(shelf.named(str(system)), system, self.k) for shelf in shelves for system in systems]
-
-
-def _systems(given: object) -> tuple[Retriever, ...]:
-    """The systems that a name, a system or an object stands for."""
-    return parse_systems(given) if isinstance(given, str) else (system_of(given),)
-
-
-def _completed(at: Path, cells: list[Cell], measures: tuple[Measure, ...]) -> list[tuple[Path, list[Row]]]:
-    """(folder, rows) of each cell, in their order; cells that other processes are at work on are left for the end.
-
-    The order is kept as soon as one is done.
-    """
-    found: dict[int, tuple[Path, list[Row]]] = {}
-    for wait in (False, True):
-        for number, cell in enumerate(cells):
-            if number not in found:
-                done = cell.complete(measures, wait)
-                if done is not None:
-                    if not found:
-                        keep_order(at, (c.shelf.dataset.name for c in cells), (str(c.system) for c in cells))
-                    found[number] = done
-    return [found[number] for number in range(len(cells))]
+        store = at if self.stages is None else Path(self.stages)
+        caches = [StageCache(at / slug(d.name), store / slug(d.name), d, watch) for d in datasets]
+        return [Cell(cache.named(str(system)), system, self.k) for cache in caches for system in systems]
 
 
 def _check(cell: Cell) -> None:
@@ -255,28 +258,6 @@ def _folder(at: Path) -> Iterator[None]:
         if fresh:
             with suppress(OSError):  # it holds results
                 at.rmdir()
-
-
-def _datasets(given: str | Path | Dataset, watch: Watch) -> list[Dataset]:
-    """The datasets of a name, with documents, queries and judgments read, so that what is wrong is found now."""
-    found = [given] if isinstance(given, Dataset) else load_group(given, None, watch)
-    for dataset in found:
-        dataset.fingerprint  # noqa: B018  (the first use reads all parts)
-    return found
-
-
-def _without_self_matches(dataset: Dataset) -> Dataset:
-    return replace(dataset, layout=replace(dataset.layout, self_match="drop"))
-
-
-def _distinct(datasets: list[Dataset]) -> list[Dataset]:
-    """The datasets without repetition; two different ones of one name cannot be told apart in a table."""
-    found: dict[str, Dataset] = {}
-    for dataset in datasets:
-        other = found.setdefault(dataset.name, dataset)
-        if other.layout != dataset.layout:
-            raise BadValue(f"two different datasets are named '{dataset.name}'; rename one of the folders")
-    return list(found.values())
 
 
 def _texts(path: Path, key: str, value: object) -> tuple[str, ...]:

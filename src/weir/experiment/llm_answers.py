@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, get_args
+from dataclasses import asdict, dataclass, replace
+from typing import get_args
 
 import numpy as np
 
+from weir.core.results import result
+from weir.core.rounding import count
 from weir.core.run import Run
+from weir.core.tables import Table, sentences, table_of
 from weir.datasets.load import Dataset
 from weir.errors import BadValue, FormatError, UnknownName
-from weir.experiment.results import Finished, cell_collection, stages_of
-from weir.experiment.stage_store import StageShelf
+from weir.experiment.results import ResultCell, cell_collection, stages_of
+from weir.experiment.stage_store import StageCache
 from weir.experiment.stages import RECORD, Stage, changes
-from weir.models.conversation import kept_conversation
+from weir.models.chat import recorded_chat
 from weir.models.verdicts import VerdictKind
 from weir.systems.compose import Pipeline
 from weir.systems.composite import adapted_to, parts_of
 from weir.systems.expression import parse_system
-from weir.systems.rerank.llm_reranker import NOT_KEPT, Exchange, LLMReranker, traced
+from weir.systems.rerank.llm_methods import NOT_KEPT, Exchange, LLMReranker, traced
 from weir.systems.rerank.reranking import reranked_rows, rows_of_run
 
 VERDICTS = (*get_args(VerdictKind), NOT_KEPT)
@@ -71,43 +74,39 @@ class QueryTrace:
     flagged: tuple[str, ...] = ()
 
 
-def model_uses(cells: Sequence[Finished]) -> list[ModelUse]:
+def model_uses(cells: Sequence[ResultCell]) -> list[ModelUse]:
     """What every model behind some cells was asked; raises FormatError for a record of another layout."""
     return [use for cell in cells for use in _uses(cell)]
 
 
-def _uses(cell: Finished) -> Iterator[ModelUse]:
+def _uses(cell: ResultCell) -> Iterator[ModelUse]:
     name = cell.label or cell.system
     for folder, record in stages_of(cell):
         try:
             for use in record.facts.get("services", []):
                 if "verdicts" in use:
-                    yield _use(cell.dataset, name, use)
+                    yield ModelUse(
+                        cell.dataset,
+                        name,
+                        str(use["service"]),
+                        str(use.get("versions", {}).get("model", "")),
+                        sum(int(count) for count in use["verdicts"].values()),
+                        int(use["stored"]),
+                        {str(kind): int(count) for kind, count in use["verdicts"].items()},
+                        int(use.get("cut", 0)),
+                        int(use.get("tokens", 0)),
+                        int(use.get("answer_tokens", 0)),
+                        use.get("dollars"),
+                        int(use["retried"]),
+                        {str(kind): int(count) for kind, count in use["faults"].items()},
+                        int(use.get("flagged", 0)),
+                    )
         except (ValueError, TypeError, KeyError, AttributeError):
             raise FormatError(folder / RECORD, "another layout", "a record of weir run") from None
 
 
-def _use(dataset: str, system: str, use: dict[str, Any]) -> ModelUse:
-    return ModelUse(
-        dataset,
-        system,
-        str(use["service"]),
-        str(use.get("versions", {}).get("model", "")),
-        sum(int(count) for count in use["verdicts"].values()),
-        int(use["stored"]),
-        {str(kind): int(count) for kind, count in use["verdicts"].items()},
-        int(use.get("cut", 0)),
-        int(use.get("tokens", 0)),
-        int(use.get("answer_tokens", 0)),
-        use.get("dollars"),
-        int(use["retried"]),
-        {str(kind): int(count) for kind, count in use["faults"].items()},
-        int(use.get("flagged", 0)),
-    )
-
-
 def query_traces(
-    cells: Sequence[Finished], query: str | None = None, verdicts: Collection[str] = ()
+    cells: Sequence[ResultCell], query: str | None = None, verdicts: Collection[str] = ()
 ) -> list[QueryTrace]:
     """What every model behind some cells was asked about a query, from kept answers; nobody is asked.
 
@@ -122,7 +121,15 @@ def query_traces(
     prompted = [cell for cell in cells if _prompts(parse_system(cell.system))]
     if not prompted:
         raise BadValue("none of these systems asks a language model: nothing to trace")
-    datasets = [_collection(cell) for cell in prompted]
+    datasets: list[Dataset] = []
+    for cell in prompted:
+        dataset = cell_collection(cell)
+        if dataset is None:
+            where = cell.scored[-1][1].facts.get("collection")
+            raise BadValue(
+                f"{cell.dataset}: the collection is not at {where} as it was measured; put it back there"
+            )
+        datasets.append(dataset)
     known = {name for dataset in datasets for name in dataset.queries.ids}
     if query is not None and query not in known:
         raise UnknownName("query among these results", query, known)
@@ -131,31 +138,22 @@ def query_traces(
         for cell, dataset in zip(prompted, datasets, strict=True)
         for trace in _cell_traces(cell, dataset, query)
     ]
-    return [chosen for one in traces if (chosen := _of_verdicts(one, verdicts)).exchanges or not verdicts]
-
-
-def _of_verdicts(one: QueryTrace, verdicts: Collection[str]) -> QueryTrace:
-    return replace(one, exchanges=tuple(e for e in one.exchanges if not verdicts or e.verdict in verdicts))
+    if not verdicts:
+        return traces
+    chosen = [
+        replace(one, exchanges=tuple(e for e in one.exchanges if e.verdict in verdicts)) for one in traces
+    ]
+    return [one for one in chosen if one.exchanges]
 
 
 def _prompts(system: object) -> list[Pipeline]:
     """The parts of a system in which a language model re-ranks, each behind those whose rankings it is given."""
     parts = (part for part in parts_of(system) if isinstance(part, Pipeline))
-    found = [part for part in parts if isinstance(part.reranker, LLMReranker)]
-    return sorted(found, key=lambda part: len(list(parts_of(part))))
+    prompted = [part for part in parts if isinstance(part.reranker, LLMReranker)]
+    return sorted(prompted, key=lambda part: len(list(parts_of(part))))
 
 
-def _collection(cell: Finished) -> Dataset:
-    found = cell_collection(cell)
-    if found is None:
-        where = cell.scored[-1][1].facts.get("collection")
-        raise BadValue(
-            f"{cell.dataset}: the collection is not at {where} as it was measured; put it back there"
-        )
-    return found
-
-
-def _cell_traces(cell: Finished, dataset: Dataset, query: str | None) -> Iterator[QueryTrace]:
+def _cell_traces(cell: ResultCell, dataset: Dataset, query: str | None) -> Iterator[QueryTrace]:
     system = adapted_to(parse_system(cell.system), dataset.name, dataset.instruction)
     made = Stage("run", "", {"system": cell.ranked.declared["system"]})
     if changed := changes(made, Stage("run", "", {"system": system.describe()})):
@@ -169,17 +167,25 @@ def _cell_traces(cell: Finished, dataset: Dataset, query: str | None) -> Iterato
         reranker = part.reranker
         assert isinstance(reranker, LLMReranker)
         candidates = _candidates(cell, dataset, part)
-        with kept_conversation(reranker.chat) as talk:
+        with recorded_chat(reranker.chat) as talk:
             for at in wanted[wanted >= 0]:
                 one = dataset.queries.take(np.array([at]))
-                shown = _of_query(candidates, int(at))
-                found = traced(reranker, talk.anew(), dataset.corpus, one, shown)
-                said = (cell.dataset, cell.label or cell.system, ids[int(at)], one.text.tolist()[0])
-                whole = (len(found.exchanges), found.whole, found.flagged)
-                yield QueryTrace(*said, reranker.chat.model, found.exchanges, *whole)
+                rows = slice(int(candidates.ptr[at]), int(candidates.ptr[at + 1]))
+                ptr = np.array([0, rows.stop - rows.start], np.int64)  # of one query, numbered 0
+                shown = replace(
+                    candidates,
+                    queries=candidates.queries.take(np.array([at])),
+                    ptr=ptr,
+                    doc=candidates.doc[rows],
+                    score=candidates.score[rows],
+                )
+                trace = traced(reranker, talk.anew(), dataset.corpus, one, shown)
+                about = (cell.dataset, cell.label or cell.system, ids[int(at)], one.text.tolist()[0])
+                whole = (len(trace.exchanges), trace.whole, trace.flagged)
+                yield QueryTrace(*about, reranker.chat.model, trace.exchanges, *whole)
 
 
-def _candidates(cell: Finished, dataset: Dataset, part: Pipeline) -> Run:
+def _candidates(cell: ResultCell, dataset: Dataset, part: Pipeline) -> Run:
     """What the first stage of a pipeline found and its re-ranker was shown."""
     wanted = Stage("run", "", {"system": part.first.describe()}).decisive
     for folder, record in stages_of(cell):
@@ -188,16 +194,90 @@ def _candidates(cell: Finished, dataset: Dataset, part: Pipeline) -> Run:
             and Stage("run", "", {"system": record.declared["system"]}).decisive == wanted
         ):
             root = cell.folder.parent
-            run = StageShelf(root, root, dataset, lambda *_: None).read(folder)
+            run = StageCache(root, root, dataset, lambda *_: None).read(folder)
             return rows_of_run(run, reranked_rows(part, run, dataset.queries, dataset.corpus))
     raise BadValue(
         f"{cell.system}: the rankings of {part.first}, which were re-ranked, are not in this folder"
     )
 
 
-def _of_query(run: Run, query: int) -> Run:
-    """The ranking of one query, numbered 0."""
-    rows = slice(int(run.ptr[query]), int(run.ptr[query + 1]))
-    doc, score = run.doc[rows], run.score[rows]
-    ptr = np.array([0, len(doc)], np.int64)
-    return Run(run.queries.take(np.array([query])), run.docs, ptr, doc, score)
+# ----------
+# Tables.
+
+INDENT_COLUMNS = 8
+"""Columns before the text of a prompt or an answer."""
+
+
+@result("llm_use", ModelUse)
+def use_tables(uses: Sequence[ModelUse]) -> tuple[Table, ...]:
+    """A line for each model behind a system, a column for each verdict that occurs."""
+    kinds = dict.fromkeys(["ok", *sorted({kind for one in uses for kind in one.verdicts})])
+    head = ["dataset", "system", "model", "answers", *kinds, "cut", "flagged", "faults", "tokens", "dollars"]
+    lines = [
+        [
+            one.dataset,
+            one.system,
+            one.named or one.model,
+            f"{one.answers:,}",
+            *(f"{one.verdicts.get(kind, 0):,}" for kind in kinds),
+            f"{one.cut:,}",
+            f"{one.flagged:,}",
+            f"{sum(one.faults.values()):,}",
+            f"{one.tokens:,}",
+            "-" if one.dollars is None else f"{one.dollars:,.4f}",
+        ]
+        for one in uses
+    ]
+    return (table_of([head, *lines], right=len(head) - 3, keys=2),)
+
+
+def _trace_records(one: QueryTrace) -> list[dict[str, object]]:
+    about = {"dataset": one.dataset, "system": one.system, "query": one.query, "model": one.model}
+    return [about | asdict(exchange) for exchange in one.exchanges]
+
+
+@result("llm_trace", QueryTrace, parts="exchanges", records=_trace_records)
+def trace_tables(traces: Sequence[QueryTrace]) -> tuple[Table, ...]:
+    """Every prompt about a query with its answer and how it was read; system texts where they change."""
+    tables = []
+    for one in traces:
+        parts = [sentences(f"query {one.query} of {one.dataset}, {one.system}")]
+        system_text = ""
+        for exchange in one.exchanges:
+            lines = []
+            if exchange.system_text != system_text:
+                system_text = exchange.system_text
+                lines += _block("system", system_text)
+            lines += _block("about", ", ".join(exchange.documents)) if exchange.documents else []
+            lines += _block("asked", exchange.user_text)
+            lines += [] if exchange.answer is None else _block("said", exchange.answer)
+            head = sentences(_exchange(exchange, one.asked))
+            parts += [head, replace(sentences(*lines), hang=INDENT_COLUMNS, follows=True)]
+        if not one.asked:
+            parts.append(sentences("the model was asked nothing: there was nothing to order"))
+        if not one.whole:
+            parts.append(sentences("what was asked next follows from answers that are not kept here"))
+        if one.flagged:
+            parts.append(sentences(f"the model is spoken to by: {', '.join(one.flagged)}"))
+        tables += parts
+    return tuple(tables)
+
+
+def _exchange(exchange: Exchange, total: int) -> str:
+    """Number, verdict and value of an exchange, then what it costs."""
+    read = f"{exchange.verdict} {exchange.value}".strip()
+    if exchange.verdict == NOT_KEPT:
+        return f"{exchange.number} of {total}: {read}"
+    costs = [] if exchange.milliseconds is None else [f"{exchange.milliseconds:,.0f} ms"]
+    tokens = (exchange.tokens_in, exchange.tokens_out)
+    if tokens[0] is not None:
+        costs.insert(0, f"{count(tokens[0])} tokens and {count(tokens[1] or 0)} of the answer")
+    costs += [part for part in (exchange.time, exchange.named) if part]
+    costs += [] if exchange.finish == "stop" else [f"ended by {exchange.finish}"]
+    return f"{exchange.number} of {total}: {read}" + (f" ({', '.join(costs)})" if costs else "")
+
+
+def _block(name: str, text: str) -> list[str]:
+    """A text behind its name, line by line."""
+    first, *others = (text or "(empty)").split("\n")
+    return [name.ljust(INDENT_COLUMNS) + first, *(" " * INDENT_COLUMNS + line for line in others)]

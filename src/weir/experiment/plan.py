@@ -10,19 +10,22 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from weir.core.corpus import Corpus
+from weir.core.results import result
+from weir.core.rounding import count, duration, size
+from weir.core.scores import Note
 from weir.core.strings import Float64, Int64
+from weir.core.tables import Table, sentences, table_of
 from weir.datasets import catalogue
 from weir.datasets.load import Dataset, load
 from weir.errors import BadValue, WeirError
-from weir.experiment.experiment import Experiment
+from weir.experiment.experiment import Experiment, Node
 from weir.experiment.results import finished_cells, index_cost, search_cost, unscored_note
 from weir.experiment.stage_store import Watch, silent
 from weir.settings import settings
@@ -30,13 +33,12 @@ from weir.systems.compose import Pipeline
 from weir.systems.composite import adapted_to, parts_of, rankings
 from weir.systems.expression import parse_system
 from weir.systems.protocol import DEPTH, CandidateSource, Remote, Retriever
-from weir.systems.rerank.llm_methods import Asking
-from weir.systems.rerank.llm_reranker import LLMReranker
+from weir.systems.rerank.llm_methods import LLMReranker
 from weir.systems.rerank.reranking import has_candidates, rerank_depths, rerank_room
 from weir.systems.stored_run import CandidatePool, StoredRun
 
 # ----------
-# How many prompts a language model would be asked on a collection, and how many tokens they would take.
+# Prompts and tokens of a language model on a collection.
 
 
 TOKEN_BYTES = 3
@@ -85,14 +87,16 @@ def shown_candidates(system: Pipeline, dataset: Dataset, k: int) -> tuple[Int64,
     room = rerank_room(system, queries, k, corpus)
     if isinstance(first, (CandidatePool, StoredRun)):
         with silent():
-            found = np.diff(rankings(first.index(corpus), queries, room, first, dataset.name).ptr)
+            candidates = np.diff(rankings(first.index(corpus), queries, room, first, dataset.name).ptr)
     else:
-        found = np.full(len(queries), len(corpus), np.int64)
+        candidates = np.full(len(queries), len(corpus), np.int64)
         if queries.metadata is not None and queries.metadata.candidates is not None:
             listed = queries.metadata.candidates.lengths()
-            found = np.where((listed > 0) | has_candidates(system) & system.is_drawn(), listed, found)
-        found = np.minimum(found, room)
-    return found, np.minimum(found, rerank_depths(system, queries))
+            candidates = np.where(
+                (listed > 0) | has_candidates(system) & system.is_drawn(), listed, candidates
+            )
+        candidates = np.minimum(candidates, room)
+    return candidates, np.minimum(candidates, rerank_depths(system, queries))
 
 
 def prompt_plan(reranker: LLMReranker, dataset: Dataset, shown: Int64) -> PromptPlan:
@@ -100,9 +104,20 @@ def prompt_plan(reranker: LLMReranker, dataset: Dataset, shown: Int64) -> Prompt
     queries, metadata = dataset.queries, dataset.queries.metadata
     own = None if metadata is None else metadata.instruction
     general = len(reranker.prompts.task.encode())
-    told = np.zeros(len(queries), np.int64) if own is None else own.lengths()
-    objective = np.where(told > 0, told, general) if reranker.prompts.objective else told * 0
-    lengths = _lengths(dataset.corpus, reranker.prompts.max_length)
+    own_lengths = np.zeros(len(queries), np.int64) if own is None else own.lengths()
+    objective = (
+        np.where(own_lengths > 0, own_lengths, general) if reranker.prompts.objective else own_lengths * 0
+    )
+    # Bytes of each document as it stands in prompts
+    columns = [dataset.corpus.text, *([] if dataset.corpus.title is None else [dataset.corpus.title])]
+    sizes: Float64 = np.full(len(dataset.corpus), len(columns) - 1, np.float64)
+    for column in columns:
+        sizes += column.lengths()
+    lengths = (
+        sizes
+        if reranker.prompts.max_length is None
+        else np.minimum(sizes, TOKEN_BYTES * reranker.prompts.max_length)
+    )
     texts = _Texts(queries.text.lengths() + objective, shown, float(lengths.mean()), np.sort(lengths)[::-1])
     return _planned(reranker, texts)
 
@@ -119,32 +134,30 @@ def plan_of_words(
     return _planned(reranker, _Texts(query, np.full(queries, shown, np.int64), mean, None))
 
 
-def _lengths(corpus: Corpus, max_length: int | None) -> Float64:
-    """Bytes of each document as it stands in prompts."""
-    columns = [corpus.text, *([] if corpus.title is None else [corpus.title])]
-    found: Float64 = np.full(len(corpus), len(columns) - 1, np.float64)
-    for column in columns:
-        found += column.lengths()
-    return found if max_length is None else np.minimum(found, TOKEN_BYTES * max_length)
-
-
 def _planned(reranker: LLMReranker, texts: _Texts) -> PromptPlan:
     prompts = answers = most = 0
     mean, longest = 0.0, 0.0
-    for count in np.unique(texts.candidates).tolist():
-        rows = texts.candidates == count
-        asked = [one for one in reranker.asks(count) if one.prompts]
-        most = max(most, sum(one.prompts for one in asked))
-        for one in asked:
+    for candidates in np.unique(texts.candidates).tolist():
+        rows = texts.candidates == candidates
+        requests = [one for one in reranker.max_calls(candidates) if one.prompts]
+        most = max(most, sum(one.prompts for one in requests))
+        for one in requests:
             number = one.prompts * int(rows.sum())
-            fixed, answer = _fixed(reranker, one)
+            # (bytes of a prompt without its query and passages, tokens of its answer at most)
+            template = reranker.templates()[one.template]
+            slots = {"query": "", "passage": "", "passages": "", "requirement": "x" * REQUIREMENT_BYTES}
+            slots |= {"count": str(one.passages), "scale": str(reranker.prompts.scale)}
+            filled = template.filled(slots, " " if reranker.prompts.objective else "")
+            size = len(json.dumps([filled.system, filled.user], ensure_ascii=False).encode()) + BODY_BYTES
+            fences = FENCE_BYTES * one.passages if one.passages > 1 else 0
+            fixed, answer = size + fences, reranker.prompts.max_tokens or template.max_tokens
             query = one.prompts * float(texts.query[rows].sum())
             prompts += number
             answers += number * answer
             mean += _tokens(number, number * (fixed + one.passages * texts.document) + query)
             if texts.longest is not None and one.passages:
                 # Who reads every document once reads the longest of one ranking; groups may all hold the same longest.
-                several = count if one.passages == 1 else one.passages
+                several = candidates if one.passages == 1 else one.passages
                 long = float(texts.longest[:several].mean())
                 longest += _tokens(number, number * (fixed + one.passages * long) + query)
             else:
@@ -160,23 +173,12 @@ def _tokens(prompts: int, size: float) -> float:
     return size / TOKEN_BYTES + prompts
 
 
-def _fixed(reranker: LLMReranker, asked: Asking) -> tuple[int, int]:
-    """(bytes of a prompt without its query and passages, tokens of its answer at most)."""
-    template = reranker.templates()[asked.template]
-    given = {"query": "", "passage": "", "passages": "", "requirement": "x" * REQUIREMENT_BYTES}
-    given |= {"count": str(asked.passages), "scale": str(reranker.prompts.scale)}
-    filled = template.filled(given, " " if reranker.prompts.objective else "")
-    size = len(json.dumps([filled.system, filled.user], ensure_ascii=False).encode()) + BODY_BYTES
-    fences = FENCE_BYTES * asked.passages if asked.passages > 1 else 0
-    return size + fences, reranker.prompts.max_tokens or template.max_tokens
-
-
 # ----------
-# What a grid will take before it is started: time, disk and memory, from small runs of the same systems.
+# Time, disk and memory of a grid, from small runs of the same systems.
 #
-# By default all systems run together on a few documents of a collection, each stage once, and then on as many as the
-# time that is left allows; what they took is extended to all documents, with a range. `precise` runs each system by
-# itself on growing samples, until what a document takes stands out.
+# By default all systems run together on a few documents of each collection, then on as many as the remaining time
+# allows. The costs are extended to all documents, with a range. With `precise` each system runs by itself on growing
+# samples until the cost of a document can be told from noise.
 
 
 SEED = 20210427
@@ -319,7 +321,12 @@ class _Subject:
         return title, corpus.text.take(rows).tolist(), queries.text.take(some).tolist()
 
     def _made(self, count: int, rng: np.random.Generator) -> tuple[list[str], list[str], list[str]]:
-        words = _some_words()
+        words = [
+            word
+            for member in catalogue.group("brook").members
+            for text in load(member).corpus.text
+            for word in text.split()
+        ]
         lengths = rng.poisson(self.words[0], count) + 1
         texts = [" ".join(rng.choice(words, n)) for n in lengths]
         queries = [" ".join(rng.choice(words, n)) for n in rng.poisson(self.words[1], PROBE_QUERIES) + 1]
@@ -355,26 +362,38 @@ def planned(experiment: Experiment, watch: Watch, precise: bool = False) -> list
         raise BadValue("a plan needs at least one dataset and one system")
     systems = experiment.parsed_systems()
     for system in systems:
-        _refuse_object(system)
+        # Raise BadValue for a system that cannot be handed to another process by its name
+        try:
+            named: Retriever | None = parse_system(str(system))
+        except WeirError:
+            named = None
+        if named != system:
+            raise BadValue(
+                f"{system} holds a function or object, which a probe in a process of its own cannot be given"
+            )
     subjects = [s for name in experiment.datasets for s in _subjects(str(name))]
-    probed = [system for system in systems if _is_probed(system)]
+    probed = [
+        system
+        for system in systems
+        if (not _asks_an_api(system) and not any(isinstance(part, Remote) for part in parts_of(system)))
+    ]
     quick: _Probes = {}
     if probed and not precise:
         watch(f"{len(subjects)} collections  probes", 0, 1)
         quick = _sampled(subjects, probed, experiment.k, deadline)
-    found = []
+    plans = []
     for subject in subjects:
         for system in systems:
             if precise:
                 watch(f"{subject.name}  {system}  probe", 0, 1)
-            found.append(_plan_planned(subject, system, experiment.k, quick, precise))
-    return found
+            plans.append(_plan_planned(subject, system, experiment.k, quick, precise))
+    return plans
 
 
 def _sampled(subjects: Sequence[_Subject], systems: Sequence[Retriever], k: int, deadline: float) -> _Probes:
     """Probes of all systems on all collections together, each stage once: on a few documents, then on as many as the
     time until the deadline allows."""
-    counts, found = [min(FIRST_PROBE_DOCUMENTS, subject.documents) for subject in subjects], _Probes()
+    counts, probes = [min(FIRST_PROBE_DOCUMENTS, subject.documents) for subject in subjects], _Probes()
     with tempfile.TemporaryDirectory(prefix="weir-plan-") as name:
         for number in range(MAX_SAMPLES):
             begun = time.monotonic()
@@ -383,15 +402,15 @@ def _sampled(subjects: Sequence[_Subject], systems: Sequence[Retriever], k: int,
             samples = list(zip(subjects, counts, strict=True))
             place = Path(name) / str(number)
             for cell, probe in _probe(samples, systems, k, place, deadline - begun).items():
-                found.setdefault(cell, []).append(probe)
+                probes.setdefault(cell, []).append(probe)
             left = deadline - time.monotonic()
-            worked = sum(some[-1].index + some[-1].search * some[-1].queries for some in found.values())
+            worked = sum(some[-1].index + some[-1].search * some[-1].queries for some in probes.values())
             room = SAMPLE_SHARE * left - max(0.0, time.monotonic() - begun - worked)
-            larger = [_larger(subject, count, found, room / len(subjects)) for subject, count in samples]
-            if larger == counts or len(found) < len(subjects) * len(systems):
+            larger = [_larger(subject, count, probes, room / len(subjects)) for subject, count in samples]
+            if larger == counts or len(probes) < len(subjects) * len(systems):
                 break
             counts = larger
-    return found
+    return probes
 
 
 def _larger(subject: _Subject, count: int, found: _Probes, seconds: float) -> int:
@@ -409,23 +428,6 @@ def _larger(subject: _Subject, count: int, found: _Probes, seconds: float) -> in
     return max(most, count)
 
 
-def _is_probed(system: Retriever) -> bool:
-    """Whether a system can be run on a few documents: it asks nobody else."""
-    return not _asks_an_api(system) and not any(isinstance(part, Remote) for part in parts_of(system))
-
-
-def _refuse_object(system: Retriever) -> None:
-    """Raise BadValue for a system that cannot be handed to another process by its name."""
-    try:
-        named: Retriever | None = parse_system(str(system))
-    except WeirError:
-        named = None
-    if named != system:
-        raise BadValue(
-            f"{system} holds a function or object, which a probe in a process of its own cannot be given"
-        )
-
-
 def _subjects(name: str) -> Iterator[_Subject]:
     for member in catalogue.members(name):
         entry = catalogue.get(member) if member in catalogue.names() else None
@@ -440,12 +442,35 @@ def _subjects(name: str) -> Iterator[_Subject]:
 def _plan_planned(subject: _Subject, system: Retriever, k: int, quick: _Probes, precise: bool) -> Planned:
     notes = [*([] if subject.dataset else [_NOT_HERE]), *_unscored(subject, system, k)]
     if _asks_an_api(system):
-        return _paid(subject, system, notes)
+        # Tokens and dollars of an API, estimated as its budget is: nothing is asked of it
+        from weir.services.requests import Limits, estimated
+
+        if subject.dataset is None:
+            words = subject.words[0] * subject.documents + subject.words[1] * subject.queries
+            tokens = BYTES_PER_WORD / 3 * words
+        else:
+            corpus = subject.dataset.corpus
+            columns = [corpus.text, *([] if corpus.title is None else [corpus.title])]
+            tokens = float(sum(int(column.lengths().sum()) for column in columns)) / 3 + sum(
+                estimated(q) for q in subject.dataset.queries.text
+            )
+        notes.append("an embedding API is not probed; texts that are stored already cost nothing")
+        dollars = Limits.of(settings()).cost(int(tokens))
+        return Planned(
+            subject.name,
+            str(system),
+            subject.documents,
+            subject.queries,
+            *(None, None, None, None, None),
+            tokens=tokens,
+            dollars=dollars,
+            notes=tuple(notes),
+        )
     pipelines = [part for part in parts_of(system) if isinstance(part, Pipeline)]
     if prompted := [part for part in pipelines if isinstance(part.reranker, LLMReranker)]:
         return _prompted(subject, system, prompted, k, notes)
-    if asked := [part.service for part in parts_of(system) if isinstance(part, Remote)]:
-        notes += [f"{service} is asked {subject.queries:,} queries; it is not probed" for service in asked]
+    if services := [part.service for part in parts_of(system) if isinstance(part, Remote)]:
+        notes += [f"{service} is asked {subject.queries:,} queries; it is not probed" for service in services]
         cell = (subject.name, str(system), subject.documents, subject.queries)
         return Planned(*cell, None, None, None, None, None, notes=tuple(notes))
     if precise:
@@ -481,6 +506,7 @@ def _plan_planned(subject: _Subject, system: Retriever, k: int, quick: _Probes, 
     size = last.bytes / last.documents * subject.documents + RUN_LINE_BYTES * subject.queries * min(
         k, subject.documents
     )
+    per_query = _between(searched, probes, "search")
     return Planned(
         subject.name,
         str(system),
@@ -493,7 +519,7 @@ def _plan_planned(subject: _Subject, system: Retriever, k: int, quick: _Probes, 
         peak_mb=peak,
         notes=(*notes, *_short_of(size, peak)),
         index_range=_between(subject.documents, probes, "index"),
-        search_range=_times(_between(searched, probes, "search"), subject.queries),
+        search_range=(per_query[0] * subject.queries, per_query[1] * subject.queries),
         disk_range=_disk_between(subject.documents, probes, size),
         peak_range=_between(subject.documents, probes, "peak_mb"),
     )
@@ -504,12 +530,14 @@ def _unscored(subject: _Subject, system: Retriever, k: int) -> Iterator[str]:
     for part in parts_of(system):
         if isinstance(part, Pipeline):
             if subject.dataset is None:
-                found, shown = (subject.queries * count for count in _shown_of_words(subject, part, k))
+                candidates, shown = (subject.queries * count for count in _shown_of_words(subject, part, k))
             else:
                 adapted = adapted_to(part, subject.name, subject.dataset.instruction)
-                found, shown = (int(counts.sum()) for counts in shown_candidates(adapted, subject.dataset, k))
-            if shown < found:
-                yield unscored_note(str(part), found - shown, found, "up to ")
+                candidates, shown = (
+                    int(counts.sum()) for counts in shown_candidates(adapted, subject.dataset, k)
+                )
+            if shown < candidates:
+                yield unscored_note(str(part), candidates - shown, candidates, "up to ")
 
 
 def _shown_of_words(subject: _Subject, system: Pipeline, k: int) -> tuple[int, int]:
@@ -517,9 +545,9 @@ def _shown_of_words(subject: _Subject, system: Pipeline, k: int) -> tuple[int, i
     named, first, room = system.reranker.depth, system.first, max(k, system.reranker.depth or DEPTH)
     if named is None and isinstance(first, CandidateSource):
         room = first.pool_depth(k, subject.documents) or room
-    found = min(room if subject.pool is None else subject.pool, subject.documents)
+    candidates = min(room if subject.pool is None else subject.pool, subject.documents)
     whole = named is None and (subject.pool is not None or has_candidates(system))
-    return found, found if whole else min(found, named or DEPTH)
+    return candidates, candidates if whole else min(candidates, named or DEPTH)
 
 
 def _between(documents: int, probes: Sequence[_Probe], name: str) -> tuple[float, float]:
@@ -549,10 +577,6 @@ def _between(documents: int, probes: Sequence[_Probe], name: str) -> tuple[float
     )
 
 
-def _times(given: tuple[float, float], count: int) -> tuple[float, float]:
-    return given[0] * count, given[1] * count
-
-
 def _disk_between(documents: int, probes: Sequence[_Probe], size: float) -> tuple[float, float]:
     """Between which sizes an index lies: that of a small one holds more for each document than that of a large one."""
     first, last = probes[0], probes[-1]
@@ -576,19 +600,26 @@ def _prompted(
         "not on this machine: lengths are those published" if note == _NOT_HERE else note for note in notes
     ]
     remote = [part.service for part in parts_of(system) if isinstance(part, Remote)]
-    asked = {part.reranker.service for part in prompted if isinstance(part.reranker, LLMReranker)}
-    others = [service for service in remote if service not in asked]
+    prompted_services = {part.reranker.service for part in prompted if isinstance(part.reranker, LLMReranker)}
+    others = [service for service in remote if service not in prompted_services]
     notes += [f"{service} is asked {subject.queries:,} queries; it is not probed" for service in others]
     asks, longest = [], list[int]()
     for pipeline in prompted:
         adapted = _adapted(subject, pipeline)
         assert isinstance(adapted.reranker, LLMReranker)  # it is adapted to what it was
-        found = _prompt_plan(subject, adapted, k)
+        estimate = _prompt_plan(subject, adapted, k)
         local = adapted.reranker.chat.local
-        price = None if local else limits.cost(found.tokens, found.answer_tokens)
-        key = _asked_of(adapted.reranker, str(pipeline.first))
-        asks.append((key, found.prompts, float(found.tokens), price))
-        longest += [] if found.longest is None else [found.longest]
+        price = None if local else limits.cost(estimate.tokens, estimate.answer_tokens)
+        described = {**adapted.reranker.describe(), "first": str(pipeline.first)}
+        if adapted.reranker.method in ("score", "reason", "subtask") or (
+            adapted.reranker.method == "pairwise" and described.get("sort") == "all"
+        ):
+            del described["depth"]
+        key = hashlib.blake2b(
+            json.dumps(described, sort_keys=True, default=str).encode(), digest_size=8
+        ).hexdigest()
+        asks.append((key, estimate.prompts, float(estimate.tokens), price))
+        longest += [] if estimate.longest is None else [estimate.longest]
     cell = (subject.name, str(system), subject.documents, subject.queries)
     costs = [price for *_, price in asks if price is not None]
     return Planned(
@@ -616,19 +647,6 @@ def _adapted(subject: _Subject, system: Pipeline) -> Pipeline:
     return replace(adapted, reranker=replace(part, prompts=replace(part.prompts, objective=False)))
 
 
-def _asked_of(part: LLMReranker, first: str) -> str:
-    """What stands for all prompts of a re-ranker behind a first stage: those of equal text are the same.
-
-    Where each document, or each two, are asked about by themselves, a lower depth asks a part of them.
-    """
-    told = {**part.describe(), "first": first}
-    if part.method in ("score", "reason", "subtask") or (
-        part.method == "pairwise" and told.get("sort") == "all"
-    ):
-        del told["depth"]
-    return hashlib.blake2b(json.dumps(told, sort_keys=True, default=str).encode(), digest_size=8).hexdigest()
-
-
 def _prompt_plan(subject: _Subject, system: Pipeline, k: int) -> PromptPlan:
     assert isinstance(system.reranker, LLMReranker)  # those that ask a language model are chosen before
     if subject.dataset is None:
@@ -638,51 +656,27 @@ def _prompt_plan(subject: _Subject, system: Pipeline, k: int) -> PromptPlan:
     return prompt_plan(system.reranker, subject.dataset, shown_candidates(system, subject.dataset, k)[1])
 
 
-def _paid(subject: _Subject, system: Retriever, notes: list[str]) -> Planned:
-    """Tokens and dollars of an API, estimated as its budget is: nothing is asked of it."""
-    from weir.services.requests import Limits, estimated
-
-    if subject.dataset is None:
-        words = subject.words[0] * subject.documents + subject.words[1] * subject.queries
-        tokens = BYTES_PER_WORD / 3 * words
-    else:
-        corpus = subject.dataset.corpus
-        tokens = _bytes(corpus) / 3 + sum(estimated(q) for q in subject.dataset.queries.text)
-    notes.append("an embedding API is not probed; texts that are stored already cost nothing")
-    dollars = Limits.of(settings()).cost(int(tokens))
-    return Planned(
-        subject.name,
-        str(system),
-        subject.documents,
-        subject.queries,
-        *(None, None, None, None, None),
-        tokens=tokens,
-        dollars=dollars,
-        notes=tuple(notes),
-    )
-
-
 def _probes(subject: _Subject, system: Retriever, k: int) -> list[_Probe]:
     """Runs of growing size, until what a document takes stands out from what starting takes."""
     count = min(FIRST_PROBE_DOCUMENTS, subject.documents)
     with tempfile.TemporaryDirectory(prefix="weir-plan-") as name:
-        found = list(_probe([(subject, count)], [system], k, Path(name) / "0").values())
-        while found[-1].documents < min(MAX_PROBE_DOCUMENTS, subject.documents):
-            last = found[-1]
-            if last.index - found[0].index >= ENOUGH_SECONDS or (
-                last.index > MAX_PROBE_SECONDS and len(found) > 1
+        probes = list(_probe([(subject, count)], [system], k, Path(name) / "0").values())
+        while probes[-1].documents < min(MAX_PROBE_DOCUMENTS, subject.documents):
+            last = probes[-1]
+            if last.index - probes[0].index >= ENOUGH_SECONDS or (
+                last.index > MAX_PROBE_SECONDS and len(probes) > 1
             ):
                 break
             bearable = int(MAX_PROBE_SECONDS * last.documents / max(last.index, 0.001))
             count = min(
                 max(2 * last.documents, bearable), 16 * last.documents, MAX_PROBE_DOCUMENTS, subject.documents
             )
-            found += _probe([(subject, count)], [system], k, Path(name) / str(len(found))).values()
+            probes += _probe([(subject, count)], [system], k, Path(name) / str(len(probes))).values()
             if (
-                found[1].index < found[0].index
+                probes[1].index < probes[0].index
             ):  # the first one compiled kernels, or read a model from a cold disk
-                del found[0]
-    return found
+                del probes[0]
+    return probes
 
 
 def _probe(
@@ -697,8 +691,8 @@ def _probe(
     seconds: after which it ends with what is finished, None for never. Raises BadValue where it fails.
     """
     home, results = place / "home", place / "results"
-    for number, (subject, count) in enumerate(samples):
-        subject.sample(count, place / f"sample-{number}")
+    for number, (subject, documents) in enumerate(samples):
+        subject.sample(documents, place / f"sample-{number}")
     for known in ("encoders", "openvino"):  # hashes of checkpoints, and what was quantised before
         if (settings().home / known).is_dir():
             shutil.copytree(settings().home / known, home / known)
@@ -718,26 +712,22 @@ def _probe(
         named = str(systems[0]) if len(systems) == 1 else f"{len(systems)} systems"
         of = samples[0][0].name if len(samples) == 1 else f"{len(samples)} collections"
         raise BadValue(f"{named}: the probe on {samples[0][1]} documents of {of} failed: {reason}")
-    found = {}
+    probes = {}
     for cell in finished_cells(results) if next(results.glob("*/*/scores-*.json"), None) else ():
         index, search = index_cost(cell), search_cost(cell)
         subject, count = samples[int(cell.dataset.removeprefix("sample-"))]
-        asked = max(1, search["queries"])
+        queries = max(1, search["queries"])
         peak = max(index.get("peak_mb", 0.0), search["peak_mb"])
         made = (index.get("seconds", 0.0), index.get("bytes", 0))
-        probe = _Probe(count, *made, search["seconds"] / asked, peak, asked)
+        probe = _Probe(count, *made, search["seconds"] / queries, peak, queries)
         for system in systems:  # those of one key share a cell, which bears one of their names
             if str(system) == cell.system or (
-                (subject.name, str(system)) not in found and _same_key(system, cell.system)
+                (subject.name, str(system)) not in probes
+                and (system.describe() == parse_system(cell.system).describe())
             ):
-                found[subject.name, str(system)] = probe
+                probes[subject.name, str(system)] = probe
     shutil.rmtree(place, ignore_errors=True)
-    return found
-
-
-def _same_key(system: Retriever, name: str) -> bool:
-    """Whether a system is described like the one of a name, so that both share what they make."""
-    return system.describe() == parse_system(name).describe()
+    return probes
 
 
 def _extended(documents: int, small: tuple[int, float], large: tuple[int, float]) -> float:
@@ -777,17 +767,99 @@ def _asks_an_api(system: object) -> bool:
     return any(_asks_an_api(part) for part in parts if is_dataclass(part) or isinstance(part, tuple))
 
 
-def _bytes(corpus: Corpus) -> float:
-    columns = [corpus.text, *([] if corpus.title is None else [corpus.title])]
-    return float(sum(int(column.lengths().sum()) for column in columns))
-
-
-def _some_words() -> list[str]:
-    """Words of real texts, as often as they occur there."""
-    return [word for member in catalogue.group("brook").members for text in load(member).corpus.text
-            for word in text.split()]  # fmt: skip
-
-
 def _write_lines(path: Path, rows: Iterator[dict[str, Any]]) -> None:
     with path.open("w", encoding="utf-8") as file:
         file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+
+
+# ----------
+# Tables.
+
+
+@result("plan", Planned)
+def plan_tables(results: Sequence[Planned]) -> tuple[Table, ...]:
+    """A line for each system on each collection.
+
+    Time, disk and memory as ranges where any system is probed; prompts, tokens and dollars where any asks for them,
+    with a line for all systems together.
+    """
+
+    def between(
+        shown: Callable[[float | None], str], value: float | None, ends: tuple[float, float] | None
+    ) -> str:
+        """A range, or the value where there is none or its ends read alike."""
+        if ends is None or shown(ends[0]) == shown(ends[1]):
+            return shown(value)
+        return f"{shown(ends[0])} to {shown(ends[1])}"
+
+    def calls(prompts: int | None, tokens: float | None, dollars: float | None) -> list[str]:
+        return [
+            "-" if prompts is None else count(prompts),
+            "-" if tokens is None else count(tokens),
+            "-" if dollars is None else f"{dollars:,.2f}",
+        ]
+
+    total = planned_total(results)
+    called = any(one.tokens is not None for one in results)
+    probed = not called or any(one.probed is not None for one in results)
+    costs = ["index", "search", "disk", "memory"] if probed else []
+    head = ["dataset", "system", "documents", "queries", *costs, *["prompts", "tokens", "dollars"] * called]
+    lines = [head]
+    for one in results:
+        line = [one.dataset, one.system, count(one.documents), count(one.queries)]
+        if probed:
+            peak = None if one.peak_mb is None else 1e6 * one.peak_mb
+            peaks = None if one.peak_range is None else (1e6 * one.peak_range[0], 1e6 * one.peak_range[1])
+            line += [
+                between(duration, one.index_seconds, one.index_range),
+                between(duration, one.search_seconds, one.search_range),
+                between(size, one.disk_bytes, one.disk_range),
+                between(size, peak, peaks),
+            ]
+        lines.append([*line, *(calls(one.prompts, one.tokens, one.dollars) if called else [])])
+    if total is not None and len(results) > 1:
+        blank = [""] * (2 + len(costs))
+        lines.append(
+            ["in all, what is shared once", "", *blank, *calls(total.prompts, total.tokens, total.dollars)]
+        )
+    return (table_of(lines, right=len(head) - 2, keys=2),)
+
+
+def graph_table(nodes: Sequence[Node]) -> Table:
+    """The stages of the grid on each collection, in the order they are made, and how many systems share each."""
+    lines = []
+    for node in nodes:
+        made_from = f"  from {', '.join(node.inputs)}" if node.inputs else ""
+        shared = f"  for {len(node.systems)} systems" if len(node.systems) > 1 else ""
+        lines.append(f"  {node}{made_from}{shared}")
+    return sentences("stages on each collection, each made once:", *lines)
+
+
+def plan_notes(results: Sequence[Planned]) -> list[Note]:
+    """Notes on the figures: how they were estimated, and what holds for single systems."""
+    probed = [one.probed for one in results if one.probed is not None]
+    notes = []
+    if probed:
+        least, most = min(p[0] for p in probed), max(p[1] for p in probed)
+        notes.append(
+            f"extended along a line from runs on {count(least)} to {count(most)} documents, one after the other "
+            "on this machine as it is now; what is stored already takes no time again"
+        )
+    cells: dict[str, list[Planned]] = {}
+    for one in results:
+        for note in one.notes:
+            cells.setdefault(note, []).append(one)
+    for note, cells_of in cells.items():
+        first = f"{cells_of[0].dataset}, {cells_of[0].system}"
+        others = f" and {count(len(cells_of) - 1)} others" if len(cells_of) > 1 else ""
+        notes.append(f"{note}" if len(cells_of) == len(results) else f"{first}{others}: {note}")
+    longest = [(one, one.longest_tokens) for one in results if one.longest_tokens is not None]
+    if longest:
+        one, tokens = max(longest, key=lambda pair: pair[1])
+        notes.append(
+            f"with the longest documents {count(tokens)} tokens at most ({one.dataset}, {one.system})"
+        )
+    seconds = [s for one in results for s in (one.index_seconds, one.search_seconds) if s is not None]
+    if len(results) > 1 and seconds:
+        notes.append(f"{duration(sum(seconds))} in all, less what systems share: each stage is made once")
+    return [Note(note) for note in notes]

@@ -11,13 +11,12 @@ from importlib.resources import files
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from weir.core.strings import Float64, Int64
 from weir.errors import BadValue, UnknownName
 
 # ----------
-# The scores that Anserini writes: rounded, and tied ones lowered step by step, all in 32-bit floats.
+# Scores as Anserini writes them: rounded, ties lowered step by step, in 32-bit floats.
 
 
 _F = np.float32
@@ -49,21 +48,17 @@ def lowered(ptr: Int64, score: Float64) -> Float64:
     near[ptr] = False
     edges = np.flatnonzero(np.diff(near.astype(np.int8)))
     for before, last in edges.reshape(-1, 2).tolist():
-        _lower(single[before : last + 1])
+        scores = single[before : last + 1]
+        tied = 0
+        for row in range(1, len(scores)):
+            tied = 0 if scores[row - 1] - scores[row] > _CLOSE else tied + 1
+            if tied:
+                scores[row] -= _STEP * _F(tied)
     return np.round(single.astype(np.float64), _DECIMALS).astype(_F).astype(np.float64)
 
 
-def _lower(scores: NDArray[np.float32]) -> None:
-    """Lower the tied ones of some scores of one query, in place."""
-    tied = 0
-    for row in range(1, len(scores)):
-        tied = 0 if scores[row - 1] - scores[row] > _CLOSE else tied + 1
-        if tied:
-            scores[row] -= _STEP * _F(tied)
-
-
 # ----------
-# Scores that others have published, each with its source, as data that come with Weir.
+# Published scores, each with its source.
 
 
 @dataclass(frozen=True)

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Literal, TypeAlias
 
 from weir.core.qrels import Qrels
+from weir.core.results import result
+from weir.core.rounding import change, count, score
 from weir.core.run import Run
 from weir.core.scores import Row
+from weir.core.tables import Table, sentences, table_of
 from weir.datasets import catalogue
 from weir.errors import BadValue
 from weir.experiment.published import PublishedScore, Publisher, claimed, model_named, published, publisher_of
-from weir.experiment.results import Finished, dataset_of, finished_cells, given_or_own, group_rows
+from weir.experiment.results import ResultCell, dataset_of, finished_cells, given_or_own, group_rows
 from weir.experiment.why import Scoring, mean, rescored
 from weir.files.runs import read_qrels, read_run
 from weir.measures import Measure, parse_measure
@@ -23,7 +26,7 @@ from weir.measures.evaluate import each_file, names_of_runs
 from weir.stats.birco import BircoScore, birco_remarks, birco_scores
 
 # ----------
-# A results folder against what others have published of the same systems.
+# A results folder compared with published scores of the same systems.
 
 
 Outcome: TypeAlias = Literal["reproduced", "explained", "off", "not published", "other data"]
@@ -77,35 +80,26 @@ def reproduce(
         raise BadValue(f"the tolerance is {decimals} decimals; expected a whole number from 0")
     name = None if model is None else model_named(model)
     cells = finished_cells(root)
-    found = []
+    checks_found = []
     for cell in cells:
-        same_data = _same_data(cell)
+        entry = catalogue.get(cell.dataset) if cell.dataset in catalogue.names() else None
+        # As many judged queries as the catalogue says of the collection of that name.
+        same_data = entry is not None and (cell.split != entry.split or cell.queries == entry.queries)
         again = Rescored(cell)
         for row in cell.rows:
             checks = _checks(
                 row, cell.split, _models(row, name), same_data, decimals, nearest, str(cell.folder)
             )
-            found += [_explained(check, again, decimals) for check in checks]
+            checks_found += [_explained(check, again, decimals) for check in checks]
     for row in group_rows([replace(cell, label="") for cell in cells]):
-        found += _checks(row, _split(cells, row), _models(row, name), True, decimals, nearest, str(root))
-    return found
+        members = catalogue.group(row.dataset).members
+        split = next((cell.split for cell in cells if cell.dataset in members), "test")
+        checks_found += _checks(row, split, _models(row, name), True, decimals, nearest, str(root))
+    return checks_found
 
 
 def _models(row: Row, name: str | None) -> tuple[str, ...]:
     return claimed(row.system, row.dataset) if name is None else (name,)
-
-
-def _same_data(cell: Finished) -> bool:
-    """Whether a cell has as many judged queries as the catalogue says of the collection of that name."""
-    if cell.dataset not in catalogue.names():
-        return False
-    entry = catalogue.get(cell.dataset)
-    return cell.split != entry.split or cell.queries == entry.queries
-
-
-def _split(cells: Iterable[Finished], row: Row) -> str:
-    members = catalogue.group(row.dataset).members
-    return next((c.split for c in cells if c.dataset in members), "test")
 
 
 def _checks(
@@ -119,37 +113,35 @@ def _checks(
 ) -> list[PublishedCheck]:
     """A check for each published score that a row claims to be, or one that says why there is none."""
     scores = [s for s in published(row.dataset, measure=row.measure) if s.split == split]
-    others = _nearest(row.mean, [s for s in scores if s.model not in models]) if nearest else ()
+    others = sorted((s for s in scores if s.model not in models), key=lambda s: abs(s.value - row.mean))
+    neighbours = tuple(Neighbour(s.model, s.printed, s.source) for s in others[:NEAREST] if nearest)
     claims = [s for s in scores if s.model in models]
     ours = (folder, row.dataset, split, row.system, row.measure, row.mean)
     if not claims:
-        return [PublishedCheck(*ours, "not published", nearest=others)]
-    found = []
-    for score in claims:
-        outcome: Outcome = "reproduced" if score.agrees(row.mean, decimals) else "off"
-        compared = score.decimals if decimals is None else min(decimals, score.decimals)
-        difference = row.mean - score.value
-        found.append(
-            PublishedCheck(*ours, outcome if same_data else "other data", score, difference, compared, others)
+        return [PublishedCheck(*ours, "not published", nearest=neighbours)]
+    checks = []
+    for claim in claims:
+        outcome: Outcome = "reproduced" if claim.agrees(row.mean, decimals) else "off"
+        compared = claim.decimals if decimals is None else min(decimals, claim.decimals)
+        difference = row.mean - claim.value
+        checks.append(
+            PublishedCheck(
+                *ours, outcome if same_data else "other data", claim, difference, compared, neighbours
+            )
         )
-    return found
+    return checks
 
 
 def _explained(check: PublishedCheck, again: Rescored, decimals: int | None) -> PublishedCheck:
     """The check as explained where it is off and a documented rule of the publisher makes the two agree."""
-    score = check.published
-    if check.outcome != "off" or score is None:
+    claim = check.published
+    if check.outcome != "off" or claim is None:
         return check
-    for because, scoring in documented(publisher_of(score.model), parse_measure(check.measure)):
+    for because, scoring in documented(publisher_of(claim.model), parse_measure(check.measure)):
         value = again.mean(scoring)
-        if value is not None and score.agrees(value, decimals):
+        if value is not None and claim.agrees(value, decimals):
             return replace(check, outcome="explained", because=because)
     return check
-
-
-def _nearest(value: float, scores: Iterable[PublishedScore]) -> tuple[Neighbour, ...]:
-    ordered = sorted(scores, key=lambda s: abs(s.value - value))
-    return tuple(Neighbour(s.model, s.printed, s.source) for s in ordered[:NEAREST])
 
 
 def documented(rules: Publisher, measure: Measure) -> Iterator[tuple[str, Scoring]]:
@@ -171,7 +163,7 @@ def documented(rules: Publisher, measure: Measure) -> Iterator[tuple[str, Scorin
 class Rescored:
     """A cell whose rankings and judgments are read when a score by other rules is first asked for."""
 
-    cell: Finished
+    cell: ResultCell
 
     def mean(self, scoring: Scoring) -> float | None:
         """The mean by other rules, None where the collection of the cell is not on this machine."""
@@ -186,7 +178,7 @@ class Rescored:
 
 
 # ----------
-# The official figures of BIRCO's program, of files and of the finished cells of a results folder.
+# The official figures of BIRCO.
 
 
 def birco_of_files(qrels: Path, runs: Sequence[Path]) -> tuple[list[BircoScore], list[str], list[str]]:
@@ -195,14 +187,14 @@ def birco_of_files(qrels: Path, runs: Sequence[Path]) -> tuple[list[BircoScore],
     Raises as `birco_scores` and readers where no file is left.
     """
     judgments, names = read_qrels(qrels), dict(zip(runs, names_of_runs(runs), strict=True))
-    found, refused = each_file(
+    figures, refused = each_file(
         runs, lambda path: birco_scores(judgments, read_run(path), qrels.name, names[path])
     )
-    return [one for scores in found.values() for one in scores], birco_remarks(judgments), refused
+    return [one for scores in figures.values() for one in scores], birco_remarks(judgments), refused
 
 
 def birco_of_cells(
-    cells: Sequence[Finished], collection: str | None = None, fetch: bool = False
+    cells: Sequence[ResultCell], collection: str | None = None, fetch: bool = False
 ) -> tuple[list[BircoScore], list[str]]:
     """(the figures of each finished cell, what has to be said of judgments and of cells that were left out).
 
@@ -210,7 +202,7 @@ def birco_of_cells(
     fetch: as `cell_collection` takes it. A cell that does not rank whole pools is left out. Raises BadValue where that
     leaves none, StoreError for rankings that are not as they were written, and as `load` for the collection.
     """
-    found, said = [], []
+    figures, remarks_on_cells = [], []
     judgments: dict[tuple[str, str], Qrels | None] = {}
     for cell in cells:
         about = cell.dataset, cell.split
@@ -224,10 +216,74 @@ def birco_of_cells(
                     f"{cell.label}: its judgments are not on this machine as they were used; name their collection"
                 )
             cell.ranked.verify(cell.folder)
-            found += birco_scores(qrels, read_run(cell.run), cell.dataset, cell.label)
+            figures += birco_scores(qrels, read_run(cell.run), cell.dataset, cell.label)
         except BadValue as error:
-            said.append(f"{cell.dataset}: {error}")
-    if not found:
-        raise BadValue(said[0] if said else "no cell to score")
+            remarks_on_cells.append(f"{cell.dataset}: {error}")
+    if not figures:
+        raise BadValue(remarks_on_cells[0] if remarks_on_cells else "no cell to score")
     remarks = {name: birco_remarks(qrels) for (name, _), qrels in judgments.items() if qrels is not None}
-    return found, [*said, *(f"{name}: {one}" for name, several in remarks.items() for one in several)]
+    return figures, [
+        *remarks_on_cells,
+        *(f"{name}: {one}" for name, several in remarks.items() for one in several),
+    ]
+
+
+# ----------
+# Tables.
+
+
+@result("reproduce", PublishedCheck)
+def reproduce_tables(checks: Sequence[PublishedCheck]) -> tuple[Table, ...]:
+    """A line for each claim, then the counts and the sources."""
+    numbers: dict[tuple[str, str], int] = {}
+    lines = [["dataset", "system", "measure", "ours", "published", "difference", "verdict", "by"]]
+    for c in checks:
+        cell = [c.dataset, c.system, c.measure]
+        if c.published is not None:
+            number = numbers.setdefault((c.published.source, c.published.note), len(numbers) + 1)
+            places = max(4, c.published.decimals)
+            by = f"{c.published.model} [{number}]"
+            lines.append(
+                [*cell, f"{c.ours:.{places}f}", c.published.printed, change(c.difference), _outcome(c), by]
+            )
+        elif c.outcome != "not published" or c.nearest:
+            lines.append([*cell, score(c.ours), "-", "-", "nothing published", ""])
+        lines += [["", "", "", "", n.printed, "", "nearby", n.model] for n in c.nearest]
+    sources = [f"[{n}] {source}{f' ({note})' if note else ''}" for (source, note), n in numbers.items()]
+    notes = [*_counts(checks), *sources]
+    return (table_of(lines, notes=notes) if len(lines) > 1 else sentences(*notes),)
+
+
+def _outcome(c: PublishedCheck) -> str:
+    if c.outcome == "reproduced":
+        whole = c.published is not None and c.decimals == c.published.decimals
+        return "reproduced" if whole else f"reproduced to {c.decimals} decimals"
+    if c.outcome == "explained":
+        return f"explained: {c.because}"
+    return f"off by {abs(c.difference):.4f}" if c.outcome == "off" else "other data"
+
+
+def _counts(checks: Sequence[PublishedCheck]) -> list[str]:
+    """How many checks have each outcome, and how the first that is off can be explained."""
+
+    def of(outcome: str) -> str:
+        return count(sum(c.outcome == outcome for c in checks))
+
+    parts = [
+        f"{of('reproduced')} reproduced",
+        f"{of('off')} off",
+        f"{of('not published')} with nothing published",
+    ]
+    if of("explained") != "0":
+        parts.append(
+            f"{of('explained')} explained (equal once scored by the rules that the publisher documents)"
+        )
+    if of("other data") != "0":
+        parts.append(f"{of('other data')} on other data (another number of judged queries than published)")
+    lines = [", ".join(parts)]
+    off = next((c for c in checks if c.outcome == "off" and c.published), None)
+    if off is not None and off.published is not None:
+        lines.append(
+            f"why: weir why {off.folder} --published '{off.published.model}' -m '{off.measure}' [--collection PATH]"
+        )
+    return lines

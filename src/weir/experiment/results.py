@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -16,6 +16,7 @@ import numpy as np
 from weir.core.query_metadata import QueryGroups
 from weir.core.scores import Note, Row, Scores
 from weir.core.strings import Ids
+from weir.core.tables import Table, sentences
 from weir.datasets import catalogue
 from weir.datasets.load import Dataset, is_column, load, load_here, query_groups
 from weir.errors import BadValue, FormatError, StoreError, UnknownName, WeirError
@@ -29,9 +30,7 @@ from weir.stats.score_rows import group_row, row_notes, unanswered_note
 from weir.systems.expression import parse_system, single_names
 
 # ----------
-# The order in which datasets and systems were asked for, kept beside the results: tables show them in it.
-#
-# <results>/grid.json datasets and systems by name, each as it was first asked for
+# The order in which datasets and systems were requested, in <results>/grid.json. Tables follow it.
 
 
 ORDER = "grid.json"
@@ -49,18 +48,18 @@ class GridOrder:
     def read(root: Path) -> GridOrder:
         """The order that a results folder keeps; none where it keeps none, or it is damaged."""
         try:
-            found = read_sealed(root / ORDER)
-            return GridOrder(tuple(map(str, found["datasets"])), tuple(map(str, found["systems"])))
+            sealed = read_sealed(root / ORDER)
+            return GridOrder(tuple(map(str, sealed["datasets"])), tuple(map(str, sealed["systems"])))
         except (StoreError, KeyError, TypeError):
             return GridOrder()
 
     def place(self, dataset: str, system: str) -> tuple[int, int]:
         """Where a cell stands: the places of its dataset and of its system, LAST for one that was not asked for."""
-        found = [
+        places = [
             names.index(name) if name in names else LAST
             for names, name in ((self.datasets, dataset), (self.systems, system))
         ]
-        return found[0], found[1]
+        return places[0], places[1]
 
 
 def keep_order(root: Path, datasets: Iterable[str], systems: Iterable[str]) -> None:
@@ -76,7 +75,7 @@ def keep_order(root: Path, datasets: Iterable[str], systems: Iterable[str]) -> N
 
 
 # ----------
-# Finished cells of a results folder, each with every setting that its records hold.
+# Finished cells, each with the settings of its records.
 
 
 EXPECTED = "the folder of a finished cell, such as results/scifact/bm25-0123456789"
@@ -85,7 +84,7 @@ AGAIN = "written by Weir 0.1, whose records this version does not read; run the 
 
 
 @dataclass(frozen=True, eq=False)
-class Finished:
+class ResultCell:
     """A system on a collection, done and written.
 
     queries: how many are judged; run: the file of its rankings; rows: its means; settings: every setting of the
@@ -145,12 +144,12 @@ class Finished:
         )
 
 
-def system_titles(cells: Sequence[Finished]) -> dict[str, str]:
+def system_titles(cells: Sequence[ResultCell]) -> dict[str, str]:
     """What tables call a system whose settings file names it, by the label of its cell."""
     return {row.system: row.title for cell in cells for row in cell.named_rows() if row.title}
 
 
-def of_systems(cells: Sequence[Finished], systems: Sequence[str]) -> list[Finished]:
+def of_systems(cells: Sequence[ResultCell], systems: Sequence[str]) -> list[ResultCell]:
     """The cells of these systems; all where none is named.
 
     A system goes by its name or its label, by any text that prints as its name, a grid too, and by the beginning of its
@@ -174,6 +173,24 @@ def of_systems(cells: Sequence[Finished], systems: Sequence[str]) -> list[Finish
     return [cell for cell in cells if cell.system in wanted or cell.label in wanted]
 
 
+def chosen_cells(
+    cells: Sequence[ResultCell], datasets: Sequence[str] = (), systems: Sequence[str] = ()
+) -> list[ResultCell]:
+    """The cells of these datasets (a group stands for its members) and systems; all where none is named.
+
+    Raises UnknownName for a dataset that no cell is of, and as `of_systems`.
+    """
+    if datasets:
+        known = {cell.dataset for cell in cells}
+        members = {name: catalogue.members(name) for name in datasets}
+        for name, group in members.items():
+            if not known.intersection(group):
+                raise UnknownName("dataset among these results", name, known)
+        wanted = {member for group in members.values() for member in group}
+        cells = [cell for cell in cells if cell.dataset in wanted]
+    return of_systems(cells, systems)
+
+
 def _printed_systems(text: str) -> list[str]:
     """The names of the systems that a text stands for; none where this machine does not know them."""
     try:
@@ -182,7 +199,7 @@ def _printed_systems(text: str) -> list[str]:
         return []
 
 
-def open_cell(folder: Path | str) -> Finished:
+def open_cell(folder: Path | str) -> ResultCell:
     """The finished cell in a folder such as results/scifact/bm25-fa19b4d424.
 
     Raises FormatError for a folder that is none, or one that is not finished.
@@ -190,9 +207,9 @@ def open_cell(folder: Path | str) -> Finished:
     folder = Path(folder)
     if not folder.is_dir():
         raise FormatError(folder, "a file" if folder.exists() else "no such folder", EXPECTED)
-    found = list(_cells_in(folder))
-    if found:
-        return found[-1]
+    cells = list(_cells_in(folder))
+    if cells:
+        return cells[-1]
     if (folder / OLD).exists():
         raise FormatError(folder, f"a result {AGAIN}", EXPECTED)
     if (folder / RECORD).exists() or run_file(folder).exists():
@@ -200,7 +217,7 @@ def open_cell(folder: Path | str) -> Finished:
     raise FormatError(folder, f"no {RECORD}", EXPECTED)
 
 
-def cell_of(folder: Path, rows: Sequence[Row]) -> Finished:
+def cell_of(folder: Path, rows: Sequence[Row]) -> ResultCell:
     """The finished cell that these rows are of, with them alone; raises StoreError where it is there no more."""
     cell = next((cell for cell in _cells_in(folder) if all(row in cell.rows for row in rows)), None)
     if cell is None:
@@ -208,15 +225,15 @@ def cell_of(folder: Path, rows: Sequence[Row]) -> Finished:
     return replace(cell, rows=tuple(rows))
 
 
-def finished_cells(root: Path | str) -> list[Finished]:
+def finished_cells(root: Path | str) -> list[ResultCell]:
     """Every finished cell of a results folder, datasets and systems in the order in which each was first asked for.
 
     Those of which that is not known come last, as they finished. Raises FormatError where there is none.
     """
     root = Path(root)
     folders = sorted({path.parent for path in root.glob(f"*/*/{SCORES}")})
-    found = [cell for folder in folders for cell in _cells_in(folder)]
-    if not found:
+    cells = [cell for folder in folders for cell in _cells_in(folder)]
+    if not cells:
         if not root.is_dir():
             raise FormatError(
                 root, "a file" if root.exists() else "no such folder", "a folder written by weir run"
@@ -224,38 +241,34 @@ def finished_cells(root: Path | str) -> list[Finished]:
         if next(root.glob(f"*/*/{OLD}"), None) is not None:
             raise FormatError(root, f"results {AGAIN}", "a folder of this version")
         raise FormatError(root, "no finished cell", "a folder written by weir run")
-    return _labelled(_in_order(found, GridOrder.read(root)))
-
-
-def _in_order(cells: Sequence[Finished], order: GridOrder) -> list[Finished]:
-    """The cells as they were asked for, then by when the first cell of their dataset, and system, was scored."""
+    order = GridOrder.read(root)
     first: dict[tuple[str, str], str] = {}
     when = {id(cell): min(str(record.made.get("when")) for _, record in cell.scored) for cell in cells}
     for cell in cells:
         for key in (("dataset", cell.dataset), ("system", cell.system)):
             first[key] = min(first.get(key, when[id(cell)]), when[id(cell)])
 
-    def place(cell: Finished) -> tuple[object, ...]:
+    def place(cell: ResultCell) -> tuple[object, ...]:
         dataset, system = order.place(cell.dataset, cell.system)
         of_dataset = (dataset, first["dataset", cell.dataset], cell.dataset)
         return (*of_dataset, system, first["system", cell.system], when[id(cell)], cell.folder.name)
 
-    return sorted(cells, key=place)
+    return _labelled(sorted(cells, key=place))
 
 
 def damaged_records(root: Path) -> list[str]:
     """What is wrong with the records of a results folder that cannot be read, in sentences."""
-    found = []
+    problems = []
     for pattern in (f"*/*/{RECORD}", f"*/*/{SCORES}"):
         for path in sorted(root.glob(pattern)):
             try:
                 read_record(path)
             except StoreError as error:
-                found.append(f"left out: {error}")
-    return found
+                problems.append(f"left out: {error}")
+    return problems
 
 
-def dataset_of(cell: Finished, given: str | Path | Dataset | None = None) -> Dataset | None:
+def dataset_of(cell: ResultCell, given: str | Path | Dataset | None = None) -> Dataset | None:
     """The collection of a cell: the given one, or the one that its record names, or the catalogue's of that name.
 
     But for a given one it must be what was measured: its fingerprint is compared. Nothing is asked of the network; None
@@ -274,12 +287,12 @@ def dataset_of(cell: Finished, given: str | Path | Dataset | None = None) -> Dat
     return None
 
 
-def recorded_place(cell: Finished) -> str:
+def recorded_place(cell: ResultCell) -> str:
     """Where the collection of a cell was when it was measured: a name of the catalogue, a path or a reference."""
     return str(cell.scored[-1][1].facts.get("collection", ""))
 
 
-def cell_collection(cell: Finished, fetch: bool = False) -> Dataset | None:
+def cell_collection(cell: ResultCell, fetch: bool = False) -> Dataset | None:
     """The collection that a cell is of, where it is on this machine with the judgments that were used, else None.
 
     Its record, which may be somebody else's, says where it is. fetch: whether it may be brought here, else nothing is
@@ -297,7 +310,7 @@ def cell_collection(cell: Finished, fetch: bool = False) -> Dataset | None:
 
 
 def cell_groups(
-    cell: Finished, by: object, queries: Ids, collection: str | None = None, fetch: bool = False
+    cell: ResultCell, by: object, queries: Ids, collection: str | None = None, fetch: bool = False
 ) -> QueryGroups:
     """The groups that `by` names among the queries of a cell.
 
@@ -309,7 +322,7 @@ def cell_groups(
     return query_groups(by, queries, given_or_own(cell, collection, fetch))
 
 
-def given_or_own(cell: Finished, given: str | None, fetch: bool = False) -> Dataset | None:
+def given_or_own(cell: ResultCell, given: str | None, fetch: bool = False) -> Dataset | None:
     """The given collection where it is the cell's by its name or judgments, or where the cell's own is not here.
 
     Else the cell's own, so that one collection is never taken for all of a folder; fetch: as `cell_collection` takes
@@ -329,7 +342,7 @@ def given_or_own(cell: Finished, given: str | None, fetch: bool = False) -> Data
     return known if alike else own
 
 
-def _cells_in(folder: Path) -> Iterator[Finished]:
+def _cells_in(folder: Path) -> Iterator[ResultCell]:
     """The finished cells of a folder of rankings: one for each set of judgments they were scored by."""
     try:
         ranked = read_record(folder / RECORD)
@@ -347,7 +360,7 @@ def _cells_in(folder: Path) -> Iterator[Finished]:
         yield _finished(folder, ranked, tuple(scored))
 
 
-def _finished(folder: Path, ranked: Record, scored: tuple[tuple[Path, Record], ...]) -> Finished:
+def _finished(folder: Path, ranked: Record, scored: tuple[tuple[Path, Record], ...]) -> ResultCell:
     try:
         rows = {row.measure: row for _, record in scored for row in rows_of(record)}  # the last made counts
         facts = scored[-1][1].facts
@@ -355,7 +368,7 @@ def _finished(folder: Path, ranked: Record, scored: tuple[tuple[Path, Record], .
         about |= {"system": ranked.declared["system"], "k": facts["k"]}
         interval = scored[-1][1].declared["interval"]
         made = {name: value for name, value in ranked.made.items() if name != "when"}
-        return Finished(
+        return ResultCell(
             folder,
             str(facts["dataset"]),
             str(facts["split"]),
@@ -371,55 +384,57 @@ def _finished(folder: Path, ranked: Record, scored: tuple[tuple[Path, Record], .
         raise FormatError(folder / RECORD, "another layout", "a record of weir run") from None
 
 
-def _labelled(cells: list[Finished]) -> list[Finished]:
+def _labelled(cells: list[ResultCell]) -> list[ResultCell]:
     """The cells with names that are their own: what differs under one name is told, key, engine or judgments.
 
     Of cells that differ in k alone the deepest bears the name, and the others their k.
     """
-    groups, found = _of_one_name(cells), []
+    groups, labelled = _of_one_name(cells), []
     for cell in cells:
         group = groups[cell.dataset, cell.system]
         if _differ_in_depth(group):
-            told = [] if cell.depth == max(one.depth for one in group) else [f"k={cell.depth}"]
+            mark_texts = [] if cell.depth == max(one.depth for one in group) else [f"k={cell.depth}"]
         else:
             marks = [_marks(one) for one in group]
             varies = [len(set(column)) > 1 for column in zip(*marks, strict=True)]
-            told = [mark for mark, differs in zip(_marks(cell), varies, strict=True) if differs]
-        found.append(replace(cell, label=f"{cell.system} #{' '.join(told)}" if told else cell.system))
-    return found
+            mark_texts = [mark for mark, differs in zip(_marks(cell), varies, strict=True) if differs]
+        labelled.append(
+            replace(cell, label=f"{cell.system} #{' '.join(mark_texts)}" if mark_texts else cell.system)
+        )
+    return labelled
 
 
-def deepest(cells: Sequence[Finished]) -> tuple[list[Finished], list[str]]:
+def largest_k(cells: Sequence[ResultCell]) -> tuple[list[ResultCell], list[str]]:
     """(the cells without those that differ from a deeper one in k alone, a sentence for each dataset and system left).
 
     A system is compared with others once, by its longest rankings.
     """
-    kept, said = list(cells), []
+    largest, sentences = list(cells), []
     for group in _of_one_name(cells).values():
         if len(group) > 1 and _differ_in_depth(group):
             best = max(group, key=lambda one: one.depth)
             depths = " and ".join(str(k) for k in sorted({one.depth for one in group if one is not best}))
-            kept = [one for one in kept if one is best or one not in group]
-            said.append(
+            largest = [one for one in largest if one is best or one not in group]
+            sentences.append(
                 f"{best.system} on {best.dataset} is compared with k={best.depth} alone, not {depths}"
             )
-    return _labelled(kept), said
+    return _labelled(largest), sentences
 
 
-def _of_one_name(cells: Sequence[Finished]) -> dict[tuple[str, str], list[Finished]]:
-    groups: dict[tuple[str, str], list[Finished]] = {}
+def _of_one_name(cells: Sequence[ResultCell]) -> dict[tuple[str, str], list[ResultCell]]:
+    groups: dict[tuple[str, str], list[ResultCell]] = {}
     for cell in cells:
         groups.setdefault((cell.dataset, cell.system), []).append(cell)
     return groups
 
 
-def _differ_in_depth(group: Sequence[Finished]) -> bool:
+def _differ_in_depth(group: Sequence[ResultCell]) -> bool:
     """Whether rankings of one system and collection differ in nothing but k."""
     first = group[0].ranked.stage
     return {name for one in group[1:] for name, *_ in changes(first, one.ranked.stage)} == {"k"}
 
 
-def _marks(cell: Finished) -> tuple[str, str, str]:
+def _marks(cell: ResultCell) -> tuple[str, str, str]:
     """What tells cells of one system and collection apart: key, engines, judgments."""
     engines = "+".join(str(engine) for engine in cell.ranked.engines)
     return cell.ranked.stage.key, engines, f"judgments {cell.scored[0][1].declared['qrels'][:6]}"
@@ -440,10 +455,10 @@ def _side_by_side(parts: Sequence[Scores], wanted: Sequence[str]) -> Scores:
 
 
 # ----------
-# What a finished cell took, summed over the stages that it was made from.
+# The cost of a cell, summed over its stages.
 
 
-def stages_of(cell: Finished) -> Iterator[tuple[Path, Record]]:
+def stages_of(cell: ResultCell) -> Iterator[tuple[Path, Record]]:
     """(folder, record) of every stage behind a cell, each once, the cell's own rankings last."""
     seen: set[Path] = set()
 
@@ -452,16 +467,16 @@ def stages_of(cell: Finished) -> Iterator[tuple[Path, Record]]:
         collection = folder.parent.parent if record.kind == "index" else folder.parent
         for _, name in record.inputs:
             inner = Path(os.path.normpath(collection / name))
-            found = None if inner in seen else record_of(inner)
-            if found is not None:
-                yield from walk(inner, found)
+            stage = None if inner in seen else record_of(inner)
+            if stage is not None:
+                yield from walk(inner, stage)
         yield folder, record
 
     return walk(cell.folder, cell.ranked)
 
 
 @contextmanager
-def _as_weir_writes_it(cell: Finished) -> Iterator[None]:
+def _as_weir_writes_it(cell: ResultCell) -> Iterator[None]:
     """Raise FormatError where an entry of a cell's records, which may be somebody else's, is another value."""
     try:
         yield
@@ -469,57 +484,51 @@ def _as_weir_writes_it(cell: Finished) -> Iterator[None]:
         raise FormatError(cell.folder / RECORD, "another layout", "a record of weir run") from None
 
 
-def index_cost(cell: Finished) -> dict[str, Any]:
+def index_cost(cell: ResultCell) -> dict[str, Any]:
     """Seconds, bytes and documents of all indexes behind a cell; empty where it has none. Raises FormatError."""
     with _as_weir_writes_it(cell):
-        return _index_cost(cell)
+        records = [record for _, record in stages_of(cell) if record.kind == "index"]
+        if not records:
+            return {}
+        costs = _summed(records)
+        costs |= {"bytes": sum(r.facts["bytes"] for r in records)}
+        costs |= {"documents": max(r.facts["documents"] for r in records)}
+        costs |= {"reused": sum(r.facts.get("reused", 0) for r in records)}
+        return costs | {"cached_queries": any(r.facts.get("cached_queries") for r in records)}
 
 
-def _index_cost(cell: Finished) -> dict[str, Any]:
-    records = [record for _, record in stages_of(cell) if record.kind == "index"]
-    if not records:
-        return {}
-    found = _summed(records)
-    found |= {"bytes": sum(r.facts["bytes"] for r in records)}
-    found |= {"documents": max(r.facts["documents"] for r in records)}
-    found |= {"reused": sum(r.facts.get("reused", 0) for r in records)}
-    return found | {"cached_queries": any(r.facts.get("cached_queries") for r in records)}
-
-
-def search_cost(cell: Finished) -> dict[str, Any]:
+def search_cost(cell: ResultCell) -> dict[str, Any]:
     """Seconds of all rankings behind a cell, and what its own rankings note; raises FormatError."""
     with _as_weir_writes_it(cell):
-        return _search_cost(cell)
+        records = [record for _, record in stages_of(cell) if record.kind == "run"]
+        # Rankings without self-matches are those of the stage before them, which was searched.
+        searched = next((r for r in reversed(records) if "single_query_ms" in r.facts), cell.ranked)
+        services = [use for record in records for use in record.facts.get("services", [])]
+        return {**searched.facts, **cell.ranked.facts, **_summed(records), "services": services}
 
 
-def _search_cost(cell: Finished) -> dict[str, Any]:
-    records = [record for _, record in stages_of(cell) if record.kind == "run"]
-    # Rankings without self-matches are those of the stage before them, which was searched.
-    searched = next((r for r in reversed(records) if "single_query_ms" in r.facts), cell.ranked)
-    services = [use for record in records for use in record.facts.get("services", [])]
-    return {**searched.facts, **cell.ranked.facts, **_summed(records), "services": services}
-
-
-def unscored_notes(cells: Sequence[Finished]) -> list[str]:
+def unscored_notes(cells: Sequence[ResultCell]) -> list[str]:
     """A sentence on each re-ranker behind some cells that left documents of its first stage unscored, once for each
     collection."""
-    found: dict[str, None] = {}
+    sentences: dict[str, None] = {}
     for cell in cells:
         with _as_weir_writes_it(cell):
             for _, record in stages_of(cell):
                 reranked = record.facts.get("reranked", {})
                 if reranked.get("unscored"):
                     note = unscored_note(record.name, int(reranked["unscored"]), int(reranked["candidates"]))
-                    found[f"{cell.dataset}: {note}"] = None
-    return list(found)
+                    sentences[f"{cell.dataset}: {note}"] = None
+    return list(sentences)
 
 
-def unscored_candidates(cell: Finished) -> tuple[int, int]:
+def unscored_candidates(cell: ResultCell) -> tuple[int, int]:
     """(candidates that re-rankers behind a cell left unscored, candidates that they were given)."""
     with _as_weir_writes_it(cell):
-        found = [record.facts.get("reranked", {}) for _, record in stages_of(cell)]
-        unscored, given = (sum(int(one.get(name, 0)) for one in found) for name in ("unscored", "candidates"))
-    return unscored, given
+        reranked = [record.facts.get("reranked", {}) for _, record in stages_of(cell)]
+        unscored, candidates = (
+            sum(int(one.get(name, 0)) for one in reranked) for name in ("unscored", "candidates")
+        )
+    return unscored, candidates
 
 
 def unscored_note(system: str, unscored: int, candidates: int, bound: str = "") -> str:
@@ -529,20 +538,18 @@ def unscored_note(system: str, unscored: int, candidates: int, bound: str = "") 
 
 def _summed(records: list[Record]) -> dict[str, Any]:
     """The costs of some stages together: times and requests add up, of memory the most counts."""
-    found: dict[str, Any] = {
+    costs: dict[str, Any] = {
         "seconds": sum(r.cost["seconds"] for r in records),
         "peak_mb": max(r.cost["peak_mb"] for r in records),
         "compile_seconds": sum(r.cost.get("compile_seconds", 0.0) for r in records),
     }
-    asked = [r.cost["api"] for r in records if "api" in r.cost]
-    names = dict.fromkeys(name for one in asked for name in one)
-    return found | (
-        {"api": {name: sum(one.get(name, 0) for one in asked) for name in names}} if asked else {}
-    )
+    api = [r.cost["api"] for r in records if "api" in r.cost]
+    names = dict.fromkeys(name for one in api for name in one)
+    return costs | ({"api": {name: sum(one.get(name, 0) for one in api) for name in names}} if api else {})
 
 
 # ----------
-# Reading a results folder back.
+# Rows and notes of a results folder.
 
 
 def read_results(root: Path | str) -> list[Row]:
@@ -553,12 +560,12 @@ def read_results(root: Path | str) -> list[Row]:
     return rows_with_groups(finished_cells(root))
 
 
-def rows_with_groups(cells: Sequence[Finished]) -> list[Row]:
+def rows_with_groups(cells: Sequence[ResultCell]) -> list[Row]:
     """The rows of cells under their labels, then those of whole groups of datasets."""
     return [*(row for cell in cells for row in cell.named_rows()), *group_rows(cells)]
 
 
-def group_rows(cells: Sequence[Finished]) -> list[Row]:
+def group_rows(cells: Sequence[ResultCell]) -> list[Row]:
     """The rows of every group all of whose members are among these cells, to one depth, by system and measure.
 
     cells: one for each dataset and system, so that a mean never mixes settings.
@@ -574,7 +581,7 @@ def group_rows(cells: Sequence[Finished]) -> list[Row]:
     }
     pairs = list(dict.fromkeys((system, measure) for _, system, measure in at))
     values = {id(cell): cell.values() for cell in cells}
-    found = []
+    group_means = []
     for group in whole:
         for system, measure in pairs:
             parts = [at[key] for member in group.members if (key := (member, system, measure)) in at]
@@ -582,44 +589,44 @@ def group_rows(cells: Sequence[Finished]) -> list[Row]:
                 scores = [values[id(cell)] for cell, _ in parts]
                 columns = [one.in_id_order(measure) for one in scores]
                 rows = [replace(row, system=system) for _, row in parts]
-                found.append(group_row(group.name, rows, columns, measure in scores[0].geometric))
-    return found
+                group_means.append(group_row(group.name, rows, columns, measure in scores[0].geometric))
+    return group_means
 
 
-def cell_notes(cells: Sequence[Finished]) -> list[Note]:
+def cell_notes(cells: Sequence[ResultCell]) -> list[Note]:
     """What has to be said beside the scores of cells: mixed provenance, unscored candidates, queries not answered,
     documents not judged."""
     rows = [row for cell in cells for row in cell.named_rows()]
     first, *more = unscored_notes(cells) or [""]
     so_do = f"; {len(more)} more re-rankings leave some" if more else ""
     unscored = [Note(first + so_do, "; ".join(more))] if first else []
-    return [*map(Note, mixed_worlds(cells)), *unscored, *row_notes(rows)]
+    return [*map(Note, mixed_provenance(cells)), *unscored, *row_notes(rows)]
 
 
-def mixed_worlds(cells: Sequence[Finished]) -> list[str]:
+def mixed_provenance(cells: Sequence[ResultCell]) -> list[str]:
     """What in a table bears one name and was made otherwise, in sentences: by other algorithms, versions or data."""
     seen: dict[str, dict[str, list[str]]] = {}
     for cell in cells:
-        said = {"bootstrap interval": cell.scored[-1][1].declared["interval"].get("algorithm")}
+        numbers_of = {"bootstrap interval": cell.scored[-1][1].declared["interval"].get("algorithm")}
         for _, record in cell.scored:
-            said |= {f"measure {m}": number for m, number in record.declared["measures"].items()}
-        for what, number in said.items():
+            numbers_of |= {f"measure {m}": number for m, number in record.declared["measures"].items()}
+        for what, number in numbers_of.items():
             seen.setdefault(what, {}).setdefault(str(number), []).append(f"{cell.dataset} {cell.label}")
-    found = [
+    sentences = [
         f"{what} was made by different algorithms and does not compare: "
         + "; ".join(f"number {number} in {', '.join(names)}" for number, names in sorted(numbers.items()))
         for what, numbers in seen.items()
         if len(numbers) > 1
     ]
-    found += _mixed_depths(cells)
+    sentences += _mixed_depths(cells)
     for one, other in pairwise(sorted(cells, key=lambda cell: (cell.dataset, cell.system))):
         if (one.dataset, one.system) == (other.dataset, other.system):
             names = [name for name, *_ in changes(one.ranked.stage, other.ranked.stage)] or ["judgments"]
-            found.append(f"{one.dataset}: {one.label} and {other.label} differ in {', '.join(names[:4])}")
-    return found
+            sentences.append(f"{one.dataset}: {one.label} and {other.label} differ in {', '.join(names[:4])}")
+    return sentences
 
 
-def _mixed_depths(cells: Sequence[Finished]) -> list[str]:
+def _mixed_depths(cells: Sequence[ResultCell]) -> list[str]:
     """A sentence for each system that answered some datasets with more documents than others."""
     depths: dict[str, dict[int, str]] = {}
     for cell in cells:
@@ -628,3 +635,57 @@ def _mixed_depths(cells: Sequence[Finished]) -> list[str]:
     return [
         f"{name} answered with different k: {', '.join(one)}" for name, one in where.items() if len(one) > 1
     ]
+
+
+# ----------
+# What made each cell, stage by stage.
+
+
+def provenance_records(cells: Sequence[ResultCell]) -> Iterator[dict[str, object]]:
+    """Of each cell the whole record of each of its stages."""
+    for cell in cells:
+        stages = [{"folder": _relative(cell, folder), **record.to_json()} for folder, record in _stages(cell)]
+        yield {"dataset": cell.dataset, "system": cell.label, "stages": stages}
+
+
+def provenance_tables(cells: Sequence[ResultCell]) -> tuple[Table, ...]:
+    """A paragraph for each cell: its stages in the order they were made, what was declared and what made them."""
+    tables = []
+    for cell in cells:
+        lines = [f"{cell.dataset}  {cell.label}"]
+        for folder, record in _stages(cell):
+            made = record.made
+            taken = record.cost.get("seconds")
+            facts = [
+                str(made.get("when", "")),
+                f"weir {made.get('weir')} (code {made.get('code')})",
+                ", ".join(str(engine) for engine in record.engines),
+                f"{taken:.3g} s" if isinstance(taken, (int, float)) else "",
+            ]
+            packages: Mapping[str, str] = made.get("packages") or {}
+            machine = [
+                *(f"{name} {version}" for name, version in packages.items()),
+                f"Python {made.get('python')}",
+                f"Unicode {made.get('unicode')}",
+                str(made.get("system")),
+                f"{made.get('processor')} ({made.get('instructions') or 'no vector instructions told'})",
+                f"{made.get('threads')} threads",
+            ]
+            declared = [f"{name}={value}" for name, value in flattened("", dict(record.declared))]
+            lines += [
+                f"  {record.kind}  {_relative(cell, folder)}",
+                f"    made: {', '.join(fact for fact in facts if fact)}",
+                f"    by: {', '.join(machine)}",
+                f"    declared: {'; '.join(declared)}",
+            ]
+        tables.append(sentences(*lines))
+    return tuple(tables)
+
+
+def _stages(cell: ResultCell) -> Iterator[tuple[Path, Record]]:
+    yield from stages_of(cell)
+    yield from cell.scored
+
+
+def _relative(cell: ResultCell, folder: Path) -> str:
+    return folder.relative_to(cell.folder.parent).as_posix()

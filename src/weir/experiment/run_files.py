@@ -33,12 +33,12 @@ def score_file(
 
     def rescored(conventions: Conventions) -> Scores:
         other = replace(rules, conventions=conventions)
-        return scores_of(other.judge(run, judgments), measures, conventions)
+        return scores_of(other.join_run(run, judgments), measures, conventions)
 
-    judged = rules.judge(run, judgments)
+    judged = rules.join_run(run, judgments)
     scores = scores_of(judged, measures, rules.conventions)
     if gate is not None:
-        scores = gate.marked(scores, judged, lambda p: rules.judge(run, p), measures, rules.conventions)
+        scores = gate.marked(scores, judged, lambda p: rules.join_run(run, p), measures, rules.conventions)
     elif isinstance(judgments, Qrels) and judgments.origin is not None:
         from weir.stats.calibration import uncalibrated
 

@@ -26,7 +26,7 @@ from weir.experiment.stages import (
     Stage,
     Stopwatch,
     changes,
-    made_now,
+    current_environment,
     record_of,
     slug,
     write_record,
@@ -50,7 +50,7 @@ from weir.systems.protocol import (
 from weir.systems.restricted import restricted_search
 
 # ----------
-# What a stage notes besides rankings: warnings, times of single queries, losses, costs.
+# What a stage records besides rankings: warnings, times of single queries, losses, costs.
 
 
 LATENCY_QUERIES, LATENCY_SECONDS = 100, 5.0
@@ -60,13 +60,13 @@ COMPARED_QUERIES = 100
 
 
 @contextmanager
-def noted() -> Iterator[list[str]]:
+def ranking_warnings() -> Iterator[list[str]]:
     """Keep the texts of warnings about rankings; all warnings are given when the block ends."""
     texts: list[str] = []
-    with warnings.catch_warnings(record=True) as given:
+    with warnings.catch_warnings(record=True) as recorded:
         warnings.simplefilter("always", RankingWarning)
         yield texts
-    for warning in given:
+    for warning in recorded:
         if issubclass(warning.category, RankingWarning):
             texts.append(str(warning.message))
         warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
@@ -94,8 +94,8 @@ def latencies(searcher: Searcher, queries: Queries, k: int) -> dict[str, float]:
             break
     if not taken:
         return {}
-    found = {f"p{p}": float(np.percentile(taken, p)) for p in (50, 95, 99)}
-    return found | {"mean": float(np.mean(taken)), "queries": float(len(taken))}
+    percentiles = {f"p{p}": float(np.percentile(taken, p)) for p in (50, 95, 99)}
+    return percentiles | {"mean": float(np.mean(taken)), "queries": float(len(taken))}
 
 
 def approximation_loss(searcher: Searcher, queries: Queries, k: int) -> dict[str, object]:
@@ -104,10 +104,10 @@ def approximation_loss(searcher: Searcher, queries: Queries, k: int) -> dict[str
     if not isinstance(searcher, ApproximateSearcher) or len(some) == 0:
         return {}
     try:
-        found = searcher.loss(some, k)
+        loss = searcher.loss(some, k)
     except BadValue:
         return {}
-    share = {"share": found.total, "by what is kept": found.quantisation}
+    share = {"share": loss.total, "by what is kept": loss.quantisation}
     return {"lost": {"queries": len(some), "k": k, **share}}
 
 
@@ -116,22 +116,22 @@ def cost_facts(costs: Costs, index_bytes: int | None = None) -> dict[str, object
     if index_bytes is None:
         pairs = {"asked": costs.requested_pairs, "computed": costs.computed_pairs}
         services = [use.facts() for use in costs.services]
-        given = {"candidates": costs.candidates, "unscored": costs.unscored}
+        reranked = {"candidates": costs.candidates, "unscored": costs.unscored}
         return (
             ({"scores": pairs} if costs.requested_pairs else {})
-            | ({"reranked": given} if costs.candidates else {})
+            | ({"reranked": reranked} if costs.candidates else {})
             | ({"services": services} if services else {})
         )
-    found: dict[str, object] = {"bytes": index_bytes + costs.external_bytes}
-    found |= {"reused": costs.reused_documents} if costs.reused_documents else {}
-    return found | ({"cached_queries": True} if costs.cached_queries else {})
+    facts: dict[str, object] = {"bytes": index_bytes + costs.external_bytes}
+    facts |= {"reused": costs.reused_documents} if costs.reused_documents else {}
+    return facts | ({"cached_queries": True} if costs.cached_queries else {})
 
 
 # ----------
-# The stages of a collection on disk: indexes and rankings, each made once and used by every system that needs it.
+# Indexes and rankings of a collection, each made once and used by every system that needs it.
 #
-# <results>/<collection>/indexes/<system>-<key>/ an index, and stage.json <results>/<collection>/<system>-<key>/
-# rankings, and stage.json; scores beside them, see task.py
+# <results>/<collection>/indexes/<system>-<key>/   an index, and stage.json
+# <results>/<collection>/<system>-<key>/           rankings, and stage.json; scores stand beside them, see cell.py
 
 
 T = TypeVar("T")
@@ -146,8 +146,8 @@ OPENED_INDEXES, HELD_RUNS = 3, 4
 
 
 @dataclass(frozen=True, eq=False)
-class StageShelf:
-    """A Shelf over the stages of one collection, below a folder of its own.
+class StageCache:
+    """The stages of one collection: a Shelf below a folder of its own.
 
     root: <results>/<collection>; store: where indexes and rankings that others use are kept, the same folder unless
     the user names another; watch: told what is done. What is opened or searched last stays in memory, so that systems
@@ -162,8 +162,8 @@ class StageShelf:
     opened: dict[str, Searcher] = field(default_factory=dict)
     runs: dict[str, Run] = field(default_factory=dict)
 
-    def named(self, name: str) -> StageShelf:
-        """The same shelf, telling what is done under the name of a cell."""
+    def named(self, name: str) -> StageCache:
+        """The same cache, telling what is done under the name of a cell."""
         watch = self.watch
         told: Watch = lambda stage, done, total: watch(f"{self.dataset.name}  {name}  {stage}", done, total)  # noqa: E731  named for its type
         return replace(self, watch=told)
@@ -176,9 +176,9 @@ class StageShelf:
         name = f"{stage.key} {part}"
         if name not in self.opened:
             _keep(self.opened, name, self._index(part, corpus, stage), OPENED_INDEXES)
-        found = stage.found(self.store / INDEXES)
-        if found is not None:
-            self._used("index", found[0])
+        stored = stage.found(self.store / INDEXES)
+        if stored is not None:
+            self._used("index", stored[0])
         return self.opened[name]
 
     def note(self, text: str) -> None:
@@ -200,13 +200,13 @@ class StageShelf:
     @property
     def asked(self) -> dict[str, str]:
         """What is searched and for what."""
-        asked = {"corpus": self.dataset.corpus.fingerprint, "queries": self.dataset.queries_fingerprint}
+        declared = {"corpus": self.dataset.corpus.fingerprint, "queries": self.dataset.queries_fingerprint}
         metadata = self.dataset.queries.metadata
         if metadata is not None and (metadata.lists() or metadata.permitted is not None):
-            asked["restricted"] = str(algorithm("restricted search"))
+            declared["restricted"] = str(algorithm("restricted search"))
         if metadata is not None and "candidates" in dict(metadata.lists()):
-            asked["candidates"] = str(algorithm("candidates"))
-        return asked
+            declared["candidates"] = str(algorithm("candidates"))
+        return declared
 
     def run(self, part: Retriever, k: int) -> tuple[Path, Run]:
         """The rankings of a system, read where their stage is sound, else searched now: (folder, run)."""
@@ -215,18 +215,17 @@ class StageShelf:
 
     def cached_run(self, stage: Stage, search: Search, root: Path) -> tuple[Path, Run]:
         """The run of a stage, read where it is sound, else made by `search` and kept below `root`."""
-        found, lock = self.sound_run(stage), root / f".{stage.folder_name}.lock"
-        if found is not None:
+        folder, lock = self.sound_run(stage), root / f".{stage.folder_name}.lock"
+        if folder is not None:
             clear_lock(lock)
         else:
             with locked(lock):
-                found = self.sound_run(stage)  # another process may have made it meanwhile
-                if found is None:
-                    found = self._kept(stage, search, root)
-        self._used("run", found)
+                # Another process may have made it meanwhile.
+                folder = self.sound_run(stage) or self._make_run(stage, search, root)
+        self._used("run", folder)
         if stage.key not in self.runs:
-            _keep(self.runs, stage.key, self.read(found), HELD_RUNS)
-        return found, self.runs[stage.key]
+            _keep(self.runs, stage.key, self.read(folder), HELD_RUNS)
+        return folder, self.runs[stage.key]
 
     def sound_run(self, stage: Stage) -> Path | None:
         """The folder of rankings that are as they were written, with the results or among what is shared."""
@@ -254,12 +253,12 @@ class StageShelf:
 
     def sound(self, stage: Stage, root: Path) -> Path | None:
         """The folder of a stage whose files are as they were written; None, with a word, where they are not."""
-        found = stage.found(root)
-        if found is None:
+        stored = stage.found(root)
+        if stored is None:
             if (root / stage.folder_name / RECORD).exists():
                 self.note(f"{stage.kind} of {stage.name} is damaged, making it again")
             return None
-        folder, record = found
+        folder, record = stored
         try:
             record.verify(folder)
         except WeirError as error:
@@ -331,7 +330,7 @@ class StageShelf:
             stage.declared,
             files,
             inputs_below(made.inputs, self.store),
-            made_now(),
+            current_environment(),
             made.cost(),
             facts | cost_facts(searcher.costs(), size),
         )
@@ -357,7 +356,7 @@ class StageShelf:
                 with silent():  # what is loaded once is loaded now
                     one = queries.take(np.arange(min(1, len(queries))))
                     restricted_search(searcher, one, k, Context(reuse=False))
-            with noted() as notes, self.bench.timed():
+            with ranking_warnings() as notes, self.bench.timed():
                 run = rankings(searcher, queries, k, part, self.dataset.name, context)
         self.watch("search", len(queries), len(queries))
         with silent():
@@ -365,20 +364,24 @@ class StageShelf:
         facts = {"queries": len(queries), "notes": notes, "single_query_ms": single}
         return run, facts | approximation_loss(searcher, queries, k) | cost_facts(searcher.costs()), made
 
-    def _kept(self, stage: Stage, search: Search, root: Path) -> Path:
+    def _make_run(self, stage: Stage, search: Search, root: Path) -> Path:
         """Make the run of a stage, write it and its record."""
         folder = root / stage.folder_name
-        if session_only(stage.declared):
-            _drop_other_sessions(stage, root)
+        if session_only(stage.declared):  # another process, or another object, left rankings of its own
+            for other in root.glob(f"{slug(stage.name)}-*"):
+                record = record_of(other)
+                if record is not None and record.name == stage.name and session_only(record.declared):
+                    rmtree(other, ignore_errors=True)
         else:
             self._say_why_again(stage, root)
         for name in ("run.trec", "run.json", RECORD):
             sweep(folder / name)
         run, facts, made = search()
         path = write_rankings(run, folder)
-        files = {path.name: Checksum.of(path)}
-        inputs = inputs_below(made.inputs, root)
-        record = Record("run", stage.name, stage.declared, files, inputs, made_now(), made.cost(), facts)
+        files, inputs = {path.name: Checksum.of(path)}, inputs_below(made.inputs, root)
+        record = Record(
+            "run", stage.name, stage.declared, files, inputs, current_environment(), made.cost(), facts
+        )
         write_record(folder / RECORD, record)
         _keep(self.runs, stage.key, run, HELD_RUNS)
         return folder
@@ -388,7 +391,7 @@ class StageShelf:
 class CachedRankings:
     """A system whose rankings for all queries of the collection are a stage, read or made once; others are searched."""
 
-    shelf: StageShelf
+    cache: StageCache
     part: Retriever
     corpus: Corpus
 
@@ -396,13 +399,13 @@ class CachedRankings:
         """The k best documents for each query."""
         if (
             context.reuse
-            and queries.ids is self.shelf.dataset.queries.ids
-            and queries.metadata is self.shelf.dataset.queries.metadata
-            and self.corpus is self.shelf.dataset.corpus
+            and queries.ids is self.cache.dataset.queries.ids
+            and queries.metadata is self.cache.dataset.queries.metadata
+            and self.corpus is self.cache.dataset.corpus
         ):
-            with self.shelf.bench.aside():
-                return replace(self.shelf.run(self.part, k)[1], name=str(self.part))
-        return restricted_search(self.shelf.index(self.part, self.corpus), queries, k, context)
+            with self.cache.bench.aside():
+                return replace(self.cache.run(self.part, k)[1], name=str(self.part))
+        return restricted_search(self.cache.index(self.part, self.corpus), queries, k, context)
 
     def search_restricted(self, queries: Queries, k: int, context: Context = IN_MEMORY) -> Run:
         """As `search`: the stage is of what may be ranked."""
@@ -410,7 +413,7 @@ class CachedRankings:
 
     def costs(self) -> Costs:
         """Whether it may be asked again; what it costs stands in the record of its own stage."""
-        return Costs(repeatable=self.shelf.index(self.part, self.corpus).costs().repeatable)
+        return Costs(repeatable=self.cache.index(self.part, self.corpus).costs().repeatable)
 
 
 def _keep(kept: dict[str, T], name: str, value: T, most: int) -> None:
@@ -418,14 +421,6 @@ def _keep(kept: dict[str, T], name: str, value: T, most: int) -> None:
     kept[name] = value
     if len(kept) > most:
         del kept[next(iter(kept))]
-
-
-def _drop_other_sessions(stage: Stage, root: Path) -> None:
-    """Remove rankings of a system without a version that another process, or another object, has left."""
-    for folder in root.glob(f"{slug(stage.name)}-*"):
-        record = record_of(folder)
-        if record is not None and record.name == stage.name and session_only(record.declared):
-            rmtree(folder, ignore_errors=True)
 
 
 def index_stage(part: Retriever, corpus: Corpus) -> Stage:

@@ -10,7 +10,7 @@ import ast
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeAlias
@@ -18,7 +18,10 @@ from typing import TypeAlias
 import numpy as np
 
 from weir.algorithms import algorithm
+from weir.core.frames import plain
+from weir.core.results import result
 from weir.core.scores import Row, Scores
+from weir.core.tables import Table, sentences
 from weir.datasets.load import Dataset, fingerprint_of_parts, load, load_here
 from weir.datasets.references import is_reference
 from weir.errors import BadValue, FormatError, StoreError, WeirError
@@ -26,7 +29,7 @@ from weir.experiment.cell import SCORES, measure_number, outcome, rows_of
 from weir.experiment.stage_store import INDEXES
 from weir.experiment.stages import RECORD, Record, Stage, changes, code_digest, first_word, read_record, slug
 from weir.files.corpus_store import source_fingerprint
-from weir.files.runs import judge_file
+from weir.files.runs import join_run_file
 from weir.files.score_files import read_scores
 from weir.measures import Measure, parse_measure, scores_of
 from weir.stats.calibration import uncalibrated
@@ -120,15 +123,15 @@ def verified(root: Path | str, watch: Told | None = None, fetch: bool = False) -
             collections[where, split] = _Collection.at(where, split, fetch)
         return collections[where, split]
 
-    found = []
+    verdicts = []
     for number, folder in enumerate(folders):
         if watch is not None:
             watch(folder.name, number, len(folders))
         one = _checked(folder, collection)
         name = folder.relative_to(root).as_posix()
-        problems, unchecked = (tuple(dict.fromkeys(said)) for said in (one.problems, one.unchecked))
-        found.append(Verdict(name, one.kind, one.name, problems, unchecked))
-    return found
+        problems, unchecked = (tuple(dict.fromkeys(texts)) for texts in (one.problems, one.unchecked))
+        verdicts.append(Verdict(name, one.kind, one.name, problems, unchecked))
+    return verdicts
 
 
 _Collections: TypeAlias = Callable[[str, str], _Collection | str]
@@ -145,21 +148,21 @@ def _stage_folders(root: Path) -> Iterator[Path]:
 def _checked(folder: Path, collection: _Collections) -> _Finding:
     scores = sorted(folder.glob(SCORES))
     kind = "index" if folder.parent.name == INDEXES else "cell" if scores else "run"
-    found = _Finding(kind, folder.name)
-    record = _read(folder / RECORD, found)
+    finding = _Finding(kind, folder.name)
+    record = _read(folder / RECORD, finding)
     if record is None:
-        return found
-    found.name = record.name
+        return finding
+    finding.name = record.name
     try:
-        sound = _files_sound(folder, record, found) and (kind == "index" or len(record.files) == 1)
-        found.problems += _stage_problems(folder, record, kind)
+        sound = _files_sound(folder, record, finding) and (kind == "index" or len(record.files) == 1)
+        finding.problems += _stage_problems(folder, record, kind)
         named = {RECORD, *record.files}
         for path in scores:
-            scored = _read(path, found)
+            scored = _read(path, finding)
             if scored is not None:
                 named |= {path.name, *scored.files}
-                _check_scores(folder, path, (record, scored), found, collection if sound else None)
-        found.problems += _strays(folder, named)
+                _check_scores(folder, path, (record, scored), finding, collection if sound else None)
+        finding.problems += _strays(folder, named)
     except (
         WeirError,
         LookupError,
@@ -169,8 +172,8 @@ def _checked(folder: Path, collection: _Collections) -> _Finding:
         ArithmeticError,
         RecursionError,
     ) as error:
-        found.problems.append(f"no record as weir run writes it ({type(error).__name__}: {error})"[:200])
-    return found
+        finding.problems.append(f"no record as weir run writes it ({type(error).__name__}: {error})"[:200])
+    return finding
 
 
 def _read(path: Path, found: _Finding) -> Record | None:
@@ -239,7 +242,19 @@ def _check_scores(
     problems = list(_collection_problems(ran, scored, there, where[0]))
     found.problems += problems
     if not problems:
-        again = _differences(folder, (ran, scored), there.dataset, values, _todays(scored, found))
+        todays = []
+        for name, number in scored.declared["measures"].items():
+            try:
+                one = parse_measure(name)
+            except WeirError as error:
+                found.unchecked.append(f"not scored again: {error}")
+                continue
+            if number == measure_number(one):
+                todays.append(one)
+            else:
+                reason = f"{name} was made by algorithm {number}, this version has {measure_number(one)}"
+                found.unchecked.append(reason)
+        again = _differences(folder, (ran, scored), there.dataset, values, tuple(todays))
         found.problems += again
 
 
@@ -252,22 +267,22 @@ def _record_problems(path: Path, ran: Record, scored: Record, collection: str) -
     if [*scored.files] != [f"{path.stem}.jsonl"]:
         yield f"{path.name} speaks of {', '.join(scored.files) or 'no file'}; expected {path.stem}.jsonl"
     facts = scored.facts
-    for what, said, declared in (
+    for what, value, declared in (
         ("k", facts["k"], ran.declared["k"]),
         ("self_match", facts["self_match"], ran.declared.get("self_match", "keep")),
     ):
-        if said != declared:
-            yield f"{path.name} says {what} = {said}; the rankings were made with {declared}"
+        if value != declared:
+            yield f"{path.name} says {what} = {value}; the rankings were made with {declared}"
     if slug(str(facts["dataset"])) != collection:
         yield f"{path.name} is of the collection {facts['dataset']}, and stands among those of {collection}"
     yield from _misnamed(scored.name, ran)
     for row in facts["rows"]:
-        for what, named, said in (
+        for what, named, value in (
             ("system", scored.name, row["system"]),
             ("collection", facts["dataset"], row["dataset"]),
         ):
-            if said != named:
-                yield f"a row of {path.name} calls the {what} {said}, which is {named}"
+            if value != named:
+                yield f"a row of {path.name} calls the {what} {value}, which is {named}"
 
 
 def _read_values(folder: Path, scored: Record, found: _Finding) -> Scores | None:
@@ -332,23 +347,6 @@ def _without_revision(name: str) -> str:
     return re.sub(r"@[^#]+", "", name) if is_reference(name) else name
 
 
-def _todays(scored: Record, found: _Finding) -> tuple[Measure, ...]:
-    """The measures of scores that were made by the algorithms of this version."""
-    todays = []
-    for name, number in scored.declared["measures"].items():
-        try:
-            one = parse_measure(name)
-        except WeirError as error:
-            found.unchecked.append(f"not scored again: {error}")
-            continue
-        if number == measure_number(one):
-            todays.append(one)
-        else:
-            said = f"{name} was made by algorithm {number}, this version has {measure_number(one)}"
-            found.unchecked.append(said)
-    return tuple(todays)
-
-
 def _differences(
     folder: Path,
     records: tuple[Record, Record],
@@ -361,7 +359,7 @@ def _differences(
     if not measures:
         return
     try:
-        judged = judge_file(folder / next(iter(ran.files)), dataset.qrels)
+        judged = join_run_file(folder / next(iter(ran.files)), dataset.qrels)
     except WeirError as error:
         yield str(error).replace(f"{folder}/", "")
         return
@@ -439,3 +437,22 @@ def _kinds(described: object) -> Iterator[str]:
 
 def _said(error: StoreError, folder: Path) -> str:
     return str(error).replace(f"{folder}/", "")
+
+
+@result(
+    "verify",
+    Verdict,
+    passed="confirmed",
+    records=lambda one: [plain(one) | {"sound": one.sound, "whole": one.whole}],
+)
+def verify_tables(verdicts: Sequence[Verdict]) -> tuple[Table, ...]:
+    """A line for each cell, and for each other stage that is not sound; then how many there are of each."""
+    lines = [
+        f"{one.folder}: {'; '.join([*one.problems, *one.unchecked]) or 'sound'}"
+        for one in verdicts
+        if one.kind == "cell" or not one.sound
+    ]
+    cells = sum(one.kind == "cell" for one in verdicts)
+    bad, partial = sum(not one.sound for one in verdicts), sum(bool(one.unchecked) for one in verdicts)
+    summary = f"{len(verdicts)} stages, {cells} of them cells: {len(verdicts) - bad} sound, {bad} not"
+    return (sentences(*lines, summary + (f"; {partial} could not be checked whole" if partial else "")),)

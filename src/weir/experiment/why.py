@@ -13,12 +13,16 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from weir.core.corpus import Corpus
+from weir.core.frames import plain
 from weir.core.judged import Judged
 from weir.core.order import Ties, compared, ranked
 from weir.core.qrels import Qrels, plain_grades
+from weir.core.results import result
+from weir.core.rounding import change, count, score
 from weir.core.run import Run
 from weir.core.scores import averaged
 from weir.core.strings import Float64, hash_strings
+from weir.core.tables import Table, sentences, table_of
 from weir.datasets.load import Dataset
 from weir.datasets.scoring_rules import NO_COLLECTION, ScoringRules
 from weir.errors import BadValue, WeirError
@@ -32,15 +36,14 @@ from weir.experiment.published import (
     published,
     publisher_of,
 )
-from weir.experiment.results import Finished, dataset_of, open_cell
+from weir.experiment.results import ResultCell, dataset_of, open_cell
 from weir.experiment.stages import flattened
 from weir.files.runs import read_qrels, read_run
 from weir.measures import DEFAULT_MEASURES, MEASURES, Measure, condensed, parse_measure
-from weir.measures.measure import Definition, Setting
 from weir.measures.ties.over_orders import Tied, expected_values, extreme_values
 
 # ----------
-# Which settings of two results differ, the likeliest cause first.
+# Settings of two results that differ, the likeliest cause first.
 
 
 UNKNOWN = (45.0, "a setting of the system")
@@ -70,17 +73,21 @@ def differences(
     one, other = _with_kind(dict(first)), _with_kind(dict(second))
     same_kind = "system" in one and one["system"] == other.get("system")
     cells = "fingerprint" in one and "fingerprint" in other
-    found = []
+    different = []
     for name in dict.fromkeys([*one, *other]):
         a, b = one.get(name), other.get(name)
         both = a is not None and b is not None
         if a != b and (both or (same_kind and (cells or name.startswith("system.")))):
-            weight, why = _likely(name)
-            found.append(
+            table, parts = _table(), name.split(".")
+            endings = [".".join(parts[i:]) for i in range(1, len(parts) - 1)]
+            inner = [p for p in reversed(parts[1:]) if p not in NAMES]
+            known = next((table[key] for key in (name, *endings, *inner) if key in table), None)
+            weight, why = known or (ENVIRONMENT if parts[0] == "environment" else UNKNOWN)
+            different.append(
                 SettingDifference(name, "-" if a is None else a, "-" if b is None else b, weight, why)
             )
-    names = frozenset(d.setting for d in found)
-    return tuple(sorted((d for d in found if not _follows(d.setting, names)), key=lambda d: -d.weight))
+    names = frozenset(d.setting for d in different)
+    return tuple(sorted((d for d in different if not _follows(d.setting, names)), key=lambda d: -d.weight))
 
 
 def _with_kind(settings: dict[str, str]) -> dict[str, str]:
@@ -104,15 +111,6 @@ def _follows(name: str, names: frozenset[str]) -> bool:
     )
 
 
-def _likely(name: str) -> tuple[float, str]:
-    """How likely a setting is to matter, and why: by its whole name, then by its endings, then by its parts."""
-    table, parts = _table(), name.split(".")
-    endings = [".".join(parts[i:]) for i in range(1, len(parts) - 1)]
-    inner = [p for p in reversed(parts[1:]) if p not in NAMES]
-    known = next((table[key] for key in (name, *endings, *inner) if key in table), None)
-    return known or (ENVIRONMENT if parts[0] == "environment" else UNKNOWN)
-
-
 @cache
 def _table() -> dict[str, tuple[float, str]]:
     text = (files("weir.experiment") / "facts" / "effects.tsv").read_text(encoding="utf-8")
@@ -121,7 +119,7 @@ def _table() -> dict[str, tuple[float, str]]:
 
 
 # ----------
-# One run scored in the other ways that people score: what can be told about a gap without running anything again.
+# A run scored by other rules that are in use.
 
 
 TieRule: TypeAlias = Literal["trec", "trec9", "ascending", "anserini", "expected", "best", "worst"]
@@ -189,8 +187,8 @@ def rescored(run: Run, qrels: Qrels, scoring: Scoring) -> Float64:
 def mean(values: Float64, measure: Measure) -> float:
     """The mean over the queries that count, as Scores has it; NaN where none does."""
     counted = values[~np.isnan(values)]
-    found = math.fsum(counted.tolist()) / len(counted) if len(counted) else math.nan
-    return averaged(found, measure.geometric)
+    value = math.fsum(counted.tolist()) / len(counted) if len(counted) else math.nan
+    return averaged(value, measure.geometric)
 
 
 def other_rules(
@@ -227,7 +225,19 @@ def other_measures(measure: Measure, qrels: Qrels) -> Iterator[Alternative]:
     usual = Scoring(measure)
     definition = MEASURES.get(measure.name)
     settings = definition.defaults() | dict(measure.settings)
-    for kind, other in (*_cut(measure, definition), *_levelled(measure, qrels, settings)):
+    others: list[tuple[str, Measure]] = []
+    if measure.cutoff is not None:
+        others += [("cut-off", measure @ cut) for cut in CUTOFFS if cut != measure.cutoff]
+        if definition.cutoff == "optional":
+            others.append(("cut-off", replace(measure, cutoff=None)))
+        if (name := {"R": "R_cap", "R_cap": "R"}.get(measure.name)) is not None:
+            others.append(("capped recall", replace(measure, name=name)))
+    if "rel" in settings:
+        grades = np.unique(qrels.grade[qrels.grade > 0])
+        few = not qrels.fractional or len(grades) <= _MOST_LEVELS
+        levels = sorted({1, *plain_grades(grades)} if few else {1})
+        others += [("relevance level", measure(rel=level)) for level in levels if level != settings["rel"]]
+    for kind, other in others:
         yield Alternative(kind, str(other), replace(usual, measure=other))
     for key, values in definition.choices:
         for value in values:
@@ -257,37 +267,9 @@ def without_copies(run: Run, corpus: Corpus) -> Run:
     _, same = np.unique(keys, axis=0, return_inverse=True)
     query = run.query_of_row()
     _, first = np.unique(query * np.int64(len(run.docs)) + same.reshape(-1)[run.doc], return_index=True)
-    kept = np.sort(first)
-    ptr = np.searchsorted(query[kept], np.arange(len(run.queries) + 1)).astype(np.int64)
-    return replace(run, ptr=ptr, doc=run.doc[kept], score=run.score[kept])
-
-
-def _cut(measure: Measure, definition: Definition) -> Iterator[tuple[str, Measure]]:
-    """The measure cut elsewhere or not at all, and recall with the other divisor."""
-    if measure.cutoff is None:
-        return
-    for cut in CUTOFFS:
-        if cut != measure.cutoff:
-            yield "cut-off", measure @ cut
-    if definition.cutoff == "optional":
-        yield "cut-off", replace(measure, cutoff=None)
-    other = {"R": "R_cap", "R_cap": "R"}.get(measure.name)
-    if other is not None:
-        yield "capped recall", replace(measure, name=other)
-
-
-def _levelled(
-    measure: Measure, qrels: Qrels, settings: Mapping[str, Setting]
-) -> Iterator[tuple[str, Measure]]:
-    """The measure with other grades counting as relevant."""
-    if "rel" not in settings:
-        return
-    levels = np.unique(qrels.grade[qrels.grade > 0])
-    for level in sorted(
-        {1, *plain_grades(levels)} if not qrels.fractional or len(levels) <= _MOST_LEVELS else {1}
-    ):
-        if level != settings["rel"]:
-            yield "relevance level", measure(rel=level)
+    rows = np.sort(first)
+    ptr = np.searchsorted(query[rows], np.arange(len(run.queries) + 1)).astype(np.int64)
+    return replace(run, ptr=ptr, doc=run.doc[rows], score=run.score[rows])
 
 
 def _ordered(run: Run, ties: TieRule) -> Run:
@@ -314,9 +296,11 @@ def _over_ties(measure: Measure, judged: Judged, ties: TieRule) -> Float64:
             return expected_values(measure, Tied.of(judged), values)
         if ties in {"best", "worst"}:
             low, high = extreme_values(measure, Tied.of(judged), values, strict=False)
-            asked = high if ties == "best" else low
+            extreme = high if ties == "best" else low
             return (
-                asked if np.array_equal(np.isnan(asked), np.isnan(values)) else np.full_like(values, np.nan)
+                extreme
+                if np.array_equal(np.isnan(extreme), np.isnan(values))
+                else np.full_like(values, np.nan)
             )
     except BadValue:  # a measure without a formula, and too many orders to try
         return np.full_like(values, np.nan)
@@ -324,7 +308,7 @@ def _over_ties(measure: Measure, judged: Judged, ties: TieRule) -> Float64:
 
 
 # ----------
-# Why two numbers differ: the settings that do, and what scoring again in other ways says of the gap.
+# The difference of two numbers: settings, and scoring again by other rules.
 
 
 NEGLIGIBLE = 1e-12
@@ -420,22 +404,34 @@ def explained(
     if first.qrels is not None and (second.qrels is not None or second.score is not None):
         for one in _changes(first, second, measure):
             after = _after(first, second, one)
-            found = _effect(one, before, after, second)
-            if found is not None:
-                effects.append(found)
+            effect = _effect(one, before, after, second)
+            if effect is not None:
+                effects.append(effect)
             elif not np.isnan(after).any():
                 without.append(f"{one.kind} ({one.change})")
         effects += _copies_once(first, second, measure, before)
         effects += _both_answered(first, second, measure, before)
     effects.sort(key=lambda e: (not e.closes, not (e.closes and e.documented), abs(e.gap)))
     same, shared = _same_top(first.run, second.run)
+    settings = differences(first.settings, second.settings)
+    documented = second.score is not None
+    known = []
+    for setting in settings:
+        kind = KINDS.get(setting.setting, "")
+        moved = [e for e in effects if e.kind == kind and (e.documented or not documented)]
+        if any(e.closes for e in moved):
+            known.append(replace(setting, weight=100.0, why="scored again: it closes the gap"))
+        elif not moved and any(w.startswith(f"{kind} (") for w in without):
+            known.append(replace(setting, weight=0.0, why="scored again: it moves nothing here"))
+        else:
+            known.append(setting)
     return Why(
         str(measure),
         first.name,
         second.name,
         *before,
         _agree(*before, second.score),
-        _measured(differences(first.settings, second.settings), effects, without, second.score is not None),
+        tuple(sorted(known, key=lambda d: -d.weight)),
         tuple(effects),
         tuple(without),
         same,
@@ -443,26 +439,6 @@ def explained(
         second.score,
         tuple(notes),
     )
-
-
-def _measured(
-    found: tuple[SettingDifference, ...], effects: Sequence[Effect], without: Sequence[str], documented: bool
-) -> tuple[SettingDifference, ...]:
-    """The settings with what is known of them now: one that closes the gap comes first, one that moves nothing last.
-
-    documented: only changes count that the publisher is known to make.
-    """
-    known = []
-    for one in found:
-        kind = KINDS.get(one.setting, "")
-        moved = [e for e in effects if e.kind == kind and (e.documented or not documented)]
-        if any(e.closes for e in moved):
-            known.append(replace(one, weight=100.0, why="scored again: it closes the gap"))
-        elif not moved and any(w.startswith(f"{kind} (") for w in without):
-            known.append(replace(one, weight=0.0, why="scored again: it moves nothing here"))
-        else:
-            known.append(one)
-    return tuple(sorted(known, key=lambda d: -d.weight))
 
 
 def _changes(first: ComparedResult, second: ComparedResult, measure: Measure) -> Iterator[Alternative]:
@@ -492,16 +468,13 @@ def _effect(
         return None
     gap, left = before[1] - before[0], after[1] - after[0]
     explains = (gap - left) / gap if abs(gap) > NEGLIGIBLE else math.nan
-    closes = _agree(*after, second.score)
-    return Effect(one.kind, one.change, *after, left, explains, closes, _documented(one, second.publisher))
-
-
-def _documented(one: Alternative, rules: Publisher | None) -> bool:
-    """Whether a publisher is known to score in the way in which this differs from Weir's."""
-    usual = Scoring(one.scoring.measure)
-    pairs = [(n, getattr(one.scoring, n)) for n in ("ties", "self_match", "missing")]
-    changed = [(n, v) for n, v in pairs if v != getattr(usual, n)]
-    return rules is not None and bool(changed) and all(getattr(rules, n) == v for n, v in changed)
+    usual, rules = Scoring(one.scoring.measure), second.publisher
+    settings = [(name, getattr(one.scoring, name)) for name in ("ties", "self_match", "missing")]
+    changed = [(name, value) for name, value in settings if value != getattr(usual, name)]
+    documented = (
+        rules is not None and bool(changed) and all(getattr(rules, name) == value for name, value in changed)
+    )
+    return Effect(one.kind, one.change, *after, left, explains, _agree(*after, second.score), documented)
 
 
 def _agree(first: float, second: float, score: PublishedScore | None) -> bool:
@@ -528,8 +501,8 @@ def _both_answered(
     out = np.isnan(a) | np.isnan(b)
     one = Alternative("missing queries", "only those that both answer", usual)
     after = mean(np.where(out, np.nan, a), measure), mean(np.where(out, np.nan, b), measure)
-    found = _effect(one, before, after, second)
-    return [] if found is None or np.array_equal(np.isnan(a), np.isnan(b)) else [found]
+    effect = _effect(one, before, after, second)
+    return [] if effect is None or np.array_equal(np.isnan(a), np.isnan(b)) else [effect]
 
 
 def _copies_once(
@@ -543,8 +516,8 @@ def _copies_once(
         s if s.run is None or s.corpus is None else replace(s, run=without_copies(s.run, s.corpus))
         for s in (first, second)
     ]
-    found = _effect(one, before, _after(sides[0], sides[1], one), second)
-    return [] if found is None else [found]
+    effect = _effect(one, before, _after(sides[0], sides[1], one), second)
+    return [] if effect is None else [effect]
 
 
 def _same_top(first: Run | None, second: Run | None) -> tuple[int, int]:
@@ -565,7 +538,7 @@ def _same_top(first: Run | None, second: Run | None) -> tuple[int, int]:
 
 
 # ----------
-# Two results, or a result and a published score, made ready for `explained`.
+# The two sides of an explanation: cells, run files, published scores.
 
 
 OURS = (("ties", TIE_RULES["trec"]), ("missing", "zero"))
@@ -604,10 +577,39 @@ def explain_published(
     the first that both have. Raises FormatError, UnknownName, and BadValue where nothing comparable is published.
     """
     ours = open_cell(cell)
-    score = _score(ours, model, measure)
+    score = _published_score(ours, model, measure)
     notes: list[str] = []
     side = _side(ours, parse_measure(score.measure), judgments or Judgments(), notes)
-    return explained(side, _published_side(score), parse_measure(score.measure), notes)
+    rules = publisher_of(score.model)
+    known = [("dataset", score.dataset), ("split", score.split), ("self_match", rules.self_match)]
+    known += [("k", rules.k), ("ties", TIE_RULES.get(rules.ties or "")), ("missing", rules.missing)]
+    settings = tuple((name, value) for name, value in known if value)
+    return explained(
+        side,
+        ComparedResult(
+            score.model, settings + _claimed_settings(score.model), score.value, score=score, publisher=rules
+        ),
+        parse_measure(score.measure),
+        notes,
+    )
+
+
+def _published_score(cell: ResultCell, model: str | None, measure: str | None) -> PublishedScore:
+    """The published score to compare a cell with; raises BadValue where there is none."""
+    models = claimed(cell.system, cell.dataset) if model is None else (model_named(model, cell.dataset),)
+    if not models:
+        raise BadValue(f"{cell.system} claims no published model; name one, or another cell")
+    wanted = str(parse_measure(measure)) if measure else None
+    scores = [
+        s
+        for name in models
+        for s in published(cell.dataset, name)
+        if s.split == cell.split and wanted in (None, s.measure)
+    ]
+    if not scores:
+        what = f"{wanted} " if wanted else ""
+        raise BadValue(f"no {what}score of {' or '.join(models)} on {cell.dataset} {cell.split} is published")
+    return min(scores, key=lambda s: cell.mean(s.measure) is None)  # what the cell has already comes first
 
 
 def explain_runs(
@@ -633,49 +635,38 @@ def explain_rankings(
         ComparedResult(name, _seen(run, judged), run=run, qrels=judged, dropped=dropped)
         for name, run in ranked.items()
     )
-    said = [note.text for note in rules.notes]
-    return explained(one, other, parse_measure(measure or DEFAULT_MEASURES[0]), said)
+    notes = [note.text for note in rules.notes]
+    return explained(one, other, parse_measure(measure or DEFAULT_MEASURES[0]), notes)
 
 
-def _shared(first: Finished, second: Finished) -> Measure:
+def _shared(first: ResultCell, second: ResultCell) -> Measure:
     """The first measure that both cells have; raises BadValue where there is none."""
     theirs = {r.measure for r in second.rows}
-    found = next((r.measure for r in first.rows if r.measure in theirs), None)
-    if found is None:
+    name = next((r.measure for r in first.rows if r.measure in theirs), None)
+    if name is None:
         raise BadValue(
             f"{first.folder} and {second.folder} have no measure in common; name one with -m, to be computed now"
         )
-    return parse_measure(found)
+    return parse_measure(name)
 
 
-def _score(cell: Finished, model: str | None, measure: str | None) -> PublishedScore:
-    """The published score to compare a cell with; raises BadValue where there is none."""
-    if model is None:
-        models = claimed(cell.system, cell.dataset)
-        if not models:
-            raise BadValue(f"{cell.system} claims no published model; name one, or another cell")
-    else:
-        models = (model_named(model, cell.dataset),)
-    wanted = str(parse_measure(measure)) if measure else None
-    found = [
-        s
-        for name in models
-        for s in published(cell.dataset, name)
-        if s.split == cell.split and wanted in (None, s.measure)
-    ]
-    found.sort(key=lambda s: cell.mean(s.measure) is None)  # what the cell has already comes first
-    if not found:
-        what = f"{wanted} " if wanted else ""
-        raise BadValue(f"no {what}score of {' or '.join(models)} on {cell.dataset} {cell.split} is published")
-    return found[0]
-
-
-def _side(cell: Finished, measure: Measure, judgments: Judgments, notes: list[str]) -> ComparedResult:
+def _side(cell: ResultCell, measure: Measure, judgments: Judgments, notes: list[str]) -> ComparedResult:
     """A cell as a side, with its rankings and judgments if they are here and give the stored mean."""
     stored = cell.mean(str(measure))
-    settings = (*cell.settings, *OURS, *_answered_by(cell))
+    services = cell.ranked.facts.get("services", [])
+    versions = [one.get("versions", {}) for one in services]
+    settings = (
+        *cell.settings,
+        *OURS,
+        *[(f"environment.{name}", str(text)) for one in versions for name, text in one.items()],
+    )
     dropped = dict(cell.settings).get("self_match") == "drop"
-    qrels, corpus = _data(cell, judgments)
+    own = judgments.collection is not None or judgments.qrels is None
+    dataset = dataset_of(cell, judgments.collection) if own else None
+    corpus = None if dataset is None else dataset.corpus
+    qrels = None if dataset is None else dataset.qrels
+    if judgments.qrels is not None:
+        qrels = read_qrels(judgments.qrels)
     if qrels is None:
         if stored is None:
             have = ", ".join(r.measure for r in cell.rows)
@@ -700,24 +691,6 @@ def _side(cell: Finished, measure: Measure, judgments: Judgments, notes: list[st
     return ComparedResult(cell.system, settings, again, run, qrels, corpus, dropped)
 
 
-def _answered_by(cell: Finished) -> list[tuple[str, str]]:
-    """The versions of the servers that answered, and the indexes, as settings of the environment."""
-    services = cell.ranked.facts.get("services", [])
-    versions = [one.get("versions", {}) for one in services]
-    return [(f"environment.{name}", str(text)) for one in versions for name, text in one.items()]
-
-
-def _published_side(score: PublishedScore) -> ComparedResult:
-    """A published score as a side, with the rules of its publisher as far as they are documented."""
-    rules = publisher_of(score.model)
-    known = [("dataset", score.dataset), ("split", score.split), ("self_match", rules.self_match)]
-    known += [("k", rules.k), ("ties", TIE_RULES.get(rules.ties or "")), ("missing", rules.missing)]
-    settings = tuple((name, value) for name, value in known if value)
-    return ComparedResult(
-        score.model, settings + _claimed_settings(score.model), score.value, score=score, publisher=rules
-    )
-
-
 def _claimed_settings(model: str) -> tuple[tuple[str, str], ...]:
     """The settings of the system of Weir that claims to be a model; none where there is no such system here."""
     name = claimant(model)
@@ -730,17 +703,6 @@ def _claimed_settings(model: str) -> tuple[tuple[str, str], ...]:
     except (ImportError, WeirError):
         return ()
     return tuple(flattened("system", described))
-
-
-def _data(cell: Finished, given: Judgments) -> tuple[Qrels | None, Corpus | None]:
-    """The judgments of a cell and its documents, each None where it is not here."""
-    found = None
-    if given.collection is not None or given.qrels is None:
-        found = dataset_of(cell, given.collection)
-    corpus = None if found is None else found.corpus
-    if given.qrels is not None:
-        return read_qrels(given.qrels), corpus
-    return (None if found is None else found.qrels), corpus
 
 
 def _seen(run: Run, qrels: Qrels) -> tuple[tuple[str, str], ...]:
@@ -759,3 +721,103 @@ def _seen(run: Run, qrels: Qrels) -> tuple[tuple[str, str], ...]:
         ("score_decimals", "more than 16" if decimals == 17 else str(decimals)),
         ("distinct_scores", f"{1 - float(run.tied().sum()) / max(1, len(run.doc)):.3f}"),
     )
+
+
+# ----------
+# Tables.
+
+SETTING_CHARACTERS = 44
+"""The longest value of a setting that is shown whole."""
+
+
+@result(
+    "why",
+    Why,
+    parts="effects",
+    records=lambda why: [plain(why) | {"gap": plain(why.gap), "unexplained": plain(why.unexplained)}],
+)
+def why_tables(results: Sequence[Why]) -> tuple[Table, ...]:
+    """The gap, the settings that differ, what scoring again says of it, and a conclusion."""
+    tables = []
+    for why in results:
+        second = f"{_mean_shown(why, why.second_mean)} {why.second}" + (
+            " (published)" if why.published else ""
+        )
+        tables.append(
+            sentences(f"{why.measure}: {score(why.first_mean)} {why.first}, {second}: gap {change(why.gap)}")
+        )
+        lines = [["setting that differs", "first", "second", "likely effect"]]
+        for d in why.settings:
+            values = (
+                text if len(text) <= SETTING_CHARACTERS else text[: SETTING_CHARACTERS - 1] + "…"
+                for text in (d.first, d.second)
+            )
+            lines.append([d.setting, *values, f"{d.weight:3g}  {d.why}"])
+        tables.append(table_of(lines) if why.settings else sentences("no setting differs"))
+        if (why.effects or why.without) and not why.agree:
+            tables += _effect_tables(why)
+        tables.append(sentences(*_conclusion(why)))
+    return tuple(tables)
+
+
+def _effect_tables(why: Why) -> list[Table]:
+    """Changes that leave less of the gap than there is, or all of them where there are two rankings."""
+    near = [e for e in why.effects if why.published is None or e.closes or abs(e.gap) < abs(why.gap)]
+    shown, known = {e.kind for e in near}, {e.kind for e in why.effects}
+    far = ", ".join(k for k in dict.fromkeys(e.kind for e in why.effects if e not in near) if k not in shown)
+    without = dict.fromkeys(w.partition(" (")[0] for w in why.without)
+    idle = ", ".join(k for k in without if k not in known)
+    tables = []
+    if near:
+        lines = [["scored again, each change alone", "first", "second", "gap left", "explains"]]
+        for e in near:
+            explains = "-" if math.isnan(e.explains) else f"{e.explains:.0%}"
+            name = f"{e.kind}: {e.change}{' *' if e.documented else ''}"
+            lines.append([name, score(e.first), _mean_shown(why, e.second), change(e.gap), explains])
+        tables.append(table_of(lines, right=4))
+    notes = [f"further away: {far}"] * bool(far) + [f"no effect: {idle}"] * bool(idle)
+    return [*tables, *([replace(sentences(*notes), follows=bool(near))] if notes else [])]
+
+
+def _conclusion(why: Why) -> list[str]:
+    lines = [_verdict(why)]
+    if why.shared:
+        lines.append(
+            f"rankings: {count(why.same_top)} of {count(why.shared)} queries that both answer begin with the same "
+            "ten documents"
+        )
+    if any(e.documented for e in why.effects) and not why.agree:
+        lines.append("*: the publisher is known to score so")
+    if why.settings:
+        lines.append("likely effect: 100 most; an order from experience, measured only where it says so")
+    if why.published is not None:
+        note = f" ({why.published.note})" if why.published.note else ""
+        lines.append(f"source: {why.published.source}{note}")
+    return [*lines, *(f"note: {note}" for note in why.notes)]
+
+
+def _verdict(why: Why) -> str:
+    closing = [e for e in why.effects if e.closes]
+    if why.agree:
+        same = "the published score, to the last printed digit" if why.published else "the same number"
+        return f"no gap: {same}"
+    if closing:
+        best = closing[0]
+        left = f"; {change(best.gap)} is left" + (
+            ", less than the printed digits show" if why.published else ""
+        )
+        return f"explained: {best.kind}: with {best.change} the gap closes{left}"
+    if not (why.effects or why.without):
+        return f"unexplained: {change(why.gap)}; only the settings can be compared"
+    if why.published is not None:
+        nearest = f"; the nearest change leaves {change(why.unexplained)}" if why.effects else ""
+        return f"not explained by scoring{nearest}: the rankings differ, or a rule that is not known here"
+    gaps = [why.gap, *(e.gap for e in why.effects)]
+    return (
+        f"no change of scoring closes the gap: it lies between {change(min(gaps))} and {change(max(gaps))}, "
+        "so the rankings differ: see the settings"
+    )
+
+
+def _mean_shown(why: Why, value: float) -> str:
+    return why.published.printed if why.published is not None else score(value)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -27,9 +26,6 @@ from weir.errors import FormatError
 from weir.files.column_names import ColumnLayout
 from weir.files.text_files import LineBuffer
 
-# ----------
-# Numbering identifiers as they appear in a file, many at once.
-
 
 def distinct(data: Bytes, start: Int64, length: Int64, hashes: NDArray[np.uint64]) -> tuple[Int64, Int64]:
     """Number texts by first appearance.
@@ -48,8 +44,13 @@ def distinct(data: Bytes, start: Int64, length: Int64, hashes: NDArray[np.uint64
     first = np.minimum.reduceat(order, heads)
     group = np.empty(n, np.int64)
     group[order] = np.cumsum(opens) - 1
-    if not _all_same(data, start, length, first[group]):
-        return _distinct_slowly(data, start, length)
+    if not _all_same(data, start, length, first[group]):  # two texts share a hash
+        known: dict[bytes, int] = {}
+        texts = [
+            data[a : a + size].tobytes() for a, size in zip(start.tolist(), length.tolist(), strict=True)
+        ]
+        codes = np.array([known.setdefault(text, len(known)) for text in texts], np.int64)
+        return codes, np.unique(codes, return_index=True)[1]
     by_appearance = np.argsort(first)
     number = np.empty(len(first), np.int64)
     number[by_appearance] = np.arange(len(first))
@@ -85,19 +86,6 @@ def _all_same(data: Bytes, start: Int64, length: Int64, other: Int64) -> bool:
     return True
 
 
-def _distinct_slowly(data: Bytes, start: Int64, length: Int64) -> tuple[Int64, Int64]:
-    known: dict[bytes, int] = {}
-    first: list[int] = []
-    codes = np.empty(len(start), np.int64)
-    for i, (a, n) in enumerate(zip(start.tolist(), length.tolist(), strict=True)):
-        text = data[a : a + n].tobytes()
-        if text not in known:
-            known[text] = len(first)
-            first.append(i)
-        codes[i] = known[text]
-    return codes, np.array(first, np.int64)
-
-
 def differs_from_previous(buf: Bytes, start: Int64, length: Int64) -> NDArray[np.bool_]:
     """Whether each text differs from the one before it; the first does. start, length: int64[n]."""
     change = np.ones(len(start), np.bool_)
@@ -109,12 +97,8 @@ def differs_from_previous(buf: Bytes, start: Int64, length: Int64) -> NDArray[np
     return change
 
 
-# ----------
-# Rows of rankings and judgments in blocks, with the bytes of their documents at hand, whatever they are stored as.
-#
-# A source gives blocks of whole queries; a parser makes them from lines and puts them in order. So one path ranks,
-# joins and numbers them all (`run_file.py`).
-
+# Rows of rankings and judgments in blocks of whole queries, with the bytes of their documents at hand, whatever they
+# are stored as. `runs.py` ranks, joins and numbers them all.
 
 EngineName: TypeAlias = Literal["auto", "numpy", "numba"]
 ENGINES: tuple[EngineName, ...] = ("auto", "numpy", "numba")
@@ -279,49 +263,40 @@ class RowScanner:
 def text_blocks(path: Path, scanner: RowScanner, size: int, whole: bool) -> Iterator[RankingBlock]:
     """Blocks of a text file; each is gone when the next is asked for.
 
-    size: bytes of text worked on at a time; whole: all of it in one block.
+    size: bytes of text worked on at a time; whole: all of it in one block. Raises FormatError for a line that is no
+    row and for an identifier that is too long.
     """
     with LineBuffer(path, size) as buffer:
         if scanner.header:
-            _skip_line(buffer)
-        for rows in _scanned(buffer, scanner, whole):
+            while buffer.fill() == 0 and not buffer.ended:
+                buffer.grow()
+            buffer.consume(buffer.end_of_line(0) + 1)
+        while True:
+            stop = buffer.fill()
+            if stop == 0 and buffer.ended:
+                return
+            if stop == 0 or (whole and not buffer.ended):
+                buffer.grow()
+                continue
+            try:
+                rows = scanner.scan(buffer, stop)
+            except LongIdentifierError as error:
+                raise long_identifier(buffer, error) from None
+            if rows.bad >= 0:
+                raise scanner.describe(buffer, rows)
+            if not buffer.ended and len(rows.first):
+                if len(rows.first) == 1:  # the query may go on: see all of it
+                    buffer.grow()
+                    continue
+                stop = buffer.begin_of_line(int(rows.query_start[-1]))
+                rows = rows.head()
 
             def place(row: int, starts: Int64 = rows.start) -> str:
                 return f", line {buffer.line_of(int(starts[row]))}"
 
             queries = take_strings(buffer.buf, rows.query_start, rows.query_length)
             yield RankingBlock(buffer.buf, rows, queries, place)
-
-
-def _skip_line(buffer: LineBuffer) -> None:
-    while buffer.fill() == 0 and not buffer.ended:
-        buffer.grow()
-    buffer.consume(buffer.end_of_line(0) + 1)
-
-
-def _scanned(buffer: LineBuffer, scanner: RowScanner, whole: bool) -> Iterator[ParsedRows]:
-    """Rows of whole queries; the buffer holds their text until the next is asked for."""
-    while True:
-        stop = buffer.fill()
-        if stop == 0 and buffer.ended:
-            return
-        if stop == 0 or (whole and not buffer.ended):
-            buffer.grow()
-            continue
-        try:
-            rows = scanner.scan(buffer, stop)
-        except LongIdentifierError as error:
-            raise long_identifier(buffer, error) from None
-        if rows.bad >= 0:
-            raise scanner.describe(buffer, rows)
-        if not buffer.ended and len(rows.first):
-            if len(rows.first) == 1:  # the query may go on: see all of it
-                buffer.grow()
-                continue
-            stop = buffer.begin_of_line(int(rows.query_start[-1]))
-            rows = rows.head()
-        yield rows
-        buffer.consume(stop)
+            buffer.consume(stop)
 
 
 def long_identifier(buffer: LineBuffer, error: LongIdentifierError) -> FormatError:
@@ -394,12 +369,8 @@ def table_blocks(
             limit *= 2
             continue
         head, rest = held[0].split()
-        yield head.block(engine, partial(_placed, place, done))
+        yield head.block(engine, lambda row, before=done: place(before + row))  # type: ignore[misc]  # an int
         done += len(head)
         held, count, limit = [rest], len(rest), BLOCK_ROWS
     if count:
-        yield TableChunk.joined(held).block(engine, partial(_placed, place, done))
-
-
-def _placed(place: Callable[[int], str], done: int, row: int) -> str:
-    return place(done + row)
+        yield TableChunk.joined(held).block(engine, lambda row: place(done + row))

@@ -37,12 +37,10 @@ from weir.files.layouts import CollectionPart
 from weir.files.records import duplicate, read_documents
 from weir.settings import settings
 
-# ----------
 # Text columns in files: written as they grow, memory-mapped, compared with their checksums when they are first used.
 #
 # A column is two files: `<name>.utf8`, the bytes of its texts one behind the other, and `<name>.offsets`, little-
 # endian int64[n + 1], where each text begins and the last one ends.
-
 
 BATCH_STRINGS = 4096
 """Strings read together by who goes through all of them."""
@@ -243,7 +241,6 @@ class StoredStrings:
         )
 
 
-# ----------
 # Metadata of stored documents as columns in files, each made when it is first asked for.
 #
 # They stand in a folder `<file>.fields.weir` beside the store of the documents, which holds metadata as it was
@@ -255,7 +252,6 @@ class StoredStrings:
 #
 # All of it is derived data: what is damaged, or of other metadata, is made again. Where nothing may be written, a
 # field is made in memory, with the same digest.
-
 
 FIELD_FORMAT = 1
 CATALOGUE, FIELD_RECORD, VALUE, NUMBERS = "fields.json", "field.json", "value", "number.npy"
@@ -421,7 +417,6 @@ def _say_damaged(error: Exception) -> None:
     warnings.warn(StoreWarning(f"{error}; the field is read again"), stacklevel=4)
 
 
-# ----------
 # A collection's documents as columns in files that open in milliseconds, whatever their size.
 #
 # A store is a folder `<file>.weir` beside the documents, or in Weir's home where that place is read-only:
@@ -439,7 +434,6 @@ def _say_damaged(error: Exception) -> None:
 # SHA-256. The fields of its metadata stand beside it (field_store.py). Lengths are compared when it is opened; bytes,
 # a block at a time, when they are first used: opening five million documents takes milliseconds, and what decides a
 # number was verified before.
-
 
 FORMAT, FINGERPRINT = 3, 1
 RECORD, HASHES, CODES = "store.json", "ids.hash.npy", "ids.code.npy"

@@ -25,9 +25,7 @@ from weir.errors import BadValue, DownloadError, FormatError, StoreError
 from weir.files.atomic import atomic_dir, locked, storing, write_text
 from weir.settings import hub_endpoint, hub_offline, secret
 
-# ----------
 # Unpacks a zip from elsewhere without trusting it.
-
 
 _ALWAYS_FINE = 1 << 27  # bytes: nothing so small is a bomb
 _RATIO = 200  # unpacked to packed; collections of texts reach 10, their judgments 20
@@ -105,9 +103,7 @@ def _check_size(unpacked: int, archive: Path, to: Path) -> None:
         )
 
 
-# ----------
 # Fetches a file over HTTP: resumed after a cut, checked against its hash, there whole or not at all.
-
 
 Progress: TypeAlias = Callable[[int, int | None], None]
 
@@ -378,9 +374,7 @@ def _said(error: object) -> str:
     return text if not isinstance(error, OSError) else (error.strerror or text)
 
 
-# ----------
 # Data sets of the Hugging Face hub: what a revision holds, and where its files are; without the hub's own library.
-
 
 _API = Patience(timeout=20.0, window=20.0, attempts=3)
 _TOKEN = "HF_TOKEN"

@@ -15,7 +15,7 @@ from typing import Any, cast
 import numpy as np
 
 from weir.core.qrels import Origins
-from weir.core.strings import IDENTIFIER_BYTES, Float64, Int64, Strings
+from weir.core.strings import IDENTIFIER_BYTES, Strings
 from weir.errors import FormatError
 from weir.files.blocks import (
     BLOCK_ROWS,
@@ -68,10 +68,6 @@ from weir.files.text_files import (
     read_bytes,
     unpacked_name,
 )
-
-# ----------
-# The formats of rankings and judgments: how a file's is known, what each can hold, whether it is a run.
-
 
 SEPARATORS = {"csv": ",", "tsv": "\t"}
 _HEAD_BYTES = 1 << 16  # bytes of a file that are looked at
@@ -140,52 +136,38 @@ def format_of(path: Path, kind: Kind) -> Format:
     suffix = PurePath(unpacked_name(path).lower()).suffix
     certain = _CERTAIN.get(suffix)
     head = b"" if certain and path.is_fifo() else read_bytes(path, 64)  # what is read of a pipe is gone
-    _refuse_foreign(path, head)
-    if certain and certain.name != "pickle" and head.startswith(PICKLE_MAGIC):
-        raise FormatError(path, "a Python pickle", f"its name to end in {PICKLE_SUFFIXES[0]}")
-    if certain is None:
-        return _BY_NAME[_sniffed(path, head, kind)]
-    if certain.name == "tsv" and _like_trec(first_cells(path, "\t"), kind):
-        return _BY_NAME["trec"]
-    return certain
-
-
-def _refuse_foreign(path: Path, head: bytes) -> None:
-    for magic, found, expected in _FOREIGN:
+    for magic, data, expected in _FOREIGN:
         if head.startswith(magic):
-            raise FormatError(path, found, expected)
+            raise FormatError(path, data, expected)
     if head.startswith(b"BZh") and head[4:10] == b"1AY&SY":  # an identifier may begin with BZh
         raise FormatError(path, "bzip2 data", _UNPACKED)
     if b"\0" in head[:4] and head[:1].isalnum():  # letters and zeros in turn
         raise FormatError(path, "text in UTF-16", _TEXT)
-
-
-def _sniffed(path: Path, head: bytes, kind: Kind) -> str:
+    if certain and certain.name != "pickle" and head.startswith(PICKLE_MAGIC):
+        raise FormatError(path, "a Python pickle", f"its name to end in {PICKLE_SUFFIXES[0]}")
+    if certain is not None and certain.name == "tsv":
+        # Between tabs may stand TREC's columns, or those of BEIR without their names.
+        cells = first_cells(path, "\t")
+        like_trec = not is_header(cells, kind) and (kind == "qrels" or len(cells) in (5, 6))
+        return _BY_NAME["trec"] if like_trec else certain
+    if certain is not None:
+        return certain
     if head.lstrip().startswith(b"{"):
-        return "jsonl" if _an_object_on_a_line(path) else "json"
+        try:
+            row = json.loads(read_bytes(path, _HEAD_BYTES).partition(b"\n")[0])
+        except (ValueError, RecursionError):
+            row = None
+        # The first line may be an object of plain values, as a row of a table is.
+        flat = isinstance(row, dict) and not any(isinstance(value, (dict, list)) for value in row.values())
+        return _BY_NAME["jsonl" if flat and row else "json"]
     for magic, name in _MAGIC:
         if head.startswith(magic):
-            return name
+            return _BY_NAME[name]
     for name, separator in SEPARATORS.items():
         cells = first_cells(path, separator)
         if len(cells) > 2 and is_header(cells, kind):
-            return name
-    return "trec"
-
-
-def _an_object_on_a_line(path: Path) -> bool:
-    """Whether the first line is an object of plain values, as a row of a table is."""
-    try:
-        row = json.loads(read_bytes(path, _HEAD_BYTES).partition(b"\n")[0])
-    except (ValueError, RecursionError):
-        return False
-    plain = isinstance(row, dict) and not any(isinstance(value, (dict, list)) for value in row.values())
-    return plain and len(row) > 0
-
-
-def _like_trec(cells: list[str], kind: Kind) -> bool:
-    """Whether a first line between tabs has no header but TREC's columns, or those of BEIR without their names."""
-    return not is_header(cells, kind) and (kind == "qrels" or len(cells) in (5, 6))
+            return _BY_NAME[name]
+    return _BY_NAME["trec"]
 
 
 def first_cells(path: Path, separator: str) -> list[str]:
@@ -212,10 +194,31 @@ def kind_of_file(path: Path) -> Kind:
     if form.name == "trec":
         form = format_of(path, "qrels")  # a header may name a grade
     if not form.rows:
-        return _of_nested(path)
+        kind_said = kind_of_pickle(path) if is_pickle(path) else None
+        if kind_said is not None:
+            return kind_said
+        if any(isinstance(value, float) for row in read_nested(path).values() for value in row.values()):
+            return "run"
+        expected = "--kind run or --kind qrels, as these may be scores or grades"
+        raise FormatError(path, "whole numbers only", expected)
     if form.name == "trec":
-        return _of_trec(path)
-    columns = _columns(path, form)
+        lines = read_bytes(path, _HEAD_BYTES).decode("utf-8", "replace").split("\n")
+        line = next((line for line in lines if line.strip() and not line.startswith("#")), "")
+        if len(line.strip().split("\t")) == 3 or len(line.split()) == 4:
+            return "qrels"
+        if len(line.split()) > 4:
+            return "run"
+        expected = "6 columns (a run) or 4 (judgments); or say which with --kind"
+        raise FormatError(path, f"'{line[:80]}'" if line else "no line", expected)
+    if form.name == "jsonl":
+        columns = list(first_json_row(path))
+    elif form.name not in SEPARATORS:
+        columns = table_columns(path, form.name == "parquet")
+    else:
+        columns = first_cells(path, SEPARATORS[form.name])
+        if not (is_header(columns, "run") or is_header(columns, "qrels")):
+            expected = "a header that names the columns, such as query_id, doc_id and score"
+            raise FormatError(path, f"'{SEPARATORS[form.name].join(columns)[:80]}'", expected, 1)
     kind = kind_of(columns, path)
     at = three_columns(columns, kind, path)[2]
     open_ = kind == "run" and columns[at].strip().lower() == "score" and not has_ranks(columns)
@@ -224,19 +227,6 @@ def kind_of_file(path: Path) -> Kind:
             path, "whole numbers as scores", "--kind run or --kind qrels, as these may be scores or grades"
         )
     return kind
-
-
-def _columns(path: Path, form: Format) -> list[str]:
-    """The names of the columns of a table; raises FormatError for one without a header."""
-    if form.name == "jsonl":
-        return list(first_json_row(path))
-    if form.name not in SEPARATORS:
-        return table_columns(path, form.name == "parquet")
-    cells = first_cells(path, SEPARATORS[form.name])
-    if not (is_header(cells, "run") or is_header(cells, "qrels")):
-        expected = "a header that names the columns, such as query_id, doc_id and score"
-        raise FormatError(path, f"'{SEPARATORS[form.name].join(cells)[:80]}'", expected, 1)
-    return cells
 
 
 def _whole(path: Path, form: Format, columns: list[str], at: int) -> bool:
@@ -251,35 +241,10 @@ def _whole(path: Path, form: Format, columns: list[str], at: int) -> bool:
     return len(numbers) > 0 and all(number.isdigit() for number in numbers)
 
 
-def _of_trec(path: Path) -> Kind:
-    lines = read_bytes(path, _HEAD_BYTES).decode("utf-8", "replace").split("\n")
-    line = next((line for line in lines if line.strip() and not line.startswith("#")), "")
-    if len(line.strip().split("\t")) == 3 or len(line.split()) == 4:
-        return "qrels"
-    if len(line.split()) > 4:
-        return "run"
-    expected = "6 columns (a run) or 4 (judgments); or say which with --kind"
-    raise FormatError(path, f"'{line[:80]}'" if line else "no line", expected)
-
-
-def _of_nested(path: Path) -> Kind:
-    """Whether an object holds a run or judgments; raises FormatError, asking, where it could be either."""
-    said = kind_of_pickle(path) if is_pickle(path) else None
-    if said is not None:
-        return said
-    if any(isinstance(value, float) for row in read_nested(path).values() for value in row.values()):
-        return "run"
-    raise FormatError(
-        path, "whole numbers only", "--kind run or --kind qrels, as these may be scores or grades"
-    )
-
-
-# ----------
-# Where rankings and judgments come from: a file of any format, or a frame in memory, as blocks of rows.
+# Rankings and judgments as blocks of rows, from a file of any format or a frame in memory.
 #
 # A table as text has its cells found by the parsers, quoted or not. One in which a quoted cell holds a quotation mark
 # or a line end (or, with numpy alone, a separator) is read by Python's csv module instead.
-
 
 # A file's text is about this much larger than the file itself.
 _TEXT_TIMES = {"parquet": 3, "arrow": 1}
@@ -315,14 +280,8 @@ def file_source(path: Path, form: Format, kind: Kind) -> Source:
     except OSError:
         size = 0  # opening it will say what is wrong
     size *= _PACKED_TEXT_TIMES if path.suffix in PACKED else _TEXT_TIMES.get(form.name, 1)
-    blocks = {
-        "jsonl": _json_row_blocks,
-        "trec": _trec_blocks,
-        "parquet": _table_blocks,
-        "arrow": _table_blocks,
-    }
-    read = blocks.get(form.name, _delimited_blocks)
-    return Source(path, size, partial(read, (path, form, kind), size), partial(_origins, path, form, kind))
+    how_read = partial(_file_blocks, path, form, kind, size)
+    return Source(path, size, how_read, partial(_origins, path, form, kind))
 
 
 def frame_source(frame: Any, kind: Kind) -> Source:  # noqa: ANN401  any library's frame
@@ -361,34 +320,36 @@ def _origins(path: Path, form: Format, kind: Kind) -> Origins | None:
     return Origins.of(cells[at] for _, cells in table_records(path, layout.separator) if cells)
 
 
-def _trec_blocks(file: tuple[Path, Format, Kind], size: int, how: ReadOptions) -> Iterator[RankingBlock]:
-    return text_blocks(file[0], RowScanner(how.engine.scan, _bad_line), _block(size, how), how.whole)
-
-
-def _table_blocks(file: tuple[Path, Format, Kind], size: int, how: ReadOptions) -> Iterator[RankingBlock]:
-    path, form, kind = file
-    chunks = table_chunks(path, kind, form.name == "parquet")
-    return table_blocks(chunks, how.engine, how.whole, lambda row: f", row {row + 1}")
-
-
-def _json_row_blocks(file: tuple[Path, Format, Kind], size: int, how: ReadOptions) -> Iterator[RankingBlock]:
-    path, _, kind = file
-
-    def place(row: int) -> str:
-        return f", line {line_of_row(path, row)}"
-
-    return table_blocks(json_row_chunks(path, kind), how.engine, how.whole, place)
-
-
-def _delimited_blocks(file: tuple[Path, Format, Kind], size: int, how: ReadOptions) -> Iterator[RankingBlock]:
-    path, form, kind = file
+def _file_blocks(path: Path, form: Format, kind: Kind, size: int, how: ReadOptions) -> Iterator[RankingBlock]:
+    """The rows of a file, about `size` bytes of text; raises FormatError for a line that is no row."""
+    block = size + 64 if how.whole else min(size + 64, how.engine.block)
+    if form.name == "trec":
+        return text_blocks(path, RowScanner(how.engine.scan, _bad_line), block, how.whole)
+    if form.name in ("parquet", "arrow"):
+        chunks = table_chunks(path, kind, form.name == "parquet")
+        return table_blocks(chunks, how.engine, how.whole, lambda row: f", row {row + 1}")
+    if form.name == "jsonl":
+        chunks = json_row_chunks(path, kind)
+        return table_blocks(chunks, how.engine, how.whole, lambda row: f", line {line_of_row(path, row)}")
     layout = _read_layout(path, kind, SEPARATORS[form.name])
-    read = _quoted_blocks if how.quoted else partial(_text_table_blocks, size=_block(size, how))
-    return read(path, layout, kind, how.engine, how.whole)
+    if how.quoted:
 
+        def place(row: int) -> str:
+            lines = (line for line, cells in table_records(path, layout.separator) if cells)
+            return f", line {next(itertools.islice(lines, row, None))}"
 
-def _block(size: int, how: ReadOptions) -> int:
-    return size + 64 if how.whole else min(size + 64, how.engine.block)
+        return table_blocks(_csv_chunks(path, layout, kind), how.engine, how.whole, place)
+
+    def scan(buffer: LineBuffer, stop: int) -> ParsedRows:
+        return how.engine.cells(buffer, stop, layout)
+
+    def describe(buffer: LineBuffer, rows: ParsedRows) -> FormatError:
+        begin = buffer.begin_of_line(rows.bad)
+        line = buffer.text(begin, buffer.end_of_line(begin) - begin).removesuffix("\r")
+        cells = cells_of(line, layout.separator)
+        return _not_a_row(path, cells, layout, kind, buffer.line_of(rows.bad))
+
+    return text_blocks(path, RowScanner(scan, describe, header=True), block, how.whole)
 
 
 def _bad_line(buffer: LineBuffer, rows: ParsedRows) -> FormatError:
@@ -415,39 +376,6 @@ def _read_layout(path: Path, kind: Kind, separator: str) -> ColumnLayout:
     return ColumnLayout(separator, tuple(cells), *three_columns(cells, kind, path))
 
 
-def _text_table_blocks(
-    path: Path, layout: ColumnLayout, kind: Kind, engine: Parser, whole: bool, size: int
-) -> Iterator[RankingBlock]:
-    """The rows of a table as text.
-
-    size: bytes worked on at a time; whole: all rows in one block. Raises QuotedCellError where `_quoted_blocks` has
-    to read the file instead, and FormatError for a line that is no row.
-    """
-
-    def scan(buffer: LineBuffer, stop: int) -> ParsedRows:
-        return engine.cells(buffer, stop, layout)
-
-    def describe(buffer: LineBuffer, rows: ParsedRows) -> FormatError:
-        begin = buffer.begin_of_line(rows.bad)
-        line = buffer.text(begin, buffer.end_of_line(begin) - begin).removesuffix("\r")
-        cells = cells_of(line, layout.separator)
-        return _not_a_row(path, cells, layout, kind, buffer.line_of(rows.bad))
-
-    yield from text_blocks(path, RowScanner(scan, describe, header=True), size, whole)
-
-
-def _quoted_blocks(
-    path: Path, layout: ColumnLayout, kind: Kind, engine: Parser, whole: bool
-) -> Iterator[RankingBlock]:
-    """The rows of a table as text in which cells are quoted; errors as `_text_table_blocks`."""
-
-    def place(row: int) -> str:
-        lines = (line for line, cells in table_records(path, layout.separator) if cells)
-        return f", line {next(itertools.islice(lines, row, None))}"
-
-    yield from table_blocks(_csv_chunks(path, layout, kind), engine, whole, place)
-
-
 def _csv_chunks(path: Path, layout: ColumnLayout, kind: Kind) -> Iterator[TableChunk]:
     records = ((line, cells) for line, cells in table_records(path, layout.separator) if cells)
     ids, cells = (layout.query, layout.doc), len(layout.names)
@@ -462,23 +390,15 @@ def _csv_chunks(path: Path, layout: ColumnLayout, kind: Kind) -> Iterator[TableC
         for column in (query, doc):
             long = np.flatnonzero(column.lengths() > IDENTIFIER_BYTES)
             if len(long):
-                found, expected = (
-                    f"an identifier of {column.lengths()[long[0]]:,} bytes",
-                    f"at most {IDENTIFIER_BYTES:,}",
-                )
-                raise FormatError(path, found, expected, batch[int(long[0])][0])
-        score, wrong = _numbers(number)
+                size = f"an identifier of {column.lengths()[long[0]]:,} bytes"
+                raise FormatError(path, size, f"at most {IDENTIFIER_BYTES:,}", batch[int(long[0])][0])
+        padded = np.concatenate([number.data, np.full(8, 32, np.uint8)])  # an empty text is read too
+        score, wrong = parse_decimals(padded, number.ptr[:-1], number.lengths())
         stop = int(wrong[0]) if len(wrong) else stop
         if stop < len(rows):
             raise _not_a_row(path, rows[stop], layout, kind, batch[stop][0])
         first = np.flatnonzero(differs_from_previous(query.data, query.ptr[:-1], query.lengths()))
         yield TableChunk(query.take(first), first, doc, score)
-
-
-def _numbers(texts: Strings) -> tuple[Float64, Int64]:
-    length = texts.lengths()
-    data = np.concatenate([texts.data, np.full(8, 32, np.uint8)])  # an empty text is read too
-    return parse_decimals(data, texts.ptr[:-1], length)
 
 
 def table_records(path: Path, separator: str) -> Iterator[tuple[int, list[str]]]:

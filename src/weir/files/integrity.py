@@ -18,7 +18,6 @@ from weir.errors import FormatError, StoreError, is_shortage
 from weir.files.atomic import write_json
 from weir.files.text_files import check_regular
 
-# ----------
 # Arrays in files of numpy's format, read so that whatever such a file holds ends in an array or in a StoreError.
 
 
@@ -42,9 +41,7 @@ def read_array(path: Path, dtype: DTypeLike | None = None, shape: tuple[int, ...
     return found
 
 
-# ----------
 # Checksums of files: what says that stored bytes are still those that were written.
-
 
 BLOCK_BYTES = 1 << 20
 """Bytes under one checksum: what has to be read to check a single place of a large file."""
@@ -156,12 +153,10 @@ def verify_files(folder: Path, files: Mapping[str, Checksum]) -> None:
         checksum.verify(folder / name)
 
 
-# ----------
 # Records in JSON that notice a change: of themselves, and of the files of a folder that they speak of.
 #
 # A sealed record carries a checksum of its own content, whatever its spaces and line ends; the record of a folder
 # also the length and the checksums of every file there.
-
 
 SEAL, FILES = "seal", "files"
 

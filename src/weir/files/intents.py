@@ -18,9 +18,7 @@ from weir.files.json_runs import json_records
 from weir.files.parsers import parse_slowly
 from weir.files.text_files import DAMAGE, open_bytes, read_bytes
 
-# ----------
 # Nugget banks as JSON lines: what a good answer says, how much each part counts, and which documents support it.
-
 
 IMPORTANCE = {"vital": 1.0, "okay": 0.5}
 """How much a nugget counts, by TREC's words."""
@@ -175,9 +173,7 @@ def _assigned(path: Path, line: int, row: Mapping[str, object], assignment: obje
     return _text(path, line, row, ("docid",), "document"), SUPPORT[word]
 
 
-# ----------
 # Judgments for each intent (subtopic) of a query: TREC's four columns with the intent in the second, nugget banks.
-
 
 _COLUMNS = "4 columns (query intent document grade) between blanks or tabs"
 

@@ -34,9 +34,8 @@ from weir.files.parsers import filled_rows, row_arrays
 from weir.files.pickles import is_pickle, read_pickle
 from weir.files.text_files import DAMAGE, PACKED, damaged, open_bytes, read_bytes
 from weir.kernels.jit import available
-from weir.kernels.jit.code_cache import kept
+from weir.kernels.jit.code_cache import is_compiled
 
-# ----------
 # Rankings and judgments as JSON lines: on each an object that names query, document and score or grade.
 
 
@@ -125,9 +124,7 @@ def _shown(records: Records, i: int, name: str) -> str:
     return f"{name} {str(row[name])[:80]!r}" if name in row else f"no '{name}'"
 
 
-# ----------
 # Rankings and judgments in pickles: {query: {document: number}}, and BIRCO's test sets and lists of documents.
-
 
 _TEST_SET = frozenset({"query", "corpus", "qrel"})
 
@@ -169,13 +166,11 @@ def pickled_nested(path: Path, kind: Kind | None) -> dict[str, Any]:
     return found
 
 
-# ----------
 # Rankings and judgments as one object, {query: {document: number}}: a general reader, and one of large runs.
 #
 # The reader of large runs is compiled: it holds the text, and its values never become objects. Whatever is not plain
 # (an escape, an empty ranking, a name that occurs twice, no valid JSON) is left to the general one, which reads it or
 # says what is wrong with it.
-
 
 Nested = dict[str, dict[str, float]]
 _EXPECTED = 'an object {"query": {"document": number}}'
@@ -300,7 +295,7 @@ def is_large(path: Path, worth: int | None = None) -> bool:
         return False
     if not available() or size < (_LARGE_BYTES[0] if worth is None else worth):
         return False
-    return worth is not None or size >= _LARGE_BYTES[1] or kept("parse.json_run")
+    return worth is not None or size >= _LARGE_BYTES[1] or is_compiled("json_text")
 
 
 def large_json_blocks(path: Path, whole: bool) -> Iterator[RankingBlock]:

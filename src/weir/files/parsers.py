@@ -14,7 +14,6 @@ from weir.core.order import by_score, settled
 from weir.core.strings import (
     Bytes,
     Float64,
-    Int32,
     Int64,
     Strings,
     descending_bytes,
@@ -37,7 +36,7 @@ from weir.files.blocks import (
 from weir.files.column_names import ColumnLayout
 from weir.files.text_files import LineBuffer
 from weir.kernels.jit import available, check_available
-from weir.kernels.jit.code_cache import kept
+from weir.kernels.jit.code_cache import is_compiled
 from weir.kernels.lines import (
     TREC,
     IdTable,
@@ -49,9 +48,7 @@ from weir.kernels.lines import (
     scan_lines,
 )
 
-# ----------
 # Decimal numbers in a text buffer to correctly rounded doubles, many at once with numpy alone; and back.
-
 
 # What counts as a score: no "nan", "inf", hexadecimal or digit-group underscores, which float() would take.
 NUMBER = re.compile(rb"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
@@ -100,18 +97,11 @@ def parse_decimals(buf: Bytes, start: Int64, length: Int64) -> tuple[Float64, In
 
 
 def _parse_block(buf: Bytes, start: Int64, length: Int64) -> Float64:
-    """Plain decimals of up to 8 digits before the full stop and 19 altogether; NaN for everything else."""
+    """Plain decimals such as `12345678.1234567812345678`, of up to 19 digits altogether; NaN for everything else."""
     lead = buf[start]
     negative = lead == _MINUS
     signed = negative | (lead == _PLUS)
     start, length = start + signed, length - signed
-    value, good = _by_words(buf, start, length)
-    value[~good] = np.nan
-    return np.negative(value, out=value, where=negative)
-
-
-def _by_words(buf: Bytes, start: Int64, length: Int64) -> tuple[Float64, NDArray[np.bool_]]:
-    """Values of the shape `12345678.1234567812345678`, up to 19 digits, and which texts have it."""
     word = load_words(buf, start, length)
     flat = word ^ _DOTS
     dot = ((flat - _ONES) & ~flat & _HIGHS) >> np.uint64(7)
@@ -129,7 +119,9 @@ def _by_words(buf: Bytes, start: Int64, length: Int64) -> tuple[Float64, NDArray
             number, digits = _eight_digits(buf, np.maximum(stop - 8, 0), count)
             mantissa = mantissa * _TENS[count] + number
             good &= digits
-    return _quotients(mantissa, np.where(good, places, 0)), good
+    value = _quotients(mantissa, np.where(good, places, 0))
+    value[~good] = np.nan
+    return np.negative(value, out=value, where=negative)
 
 
 def _eight_digits(buf: Bytes, at: Int64, count: Int64) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
@@ -193,9 +185,7 @@ def written(numbers: NDArray[np.float64 | np.integer]) -> list[str]:
     return texts
 
 
-# ----------
 # The parser of blocks of lines in numpy alone: TREC's columns, separated cells, their rows in order.
-
 
 _KIND = np.zeros(256, np.uint8)  # 1: between columns, 2: ends a line
 _KIND[[9, 11, 12, 13, 32]] = 1
@@ -220,21 +210,6 @@ class WhitespaceTable:
     wide: Int64 = field(default_factory=lambda: np.empty(0, np.int64))
 
 
-def split_columns(buf: Bytes, stop: int, fewest: int, most: int, more: bool = False) -> WhitespaceTable:
-    """Split the lines of buf[:stop] into columns; blank lines and lines that start with `#` are no rows.
-
-    fewest, most: accepted numbers of columns; more: a line may have more than `most`, which are then left out.
-
-    buf[stop - 1] is a line end. Columns stand between blanks or tabs, however many; lines may end in CRLF.
-    """
-    space = np.flatnonzero(buf[:stop] <= 32)
-    kind = _KIND[buf[space]]
-    if not kind.all():  # control characters inside an identifier
-        space, kind = space[kind > 0], kind[kind > 0]
-    table = _regular(buf, space, kind, most)
-    return table if table is not None else _irregular(buf, space, kind, (fewest, most, more))
-
-
 def _regular(buf: Bytes, space: Int64, kind: NDArray[np.uint8], most: int) -> WhitespaceTable | None:
     """The table of lines that all have `most` columns with one separator between them; None otherwise."""
     if len(space) == 0 or len(space) % most:
@@ -253,11 +228,20 @@ def _regular(buf: Bytes, space: Int64, kind: NDArray[np.uint8], most: int) -> Wh
     return WhitespaceTable(rows, space.reshape(-1, most))
 
 
-def _irregular(
-    buf: Bytes, space: Int64, kind: NDArray[np.uint8], accepted: tuple[int, int, bool]
-) -> WhitespaceTable:
-    """The table of any lines."""
-    fewest, most, more = accepted
+def split_columns(buf: Bytes, stop: int, fewest: int, most: int, more: bool = False) -> WhitespaceTable:
+    """Split the lines of buf[:stop] into columns; blank lines and lines that start with `#` are no rows.
+
+    fewest, most: accepted numbers of columns; more: a line may have more than `most`, which are then left out.
+
+    buf[stop - 1] is a line end. Columns stand between blanks or tabs, however many; lines may end in CRLF.
+    """
+    space = np.flatnonzero(buf[:stop] <= 32)
+    kind = _KIND[buf[space]]
+    if not kind.all():  # control characters inside an identifier
+        space, kind = space[kind > 0], kind[kind > 0]
+    table = _regular(buf, space, kind, most)
+    if table is not None:
+        return table
     before = np.empty(len(space), np.int64)  # the first byte after the white space before
     before[:1] = 0
     np.add(space[:-1], 1, out=before[1:])
@@ -293,7 +277,11 @@ def split_cells(buf: Bytes, stop: int, columns: int) -> WhitespaceTable:
     start = np.empty(len(cut), np.int64)
     start[:1] = 0
     np.add(cut[:-1], 1, out=start[1:])
-    start, end = _trimmed(buf, start, cut.copy())
+    end = cut.copy()
+    while (left := (start < end) & (_KIND[buf[start]] > 0)).any():
+        start = start + left
+    while (right := (start < end) & (_KIND[buf[end - 1]] > 0)).any():
+        end = end - right
     last = np.flatnonzero(ends_line)
     count = np.diff(last, prepend=-1)
     head = last - count + 1
@@ -338,32 +326,18 @@ def split_named(buf: Bytes, stop: int, layout: ColumnLayout) -> WhitespaceTable:
         start, cut = start[at].ravel(), cut[at].ravel()
     ends_of_lines = cut[cells - 1 :: cells]  # a view: carriage returns are no part of the last cells
     ends_of_lines -= (ends_of_lines > start[cells - 1 :: cells]) & (buf[ends_of_lines - 1] == _RETURN)
-    _unquote(buf, stop, start, cut)
-    return WhitespaceTable(start.reshape(-1, cells), cut.reshape(-1, cells), bad)
-
-
-def _unquote(buf: Bytes, stop: int, start: Int64, end: Int64) -> None:
-    """Leave out the quotation marks around cells, in place."""
     quoted = buf[start] == _QUOTE
     marks = int(np.count_nonzero(buf[:stop] == _QUOTE)) if quoted.any() else 0
     if marks:
-        around = (end - start > 1) & (buf[end - 1] == _QUOTE)
+        around = (cut - start > 1) & (buf[cut - 1] == _QUOTE)
         if marks != 2 * int(quoted.sum()) or not around[quoted].all():
             raise QuotedCellError
         start += quoted
-        end -= quoted
+        cut -= quoted
+    return WhitespaceTable(start.reshape(-1, cells), cut.reshape(-1, cells), bad)
 
 
-def _trimmed(buf: Bytes, start: Int64, end: Int64) -> tuple[Int64, Int64]:
-    """Cells without the white space around them."""
-    while (left := (start < end) & (_KIND[buf[start]] > 0)).any():
-        start = start + left
-    while (right := (start < end) & (_KIND[buf[end - 1]] > 0)).any():
-        end = end - right
-    return start, end
-
-
-def _scan(buffer: LineBuffer, stop: int) -> ParsedRows:
+def _numpy_scan(buffer: LineBuffer, stop: int) -> ParsedRows:
     """Split the lines of the first `stop` bytes into rows with numpy alone."""
     buf = buffer.buf
     table = split_columns(buf, stop, 5, 6, more=True)
@@ -377,10 +351,10 @@ def _scan(buffer: LineBuffer, stop: int) -> ParsedRows:
             row = int(table.wide[shifted[0]])
             bad = int(table.start[row, 0])
             table = WhitespaceTable(table.start[:row], table.end[:row])
-    return _rows(buf, replace(table, bad=bad), (0, 2, 4))
+    return _table_rows(buf, replace(table, bad=bad), (0, 2, 4))
 
 
-def _cells(buffer: LineBuffer, stop: int, layout: ColumnLayout) -> ParsedRows:
+def _numpy_cells(buffer: LineBuffer, stop: int, layout: ColumnLayout) -> ParsedRows:
     """Split the lines of the first `stop` bytes into rows by a layout, with numpy alone."""
     table = split_named(buffer.buf, stop, layout)
     ids = [layout.query, layout.doc]
@@ -388,10 +362,10 @@ def _cells(buffer: LineBuffer, stop: int, layout: ColumnLayout) -> ParsedRows:
     if len(empty):
         row = int(empty[0])
         table = WhitespaceTable(table.start[:row], table.end[:row], int(table.start[row, 0]))
-    return _rows(buffer.buf, table, (layout.query, layout.doc, layout.number))
+    return _table_rows(buffer.buf, table, (layout.query, layout.doc, layout.number))
 
 
-def _rows(buf: Bytes, table: WhitespaceTable, which: tuple[int, int, int]) -> ParsedRows:
+def _table_rows(buf: Bytes, table: WhitespaceTable, which: tuple[int, int, int]) -> ParsedRows:
     """Rows from the columns of query, document and score."""
     bad, bad_score = table.bad, False
     column = [np.ascontiguousarray(table.start[:, c]) for c in which]
@@ -408,7 +382,7 @@ def _rows(buf: Bytes, table: WhitespaceTable, which: tuple[int, int, int]) -> Pa
     )
 
 
-def _rank(buf: Bytes, rows: ParsedRows, cuts: Int64, key: Float64, lookup: Lookup) -> RankedRows:
+def _numpy_rank(buf: Bytes, rows: ParsedRows, cuts: Int64, key: Float64, lookup: Lookup) -> RankedRows:
     """Put the rows of each query in order with numpy alone.
 
     cuts: int64[queries + 1] first row of each query; key: scores at the precision in which they compare.
@@ -417,15 +391,19 @@ def _rank(buf: Bytes, rows: ParsedRows, cuts: Int64, key: Float64, lookup: Looku
     twice = _first_duplicate(buf, rows, query)
     if twice >= 0:
         return RankedRows(np.empty(0, np.int64), np.empty(0, np.int32), twice)
-    order = settled(by_score(query, key), query, key, lambda tied: _tie_ranks(buf, rows, tied))
-    return RankedRows(order, _looked_up(buf, rows, order, lookup))
 
+    def tie_ranks(tied: Int64) -> Int64:  # places of documents in descending byte order
+        place = np.empty(len(tied), np.int64)
+        place[descending_bytes(take_strings(buf, rows.start[tied], rows.length[tied]))] = np.arange(len(tied))
+        return place
 
-def _tie_ranks(buf: Bytes, rows: ParsedRows, tied: Int64) -> Int64:
-    """The place of the documents of some rows in descending byte order."""
-    place = np.empty(len(tied), np.int64)
-    place[descending_bytes(take_strings(buf, rows.start[tied], rows.length[tied]))] = np.arange(len(tied))
-    return place
+    order = settled(by_score(query, key), query, key, tie_ranks)
+    code = np.full(len(order), -1, np.int32)
+    if lookup.ids is not None and len(lookup.ids):
+        bits = len(lookup.filter).bit_length() - 1
+        at = np.flatnonzero(lookup.filter[(rows.hashes >> np.uint64(64 - bits)).astype(np.int64)])
+        code[at] = lookup.ids.codes(take_strings(buf, rows.start[at], rows.length[at]))
+    return RankedRows(order, code[order])
 
 
 def _first_duplicate(buf: Bytes, rows: ParsedRows, query: Int64) -> int:
@@ -446,23 +424,9 @@ def _first_duplicate(buf: Bytes, rows: ParsedRows, query: Int64) -> int:
     return -1
 
 
-def _looked_up(buf: Bytes, rows: ParsedRows, order: Int64, lookup: Lookup) -> Int32:
-    doc = np.full(len(order), -1, np.int32)
-    if lookup.ids is None or len(lookup.ids) == 0:
-        return doc
-    bits = len(lookup.filter).bit_length() - 1
-    at = np.flatnonzero(lookup.filter[(rows.hashes >> np.uint64(64 - bits)).astype(np.int64)])
-    found = np.full(len(order), -1, np.int32)
-    found[at] = lookup.ids.codes(take_strings(buf, rows.start[at], rows.length[at]))
-    np.take(found, order, out=doc)
-    return doc
+NUMPY_PARSER = Parser("numpy", 2 << 20, _numpy_scan, _numpy_cells, _numpy_rank, hash_strings)
 
-
-NUMPY_PARSER = Parser("numpy", 2 << 20, _scan, _cells, _rank, hash_strings)
-
-# ----------
 # The compiled parser of blocks of lines, and which parser reads a file; both give the same rows.
-
 
 _WORTH_COMPILING, _WORTH_LOADING = 128 << 20, 4 << 20
 """Bytes of a file below which numpy is done before kernels are compiled (some seconds), or loaded (a tenth of one)."""
@@ -478,11 +442,11 @@ def choose_engine(name: EngineName, size: int) -> Parser:
     if name not in ENGINES:
         raise BadValue(f"engine is '{name}'; expected one of {', '.join(ENGINES)}")
     if name == "auto":
-        worth = _WORTH_LOADING if kept("parse.rank_order") else _WORTH_COMPILING
-        name = "numba" if size >= worth and available() else "numpy"
+        large = size >= _WORTH_COMPILING or (size >= _WORTH_LOADING and is_compiled("lines"))
+        name = "numba" if large and available() else "numpy"
     if name == "numba":
         check_available()
-        return _COMPILED
+        return NUMBA_PARSER
     return NUMPY_PARSER
 
 
@@ -511,19 +475,19 @@ def filled_rows(buf: Bytes, arrays: RowArrays, n: int, segments: int, slows: int
     return ParsedRows(start, length, hashes, score, first, query_start, query_length), wrong
 
 
-def _parsers_scan(buffer: LineBuffer, stop: int) -> ParsedRows:
+def _numba_scan(buffer: LineBuffer, stop: int) -> ParsedRows:
     """Split the lines of the first `stop` bytes into rows by TREC's columns."""
-    return _parsers_rows(buffer, stop, TREC, stop // _LEAST_ROW_BYTES + 1)
+    return _numba_rows(buffer, stop, TREC, stop // _LEAST_ROW_BYTES + 1)
 
 
-def _parsers_cells(buffer: LineBuffer, stop: int, layout: ColumnLayout) -> ParsedRows:
+def _numba_cells(buffer: LineBuffer, stop: int, layout: ColumnLayout) -> ParsedRows:
     """Split the lines of the first `stop` bytes into rows by a layout."""
     cells = len(layout.names)
     shape = LineShape(ord(layout.separator), cells, layout.query, layout.doc, layout.number)
-    return _parsers_rows(buffer, stop, shape, stop // cells + 1)
+    return _numba_rows(buffer, stop, shape, stop // cells + 1)
 
 
-def _parsers_rows(buffer: LineBuffer, stop: int, shape: LineShape, room: int) -> ParsedRows:
+def _numba_rows(buffer: LineBuffer, stop: int, shape: LineShape, room: int) -> ParsedRows:
     arrays = row_arrays(room)
     edge = np.zeros(2 * shape.cells + 1, np.int64)
     *counts, bad, quoted = scan_lines(buffer.buf, buffer.words, stop, shape, arrays, edge)
@@ -535,7 +499,7 @@ def _parsers_rows(buffer: LineBuffer, stop: int, shape: LineShape, room: int) ->
     return replace(rows, bad=int(bad), bad_score=wrong >= 0)
 
 
-def _hashes(buf: Bytes, start: Int64, length: Int64) -> NDArray[np.uint64]:
+def _numba_hashes(buf: Bytes, start: Int64, length: Int64) -> NDArray[np.uint64]:
     """Hash the texts of a block that ends in eight bytes of padding."""
     hashes = np.empty(len(start), np.uint64)
     words: NDArray[np.uint64] = np.ndarray((len(buf) - 7,), "<u8", buf, strides=(1,))
@@ -550,7 +514,7 @@ def _read_only(values: NDArray[Any]) -> NDArray[Any]:
     return view
 
 
-def _parsers_rank(buf: Bytes, rows: ParsedRows, cuts: Int64, key: Float64, lookup: Lookup) -> RankedRows:
+def _numba_rank(buf: Bytes, rows: ParsedRows, cuts: Int64, key: Float64, lookup: Lookup) -> RankedRows:
     """Put the rows of each query in order."""
     n = len(rows.start)
     longest = int(np.diff(cuts).max(initial=0))
@@ -565,4 +529,4 @@ def _parsers_rank(buf: Bytes, rows: ParsedRows, cuts: Int64, key: Float64, looku
     return RankedRows(order, doc, int(twice))
 
 
-_COMPILED = Parser("numba", 2 << 20, _parsers_scan, _parsers_cells, _parsers_rank, _hashes)
+NUMBA_PARSER = Parser("numba", 2 << 20, _numba_scan, _numba_cells, _numba_rank, _numba_hashes)

@@ -13,9 +13,7 @@ from weir.core.strings import first_repeated
 from weir.errors import FormatError
 from weir.files.text_files import read_bytes, unpacked_name
 
-# ----------
 # NumPy's numbers and texts in a pickle, decoded from their bytes; NumPy's own constructors are never called.
-
 
 _FORMATS = {
     "b1": "?",
@@ -105,14 +103,12 @@ def _text(kind: NumpyType, data: bytes) -> str:
         raise OddNumpyError(f"a NumPy text of type {kind.code} that is not valid Unicode") from None
 
 
-# ----------
 # Pickles as data: containers, texts and numbers, read without running anything that stands in them, and written.
 #
 # A pickle is a program for a small stack machine. The machine here knows the instructions that put together dicts,
 # lists, tuples, texts, bytes and numbers, and two names: NumPy's `dtype` and `scalar`, of which numbers and texts are
 # decoded from their bytes here. It imports nothing, calls nothing and sets no attribute; whatever asks for that is
 # refused by name.
-
 
 PICKLE_SUFFIXES = (".pickle", ".pkl")
 PICKLE_MAGIC = tuple(b"\x80" + bytes([version]) for version in range(2, 6))

@@ -8,9 +8,7 @@ from weir.core.query_metadata import QueryGroups, QueryWeights
 from weir.errors import BadValue, FormatError
 from weir.files.text_files import read_bytes
 
-# ----------
 # Groups of queries in a file: a query and its group on each line, between a tab.
-
 
 _EXPECTED = "a query and its group between a tab on each line"
 _HEADS = ("query", "query-id", "query_id", "qid", "_id", "id")
@@ -45,7 +43,6 @@ def read_groups(path: Path) -> QueryGroups:
     return QueryGroups.of(found, path.name)
 
 
-# ----------
 # Weights of queries in a file: a query and its weight on each line, between a tab.
 
 

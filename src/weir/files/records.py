@@ -28,14 +28,12 @@ from weir.files.runs import read_qrels
 from weir.files.text_files import check_regular
 from weir.files.write import write_qrels
 from weir.kernels.jit import available
-from weir.kernels.jit.code_cache import kept
+from weir.kernels.jit.code_cache import is_compiled
 
-# ----------
 # Reads documents and queries as BEIR lays them out (`_id`, `title`, `text`, `metadata`), and as TSV.
 #
 # A text may stand under `contents`, as in Pyserini's collections. What else a record has is metadata too: {"lang":
 # "en"} beside the text, or within `metadata`, which goes first.
-
 
 _WORTH_LOADING, _WORTH_COMPILING = 16 << 20, 1 << 30
 """Bytes of a file after which the compiled reader makes up for being loaded, or compiled."""
@@ -81,7 +79,7 @@ def _read(part: CollectionPart) -> Iterator[Batch]:
             yield from _from_tsv(source, part)
             return
         first, done = 1, 0  # the number of the next line, bytes read
-        worth = _WORTH_LOADING if kept("parse.plain_documents") else _WORTH_COMPILING
+        worth = _WORTH_LOADING if is_compiled("json_text") else _WORTH_COMPILING
         plain: PlainReader | None = None
         for block in read_blocks(source, name=part):
             if plain is None and done >= worth and available():
@@ -307,7 +305,6 @@ def _is_header(cells: list[bytes]) -> bool:
     return cells[0].lower().decode("utf-8", "replace") in _ID_HEADERS
 
 
-# ----------
 # Reads a collection's judgments, on disk or in a zip.
 
 
@@ -328,7 +325,6 @@ def read_judgments(part: CollectionPart) -> Qrels:
             raise
 
 
-# ----------
 # A collection from memory as files in BEIR's layout, which everything reads.
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
@@ -14,7 +15,7 @@ from weir.core.judged import Judged, stretches
 from weir.core.order import Ties, compared
 from weir.core.qrels import LARGEST, Origins, Qrels, grade_column, shown_number
 from weir.core.run import Run
-from weir.core.strings import Bytes, Float64, Grades, Ids, Int32, Int64, Strings, hash_strings
+from weir.core.strings import Bytes, Float64, Ids, Int32, Int64, Strings, hash_strings
 from weir.errors import BadRanking, BadValue, FormatError
 from weir.files.blocks import (
     EngineName,
@@ -34,16 +35,13 @@ from weir.files.blocks import (
 )
 from weir.files.formats import ReadOptions, Source, file_source, format_of, named_format, nested_source
 from weir.files.json_runs import OddJsonError, read_nested
-from weir.files.parsers import WhitespaceTable, choose_engine, parse_decimals, split_cells, split_columns
+from weir.files.parsers import choose_engine, parse_decimals, split_cells, split_columns
 from weir.files.text_files import LineBuffer, read_bytes, unpacked_name
 
-# ----------
-# Rankings, block by block of whole queries, whatever they are stored as.
-#
-# A block that holds several queries is parsed, its rankings are put in order and its documents are looked up while
-# their identifiers are still in the buffer; only codes and scores are kept. A file whose queries are interleaved is
-# the exception: it is read whole and sorted by query first.
-
+# Rankings are read block by block of whole queries, whatever they are stored as. A block that holds several queries is
+# parsed, its rankings are put in order and its documents are looked up while their identifiers are still in the buffer;
+# only codes and scores are kept. A file whose queries are interleaved is the exception: it is read whole and sorted by
+# query first.
 
 T = TypeVar("T")
 
@@ -103,13 +101,6 @@ class IdentifierNumbers:
             codes = np.array([number.setdefault(q, len(number)) for q in as_bytes(strings)], np.int64)
         return codes[which]
 
-    def mark(self, codes: Int64) -> bool:
-        """Remember queries as complete; whether one of them was already or occurs twice."""
-        known = codes.tolist()
-        again = len(set(known)) < len(known) or not self.seen.isdisjoint(known)
-        self.seen.update(known)
-        return again
-
     def query(self, code: int) -> str:
         """The identifier of a numbered query."""
         if self.queries is None:
@@ -149,10 +140,13 @@ def read_parts(file: RunFile, step: Callable[[RankingPart], T]) -> tuple[list[T]
     while True:  # twice or thrice at most: a way of reading that did not do is not tried again
         names = IdentifierNumbers(file)
         lookup = Lookup.of(file.docs)
+        results = []
         try:
-            blocks = file.source.blocks(how)
-            parts = (_part(block, file, names, (engine, lookup, how.whole)) for block in blocks)
-            return [step(part) for part in parts if part is not None], names
+            for block in file.source.blocks(how):
+                part = _part(block, file, names, (engine, lookup, how.whole))
+                if part is not None:
+                    results.append(step(part))
+            return results, names
         except _InterleavedError:
             how = replace(how, whole=True)
         except QuotedCellError:
@@ -164,10 +158,19 @@ def _part(
 ) -> RankingPart | None:
     """The rankings of a block, None where none of its queries is known; ignored ones are checked all the same."""
     engine, lookup, whole = by
-    codes = names.query_codes(block.queries)
-    if names.mark(codes) and not whole:
+    query = names.query_codes(block.queries)
+    numbers = query.tolist()
+    again = len(set(numbers)) < len(numbers) or not names.seen.isdisjoint(numbers)
+    names.seen.update(numbers)
+    if again and not whole:
         raise _InterleavedError
-    query, cuts, order = _grouped(block.rows, codes)
+    lengths, order = block.rows.segment_lengths(), None
+    if len(np.unique(query)) < len(query):
+        of_row = np.repeat(query, lengths)
+        order = np.argsort(of_row, kind="stable")
+        query, lengths = np.unique(of_row[order], return_counts=True)
+    cuts = np.zeros(len(query) + 1, np.int64)
+    np.cumsum(lengths, out=cuts[1:])
     if len(query) == 0:
         return None
     rows = block.rows if order is None else block.rows.take(order)
@@ -181,37 +184,15 @@ def _part(
             f"{where}: query '{name}' ranks document '{document}' twice; remove the duplicates first"
         )
     doc = ranked.doc if file.docs is not None else names.doc_codes(block.buf, rows)[ranked.order]
-    return _of_known(RankingPart(query, cuts, doc, rows.score[ranked.order]), file.queries)
-
-
-def _of_known(part: RankingPart, queries: Ids | None) -> RankingPart | None:
-    """The part without queries that are ignored, None where no other is in it."""
-    if queries is None or not (part.query >= len(queries)).any():
-        return part
-    kept = np.flatnonzero(part.query < len(queries))
-    if not len(kept):
+    score = rows.score[ranked.order]
+    if file.queries is None or not (query >= len(file.queries)).any():
+        return RankingPart(query, cuts, doc, score)
+    judged = np.flatnonzero(query < len(file.queries))
+    if not len(judged):
         return None
-    rows, _ = stretches(part.ptr[kept], part.ptr[kept + 1])
-    ptr = np.append(0, np.cumsum(np.diff(part.ptr)[kept]))
-    return RankingPart(part.query[kept], ptr, part.doc[rows], part.score[rows])
-
-
-def _grouped(rows: ParsedRows, codes: Int64) -> tuple[Int64, Int64, Int64 | None]:
-    """The queries of a block: codes int64[q], the first row of each int64[q + 1], and the order of their rows (None:
-    as they are).
-    """
-    lengths, order = rows.segment_lengths(), None
-    if len(np.unique(codes)) < len(codes):
-        of_row = np.repeat(codes, lengths)
-        order = np.argsort(of_row, kind="stable")
-        codes, lengths = np.unique(of_row[order], return_counts=True)
-    cuts = np.zeros(len(codes) + 1, np.int64)
-    np.cumsum(lengths, out=cuts[1:])
-    return codes, cuts, order
-
-
-# ----------
-# Judgments from rows of any format, and TREC's files of them, parsed in whole columns.
+    at, _ = stretches(cuts[judged], cuts[judged + 1])
+    ptr = np.append(0, np.cumsum(np.diff(cuts)[judged]))
+    return RankingPart(query[judged], ptr, doc[at], score[at])
 
 
 CERTAIN_RANKS = 5
@@ -235,25 +216,36 @@ def judgments_of(source: Source) -> tuple[Qrels, int]:
 
 
 def _assembled(name: object, block: RankingBlock, origins: Origins | None) -> tuple[Qrels, int]:
-    rows = block.rows
-    grade = _within(name, block)
+    """The judgments in a block, each pair once, and how many rows only repeat an earlier one."""
+    rows, value = block.rows, block.rows.score
+    beyond = np.flatnonzero(np.abs(value) > LARGEST)
+    if len(beyond):
+        row = int(beyond[0])
+        raise _bad_grade(f"{name}{block.place(row)}", shown_number(value[row]).removesuffix(".0"))
+    grade = grade_column(value)
     segment, queries = distinct_strings(block.queries)
     query = np.repeat(segment, rows.segment_lengths())
     doc, first = distinct(block.buf, rows.start, rows.length, rows.hashes)
     docs = take_strings(block.buf, rows.start[first], rows.length[first])
-    kept = _without_repetitions(name, query, doc, grade, block)
-    codes = query[kept].astype(np.int32), doc[kept].astype(np.int32)
-    named = None if origins is None else origins.take(kept)
-    return Qrels.from_columns(Ids(queries), Ids(docs), *codes, grade[kept], named), len(grade) - len(kept)
-
-
-def _within(name: object, block: RankingBlock) -> Grades:
-    value = block.rows.score
-    odd = np.flatnonzero(np.abs(value) > LARGEST)
-    if len(odd):
-        row = int(odd[0])
-        raise _bad_grade(f"{name}{block.place(row)}", shown_number(value[row]).removesuffix(".0"))
-    return grade_column(value)
+    pair = query * (int(doc.max(initial=0)) + 1) + doc
+    order = np.argsort(pair, kind="stable")
+    again = np.zeros(len(pair), np.bool_)
+    again[1:] = pair[order][1:] == pair[order][:-1]
+    later = np.flatnonzero(again)
+    clash = later[grade[order[later]] != grade[order[later - 1]]]
+    if len(clash):
+        at = clash[np.argmin(order[clash])]
+        one, other = int(order[at - 1]), int(order[at])
+        raise FormatError(
+            f"{name}{block.place(other)}",
+            f"grade {grade[other]} for a pair that {block.place(one).removeprefix(', ')} gives grade {grade[one]}",
+            "one grade for each query and document; remove one of the two lines",
+        )
+    first_rows = np.sort(order[~again])  # of each pair
+    codes = query[first_rows].astype(np.int32), doc[first_rows].astype(np.int32)
+    named = None if origins is None else origins.take(first_rows)
+    qrels = Qrels.from_columns(Ids(queries), Ids(docs), *codes, grade[first_rows], named)
+    return qrels, len(grade) - len(first_rows)
 
 
 def _bad_grade(where: str, shown: str) -> FormatError:
@@ -266,10 +258,24 @@ def read_trec_qrels(path: Path) -> tuple[Qrels, int]:
         while not buffer.ended:
             buffer.grow()
             stop = buffer.fill()
-        table = _table(buffer, stop)
+        line, at = "", 0  # the first that is neither blank nor a comment
+        while at < stop and (not line or line.startswith("#")):
+            line = buffer.line_text(at)
+            at = buffer.end_of_line(at) + 1
+        cells = len(line.split("\t"))
+        # Cut at tabs when the first line has some: identifiers may hold blanks.
+        cut_at_tabs = cells in (3, 4) and not line.startswith("#")
+        table = split_cells(buffer.buf, stop, cells) if cut_at_tabs else split_columns(buffer.buf, stop, 4, 4)
+        if table.bad >= 0:
+            line = buffer.line_text(table.bad)
+            run = "; this looks like a run, and judgments come first" if len(line.split()) == 6 else ""
+            raise FormatError(path, f"'{line[:80]}'", _COLUMNS + run, buffer.line_of(table.bad))
         column = [np.ascontiguousarray(table.start[:, c]) for c in (0, -2, -1)]
         length = [np.ascontiguousarray(table.end[:, c]) - s for c, s in zip((0, -2, -1), column, strict=True)]
-        _refuse_empty(buffer, column, length)
+        for start, size in zip(column, length, strict=True):
+            empty = np.flatnonzero(size == 0)
+            if len(empty):
+                raise FormatError(path, "an empty column", _COLUMNS, buffer.line_of(int(start[empty[0]])))
         try:
             refuse_long(column[0], length[0])
             refuse_long(column[1], length[1])
@@ -289,19 +295,6 @@ def read_trec_qrels(path: Path) -> tuple[Qrels, int]:
         return _assembled(path, RankingBlock(buffer.buf, rows, queries, place), None)
 
 
-def _table(buffer: LineBuffer, stop: int) -> WhitespaceTable:
-    """The columns of the file: cut at tabs when the first line has some (identifiers may hold blanks)."""
-    first = _first_line(buffer, stop)
-    cells = first.split("\t")
-    tabbed = len(cells) in (3, 4)
-    table = split_cells(buffer.buf, stop, len(cells)) if tabbed else split_columns(buffer.buf, stop, 4, 4)
-    if table.bad >= 0:
-        line = buffer.line_text(table.bad)
-        run = "; this looks like a run, and judgments come first" if len(line.split()) == 6 else ""
-        raise FormatError(buffer.path, f"'{line[:80]}'", _COLUMNS + run, buffer.line_of(table.bad))
-    return table
-
-
 def _refuse_ranks(path: Path, queries: Strings, grade: Float64) -> None:
     """Raise FormatError where three columns without a header hold ranks, as PyTerrier writes results."""
     first = np.flatnonzero(differs_from_previous(queries.data, queries.ptr[:-1], queries.lengths()))
@@ -309,32 +302,13 @@ def _refuse_ranks(path: Path, queries: Strings, grade: Float64) -> None:
     if count.max(initial=0) < CERTAIN_RANKS or grade[0] not in (0, 1):
         return
     if (grade == grade[0] + np.arange(len(grade)) - np.repeat(first, count)).all():
-        found = f"numbers that count up from {grade[0]:g} for each query, as ranks do"
-        raise FormatError(
-            path, found, "grades; a run of ranks is read by: weir import FILE -o DIR --as run-ranks"
-        )
-
-
-def _first_line(buffer: LineBuffer, stop: int) -> str:
-    """The first line that is neither blank nor a comment."""
-    at = 0
-    while at < stop:
-        text = buffer.line_text(at)
-        if text and not text.startswith("#"):
-            return text
-        at = buffer.end_of_line(at) + 1
-    return ""
-
-
-def _refuse_empty(buffer: LineBuffer, column: list[Int64], length: list[Int64]) -> None:
-    for start, size in zip(column, length, strict=True):
-        empty = np.flatnonzero(size == 0)
-        if len(empty):
-            at = int(start[empty[0]])
-            raise FormatError(buffer.path, "an empty column", _COLUMNS, buffer.line_of(at))
+        ranks = f"numbers that count up from {grade[0]:g} for each query, as ranks do"
+        expected = "grades; a run of ranks is read by: weir data import FILE -o DIR --as run-ranks"
+        raise FormatError(path, ranks, expected)
 
 
 def _grades(buffer: LineBuffer, start: Int64, length: Int64) -> Float64:
+    """The grades in a column of text; raises FormatError for what is no number within the range of grades."""
     if length.max(initial=0) == 1:  # as nearly always: one digit
         digit = buffer.buf[start] - np.uint8(48)
         if digit.max(initial=0) < 10:
@@ -346,33 +320,6 @@ def _grades(buffer: LineBuffer, start: Int64, length: Int64) -> Float64:
         shown = buffer.text(at, int(length[odd[0]]))
         raise _bad_grade(f"{buffer.path}, line {buffer.line_of(at)}", shown)
     return value
-
-
-def _without_repetitions(name: object, query: Int64, doc: Int64, grade: Grades, block: RankingBlock) -> Int64:
-    """Rows to keep, the first of each pair; raises FormatError where a pair has two grades."""
-    pair = query * (int(doc.max(initial=0)) + 1) + doc
-    order = np.argsort(pair, kind="stable")
-    again = np.zeros(len(pair), np.bool_)
-    again[1:] = pair[order][1:] == pair[order][:-1]
-    later = np.flatnonzero(again)
-    clash = later[grade[order[later]] != grade[order[later - 1]]]
-    if len(clash):
-        at = clash[np.argmin(order[clash])]
-        first, second = int(order[at - 1]), int(order[at])
-        one = block.place(first).removeprefix(", ")
-        raise FormatError(
-            f"{name}{block.place(second)}",
-            f"grade {grade[second]} for a pair that {one} gives grade {grade[first]}",
-            "one grade for each query and document; remove one of the two lines",
-        )
-    return np.sort(order[~again])
-
-
-# ----------
-# Files of rankings, judgments and topics, in TREC's formats and every other: one way in, one way out.
-#
-# Everything a file may hold wrongly is refused with file, line, what was found and what to do. Which format a file
-# has is the business of `formats.py`.
 
 
 def read_run(path: Path | str, ties: Ties = "trec", engine: EngineName = "auto") -> Run:
@@ -387,11 +334,9 @@ def read_run(path: Path | str, ties: Ties = "trec", engine: EngineName = "auto")
     Raises FormatError for a line that is no such row, BadRanking for a document twice in one ranking.
     """
     path = Path(path)
-    source = _source(path)
-    if source is not None:
-        return run_of(source, run_name(path), ties, engine)
-    plain = _plainly(path, engine, lambda found: run_of(found, run_name(path), ties, engine))
-    return _from_json(path, ties) if plain is None else plain
+    return _read_rows(
+        path, ties, engine, lambda source: run_of(source, run_name(path), ties, engine), lambda run: run
+    )
 
 
 def run_of(source: Source, name: str, ties: Ties = "trec", engine: EngineName = "auto") -> Run:
@@ -420,19 +365,21 @@ def read_run_against(
     return Run(queries, docs, ptr, doc, score, run_name(Path(path)), ties), len(names.ignored)
 
 
-def judge_file(path: Path | str, qrels: Qrels, ties: Ties = "trec", engine: EngineName = "auto") -> Judged:
+def join_run_file(path: Path | str, qrels: Qrels, ties: Ties = "trec", engine: EngineName = "auto") -> Judged:
     """Join a run file with judgments; only a JSON file is ever held, so a few megabytes do for any other size.
 
     The result equals Judged.of(read_run(path), qrels). Arguments and errors as read_run.
     """
-    source = _source(Path(path))
-    if source is not None:
-        return judge_source(source, qrels, ties, engine)
-    plain = _plainly(Path(path), engine, lambda found: judge_source(found, qrels, ties, engine))
-    return Judged.of(_from_json(Path(path), ties), qrels) if plain is None else plain
+    return _read_rows(
+        Path(path),
+        ties,
+        engine,
+        lambda source: join_source(source, qrels, ties, engine),
+        lambda run: Judged.of(run, qrels),
+    )
 
 
-def judge_source(source: Source, qrels: Qrels, ties: Ties = "trec", engine: EngineName = "auto") -> Judged:
+def join_source(source: Source, qrels: Qrels, ties: Ties = "trec", engine: EngineName = "auto") -> Judged:
     """Join the rankings of a source with judgments; arguments and errors otherwise as read_run."""
 
     def join(part: RankingPart) -> tuple[Int64, Judged]:
@@ -502,29 +449,24 @@ def run_name(path: Path) -> str:
     return name or path.name
 
 
-def _source(path: Path) -> Source | None:
-    """A run file as rows; None for JSON and pickles, which are read as a whole."""
+def _read_rows(
+    path: Path, ties: Ties, engine: EngineName, of_rows: Callable[[Source], T], of_run: Callable[[Run], T]
+) -> T:
+    """What `of_rows` makes of a run file as rows, or `of_run` of the run in JSON or a pickle, which is read whole."""
     form = format_of(path, "run")
-    return file_source(path, form, "run") if form.rows else None
-
-
-def _plainly(path: Path, engine: EngineName, use: Callable[[Source], T]) -> T | None:
-    """What becomes of a large JSON run read as rows; None where it is small or in any way unusual."""
+    if form.rows:
+        return of_rows(file_source(path, form, "run"))
     source = nested_source(path) if engine != "numpy" else None
-    if source is None:
-        return None
-    try:
-        return use(source)
-    except (OddJsonError, BadRanking):  # the general parser says what is wrong, if anything is
-        return None
-
-
-def _from_json(path: Path, ties: Ties) -> Run:
+    if source is not None:
+        # The general parser below says what is wrong, if anything is.
+        with suppress(OddJsonError, BadRanking):
+            return of_rows(source)
     rankings = read_nested(path, "run")
     try:
-        return Run.of(rankings, run_name(path), ties)
+        run = Run.of(rankings, run_name(path), ties)
     except (BadRanking, BadValue) as error:
         raise type(error)(f"{path}: {error}") from None
+    return of_run(run)
 
 
 def _read_assembled(parts: list[RankingPart]) -> tuple[Int64, Int64, Int32, Float64]:
@@ -553,18 +495,15 @@ def _by_query(
     return ptr, doc[rows], score[rows]
 
 
-# ----------
-# Rankings that name documents twice, as carelessly parsed answers of language models leave them: counted.
-
-
 _SCORE_COLUMN, _FEWEST_COLUMNS = 4, 5
 
 
 def read_repeating_run(path: Path | str) -> tuple[Run, int]:
     """A run, and how many of its rows name a document that the same ranking names elsewhere, which count no further.
 
-    Of a document's rows the one with the highest score is kept. Only files in TREC's format may repeat documents. For
-    what looks into rankings: measures are not defined on such, and `read_run` refuses them. Raises as `read_run`.
+    Carelessly parsed answers of language models repeat documents. Of a document's rows the one with the highest score
+    is kept. Only files in TREC's format may repeat documents. For what looks into rankings: measures are not defined
+    on such, and `read_run` refuses them. Raises as `read_run`.
     """
     path = Path(path)
     try:
@@ -578,19 +517,13 @@ def read_repeating_run(path: Path | str) -> tuple[Run, int]:
         cells = line.split()
         if not cells or line.startswith("#"):
             continue
-        score = _score(cells)
-        if score is None:
+        try:
+            score = float(cells[_SCORE_COLUMN]) if len(cells) >= _FEWEST_COLUMNS else math.nan
+        except ValueError:
+            score = math.nan
+        if not math.isfinite(score):
             raise FormatError(path, f"'{line.strip()[:80]}'", "query Q0 document rank score tag", number)
         ranking, document = rankings.setdefault(cells[0], {}), cells[2]
         repeated += document in ranking
         ranking[document] = max(score, ranking.get(document, -math.inf))
     return Run.of(rankings, run_name(path)), repeated
-
-
-def _score(cells: list[str]) -> float | None:
-    """The score of a row, None where it is none."""
-    try:
-        found = float(cells[_SCORE_COLUMN]) if len(cells) >= _FEWEST_COLUMNS else math.nan
-    except ValueError:
-        return None
-    return found if math.isfinite(found) else None

@@ -18,7 +18,6 @@ from weir.core.strings import Float64, Ids
 from weir.errors import BadValue, FormatError
 from weir.files.atomic import atomic_file
 
-# ----------
 # Per-query scores on disk: one JSON object per line at full precision.
 
 
@@ -78,9 +77,7 @@ def read_scores(path: Path) -> Scores:
     return Scores(tuple(rows), queries, values, answered, geometric=tuple(geometric))
 
 
-# ----------
 # Scores as a JSON file that reads back as the same values, bit for bit.
-
 
 _EXPECTED = "scores as Scores.save writes them"
 
@@ -163,7 +160,6 @@ def _array(rows: list[list[float | None]]) -> NDArray[np.float64]:
     return np.array([[np.nan if value is None else value for value in row] for row in rows], np.float64)
 
 
-# ----------
 # A baseline as a file to commit: the scores of a system by query, as tab-separated text that diffs line by line.
 #
 #     # weir baseline     1
@@ -176,7 +172,6 @@ def _array(rows: list[list[float | None]]) -> NDArray[np.float64]:
 #
 # Lines stand in the order of datasets and queries, values at full precision, `-` where a measure is undefined. The
 # third column is a hash of the judgments of the query, so that a query that was judged anew since is found.
-
 
 _FIRST = "# weir baseline\t1"
 _BASELINE_FILE_EXPECTED = "a baseline as weir gate --save writes it; write it anew"
@@ -254,10 +249,12 @@ class _Header:
 def _header(lines: Sequence[str]) -> _Header:
     """Raises ValueError and LookupError for lines that are damaged or missing."""
     head = [line[2:].split("\t") for line in lines if line.startswith("# ")]
-    told = {cells[0]: cells[1:] for cells in head if cells[0] != "judgments"}
+    fields = {cells[0]: cells[1:] for cells in head if cells[0] != "judgments"}
     judgments = {_text(cells[1]): cells[-1] for cells in head if cells[0] == "judgments" and len(cells) == 4}
-    geometric = tuple(told.get("geometric", ()))
-    return _Header(told["version"][0], _text(told["system"][0]), told["conventions"][0], geometric, judgments)
+    geometric = tuple(fields.get("geometric", ()))
+    return _Header(
+        fields["version"][0], _text(fields["system"][0]), fields["conventions"][0], geometric, judgments
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -302,11 +299,11 @@ def _table(path: Path, lines: Sequence[str]) -> _Table:
 
 def _lines(dataset: str, one: JudgedScores) -> list[str]:
     names = one.scores.queries.tolist()
-    found = []
+    lines = []
     for q in sorted(range(len(names)), key=lambda q: names[q]):
         values = ["-" if v != v else repr(v).removesuffix(".0") for v in one.scores.values[:, q].tolist()]  # noqa: PLR0124 - NaN
-        found.append("\t".join([_cell(dataset), _cell(names[q]), one.marks[names[q]], *values]))
-    return found
+        lines.append("\t".join([_cell(dataset), _cell(names[q]), one.marks[names[q]], *values]))
+    return lines
 
 
 def _cell(text: str) -> str:
@@ -317,7 +314,7 @@ def _cell(text: str) -> str:
 def _text(cell: str) -> str:
     if not cell.startswith('"'):
         return cell
-    found = json.loads(cell)
-    if not isinstance(found, str):
+    text = json.loads(cell)
+    if not isinstance(text, str):
         raise ValueError(cell)
-    return found
+    return text

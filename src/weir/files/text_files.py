@@ -19,19 +19,12 @@ from numpy.typing import NDArray
 from weir.core.strings import Bytes
 from weir.errors import FormatError, MissingExtra
 
-# ----------
-# Who watches an import: told (what is read, how much of it is done, of how much); of 0 in all it is a note.
-
-
 Watch: TypeAlias = Callable[[str, int, int], None]
+"""Called with (what is read, how much of it is done, of how much) while files are imported; of 0 in all is a note."""
 
 
 def unwatched(what: str, done: int, total: int) -> None:
     """Watch nothing."""
-
-
-# ----------
-# Text files, packed (.gz, .zst) or not: read whole or as blocks of whole lines in one reused buffer, and written.
 
 
 PACKED = (".gz", ".zst")
@@ -82,28 +75,20 @@ def read_bytes(path: Path, size: int = -1) -> bytes:
     """
     with open_bytes(path) as file:
         try:
-            if size < 0:
-                return _whole(path, file).removeprefix(_BOM)
-            data = b""
-            while len(data) < size and (more := file.read(size - len(data))):  # an unpacker may give less
-                data += more
-            return data.removeprefix(_BOM)
+            if size < 0 and path.suffix not in PACKED:
+                return file.read().removeprefix(_BOM)
+            pieces, length = [], 0
+            largest = max(_HARMLESS_BYTES, _UNPACKED_TIMES * path.stat().st_size) if size < 0 else size
+            # An unpacker may give less than it is asked for.
+            while length != size and (piece := file.read(_SLICE_BYTES if size < 0 else size - length)):
+                pieces.append(piece)
+                length += len(piece)
+                if length > largest:
+                    expected = f"at most {_UNPACKED_TIMES} times its size"
+                    raise FormatError(path, f"more than {largest:,} bytes packed into it", expected)
+            return b"".join(pieces).removeprefix(_BOM)
         except DAMAGE as error:
             raise damaged(path, error) from error
-
-
-def _whole(path: Path, file: BinaryIO) -> bytes:
-    if path.suffix not in PACKED:
-        return file.read()
-    most, pieces, size = max(_HARMLESS_BYTES, _UNPACKED_TIMES * path.stat().st_size), [], 0
-    while piece := file.read(_SLICE_BYTES):
-        pieces.append(piece)
-        size += len(piece)
-        if size > most:
-            raise FormatError(
-                path, f"more than {most:,} bytes packed into it", f"at most {_UNPACKED_TIMES} times its size"
-            )
-    return b"".join(pieces)
 
 
 def damaged(path: Path, error: Exception) -> FormatError:
@@ -134,13 +119,10 @@ class LineBuffer:
         self._file.close()
 
     def _make(self, size: int) -> None:
+        self._room = size
         self._raw = bytearray(size + _PAD_BYTES)
         self.buf: Bytes = np.frombuffer(self._raw, np.uint8)
         self.words: NDArray[np.uint64] = np.ndarray((size + _PAD_BYTES - 7,), "<u8", self._raw, strides=(1,))
-
-    @property
-    def _room(self) -> int:
-        return len(self._raw) - _PAD_BYTES
 
     def fill(self) -> int:
         """Read until the buffer is full or the file ends; returns where its last whole line ends.
@@ -149,35 +131,28 @@ class LineBuffer:
         (grow and fill again), or, when `ended`, that nothing is left.
         """
         while self._end < self._room - 1 and not self.ended:
-            got = self._read()
-            self.ended = got == 0
-            self._end += got
+            view = memoryview(self._raw)[self._end : self._room - 1]
+            try:
+                size = cast(io.RawIOBase, self._file).readinto(view) or 0
+            except DAMAGE as error:
+                raise damaged(self.path, error) from error
+            self.ended = size == 0
+            self._end += size
             if not self._began and (self._end >= 3 or self.ended):
                 self._began = True
                 if self._raw.startswith(_BOM, 0, self._end):
-                    self._shift(3)
+                    self.consume(3)
         if self.ended and self._end and self._raw[self._end - 1] != 10:
             self._raw[self._end] = 10
             self._end += 1
-        self._refuse_long_line()
-        return self._raw.rfind(b"\n", 0, self._end) + 1
-
-    def _refuse_long_line(self) -> None:
-        """Raise FormatError for a line of more than LINE_BYTES: it spans a whole stretch of half as many."""
-        half = LINE_BYTES // 2
+        half = LINE_BYTES // 2  # a line that is too long spans a whole stretch of half as many bytes
         for at in range(0, self._end - half, half):
             if self._raw.find(b"\n", at, at + half) < 0:
                 begin, end = self._raw.rfind(b"\n", 0, at) + 1, self._raw.find(b"\n", at, self._end)
                 if (end if end >= 0 else self._end) - begin > LINE_BYTES:
-                    found = f"a line of more than {LINE_BYTES:,} bytes"
-                    raise FormatError(self.path, found, "one row on each line", self.line_of(begin))
-
-    def _read(self) -> int:
-        view = memoryview(self._raw)[self._end : self._room - 1]
-        try:
-            return cast(io.RawIOBase, self._file).readinto(view) or 0
-        except DAMAGE as error:
-            raise damaged(self.path, error) from error
+                    long_line = f"a line of more than {LINE_BYTES:,} bytes"
+                    raise FormatError(self.path, long_line, "one row on each line", self.line_of(begin))
+        return self._raw.rfind(b"\n", 0, self._end) + 1
 
     def grow(self) -> None:
         """Double the buffer, keeping what is in it."""
@@ -187,7 +162,10 @@ class LineBuffer:
 
     def consume(self, count: int) -> None:
         """Drop the first `count` bytes, a number of whole lines."""
-        self._shift(count)
+        rest = self._end - count
+        self.buf[:rest] = self.buf[count : self._end].copy()
+        self._end = rest
+        self._passed += count
 
     def line_of(self, position: int) -> int:
         """The line number in the file, from 1, of a position in the buffer.
@@ -211,18 +189,12 @@ class LineBuffer:
 
     def line_text(self, position: int) -> str:
         """The line of a position in the buffer, for a message, without white space around it."""
-        begin = self.begin_of_line(position)
-        return self.text(begin, self.end_of_line(position) - begin).strip()
+        begin, end = self.begin_of_line(position), self.end_of_line(position)
+        return self.text(begin, end - begin).strip()
 
     def text(self, start: int, length: int) -> str:
         """Some bytes of the buffer as text, for a message."""
         return bytes(self._raw[start : start + length]).decode("utf-8", "replace")
-
-    def _shift(self, count: int) -> None:
-        rest = self._end - count
-        self.buf[:rest] = self.buf[count : self._end].copy()
-        self._end = rest
-        self._passed += count
 
 
 def unpacked_name(path: Path) -> str:
@@ -260,7 +232,16 @@ def packing(path: Path, file: IO[bytes]) -> Iterator[IO[bytes]]:
         with gzip.GzipFile("", "wb", fileobj=file, mtime=0) as out:
             yield cast("IO[bytes]", out)
     elif path.suffix == ".zst":
-        with _zstd_writer(file) as out:
+        module = _zstd()
+        if module is None:
+            raise MissingExtra("pyarrow", "run")
+        if module.__name__ == "pyarrow":
+            writer = module.CompressedOutputStream(module.PythonFile(file, "w"), "zstd")
+        elif module.__name__ == "zstandard":
+            writer = module.ZstdCompressor().stream_writer(file, closefd=False)
+        else:
+            writer = module.ZstdFile(file, "wb")
+        with writer as out:
             yield out
     else:
         yield file
@@ -273,17 +254,6 @@ def _zstd() -> Any:  # noqa: ANN401  one of three modules, none of which need be
         except ModuleNotFoundError:
             continue
     return None
-
-
-def _zstd_writer(file: IO[bytes]) -> Any:  # noqa: ANN401  a file object of one of three modules
-    module = _zstd()
-    if module is None:
-        raise MissingExtra("pyarrow", "run")
-    if module.__name__ == "pyarrow":
-        return module.CompressedOutputStream(module.PythonFile(file, "w"), "zstd")
-    if module.__name__ == "zstandard":
-        return module.ZstdCompressor().stream_writer(file, closefd=False)
-    return module.ZstdFile(file, "wb")
 
 
 class _Unpacked(io.RawIOBase):
@@ -308,20 +278,16 @@ class _Unpacked(io.RawIOBase):
                 if self._frame is not None:
                     raise EOFError("the file ends too early")
                 return 0
-            self._rest = b""
-            self._unpack(data)
+            self._rest, self._frame = b"", self._frame or self._new()
+            try:
+                self._ready = self._frame.decompress(data)
+            except self._damage as error:
+                raise OSError(str(error)) from error
+            if self._frame.eof:
+                self._frame, self._rest = None, self._frame.unused_data
         count = min(len(self._ready), len(into))
         into[:count], self._ready = self._ready[:count], self._ready[count:]
         return count
-
-    def _unpack(self, data: bytes) -> None:
-        self._frame = self._frame or self._new()
-        try:
-            self._ready = self._frame.decompress(data)
-        except self._damage as error:
-            raise OSError(str(error)) from error
-        if self._frame.eof:
-            self._frame, self._rest = None, self._frame.unused_data
 
     def close(self) -> None:
         """Close the packed file too."""
@@ -329,11 +295,7 @@ class _Unpacked(io.RawIOBase):
         super().close()
 
 
-# ----------
-# TOML files, whatever they hold.
-
-
-_MOST_BYTES = 1 << 24
+_TOML_BYTES = 1 << 24
 
 
 def read_toml(path: Path, expected: str) -> dict[str, Any]:
@@ -343,9 +305,9 @@ def read_toml(path: Path, expected: str) -> dict[str, Any]:
     """
     try:
         with path.open("rb") as file:
-            data = file.read(_MOST_BYTES + 1)
-        if len(data) > _MOST_BYTES:
-            raise FormatError(path, f"more than {_MOST_BYTES:,} bytes", expected)
+            data = file.read(_TOML_BYTES + 1)
+        if len(data) > _TOML_BYTES:
+            raise FormatError(path, f"more than {_TOML_BYTES:,} bytes", expected)
         return tomllib.loads(data.decode("utf-8"))
     except FileNotFoundError:
         raise FormatError(path, "no such file", expected) from None

@@ -11,9 +11,7 @@ from weir.kernels.inverted.top_k import keep_largest, sort_descending
 from weir.kernels.jit import jit
 from weir.kernels.simd import ROWS, WIDTH, dot32, dot64, float_tile, int8_tile, lowest_bit
 
-# ----------
 # Vectors of documents, packed for tiles: a panel holds WIDTH of them side by side, dimension after dimension.
-
 
 Float32: TypeAlias = NDArray[np.float32]
 Float64: TypeAlias = NDArray[np.float64]
@@ -148,13 +146,11 @@ def pack_floats(
         most[p, 0], most[p, 1] = np.float32(0), np.sqrt(largest)
 
 
-# ----------
 # Exact search by dot product: tiles of bounds pick who may be among the best, doubles decide.
 #
 # A tile gives each score with a known error. Whoever could reach the k-th best so far is scored again at once, while
 # its vector is in the cache: in double, in one fixed order, rounded to float. So the answers depend on nothing but
 # the vectors, and no matrix of scores ever exists. Keys are those of `top_k.py`, here with scores of either sign.
-
 
 Int64: TypeAlias = NDArray[np.int64]
 Bytes: TypeAlias = NDArray[np.uint8]

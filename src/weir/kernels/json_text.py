@@ -19,11 +19,9 @@ from weir.kernels.lines import (
     number_of,
 )
 
-# ----------
 # A compiled reader of {"query": {"document": number}}: from JSON text to rows, and silent about anything unusual.
 #
 # Words are those of `fields.py`; the slow reference is `weir.files.json_runs.read_nested`.
-
 
 MORE, ENDED, FULL, ODD = 0, 1, 2, 3  # how a scan stops
 
@@ -120,9 +118,7 @@ def scan_object(
     return kept, segments, kept_slows, query, ODD
 
 
-# ----------
 # Reads JSON lines of plain documents: objects with `_id`, `text`, perhaps `title`, nothing surprising.
-
 
 _SPACE, _TAB, _RETURN, _NEWLINE = 32, 9, 13, 10
 _QUOTE, _BACKSLASH, _COLON, _COMMA, _OPEN, _CLOSE = 34, 92, 58, 44, 123, 125

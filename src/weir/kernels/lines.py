@@ -9,13 +9,11 @@ from numpy.typing import NDArray
 
 from weir.kernels.jit import jit
 
-# ----------
 # Fields of a line, read as eight-byte words: where they end, their hashes, the numbers they hold.
 #
 # Words are a view of a block of text as the little-endian eight-byte word that starts at each position (see
 # `weir.files.text_files.LineBuffer`). The slow references are `weir.core.strings`, `weir.files.parsers` and the
 # tests.
-
 
 U8: TypeAlias = NDArray[np.uint8]
 U64: TypeAlias = NDArray[np.uint64]
@@ -247,12 +245,10 @@ def dot_at(word: np.uint64) -> Int:
     return _first(_zero_bytes(word ^ _DOTS))
 
 
-# ----------
 # The compiled tokenizer of lines: TREC's columns and separated cells to rows of query, document and score.
 #
 # It works on one block: a writable uint8 buffer whose lines end in "\n", and its words (see fields.py). The slow
 # references are `weir.files.parsers` and the tests.
-
 
 _BELOW_33 = np.uint64(33) * ONES
 _ENDS = np.uint64(10) * ONES
@@ -432,11 +428,9 @@ def scan_lines(
     return n, segments, slows, -1, False
 
 
-# ----------
 # Compiled sort of rankings: rows in rank order, duplicates found, documents looked up in a hash table.
 #
 # Identifiers are compared as the bytes of the block they stand in; the slow reference is `weir.files.parsers`.
-
 
 I32 = NDArray[np.int32]
 

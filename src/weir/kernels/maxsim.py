@@ -34,12 +34,10 @@ from weir.kernels.simd import (
     numba,
 )
 
-# ----------
 # Residual codec of token vectors (ColBERTv2): decompression, and MaxSim over centroids alone.
 #
 # A vector is stored as the number of its centroid and, for each dimension, the bucket of its residual, the vector
 # less its centroid. Source: Santhanam et al. 2022.
-
 
 Float32: TypeAlias = NDArray[np.float32]
 Int64: TypeAlias = NDArray[np.int64]
@@ -89,7 +87,6 @@ def centroid_maxsim(score: Float32, code: Int32, starts: Int64, ends: Int64, out
         out[i] = np.float32(total)
 
 
-# ----------
 # Late interaction, exactly: for each token of a query the best of a document's tokens, added up.
 #
 #     scores = maxsim(query, query_ptr, tokens, ptr, docs=None, threads=1)
@@ -100,7 +97,6 @@ def centroid_maxsim(score: Float32, code: Int32, starts: Int64, ends: Int64, out
 #
 # A tile is ROWS tokens of documents, wherever they lie, times WIDTH tokens of queries, packed side by side; its sums
 # stay in registers from the first dimension to the last, so documents are read where they are, memory-mapped too.
-
 
 VECTORS, ROWS = (2, 12) if WIDE else (1, 6)
 """Sums of a tile in vectors of 16: 24 of the 32 registers of AVX-512, 12 of the 16 half as wide of AVX2."""
@@ -329,13 +325,11 @@ def _copied(tokens: NDArray[Any], starts: Int64, ends: Int64) -> tuple[Float32, 
     return np.ascontiguousarray(block, np.float32), stop - lengths, stop
 
 
-# ----------
 # MaxSim of int8 quantised token vectors: approximate scores and a bound of their errors.
 #
 # A token vector becomes bytes and a step, its largest magnitude over 127. With q and d near their bytes q~ and d~,
 # |q.d - q~.d~| <= |q~| |d - d~| + |q - q~| |d|, by Cauchy and Schwarz; what is best of a document's tokens is off by
 # no more than the worst of them, and a score by no more than the sum over the query's tokens.
-
 
 SHORTEST, LONGEST = 1e-10, 1e10
 """Lengths of a longest vector between which squares and products of float32 neither vanish nor overflow; the shorter

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
@@ -14,9 +14,12 @@ from numpy.typing import NDArray
 from weir.core.judged import Judged
 from weir.core.qrels import Qrels
 from weir.core.query_metadata import QueryGroups
+from weir.core.results import result
+from weir.core.rounding import change, count, probability, score, share
 from weir.core.run import Run
 from weir.core.strings import Float64, Int64, Strings
 from weir.core.subject import Subject
+from weir.core.tables import Table, sentences, table_of
 from weir.errors import BadValue
 from weir.labels.pools import JudgingPool, write_pool
 from weir.labels.sampling import (
@@ -613,3 +616,105 @@ def _pool(
     return JudgingPool(
         model.queries, unjudged.qrels.docs, unjudged.query[rows], unjudged.doc[rows], weight, *looked
     )
+
+
+# ----------
+# Tables.
+
+WHOLE_SHARE = 0.95
+"""The share of documents judged by people below which a part of them may have been drawn."""
+
+
+@result("estimate", CorrectedScore)
+def estimate_tables(scores: Sequence[CorrectedScore]) -> tuple[Table, ...]:
+    """A line for each system and each difference: by people, by the model, corrected; what the columns rest on."""
+    first = scores[0]
+    by_errors = any(one.rogan_gladen is not None for one in scores)
+    certain = any(not math.isnan(one.least) for one in scores)
+    head = ["system", f"{first.measure} by people", "by the model", "corrected", "weight"]
+    systems = [[*head, *["Rogan-Gladen"] * by_errors, *["certain"] * certain]]
+    several = sum(len(one.differences) for one in scores) > 1
+    differences = [["difference", "by people", "by the model", "corrected", "p", *["p (Holm)"] * several]]
+    for one in scores:
+        line = [one.system, _interval_shown(one.human), score(one.model), _interval_shown(one.corrected)]
+        line.append(f"{one.corrected.weight:.2f}")
+        if by_errors:
+            line.append("-" if one.rogan_gladen is None else _interval_shown(one.rogan_gladen))
+        systems.append([*line, *[f"{score(one.least)} to {score(one.most)}"] * certain])
+        differences += [
+            [
+                f"{other.other} - {one.system}",
+                _interval_shown(other.human, signed=True),
+                change(other.model),
+                _interval_shown(other.corrected, signed=True),
+                probability(other.p),
+                *[probability(other.adjusted)] * several,
+            ]
+            for other in one.differences
+        ]
+    judged = min(one.judged for one in scores)
+    documents = "all documents" if judged == 1 else f"{share(judged)} or more of the documents"
+    basis = (
+        f"people judged {count(first.human_queries)} of {count(first.model_queries)} queries ({first.drawn}), "
+        f"{documents} that are scored there; intervals of 95% "
+        "over queries; weight: how much the model's labels count (PPI++)"
+    )
+    if by_errors:
+        basis += "; Rogan-Gladen: by the model's sensitivity and specificity, if it errs alike everywhere"
+    if certain:
+        basis += "; certain: whatever the pairs are that people have not judged"
+    tables = [table_of(systems), *([table_of(differences)] if len(differences) > 1 else []), sentences(basis)]
+    if first.left_out:
+        tables.append(
+            sentences(
+                f"note: the model did not judge {count(first.left_out)} queries that people did; they are left out"
+            )
+        )
+    refused = [one for one in scores if one.rogan_gladen_refused]
+    if refused:
+        names = ", ".join(one.system for one in refused)
+        tables.append(sentences(f"note: no Rogan-Gladen for {names}: {refused[0].rogan_gladen_refused}"))
+    if judged < WHOLE_SHARE and "part" not in first.drawn:
+        tables.append(
+            sentences(
+                f"note: people judged {share(judged)} of the documents that are scored in their queries, and the "
+                "others count as not relevant; if they judged a random part of each query, say so: --pairs"
+            )
+        )
+    return tuple(tables)
+
+
+@result("next queries", QueryPlan, parts="strata")
+def query_plan_tables(plans: Sequence[QueryPlan]) -> tuple[Table, ...]:
+    """The queries to judge next by stratum, and how far that narrows the widest interval."""
+    tables = []
+    for plan in plans:
+        lines = [["stratum", "queries", "judged", "next", "weight then"]]
+        lines += [
+            [one.stratum, count(one.queries), count(one.judged), count(one.more), f"{one.weight:.2f}"]
+            for one in plan.strata
+        ]
+        narrowing = 100 * (plan.now - plan.then) / plan.pairs if plan.pairs else math.nan
+        tables += [
+            table_of(lines, right=4),
+            sentences(
+                f"judging {count(len(plan.queries))} more queries ({count(plan.pairs)} pairs) is expected to narrow "
+                f"{plan.measure} from ±{score(plan.now)} to ±{score(plan.then)}, {score(narrowing)} for 100 pairs; "
+                f"with every query judged it is ±{score(plan.best)}"
+            ),
+        ]
+        if not math.isnan(plan.width):
+            tables.append(
+                sentences(
+                    f"±{plan.width:g} is out of reach: with all queries judged it is ±{score(plan.best)}; that takes "
+                    "more queries in the collection"
+                    if plan.needed < 0
+                    else f"±{plan.width:g} takes {count(plan.needed)} more queries"
+                )
+            )
+    return tuple(tables)
+
+
+def _interval_shown(estimate: Estimate, signed: bool = False) -> str:
+    shown = change if signed else score
+    return f"{shown(estimate.value)} [{shown(estimate.low)}, {shown(estimate.high)}]"

@@ -49,9 +49,8 @@ from weir.labels.panel import (
     combined,
     speaks_to_the_judge,
 )
-from weir.models.chat import ChatModel
-from weir.models.conversation import conversation
-from weir.services.answers import ServiceUse, answer_key
+from weir.models.chat import ChatModel, cached_chat
+from weir.services.answers import ServiceUsage, answer_key
 from weir.services.requests import Limits
 
 # ----------
@@ -236,8 +235,8 @@ def judge_pairs(pairs: JudgingPairs, judge: Judge, out: Path, told: Told | None 
     declared = judge.declared(pairs)
     check_free(out, declared)
     rows = _askable(pairs, judge.prompt)
-    use = ServiceUse(judge.chat.model)
-    with conversation(judge.chat, judge.settings.concurrency, use, limits=judge.limits) as talk:
+    use = ServiceUsage(judge.chat.model)
+    with cached_chat(judge.chat, judge.settings.concurrency, use, limits=judge.limits) as talk:
         work = _Work(pairs, judge, Panel(talk, judge.prompt, judge.settings), rows, told)
         stopped = work.ask("judging", work.jobs())
         if stopped is not None and not work.begun():
@@ -366,7 +365,7 @@ class _Work:
         return found
 
     def _report(self, grades: Float64, tied: int, trust: Trust) -> JudgeReport:
-        template, use, pairs = self.judge.prompt.template, self.panel.talk.use, self.pairs
+        template, use, pairs = self.judge.prompt.template, self.panel.talk.usage, self.pairs
         values, counts = np.unique(grades[~np.isnan(grades)], return_counts=True)
         flagged = self._flagged()
         report = JudgeReport(

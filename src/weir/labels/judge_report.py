@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
 
 from weir.core.qrels import Qrels
+from weir.core.results import result
+from weir.core.rounding import count, money, score, share
 from weir.core.strings import Float64, Int64
+from weir.core.tables import Table, sentences, table_of
 from weir.labels.panel import GRADE_PLACE, GradeScale, JudgeSettings, JudgingPairs
 from weir.models.verdicts import SCORED_KINDS
 from weir.stats.label_agreement import bounds, cohen_kappa, drawn_tables, label_tables
@@ -302,3 +305,55 @@ def _consistency(by: str, first: Qrels, second: Qrels) -> LabelConsistency:
 def _equal(table: Int64) -> float:
     """The share of pairs with the same label."""
     return float(np.trace(table)) / float(table.sum())
+
+
+# ----------
+# Tables.
+
+
+@result("judge", JudgeReport, parts="probes")
+def judge_tables(reports: Sequence[JudgeReport]) -> tuple[Table, ...]:
+    """Labels, verdicts, self-consistency, probes, agreement with people, cost and warnings of each judging."""
+    tables = []
+    for one in reports:
+        by = f"{one.model} with {one.prompt}-{one.digest}"
+        lines = [
+            f"{count(one.labelled)} of {count(one.pairs)} pairs of {count(one.queries)} queries are labelled by {by}",
+            "grades: " + (", ".join(f"{grade:g}: {count(n)}" for grade, n in one.grades) or "none"),
+            "answers: " + (", ".join(f"{count(n)} {kind}" for kind, n in one.verdicts) or "none"),
+        ]
+        if one.unanswered:
+            lines[-1] += f"; {count(one.unanswered)} not asked yet"
+        if one.tied:
+            lines.append(
+                f"ties: {count(one.tied)} pairs have several grades equally often; the lowest counts"
+            )
+        if one.consistency is not None:
+            lines.append(f"judged twice: {_consistency_shown(one.consistency)}")
+        tables.append(sentences(*lines))
+        if any(probe.pairs + probe.unread for probe in one.probes):
+            rows = [["probe", "pairs", "grade rose", "95% interval", "fell", "no grade"]]
+            for probe in one.probes:
+                rose = (
+                    [share(probe.share), f"[{share(probe.low)}, {share(probe.high)}]"]
+                    if probe.pairs
+                    else ["-", "-"]
+                )
+                rows.append([probe.probe, count(probe.pairs), *rose, count(probe.fell), count(probe.unread)])
+            tables.append(table_of(rows))
+        lines = [] if one.people is None else [f"with people: {_consistency_shown(one.people)}"]
+        dollars = "" if one.dollars is None else f", {money(one.dollars)} dollars"
+        tokens = f"{count(one.tokens)} tokens" if one.tokens else "tokens not counted"
+        lines.append(f"cost: {count(one.answers)} answers, {tokens}{dollars}")
+        tables.append(sentences(*lines, *(f"warning: {warning}" for warning in one.warnings)))
+    return tuple(tables)
+
+
+def _consistency_shown(one: LabelConsistency) -> str:
+    bounds = f"[{share(one.equal_low)}, {share(one.equal_high)}]"
+    kappa = "kappa undefined, as all labels are one"
+    if not math.isnan(one.kappa):
+        kappa = f"kappa {score(one.kappa)} [{score(one.kappa_low)}, {score(one.kappa_high)}]"
+    what = "the same grade" if one.by == "grade" else f"the same, {one.by},"
+    pairs = f"{count(one.pairs)} pairs" if one.pairs > 1 else "one pair"
+    return f"{what} for {share(one.equal)} {bounds} of {pairs}, {kappa}"

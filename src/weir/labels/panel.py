@@ -20,8 +20,8 @@ from weir.core.subject import Subject
 from weir.errors import BadValue, FormatError, UnknownName
 from weir.files.text_files import read_toml
 from weir.labels.pools import ABOUT, HEAD, SHEET, judging_pool, read_sheet
+from weir.models.chat import CachedChatClient
 from weir.models.chat_shapes import ChatPrompt, ChatReply
-from weir.models.conversation import Conversation
 from weir.models.prompts import (
     PromptTemplate,
     checked_template,
@@ -228,7 +228,7 @@ def speaks_to_the_judge(passage: str, scale: GradeScale) -> bool:
 
 
 # ----------
-# Which pairs of query and document a model judges, with their texts: a sheet of `weir pool`, or what a subject has.
+# Pairs of query and document that a model judges, with their texts: a sheet of `weir labels pool`, or of a subject.
 
 
 MODEL_ORIGIN = "llm:"
@@ -274,7 +274,7 @@ class JudgingPairs:
 
 
 def is_sheet(path: Path) -> bool:
-    """Whether a path is a folder of `weir pool`, or a sheet of one; raises BadValue for a folder of several."""
+    """Whether a path is a folder of `weir labels pool`, or a sheet of one; raises BadValue for a folder of several."""
     several = sorted(sheet.parent.name for sheet in path.glob(f"*/{SHEET}")) if path.is_dir() else []
     if several:
         held = f"the sheets of {len(several)} collections ({', '.join(several[:5])})"
@@ -301,7 +301,7 @@ class _SheetLine:
 def pairs_of_sheet(
     path: Path, collection: Subject | None = None, judged: bool = False, limit: int | None = None
 ) -> JudgingPairs:
-    """The pairs of a sheet of `weir pool` that nobody has graded yet; judged: those that somebody has.
+    """The pairs of a sheet of `weir labels pool` that nobody has graded yet; judged: those that somebody has.
 
     collection: where the texts are; None for those on the sheet. limit: pairs at most, the first ones. Raises
     FormatError for a line that is no pair, BadValue where no pair is left or a text is nowhere.
@@ -346,7 +346,7 @@ def _sheet_lines(sheet: Path) -> Iterator[_SheetLine]:
         text = sheet.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
         raise FormatError(
-            sheet, f"bytes that are not UTF-8 ({error.reason})", "a sheet of weir pool, in UTF-8"
+            sheet, f"bytes that are not UTF-8 ({error.reason})", "a sheet of weir labels pool, in UTF-8"
         ) from None
     for number, line in enumerate(text.split("\n")[1:], 2):
         cells = line.rstrip("\r").split("\t")
@@ -370,10 +370,10 @@ def _about(sheet: Path) -> dict[str, Any]:
 def pairs_of_subject(
     subject: Subject, judged: bool = False, k: int = 10, limit: int | None = None
 ) -> JudgingPairs:
-    """The unjudged documents among the first k of any run, as `weir pool` finds them; judged: the judged pairs instead.
+    """The unjudged documents among the first k of any run, as `weir labels pool` finds them.
 
-    limit: pairs at most, unjudged ones those that narrow scores most, judged ones drawn from all alike. Raises BadValue
-    where there is nothing to judge, and for texts that are not there.
+    judged: the judged pairs instead; limit: pairs at most, unjudged ones those that narrow scores most, judged ones
+    drawn from all alike. Raises BadValue where there is nothing to judge, and for texts that are not there.
     """
     if not judged:
         pool = judging_pool(subject.runs, subject.need_qrels(), k, limit)
@@ -556,7 +556,7 @@ class JudgeAnswer:
 class Panel:
     """A model, a prompt and the settings by which pairs are judged."""
 
-    talk: Conversation
+    talk: CachedChatClient
     prompt: JudgePrompt
     settings: JudgeSettings
 
@@ -576,7 +576,7 @@ class Panel:
             tokens[number] = made.token
             return made
 
-        kept = self.talk.kept(len(jobs), noted)
+        kept = self.talk.stored(len(jobs), noted)
         for number, one in enumerate(kept):
             if one is None:
                 yield None

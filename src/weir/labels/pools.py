@@ -10,11 +10,15 @@ from pathlib import Path
 
 import numpy as np
 
+from weir.core.frames import plain
 from weir.core.judged import Judged
 from weir.core.qrels import Qrels, merge_qrels
+from weir.core.results import result
+from weir.core.rounding import change, score, share
 from weir.core.run import Run
 from weir.core.strings import Float64, Ids, Int32, StringColumn
 from weir.core.subject import Subject
+from weir.core.tables import Table, table_of
 from weir.errors import BadValue, FormatError, printable
 from weir.files.atomic import atomic_dir, write_json, write_text
 from weir.files.runs import read_qrels
@@ -291,3 +295,27 @@ def turned(rows: list[Relabelled]) -> list[tuple[str, str]]:
         for one, other in combinations(rows, 2)
         if one.subject == other.subject and (one.before - other.before) * (one.after - other.after) < 0
     ]
+
+
+@result("relabel", Relabelled, records=lambda row: [plain(row) | {"change": plain(row.change)}])
+def relabel_tables(rows: Sequence[Relabelled]) -> tuple[Table, ...]:
+    """A line for each system, the best first, and the pairs that changed places."""
+    if not rows:
+        return ()
+    lines = [["collection", "system", "Hole@10", "now", rows[0].measure, "now", "change", "95% interval"]]
+    lines += [
+        [
+            row.subject,
+            row.system,
+            share(row.hole_before),
+            share(row.hole_after),
+            score(row.before),
+            score(row.after),
+            change(row.change),
+            f"[{change(row.low)}, {change(row.high)}]",
+        ]
+        for row in sorted(rows, key=lambda row: (row.subject, -row.after))
+    ]
+    pairs = "; ".join(f"{better} was above {worse}" for better, worse in turned(list(rows)))
+    note = f"changed places: {pairs}" if pairs else "no two systems changed places"
+    return (table_of(lines, notes=[note]),)

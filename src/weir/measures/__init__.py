@@ -6,9 +6,9 @@ from weir.core.judged import Judged as Judged
 from weir.measures import library
 from weir.measures.evaluate import DEFAULT_MEASURES as DEFAULT_MEASURES
 from weir.measures.evaluate import Conventions as Conventions
-from weir.measures.evaluate import evaluate as evaluate
 from weir.measures.evaluate import measures_of as measures_of
 from weir.measures.evaluate import parse_conventions as parse_conventions
+from weir.measures.evaluate import score_run as score_run
 from weir.measures.evaluate import scores_of as scores_of
 from weir.measures.library import *  # noqa: F403 - every measure; each is named in its own file alone
 from weir.measures.measure import MEASURES as MEASURES

@@ -1,4 +1,8 @@
-"""From a run and judgments to scores, by stated conventions."""
+"""From a run and judgments to scores: conventions, which queries count, and the join of run files with judgments.
+
+Every judged query counts, and one that the run does not answer scores 0 and is reported as unanswered, unless
+conventions say otherwise. Queries of the run that nobody judged are ignored and counted.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +13,6 @@ from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from weir.core.corpus import Queries
 from weir.core.intents import IntentQrels, joined, with_intents
@@ -18,19 +21,14 @@ from weir.core.order import Ties
 from weir.core.qrels import Qrels
 from weir.core.run import Named, Run
 from weir.core.scores import Scores
-from weir.core.strings import Float64
 from weir.errors import BadRanking, BadValue, FormatError, UnknownName, WeirError
 from weir.files.intents import holds_nuggets, read_intents
-from weir.files.runs import judge_file, read_qrels, read_run, run_name
+from weir.files.runs import join_run_file, read_qrels, read_run, run_name
 from weir.measures.measure import Measure, all_within_unit, parse_measure
 from weir.measures.ties.over_orders import Tied, expected_values, extreme_values
 
-# ----------
-# Conventions as a value: what ties, missing queries, empty queries and self-matches do to a score.
-#
-# What counts as relevant and what unjudged documents do is said by each measure: `AP(rel=2)`, `condensed(AP)`.
-
-
+# What counts as relevant and what unjudged documents do is no convention but said by each measure: `AP(rel=2)`,
+# `condensed(AP)`.
 CHOICES: Mapping[str, Mapping[str, str]] = {
     "ties": {
         "trec": "scores compare as doubles, equal ones stand by document identifier, descending (trec_eval 10)",
@@ -75,12 +73,7 @@ class Conventions:
                 raise UnknownName(f"convention for {name}", str(getattr(self, name)), words)
 
     def __str__(self) -> str:
-        if self == DEFAULT:
-            return "default"
-        changed = [
-            (f.name, getattr(self, f.name)) for f in fields(self) if getattr(self, f.name) != f.default
-        ]
-        return ", ".join(f"{name}={word}" for name, word in changed)
+        return ", ".join(f"{name}={word}" for name, word in self._changed()) or "default"
 
     @property
     def order(self) -> Ties:
@@ -94,10 +87,10 @@ class Conventions:
 
     def sentences(self) -> list[str]:
         """What each convention that differs from the default means."""
-        changed = [
-            (f.name, getattr(self, f.name)) for f in fields(self) if getattr(self, f.name) != f.default
-        ]
-        return [f"{name}={word}: {CHOICES[name][word]}" for name, word in changed]
+        return [f"{name}={word}: {CHOICES[name][word]}" for name, word in self._changed()]
+
+    def _changed(self) -> list[tuple[str, str]]:
+        return [(f.name, getattr(self, f.name)) for f in fields(self) if getattr(self, f.name) != f.default]
 
 
 DEFAULT = Conventions()
@@ -108,51 +101,44 @@ def parse_conventions(text: str) -> Conventions:
 
     Raises UnknownName for a word that does not exist, BadValue for a malformed text.
     """
-    given: dict[str, str] = {}
+    words: dict[str, str] = {}
     for part in [] if text.strip() == "default" else text.split(","):
-        name, found, word = (piece.strip() for piece in part.partition("="))
-        if not found or name in given:
+        name, equals, word = (piece.strip() for piece in part.partition("="))
+        if not equals or name in words:
             raise BadValue(
                 f"'{text[:80]}' names no conventions; expected such as ties=expected, missing=answered-only"
             )
         if name not in CHOICES:
             raise UnknownName("convention", name, CHOICES)
-        given[name] = word
-    return Conventions(**given)
-
-
-# ----------
-# From a run and judgments to scores: the one home of which queries count.
-#
-# Every judged query counts, and one that the run does not answer scores 0 and is reported as unanswered, unless
-# conventions say otherwise; queries of the run that nobody judged are ignored and counted.
+        words[name] = word
+    return Conventions(**words)
 
 
 DEFAULT_MEASURES = ("nDCG@10", "R@100", "Judged@10")
 _JUDGED_AT_10 = Measure("Judged", cutoff=10)
 
 
-def listed(wanted: Measure | str | Iterable[Measure | str]) -> list[Measure | str]:
-    """One measure or several as a list; a measure of another library, such as ir-measures', is one."""
-    if isinstance(wanted, (list, tuple)):
-        return list(wanted)
-    alone = isinstance(wanted, (str, Measure)) or not isinstance(wanted, Iterable)
-    return [wanted] if alone else list(wanted)  # type: ignore[list-item, arg-type]  # told apart by `alone`
-
-
 def measures_of(wanted: Measure | str | Iterable[Measure | str]) -> tuple[Measure, ...]:
-    """Measures from themselves, their names or another library's measures, without repetition; raises as `parsed`."""
-    return tuple(dict.fromkeys(parsed(listed(wanted))))
+    """Measures from themselves, their names or another library's measures, without repetition.
+
+    Raises UnknownName, and BadValue where none is named.
+    """
+    return tuple(dict.fromkeys(measure for _, measure in named_measures(wanted)))
 
 
-def parsed(wanted: Sequence[Measure | str]) -> list[Measure]:
-    """A measure for each that is wanted; raises UnknownName, or BadValue where none is."""
-    if not wanted:
+def named_measures(wanted: Measure | str | Iterable[Measure | str]) -> list[tuple[str, Measure]]:
+    """(the name by which it is wanted, the measure) of one measure or several; raises as `measures_of`."""
+    alone = isinstance(wanted, (str, Measure)) or not isinstance(
+        wanted, Iterable
+    )  # such as one of ir-measures
+    each: Iterable[Measure | str] = [wanted] if alone else wanted  # type: ignore[list-item, assignment]  # told apart by `alone`
+    named = [(str(one), one if isinstance(one, Measure) else parse_measure(str(one))) for one in each]
+    if not named:
         raise BadValue("no measure was named; try nDCG@10")
-    return [one if isinstance(one, Measure) else parse_measure(str(one)) for one in wanted]
+    return named
 
 
-def evaluate(
+def score_run(
     qrels: Qrels | IntentQrels,
     run: Run,
     measures: Measure | str | Iterable[Measure | str] = DEFAULT_MEASURES,
@@ -190,7 +176,6 @@ def scores_of(judged: Judged, measures: tuple[Measure, ...], conventions: Conven
     """
     if len(judged) == 0:
         raise BadValue("the judgments hold no query, so there is nothing to score")
-    tied = Tied.of(judged)
     values = np.array([one.computed(judged) for one in measures], np.float64)
     if not all_within_unit(values):
         for one, row in zip(measures, values, strict=True):
@@ -199,10 +184,21 @@ def scores_of(judged: Judged, measures: tuple[Measure, ...], conventions: Conven
         values[measures.index(_JUDGED_AT_10)] if _JUDGED_AT_10 in measures else _JUDGED_AT_10.computed(judged)
     )
     low = high = values
-    if tied.parts:
-        values, low, high = _over_orders(measures, tied, values, conventions.ties)
+    if judged.tied.any():
+        tied = Tied.of(judged)
+        values, low, high = values.copy(), values.copy(), values.copy()
+        for row, one in enumerate(measures if tied.parts else ()):
+            low[row], high[row] = extreme_values(one, tied, values[row], strict=conventions.ties == "bounds")
+            if conventions.ties == "expected":
+                values[row] = expected_values(one, tied, values[row])
     if conventions.missing != "zero" or conventions.empty != "zero":
-        counts = _counts(judged, conventions)
+        counts = np.ones(len(judged), np.bool_)
+        if conventions.missing == "answered-only":
+            counts &= judged.answered
+        if conventions.empty == "left-out":
+            counts &= judged.relevant() > 0
+        if not counts.any():
+            raise BadValue(f"no query counts: none of {len(judged)} is left by {conventions}")
         at_10 = at_10[counts]
         values, low, high = (np.where(counts, of_all, np.nan) for of_all in (values, low, high))
     shared = int(judged.tied.sum()) if judged.tied.any() else 0
@@ -221,19 +217,7 @@ def scores_of(judged: Judged, measures: tuple[Measure, ...], conventions: Conven
     )
 
 
-def _over_orders(
-    measures: tuple[Measure, ...], tied: Tied, values: Float64, ties: str
-) -> tuple[Float64, Float64, Float64]:
-    """The values by the convention for ties, and the least and the greatest that an order of ties gives each."""
-    values, low, high = values.copy(), np.empty_like(values), np.empty_like(values)
-    for row, one in enumerate(measures):
-        low[row], high[row] = extreme_values(one, tied, values[row], strict=ties == "bounds")
-        if ties == "expected":
-            values[row] = expected_values(one, tied, values[row])
-    return values, low, high
-
-
-def refuse_strangers(judged: Judged) -> None:
+def check_shared_queries(judged: Judged) -> None:
     """Raise BadValue for the join of a run all of whose queries are others than the judged ones.
 
     For what people pass in, where it is a mistake; a system that finds nothing for its queries scores 0.
@@ -245,21 +229,7 @@ def refuse_strangers(judged: Judged) -> None:
         )
 
 
-def _counts(judged: Judged, conventions: Conventions) -> NDArray[np.bool_]:
-    """bool[Q]: the query counts; raises BadValue where none does."""
-    kept = np.ones(len(judged), np.bool_)
-    if conventions.missing == "answered-only":
-        kept &= judged.answered
-    if conventions.empty == "left-out":
-        kept &= judged.relevant() > 0
-    if not kept.any():
-        raise BadValue(f"no query counts: none of {len(judged)} is left by {conventions}")
-    return kept
-
-
-# ----------
-# Run files and judgments joined, and what several run files are called.
-
+# Run files joined with judgments, and their names.
 
 T = TypeVar("T")
 
@@ -271,16 +241,16 @@ def each_file(
 
     Raises what `score` raises where fewer than `least` files are left.
     """
-    found: dict[Path, T] = {}
+    scored: dict[Path, T] = {}
     refused: list[WeirError] = []
     for run in runs:
         try:
-            found[run] = score(run)
+            scored[run] = score(run)
         except (BadRanking, BadValue, FormatError) as error:
             refused.append(error)
-    if refused and len(found) < least:
+    if refused and len(scored) < least:
         raise refused[0]
-    return found, [str(error) for error in refused]
+    return scored, [str(error) for error in refused]
 
 
 def names_of_runs(runs: Sequence[Path]) -> list[str]:
@@ -297,36 +267,33 @@ def judgments_for(qrels: Path, measures: Iterable[Measure]) -> Qrels | IntentQre
     return read_intents(qrels) if by_intent else read_qrels(qrels)
 
 
-def judge(
+def join_run(
     run: Path,
     qrels: Qrels | IntentQrels,
     conventions: Conventions = DEFAULT,
-    asked: Queries | None = None,
+    queries: Queries | None = None,
 ) -> Judged:
     """Join a run file with judgments of either kind; a file is held whole only where documents have to leave it.
 
-    asked: the queries of the collection, where it says what may be ranked for them; self-matches leave by convention.
-    Raises FormatError and BadRanking as `judge_file`, FormatError for a file without any ranking, and BadValue for one
-    that answers none of the judged queries.
+    queries: of the collection, where it says what may be ranked for them; self-matches leave by convention.
+    Raises FormatError and BadRanking as `join_run_file`, FormatError for a file without any ranking, and BadValue for
+    one that answers none of the judged queries.
     """
-    metadata = None if asked is None else asked.metadata
-    if asked is not None and metadata is not None and (metadata.lists() or metadata.filter is not None):
-        whole = read_run(run, conventions.order).allowed(asked)
-        found = joined(ranked_by(whole, conventions), qrels)
+    metadata = None if queries is None else queries.metadata
+    restricted = metadata is not None and (metadata.lists() or metadata.filter is not None)
+    if restricted or conventions.self_matches == "drop":
+        ranked = read_run(run, conventions.order)
+        if queries is not None and restricted:
+            ranked = ranked.allowed(queries)
+        judged = joined(ranked_by(ranked, conventions), qrels)
+    elif isinstance(qrels, IntentQrels):
+        judged = with_intents(join_run_file(run, qrels.numbered, conventions.order), qrels)
     else:
-        found = _joined(run, qrels, conventions)
-    if not (found.ignored or found.answered.any()):
+        judged = join_run_file(run, qrels, conventions.order)
+    if not (judged.ignored or judged.answered.any()):
         raise FormatError(run, "no ranking", "at least one document for one query")
-    refuse_strangers(found)
-    return found
-
-
-def _joined(run: Path, qrels: Qrels | IntentQrels, conventions: Conventions) -> Judged:
-    if conventions.self_matches == "drop":
-        return joined(ranked_by(read_run(run, conventions.order), conventions), qrels)
-    if isinstance(qrels, IntentQrels):
-        return with_intents(judge_file(run, qrels.numbered, conventions.order), qrels)
-    return judge_file(run, qrels, conventions.order)
+    check_shared_queries(judged)
+    return judged
 
 
 def distinct_names(short: Sequence[str], long: Sequence[str]) -> list[str]:

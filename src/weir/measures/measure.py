@@ -19,37 +19,30 @@ from weir.errors import BadValue, UnknownName, WeirError
 from weir.measures.aliases import canonical, suggestion, translated, with_setting
 from weir.registry import Registry
 
-# ----------
-# Condensed lists: the ranking as if only judged documents had been returned.
-
 
 def without_unjudged(j: Judged) -> Judged:
-    """The join without documents that nobody judged, those with a grade below 0 among them.
+    """The condensed join: without documents that nobody judged, those with a grade below 0 among them.
 
     The others close up, so that ranks count judged documents only. The ideal ranking stays as it is.
     """
-    kept = j.grade >= 0
-    query, place = j.query[kept], j.first[kept]
+    judged = j.grade >= 0
+    query, place = j.query[judged], j.first[judged]
     start = np.searchsorted(query, query)
-    # Groups close up too: first and last count the documents kept up to and within each.
+    # Groups close up too: first and last count the judged documents up to and within each.
     opens = np.ones(len(query), np.bool_)
     opens[1:] = (query[1:] != query[:-1]) | (place[1:] != place[:-1])
     begin = np.flatnonzero(opens)
     size = np.diff(np.append(begin, len(query)))
     return replace(
         j,
-        retrieved=j.per_query(j.query, kept).astype(np.int32),
+        retrieved=j.per_query(j.query, judged).astype(np.int32),
         tied=np.bincount(query[begin], size * (size > 1), len(j)).astype(np.int32),
         query=query,
         rank=(np.arange(len(query)) - start + 1).astype(np.int32),
-        grade=j.grade[kept],
+        grade=j.grade[judged],
         first=(np.repeat(begin, size) - start + 1).astype(np.int32),
         last=(np.repeat(begin + size, size) - start).astype(np.int32),
     )
-
-
-# ----------
-# A measure is a value: it prints, parses back, compares, and maps a `Judged` to one number per query.
 
 
 Setting: TypeAlias = int | float | str
@@ -104,13 +97,13 @@ class Definition:
 
     def defaults(self) -> dict[str, Setting]:
         """Its settings and their default values."""
-        return {p.name: p.default for p in self._settings()}
+        return {p.name: p.default for p in self._parameters()}
 
     def fractional(self) -> set[str]:
         """Its settings that may be fractions although their default is a whole number."""
-        return {p.name for p in self._settings() if p.annotation in ("float", float)}
+        return {p.name for p in self._parameters() if p.annotation in ("float", float)}
 
-    def _settings(self) -> list[inspect.Parameter]:
+    def _parameters(self) -> list[inspect.Parameter]:
         parameters = inspect.signature(self.function).parameters.values()
         return [p for p in parameters if p.kind is p.KEYWORD_ONLY and p.name != "k"]
 
@@ -178,7 +171,7 @@ class Measure:
         return replace(self, cutoff=cutoff)
 
     def __call__(self, **settings: Setting) -> Measure:
-        """The same measure with these settings, by the names that `weir measures` lists.
+        """The same measure with these settings, by the names that `weir list measures` lists.
 
         Raises UnknownName for a setting that it does not have, BadValue for a value out of its range.
         """
@@ -217,7 +210,13 @@ class Measure:
         """As `per_query`, for whoever passes the values to `asserted`, or all values at once to `all_within_unit`."""
         definition = self.definition
         if definition.of == "whole grades":
-            _refuse_fractions(self, judged)
+            fractions = np.flatnonzero(judged.ideal != np.rint(judged.ideal))
+            if len(fractions):
+                query = judged.queries[int(judged.ideal_query()[fractions[0]])]
+                raise BadValue(
+                    f"{self} needs whole grades; query '{query}' has a grade of {judged.ideal[fractions[0]]}: round "
+                    "them first (weir data import FILE --grades round -o FOLDER; in Python qrels.rounded())"
+                )
         if definition.cutoff == "required" and self.cutoff is None:
             raise BadValue(f"{self.name} needs a cut-off, such as {self.name}@10")
         seen = condensed_join(judged) if self.condensed else judged
@@ -248,37 +247,44 @@ def parse_measure(text: str) -> Measure:
     and for a name that stands for another number elsewhere.
     """
     text = text.strip()
-    if len(text) <= _LONGEST and text.startswith("condensed("):
+    if len(text) > _LONGEST:
+        raise _malformed(text)
+    if text.startswith("condensed("):
         if not text.endswith(")"):
             raise BadValue(f"{text}: the cut-off belongs inside, as in condensed(nDCG@10)")
         return condensed(parse_measure(text.removeprefix("condensed(").removesuffix(")")))
-    name, given, cut = _parts(_in_our_words(text))
-    settings, cut, judged_only = translated(name, given, cut)
-    cutoff = _cutoff(text, cut)
+    match = re.fullmatch(r"([^()]+?) *(?:\((.*)\))? *(@.*)?", text)
+    translation = None
+    if match is not None and match[1].partition("@")[0].strip() not in MEASURES:
+        translation = canonical(match[1] + (match[3] or ""), MEASURES.names())
+        if translation is not None and match[2]:
+            translation = with_setting(translation, match[2])
+    match = re.fullmatch(r"(\w+)(\(.*\))? *(?:@ *(\S+))?", translation or text)
+    written = None if match is None else _settings(match[2])
+    if match is None or written is None:
+        raise _malformed(translation or text)
+    name = match[1]
+    settings, cut, judged_only = translated(name, written, match[3])
+    if cut is not None and (not re.fullmatch(r"[0-9]{1,9}", cut) or int(cut) < 1):
+        raise BadValue(f"{text}: the cut-off is '{cut}'; expected a whole number from 1")
+    cutoff = None if cut is None else int(cut)
     if name not in MEASURES:
         here = suggestion(f"{name}@{cutoff}" if cutoff else name, MEASURES.names())
         raise UnknownName("measure", name, MEASURES.names(), here)
-    found = Measure(name)(**settings)  # type: ignore[arg-type]  # what is no setting is refused there
-    found = found if cutoff is None else found @ cutoff
+    parsed = Measure(name)(**settings)  # type: ignore[arg-type]  # what is no setting is refused there
+    parsed = parsed if cutoff is None else parsed @ cutoff
     if cutoff is None and MEASURES.get(name).cutoff == "required":
         raise BadValue(f"{name} needs a cut-off, such as {name}@10")
-    return condensed(found) if judged_only else found
+    return condensed(parsed) if judged_only else parsed
+
+
+def _malformed(text: str) -> BadValue:
+    return BadValue(f"'{text[:_LONGEST]}' is not a measure; expected such as nDCG@10 or nDCG(gain='exp')@10")
 
 
 def canonical_name(text: str) -> str:
     """The name that the measure of a text prints; raises as `parse_measure`."""
     return str(parse_measure(text))
-
-
-def _in_our_words(text: str) -> str:
-    """The text with another tool's name replaced by ours; as it is where the name is ours, or nobody's."""
-    match = re.fullmatch(r"([^()]+?) *(?:\((.*)\))? *(@.*)?", text) if len(text) <= _LONGEST else None
-    if match is None or match[1].partition("@")[0].strip() in MEASURES:
-        return text
-    found = canonical(match[1] + (match[3] or ""), MEASURES.names())
-    if found is None:
-        return text
-    return with_setting(found, match[2]) if match[2] else found
 
 
 def within_unit(name: str) -> bool:
@@ -289,35 +295,16 @@ def within_unit(name: str) -> bool:
         return False
 
 
-def _parts(text: str) -> tuple[str, dict[str, object], str | None]:
-    """Name, settings and what follows the @ of a text; raises BadValue where it is malformed."""
-    match = re.fullmatch(r"(\w+)(\(.*\))? *(?:@ *(\S+))?", text) if len(text) <= _LONGEST else None
-    given = _settings(match[2]) if match else None
-    if match is None or given is None:
-        raise BadValue(
-            f"'{text[:_LONGEST]}' is not a measure; expected such as nDCG@10 or nDCG(gain='exp')@10"
-        )
-    return match[1], given, match[3]
-
-
-def _cutoff(text: str, cut: str | None) -> int | None:
-    if cut is not None and (not re.fullmatch(r"[0-9]{1,9}", cut) or int(cut) < 1):
-        raise BadValue(f"{text}: the cut-off is '{cut}'; expected a whole number from 1")
-    return None if cut is None else int(cut)
-
-
 def _settings(inside: str | None) -> dict[str, object] | None:
     """The settings of a text such as "(gain='exp', rel=2)"; None where it is malformed."""
     try:
         call = ast.parse(f"f{inside or '()'}", mode="eval").body
         if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name) or call.args:
             return None
-        given: dict[str, object] = {
-            k.arg: ast.literal_eval(k.value) for k in call.keywords if k.arg is not None
-        }
+        settings = {k.arg: ast.literal_eval(k.value) for k in call.keywords if k.arg is not None}
     except (SyntaxError, ValueError, TypeError):
         return None
-    return given if len(given) == len(call.keywords) else None
+    return settings if len(settings) == len(call.keywords) else None
 
 
 def _checked(definition: Definition, key: str, value: object, default: Setting) -> Setting:
@@ -331,33 +318,21 @@ def _checked(definition: Definition, key: str, value: object, default: Setting) 
             return form(value if isinstance(value, str) else "")
         except ValueError as error:
             raise BadValue(f"{where}: expected one of {listed}, or {error}") from None
-    if isinstance(value, (int, float)) and not isinstance(value, bool):
-        value = _as_default(value, default, key in definition.fractional())
-    known = type(value) is type(default) or (isinstance(value, float) and key in definition.fractional())
+    fractional = key in definition.fractional()
+    if isinstance(value, (int, float)) and not isinstance(
+        value, bool
+    ):  # of the type of its default, if it is the same
+        if isinstance(default, float):
+            value = float(value)
+        elif fractional and isinstance(default, int) and float(value).is_integer():
+            value = int(value)
+    known = type(value) is type(default) or (isinstance(value, float) and fractional)
     if not known or not isinstance(value, (int, float, str)):
         raise BadValue(f"{where}: expected {type(default).__name__}")
     low, high = dict(definition.within).get(key, (-LARGEST, LARGEST))
     if not isinstance(value, str) and not low <= value <= high:  # NaN lies nowhere
         raise BadValue(f"{where}: expected within {low}..{high}")
     return value
-
-
-def _as_default(value: float, default: Setting, fractional: bool) -> float:
-    """A number of the type of its default, as far as it is the same number."""
-    if isinstance(default, float):
-        return float(value)
-    return int(value) if fractional and isinstance(default, int) and float(value).is_integer() else value
-
-
-def _refuse_fractions(measure: Measure, judged: Judged) -> None:
-    """Raise BadValue for grades that are no whole numbers, naming the first."""
-    odd = np.flatnonzero(judged.ideal != np.rint(judged.ideal))
-    if len(odd):
-        query = judged.queries[int(judged.ideal_query()[odd[0]])]
-        raise BadValue(
-            f"{measure} needs whole grades; query '{query}' has a grade of {judged.ideal[odd[0]]}: round them first "
-            "(weir import FILE --grades round -o FOLDER; in Python qrels.rounded())"
-        )
 
 
 def all_within_unit(values: Float64) -> bool:

@@ -1,16 +1,18 @@
-"""Chat models as values, and those that services run."""
+"""Chat models: as values, behind services, and with their stored answers."""
 
 from __future__ import annotations
 
 import json
 import re
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
+from functools import partial
 from pathlib import Path
 from time import perf_counter
 
-from weir.errors import BadValue, UnknownName
+from weir.errors import BadValue, ServiceError, UnknownName
 from weir.models.chat_shapes import (
     LOCAL,
     SHAPES,
@@ -22,14 +24,28 @@ from weir.models.chat_shapes import (
 )
 from weir.models.checkpoints import fetch
 from weir.models.local_chat import LocalChat, describe_local
-from weir.services.answers import Outcome, Request, Retried, Terms
-from weir.services.keys import Key
+from weir.registry import declared_version
+from weir.services.answers import (
+    AnswerKey,
+    AnswerStore,
+    Outcome,
+    Request,
+    RequestPolicy,
+    Retried,
+    ServiceUsage,
+    answer_key,
+    answer_store,
+    kept_answers,
+    run_requests,
+)
 from weir.services.requests import (
+    CONTINUES,
     MOST_COUNTED,
     AttemptError,
     Clock,
     HttpRequest,
     KeptConnection,
+    Key,
     Limits,
     MeteredClient,
     MeteredRequest,
@@ -42,95 +58,98 @@ from weir.services.requests import (
 from weir.settings import secret, settings
 
 # ----------
-# A chat model that a service runs: prompts over HTTP, in the provider's own shape, within the budget.
+# Chat models behind services: prompts over HTTP in the provider's own format.
 
 
 ANSWER_BYTES, TOKEN_BYTES = 1 << 18, 1 << 12
-"""An answer has at most: beside its tokens, and for each of them with its alternatives."""
+"""Bytes of an answer at most: beside its tokens, and for each of them with its alternatives."""
 UNPROCESSED_STATUSES = (400, 422)
 """What servers answer to a body that they do not understand."""
 
 
 @dataclass(frozen=True, eq=False)
 class HostedChat:
-    """A ChatClient of a service. name: of the model, as the provider calls it; address: up to the version; carried: the
-    header with the key; refused: whether it turned out to take no JSON schema."""
+    """A ChatClient of a service.
+
+    name: of the model, as the provider calls it; address: up to the version; auth_headers: the header with the key;
+    schema_refused: whether it turned out to take no JSON schema.
+    """
 
     name: str
     address: str
     provider: ChatProvider
     metered: MeteredClient = field(repr=False)
-    carried: Mapping[str, str] = field(repr=False)
-    refused: threading.Event = field(default_factory=threading.Event, repr=False)
+    auth_headers: Mapping[str, str] = field(repr=False)
+    schema_refused: threading.Event = field(default_factory=threading.Event, repr=False)
 
     def body(self, prompt: ChatPrompt) -> dict[str, object]:
-        """What is sent for a prompt; log-probabilities and JSON are asked for where the provider offers them."""
+        """The body of a prompt's request; log-probabilities and JSON are asked for where the provider offers them."""
         provider = self.provider
-        held = replace(
+        offered = replace(
             prompt,
             log_probabilities=min(prompt.log_probabilities, provider.log_probabilities),
             json=(prompt.json or bool(prompt.schema)) and provider.json,
             schema=prompt.schema if provider.schema else "",
         )
-        return SHAPES[self.provider.shape].body(held, self.name, self.provider.length)
+        return SHAPES[provider.shape].body(offered, self.name, provider.length)
 
-    def terms(self, concurrency: int) -> Terms:
+    def policy(self, concurrency: int) -> RequestPolicy:
         """So many connections, each with one prompt at a time."""
-        return Terms(concurrency)
+        return RequestPolicy(concurrency)
 
-    def asker(self, retried: Retried, terms: Terms) -> _HostedAsker:
+    def worker(self, retried: Retried, policy: RequestPolicy) -> _HostedWorker:
         """One connection to the service."""
-        return _HostedAsker(self, retried)
+        return _HostedWorker(self, retried)
 
     def dollars(self, tokens: int, answer_tokens: int) -> float | None:
         """What so many tokens cost by WEIR_API_PRICE."""
         return self.metered.limits.cost(tokens, answer_tokens)
 
     def reply(
-        self, connection: KeptConnection, body: dict[str, object], max_tokens: int, retrying: Retried
+        self, connection: KeptConnection, body: dict[str, object], max_tokens: int, retried: Retried
     ) -> ChatReply:
-        """The answer to what is sent.
+        """The answer to a request.
 
-        A body whose schema is refused (400, 422) is sent once more without it, which `retrying` is told; where that is
-        answered, no further schema is sent. Raises ServiceError and AttemptError as MeteredClient.answered.
+        A body whose schema is refused (400, 422) is sent once more without it, which `retried` is called with; where
+        that is answered, no further schema is sent. Raises ServiceError and AttemptError as MeteredClient.answered.
         """
-        loose = SHAPES[self.provider.shape].loose(body)
-        if loose is not None and self.refused.is_set():
-            return self._reply(connection, loose, max_tokens, retrying)
-        try:
-            return self._reply(connection, body, max_tokens, retrying)
-        except AttemptError as error:
-            if loose is None or error.status not in UNPROCESSED_STATUSES:
-                raise
-            retrying(error)
-            found = self._reply(connection, loose, max_tokens, retrying)
-            self.refused.set()
-            return found
-
-    def _reply(
-        self, connection: KeptConnection, body: dict[str, object], max_tokens: int, retrying: Retried
-    ) -> ChatReply:
         shape = SHAPES[self.provider.shape]
-        sent = json.dumps(body).encode("ascii")
         headers = {"Content-Type": "application/json", "Accept": "application/json", "User-Agent": "weir"}
-        headers |= {**self.provider.headers, **self.carried}
+        headers |= {**self.provider.headers, **self.auth_headers}
         url = self.address + shape.path(self.name)
-        tokens = estimated(json.dumps(body, ensure_ascii=False)) + max_tokens
 
-        def read(answer: object) -> tuple[ChatReply, tuple[int, int] | None]:
-            found = shape.read(answer)
-            said = found.tokens_out or 0
-            if found.tokens_in is None or found.tokens_in + said > MOST_COUNTED * tokens:
-                return replace(found, tokens_in=None, tokens_out=None), None
-            return found, (found.tokens_in + said, said)
+        def post(body: dict[str, object]) -> ChatReply:
+            tokens = estimated(json.dumps(body, ensure_ascii=False)) + max_tokens
 
-        most = ANSWER_BYTES + TOKEN_BYTES * max_tokens
-        request = MeteredRequest(HttpRequest("POST", url, headers, sent), tokens, max_tokens, most, read)
-        return self.metered.answered(connection, request, retrying)
+            def read(answer: object) -> tuple[ChatReply, tuple[int, int] | None]:
+                reply = shape.read(answer)
+                answer_tokens = reply.tokens_out or 0
+                if reply.tokens_in is None or reply.tokens_in + answer_tokens > MOST_COUNTED * tokens:
+                    return replace(reply, tokens_in=None, tokens_out=None), None
+                return reply, (reply.tokens_in + answer_tokens, answer_tokens)
+
+            http = HttpRequest("POST", url, headers, json.dumps(body).encode("ascii"))
+            max_bytes = ANSWER_BYTES + TOKEN_BYTES * max_tokens
+            request = MeteredRequest(http, tokens, max_tokens, max_bytes, read)
+            return self.metered.answered(connection, request, retried)
+
+        plain = shape.without_schema(body)
+        if plain is None:
+            return post(body)
+        if not self.schema_refused.is_set():
+            try:
+                return post(body)
+            except AttemptError as error:
+                if error.status not in UNPROCESSED_STATUSES:
+                    raise
+                retried(error)
+        reply = post(plain)
+        self.schema_refused.set()
+        return reply
 
 
 @dataclass(eq=False)
-class _HostedAsker:
+class _HostedWorker:
     """One connection to the service."""
 
     client: HostedChat
@@ -141,29 +160,30 @@ class _HostedAsker:
         """The answer to each request."""
         for request in requests:
             start = perf_counter()
-            body, most = request.asked["body"], request.asked["max_tokens"]
             try:
-                found = self.client.reply(self.connection, body, most, self.retried)
-                yield Outcome(request, found.kept(), perf_counter() - start)
+                body, max_tokens = request.asked["body"], request.asked["max_tokens"]
+                reply = self.client.reply(self.connection, body, max_tokens, self.retried)
+                yield Outcome(request, reply.kept(), perf_counter() - start)
             except AttemptError as error:
                 yield Outcome(request, error=error)
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         self.connection.close()
 
 
 # ----------
-# A chat model as a value: its name, where it is reached, and how it is asked.
+# Chat models as values.
 
 
-def usual_model() -> str:
-    """The model of whoever names none, from WEIR_LLM; raises BadValue where none is set."""
-    if settings().llm is None:
+def default_model() -> str:
+    """The model from WEIR_LLM, where none is named; raises BadValue where that is not set."""
+    model = settings().llm
+    if model is None:
         raise BadValue(
             'no language model is named; name one, such as model="http://localhost:8000/v1#llama3", or set WEIR_LLM'
         )
-    return str(settings().llm)
+    return model
 
 
 @dataclass(frozen=True)
@@ -174,8 +194,8 @@ class ChatModel:
     such as openai:gpt-4o-mini, anthropic:... or gemini:..., or transformers: and the folder of a causal model or its
     name on the hub, which then runs in this process; base: another address of a provider, up to the version. key: the
     environment variable that holds the key, WEIR_KEY_ and a name; None for the provider's usual one at its own address,
-    and for none at any other. version: what stands for a model that may answer otherwise tomorrow, "" for its name
-    alone. Plain http reaches this machine only. Raises UnknownName for an unknown provider, BadValue for settings.
+    and for none at any other. version: your label for the version of a model that may change, "" for its name alone.
+    http is allowed for localhost only. Raises UnknownName for an unknown provider, BadValue for settings.
     """
 
     model: str
@@ -204,13 +224,13 @@ class ChatModel:
         check_base(self.address)
         if self.key is not None:
             usual = self.provider.key or "WEIR_KEY_NAME"
-            check_key(self.key, usual, None if self._at_home() else self.address)
+            check_key(self.key, usual, None if self._is_default_base else self.address)
 
     @property
-    def given(self) -> dict[str, object]:
-        """What is not by default, besides the model."""
-        others = [f for f in fields(self) if f.name != "model" and getattr(self, f.name) != f.default]
-        return {f.name: getattr(self, f.name) for f in others}
+    def options(self) -> dict[str, object]:
+        """The fields that are not by default, besides the model."""
+        values = {f.name: getattr(self, f.name) for f in fields(self)[1:]}
+        return {f.name: values[f.name] for f in fields(self)[1:] if values[f.name] != f.default}
 
     @property
     def provider(self) -> ChatProvider:
@@ -236,12 +256,11 @@ class ChatModel:
     def address(self) -> str:
         """The address up to the version; raises BadValue where nothing names one."""
         own = self.model.partition("#")[0] if "://" in self.model else self.provider.base
-        found = self.base or own
-        if not found:
+        if not (address := self.base or own):
             raise BadValue(
                 f'{self.model} has no address of its own: write "http://localhost:8000/v1#{self.name}"'
             )
-        return found.rstrip("/")
+        return address.rstrip("/")
 
     def describe(self) -> dict[str, object]:
         """Everything besides a prompt that decides an answer; of a model in this process its files, wherever they lie.
@@ -265,26 +284,230 @@ class ChatModel:
     def load(
         self, limits: Limits | None = None, clock: Clock | None = None, silent: bool = False
     ) -> ChatClient:
-        """The model, ready to be asked; limits: None for the environment's; silent: it only says what it would be
-        asked, which takes no key. Raises ServiceError for a missing key, DownloadError for files that cannot be had."""
+        """The model, ready to answer.
+
+        limits: None for the environment's; silent: it only makes the bodies of requests, which takes no key. Raises
+        ServiceError for a missing key, DownloadError for files that cannot be had.
+        """
         if self.local:
             if not silent:
                 self.fetch()
             return LocalChat(self._place, self.name, settings().device)
         if silent:
-            nobody = MeteredClient(Key(None, None), Limits(), Clock(), Spent())
-            return HostedChat(self.name, self.address, self.provider, nobody, {})
-        variable = self.key or (self.provider.key if self._at_home() else "") or None
+            silent_client = MeteredClient(Key(None, None), Limits(), Clock(), Spent())
+            return HostedChat(self.name, self.address, self.provider, silent_client, {})
+        variable = self.key or (self.provider.key if self._is_default_base else "") or None
         key = Key(variable, secret(variable) if variable else None)
         metered = MeteredClient(key, limits or Limits.of(settings()), clock or Clock(), paid())
-        kind = self.provider.key_header
-        carried = {kind: key.checked()} if kind and variable else key.header()
-        return HostedChat(self.name, self.address, self.provider, metered, carried)
+        header = self.provider.key_header
+        auth_headers = {header: key.checked()} if header and variable else key.header()
+        return HostedChat(self.name, self.address, self.provider, metered, auth_headers)
 
     @property
     def _place(self) -> str:
         """The folder or the hub's name of a model in this process."""
         return self.model.partition(":")[2]
 
-    def _at_home(self) -> bool:
+    @property
+    def _is_default_base(self) -> bool:
         return self.address == self.provider.base
+
+
+# ----------
+# Chat models with their stored answers: each answer is stored by what was asked, and asked for once.
+
+
+@dataclass(frozen=True)
+class TimedReply:
+    """An answer, and when it was given, as a UTC time in ISO's form; "" where that was not stored."""
+
+    reply: ChatReply
+    time: str = ""
+
+
+@contextmanager
+def cached_chat(
+    model: ChatModel, concurrency: int, usage: ServiceUsage, reuse: bool = True, limits: Limits | None = None
+) -> Iterator[CachedChatClient]:
+    """A model with its stored answers, open as long as the block.
+
+    usage: where requests are counted; reuse: whether answers from before are read, and new ones stored; limits: None
+    for those of the environment. Waits for a process that asks the same model. Raises ServiceError for a missing key,
+    StoreError where nothing can be written.
+    """
+    client = model.load(limits)
+    name, about = answers_about(model)
+    with answer_store(name, about | ({} if reuse else declared_version(None))) as store:
+        yield CachedChatClient(client, store, client.policy(concurrency), usage)
+
+
+def answers_about(model: ChatModel) -> tuple[str, dict[str, object]]:
+    """(the name under which a model's answers are stored, what decides them), see `answer_store`."""
+    return f"chat-{model.name}", {"kind": "chat", **model.describe()}
+
+
+def _request_of(client: ChatClient, prompt: ChatPrompt) -> dict[str, object]:
+    """What is asked for a prompt; its key is that of the answer."""
+    request: dict[str, object] = {"body": client.body(prompt), "max_tokens": prompt.max_tokens}
+    return request | ({"sample": prompt.sample} if prompt.sample else {})
+
+
+@dataclass(eq=False)
+class CachedChatClient:
+    """A model with its stored answers; see `cached_chat`.
+
+    versions: the models that answered, as they name themselves; counted: keys of the answers in `usage` that
+    `stored` read.
+    """
+
+    client: ChatClient
+    store: AnswerStore
+    policy: RequestPolicy
+    usage: ServiceUsage
+    versions: set[str] = field(default_factory=set)
+    counted: set[AnswerKey] = field(default_factory=set)
+
+    def replies(
+        self,
+        count: int,
+        prompt_of: Callable[[int], ChatPrompt],
+        progress: Callable[[int], None] | None = None,
+    ) -> Iterator[ChatReply]:
+        """The answers to so many prompts, in order; equal prompts of one sample are asked once.
+
+        progress: called with the number of prompts done. Raises ServiceError, with how many and why, where a prompt
+        stays without an answer, once the others are asked.
+        """
+        keys: list[AnswerKey] = []
+
+        def requests() -> Iterator[Request]:
+            for number in range(count):
+                asked = _request_of(self.client, prompt_of(number))
+                keys.append(answer_key(asked))
+                yield Request(number, keys[-1], asked)
+
+        new_worker = partial(self.client.worker, policy=self.policy)
+        counts = run_requests(requests(), new_worker, self.store, self.policy, progress)
+        self.usage.counts.add(counts)
+        if counts.first is not None:
+            request, reason = counts.first
+            kinds = ", ".join(f"{many} {kind}" for kind, many in sorted(counts.unanswered.items()))
+            message = f"{counts.failed:,} of {count:,} prompts have no answer ({kinds})"
+            if counts.stopped:
+                message += f"; {self.policy.failures} in a row failed, and no further one was asked"
+            message += f"; the first, number {request.number + 1}: {reason}"
+            raise ServiceError(message if CONTINUES in message else f"{message}; {CONTINUES}")
+        self.usage.prompts.update(keys)
+        return self._read(keys)
+
+    def _read(self, keys: Sequence[AnswerKey]) -> Iterator[ChatReply]:
+        counted: set[AnswerKey] = set()
+        for key in keys:
+            stored = self.store.get(key)
+            reply = ChatReply.of(stored["answer"])
+            if key not in counted:
+                counted.add(key)
+                self._count(stored, reply)
+            yield reply
+
+    def stored(self, count: int, prompt_of: Callable[[int], ChatPrompt]) -> Iterator[TimedReply | None]:
+        """The stored answers to so many prompts, in order, None for each that is not stored; nothing is asked."""
+        for number in range(count):
+            key = answer_key(_request_of(self.client, prompt_of(number)))
+            stored = self.store.get(key)
+            if stored is None:
+                yield None
+                continue
+            reply = ChatReply.of(stored["answer"])
+            if key not in self.counted:
+                self.counted.add(key)
+                self._count(stored, reply)
+            yield TimedReply(reply, stored.get("time", ""))
+
+    def _count(self, stored: dict[str, float], reply: ChatReply) -> None:
+        """Add an answer to the usage, whenever it was given."""
+        usage = self.usage
+        usage.answered(stored)
+        usage.empty += not reply.text.strip()
+        usage.tokens += (reply.tokens_in or 0) + (reply.tokens_out or 0)
+        usage.answer_tokens += reply.tokens_out or 0
+        usage.dollars = self.client.dollars(usage.tokens, usage.answer_tokens)
+        if reply.model and reply.model not in self.versions:
+            self.versions.add(reply.model)
+            usage.versions = {"model": ", ".join(sorted(self.versions))}
+
+
+# ----------
+# Stored answers alone: nothing is asked, nothing is written, no key is needed.
+
+
+class UnknownAnswerError(Exception):
+    """The next prompt depends on an answer that is not stored."""
+
+
+@dataclass(frozen=True)
+class RecordedReply:
+    """A prompt and its answer, None where it is not stored.
+
+    milliseconds: that the answer took; time: when it came, UTC in ISO's form, "" where that is not stored; about: what
+    the prompt shows, as its maker says.
+    """
+
+    prompt: ChatPrompt
+    reply: ChatReply | None
+    milliseconds: float | None
+    time: str = ""
+    about: tuple[int, ...] = ()
+
+
+@contextmanager
+def recorded_chat(model: ChatModel) -> Iterator[RecordedChat]:
+    """The stored answers of a model, open for reading as long as the block; waits for nobody."""
+    with kept_answers(*answers_about(model)) as store:
+        yield RecordedChat(model.load(silent=True), store)
+
+
+@dataclass(eq=False)
+class RecordedChat:
+    """A model's stored answers in the place of a CachedChatClient.
+
+    showing: what the latest prompt shows; exchanges: every prompt so far with its answer.
+    """
+
+    client: ChatClient
+    store: AnswerStore | None
+    showing: Callable[[], tuple[int, ...]] = tuple
+    exchanges: list[RecordedReply] = field(default_factory=list)
+
+    def anew(self) -> RecordedChat:
+        """The same answers, none of them read yet."""
+        return RecordedChat(self.client, self.store)
+
+    def replies(
+        self,
+        count: int,
+        prompt_of: Callable[[int], ChatPrompt],
+        progress: Callable[[int], None] | None = None,
+    ) -> Iterator[ChatReply]:
+        """The stored answers to so many prompts, in order; an empty one where none is stored.
+
+        Raises UnknownAnswerError where an answer to an earlier round is not stored, since prompts follow from answers;
+        StoreError for an answer that is damaged.
+        """
+        if count and any(exchange.reply is None for exchange in self.exchanges):
+            raise UnknownAnswerError
+        return self._read(count, prompt_of)
+
+    def _read(self, count: int, prompt_of: Callable[[int], ChatPrompt]) -> Iterator[ChatReply]:
+        for number in range(count):
+            prompt = prompt_of(number)
+            key = answer_key(_request_of(self.client, prompt))
+            stored = None if self.store is None else self.store.get(key)
+            if stored is None:
+                self.exchanges.append(RecordedReply(prompt, None, None, about=self.showing()))
+                yield ChatReply("")
+                continue
+            reply = ChatReply.of(stored["answer"])
+            time = stored.get("time", "")
+            self.exchanges.append(RecordedReply(prompt, reply, stored["ms"], time, self.showing()))
+            yield reply

@@ -13,7 +13,7 @@ from typing import Any, Literal, Protocol, TypeAlias
 from urllib.parse import quote
 
 from weir.files.text_files import read_toml
-from weir.services.answers import Asker, Retried, Terms
+from weir.services.answers import RequestPolicy, Retried, Worker
 from weir.services.requests import UnusableAnswerError
 
 # ----------
@@ -125,18 +125,18 @@ class ChatShape:
     read: Callable[[Json], ChatReply]
     schemas: tuple[str, ...]
 
-    def loose(self, body: dict[str, Json]) -> dict[str, Json] | None:
-        """The same body, whose answer is held to be JSON at most, None where it names no schema."""
+    def without_schema(self, body: dict[str, Json]) -> dict[str, Json] | None:
+        """The same body without its JSON schema, held to be JSON at most; None where it names no schema."""
         *outer, last = self.schemas
-        found = inner = copy.deepcopy(body)
+        plain = inner = copy.deepcopy(body)
         for name in outer:
             inner = inner.get(name, {})
         if last not in inner or inner[last] == _ANY_JSON:
             return None
-        held = inner.pop(last)
-        if self.schemas == ("response_format",) and held != _ANY_JSON:
+        inner.pop(last)
+        if self.schemas == ("response_format",):
             inner[last] = _ANY_JSON
-        return found
+        return plain
 
 
 def _openai_body(prompt: ChatPrompt, model: str, length: str) -> dict[str, Json]:
@@ -300,14 +300,14 @@ class ChatClient(Protocol):
         """What is asked for a prompt, as JSON: with max_tokens and the sample it decides the answer."""
         ...
 
-    def terms(self, concurrency: int) -> Terms:
+    def policy(self, concurrency: int) -> RequestPolicy:
         """How requests are handed over where so many prompts may be out at a time."""
         ...
 
-    def asker(self, retried: Retried, terms: Terms) -> Asker:
+    def worker(self, retried: Retried, policy: RequestPolicy) -> Worker:
         """What asks for one thread. It takes requests of {"body", "max_tokens"}, "sample" where that is not 0, and
-        answers with what ChatReply.kept gives; retried: told each attempt that is followed by another; terms: what
-        `terms` gave."""
+        answers with what ChatReply.kept gives; retried: told each attempt that is followed by another; policy: what
+        `policy` gave."""
         ...
 
     def dollars(self, tokens: int, answer_tokens: int) -> float | None:

@@ -115,8 +115,8 @@ NAME = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
 def locate(model: str) -> Path:
     """The folder of a checkpoint that is on this machine.
 
-    model: a short name of `weir models`, a name on the hub, or a folder. Raises DownloadError for one of the hub that
-    is not here, StoreError for a folder without a checkpoint.
+    model: a short name of `weir list models`, a name on the hub, or a folder. Raises DownloadError for one of the hub
+    that is not here, StoreError for a folder without a checkpoint.
     """
     folder = Path(model).expanduser()
     if _begins_one(folder):
@@ -129,7 +129,8 @@ def locate(model: str) -> Path:
     found = _snapshot(card.hub if card is not None else model)
     if found is None:
         raise DownloadError(
-            f"the checkpoint '{model}' is not here; `weir models {model}` downloads it, or give a folder that holds one"
+            f"the checkpoint '{model}' is not here; `weir list models {model}` downloads it, or give a folder that "
+            "holds one"
         )
     return found
 
@@ -197,7 +198,7 @@ def _download(hub: str) -> None:
         reason = " ".join(str(error).split())[:200]
         raise DownloadError(
             f"the checkpoint '{hub}' is not here and could not be downloaded ({type(error).__name__}: {reason}); "
-            "see `weir models`, or give a folder that holds one"
+            "see `weir list models`, or give a folder that holds one"
         ) from None
     if _snapshot(hub) is None:
         raise DownloadError(f"'{hub}' on the hub holds no checkpoint with weights that Weir can read")
@@ -464,7 +465,7 @@ def _hashed(root: Path, files: list[Path]) -> str:
 # Settings that every kind of model has: how they are checked, and how they print.
 
 
-ARTIFACT = "a name of `weir models`, a hub name or a folder"
+ARTIFACT = "a name of `weir list models`, a hub name or a folder"
 
 
 def check_model(model: object, kind: str, otherwise: str) -> None:

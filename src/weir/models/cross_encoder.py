@@ -46,7 +46,7 @@ HEADS = {
 class CrossEncoder:
     """How pairs of texts become scores: a checkpoint for sequence classification, and how to compute.
 
-    model: a name of `weir models`, a name on the Hugging Face hub, or a folder; max_length: tokens of a pair at
+    model: a name of `weir list models`, a name on the Hugging Face hub, or a folder; max_length: tokens of a pair at
     most, of which the longer text loses first, None leaves it to the checkpoint; dtype: fp32, bf16, fp16 or int8;
     engine: auto takes one by a fixed rule, see weir.models.engine, or torch, openvino, transformers;
     batch_tokens: 0

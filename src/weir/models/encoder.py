@@ -58,7 +58,7 @@ BATCH_TOKENS = {"cpu": 1000, "cuda": 32768}
 class Encoder:
     """How texts become vectors: a checkpoint, and whatever should differ from what it and its card say.
 
-    model: a name of `weir models`, a name on the Hugging Face hub, or a folder. pooling: mean, cls, last or max;
+    model: a name of `weir list models`, a name on the Hugging Face hub, or a folder. pooling: mean, cls, last or max;
     similarity: dot, or cosine (then vectors have length 1); query_prompt, document_prompt: put before a text, ""
     for nothing, {task} in them is the collection's instruction; max_length, max_query: tokens of a document and a
     query at most; None leaves each to the checkpoint. dtype: fp32, bf16, fp16 or int8, the least precision to
@@ -374,7 +374,8 @@ def _functions(model: object) -> tuple[EncodeFunction, EncodeFunction]:
     if callable(model):
         return model, model
     raise BadValue(
-        f"model is {model!r}; expected a name of `weir models`, a hub name, a folder, or an object with encode(texts)"
+        f"model is {model!r}; expected a name of `weir list models`, a hub name, a folder, or an object with "
+        "encode(texts)"
     )
 
 

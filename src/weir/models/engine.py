@@ -99,7 +99,7 @@ def unit(x: Tensor) -> Tensor:
 # What turns a batch of tokens into hidden states, and the fixed rule by which one is taken.
 #
 # Nothing is measured: the rule looks at what is installed, the device and the instruction set, so that the same
-# settings on the same machine always name the same engine. `weir models NAME` prints its choice, and why.
+# settings on the same machine always name the same engine. `weir list models NAME` prints its choice, and why.
 
 
 DTYPES = ("fp32", "bf16", "fp16", "int8")

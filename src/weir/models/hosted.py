@@ -25,13 +25,13 @@ from weir.files.atomic import locked, write_json
 from weir.models.checkpoints import TASK, filled_prompt, resolve
 from weir.models.encoder import Encoder, Float32, Kind, Loaded, LoadedObject, Progress
 from weir.registry import Registry
-from weir.services.keys import Key
 from weir.services.requests import (
     AnswerTooLargeError,
     AttemptError,
     Bucket,
     Clock,
     HttpReply,
+    Key,
     Limits,
     NotSentError,
     Spent,
@@ -42,7 +42,7 @@ from weir.services.requests import (
     paid,
     post,
     refusal,
-    until_answered,
+    retry,
 )
 from weir.settings import secret, settings
 
@@ -290,7 +290,7 @@ class Client:
             return self._once(ask, tokens, dimensions)
 
         try:
-            return until_answered(once, self.limits, self.clock, self._retrying)
+            return retry(once, self.limits, self.clock, self._retrying)
         except AttemptError as error:
             raise ServiceError(f"{self.url}: {error}") from None
 
@@ -384,7 +384,7 @@ class Hosted:
     text at most, estimated as a third of its bytes; what is longer is cut; None leaves it to the provider.
     key: the environment variable that holds the key, WEIR_KEY_ and a name, so that no experiment file sends
     another secret of this machine away; None for the provider's usual one at its own address, and for none at any
-    other. Plain http reaches this machine only. Raises UnknownName for an unknown provider, BadValue for settings.
+    other. http is allowed for localhost only. Raises UnknownName for an unknown provider, BadValue for settings.
     """
 
     model: str

@@ -27,7 +27,7 @@ from weir.models.causal import (
 from weir.models.chat_shapes import LOCAL, ChatPrompt, ChatReply, Finish, TokenChoice, chat_providers
 from weir.models.checkpoints import Checkpoint, fingerprint, read_object
 from weir.models.tokens import load_tokenizer, quiet
-from weir.services.answers import Outcome, Request, Retried, Terms
+from weir.services.answers import Outcome, Request, RequestPolicy, Retried
 from weir.services.requests import AttemptError
 
 # ----------
@@ -227,13 +227,13 @@ class LocalChat:
         asked: dict[str, object] = {"system": prompt.system, "user": prompt.user}
         return asked | {"temperature": prompt.temperature, "log_probabilities": most}
 
-    def terms(self, concurrency: int) -> Terms:
+    def policy(self, concurrency: int) -> RequestPolicy:
         """One thread that is handed some batches of so many prompts."""
-        return Terms(1, WINDOW_BATCHES * concurrency, together=concurrency)
+        return RequestPolicy(1, WINDOW_BATCHES * concurrency, together=concurrency)
 
-    def asker(self, retried: Retried, terms: Terms) -> _LocalAsker:
+    def worker(self, retried: Retried, policy: RequestPolicy) -> _LocalWorker:
         """What asks the model; it has one attempt, so that there is nothing to tell of others."""
-        return _LocalAsker(self, terms.together)
+        return _LocalWorker(self, policy.together)
 
     def dollars(self, tokens: int, answer_tokens: int) -> float | None:
         """What is computed here has no price."""
@@ -293,7 +293,7 @@ class _LoadedChat:
 
 
 @dataclass(eq=False)
-class _LocalAsker:
+class _LocalWorker:
     """Asks the model in this process, batch by batch; rows: prompts of a batch at most."""
 
     client: LocalChat

@@ -19,13 +19,13 @@ from numpy.typing import NDArray
 from weir.errors import BadValue, ServiceError, StoreError, UnknownName
 from weir.files.atomic import locked, write_json
 from weir.files.text_files import read_toml
-from weir.services.keys import Key
 from weir.services.requests import (
     MOST_COUNTED,
     AttemptError,
     Clock,
     HttpRequest,
     KeptConnection,
+    Key,
     Limits,
     MeteredClient,
     MeteredRequest,
@@ -210,7 +210,7 @@ class HostedReranker:
     tei:http://localhost:8080. base: the address up to the version, None for the service's own. max_length: tokens of a
     document at most, estimated as a third of its bytes; what is longer is cut; None leaves it to the service. key: the
     environment variable that holds the key, WEIR_KEY_ and a name; None for the service's usual one at its own address,
-    and for none at any other. Plain http reaches this machine only. Raises UnknownName for an unknown service, BadValue
+    and for none at any other. http is allowed for localhost only. Raises UnknownName for an unknown service, BadValue
     for settings.
     """
 

@@ -576,7 +576,7 @@ IMPACT_STEPS, IMPACT_RANGE = 256, 5.0
 class SparseEncoder:
     """How texts become weighted terms: a checkpoint, and whatever should differ from what it and its card say.
 
-    family: splade, sparta, unicoil or deepct; model: a name of `weir models`, a name on the Hugging Face hub, or a
+    family: splade, sparta, unicoil or deepct; model: a name of `weir list models`, a name on the Hugging Face hub, or a
     folder. query: what weighs the terms of queries, None leaves it to checkpoint and card: "model", "tokens" (each
     token once, with weight 1), "idf" (the weights in the checkpoint's idf.json), or another checkpoint. pooling: max
     or sum over tokens; activation: relu for log(1 + relu(x)), log1p_relu for the logarithm of one and that (both of

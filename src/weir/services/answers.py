@@ -257,7 +257,7 @@ class AnswerStore:
 
 
 # ----------
-# Many requests to one service, side by side: each answer is kept before it is used, and whatever fails is counted.
+# Many requests to one service, side by side: each answer is stored before it is used.
 
 
 REPORT_SECONDS = 0.1
@@ -274,10 +274,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a request: an answer as JSON, or the error that ended it.
-
-    seconds: from sending to answer, of the attempt that was answered.
-    """
+    """The answer to a request as JSON, or the error that ended it; seconds: from sending to answer."""
 
     request: Request
     answer: Any = None
@@ -286,18 +283,18 @@ class Outcome:
 
 
 Retried: TypeAlias = Callable[[AttemptError], None]
-"""Told each attempt that failed and is followed by another."""
+"""Called after each failed attempt that is retried."""
 
 
-class Asker(Protocol):
-    """Asks for one thread: a connection, a process."""
+class Worker(Protocol):
+    """Sends the requests of one thread, over a connection or to a process."""
 
     def ask(self, requests: Sequence[Request]) -> Iterator[Outcome]:
         """One outcome for each request, in any order, as they come."""
         ...
 
     def close(self) -> None:
-        """Hang up, at once and from any thread; what is being asked then fails."""
+        """Close the connection, at once and from any thread; requests under way then fail."""
         ...
 
 
@@ -309,16 +306,16 @@ class KeptAnswers(Protocol):
         ...
 
     def add(self, key: AnswerKey, value: object) -> None:
-        """Keep an answer; the next is not counted before this returns."""
+        """Store an answer; the next is not counted before this returns."""
         ...
 
 
 @dataclass(frozen=True)
-class Terms:
-    """How a service is asked.
+class RequestPolicy:
+    """How requests to a service are sent.
 
     concurrency: requests, or batches of them, at a time; batch: requests that are handed over together; failures:
-    unanswered requests in a row after which no further one is asked; together: requests of those handed over that are
+    unanswered requests in a row after which no further one is sent; together: requests of a batch that are
     answered at a time, 0 for all.
     """
 
@@ -329,12 +326,13 @@ class Terms:
 
 
 @dataclass
-class Tally:
-    """What became of some requests.
+class RequestCounts:
+    """How requests ended.
 
-    stored: answered before; answered: now; retried: attempts that were followed by another, faults: those by kind, the
-    last of a request among them; unanswered: requests without an answer, by what their last attempt met; first: the
-    request that failed first, and why; stopped: whether others were not asked, since too many in a row had failed.
+    stored: answered before; answered: now; retried: failed attempts that were followed by another; faults: failed
+    attempts by kind, the last of a request among them; unanswered: requests without an answer, by the kind of their
+    last fault; first: the request that failed first, and why; stopped: whether requests were left out, since too many
+    in a row had failed.
     """
 
     stored: int = 0
@@ -350,8 +348,8 @@ class Tally:
         """Requests without an answer."""
         return sum(self.unanswered.values())
 
-    def add(self, other: Tally) -> None:
-        """Count those of another time, too."""
+    def add(self, other: RequestCounts) -> None:
+        """Add the counts of other requests."""
         self.stored += other.stored
         self.answered += other.answered
         self.retried += other.retried
@@ -360,20 +358,19 @@ class Tally:
 
 
 @dataclass
-class ServiceUse:
-    """What a service was asked in making a result, for its record.
+class ServiceUsage:
+    """The requests that a result took of a service, for its record.
 
-    name: of the service; versions: of what answers, as it says itself; empty: answers that hold nothing; milliseconds:
-    of each answer, those that were stored before among them, by how many requests were out at a time; tokens, dollars:
-    what it took, 0 and None where that is not counted; answer_tokens: those of the tokens that were answers;
-    verdicts: of a language model's answers, by what became of them; cut: those without a verdict that were cut;
-    flagged: documents that speak to the model that judges them; prompts: the keys of all that a language model
-    was asked; those of equal keys were asked exactly the same.
+    name: of the service; versions: of what answers, as it names itself; empty: answers without content; milliseconds:
+    of each answer, stored ones included, by the number of requests under way; tokens, dollars: used, 0 and None where
+    they are not counted; answer_tokens: the tokens of answers among them; verdicts: of a language model's answers by
+    kind; cut: answers without a verdict that were cut; flagged: documents with a possible prompt injection; prompts:
+    the keys of all prompts to a language model.
     """
 
     name: str
     versions: Mapping[str, str] = field(default_factory=dict)
-    tally: Tally = field(default_factory=Tally)
+    counts: RequestCounts = field(default_factory=RequestCounts)
     empty: int = 0
     milliseconds: dict[int, array[float]] = field(default_factory=dict)
     tokens: int = 0
@@ -384,110 +381,104 @@ class ServiceUse:
     flagged: int = 0
     prompts: set[AnswerKey] = field(default_factory=set)
 
-    def named(self, name: str) -> ServiceUse:
+    def named(self, name: str) -> ServiceUsage:
         """The same under a name."""
         return replace(self, name=name)
 
-    def answered(self, kept: Mapping[str, Any]) -> None:
-        """An answer was read, as it is kept."""
-        self.milliseconds.setdefault(kept["at"], array("d")).append(kept["ms"])
+    def answered(self, stored: Mapping[str, Any]) -> None:
+        """Count an answer, as it is stored."""
+        self.milliseconds.setdefault(stored["at"], array("d")).append(stored["ms"])
 
     def facts(self) -> dict[str, object]:
         """Counts, and percentiles of the milliseconds of an answer at each concurrency."""
-        tally = self.tally
-        counts = {
-            "stored": tally.stored,
-            "answered": tally.answered,
+        counts = self.counts
+        facts: dict[str, object] = {
+            "service": self.name,
+            "stored": counts.stored,
+            "answered": counts.answered,
             "empty": self.empty,
-            "retried": tally.retried,
+            "retried": counts.retried,
         }
-        found: dict[str, object] = {"service": self.name, **counts}
-        found |= {"versions": dict(self.versions)} if self.versions else {}
-        found |= {"tokens": self.tokens, "dollars": self.dollars} if self.tokens else {}
-        found |= {"answer_tokens": self.answer_tokens} if self.answer_tokens else {}
-        found |= {"verdicts": dict(sorted(self.verdicts.items()))} if self.verdicts else {}
-        found |= {"cut": self.cut} if self.cut else {}
-        found |= {"flagged": self.flagged} if self.flagged else {}
-        found |= {"prompts": _digest(self.prompts)} if self.prompts else {}
-        found |= {
-            "faults": dict(sorted(tally.faults.items())),
-            "unanswered": dict(sorted(tally.unanswered.items())),
+        facts |= {"versions": dict(self.versions)} if self.versions else {}
+        facts |= {"tokens": self.tokens, "dollars": self.dollars} if self.tokens else {}
+        facts |= {"answer_tokens": self.answer_tokens} if self.answer_tokens else {}
+        facts |= {"verdicts": dict(sorted(self.verdicts.items()))} if self.verdicts else {}
+        facts |= {"cut": self.cut} if self.cut else {}
+        facts |= {"flagged": self.flagged} if self.flagged else {}
+        if self.prompts:  # one number for the set, whatever the order in which its keys came
+            total = sum(high << 64 | low for high, low in self.prompts) % (1 << 128)
+            facts |= {"prompts": f"{total:032x}"}
+        facts |= {
+            "faults": dict(sorted(counts.faults.items())),
+            "unanswered": dict(sorted(counts.unanswered.items())),
         }
-        return found | {"latency": [_latency(at, taken) for at, taken in sorted(self.milliseconds.items())]}
+        latencies: list[dict[str, float]] = []
+        for at, times in sorted(self.milliseconds.items()):
+            values = np.frombuffer(times, np.float64)
+            percentiles = {f"p{p}": float(np.percentile(values, p)) for p in (50, 95, 99)}
+            mean = float(values.mean())
+            latencies.append({"concurrency": at, "answers": len(values), **percentiles, "mean": mean})
+        return facts | {"latency": latencies}
 
 
-def _digest(keys: set[AnswerKey]) -> str:
-    """What stands for a set of keys, in whatever order they came."""
-    return f"{sum(high << 64 | low for high, low in keys) % (1 << 128):032x}"
-
-
-def _latency(at: int, taken: array[float]) -> dict[str, float]:
-    values = np.frombuffer(taken, np.float64)
-    found = {f"p{p}": float(np.percentile(values, p)) for p in (50, 95, 99)}
-    return {"concurrency": at, "answers": len(values), **found, "mean": float(values.mean())}
-
-
-def ask_each(
+def run_requests(
     requests: Iterable[Request],
-    opened: Callable[[Retried], Asker],
+    new_worker: Callable[[Retried], Worker],
     store: KeptAnswers,
-    terms: Terms,
+    policy: RequestPolicy,
     progress: Callable[[int], None] | None = None,
-) -> Tally:
-    """Ask what has no answer in the store yet, and keep each answer there as it comes.
+) -> RequestCounts:
+    """Send the requests without an answer in the store, and store each answer as it comes.
 
-    opened: makes what asks, one for each thread. progress: told how many requests are done, from the caller's thread.
-    Kept is {"asked", "answer", "ms", "at", "time"}: milliseconds, how many requests were out at a time, and when the
-    answer came, UTC in ISO's form. A batch for each thread is in memory. Raises whatever an asker raises besides the
-    outcomes that it reports.
+    new_worker: makes a worker for each thread. progress: called with the number of requests done, from the caller's
+    thread. Stored is {"asked", "answer", "ms", "at", "time"}: milliseconds, requests under way, and when the answer
+    came, UTC in ISO's form. A batch for each thread is in memory. Raises whatever a worker raises besides the outcomes
+    that it reports.
     """
-    work = _Work(iter(requests), store, terms)
-    askers = [opened(work.retried) for _ in range(terms.concurrency)]
-    threads = [threading.Thread(target=work.run, args=(asker,), daemon=True) for asker in askers]
+    queue = _RequestQueue(iter(requests), store, policy)
+    workers = [new_worker(queue.retried) for _ in range(policy.concurrency)]
+    threads = [threading.Thread(target=queue.run, args=(worker,), daemon=True) for worker in workers]
     try:
         for thread in threads:
             thread.start()
-        _wait(threads, lambda: None if progress is None else progress(work.done))
+        for thread in threads:
+            while thread.is_alive():
+                thread.join(REPORT_SECONDS)
+                if progress is not None:
+                    progress(queue.done)
     finally:
-        work.ended = work.closed = True
-        for asker in askers:
-            asker.close()
+        queue.ended = queue.closed = True
+        for worker in workers:
+            worker.close()
         for thread in [thread for thread in threads if thread.ident is not None]:
             thread.join(1.0)
-    if work.error is not None:
-        raise work.error
-    return work.tally
-
-
-def _wait(threads: list[threading.Thread], report: Callable[[], None]) -> None:
-    for thread in threads:
-        while thread.is_alive():
-            thread.join(REPORT_SECONDS)
-            report()
+    if queue.error is not None:
+        raise queue.error
+    return queue.counts
 
 
 @dataclass(eq=False)
-class _Work:
-    """What the threads share."""
+class _RequestQueue:
+    """What the threads of `run_requests` share; pending: keys under way; failures: unanswered requests in a row."""
 
     requests: Iterator[Request]
     store: KeptAnswers
-    terms: Terms
-    tally: Tally = field(default_factory=Tally)
+    policy: RequestPolicy
+    counts: RequestCounts = field(default_factory=RequestCounts)
     done: int = 0
     ended: bool = False
     closed: bool = False
     error: BaseException | None = None
-    asked_now: set[AnswerKey] = field(default_factory=set)
-    in_a_row: int = 0
+    pending: set[AnswerKey] = field(default_factory=set)
+    failures: int = 0
     turn: threading.Lock = field(default_factory=threading.Lock)
 
-    def run(self, asker: Asker) -> None:
-        """Ask batch after batch until none is left."""
+    def run(self, worker: Worker) -> None:
+        """Answer batch after batch until none is left."""
         try:
             while not self.ended and (batch := self.batch()):
-                for outcome in asker.ask(batch):
-                    self.keep(outcome)
+                for outcome in worker.ask(batch):
+                    self.finish(outcome)
         except BaseException as error:  # noqa: BLE001  raised again by the thread that asked
             with self.turn:
                 if self.error is None and not self.closed:
@@ -495,53 +486,49 @@ class _Work:
                 self.ended = True
 
     def batch(self) -> list[Request]:
-        """The next requests without an answer; a request that another thread is asking is not asked twice."""
-        found: list[Request] = []
+        """The next requests without an answer; a request that another thread sends is left to it."""
+        batch: list[Request] = []
         with self.turn:
             for request in self.requests:
-                if request.key in self.asked_now:
+                if request.key in self.pending:
                     continue
                 if request.key in self.store:
-                    self.tally.stored += 1
+                    self.counts.stored += 1
                     self.done += 1
                     continue
-                self.asked_now.add(request.key)
-                found.append(request)
-                if len(found) == self.terms.batch:
+                self.pending.add(request.key)
+                batch.append(request)
+                if len(batch) == self.policy.batch:
                     break
-        return found
+        return batch
 
     def retried(self, error: AttemptError) -> None:
-        """An attempt failed, and another follows."""
+        """Count a failed attempt that another follows."""
         with self.turn:
-            self.tally.retried += 1
-            self.tally.faults[error.kind] += 1
+            self.counts.retried += 1
+            self.counts.faults[error.kind] += 1
 
-    def keep(self, outcome: Outcome) -> None:
+    def finish(self, outcome: Outcome) -> None:
         """Store an answer, or count a failure."""
-        request, error = outcome.request, outcome.error
+        request, error, counts = outcome.request, outcome.error, self.counts
         if self.closed:
             return
         if error is None:
-            kept = {"asked": request.asked, "answer": outcome.answer}
             milliseconds = round(1000 * outcome.seconds, 3)
-            at = self.terms.concurrency * (self.terms.together or self.terms.batch)
+            at = self.policy.concurrency * (self.policy.together or self.policy.batch)
             now = datetime.now(UTC).isoformat(timespec="seconds")
-            self.store.add(request.key, kept | {"ms": milliseconds, "at": at, "time": now})
+            answer = {"asked": request.asked, "answer": outcome.answer}
+            self.store.add(request.key, answer | {"ms": milliseconds, "at": at, "time": now})
         with self.turn:
-            self.asked_now.discard(request.key)
+            self.pending.discard(request.key)
             self.done += 1
             if error is None:
-                self.tally.answered += 1
-                self.in_a_row = 0
-            else:
-                self._failed(request, error)
-
-    def _failed(self, request: Request, error: AttemptError) -> None:
-        tally = self.tally
-        tally.faults[error.kind] += 1
-        tally.unanswered[error.kind] += 1
-        tally.first = tally.first or (request, str(error))
-        self.in_a_row += 1
-        if self.in_a_row >= self.terms.failures and not self.ended:
-            self.ended = tally.stopped = True
+                counts.answered += 1
+                self.failures = 0
+                return
+            counts.faults[error.kind] += 1
+            counts.unanswered[error.kind] += 1
+            counts.first = counts.first or (request, str(error))
+            self.failures += 1
+            if self.failures >= self.policy.failures and not self.ended:
+                self.ended = counts.stopped = True

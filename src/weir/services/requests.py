@@ -1,4 +1,4 @@
-"""Requests over HTTP: bounded in bytes, time and money, and repeated where that helps."""
+"""Requests over HTTP: bounded in bytes, time and money, and retried; keys, which no message shows."""
 
 from __future__ import annotations
 
@@ -11,22 +11,137 @@ import select
 import ssl
 import threading
 import time
-from base64 import b64encode
+from base64 import b64encode, urlsafe_b64encode
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from email.utils import parsedate_to_datetime
-from functools import cache
+from functools import cache, lru_cache
 from ipaddress import IPv4Address, ip_address
 from socket import SHUT_RDWR
 from socket import socket as Socket
 from typing import Any, Generic, Literal, TypeAlias, TypeVar
-from urllib.parse import SplitResult, unquote, urlsplit
+from urllib.parse import SplitResult, quote, unquote, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 from weir.errors import BadValue, ServiceError
-from weir.services.keys import Key
 from weir.settings import KEY_VARIABLE, Settings
+
+# ----------
+# Keys: where they come from, how they are sent, and how they are masked.
+
+
+KEY_CHARACTERS = 8
+"""Length from which a key is looked for in answers."""
+PIECE_CHARACTERS = 16
+"""Length from which a piece of a key is masked."""
+_SEED = PIECE_CHARACTERS // 2  # any piece holds a part of this length that begins at a multiple of it
+_MASK = b"***"
+
+
+@dataclass(frozen=True)
+class Key:
+    """A key and the environment variable it comes from; both None where none is sent.
+
+    A server may send a key back: in an error, in an answer, as the name of its model. What is masked is the key as it
+    stands, with its characters written as JSON, an address or HTML may write them, in hexadecimal digits and in base
+    64, alone or within a longer text; and, of a key of more than PIECE_CHARACTERS, every piece of so many characters.
+    What is not found: a key in another encoding, encrypted, reversed, or cut into shorter pieces; and a key of fewer
+    than KEY_CHARACTERS within an answer, where it may be a word like any other.
+    """
+
+    variable: str | None
+    value: str | None = field(repr=False)
+
+    def checked(self) -> str:
+        """The key; raises ServiceError where it is missing or cannot be one."""
+        if not self.value:
+            raise ServiceError(f"this needs a key: put it into the environment variable {self.variable}")
+        if not re.fullmatch(r"[\x21-\x7e]+", self.value):
+            raise ServiceError(f"the key in {self.variable} holds characters that no key has")
+        return self.value
+
+    def header(self) -> dict[str, str]:
+        """The header that carries it as a bearer, none where there is no key; raises ServiceError as `checked`."""
+        return {} if self.variable is None else {"Authorization": f"Bearer {self.checked()}"}
+
+    def masked(self, text: object) -> str:
+        """What a server said, without the key, in one line."""
+        shown = str(text)
+        for written in {self.value or "", quote(self.value or "", safe="")} - {""}:
+            shown = shown.replace(written, "***")
+        shown = self.masked_answer(shown.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogatepass")
+        return " ".join(shown.split())
+
+    def masked_answer(self, data: bytes) -> bytes:
+        """The bytes of an answer without the key, whatever is made of them."""
+        if self.value is None or len(self.value) < KEY_CHARACTERS:
+            return data
+        secrets = [
+            self.value,
+            *(part for part in self.value.split(":", 1)[1:] if len(part) >= KEY_CHARACTERS),
+        ]
+        for secret in secrets:  # of user:password the password alone, too
+            if any(sign in data for sign in (b"\\", b"%", b"&#")):
+                data = _escaped(secret).sub(_MASK, data)
+            for form in _forms(secret):
+                data = data.replace(form, _MASK)
+            if len(secret) > PIECE_CHARACTERS:
+                data = _without_pieces(data, secret.encode("utf-8"))
+        return data
+
+    def hint(self) -> str:
+        """Where it comes from, or how to give one."""
+        if self.variable is None:
+            return "no key was sent: key='NAME' names the environment variable that holds one"
+        return f"the key was taken from {self.variable}"
+
+
+@lru_cache(maxsize=64)
+def _forms(secret: str) -> tuple[bytes, ...]:
+    """A secret as it stands, as in an address, in hexadecimal digits, and in base 64 wherever in a text it begins."""
+    raw = secret.encode("utf-8")
+    digits = raw.hex().encode("ascii")
+    forms = [raw, quote(secret, safe="").encode("ascii"), digits, digits.upper()]
+    for before in range(3):
+        for encode in (b64encode, urlsafe_b64encode):
+            shared = -(-before * 8 // 6)  # letters that depend on the bytes before
+            whole = encode(b"\0" * before + raw).rstrip(b"=")
+            forms.append(whole[shared : len(whole) - ((before + len(raw)) % 3 != 0)])
+    return tuple(dict.fromkeys(forms))
+
+
+@lru_cache(maxsize=64)
+def _escaped(secret: str) -> re.Pattern[bytes]:
+    """A secret, each character as it is or as JSON, an address or HTML may write it."""
+    each = []
+    for letter in secret:
+        code, plain = ord(letter), re.escape(letter)
+        ways = (plain, rf"\\u{code:04x}", rf"\\{plain}", f"%{code:02x}", f"&#0*{code};", f"&#x0*{code:x};")
+        each.append(f"(?:{plain}|(?i:{'|'.join(ways[1:])}))")
+    return re.compile("".join(each).encode("ascii"))
+
+
+def _without_pieces(data: bytes, secret: bytes) -> bytes:
+    """The data without the longer pieces of a secret."""
+    for begin in range(0, len(secret) - _SEED + 1, _SEED):
+        seed, at = secret[begin : begin + _SEED], 0
+        while (at := data.find(seed, at)) >= 0:
+            start, stop = at, at + _SEED
+            while start and begin - (at - start) > 0 and data[start - 1] == secret[begin - (at - start) - 1]:
+                start -= 1
+            while (
+                stop < len(data)
+                and begin + stop - at < len(secret)
+                and data[stop] == secret[begin + stop - at]
+            ):
+                stop += 1
+            if stop - start >= PIECE_CHARACTERS:
+                data, at = data[:start] + _MASK + data[stop:], start + len(_MASK)
+            else:
+                at += 1
+    return data
+
 
 # ----------
 # Exchanges over HTTP, each bounded in bytes and in time; redirects are not followed.
@@ -38,7 +153,7 @@ _WATCH_SECONDS = 0.1
 
 @dataclass(frozen=True)
 class HttpReply:
-    """What a server answered: status, its reason phrase, headers, and the body as far as it was wanted."""
+    """What a server answered: status, its reason phrase, headers, and the body or its beginning."""
 
     status: int
     reason: str
@@ -70,7 +185,7 @@ def is_this_machine(host: str) -> bool:
 class HttpRequest:
     """What is sent: method, an absolute address, headers, and a body where there is one.
 
-    keys: those among the headers, which the answer is rid of before anybody sees it.
+    keys: those among the headers; they are masked in the answer before anybody sees it.
     """
 
     method: str
@@ -79,32 +194,25 @@ class HttpRequest:
     body: bytes | None = None
     keys: Sequence[Key] = field(default=(), repr=False)
 
-    def cleaned(self, reply: HttpReply) -> HttpReply:
-        """An answer without the keys that were sent; of its headers none is kept, and messages mask what they show."""
-        body, reason = reply.body, reply.reason
-        for key in self.keys:
-            body, reason = key.masked_answer(body), key.masked(reason)
-        return replace(reply, body=body, reason=reason)
-
 
 def post(
     url: str,
     body: bytes,
     headers: Mapping[str, str],
-    most: int,
+    max_bytes: int,
     time_limits: tuple[float, float],
     keys: Sequence[Key] = (),
 ) -> HttpReply:
     """Send a body over a connection of its own; see KeptConnection.send."""
     with closing(KeptConnection()) as connection:
-        return connection.send(HttpRequest("POST", url, headers, body, keys), most, time_limits)
+        return connection.send(HttpRequest("POST", url, headers, body, keys), max_bytes, time_limits)
 
 
 @dataclass(eq=False)
 class KeptConnection:
     """A connection that stays open between the exchanges of one thread, as long as both sides are in step.
 
-    A thread of its own hangs up where an answer takes too long, however its bytes trickle.
+    A thread of its own closes it where an answer takes too long, however its bytes trickle.
     """
 
     _open: http.client.HTTPConnection | None = None
@@ -115,14 +223,13 @@ class KeptConnection:
     _closed: threading.Event = field(default_factory=threading.Event)
     _watcher: threading.Thread | None = None
 
-    def send(self, request: HttpRequest, most: int, time_limits: tuple[float, float]) -> HttpReply:
-        """Send and read the answer: whole where the status says that it is one (2xx), else its first 64 KiB.
+    def send(self, request: HttpRequest, max_bytes: int, time_limits: tuple[float, float]) -> HttpReply:
+        """Send and read the answer: whole where its status is 2xx, else its first 64 KiB.
 
-        The keys that were sent are masked in it. most: bytes that a whole answer may have. time_limits: seconds without
-        any byte, and seconds from the last byte sent to the last received. A proxy that the environment names
-        (HTTPS_PROXY) carries https; nothing stands between this process and its own machine. Raises NotSentError where
-        the body did not leave; AnswerTooLargeError; TimeoutError for either limit; OSError and HTTPException where the
-        connection breaks.
+        The keys that were sent are masked in it. max_bytes: of a whole answer. time_limits: seconds without any byte,
+        and seconds from the last byte sent to the last received. A proxy that the environment names (HTTPS_PROXY)
+        carries https, but not to localhost. Raises NotSentError where the body did not leave; AnswerTooLargeError;
+        TimeoutError for either limit; OSError and HTTPException where the connection breaks.
         """
         silence, whole = time_limits
         parts = urlsplit(request.url)
@@ -133,9 +240,12 @@ class KeptConnection:
                 connection.request(request.method, path, request.body, dict(request.headers))
             except OSError as error:
                 raise NotSentError(error) from error
-            self._watch(connection.sock, whole)
+            self._busy, self._ends = connection.sock, time.monotonic() + whole
+            if self._watcher is None:
+                self._watcher = threading.Thread(target=self._keep_watch, daemon=True)
+                self._watcher.start()
             with connection.getresponse() as response:
-                reply = _read(response, most)
+                reply = _read(response, max_bytes)
                 in_step = (response.isclosed() or response.length == 0) and not response.will_close
         except BaseException as error:
             self._ends = math.inf
@@ -148,19 +258,22 @@ class KeptConnection:
             self._open = connection
         else:
             connection.close()
-        return request.cleaned(reply)
+        body, reason = reply.body, reply.reason
+        for key in request.keys:
+            body, reason = key.masked_answer(body), key.masked(reason)
+        return replace(reply, body=body, reason=reason)
 
     def close(self) -> None:
-        """Hang up, also in the middle of an exchange of another thread, which then fails."""
+        """Close the connection, also in the middle of an exchange of another thread, which then fails."""
         self._closed.set()
         if self._open is not None:
             self._open.close()
             self._open = None
         elif self._ends != math.inf:
-            self._hang_up()
+            self._shut_down()
 
     def _connected(self, parts: SplitResult, silence: float) -> http.client.HTTPConnection:
-        """The open connection, where it leads there and nobody hung up; else another."""
+        """The open connection, where it leads there and the server did not close it; else another."""
         to, known = (parts.scheme, parts.netloc), self._open
         # What arrived before anything was asked is the end of the connection, or nonsense.
         if known is not None and self._to == to and not select.select([known.sock], [], [], 0)[0]:
@@ -168,53 +281,42 @@ class KeptConnection:
         if known is not None:
             known.close()
         self._to = to
-        return _connection(parts, silence)
-
-    def _watch(self, socket: Socket, seconds: float) -> None:
-        """Let the exchange that begins end after so many seconds."""
-        self._busy, self._ends = socket, time.monotonic() + seconds
-        if self._watcher is None:
-            self._watcher = threading.Thread(target=self._keep_watch, daemon=True)
-            self._watcher.start()
+        host, port = parts.hostname or "", parts.port
+        if parts.scheme == "http":
+            return http.client.HTTPConnection(host, port, timeout=silence)
+        proxy = None if is_this_machine(host) or proxy_bypass(host) else getproxies().get("https")
+        if not proxy:
+            return http.client.HTTPSConnection(host, port, timeout=silence)
+        via = urlsplit(proxy if "//" in proxy else f"//{proxy}")
+        connection = http.client.HTTPSConnection(via.hostname or "", via.port, timeout=silence)
+        user = f"{unquote(via.username or '')}:{unquote(via.password or '')}".encode()
+        headers = {"Proxy-Authorization": f"Basic {b64encode(user).decode()}"} if via.username else {}
+        connection.set_tunnel(host, port, headers)
+        return connection
 
     def _keep_watch(self) -> None:
         while not self._closed.wait(_WATCH_SECONDS):
             if time.monotonic() > self._ends:
                 self._late = True
-                self._hang_up()
+                self._shut_down()
 
-    def _hang_up(self) -> None:
+    def _shut_down(self) -> None:
         if self._busy is not None:
             with suppress(OSError):  # it is closed already
                 self._busy.shutdown(SHUT_RDWR)
 
 
-def _read(response: http.client.HTTPResponse, most: int) -> HttpReply:
-    """The answer, as far as it is wanted."""
+def _read(response: http.client.HTTPResponse, max_bytes: int) -> HttpReply:
+    """The answer: whole where its status is 2xx, else its beginning."""
     good, pieces, size = response.status // 100 == 2, [], 0
     while (good or size < _PIECE_BYTES) and (piece := response.read1(_PIECE_BYTES)):
         size += len(piece)
-        if good and size > most:
-            raise AnswerTooLargeError(f"the answer has more than {most:,} bytes")
+        if good and size > max_bytes:
+            raise AnswerTooLargeError(f"the answer has more than {max_bytes:,} bytes")
         pieces.append(piece)
     if good and response.length:  # what was promised and did not come
         raise http.client.IncompleteRead(b"", response.length)
     return HttpReply(response.status, response.reason, response.headers, b"".join(pieces))
-
-
-def _connection(parts: SplitResult, timeout: float) -> http.client.HTTPConnection:
-    host, port = parts.hostname or "", parts.port
-    if parts.scheme == "http":
-        return http.client.HTTPConnection(host, port, timeout=timeout)
-    proxy = None if is_this_machine(host) or proxy_bypass(host) else getproxies().get("https")
-    if not proxy:
-        return http.client.HTTPSConnection(host, port, timeout=timeout)
-    via = urlsplit(proxy if "//" in proxy else f"//{proxy}")
-    connection = http.client.HTTPSConnection(via.hostname or "", via.port, timeout=timeout)
-    user = f"{unquote(via.username or '')}:{unquote(via.password or '')}".encode()
-    known = {"Proxy-Authorization": f"Basic {b64encode(user).decode()}"} if via.username else {}
-    connection.set_tunnel(host, port, known)
-    return connection
 
 
 def check_key(key: object, usual: str, base: str | None) -> None:
@@ -224,10 +326,10 @@ def check_key(key: object, usual: str, base: str | None) -> None:
     if key == usual and base is None:
         return
     if not re.fullmatch(KEY_VARIABLE, key):
-        goes = (
-            f"{usual} goes to the provider's own address" if key == usual else f"'{key}' is not sent anywhere"
-        )
-        raise BadValue(f"key: {goes}; put the key for this one into WEIR_KEY_NAME and name that variable")
+        reason = f"{usual} goes to the provider's own address"
+        if key != usual:
+            reason = f"'{key}' is not sent anywhere"
+        raise BadValue(f"key: {reason}; put the key for this one into WEIR_KEY_NAME and name that variable")
 
 
 def check_base(base: object) -> None:
@@ -252,16 +354,14 @@ def check_address(name: str, address: object, plain: bool = False) -> None:
             f"{name} is not an address such as http://localhost:8080/v1, without user, key or question mark"
         )
     if parts.scheme == "http" and not plain and not is_this_machine(parts.hostname or ""):
-        raise BadValue(
-            f"{name} is {address}: plain http reaches this machine only; expected an https address"
-        )
+        raise BadValue(f"{name} is {address}: http is allowed for localhost only; use https")
 
 
 # ----------
 # What a service may cost, how fast it is asked, and when to give up on it.
 
 
-CONTINUES = "everything answered so far is kept, and the same command continues from here"
+CONTINUES = "finished work is kept; run the same command to resume"
 _AMOUNT = re.compile(r"(\d+(?:\.\d+)?(?:[eE]\+?\d+)?)\s+(requests|tokens|dollars)")
 
 _PRICE = re.compile(r"(\d+(?:\.\d+)?)(?: in, *(\d+(?:\.\d+)?) out)?")
@@ -331,13 +431,21 @@ class Limits:
         """The limits that the environment sets; raises BadValue for what cannot be read."""
         budget = _amounts("WEIR_API_BUDGET", settings.api_budget, ("requests", "tokens", "dollars"))
         rate = _amounts("WEIR_API_RATE", settings.api_rate, ("requests", "tokens"))
-        price, answer_price = _prices(settings.api_price)
+        text, prices = settings.api_price, list[float]()
+        if text is not None:
+            match = _PRICE.fullmatch(text)
+            prices = [] if match is None else [float(price) for price in match.groups() if price is not None]
+            if not prices or not all(price > 0 for price in prices):
+                raise BadValue(
+                    f"WEIR_API_PRICE is '{text}'; expected dollars for a million tokens, such as 0.02, or "
+                    "'0.15 in, 0.6 out'"
+                )
         return Limits(
             requests=None if (r := budget.get("requests")) is None else int(r),
             tokens=None if (t := budget.get("tokens")) is None else int(t),
             dollars=budget.get("dollars"),
-            price=price,
-            answer_price=answer_price,
+            price=prices[0] if prices else None,
+            answer_price=prices[1] if len(prices) > 1 else None,
             requests_per_minute=rate.get("requests"),
             tokens_per_minute=rate.get("tokens"),
         )
@@ -353,15 +461,12 @@ class Limits:
         """Tokens that the budget still allows, None for any number."""
         bounds = [] if self.tokens is None else [self.tokens - spent.tokens]
         if self.dollars is not None and self.price:
-            bounds.append(self._left_by_price(self.dollars, self.price, spent))
+            if self.answer_price is None:
+                bounds.append(int(self.dollars / self.price * 1e6 + 1e-6) - spent.tokens)
+            else:  # whichever tokens the next request takes
+                dollars = self.dollars - (self.cost(spent.tokens, spent.answer_tokens) or 0.0)
+                bounds.append(math.floor(dollars / max(self.price, self.answer_price) * 1e6 + 1e-6))
         return min(bounds, default=None)
-
-    def _left_by_price(self, dollars: float, price: float, spent: Spent) -> int:
-        """Tokens that dollars still pay, whichever they are."""
-        if self.answer_price is None:
-            return int(dollars / price * 1e6 + 1e-6) - spent.tokens
-        left = dollars - (self.cost(spent.tokens, spent.answer_tokens) or 0.0)
-        return math.floor(left / max(price, self.answer_price) * 1e6 + 1e-6)
 
     def check(self, spent: Spent, tokens: int) -> None:
         """Raise ServiceError, saying what was spent, where a request of so many tokens goes beyond the budget."""
@@ -386,10 +491,10 @@ class Limits:
         """What was spent, in words."""
         text = f"{spent.tokens:,} tokens in {spent.requests:,} requests"
         cost = self.cost(spent.tokens, spent.answer_tokens)
-        said = "" if self.answer_price is None else f", {self.answer_price:g} a million of answers"
-        return (
-            text if cost is None else f"{text}, {cost:.4g} dollars at {self.price:g} a million tokens{said}"
-        )
+        if cost is not None:
+            text += f", {cost:.4g} dollars at {self.price:g} a million tokens"
+            text += "" if self.answer_price is None else f", {self.answer_price:g} a million of answers"
+        return text
 
 
 @dataclass
@@ -444,42 +549,29 @@ def estimated(text: str) -> int:
 
 def _amounts(variable: str, text: str | None, units: tuple[str, ...]) -> dict[str, float]:
     """Amounts by unit, from a text such as "5 dollars, 2000000 tokens"."""
-    found: dict[str, float] = {}
+    amounts: dict[str, float] = {}
     for part in text.split(",") if text else ():
         match = _AMOUNT.fullmatch(part.strip())
         if match is None or match[2] not in units:
             kinds = " or ".join(units)
             raise BadValue(f"{variable} is '{text}'; expected numbers of {kinds}, such as '100 {units[0]}'")
-        found[match[2]] = float(match[1])
-    if not all(value > 0 for value in found.values()):
+        amounts[match[2]] = float(match[1])
+    if not all(value > 0 for value in amounts.values()):
         raise BadValue(f"{variable} is '{text}'; expected numbers above 0")
-    return found
-
-
-def _prices(text: str | None) -> tuple[float | None, float | None]:
-    """(the price of tokens, that of a model's answers where it is another)."""
-    if text is None:
-        return None, None
-    match = _PRICE.fullmatch(text)
-    found = None if match is None else [float(one) for one in match.groups() if one is not None]
-    if not found or not all(price > 0 for price in found):
-        raise BadValue(
-            f"WEIR_API_PRICE is '{text}'; expected dollars for a million tokens, such as 0.02, or '0.15 in, 0.6 out'"
-        )
-    return (found[0], found[1]) if len(found) > 1 else (found[0], None)
+    return amounts
 
 
 # ----------
-# Asking again where that may help: which failures pass, how long to wait, when to give up.
+# Retries: after which failures, after how long, how often.
 
 
-LATER_STATUSES = frozenset({408, 425, 429, 500, 502, 503, 504, 529})
-"""Those after which the same request may be answered."""
+RETRYABLE_STATUSES = frozenset({408, 425, 429, 500, 502, 503, 504, 529})
+"""Statuses after which the same request may be answered."""
 SHOWN_CHARACTERS = 300
 
 FailureKind: TypeAlias = Literal["refused", "failed", "timed out", "malformed"]
 """refused: a status of 4xx; failed: 5xx, or a connection or a program that broke; malformed: an answer that is none."""
-Masked: TypeAlias = Callable[[object], str]
+Redactor: TypeAlias = Callable[[object], str]
 """A text in one line, without what is secret in it."""
 T = TypeVar("T")
 
@@ -491,8 +583,8 @@ class AttemptError(Exception):
     were made, once nobody tries again; status: that of the answer, 0 where there was none.
     """
 
-    def __init__(self, kind: FailureKind, said: str, wait: float = 0.0, again: bool = True) -> None:
-        super().__init__(said)
+    def __init__(self, kind: FailureKind, message: str, wait: float = 0.0, again: bool = True) -> None:
+        super().__init__(message)
         self.kind = kind
         self.wait = wait
         self.again = again
@@ -500,95 +592,73 @@ class AttemptError(Exception):
         self.status = 0
 
 
-@dataclass(frozen=True)
-class _Patience:
-    """How the next attempt is waited for."""
-
-    limits: Limits
-    clock: Clock
-
-    def wait(self, attempt: int, error: AttemptError) -> float:
-        """Seconds before the next attempt; raises the error, with what ended it, where there is none."""
-        error.attempts = attempt
-        if not error.again:
-            raise error
-        if attempt >= self.limits.attempts:
-            raise _ended(error, f"{error} ({attempt} attempts)")
-        backoff = self.limits.pause * 2.0 ** (attempt - 1) * (0.5 + self.clock.chance())
-        wait = max(error.wait, min(backoff, self.limits.longest))
-        if wait > self.limits.longest:
-            raise _ended(error, f"{error}; the server asks to wait {_duration(wait)}")
-        return wait
-
-
-def until_answered(
-    once: Callable[[], T], limits: Limits, clock: Clock, retrying: Callable[[AttemptError, float], None]
+def retry(
+    attempt: Callable[[], T], limits: Limits, clock: Clock, retried: Callable[[AttemptError, float], None]
 ) -> T:
-    """What `once` gives, asked again after an AttemptError that may pass, as patiently as the limits say.
+    """What `attempt` returns, repeated after an AttemptError that may pass, as often as the limits allow.
 
-    retrying: told each failure that is followed by another attempt, and the seconds waited before it. Raises the last
-    AttemptError, which says how many attempts were made, and whatever else `once` raises.
+    retried: called with each failure that another attempt follows, and the seconds waited before it. Raises the last
+    AttemptError, which says how many attempts were made, and whatever else `attempt` raises.
     """
-    patience, attempt = _Patience(limits, clock), 1
+    number = 0
     while True:
+        number += 1
         try:
-            return once()
+            return attempt()
         except AttemptError as error:
-            wait = patience.wait(attempt, error)
-            retrying(error, wait)
+            error.attempts = number
+            if not error.again:
+                raise
+            backoff = limits.pause * 2.0 ** (number - 1) * (0.5 + clock.chance())
+            wait = max(error.wait, min(backoff, limits.longest))
+            reason = ""
+            if number >= limits.attempts:
+                reason = f" ({number} attempts)"
+            elif wait > limits.longest:
+                minutes = round(min(wait / 60, 60e6))
+                duration = f"{minutes} minutes" if minutes < 120 else f"{minutes / 60:.1f} hours"
+                reason = f"; the server asks to wait {duration}"
+            if reason:
+                last = AttemptError(error.kind, f"{error}{reason}; {CONTINUES}", again=False)
+                last.attempts = number
+                raise last from error
+            retried(error, wait)
         if wait:
             clock.sleep(wait)
-        attempt += 1
 
 
-def _ended(error: AttemptError, said: str) -> AttemptError:
-    ended = AttemptError(error.kind, f"{said}; {CONTINUES}", again=False)
-    ended.attempts = error.attempts
-    return ended
-
-
-def refusal(reply: HttpReply, masked: Masked, clock: Clock) -> AttemptError:
-    """What a status other than 2xx means."""
-    said, exhausted = reply_text(reply, masked)
-    later = reply.status in LATER_STATUSES and not exhausted
-    wait = asked_to_wait(reply.headers.get("Retry-After", ""), clock) if later else 0.0
+def refusal(reply: HttpReply, masked: Redactor, clock: Clock) -> AttemptError:
+    """The error that a status other than 2xx means; its message is one line without secrets."""
+    text = reply.body.decode("utf-8", "replace")
+    with suppress(ValueError, RecursionError):
+        text = error_text(json.loads(text), text)
+    exhausted = reply.status == http.client.TOO_MANY_REQUESTS and "insufficient_quota" in text
+    shown = masked(text)
+    if len(shown) > SHOWN_CHARACTERS:  # servers quote the request first and say last what is wrong with it
+        half = (SHOWN_CHARACTERS - 5) // 2
+        shown = f"{shown[:half]} ... {shown[-half:]}"
+    message = f"{reply.status} {masked(reply.reason)[:SHOWN_CHARACTERS]}" + (f": {shown}" if shown else "")
+    again = reply.status in RETRYABLE_STATUSES and not exhausted
+    wait = asked_to_wait(reply.headers.get("Retry-After", ""), clock) if again else 0.0
     if exhausted:
-        said = f"{said}; {CONTINUES}"
+        message = f"{message}; {CONTINUES}"
     elif 300 <= reply.status < 400:
-        said = f"{said}; it moved to {masked(reply.headers.get('Location'))[:SHOWN_CHARACTERS]}: give that address"
-    error = AttemptError("failed" if reply.status >= 500 else "refused", said, wait, again=later)
+        location = masked(reply.headers.get("Location"))[:SHOWN_CHARACTERS]
+        message = f"{message}; it moved to {location}: give that address"
+    error = AttemptError("failed" if reply.status >= 500 else "refused", message, wait, again)
     error.status = reply.status
     return error
 
 
-def broken(reason: Exception, masked: Masked) -> AttemptError:
-    """What a connection that broke means."""
+def broken(reason: Exception, masked: Redactor) -> AttemptError:
+    """The error that a broken connection means."""
     if isinstance(reason, TimeoutError):
         return AttemptError("timed out", "no answer in time")
     if isinstance(reason, http.client.IncompleteRead):
         return AttemptError("malformed", "the answer was cut")
-    said = (reason.strerror if isinstance(reason, OSError) else None) or str(reason)
-    said = masked(said or type(reason).__name__)[:SHOWN_CHARACTERS]
-    return AttemptError("failed", said, again=not isinstance(reason, ssl.SSLCertVerificationError))
-
-
-def reply_text(reply: HttpReply, masked: Masked) -> tuple[str, bool]:
-    """(what the server says of a failure, in one line and without secrets; whether an account is used up)."""
-    text = reply.body.decode("utf-8", "replace")
-    with suppress(ValueError, RecursionError):
-        text = error_text(json.loads(text), text)
-    shown = _shortened(masked(text))
-    exhausted = reply.status == http.client.TOO_MANY_REQUESTS and "insufficient_quota" in text
-    said = f"{reply.status} {masked(reply.reason)[:SHOWN_CHARACTERS]}"
-    return said + (f": {shown}" if shown else ""), exhausted
-
-
-def _shortened(text: str) -> str:
-    """A text without its middle: servers quote what was asked first and say last what is wrong with it."""
-    if len(text) <= SHOWN_CHARACTERS:
-        return text
-    half = (SHOWN_CHARACTERS - 5) // 2
-    return f"{text[:half]} ... {text[-half:]}"
+    message = (reason.strerror if isinstance(reason, OSError) else None) or str(reason)
+    message = masked(message or type(reason).__name__)[:SHOWN_CHARACTERS]
+    return AttemptError("failed", message, again=not isinstance(reason, ssl.SSLCertVerificationError))
 
 
 def asked_to_wait(text: str, clock: Clock) -> float:
@@ -617,32 +687,30 @@ def error_text(answer: Any, otherwise: str) -> str:  # noqa: ANN401  (an error's
     return otherwise
 
 
-def _duration(seconds: float) -> str:
-    minutes = round(min(seconds / 60, 60e6))
-    return f"{minutes} minutes" if minutes < 120 else f"{minutes / 60:.1f} hours"
-
-
 # ----------
-# Requests that cost: within the budget, at the rate allowed, asked again where that may help, and counted.
+# Requests that cost: within the budget, at the rate allowed, retried and counted.
 
 
 NOBODY_STATUSES = {401, 402, 403, 404}
-"""What servers answer to whoever may not ask, and to a model that is not there: to any request alike."""
+"""Statuses that any request would get: the key is refused, or the model is not there."""
 MOST_COUNTED = 100
-"""Times the estimate that a service may count; more is no count of these texts."""
+"""Times the estimate that a service may count; a higher count is not believed."""
 
 
 class UnusableAnswerError(Exception):
-    """An answer does not hold what was asked for; the next may."""
+    """An answer without what was asked for; the next may have it."""
 
 
 @dataclass(frozen=True)
 class MeteredRequest(Generic[T]):
-    """tokens: that it takes at most, by estimate, of which answer_tokens are the answer's; answer_bytes: at most; read:
-    the answer and the tokens that the service counts, all and the answer's, None where it does not or
-    cannot be believed; raises UnusableAnswerError."""
+    """A request and what it may cost.
 
-    sent: HttpRequest
+    tokens: by estimate at most, of which answer_tokens are the answer's; answer_bytes: at most; read: the answer, and
+    the tokens that the service counts, all and the answer's, None for counts that are missing or not believed; it
+    raises UnusableAnswerError.
+    """
+
+    http: HttpRequest
     tokens: int
     answer_tokens: int
     answer_bytes: int
@@ -653,9 +721,9 @@ class MeteredRequest(Generic[T]):
 class MeteredClient:
     """A service as one process uses it; threads share it, each with a connection of its own.
 
-    spent: what all services of this process took. What is out counts with its estimate, so that requests side by side
-    stay within the budget together; one for which there may be room once others are back waits for them. tokens: what
-    this one took, as the service counts them, or by estimate.
+    spent: on all services of this process. Requests under way count with their estimate, so that together they stay
+    within the budget; one for which there may be room once others are back waits for them. tokens: spent on this
+    service, as it counts them, or by estimate.
     """
 
     key: Key
@@ -663,7 +731,7 @@ class MeteredClient:
     clock: Clock
     spent: Spent
     tokens: int = 0
-    _out: int = 0
+    _pending: int = 0
     _reserved: int = 0
     _turn: threading.Condition = field(default_factory=threading.Condition, repr=False)
 
@@ -672,42 +740,44 @@ class MeteredClient:
         self._tokens = Bucket(self.limits.tokens_per_minute, self.clock)
 
     def answered(
-        self,
-        connection: KeptConnection,
-        request: MeteredRequest[T],
-        retrying: Callable[[AttemptError], None],
+        self, connection: KeptConnection, request: MeteredRequest[T], retried: Callable[[AttemptError], None]
     ) -> T:
-        """What the service answers; retrying: told each attempt that is followed by another.
+        """The answer of the service; retried: called after each failed attempt that is retried.
 
-        Raises ServiceError where the budget ends or the service refuses whoever asks, AttemptError where no attempt
-        brings a usable answer.
+        Raises ServiceError where the budget ends or the service refuses the key or the model, AttemptError where no
+        attempt brings a usable answer.
         """
 
-        def once() -> T:
+        def attempt() -> T:
             self._reserve(request.tokens)
-            used = (
-                request.tokens,
-                request.answer_tokens,
-            )  # what an answer that never came whole may have cost
+            # What an answer that never came whole may have cost.
+            used = (request.tokens, request.answer_tokens)
             try:
                 waited = self._requests.take(1) + self._tokens.take(request.tokens)
                 with self._turn:
                     self.spent.waited += waited
-                found, used = self._once(connection, request)
-                return found
+                answer, used = self._exchanged(connection, request)
+                return answer
             except _UnpaidError as error:
                 used = (0, 0)
                 raise error.reason from None
             finally:
-                self._settle(request.tokens, used)
+                self._tokens.give(request.tokens - used[0])
+                with self._turn:
+                    self._pending -= 1
+                    self._reserved -= request.tokens
+                    self.tokens += used[0]
+                    self.spent.tokens += used[0]
+                    self.spent.answer_tokens += used[1]
+                    self._turn.notify_all()
 
-        def again(error: AttemptError, wait: float) -> None:
-            retrying(error)
+        def count_retry(error: AttemptError, wait: float) -> None:
+            retried(error)
             with self._turn:
                 self.spent.retries += 1
                 self.spent.waited += wait
 
-        return until_answered(once, self.limits, self.clock, again)
+        return retry(attempt, self.limits, self.clock, count_retry)
 
     def count_texts(self, count: int) -> None:
         """Note that so many texts were answered for."""
@@ -715,57 +785,43 @@ class MeteredClient:
             self.spent.texts += count
 
     def _reserve(self, tokens: int) -> None:
-        """Take room in the budget; waits for what is out where that may leave some, raises ServiceError where not."""
+        """Take room in the budget, once requests under way leave some; raises ServiceError where none is left."""
         with self._turn:
             while True:
                 try:
                     self.limits.check(self.spent, tokens + self._reserved)
                     break
                 except ServiceError:
-                    if not self._out:
+                    if not self._pending:
                         raise
                     self._turn.wait()
             self.spent.requests += 1
-            self._out += 1
+            self._pending += 1
             self._reserved += tokens
 
-    def _settle(self, tokens: int, used: tuple[int, int]) -> None:
-        self._tokens.give(tokens - used[0])
-        with self._turn:
-            self._out -= 1
-            self._reserved -= tokens
-            self.tokens += used[0]
-            self.spent.tokens += used[0]
-            self.spent.answer_tokens += used[1]
-            self._turn.notify_all()
-
-    def _once(self, connection: KeptConnection, request: MeteredRequest[T]) -> tuple[T, tuple[int, int]]:
+    def _exchanged(self, connection: KeptConnection, request: MeteredRequest[T]) -> tuple[T, tuple[int, int]]:
         """The answer, and the tokens that it took, all and the answer's."""
+        limits, masked = self.limits, self.key.masked
         try:
-            limits = self.limits
-            sent = replace(request.sent, keys=(self.key,))
+            sent = replace(request.http, keys=(self.key,))
             reply = connection.send(sent, request.answer_bytes, (limits.timeout, limits.whole))
             if reply.status // 100 != 2:
-                raise _UnpaidError(self._refused(reply, request.sent.url))
-            found, counted = request.read(json.loads(reply.body))
+                error = refusal(reply, masked, self.clock)
+                if reply.status in NOBODY_STATUSES:
+                    raise _UnpaidError(ServiceError(f"{request.http.url}: {error}; {self.key.hint()}"))
+                raise _UnpaidError(error)
+            answer, counted = request.read(json.loads(reply.body))
         except UnusableAnswerError as error:
-            raise AttemptError("malformed", self.key.masked(error)) from None
+            raise AttemptError("malformed", masked(error)) from None
         except AnswerTooLargeError as error:
             raise AttemptError("malformed", str(error)) from None
         except (ValueError, RecursionError):
             raise AttemptError("malformed", "the answer is not JSON, or was cut") from None
         except NotSentError as error:
-            raise _UnpaidError(broken(error.reason, self.key.masked)) from None
+            raise _UnpaidError(broken(error.reason, masked)) from None
         except (http.client.HTTPException, OSError) as error:
-            raise broken(error, self.key.masked) from None
-        return found, (request.tokens, request.answer_tokens) if counted is None else counted
-
-    def _refused(self, reply: HttpReply, url: str) -> AttemptError | ServiceError:
-        """What a status other than 2xx means."""
-        error = refusal(reply, self.key.masked, self.clock)
-        if reply.status in NOBODY_STATUSES:
-            return ServiceError(f"{url}: {error}; {self.key.hint()}")
-        return error
+            raise broken(error, masked) from None
+        return answer, (request.tokens, request.answer_tokens) if counted is None else counted
 
 
 class _UnpaidError(Exception):

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from weir.core.judged import Judged
 from weir.core.qrels import Qrels
+from weir.core.results import result
+from weir.core.rounding import count, percent_points, percent_step, score
 from weir.core.run import Run
-from weir.core.strings import Float64
+from weir.core.short_names import short_names
+from weir.core.tables import Table, table_of
 from weir.errors import BadValue
 from weir.measures.evaluate import scores_of
 from weir.measures.measure import Measure, parse_measure
@@ -98,82 +100,98 @@ def birco_scores(qrels: Qrels, run: Run, dataset: str = "", system: str = "") ->
     2024, evaluation/rank2metric.py of its repository at 84b2b05.
     """
     name = system or run.name
-    for said in _other_than_pools(qrels, run):
-        raise BadValue(f"{name}: {said}; BIRCO scores rankings of whole candidate pools")
+    ranked = {query: set(docs) for query, docs in run.to_dict().items()}
+    for query, judged in qrels.to_dict().items():
+        docs = ranked.get(query, set())
+        missing, strange = sorted(judged.keys() - docs), sorted(docs - judged.keys())
+        if query in ranked and not missing and not strange:
+            continue
+        problem = f"no ranking of query '{query}'"
+        if query in ranked and missing:
+            problem = f"the ranking of query '{query}' leaves out '{missing[0]}'"
+        elif query in ranked:
+            problem = f"the ranking of query '{query}' holds '{strange[0]}', which is no candidate"
+        raise BadValue(f"{name}: {problem}; BIRCO scores rankings of whole candidate pools")
     joined = Judged.of(run, qrels)
     counted = joined.relevant(RELEVANT_GRADE) > 0
-    beside = result_rows(
-        scores_of(joined, tuple(one.plain for one in BIRCO_MEASURES.values())), dataset, name
-    )
-    found = []
-    for (measure, one), row in zip(BIRCO_MEASURES.items(), beside, strict=True):
+    plain = scores_of(joined, tuple(one.plain for one in BIRCO_MEASURES.values()))
+    figures = []
+    for (measure, one), row in zip(BIRCO_MEASURES.items(), result_rows(plain, dataset, name), strict=True):
         every = one.own.per_query(joined)
         values = every[counted] if one.leaves_out else every
-        means = _bootstrap_means(values)
+        count, generator = len(values), np.random.RandomState(SEED)
+        if not count:
+            raise BadValue("no query has a document of grade 1 or more, so that BIRCO has nothing to average")
+        means = np.array([np.mean(values[generator.choice(count, size=count)]) for _ in range(TRIALS)])
         mean, printed, over_all = float(np.mean(values)), float(np.mean(means)), float(np.mean(every))
         names = (dataset, name, measure, one.line, str(one.own))
-        figure = (mean, len(values), printed, float(np.std(means)))
+        figure = (mean, count, printed, float(np.std(means)))
         scored = (str(one.plain), row.mean, row.low, row.high)
         best_grade = 0.0 if one.own == one.plain else over_all - row.mean
-        found.append(BircoScore(*names, *figure, *scored, printed - mean, mean - over_all, best_grade))
-    return found
+        figures.append(BircoScore(*names, *figure, *scored, printed - mean, mean - over_all, best_grade))
+    return figures
 
 
 def birco_remarks(qrels: Qrels) -> list[str]:
-    """What of these judgments BIRCO's program does not take as it should, in sentences; [] where there is nothing.
+    """What BIRCO's program gets wrong with these judgments, in sentences.
 
     Weir scores such queries by their definitions. Source: as `birco_scores`.
     """
-    return [
-        f"{_named(qrels, which)}: {said}"
-        for which, said in (
-            (
-                np.diff(qrels.ptr) < RANKS_READ,
-                f"fewer than {RANKS_READ} candidates, where BIRCO's program ends with an error (IndexError) and "
-                "prints nothing; these figures are by its rules",
-            ),
-            (
-                _every(qrels, qrels.grade <= 0),
-                "no grade above 0, where BIRCO's program divides by zero and prints no nDCG@10; here it is 0",
-            ),
-            (
-                _every(qrels, qrels.grade == qrels.grade[qrels.ptr[:-1]].repeat(np.diff(qrels.ptr)))
-                & ~_every(qrels, qrels.grade <= 0),
-                "all grades are equal, where BIRCO's MRR@10 leaves out the last candidate of its list; here none is",
-            ),
+    if not len(qrels):
+        return []
+    starts, sizes = qrels.ptr[:-1], np.diff(qrels.ptr)
+    worthless = np.logical_and.reduceat(qrels.grade <= 0, starts)
+    equal = np.logical_and.reduceat(qrels.grade == qrels.grade[starts].repeat(sizes), starts)
+    remarks = []
+    for which, remark in (
+        (
+            sizes < RANKS_READ,
+            f"fewer than {RANKS_READ} candidates, where BIRCO's program ends with an error (IndexError) and "
+            "prints nothing; these figures are by its rules",
+        ),
+        (
+            worthless,
+            "no grade above 0, where BIRCO's program divides by zero and prints no nDCG@10; here it is 0",
+        ),
+        (
+            equal & ~worthless,
+            "all grades are equal, where BIRCO's MRR@10 leaves out the last candidate of its list; here none is",
+        ),
+    ):
+        if which.any():
+            first, *others = np.flatnonzero(which).tolist()
+            more = f" and {len(others):,} others" if others else ""
+            remarks.append(f"query '{qrels.queries[first]}'{more}: {remark}")
+    return remarks
+
+
+LEAST_SHARE = 5e-6
+"""The smallest difference that is shown, as a share of 1: half of the last digit that BIRCO prints."""
+
+
+@result("official", BircoScore)
+def birco_tables(scores: Sequence[BircoScore]) -> tuple[Table, ...]:
+    """A line for each ranking and measure: what BIRCO prints, the score, and what makes them differ."""
+    several = len({one.dataset for one in scores}) > 1
+    head = ["system", "BIRCO's name", "printed", "score", "measure", "printed differs by"]
+    lines = [["dataset", *head] if several else head]
+    systems = tuple(dict.fromkeys(one.system for one in scores))
+    names = dict(zip(systems, short_names(systems), strict=True))
+    for one in scores:
+        parts = (
+            (one.resampling, "resampled means"),
+            (one.left_out, f"queries left out, {count(one.queries)} count"),
+            (one.best_grade, f"the highest grade alone, {one.definition}"),
         )
-        if which.any()
-    ]
-
-
-def _every(qrels: Qrels, holds: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Whether something holds of every judgment of a query."""
-    return np.logical_and.reduceat(holds, qrels.ptr[:-1]) if len(qrels) else np.zeros(0, bool)
-
-
-def _named(qrels: Qrels, which: NDArray[np.bool_]) -> str:
-    first, *others = np.flatnonzero(which).tolist()
-    return f"query '{qrels.queries[first]}'" + (f" and {len(others):,} others" if others else "")
-
-
-def _bootstrap_means(values: Float64) -> Float64:
-    generator = np.random.RandomState(SEED)
-    count = len(values)
-    if not count:
-        raise BadValue("no query has a document of grade 1 or more, so that BIRCO has nothing to average")
-    return np.array([np.mean(values[generator.choice(count, size=count)]) for _ in range(TRIALS)])
-
-
-def _other_than_pools(qrels: Qrels, run: Run) -> Iterator[str]:
-    """What rankings leave out of their pools, or hold besides, in words."""
-    ranked = {query: set(docs) for query, docs in run.to_dict().items()}
-    for query, judged in qrels.to_dict().items():
-        if query not in ranked:
-            yield f"no ranking of query '{query}'"
-            continue
-        held = ranked[query]
-        missing, strange = sorted(judged.keys() - held), sorted(held - judged.keys())
-        if missing:
-            yield f"the ranking of query '{query}' leaves out '{missing[0]}'"
-        elif strange:
-            yield f"the ranking of query '{query}' holds '{strange[0]}', which is no candidate"
+        reasons = [f"{percent_step(size)} {why}" for size, why in parts if abs(size) >= LEAST_SHARE]
+        if one.line == "R@100" != one.measure:
+            reasons.append(f"named {one.line}")
+        printed = f"{percent_points(one.printed)} ± {percent_points(one.deviation)}"
+        interval = f"{score(one.score)} [{score(one.low)}, {score(one.high)}]"
+        cells = [names[one.system], one.measure, printed, interval, one.plain, "; ".join(reasons)]
+        lines.append([one.dataset, *cells] if several else cells)
+    note = (
+        "printed: the mean and deviation of 1,000 bootstrap means, times 100, a standard error and no interval; "
+        "score: over all judged queries, with its 95% bootstrap interval; weir compare gives verdicts"
+    )
+    return (table_of(lines, keys=1 + several, notes=[note]),)

@@ -1,4 +1,4 @@
-"""Whether a model's labels count: they do where their agreement with people's, measured on shared pairs, is enough."""
+"""The gate of a model's labels: they count if they agree with people's labels well enough on shared pairs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from weir.core.judged import Judged
 from weir.core.qrels import MODEL, Qrels, merge_qrels
 from weir.core.rounding import change, count, score, share
 from weir.core.scores import LabelUse, Scores
-from weir.core.strings import Float64, Int64
+from weir.core.strings import Int64
 from weir.errors import BadValue, UnknownName
 from weir.measures.evaluate import Conventions, scores_of
 from weir.measures.measure import Measure
@@ -29,12 +29,12 @@ from weir.stats.label_agreement import (
 )
 
 DEFAULT_LEAST = "binary kappa 0.4"
-"""What the lower end of the interval must reach; docs/decisions/015-labels.md says why."""
+"""The least value of the lower end of the interval; see docs/decisions/015-labels.md."""
 FEWEST_PAIRS = 30
 """Pairs judged by both below which a kappa says nothing (McHugh 2012)."""
 BINARY = "binary kappa"
 PLACES = 10
-"""Of a ranking, in which judged documents are counted as a model's or people's."""
+"""Places of a ranking in which judged documents are counted as a model's or people's."""
 _ERRORS = ("mean absolute error", "bias")  # of which more is not better
 _WRITTEN = re.compile(r"(?P<statistic>.+?)(?: from (?P<cut>[0-9.]+))? (?P<least>-?[0-9.]+)")
 
@@ -91,7 +91,7 @@ def parse_least(text: str) -> LeastAgreement:
 
 @dataclass(frozen=True)
 class Calibration:
-    """How well a model's labels agree with people's where both judged, held against what is asked.
+    """How well a model's labels agree with people's on the pairs that both judged, and whether that is enough.
 
     value, low, high: the statistic with its 95% interval by resampling queries, NaN where no pair is judged by both;
     bias: the model's mean grade less people's; passed: the interval is above the least, and rests on FEWEST_PAIRS and
@@ -124,27 +124,23 @@ class Calibration:
 
 
 def calibration(people: Qrels, model: Qrels, least: LeastAgreement) -> Calibration:
-    """Hold a model's labels against people's; raises BadValue for more grades than agreement is of."""
+    """Compare a model's labels with people's; raises BadValue for more than MOST_LABELS grades."""
     if not len(shared_pairs(people, model)[0]):
         return Calibration(least, math.nan, math.nan, math.nan, 0, 0, math.nan, False)
     tables = label_tables(people, model)
-    statistic, whole = _statistic(least), tables.table.sum(axis=0)
-    value = statistic(whole, tables.labels)
-    low, high = bounds([statistic(table, tables.labels) for table in drawn_tables(tables.table)])
+    whole = tables.table.sum(axis=0)
+
+    def statistic(table: Int64) -> float:
+        if least.statistic != BINARY:
+            return STATISTICS[least.statistic](table, tables.labels)
+        return cohen_kappa(binary_table(table, int(np.searchsorted(tables.labels, least.cut))))
+
+    value = statistic(whole)
+    low, high = bounds([statistic(table) for table in drawn_tables(tables.table)])
     pairs, queries = int(whole.sum()), len(tables.table)
     enough = pairs >= FEWEST_PAIRS and queries >= fewest()
     bias = STATISTICS["bias"](whole, tables.labels)
     return Calibration(least, value, low, high, pairs, queries, bias, bool(enough and low >= least.least))
-
-
-def _statistic(least: LeastAgreement) -> Callable[[Int64, Float64], float]:
-    if least.statistic != BINARY:
-        return STATISTICS[least.statistic]
-
-    def binary(table: Int64, labels: Float64) -> float:
-        return cohen_kappa(binary_table(table, int(np.searchsorted(labels, least.cut))))
-
-    return binary
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,32 +167,30 @@ class GatedLabels:
         measures: tuple[Measure, ...],
         conventions: Conventions,
     ) -> Scores:
-        """The scores of a run by `qrels` with what is to be said beside them.
+        """The scores of a run by `qrels` with a sentence on the use of the model's labels.
 
-        joined: its join with `qrels`; join: what joins it with other judgments, here people's alone.
+        joined: its join with `qrels`; join: joins it with other judgments, here people's alone.
         """
-        if not self.calibration.passed:
-            said = f"{self.name}: {self.calibration.sentence()}; scores are by people's labels alone{self._beside()}"
-            return replace(scores, labels=LabelUse(said, False))
-        people = join(self.people)
-        near, of_people = (int(np.count_nonzero(one.rank <= PLACES)) for one in (joined, people))
-        said = f"{self.name} judges what people left open: {self.calibration.sentence()}{self._beside()}"
-        values = scores_of(people, measures, conventions).values
-        return replace(
-            scores, labels=LabelUse(said, True, 1 - of_people / near if near else math.nan, values)
-        )
-
-    def _beside(self) -> str:
-        said = f"; {count(self.left_out)} queries that it alone judged are left out" if self.left_out else ""
+        left_out = ""
+        if self.left_out:
+            left_out = f"; {count(self.left_out)} queries that it alone judged are left out"
         if self.strange:
-            said += (
+            left_out += (
                 f"; {count(self.strange)} judgments of QRELS are a model's by their origin and are left out"
             )
-        return said
+        sentence = self.calibration.sentence()
+        if not self.calibration.passed:
+            use = f"{self.name}: {sentence}; scores are by people's labels alone{left_out}"
+            return replace(scores, labels=LabelUse(use, False))
+        people = join(self.people)
+        near, of_people = (int(np.count_nonzero(one.rank <= PLACES)) for one in (joined, people))
+        use = f"{self.name} judges what people left open: {sentence}{left_out}"
+        values = scores_of(people, measures, conventions).values
+        return replace(scores, labels=LabelUse(use, True, 1 - of_people / near if near else math.nan, values))
 
 
 def gated(people: Qrels, model: Qrels, least: LeastAgreement, name: str = "the model") -> GatedLabels:
-    """Put a model's labels under people's where their calibration passes; raises BadValue where people judged nothing.
+    """Add a model's labels to people's if their calibration passes; raises BadValue without labels of people.
 
     Judgments of `people` whose origin is a model's are not people's and are left out.
     """
@@ -209,21 +203,21 @@ def gated(people: Qrels, model: Qrels, least: LeastAgreement, name: str = "the m
         raise BadValue(
             "none of the judgments is of people, so that nothing says how good the model's labels are"
         )
-    found = calibration(people, model, least)
+    calibrated = calibration(people, model, least)
     known = people.queries.codes(model.queries.strings) >= 0
-    left_out = int(np.count_nonzero(~known)) if found.passed else 0
+    left_out = int(np.count_nonzero(~known)) if calibrated.passed else 0
     qrels = people
-    if found.passed:
+    if calibrated.passed:
         base = people if people.origin is not None else people.labelled("human")
         other = model.only(np.flatnonzero(known))
         qrels = merge_qrels(base, other if other.origin is not None else other.labelled(f"{MODEL}{name}"))
-    return GatedLabels(qrels, people, name, found, left_out, strange)
+    return GatedLabels(qrels, people, name, calibrated, left_out, strange)
 
 
 def uncalibrated(qrels: Qrels) -> LabelUse | None:
-    """What to say of judgments of which some are a model's by their origin; None where none is.
+    """A sentence on judgments of which some are a model's by their origin; None if there are none.
 
-    share is not of places but unknown: the sentence has the share of the judgments.
+    Its share of places is unknown; the sentence has the share of the judgments.
     """
     if qrels.origin is None:
         return None

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
+from weir.core.frames import plain
 from weir.core.query_metadata import QueryGroups
+from weir.core.results import result
+from weir.core.rounding import change, count, effect, probability, score, share
 from weir.core.scores import JudgedScores, Note, Scores, averaged
+from weir.core.short_names import short_names
 from weir.core.strings import Float64, Ids, Int64
+from weir.core.tables import STYLES, Cell, Table, sentences, table_of
 from weir.errors import BadValue, UnknownName
 from weir.measures.measure import within_unit
 from weir.stats.intervals import INTERVALS, bounds, fewest, two_level_means
-from weir.stats.power import POWER, Family, Reach, detectable, equivalence, excess_kurtosis, reach
+from weir.stats.power import POWER, Family, Reach, detectable, equivalence, excess_kurtosis, reach, reach_note
 from weir.stats.rank_stability import letters
 from weir.stats.resampling import LEVEL, RESAMPLES, SEED, resampled_sums
 from weir.stats.significance import (
@@ -31,20 +35,16 @@ from weir.stats.significance import (
     p_values,
 )
 
-# ----------
-# Whether two scores were made by the same judgments of the same queries, or on which queries they were.
-
-
 _NAMED = 3  # queries of a message
 
 
 def on_same_queries(
     dataset: str, before: JudgedScores, after: JudgedScores, common: bool
 ) -> tuple[Scores, Scores, list[Note]]:
-    """(both scores on the same queries, what has to be said of it).
+    """(both scores on the same queries, notes on the queries that were left out).
 
     common: keep the queries that both have with the same judgments. Raises BadValue, naming the queries, where queries,
-    judgments or conventions differ and common was not asked for, and where no query is left.
+    judgments or conventions differ without `common`, and where no query is left.
     """
     one, other = before.scores, after.scores
     if one.conventions != other.conventions:
@@ -56,41 +56,31 @@ def on_same_queries(
     shared = set(ours) & set(theirs)
     marked = bool(before.marks and after.marks)
     anew = sorted(q for q in shared if before.marks[q] != after.marks[q]) if marked else []
-    found = [
-        *_told("only in the baseline", [q for q in ours if q not in shared]),
-        *_told("only in the candidate", [q for q in theirs if q not in shared]),
-        *_told("judged otherwise since", anew),
-    ]
-    unknown = not marked and not (before.judgments and before.judgments == after.judgments)
-    if unknown:
-        found.append("whether the judgments are the same cannot be seen, as the collection is not here")
-    if not found:
+    differences = []
+    for where, queries in (
+        ("only in the baseline", [q for q in ours if q not in shared]),
+        ("only in the candidate", [q for q in theirs if q not in shared]),
+        ("judged otherwise since", anew),
+    ):
+        if queries:
+            names = ", ".join(queries[:_NAMED]) + (", ..." if len(queries) > _NAMED else "")
+            verb = "queries are" if len(queries) > 1 else "query is"
+            differences.append(f"{len(queries)} {verb} {where} ({names})")
+    if not marked and not (before.judgments and before.judgments == after.judgments):
+        differences.append("whether the judgments are the same cannot be seen, as the collection is not here")
+    if not differences:
         return one, other, []
     if not common:
         raise BadValue(
-            f"{dataset}: baseline and candidate are not of the same judgments: {'; '.join(found)}; save the baseline "
-            "anew, or compare on the queries that both have (--common)"
+            f"{dataset}: baseline and candidate are not of the same judgments: {'; '.join(differences)}; save the "
+            "baseline anew, or compare on the queries that both have (--common)"
         )
-    kept = [q for q in ours if q in shared and q not in set(anew)]
-    if not kept:
+    same = [q for q in ours if q in shared and q not in set(anew)]
+    if not same:
         raise BadValue(f"{dataset}: baseline and candidate share no query with the same judgments")
-    note = Note(f"{dataset}: {len(kept)} queries are compared; {'; '.join(found)}")
-    return _only(one, kept), _only(other, kept), [note]
-
-
-def _only(scores: Scores, queries: Sequence[str]) -> Scores:
-    return scores.take(scores.queries.codes(queries).astype(np.int64))
-
-
-def _told(what: str, queries: Sequence[str]) -> list[str]:
-    if not queries:
-        return []
-    named = ", ".join(queries[:_NAMED]) + (", ..." if len(queries) > _NAMED else "")
-    return [f"{len(queries)} {'queries are' if len(queries) > 1 else 'query is'} {what} ({named})"]
-
-
-# ----------
-# What a comparison of systems is and how it is made, as values: method, table, standings, pairs, verdicts.
+    note = Note(f"{dataset}: {len(same)} queries are compared; {'; '.join(differences)}")
+    first, second = (scores.take(scores.queries.codes(same).astype(np.int64)) for scores in (one, other))
+    return first, second, [note]
 
 
 Verdict: TypeAlias = Literal["better", "worse", "equivalent", "not separable"]
@@ -271,10 +261,6 @@ class Comparison:
     group: str = ""
 
 
-# ----------
-# Comparisons of systems that end with a verdict: better, worse, equivalent, or not separable.
-
-
 def table(dataset: str, measure: str, scores: Mapping[str, Scores]) -> ScoreTable:
     """The values of several systems on the queries for which all have one.
 
@@ -299,10 +285,10 @@ def table(dataset: str, measure: str, scores: Mapping[str, Scores]) -> ScoreTabl
     count = int(shared.sum())
     if count < 2:
         if common.sum() < 2:
-            found = f"the systems share {'one query only' if count else 'no query'}"
+            problem = f"the systems share {'one query only' if count else 'no query'}"
         else:
-            found = f"{'only one' if count else 'no'} query has a value of every system"
-        raise BadValue(f"{dataset}, {measure}: {found}; a comparison needs at least two")
+            problem = f"{'only one' if count else 'no'} query has a value of every system"
+        raise BadValue(f"{dataset}, {measure}: {problem}; a comparison needs at least two")
     return ScoreTable(
         dataset,
         measure,
@@ -331,80 +317,171 @@ def compared_together(
 ) -> list[Comparison]:
     """Compare the systems of each table, as `compared`; the correction counts the tests of all tables together."""
     method = method or ComparisonMethod()
-    tested = [_tested_table(table, baseline, method) for table in tables]
-    return [_concluded(one, [o for o in tested if o is not one], baseline, method) for one in tested]
+    tested = [_TestedTable.of(table, baseline, method) for table in tables]
+    return [
+        one.comparison([other for other in tested if other is not one], baseline, method) for one in tested
+    ]
 
 
 @dataclass(frozen=True, eq=False)
 class _TestedTable:
-    """A table, its systems best first, the p-values of its pairs, and what none of them could be below."""
+    """A table with its systems best first, the p-values of its pairs, and the smallest possible p-value.
+
+    pairs: int64[P, 2], the second against the first, which is the baseline or was given earlier; means: of the systems.
+    """
 
     table: ScoreTable
     pairs: Pairs
     p: Float64
     smallest: float
+    means: list[float]
 
+    @staticmethod
+    def of(table: ScoreTable, baseline: str | None, method: ComparisonMethod) -> _TestedTable:
+        if baseline is not None and baseline not in table.systems:
+            raise UnknownName("system to be the baseline", baseline, table.systems)
+        means = [_mean(row) for row in table.values]
+        ranked = sorted(range(len(means)), key=lambda k: (-means[k], table.systems[k]))
+        names = tuple(table.systems[k] for k in ranked)
+        # Draws follow the systems in this order, so that p-values do not depend on the order of the arguments.
+        parts = tuple(tuple(values[ranked] for values in dataset) for dataset in table.parts)
+        best_first = replace(table, systems=names, values=table.values[ranked], parts=parts)
+        if baseline is None:
+            every = all_pairs(len(ranked)).tolist()
+            chosen = [(i, j) if ranked[i] < ranked[j] else (j, i) for i, j in every]
+        else:
+            first = names.index(baseline)
+            chosen = [(first, k) for k in range(len(ranked)) if k != first]
+        pairs = np.array(chosen, np.int64)
+        draws = Draws(method.draws, method.seed)
+        p = p_values(method.test, best_first.values, pairs, draws)
+        smallest = TESTS.get(method.test).smallest(table.values.shape[1], len(names), draws)
+        return _TestedTable(best_first, pairs, p, smallest, [means[k] for k in ranked])
 
-def _tested_table(given: ScoreTable, baseline: str | None, method: ComparisonMethod) -> _TestedTable:
-    if baseline is not None and baseline not in given.systems:
-        raise UnknownName("system to be the baseline", baseline, given.systems)
-    means = [_mean(row) for row in given.values]
-    ranked = sorted(range(len(means)), key=lambda k: (-means[k], given.systems[k]))
-    names = tuple(given.systems[k] for k in ranked)
-    # Draws follow the systems in this order, so that the order they are given in moves no p-value.
-    parts = tuple(tuple(values[ranked] for values in dataset) for dataset in given.parts)
-    best_first = replace(given, systems=names, values=given.values[ranked], parts=parts)
-    pairs = _tested(ranked, None if baseline is None else names.index(baseline))
-    p = p_values(method.test, best_first.values, pairs, _draws(method))
-    smallest = TESTS.get(method.test).smallest(given.values.shape[1], len(names), _draws(method))
-    return _TestedTable(best_first, pairs, p, smallest)
-
-
-def _draws(method: ComparisonMethod) -> Draws:
-    return Draws(method.draws, method.seed)
-
-
-def _concluded(
-    one: _TestedTable, beside: Sequence[_TestedTable], baseline: str | None, method: ComparisonMethod
-) -> Comparison:
-    """The comparison of a tested table; beside: those whose tests its correction counts besides its own."""
-    table = one.table
-    systems, units = len(table.systems), table.values.shape[1]
-    levels = _levels(table, method)
-    others = np.concatenate([np.empty(0), *(o.p for o in beside)])
-    family = method.family(len(one.pairs) + len(others), systems, 1 if baseline is not None else systems - 1)
-    smallest = [np.full(len(o.p), o.smallest) for o in beside] if family.correct != "none" else []
-    possible = reach(
-        method.test,
-        units,
-        method.alpha,
-        family,
-        _draws(method),
-        systems,
-        np.concatenate([np.empty(0), *smallest]),
-    )
-    found = _pairs(one, others, method, levels, family, possible)
-    return Comparison(
-        table.dataset,
-        table.measure,
-        table.values.shape[1],
-        table.unit,
-        table.left_out,
-        _standings(
-            table,
-            _better(table.systems, found),
+    def comparison(
+        self, beside: Sequence[_TestedTable], baseline: str | None, method: ComparisonMethod
+    ) -> Comparison:
+        """The comparison of the table; beside: tables whose tests the correction counts too."""
+        table = self.table
+        systems, units = table.values.shape
+        levels: Float64 | None = None  # means over datasets in samples of datasets and queries, float64[B, K]
+        if method.interval == "two-level" and table.parts:
+            levels = two_level_means(
+                [list(dataset) for dataset in table.parts], Draws(RESAMPLES, method.seed)
+            )
+        others = np.concatenate([np.empty(0), *(other.p for other in beside)])
+        family = method.family(
+            len(self.pairs) + len(others), systems, 1 if baseline is not None else systems - 1
+        )
+        smallest = [np.full(len(o.p), o.smallest) for o in beside] if family.correct != "none" else []
+        possible = reach(
+            method.test,
+            units,
+            method.alpha,
+            family,
+            Draws(method.draws, method.seed),
+            systems,
+            np.concatenate([np.empty(0), *smallest]),
+        )
+        pairs = self.compared_pairs(others, method, levels, family, possible)
+        decided = possible.possible or any(pair.verdict != "not separable" for pair in pairs)
+        return Comparison(
+            table.dataset,
+            table.measure,
+            units,
+            table.unit,
+            table.left_out,
+            self.standings(pairs, method, levels, lettered=baseline is None and decided),
+            pairs,
+            baseline,
             method,
-            levels,
-            letter=baseline is None
-            and (possible.possible or any(p.verdict != "not separable" for p in found)),
-        ),
-        found,
-        baseline,
-        method,
-        possible,
-        table.geometric,
-        group=table.group,
-    )
+            possible,
+            table.geometric,
+            group=table.group,
+        )
+
+    def standings(
+        self, pairs: Iterable[Pair], method: ComparisonMethod, levels: Float64 | None, *, lettered: bool
+    ) -> tuple[Standing, ...]:
+        """The systems with percentile bootstrap intervals of their means, and ranks by the verdicts."""
+        values, names = self.table.values, self.table.systems
+        count, at = len(names), {name: k for k, name in enumerate(names)}
+        better = np.zeros((count, count), np.bool_)
+        for pair in pairs:
+            first, second = at[pair.first], at[pair.second]
+            better[second, first] = pair.verdict == "better"
+            better[first, second] = pair.verdict == "worse"
+        groups = letters(better | better.T) if lettered else [""] * count
+        ends: list[tuple[float | None, float | None]] = [(None, None)] * count
+        if values.shape[1] >= fewest(method.level):
+            means = levels
+            if means is None:  # the samples are those of `weir eval`, so the intervals are too
+                sums = np.concatenate(list(resampled_sums(values, RESAMPLES, np.random.default_rng(SEED))))
+                means = sums / values.shape[1]
+            low, high = np.quantile(means, [(1 - method.level) / 2, (1 + method.level) / 2], axis=0)
+            ends = list(zip(low.tolist(), high.tolist(), strict=True))
+            if levels is None:
+                for k in np.flatnonzero((values == values[:, :1]).all(axis=1)).tolist():
+                    ends[k] = (self.means[k],) * 2
+        standings = []
+        for k, name in enumerate(names):
+            lower, upper = (None if end is None else averaged(end, self.table.geometric) for end in ends[k])
+            best, worst = 1 + int(better[:, k].sum()), count - int(better[k].sum())
+            mean = averaged(self.means[k], self.table.geometric)
+            standings.append(Standing(name, mean, lower, upper, best, worst, groups[k]))
+        return tuple(standings)
+
+    def compared_pairs(
+        self,
+        beside: Float64,
+        method: ComparisonMethod,
+        levels: Float64 | None,
+        family: Family,
+        possible: Reach,
+    ) -> tuple[Pair, ...]:
+        """The pairs with corrected p-values, intervals within what is possible, and verdicts.
+
+        beside: p-values of other tables; an interval cut at the bounds of what it estimates covers it as often as
+        before. Source: Mandelkern 2002.
+        """
+        table, pairs, p = self.table, self.pairs, self.p
+        values, queries = table.values, table.values.shape[1]
+        corrected = adjusted(np.concatenate([p, beside]), method.correction)
+        differences = values[pairs[:, 1]] - values[pairs[:, 0]]
+        limits: list[tuple[float | None, float | None]] = [(None, None)] * len(pairs)
+        if queries >= fewest(method.level):
+            if levels is not None:
+                ends = [(1 - method.level) / 2, (1 + method.level) / 2]
+                raw = np.stack([np.quantile(levels[:, j] - levels[:, i], ends) for i, j in pairs.tolist()])
+            else:
+                raw = bounds(differences, method.interval, method.level, Draws(RESAMPLES, method.seed))
+            limits = [(low, high) for low, high in np.clip(raw, -table.span, table.span).tolist()]
+        same = equivalences(differences, method)
+        unit = math.inf  # what is detectable is a multiple of the deviation
+        if possible.possible and TESTS.get(method.test).detection is not None:
+            kurtosis = excess_kurtosis(differences)
+            unit = detectable(1.0, queries, method.power, method.alpha, method.test, family, kurtosis)
+        compared_pairs = []
+        for number, (i, j) in enumerate(pairs.tolist()):
+            row = differences[number]
+            mean, deviation = self.means[j] - self.means[i], float(row.std(ddof=1))
+            compared_pairs.append(
+                Pair(
+                    table.systems[i],
+                    table.systems[j],
+                    mean,
+                    *limits[number],
+                    float(p[number]),
+                    float(corrected[number]),
+                    family.tests,
+                    hedges_g(mean, deviation, len(row)),
+                    *signs(row),
+                    unit * deviation if math.isfinite(unit) and unit * deviation <= table.span else None,
+                    None if method.margin is None else float(same[number]),
+                    verdict_of(mean, float(corrected[number]), float(same[number]), method.alpha),
+                )
+            )
+        return tuple(compared_pairs)
 
 
 def compare_scores(
@@ -425,141 +502,10 @@ def compare_scores(
 def shared_measures(scores: Iterable[Scores]) -> list[str]:
     """The measures that all have, in the order of the first; raises BadValue where there is none."""
     first, *others = [s.measures for s in scores]
-    found = [m for m in first if all(m in o for o in others)]
-    if not found:
+    shared = [m for m in first if all(m in o for o in others)]
+    if not shared:
         raise BadValue("the systems have no measure in common; score them with the same ones")
-    return found
-
-
-def _tested(ranked: list[int], baseline: int | None) -> Pairs:
-    """Which systems are compared, by their places in `ranked`, int64[P, 2]: the second against the first.
-
-    The first of two was given earlier, or is the baseline.
-    """
-    if baseline is not None:
-        return np.array([(baseline, k) for k in range(len(ranked)) if k != baseline], np.int64)
-    return np.array(
-        [(i, j) if ranked[i] < ranked[j] else (j, i) for i, j in all_pairs(len(ranked)).tolist()], np.int64
-    )
-
-
-def _better(names: tuple[str, ...], pairs: Iterable[Pair]) -> NDArray[np.bool_]:
-    """Which systems are better than which by the verdicts, bool[K, K]."""
-    at = {name: k for k, name in enumerate(names)}
-    found = np.zeros((len(names), len(names)), np.bool_)
-    for pair in pairs:
-        first, second = at[pair.first], at[pair.second]
-        found[second, first] = pair.verdict == "better"
-        found[first, second] = pair.verdict == "worse"
-    return found
-
-
-def _levels(given: ScoreTable, method: ComparisonMethod) -> Float64 | None:
-    """The means over datasets in samples of datasets and queries, float64[B, K], where those are asked for."""
-    if method.interval != "two-level" or not given.parts:
-        return None
-    return two_level_means([list(dataset) for dataset in given.parts], Draws(RESAMPLES, method.seed))
-
-
-def _standings(
-    given: ScoreTable,
-    better: NDArray[np.bool_],
-    method: ComparisonMethod,
-    levels: Float64 | None,
-    *,
-    letter: bool,
-) -> tuple[Standing, ...]:
-    values, count = given.values, len(given.systems)
-    groups = letters(better | better.T) if letter else [""] * count
-    ends = _mean_bounds(values, method.level, levels)
-    found = []
-    for k, (name, row) in enumerate(zip(given.systems, values, strict=True)):
-        mean, low, high = (
-            None if v is None else averaged(v, given.geometric) for v in (_mean(row), *ends[k])
-        )
-        best, worst = 1 + int(better[:, k].sum()), count - int(better[k].sum())
-        assert mean is not None
-        found.append(Standing(name, mean, low, high, best, worst, groups[k]))
-    return tuple(found)
-
-
-def _mean_bounds(
-    values: Float64, level: float, levels: Float64 | None
-) -> list[tuple[float | None, float | None]]:
-    """The percentile bootstrap interval of each mean; None for too few columns."""
-    if values.shape[1] < fewest(level):
-        return [(None, None)] * len(values)
-    if levels is not None:
-        means = levels
-    else:  # the samples are those of `weir eval`, so the intervals are too
-        sums = np.concatenate(list(resampled_sums(values, RESAMPLES, np.random.default_rng(SEED))))
-        means = sums / values.shape[1]
-    low, high = np.quantile(means, [(1 - level) / 2, (1 + level) / 2], axis=0)
-    found: list[tuple[float | None, float | None]] = list(zip(low.tolist(), high.tolist(), strict=True))
-    if levels is None:
-        for k in np.flatnonzero((values == values[:, :1]).all(axis=1)).tolist():
-            found[k] = (_mean(values[k]),) * 2
-    return found
-
-
-def _pairs(
-    one: _TestedTable,
-    beside: Float64,
-    method: ComparisonMethod,
-    levels: Float64 | None,
-    family: Family,
-    possible: Reach,
-) -> tuple[Pair, ...]:
-    given, pairs, p = one.table, one.pairs, one.p
-    values, queries = given.values, given.values.shape[1]
-    corrected = adjusted(np.concatenate([p, beside]), method.correction)
-    differences = values[pairs[:, 1]] - values[pairs[:, 0]]
-    limits = _difference_bounds(given, differences, pairs, method, levels)
-    same = equivalences(differences, method)
-    # What is detectable is a multiple of the deviation.
-    unit = math.inf
-    if possible.possible and TESTS.get(method.test).detection is not None:
-        kurtosis = excess_kurtosis(differences)
-        unit = detectable(1.0, queries, method.power, method.alpha, method.test, family, kurtosis)
-    means = [_mean(row) for row in values]
-    found = []
-    for number, (i, j) in enumerate(pairs.tolist()):
-        row = differences[number]
-        mean, deviation = means[j] - means[i], float(row.std(ddof=1))
-        found.append(
-            Pair(
-                given.systems[i],
-                given.systems[j],
-                mean,
-                *limits[number],
-                float(p[number]),
-                float(corrected[number]),
-                family.tests,
-                hedges_g(mean, deviation, len(row)),
-                *signs(row),
-                unit * deviation if math.isfinite(unit) and unit * deviation <= given.span else None,
-                None if method.margin is None else float(same[number]),
-                verdict_of(mean, float(corrected[number]), float(same[number]), method.alpha),
-            )
-        )
-    return tuple(found)
-
-
-def _difference_bounds(
-    given: ScoreTable, differences: Float64, pairs: Pairs, method: ComparisonMethod, levels: Float64 | None
-) -> list[tuple[float | None, float | None]]:
-    """The interval of each mean difference, within what is possible; None for too few columns.
-
-    An interval cut at the bounds of what it estimates covers it as often as before. Source: Mandelkern 2002.
-    """
-    if differences.shape[1] < fewest(method.level):
-        return [(None, None)] * len(differences)
-    if levels is not None:
-        ends = [(1 - method.level) / 2, (1 + method.level) / 2]
-        limits = np.stack([np.quantile(levels[:, j] - levels[:, i], ends) for i, j in pairs.tolist()])
-    else:
-        limits = bounds(differences, method.interval, method.level, Draws(RESAMPLES, method.seed))
-    return [(low, high) for low, high in np.clip(limits, -given.span, given.span).tolist()]
+    return shared
 
 
 def _mean(values: Float64) -> float:
@@ -595,8 +541,7 @@ def verdict_of(mean: float, p: float, same: float, alpha: float) -> Verdict:
     return "not separable"
 
 
-# ----------
-# Systems across datasets: the mean over datasets, and on how many of them each is better than a baseline.
+# Comparisons across datasets.
 
 
 def across(datasets: Mapping[str, Sequence[ScoreTable]], name: str) -> ScoreTable:
@@ -611,7 +556,7 @@ def across(datasets: Mapping[str, Sequence[ScoreTable]], name: str) -> ScoreTabl
     first = _alike([t for tables in datasets.values() for t in tables])
     parts = [_by_name(datasets[dataset]) for dataset in sorted(datasets)]
     columns = [
-        [_mean(np.array(of_system)) for of_system in zip(*map(_means, tables), strict=True)]
+        [_mean(np.array([_mean(t.values[k]) for t in tables])) for k in range(len(first.systems))]
         for tables in parts
     ]
     values = tuple(tuple(t.values for t in tables) for tables in parts)
@@ -641,27 +586,27 @@ def compared_across(
     already. A dataset counts as better or worse where its own comparison says so, which is corrected for the number
     of systems, not of datasets; that of several parts is of all their queries, each part weighing the same.
     """
-    found = compared(across(datasets, name), baseline, method)
+    comparison = compared(across(datasets, name), baseline, method)
     if baseline is None:
-        return found
-    made = {c.dataset: c for c in known}
-    verdicts: dict[str, list[str]] = {pair.second: [] for pair in found.pairs}
+        return comparison
+    by_dataset = {c.dataset: c for c in known}
+    verdicts: dict[str, list[str]] = {pair.second: [] for pair in comparison.pairs}
     for dataset, tables in datasets.items():
-        own = made.get(dataset) or compared(pooled(tables, dataset), baseline, method)
+        own = by_dataset.get(dataset) or compared(pooled(tables, dataset), baseline, method)
         for pair in own.pairs:
             verdicts.get(pair.second, []).append(pair.verdict)
     tallies = [
         DatasetCounts(
             pair.second,
             baseline,
-            found.count,
+            comparison.count,
             pair.difference,
             *(pair.won, pair.lost, pair.tied),
             *(verdicts[pair.second].count(v) for v in ("better", "worse", "equivalent", "not separable")),
         )
-        for pair in found.pairs
+        for pair in comparison.pairs
     ]
-    return replace(found, tallies=tuple(tallies))
+    return replace(comparison, tallies=tuple(tallies))
 
 
 def pooled(tables: Sequence[ScoreTable], name: str) -> ScoreTable:
@@ -689,16 +634,10 @@ def _by_name(tables: Sequence[ScoreTable]) -> list[ScoreTable]:
     return sorted(tables, key=lambda t: t.dataset)
 
 
-def _means(table: ScoreTable) -> list[float]:
-    return [_mean(row) for row in table.values]
-
-
-# ----------
-# Systems compared on each group of queries, with the share of false findings bounded over the groups.
-
+# Comparisons by group of queries.
 
 BY_GROUP = ComparisonMethod(correct="bh")
-"""How groups are compared unless told otherwise: by the correction of Benjamini and Hochberg."""
+"""The default for groups: the correction of Benjamini and Hochberg."""
 
 
 def compared_by_group(
@@ -742,3 +681,307 @@ def compare_scores_by_group(
         for measure in shared_measures(scores.values())
         for comparison in compared_by_group(table(dataset, measure, scores), groups, baseline, method)
     ]
+
+
+# ----------
+# Tables.
+
+FEW_SYSTEMS = 3
+"""Systems up to which a sentence says of each how it fares across datasets."""
+SEVERAL = 6
+"""Systems up to which every pair is listed unasked."""
+
+
+def verdict(pair: Pair, c: Comparison) -> str:
+    """What can be said of the second system against the first, in their comparison."""
+    if pair.verdict != "not separable":
+        return pair.verdict
+    if pair.tied and not pair.won and not pair.lost:
+        return "not separable (equal throughout)"
+    if not c.reach.possible:
+        return f"not separable (too few {c.unit if c.reach.fewest is not None else 'draws'})"
+    if TESTS.get(c.method.test).detection is None:
+        return "not separable"
+    if pair.detectable is None:
+        return "not separable (not even the largest difference would be found)"
+    return f"not separable (minimum detectable effect {score(pair.detectable)})"
+
+
+def family(c: Comparison) -> str:
+    """Over which comparisons the verdicts of a table hold together."""
+    tests = c.pairs[0].comparisons if c.pairs else 0
+    if TESTS.get(c.method.test).familywise:
+        return f"{c.method.test} over all {tests} pairs"
+    if c.method.correct == "none":
+        return "not adjusted"
+    return f"{c.method.correct}, adjusted over {tests} comparison{'s' * (tests != 1)}"
+
+
+def tally(found: DatasetCounts) -> str:
+    """On how many datasets a system is higher than the baseline by its mean, and on how many by the verdict."""
+    by_mean = [("higher", found.higher), ("lower", found.lower), ("equal", found.equal)]
+    verdicts = [("better", found.better), ("worse", found.worse), ("equivalent", found.equivalent)]
+    always = {"higher", "lower", "better", "worse"}
+    means = ", ".join(f"{what} on {n}" for what, n in by_mean if n or what in always)
+    certain = ", ".join(f"{what} on {n}" for what, n in verdicts if n or what in always)
+    return (
+        f"{found.system} against {found.baseline} on {found.datasets} datasets, by mean: {means} "
+        f"({change(found.difference)} over all); by verdict: {certain}, not separable on {found.not_separable}"
+    )
+
+
+def relabelled(comparisons: Sequence[Comparison], labels: Mapping[str, str]) -> list[Comparison]:
+    """The comparisons with labels in the place of names; no number depends on a label."""
+
+    def named(system: str) -> str:
+        return labels.get(system, system)
+
+    return [
+        replace(
+            c,
+            standings=tuple(replace(s, system=named(s.system)) for s in c.standings),
+            pairs=tuple(replace(p, first=named(p.first), second=named(p.second)) for p in c.pairs),
+            tallies=tuple(replace(t, system=named(t.system), baseline=named(t.baseline)) for t in c.tallies),
+            baseline=None if c.baseline is None else named(c.baseline),
+        )
+        for c in comparisons
+    ]
+
+
+def _csv(c: Comparison) -> list[dict[str, object]]:
+    about = {"dataset": c.dataset, "group": c.group, "measure": c.measure, "count": c.count, "unit": c.unit}
+    return [about | plain(pair) for pair in c.pairs]
+
+
+def _pages(comparisons: Sequence[Comparison]) -> tuple[Table, ...]:
+    """The means with the marks that papers use, under the pairs with their verdicts."""
+    header = [
+        "dataset",
+        "measure",
+        "pair",
+        "difference",
+        "p",
+        "adjusted",
+        "Hedges' g",
+        "won/lost/tied",
+        "verdict",
+    ]
+    lines = [
+        [f"{c.dataset}, {c.group}" if c.group else c.dataset, c.measure, *_pair(p, c)]
+        for c in comparisons
+        for p in c.pairs
+    ]
+    return (table_of([header, *lines], right=5, keys=3, tail=1), *marked_means(comparisons))
+
+
+def marked_means(comparisons: Sequence[Comparison]) -> tuple[Table, ...]:
+    """A line for each dataset and system, a column for each measure, with the markers that papers use.
+
+    The best mean is bold; letters are groups: systems that share one cannot be told apart. Against a baseline triangles
+    mark better and worse instead.
+    """
+    measures = list(dict.fromkeys(c.measure for c in comparisons))
+    cells: dict[tuple[str, str], dict[str, Cell]] = {}
+    for c in comparisons:
+        marks = {p.second: p.verdict for p in c.pairs} if c.baseline is not None else {}
+        for s in c.standings:
+            best = s.mean == c.standings[0].mean
+            where = f"{c.dataset}, {c.group}" if c.group else c.dataset
+            of = cells.setdefault((where, s.system), {})
+            of[c.measure] = Cell(score(s.mean), best, s.letters, marks.get(s.system, ""))
+    rows = [
+        [Cell(dataset), Cell(system), *(of.get(m, Cell("")) for m in measures)]
+        for (dataset, system), of in cells.items()
+    ]
+    tallies = [f"{c.measure}: {tally(t)}" for c in comparisons for t in c.tallies]
+    notes = [*tallies, *_notes(comparisons, explain=True)]
+    return (table_of([["dataset", "system", *measures], *rows], right=None, keys=2, notes=notes),)
+
+
+@result("compare", Comparison, page=marked_means, html=_pages, parts="pairs", csv=_csv)
+def compare_tables(
+    comparisons: Sequence[Comparison], long: bool = False, explain: bool = False
+) -> tuple[Table, ...]:
+    """Of each comparison the systems by value with their groups, then the verdict on each pair.
+
+    Of more than six systems only the pairs with the best are listed, unless `long`; letters tell of the others. Systems
+    go by short names, which are explained below; explain: how the numbers were made, too.
+    """
+    systems = tuple(dict.fromkeys(s.system for c in comparisons for s in c.standings))
+    labels = dict(zip(systems, short_names(systems), strict=True))
+    comparisons = relabelled(comparisons, labels)
+    tables = []
+    grouped = [c for c in comparisons if c.group]
+    for dataset, measure in dict.fromkeys((c.dataset, c.measure) for c in grouped):
+        tables.append(
+            _by_group([c for c in comparisons if (c.dataset, c.measure) == (dataset, measure)], long)
+        )
+    for c in [] if grouped else comparisons:
+        left_out = f", {c.left_out} left out that not all systems have" if c.left_out else ""
+        lettered = any(s.letters for s in c.standings)
+        lines = [["system", "mean", "rank", *["group"] * lettered]]
+        for s in c.standings:
+            ranks = str(s.best) if s.best == s.worst else f"{s.best}-{s.worst}"
+            mean = score(s.mean) + _interval(score, s.low, s.high)
+            lines.append([s.system, mean, ranks, *[s.letters] * lettered])
+        title = f"{c.measure} on {c.dataset} ({count(c.count)} {c.unit}{left_out})"
+        tables.append(table_of(lines, title=title))
+        listed = c.pairs if long or len(c.standings) <= SEVERAL else _with_best(c)
+        head = ["pair", "difference", "p", "adjusted", "Hedges' g", "won/lost/tied", f"verdict ({family(c)})"]
+        pairs = table_of([head, *(_pair(p, c) for p in listed)], right=5, tail=1)
+        tables.append(replace(pairs, narrow=(1, 6)))
+        if len(listed) < len(c.pairs):
+            separable = sum(p.verdict in ("better", "worse") for p in c.pairs)
+            tables.append(
+                sentences(
+                    f"{len(listed)} of {len(c.pairs)} pairs are listed, those with the best system; {separable} of all "
+                    "are separable, which letters tell; --long lists them all"
+                )
+            )
+        if c.tallies:
+            tables.append(_tallies(c.tallies))
+    legend = [f"{label}: {system}" for system, label in labels.items() if label != system]
+    return (*tables, sentences(*_notes(comparisons, explain), *legend))
+
+
+def _by_group(comparisons: Sequence[Comparison], long: bool) -> Table:
+    """A line for each group and pair: all queries first, then the macro mean, then the groups."""
+    first, last = comparisons[0], comparisons[-1]
+    head = [
+        "group",
+        "pair",
+        "queries",
+        "first",
+        "second",
+        "difference",
+        "adjusted",
+        "won/lost/tied",
+        "verdict",
+    ]
+    lines: list[Sequence[str | Cell]] = [head]
+    for c in comparisons:
+        means = {s.system: score(s.mean) for s in c.standings}
+        for p in c.pairs if long or len(c.standings) <= SEVERAL else _with_best(c):
+            pair, difference, _, adjusted_p, _, outcomes, _ = _pair(p, c)
+            names = (c.group or "all queries", pair, count(c.count), means[p.first], means[p.second])
+            certain = c.reach.possible or p.verdict != "not separable"
+            lines.append([*names, difference, adjusted_p, outcomes, p.verdict if certain else verdict(p, c)])
+    title = f"{first.measure} on {first.dataset}, by group; verdicts on groups: {family(last)}"
+    return table_of(lines, right=6, keys=2, tail=1, title=title)
+
+
+def _tallies(tallies: Sequence[DatasetCounts]) -> Table:
+    """Sentences on a few systems, a table of many."""
+    if len(tallies) <= FEW_SYSTEMS:
+        return sentences(*map(tally, tallies))
+    first = tallies[0]
+    head = [
+        "system",
+        "difference",
+        "higher",
+        "lower",
+        "equal",
+        "better",
+        "worse",
+        "equivalent",
+        "not separable",
+    ]
+    lines = [
+        [t.system, change(t.difference), *map(str, (t.higher, t.lower, t.equal)),
+         *map(str, (t.better, t.worse, t.equivalent, t.not_separable))]
+        for t in tallies
+    ]  # fmt: skip
+    title = f"against {first.baseline} on {first.datasets} datasets: on how many by mean, and by verdict"
+    return table_of([head, *lines], right=len(head) - 1, title=title)
+
+
+def _with_best(c: Comparison) -> tuple[Pair, ...]:
+    """The pairs of a comparison that the best system is in; all of those with a baseline."""
+    best = c.standings[0].system
+    return c.pairs if c.baseline is not None else tuple(p for p in c.pairs if best in (p.first, p.second))
+
+
+def _pair(p: Pair, c: Comparison) -> list[str | Cell]:
+    text = verdict(p, c)
+    return [
+        f"{p.second} - {p.first}",
+        change(p.difference) + _interval(change, p.low, p.high),
+        probability(p.p),
+        probability(p.adjusted),
+        effect(p.effect),
+        f"{p.won}/{p.lost}/{p.tied}",
+        Cell(text, style=p.verdict) if p.verdict in STYLES else text,
+    ]
+
+
+def _notes(comparisons: Sequence[Comparison], explain: bool = False) -> list[str]:
+    """What has to be known of the numbers; explain: how each was made."""
+    if not comparisons:
+        return ["nothing to compare"]
+    first = comparisons[0]
+    m = first.method
+    drawn = f", {m.draws:,} draws, seed {m.seed}" if TESTS.get(m.test).drawn else ""
+    test = f"{m.test} (randomised HSD)" if m.test == "tukey" else m.test
+    lines = [f"{test} test at level {m.alpha:g}; --explain says how the numbers were made"]
+    if explain:
+        pairs = (
+            "each minus the baseline" if first.baseline is not None else "the later given minus the earlier"
+        )
+        letters = "; group: systems that share a letter cannot be told apart"
+        interval = f"its {100 * m.level:g}% interval ({m.interval})"
+        lines = [
+            f"difference: {pairs}, with {interval}; p: {test}{drawn}; level {m.alpha:g}",
+            "rank, by the verdicts: 1 + the systems that are better, to all less those that are worse"
+            + (letters if any(s.letters for c in comparisons for s in c.standings) else ""),
+            *_effects(comparisons),
+        ]
+    lines += [*_unreachable(comparisons), *_too_few(comparisons)]
+    if any(c.geometric for c in comparisons):
+        names = ", ".join(sorted({c.measure for c in comparisons if c.geometric}))
+        lines.append(f"{names}: means are geometric; differences are those of logarithms")
+    if m.interval == "two-level":
+        lines.append(
+            "two-level: datasets drawn with replacement, and queries within each; on one dataset, queries"
+        )
+    if m.margin is not None:
+        lines.append(f"equivalent: the difference lies within ±{m.margin:g} (two one-sided t-tests)")
+    return lines
+
+
+def _effects(comparisons: Sequence[Comparison]) -> list[str]:
+    """What the minimum detectable effects are, where there are such."""
+    m = comparisons[0].method
+    if TESTS.get(m.test).detection is None:
+        return [f"minimum detectable effect: none is known of {m.test}; permutation and t have one"]
+    if not any(c.reach.possible for c in comparisons):
+        return []
+    corrected = "" if m.correction == "none" else f" with {m.correction}"
+    return [
+        f"minimum detectable effect: a true difference that {m.test}{corrected} finds {100 * m.power:g} times in 100 "
+        "in new data (weir power: of one test alone)"
+    ]
+
+
+def _unreachable(comparisons: Sequence[Comparison]) -> list[str]:
+    """Where nothing can be found at all, and how many queries or datasets it takes."""
+    test = comparisons[0].method.test
+    few = [c for c in comparisons if not c.reach.possible]
+    notes = (
+        reach_note(c.reach, test, c.count, c.unit, c.pairs[0].comparisons if c.pairs else 0) for c in few
+    )
+    return list(dict.fromkeys(notes))
+
+
+def _too_few(comparisons: Sequence[Comparison]) -> list[str]:
+    """A line for each number of queries or datasets that is too small for intervals."""
+    level = comparisons[0].method.level
+    few = dict.fromkeys((c.count, c.unit) for c in comparisons if c.count < fewest(level))
+    return [
+        f"too few {unit} for an interval: {n}, at least {fewest(level)} are needed; even the whole range of {n} holds "
+        f"the median {share(1 - 2.0 ** (1 - n))} of the time only"
+        for n, unit in few
+    ]
+
+
+def _interval(shown: Callable[[float], str], low: float | None, high: float | None) -> str:
+    return "" if low is None or high is None else f" [{shown(low)}, {shown(high)}]"

@@ -10,8 +10,13 @@ from functools import cached_property, reduce
 
 import numpy as np
 
+from weir.core.frames import plain
+from weir.core.results import result
+from weir.core.rounding import change, count, effect, probability, score, share
 from weir.core.scores import averaged
-from weir.core.strings import Float64, Int64
+from weir.core.short_names import short_names
+from weir.core.strings import Float64
+from weir.core.tables import STYLES, Cell, Table, sentences, table_of
 from weir.errors import BadValue
 from weir.stats.compare import (
     ComparisonMethod,
@@ -27,10 +32,6 @@ from weir.stats.intervals import fewest, simultaneous_bounds, two_level_bounds
 from weir.stats.power import Family, Reach, reach
 from weir.stats.resampling import BLOCK_CELLS, RESAMPLES
 from weir.stats.significance import TESTS, Draws, adjusted, p_values
-
-# ----------
-# A factorial study of systems as values: factors, the complete design, effects of levels, shares of variance.
-
 
 OTHERS = "others"
 """What a level of three or more is set against: the mean of all others."""
@@ -87,32 +88,20 @@ class FactorialDesign:
         levels of the other factors. An interaction is how much larger the effect of one level is at another factor's
         level than at what that is set against.
         """
-        count = len(self.factors)
-        alone = [(number,) for number in range(count)]
-        return tuple(
-            contrast
-            for numbers in [*alone, *itertools.combinations(range(count), 2)]
-            for contrast in self._contrasts(numbers)
-        )
-
-    def _contrasts(self, numbers: tuple[int, ...]) -> list[Contrast]:
-        """The contrasts of one factor, or of an interaction."""
-        choices = [[1] if self.shape[n] == 2 else list(range(self.shape[n])) for n in numbers]
-        found = []
-        for levels in itertools.product(*choices):
-            chosen = dict(zip(numbers, levels, strict=True))
-            axes = [_against(size, chosen.get(n)) for n, size in enumerate(self.shape)]
-            found.append(Contrast(numbers, levels, reduce(np.multiply.outer, axes).reshape(-1)))
-        return found
-
-
-def _against(size: int, level: int | None) -> Float64:
-    """Weights of the levels of a factor: one level against the others, or the mean of all for None."""
-    if level is None:
-        return np.full(size, 1 / size)
-    weights = np.full(size, -1 / (size - 1))
-    weights[level] = 1
-    return weights
+        count, contrasts = len(self.factors), []
+        for numbers in [*((number,) for number in range(count)), *itertools.combinations(range(count), 2)]:
+            choices = [[1] if self.shape[n] == 2 else list(range(self.shape[n])) for n in numbers]
+            for levels in itertools.product(*choices):
+                chosen, axes = dict(zip(numbers, levels, strict=True)), []
+                for n, size in enumerate(self.shape):
+                    if n in chosen:  # one level against the others
+                        weights = np.full(size, -1 / (size - 1))
+                        weights[chosen[n]] = 1
+                    else:
+                        weights = np.full(size, 1 / size)
+                    axes.append(weights)
+                contrasts.append(Contrast(numbers, levels, reduce(np.multiply.outer, axes).reshape(-1)))
+        return tuple(contrasts)
 
 
 @dataclass(frozen=True)
@@ -195,9 +184,7 @@ class FactorStudy:
         return reach(m.test, units, m.alpha, family, Draws(m.draws, m.seed))
 
 
-# ----------
-# Where the variance of scores comes from: collections, queries, the factors of systems, and what is left.
-
+# Shares of variance.
 
 HIGHER = "higher interactions"
 """Those of three factors or more, together."""
@@ -232,18 +219,32 @@ def variance_shares(
     """
     values = np.concatenate(list(parts), axis=1)
     shape = tuple(len(factor.levels) for factor in factors)
-    found = [*_between(parts, values), *_of_factors(values, factors, shape)]
+    systems, queries = values.shape
+    found: list[_Squares] = []
     if len(parts) > 1:
-        found.append(_by_collection(parts, values))
+        among = systems * sum(p.shape[1] * float(p.mean() - values.mean()) ** 2 for p in parts)
+        found.append(_Squares("collections", len(parts) - 1, among))
+    within = systems * sum(float(np.square(p.mean(axis=0) - p.mean()).sum()) for p in parts)
+    found.append(_Squares("queries", queries - len(parts), within))
+    found += _squares_of_factors(values, factors, shape)
+    if len(parts) > 1:  # how systems differ by collection, less how they differ on all queries
+        apart = sum(_systems_squares(p) for p in parts) - _systems_squares(values)
+        found.append(_Squares("systems × collections", (systems - 1) * (len(parts) - 1), max(0.0, apart)))
     total = float(np.square(values - values.mean()).sum())
-    left = values.size - 1 - sum(one.df for one in found)
-    found.append(_Squares("residual", left, max(0.0, total - sum(one.squares for one in found))))
-    sources = [_shared(one, found, total) for one in found]
+    rest = values.size - 1 - sum(one.df for one in found)
+    found.append(_Squares("residual", rest, max(0.0, total - sum(one.squares for one in found))))
+    by_chance = sum(one.squares for one in found if one.axes is None and one.source != HIGHER)
+    sources = []
+    for one in found:
+        against = one.squares + by_chance
+        eta = one.squares / against if one.axes is not None and against else None
+        share = one.squares / total if total else math.nan
+        sources.append(VarianceSource(one.source, one.df, one.squares, share, eta, None, None))
     tested = [n for n, one in enumerate(found) if one.axes is not None]
     p = np.array([randomised_p(values, shape, found[n].axes or (), method) for n in tested])
     corrected = adjusted(p, method.correct)
-    for number, one, both in zip(tested, p.tolist(), corrected.tolist(), strict=True):
-        sources[number] = replace(sources[number], p=one, adjusted=both)
+    for number, alone, both in zip(tested, p.tolist(), corrected.tolist(), strict=True):
+        sources[number] = replace(sources[number], p=alone, adjusted=both)
     return tuple(sources)
 
 
@@ -266,10 +267,8 @@ def randomised_p(
     observed = float(np.square(effect.sum(axis=-1)).sum())
     most = max(_LEAST_DEALS, min(draws.count, _WORK_CELLS // effect.size))
     threshold = observed - _ROUNDING * float(np.abs(effect).sum()) ** 2
-    larger = sum(
-        int(np.count_nonzero(block >= threshold)) for block in _dealt(effect, Draws(most, draws.seed))
-    )
-    return (larger + 1) / (most + 1)
+    dealt = _dealt(effect, Draws(most, draws.seed))
+    return (sum(int(np.count_nonzero(block >= threshold)) for block in dealt) + 1) / (most + 1)
 
 
 def _dealt(effect: Float64, draws: Draws) -> Iterator[Float64]:
@@ -280,7 +279,12 @@ def _dealt(effect: Float64, draws: Draws) -> Iterator[Float64]:
     """
     generator = draws.generator()
     cells, queries = effect.size // effect.shape[-1], effect.shape[-1]
-    tables = [_orders(size, generator) for size in effect.shape[:-1]]
+    tables = []  # orders of each factor's levels, int64[N, size]
+    for size in effect.shape[:-1]:
+        if size <= _ALL_ORDERS:
+            tables.append(np.array(list(itertools.permutations(range(size)))))
+        else:
+            tables.append(generator.permuted(np.tile(np.arange(size), (_SOME_ORDERS, 1)), axis=1))
     numbers = np.arange(cells).reshape(effect.shape[:-1])
     by_query = np.ascontiguousarray(effect.reshape(cells, queries).T)
     rows = max(1, BLOCK_CELLS // effect.size)
@@ -295,23 +299,7 @@ def _dealt(effect: Float64, draws: Draws) -> Iterator[Float64]:
         yield np.asarray(np.square(sums).sum(axis=1))
 
 
-def _orders(size: int, generator: np.random.Generator) -> Int64:
-    """Orders of so many levels, int64[N, size]: all of them, or of more than six levels some thousand at random."""
-    if size <= _ALL_ORDERS:
-        return np.array(list(itertools.permutations(range(size))))
-    return generator.permuted(np.tile(np.arange(size), (_SOME_ORDERS, 1)), axis=1)
-
-
-def _between(parts: Sequence[Float64], values: Float64) -> list[_Squares]:
-    """Collections, where there are several, and the queries within them."""
-    systems, queries = values.shape
-    among = systems * sum(p.shape[1] * float(p.mean() - values.mean()) ** 2 for p in parts)
-    within = systems * sum(float(np.square(p.mean(axis=0) - p.mean()).sum()) for p in parts)
-    collections = [_Squares("collections", len(parts) - 1, among)] if len(parts) > 1 else []
-    return [*collections, _Squares("queries", queries - len(parts), within)]
-
-
-def _of_factors(values: Float64, factors: Sequence[Factor], shape: tuple[int, ...]) -> list[_Squares]:
+def _squares_of_factors(values: Float64, factors: Sequence[Factor], shape: tuple[int, ...]) -> list[_Squares]:
     """Each factor, each interaction of two, and all higher interactions together."""
     means, each = values.mean(axis=1).reshape(shape), range(len(factors))
     found = []
@@ -326,16 +314,6 @@ def _of_factors(values: Float64, factors: Sequence[Factor], shape: tuple[int, ..
         higher = max(0.0, systems - sum(one.squares for one in found))
         found.append(_Squares(HIGHER, rest, higher))
     return found
-
-
-def _by_collection(parts: Sequence[Float64], values: Float64) -> _Squares:
-    """How systems differ from collection to collection otherwise than on the mean of all queries."""
-    apart = [_systems_squares(p) for p in parts]
-    return _Squares(
-        "systems × collections",
-        (len(values) - 1) * (len(parts) - 1),
-        max(0.0, sum(apart) - _systems_squares(values)),
-    )
 
 
 def _systems_squares(values: Float64) -> float:
@@ -354,23 +332,12 @@ def _projected(table: Float64, axes: Sequence[int], factors: int) -> Float64:
     return table
 
 
-def _shared(one: _Squares, all_: Sequence[_Squares], total: float) -> VarianceSource:
-    by_chance = sum(o.squares for o in all_ if o.axes is None and o.source != HIGHER)
-    against = one.squares + by_chance
-    eta = one.squares / against if one.axes is not None and against else None
-    return VarianceSource(
-        one.source, one.df, one.squares, one.squares / total if total else math.nan, eta, None, None
-    )
-
-
-# ----------
-# The effects of factors on one collection or over several: differences, joint intervals, corrected tests, verdicts.
-
+# Effects of factors.
 
 OWN_INTERVALS = ("t", "two-level")
 """Kinds of intervals that effects take, all holding together: of queries drawn, and of collections and queries."""
 
-_FACTOR_EFFECTS_ROUNDING = 1e-12
+_EFFECT_ROUNDING = 1e-12
 
 
 def factor_study(
@@ -416,8 +383,6 @@ def factor_study_across(
     wanted = [
         c for c in design.contrasts if not chosen or {design.factors[n].name for n in c.factors} <= {*chosen}
     ]
-    effects = _effects(datasets, design, wanted, method)
-    shares = variance_shares([t.values for t in tables], design.factors, method)
     first = tables[0]
     return FactorStudy(
         name,
@@ -427,64 +392,58 @@ def factor_study_across(
         sum(t.left_out for t in tables),
         design.factors,
         len(design.systems),
-        effects,
-        shares,
+        factor_effects(datasets, design, wanted, method),
+        variance_shares([t.values for t in tables], design.factors, method),
         method,
         first.geometric,
     )
 
 
-@dataclass(frozen=True, eq=False)
-class _Columns:
-    """What effects are measured on: values of systems, float64[K, Q], by the parts that they come from.
-
-    parts: for each collection those of its parts; tested: all of them as one, in which each collection weighs the
-    same.
-    """
-
-    parts: list[list[Float64]]
-    tested: Float64
-
-    @property
-    def weights(self) -> list[float]:
-        """How much the mean of each part weighs."""
-        return [1 / (len(self.parts) * len(one)) for one in self.parts for _ in one]
-
-
-def _columns(datasets: Mapping[str, Sequence[ScoreTable]], two_level: bool) -> _Columns:
-    names = sorted(datasets)  # so that no draw depends on the order that they are given in
-    parts = [[t.values for t in sorted(datasets[name], key=lambda t: t.dataset)] for name in names]
-    wholes = [pooled(datasets[name], name) for name in names]
-    if two_level:
-        return _Columns(parts, np.stack([whole.values.mean(axis=1) for whole in wholes], axis=1))
-    return _Columns(parts, pooled(wholes, "").values)
-
-
-def _effects(
+def factor_effects(
     datasets: Mapping[str, Sequence[ScoreTable]],
     design: FactorialDesign,
     contrasts: Sequence[Contrast],
     method: ComparisonMethod,
 ) -> tuple[FactorEffect, ...]:
-    """The effect of each contrast, with what holds for all of them together."""
+    """The effect of each contrast, with corrected p-values and intervals that hold for all of them together."""
     two_level = method.interval == "two-level" and len(datasets) > 1
-    columns = _columns(datasets, two_level)
+    names = sorted(datasets)  # draws do not depend on the order of the arguments
+    parts = [[t.values for t in sorted(datasets[name], key=lambda t: t.dataset)] for name in names]
+    wholes = [pooled(datasets[name], name) for name in names]
+    if two_level:
+        values = np.stack([whole.values.mean(axis=1) for whole in wholes], axis=1)
+    else:
+        values = pooled(wholes, "").values
     weights = np.stack([c.weights for c in contrasts])
-    rows = _differences(weights, columns.tested)
+    rows = _differences(weights, values)
     nothing = np.zeros((1, rows.shape[1]))
     pairs = np.array([(number, len(rows)) for number in range(len(rows))])
     p = p_values(method.test, np.concatenate([rows, nothing]), pairs, Draws(method.draws, method.seed))
     corrected, same = adjusted(p, method.correct), equivalences(rows, method)
-    limits = _bounds(columns, weights, method, two_level)
+    limits: list[tuple[float | None, float | None]] = [(None, None)] * len(contrasts)
+    if (len(parts) if two_level else min(p.shape[1] for part in parts for p in part)) >= fewest(method.level):
+        draws = Draws(RESAMPLES, method.seed)
+        by_part = [[_differences(weights, part) for part in dataset] for dataset in parts]
+        if two_level:
+            both = two_level_bounds(by_part, method.level, draws)
+        else:
+            shares = [1 / (len(parts) * len(dataset)) for dataset in parts for _ in dataset]
+            both = simultaneous_bounds([*itertools.chain(*by_part)], shares, method.level, draws)
+        limits = [(low, high) for low, high in both.tolist()]
     geometric = next(iter(datasets.values()))[0].geometric
     found = []
     for number, contrast in enumerate(contrasts):
         row, difference = rows[number], _mean(rows[number])
         deviation = float(row.std(ddof=1))
+        factors = [design.factors[n] for n in contrast.factors]
+        one, other = np.maximum(contrast.weights, 0), np.maximum(-contrast.weights, 0)
         found.append(
             FactorEffect(
-                *_names(design, contrast),
-                *_sides(contrast, columns.tested, geometric),
+                tuple(factor.name for factor in factors),
+                tuple(f.levels[level] for f, level in zip(factors, contrast.levels, strict=True)),
+                tuple(f.levels[0] if len(f.levels) == 2 else OTHERS for f in factors),
+                averaged(_mean(one @ values), geometric) if len(factors) == 1 else None,
+                averaged(_mean(other @ values), geometric) if len(factors) == 1 else None,
                 difference,
                 *limits[number],
                 float(p[number]),
@@ -498,45 +457,170 @@ def _effects(
 
 
 def _differences(weights: Float64, values: Float64) -> Float64:
-    """The effects on each query, float64[E, Q]; what is nothing but rounding is nothing."""
+    """The effects on each query, float64[E, Q]; differences by rounding alone are 0."""
     rows = weights @ values
-    return np.where(np.abs(rows) > _FACTOR_EFFECTS_ROUNDING * np.abs(values).max(), rows, 0.0)
-
-
-def _bounds(
-    columns: _Columns, weights: Float64, method: ComparisonMethod, two_level: bool
-) -> list[tuple[float | None, float | None]]:
-    """The bounds of each effect, which hold for all together; None for too few queries or collections."""
-    draws = Draws(RESAMPLES, method.seed)
-    parts = [[_differences(weights, part) for part in dataset] for dataset in columns.parts]
-    alone = [part for dataset in parts for part in dataset]
-    fewest_columns = len(parts) if two_level else min(part.shape[1] for part in alone)
-    if fewest_columns < fewest(method.level):
-        return [(None, None)] * len(weights)
-    if two_level:
-        found = two_level_bounds(parts, method.level, draws)
-    else:
-        found = simultaneous_bounds(alone, columns.weights, method.level, draws)
-    return [(low, high) for low, high in found.tolist()]
-
-
-def _names(
-    design: FactorialDesign, contrast: Contrast
-) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
-    """The names of the factors, their levels and what these are set against."""
-    factors = [design.factors[number] for number in contrast.factors]
-    levels = [factor.levels[level] for factor, level in zip(factors, contrast.levels, strict=True)]
-    against = [factor.levels[0] if len(factor.levels) == 2 else OTHERS for factor in factors]
-    return tuple(factor.name for factor in factors), tuple(levels), tuple(against)
-
-
-def _sides(contrast: Contrast, values: Float64, geometric: bool) -> tuple[float | None, float | None]:
-    """The means of the systems on either side of a main effect."""
-    if len(contrast.factors) > 1:
-        return None, None
-    above, below = np.maximum(contrast.weights, 0), np.maximum(-contrast.weights, 0)
-    return averaged(_mean(above @ values), geometric), averaged(_mean(below @ values), geometric)
+    return np.where(np.abs(rows) > _EFFECT_ROUNDING * np.abs(values).max(), rows, 0.0)
 
 
 def _mean(values: Float64) -> float:
     return math.fsum(values.tolist()) / len(values)
+
+
+# ----------
+# Tables.
+
+
+def _csv(study: FactorStudy) -> list[dict[str, object]]:
+    about = {"dataset": study.dataset, "measure": study.measure, "count": study.count}
+    return [
+        about | {k: " × ".join(v) if isinstance(v, list) else v for k, v in plain(one).items()}
+        for one in study.effects
+    ]
+
+
+def _page(studies: Sequence[FactorStudy]) -> tuple[Table, ...]:
+    """Of each measure a table of effects and one of shares; the sentences stand below the last."""
+    tables = [part for of in _by_measure(studies) for part in (_effect_table(of), _source_table(of))]
+    tables[-1] = replace(tables[-1], notes=(*tables[-1].notes, *_notes(studies)))
+    return tuple(tables)
+
+
+@result("factors", FactorStudy, page=_page, parts="effects", csv=_csv)
+def factor_tables(studies: Sequence[FactorStudy], long: bool = False) -> tuple[Table, ...]:
+    """Of each measure the effects by collection, then the shares of variance.
+
+    One collection's effects stand with their p-values and verdicts; so do all with `long`.
+    """
+    tables = []
+    for of_measure in _by_measure(studies):
+        if len(of_measure) == 1 or long:
+            tables += [_detailed(study) for study in of_measure]
+        else:
+            tables.append(_effect_table(of_measure))
+        tables.append(_source_table(of_measure))
+    return (*tables, sentences(*_notes(studies)))
+
+
+def _by_measure(studies: Sequence[FactorStudy]) -> list[list[FactorStudy]]:
+    return [list(of) for _, of in itertools.groupby(studies, key=lambda study: study.measure)]
+
+
+def _effect_table(studies: Sequence[FactorStudy]) -> Table:
+    """A line for each effect, a column for each collection; with p-values for one alone, or all together."""
+    first, last = studies[0], studies[-1]
+    labels = _labels(studies)
+    lines: list[Sequence[str | Cell]] = [["factor", "levels", *(s.dataset for s in studies), "adjusted p"]]
+    for number, one in enumerate(first.effects):
+        cells = [_difference(study.effects[number]) for study in studies]
+        p = probability(last.effects[number].adjusted)
+        lines.append([" × ".join(one.factors), _levels(one, labels), *cells, p])
+    return table_of(lines, right=None, keys=2, title=_title(studies))
+
+
+def _detailed(study: FactorStudy) -> Table:
+    """A line for each effect with everything that is known of it."""
+    labels = _labels([study])
+    head = ["factor", "levels", "mean", "other", "difference", "p", "adjusted", "Hedges' g", "won/lost/tied"]
+    lines: list[Sequence[str | Cell]] = [[*head, "verdict"]]
+    for one in study.effects:
+        cell = _difference(one)
+        verdict: str = one.verdict
+        if len(one.factors) > 1:  # an interaction is larger or smaller, not better or worse
+            verdict = {"better": "larger", "worse": "smaller"}.get(verdict, verdict)
+        lines.append(
+            [
+                " × ".join(one.factors),
+                _levels(one, labels),
+                *("" if mean is None else score(mean) for mean in (one.mean, one.other)),
+                f"{cell.text} {cell.more}".rstrip(),
+                probability(one.p),
+                probability(one.adjusted),
+                effect(one.effect),
+                f"{one.won}/{one.lost}/{one.tied}",
+                Cell(verdict, style=one.verdict if one.verdict in STYLES else ""),
+            ]
+        )
+    return table_of(lines, right=7, keys=2, tail=1, title=_title([study]))
+
+
+def _source_table(studies: Sequence[FactorStudy]) -> Table:
+    """A line for each source of variance, a column for each collection, with generalised eta squared behind."""
+    by_name = [{source.source: source for source in study.sources} for study in studies]
+    names = dict.fromkeys(name for of in reversed(by_name) for name in of)
+    lines: list[Sequence[str | Cell]] = [["source", *(s.dataset for s in studies)]]
+    for name in names:
+        cells = []
+        for of in by_name:
+            one = of.get(name)
+            more = ""
+            if one is not None and one.eta is not None and one.adjusted is not None:
+                more = f"({one.eta:.3f}, p {probability(one.adjusted)})"
+            cells.append(Cell("" if one is None else share(one.share), more=more))
+        lines.append([name, *cells])
+    return table_of(lines, right=None, title=f"{studies[0].measure}: shares of the variance of all scores")
+
+
+def _title(studies: Sequence[FactorStudy]) -> str:
+    first, last = studies[0], studies[-1]
+    design = " × ".join(f"{len(f.levels)} {f.name}" for f in first.factors)
+    where = first.dataset if len(studies) == 1 else f"{len(last.collections) or len(studies)} collections"
+    left = f", {last.left_out} left out that not all systems have" if last.left_out else ""
+    return (
+        f"{first.measure} on {where}: {first.systems} systems ({design}), {count(last.count)} queries{left}"
+    )
+
+
+def _labels(studies: Sequence[FactorStudy]) -> dict[str, str]:
+    """What levels are called: systems among them by their short names."""
+    labels: dict[str, str] = {}
+    for factor in studies[0].factors:
+        labels |= dict(zip(factor.levels, short_names(factor.levels), strict=True))
+    return labels
+
+
+def _levels(one: FactorEffect, labels: dict[str, str]) -> str:
+    sides = [
+        f"{labels.get(level, level)} - {labels.get(against, against)}"
+        for level, against in zip(one.levels, one.against, strict=True)
+    ]
+    return " by ".join(f"({side})" for side in sides) if len(sides) > 1 else sides[0]
+
+
+def _difference(one: FactorEffect) -> Cell:
+    interval = "" if one.low is None or one.high is None else f"[{change(one.low)}, {change(one.high)}]"
+    return Cell(change(one.difference), verdict=one.verdict, more=interval)
+
+
+def _notes(studies: Sequence[FactorStudy]) -> list[str]:
+    """How the numbers were made, and what was left out of the design."""
+    if not studies:
+        return ["nothing to analyse"]
+    first = studies[0]
+    m = first.method
+    drawn = f", {m.draws:,} draws, seed {m.seed}" if TESTS.get(m.test).drawn else ""
+    family = len(first.effects)
+    chance = "queries drawn within each collection"
+    if m.interval == "two-level" and any(s.collections for s in studies):
+        chance = "over all collections: collections drawn, and queries within each"
+    lines = [
+        "difference: the systems of the first level minus those of the other, averaged over all other factors; an "
+        "interaction, how much larger the first difference is at the one level of the second factor than at the other",
+        f"{100 * m.level:g}% intervals hold for all {family} effects together (bootstrap of the largest deviation, "
+        f"{chance}); p: {m.test}{drawn}, adjusted over {family} ({m.correct}); level {m.alpha:g}",
+        "behind a share: generalised eta squared, and the p-value of dealing levels at random within each query, "
+        f"adjusted over factors and interactions of two ({m.correct})",
+    ]
+    if any(len(s.collections) > 1 for s in studies):
+        lines.append("collections weigh the same in differences, queries in shares of variance")
+    if any(source.source == HIGHER for source in first.sources):
+        lines.append(f"{HIGHER}: of three factors or more; they count among no test")
+    if few := [s for s in studies if s.effects and s.effects[0].low is None]:
+        lines.append(f"too few queries or collections for an interval: {', '.join(s.dataset for s in few)}; "
+                    f"at least {fewest(m.level)} are needed")  # fmt: skip
+    lines += [f"too few {s.unit} for a verdict on so many effects: {s.dataset}; --factors NAMES looks at fewer"
+             for s in studies if s.effects and not s.reach.possible]  # fmt: skip
+    if any(s.geometric for s in studies):
+        lines.append("geometric means: differences are those of logarithms")
+    if m.margin is not None:
+        lines.append(f"equivalent: the difference lies within ±{m.margin:g} (two one-sided t-tests)")
+    return [*lines, *dict.fromkeys(f"note: {note}" for study in studies for note in study.notes)]

@@ -9,19 +9,22 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
+from weir.core.frames import plain
+from weir.core.results import result
+from weir.core.rounding import change, count, probability, score, share
 from weir.core.scores import averaged
 from weir.core.strings import Float64
-from weir.errors import BadValue
+from weir.core.tables import Table, sentences, table_of
+from weir.errors import BadValue, printable
 from weir.measures.measure import within_unit
 from weir.stats.compare import ScoreTable
 from weir.stats.distributions import student_tail
 from weir.stats.intervals import INTERVALS, bounds
 from weir.stats.power import POWER, queries_needed
-from weir.stats.query_differences import Move
+from weir.stats.query_differences import QueryDifference
 from weir.stats.significance import adjusted, t_statistic
 
-# A bound that equals the allowed drop but for rounding passes.
-_ROUNDING = 1e-12
+_ROUNDING = 1e-12  # a bound that equals the allowed drop but for rounding passes
 BROKEN_KEPT = 10
 """Queries kept of those that lost, those that lost most."""
 
@@ -33,7 +36,7 @@ GateVerdict: TypeAlias = Literal["pass", "fail", "undecided"]
 
 @dataclass(frozen=True)
 class GateRules:
-    """What a gate allows and how certain it is.
+    """What a gate allows, and at which confidence.
 
     max_drop: the largest drop of a mean that is accepted; drops: other ones by measure; confidence: 1 minus the chance
     that a larger drop passes, and 1 minus the chance that anything fails where nothing dropped; interval: of the lower
@@ -84,7 +87,7 @@ class Gate:
     verdict: GateVerdict
     deviation: float
     lost: int
-    broken: tuple[Move, ...]
+    broken: tuple[QueryDifference, ...]
     left_out: int = 0
     geometric: bool = False
 
@@ -95,7 +98,7 @@ class Gate:
 
     @property
     def harmless(self) -> bool:
-        """Whether it stands in nobody's way: all queries pass; a group, which has few queries, has not failed."""
+        """Whether it lets the candidate pass: all queries have to pass; a group, of few queries, must not fail."""
         return self.verdict != "fail" if self.group else self.passed
 
     @property
@@ -105,10 +108,10 @@ class Gate:
 
     @property
     def needed(self) -> int | None:
-        """How many queries would decide an undecided one 80 times in 100, were the change what it looks like.
+        """How many queries would decide an undecided gate with a probability of 80%, if the change is as measured.
 
-        That is, let it pass where the mean dropped by no more than allowed, else fail it. None where it is decided,
-        where more than ten million would be needed, and where no number would do.
+        That is, pass it if the mean dropped by no more than allowed, else fail it. None for a decided gate, for more
+        than ten million queries, and where no number is enough.
         """
         level = 2 * (1 - self.confidence) / (1 if self.within else self.tests)  # one-sided
         effect = self.difference + self.max_drop if self.within else self.difference
@@ -132,23 +135,35 @@ def gates(cases: Sequence[tuple[str, ScoreTable]], rules: GateRules) -> list[Gat
     dropped, at most 1 gate in 20 fails for all queries, and 1 in 20 for a group, at a confidence of 0.95. Else
     undecided. Raises BadValue for fewer than two queries of a dataset. Sources: Berger 1982; Holm 1979.
     """
-    found = [_tested(group, table, rules) for group, table in cases]
+    found = [gate_numbers(group, table, rules) for group, table in cases]
     p = np.array([one.p for one in found])
     for grouped, correction in CORRECTED.items():
         rows = np.flatnonzero([bool(one.group) == grouped for one in found])
         corrected, tests = adjusted(p[rows], correction), int(np.count_nonzero(~np.isnan(p[rows])))
         for row, value in zip(rows.tolist(), corrected.tolist(), strict=True):
-            found[row] = _decided(replace(found[row], p=value, tests=tests))
+            one = found[row]
+            verdict: GateVerdict = "undecided"
+            if one.low >= -one.max_drop - _ROUNDING:
+                verdict = "pass"
+            elif not one.within and value <= 1 - one.confidence:
+                verdict = "fail"
+            found[row] = replace(one, p=value, tests=tests, verdict=verdict)
     return found
 
 
-def _tested(group: str, table: ScoreTable, rules: GateRules) -> Gate:
-    """The numbers of a case, its p-value not yet adjusted and its verdict open."""
+def gate_numbers(group: str, table: ScoreTable, rules: GateRules) -> Gate:
+    """The numbers of a case before its p-value is adjusted and its verdict decided; raises BadValue as `gates`."""
     before, after = table.values
     d = after - before
     if len(d) < 2 and not group:
         raise BadValue(f"{table.dataset}: a gate needs at least two queries; found {len(d)}")
+    assert table.queries is not None
     one, other = (averaged(_mean(row), table.geometric) for row in (before, after))
+    low = math.nan
+    if len(d) > 1:
+        low = float(bounds(d[None], rules.interval, 2 * rules.confidence - 1)[0, 0])
+        low = max(low, -1.0) if within_unit(table.measure) else low
+    worst = np.argsort(d, kind="stable")[:BROKEN_KEPT]
     return Gate(
         table.dataset,
         group,
@@ -157,7 +172,7 @@ def _tested(group: str, table: ScoreTable, rules: GateRules) -> Gate:
         one,
         other,
         _mean(d),
-        _low(table.measure, d, rules) if len(d) > 1 else math.nan,
+        low,
         rules.allowed(table.measure),
         rules.confidence,
         student_tail(-t_statistic(d), len(d) - 1) if len(d) > 1 else math.nan,
@@ -165,35 +180,203 @@ def _tested(group: str, table: ScoreTable, rules: GateRules) -> Gate:
         "undecided",
         float(d.std(ddof=1)) if len(d) > 1 else math.nan,
         int(np.count_nonzero(d < 0)),
-        _broken(table, d),
+        tuple(
+            QueryDifference(table.queries[q], float(before[q]), float(after[q]))
+            for q in worst[d[worst] < 0].tolist()
+        ),
         table.left_out,
         table.geometric,
     )
 
 
-def _low(measure: str, differences: Float64, rules: GateRules) -> float:
-    """The one-sided lower bound; not below -1 where values lie within 0..1."""
-    low = float(bounds(differences[None], rules.interval, 2 * rules.confidence - 1)[0, 0])
-    return max(low, -1.0) if within_unit(measure) else low
+def _mean(values: Float64) -> float:
+    return math.fsum(values.tolist()) / len(values)
 
 
-def _decided(one: Gate) -> Gate:
-    if one.low >= -one.max_drop - _ROUNDING:
-        return replace(one, verdict="pass")
-    if not one.within and one.p <= 1 - one.confidence:
-        return replace(one, verdict="fail")
-    return one
+# ----------
+# Tables.
+
+OUTCOMES = {"pass": "pass", "fail": "FAIL", "undecided": "UNDECIDED"}
+_INDENT = 6
 
 
-def _broken(table: ScoreTable, differences: Float64) -> tuple[Move, ...]:
-    """The queries that lost most."""
-    assert table.queries is not None
-    order = np.argsort(differences, kind="stable")[:BROKEN_KEPT]
-    return tuple(
-        Move(table.queries[q], float(table.values[0, q]), float(table.values[1, q]))
-        for q in order[differences[order] < 0].tolist()
+def gate_outcome(gates: Sequence[Gate]) -> str:
+    """pass, fail or undecided: what all of them come to; a group of queries, which has few, can only fail."""
+    if any(one.verdict == "fail" for one in gates):
+        return "fail"
+    return "pass" if all(one.harmless for one in gates) else "undecided"
+
+
+def _page(gates: Sequence[Gate]) -> tuple[Table, ...]:
+    """For a pull request: the outcome, a line for each gate, and the queries that lost most."""
+
+    def filled(lines: Sequence[Sequence[str]], title: str = "") -> Table:
+        """The lines without the columns in which nothing stands."""
+        used = [i for i in range(len(lines[0])) if any(line[i] for line in lines[1:])]
+        cells = [[line[i] for i in used] for line in lines]
+        return table_of(cells, right=None, keys=sum(i < 4 for i in used), title=title)
+
+    head = [
+        "dataset",
+        "group",
+        "measure",
+        "verdict",
+        "queries",
+        "baseline",
+        "candidate",
+        "change",
+        "at least",
+    ]
+    lines = [[*head, "allowed drop"]]
+    losses = [["dataset", "group", "measure", "query that lost", "baseline", "candidate"]]
+    for one in gates:
+        lines.append(
+            [
+                *(one.dataset, one.group, one.measure, OUTCOMES[one.verdict], count(one.queries)),
+                *(score(one.before), score(one.after), change(one.difference)),
+                *(change(one.low), score(one.max_drop)),
+            ]
+        )
+        losses += [
+            [one.dataset, one.group, one.measure, move.query, score(move.first), score(move.second)]
+            for move in (() if one.harmless else one.broken)
+        ]
+    reasons = [f"- {_subject(one, True)}: {'; '.join(_reasons(one))}" for one in gates if not one.passed]
+    tables = [filled(lines, f"weir gate: {OUTCOMES[gate_outcome(gates)]}"), sentences(*reasons)]
+    if len(losses) > 1:
+        tables.append(filled(losses))
+    return tuple(part for part in (*tables, sentences(*_family(gates))) if part.header or part.notes)
+
+
+@result(
+    "gate",
+    Gate,
+    page=_page,
+    passed="harmless",
+    records=lambda one: [plain(one) | {"passed": one.passed, "needed": one.needed}],
+)
+def gate_tables(gates: Sequence[Gate]) -> tuple[Table, ...]:
+    """Each gate with its verdict; where it does not pass, why, and the queries that lost most; groups as a table."""
+    several = len({one.dataset for one in gates}) > 1
+    tables = []
+    for one in gates:
+        if one.group and one.verdict != "fail":
+            continue
+        above = [f"{OUTCOMES[one.verdict]}  {_subject(one, several)}: {_finding(one)}"]
+        lines: list[list[str]] = [[]]
+        if not one.passed:
+            above += [" " * _INDENT + reason for reason in [*_reasons(one), *_losses(one)]]
+            if one.broken:
+                lines = [["query", "baseline", "candidate", "change"]]
+                lines += [
+                    [m.query, score(m.first), score(m.second), change(m.difference)] for m in one.broken
+                ]
+        tables.append(replace(table_of(lines, right=None, above=above), indent=_INDENT, follows=True))
+    groups = [one for one in gates if one.group]
+    if groups:
+        lines = [
+            [
+                "dataset",
+                "measure",
+                "group",
+                "verdict",
+                "queries",
+                "baseline",
+                "candidate",
+                "change",
+                "at least",
+            ]
+        ]
+        for one in groups:
+            verdict = one.verdict if one.harmless else OUTCOMES[one.verdict]
+            names = [one.dataset, one.measure, one.group, verdict, count(one.queries)]
+            lines.append(
+                [*names, score(one.before), score(one.after), change(one.difference), change(one.low)]
+            )
+        tables.append(table_of([line if several else line[1:] for line in lines], right=5, keys=2 + several))
+    if len(gates) > 1:
+        tables.append(sentences(f"{OUTCOMES[gate_outcome(gates)]}: {'; '.join(_family(gates))}"))
+    return tuple(tables)
+
+
+def gate_junit(gates: Sequence[Gate]) -> str:
+    """JUnit's XML: a test case for each gate; one that does not pass is a failure, an undecided group is skipped."""
+    from xml.etree import ElementTree as Xml
+
+    failed = sum(not one.harmless for one in gates)
+    skipped = sum(one.harmless and not one.passed for one in gates)
+    counts = {"tests": str(len(gates)), "failures": str(failed), "errors": "0", "skipped": str(skipped)}
+    root = Xml.Element("testsuites", counts)
+    suite = Xml.SubElement(root, "testsuite", {"name": "weir gate", **counts})
+    for one in gates:
+        name = f"{one.measure} of {one.group}" if one.group else one.measure
+        case = Xml.SubElement(
+            suite, "testcase", {"classname": printable(one.dataset), "name": printable(name), "time": "0"}
+        )
+        if one.passed:
+            continue
+        outcome = Xml.SubElement(
+            case,
+            "skipped" if one.harmless else "failure",
+            {"type": one.verdict, "message": printable(f"{OUTCOMES[one.verdict]}: {_finding(one)}")},
+        )
+        [shown] = [part for part in gate_tables([replace(one, group="")])]
+        losses = shown.text().split("\n")[1 + len(_reasons(one)) :]
+        outcome.text = printable("; ".join(_reasons(one))) + "\n" + "\n".join(losses)
+    Xml.indent(root)
+    return '<?xml version="1.0" encoding="UTF-8"?>\n' + Xml.tostring(root, encoding="unicode")
+
+
+def _subject(one: Gate, several: bool) -> str:
+    """The measure, with its dataset where there are several and its group where it has one."""
+    return one.measure + (f" on {one.dataset}" if several else "") + (f", {one.group}" if one.group else "")
+
+
+def _finding(one: Gate) -> str:
+    logarithms = " of logarithms" if one.geometric else ""
+    queries = f"{count(one.queries)} quer{'y' if one.queries == 1 else 'ies'}"
+    return (
+        f"candidate - baseline {change(one.difference)}{logarithms}, at least {change(one.low)} with "
+        f"{100 * one.confidence:g}% confidence over {queries}; allowed drop {score(one.max_drop)}"
     )
 
 
-def _mean(values: Float64) -> float:
-    return math.fsum(values.tolist()) / len(values)
+def _reasons(one: Gate) -> list[str]:
+    """Why a gate does not pass, and what would decide it."""
+    adjusted = f", {CORRECTED[bool(one.group)]} over {one.tests}" if one.tests > 1 else ""
+    tested = f"p {probability(one.p)} where nothing dropped (one-sided t{adjusted})"
+    if one.verdict == "fail":
+        return [f"the mean fell from {score(one.before)} to {score(one.after)}, {tested}"]
+    if one.queries < 2:
+        return ["one query tells nothing of others"]
+    remedy = " or a larger --max-drop" if one.within else ""
+    dropped = "" if one.within else f", and the drop may be chance: {tested}"
+    needed = "more than ten million queries" if one.needed is None else f"about {count(one.needed)} queries"
+    return [
+        f"{count(one.queries)} queries that vary so tell the mean only to within "
+        f"{score(one.difference - one.low)}{dropped}",
+        f"{needed} would decide it {share(POWER, 0)} of the time if the change is what it looks like{remedy}",
+    ]
+
+
+def _losses(one: Gate) -> list[str]:
+    """The sentence above the queries that lost most."""
+    if not one.broken:
+        return []
+    most = f", these {len(one.broken)} most" if one.lost > len(one.broken) else ""
+    return [f"{count(one.lost)} quer{'y' if one.lost == 1 else 'ies'} lost{most}:"]
+
+
+def _family(gates: Sequence[Gate]) -> list[str]:
+    """Over what the verdicts of several gates hold together."""
+    if len(gates) == 1:
+        return []
+    whole = sum(not one.group for one in gates)
+    lines = []
+    if whole > 1:
+        lines.append(
+            f"all {whole} have to pass, each at its full confidence; a failure is adjusted over them (holm)"
+        )
+    if len(gates) > whole:
+        lines.append(f"of {len(gates) - whole} groups none may fail (bh); none has to pass")
+    return ["; ".join(lines)]

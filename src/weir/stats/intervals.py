@@ -1,4 +1,4 @@
-"""Intervals of differences, over datasets, and of several means together."""
+"""Intervals of means: over datasets, of differences by name, and of several means together."""
 
 from __future__ import annotations
 
@@ -15,9 +15,6 @@ from weir.registry import Registry
 from weir.stats.distributions import normal_quantile, student_quantile
 from weir.stats.resampling import LEVEL, RESAMPLES, resampled_counts, resampled_sums
 from weir.stats.significance import Draws
-
-# ----------
-# The two levels of chance in a mean over datasets: which datasets, and which queries within each.
 
 
 def two_level_means(datasets: Sequence[Sequence[Float64]], draws: Draws) -> Float64:
@@ -40,9 +37,7 @@ def two_level_means(datasets: Sequence[Sequence[Float64]], draws: Draws) -> Floa
     return total / len(datasets)
 
 
-# ----------
-# Intervals of a mean difference over queries, by name: `--interval bca` finds them here.
-
+# Intervals by name.
 
 _DIFFERENCES_TOGETHER = 200
 _ROUNDING = 1e-11
@@ -50,7 +45,7 @@ _ROUNDING = 1e-11
 
 @dataclass(frozen=True, eq=False)
 class Resampled:
-    """What the samples drawn with replacement say about one row of values.
+    """Statistics of the samples drawn with replacement from one row of values.
 
     means: float64[B]; errors: float64[B], the standard error of the mean estimated within each sample.
     """
@@ -67,7 +62,7 @@ def bounds(rows: Float64, how: str, level: float = LEVEL, draws: Draws | None = 
     """Lower and upper bound of the mean of each row, float64[P, 2].
 
     rows: float64[P, Q], such as the differences of P pairs of systems, without NaN; all rows share their samples.
-    A row of one value repeated has both bounds at it. Raises BadValue for a level outside 0..1 and for fewer than
+    A row of one repeated value has both bounds at it. Raises BadValue for a level outside 0..1 and for fewer than
     two queries, UnknownName for an unknown kind of interval.
     """
     function = INTERVALS.get(how)
@@ -95,9 +90,9 @@ def bounds(rows: Float64, how: str, level: float = LEVEL, draws: Draws | None = 
 def fewest(level: float = LEVEL) -> int:
     """The fewest values for which an interval of their mean is given: 6 at a level of 0.95.
 
-    The whole range of n values holds the median of what they are drawn from with probability 1 - 2^(1 - n); where
-    that is below the level no interval of resampled means, which lies within the range, can keep it, and no
-    permutation test can reach a p-value below 1 - level. Source: Thompson 1936 for the range.
+    The range of n values contains the median of their population with probability 1 - 2^(1 - n). If that is below the
+    level, no interval of resampled means can keep the level, as it lies within the range, and no permutation test can
+    reach a p-value below 1 - level. Source: Thompson 1936 for the range.
     """
     count = 2
     while 1 - 2.0 ** (1 - count) < level:
@@ -143,7 +138,7 @@ def bca(values: Float64, sample: Resampled, level: float) -> tuple[float, float]
     shares = []
     for tail in ((1 - level) / 2, (1 + level) / 2):
         z = bias + normal_quantile(tail)
-        shares.append(_normal_share(bias + z / (1 - acceleration * z)))
+        shares.append(math.erfc(-(bias + z / (1 - acceleration * z)) / math.sqrt(2)) / 2)
     return _quantiles(sample.means, *shares)
 
 
@@ -166,7 +161,7 @@ def studentised(values: Float64, sample: Resampled, level: float) -> tuple[float
 def two_level(values: Float64, sample: Resampled, level: float) -> tuple[float, float]:
     """Across datasets: percentiles of means over resampled datasets, queries resampled within each.
 
-    On one dataset, queries alone, as percentile: see levels.two_level_means.
+    On one dataset, queries alone, as percentile; see `two_level_means`.
     """
     return percentile(values, sample, level)
 
@@ -186,15 +181,9 @@ def _quantiles(values: Float64, *shares: float) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def _normal_share(z: float) -> float:
-    return math.erfc(-z / math.sqrt(2)) / 2
+# Intervals of several means that hold together.
 
-
-# ----------
-# Intervals of several means that hold together: the bootstrap of the largest deviation.
-
-
-_SIMULTANEOUS_INTERVALS_ROUNDING = 1e-12
+_DEVIATION_ROUNDING = 1e-12
 
 
 def simultaneous_bounds(
@@ -222,7 +211,12 @@ def simultaneous_bounds(
         sums = np.concatenate(list(resampled_sums(part - mean[:, None], draws.count, streams[number])))
         # Samples vary as the values do about their own mean, which is somewhat less than about the true one.
         deviations += weight * (count / (count - 1)) ** 0.5 * sums / count
-    degrees = _degrees(variances, [part.shape[1] for part in parts])
+    # The fewest degrees of freedom of any row. Source: Satterthwaite 1946; Welch 1947.
+    counts, total = np.array([part.shape[1] for part in parts]), variances.sum(axis=0)
+    degrees, varies = float(counts.sum() - len(counts)), total > 0
+    if varies.any():
+        below = (np.square(variances) / (counts[:, None] - 1)).sum(axis=0)
+        degrees = float((np.square(total) / np.where(varies, below, np.inf))[varies].min())
     spread = _spread(chance, degrees, deviations.shape)
     return _within(center, np.sqrt(variances.sum(axis=0)), deviations, spread, level)
 
@@ -239,17 +233,6 @@ def two_level_bounds(parts: Sequence[Sequence[Float64]], level: float, draws: Dr
     return _within(center, means.std(axis=0), means - center, spread, level)
 
 
-def _degrees(variances: Float64, counts: Sequence[int]) -> float:
-    """The fewest degrees of freedom of any row. Source: Satterthwaite 1946; Welch 1947."""
-    below = np.square(variances) / (np.array(counts)[:, None] - 1)
-    varies = variances.sum(axis=0) > 0
-    if not varies.any():
-        return float(sum(counts) - len(counts))
-    return float(
-        (np.square(variances.sum(axis=0)) / np.where(varies, below.sum(axis=0), np.inf))[varies].min()
-    )
-
-
 def _spread(chance: np.random.Generator, degrees: float, shape: tuple[int, ...]) -> Float64:
     """An estimated deviation as a multiple of the true one, for each sample and row, whose deviations are their own."""
     return np.sqrt(chance.chisquare(degrees, shape) / degrees)
@@ -257,7 +240,7 @@ def _spread(chance: np.random.Generator, degrees: float, shape: tuple[int, ...])
 
 def _within(center: Float64, error: Float64, deviations: Float64, spread: Float64, level: float) -> Float64:
     """Center plus and minus as many errors as the largest deviation of the samples reaches."""
-    varies = error > _SIMULTANEOUS_INTERVALS_ROUNDING * np.abs(center)
+    varies = error > _DEVIATION_ROUNDING * np.abs(center)
     reach = np.zeros(len(center))
     if varies.any():
         largest = (np.abs(deviations[:, varies]) / (error[varies] * spread[:, varies])).max(axis=1)

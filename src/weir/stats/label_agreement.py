@@ -1,4 +1,4 @@
-"""Agreement of labels: two raters, several with the same scale, all with gaps."""
+"""Agreement of labels: of two raters, and of several that left pairs out; pairs for estimates from a model's labels."""
 
 from __future__ import annotations
 
@@ -9,17 +9,18 @@ from typing import Literal, TypeAlias, TypeVar, get_args
 
 import numpy as np
 
+from weir.core.frames import plain
 from weir.core.judged import Judged
 from weir.core.qrels import Qrels
+from weir.core.results import result
+from weir.core.rounding import change, count, score, share
 from weir.core.run import Run
 from weir.core.strings import Float64, Ids, Int32, Int64, Strings
+from weir.core.tables import Table, sentences, table_of
 from weir.errors import BadValue, UnknownName
 from weir.files.blocks import distinct_strings
 from weir.measures.measure import Measure
 from weir.stats.resampling import SEED
-
-# ----------
-# Pairs of query and document among the first of rankings, with the labels of people and of a model.
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,16 +72,16 @@ def label_pairs(runs: Sequence[Run], human: Qrels, model: Qrels, k: int) -> list
     grade = np.full(len(model.doc), np.nan)
     grade[both[both >= 0]] = human.grade[both >= 0]
     query_of_row = model.query_of_row()
-    found, pooled = [], np.zeros(len(model.doc), np.bool_)
+    returned, pooled = [], np.zeros(len(model.doc), np.bool_)
     for run in runs:
         top = run.top(k)
         row = _rows(model, top.queries, top.docs, top.query_of_row(), top.doc)
-        found.append((row[row >= 0], top.ranks()[row >= 0]))
+        returned.append((row[row >= 0], top.ranks()[row >= 0]))
         pooled[row[row >= 0]] = True
-    here, judged = (
+    labelled, judged = (
         np.bincount(query_of_row[rows], minlength=len(model)) for rows in (pooled, pooled & ~np.isnan(grade))
     )
-    drawn = np.divide(here, judged, out=np.full(len(model), np.inf), where=judged > 0)
+    drawn = np.divide(labelled, judged, out=np.full(len(model), np.inf), where=judged > 0)
     return [
         LabelPairs(
             query_of_row[row],
@@ -90,7 +91,7 @@ def label_pairs(runs: Sequence[Run], human: Qrels, model: Qrels, k: int) -> list
             grade[row],
             drawn[query_of_row[row]],
         )
-        for row, rank in found
+        for row, rank in returned
     ]
 
 
@@ -105,9 +106,7 @@ def _rows(qrels: Qrels, queries: Ids, docs: Ids, query: Int32, doc: Int32) -> In
     return np.where(known[at] == wanted, at, -1) if len(known) else np.full(len(wanted), -1)
 
 
-# ----------
-# Agreement of labels: two raters from their confusion table, several with missing values by Krippendorff's alpha.
-
+# Agreement of two raters.
 
 Level: TypeAlias = Literal["nominal", "ordinal", "interval"]
 Summed = TypeVar("Summed", Int64, Float64)
@@ -165,10 +164,10 @@ class Agreement:
 
     def value(self, statistic: str) -> float:
         """A statistic by name; raises UnknownName for another."""
-        found = {name: value for name, value, *_ in self.values}
-        if statistic not in found:
-            raise UnknownName("statistic", statistic, found)
-        return found[statistic]
+        values = {name: value for name, value, *_ in self.values}
+        if statistic not in values:
+            raise UnknownName("statistic", statistic, values)
+        return values[statistic]
 
 
 def label_tables(first: Qrels, second: Qrels) -> LabelTables:
@@ -186,24 +185,21 @@ def label_tables(first: Qrels, second: Qrels) -> LabelTables:
             f"{len(labels):,} different grades; agreement is of at most {MOST_LABELS}: round them first"
         )
     row, column = (np.searchsorted(labels, grades) for grades in pair)
-    asked, query = _in_id_order(first, both)
-    table = np.zeros((len(asked), len(labels), len(labels)), np.int64)
-    np.add.at(table, (query, row, column), 1)
+    shared, query = np.unique(first.query_of_row()[both], return_inverse=True)
+    order = np.argsort(
+        first.queries.take(shared).tie_ranks
+    )  # by identifier: draws do not depend on the file's order
+    place = np.empty(len(shared), np.int64)
+    place[order] = np.arange(len(shared))
+    table = np.zeros((len(shared), len(labels), len(labels)), np.int64)
+    np.add.at(table, (place[query], row, column), 1)
     return LabelTables(
-        first.queries.take(asked), labels, table, len(first.doc) - len(both), len(second.doc) - len(both)
+        first.queries.take(shared[order].astype(np.int64)),
+        labels,
+        table,
+        len(first.doc) - len(both),
+        len(second.doc) - len(both),
     )
-
-
-def _in_id_order(qrels: Qrels, rows: Int64) -> tuple[Int64, Int64]:
-    """(the queries of these judgments by identifier, the place of each judgment's query among them).
-
-    So resampling draws the same, whatever order a file lists queries in.
-    """
-    asked, query = np.unique(qrels.query_of_row()[rows], return_inverse=True)
-    order = np.argsort(qrels.queries.take(asked).tie_ranks)
-    place = np.empty(len(asked), np.int64)
-    place[order] = np.arange(len(asked))
-    return asked[order].astype(np.int64), place[query]
 
 
 def shared_pairs(first: Qrels, second: Qrels) -> tuple[Int64, Int64]:
@@ -255,10 +251,10 @@ def krippendorff_alpha(ratings: Float64, level: Level = "nominal") -> float:
     two ratings. Source: Krippendorff 2011.
     """
     labels = np.unique(ratings[~np.isnan(ratings)])
-    found = coincidences(ratings, labels)
-    if not found.any():
+    table = coincidences(ratings, labels)
+    if not table.any():
         raise BadValue("no item has two ratings")
-    return alpha_of(found, labels, level)
+    return alpha_of(table, labels, level)
 
 
 def coincidences(ratings: Float64, labels: Float64) -> Float64:
@@ -280,18 +276,13 @@ def alpha_of(coincidence: Float64, labels: Float64, level: Level) -> float:
     if level not in get_args(Level):
         raise UnknownName("level", level, get_args(Level))
     number = coincidence.sum(axis=0)
-    apart = _distance(labels, number, level)
+    if level == "nominal":
+        apart = np.asarray(labels[:, None] != labels, np.float64)
+    else:
+        at = labels if level == "interval" else np.cumsum(number) - number / 2
+        apart = (at[:, None] - at) ** 2
     expected = float((apart * np.outer(number, number)).sum()) / (float(number.sum()) - 1)
     return 1 - float((apart * coincidence).sum()) / expected if expected else math.nan
-
-
-def _distance(labels: Float64, number: Float64, level: Level) -> Float64:
-    if level == "nominal":
-        return np.asarray(labels[:, None] != labels, np.float64)
-    if level == "interval":
-        return np.asarray((labels[:, None] - labels) ** 2, np.float64)
-    middle = np.cumsum(number) - number / 2
-    return np.asarray((middle[:, None] - middle) ** 2, np.float64)
 
 
 def _moments(table: Int64, labels: Float64) -> tuple[float, float]:
@@ -334,6 +325,16 @@ def agreement(first: Qrels, second: Qrels, names: tuple[str, str] = ("first", "s
         halves = binary_table(whole, cut)
         one, other = float(halves[1].sum() / halves.sum()), float(halves[:, 1].sum() / halves.sum())
         binary.append((float(tables.labels[cut]), cohen_kappa(halves), low, high, one, other))
+    by_query = [
+        QueryAgreement(
+            query,
+            int(table.sum()),
+            float(np.trace(table)) / float(table.sum()),
+            cohen_kappa(table),
+            _moments(table, tables.labels)[1],
+        )
+        for query, table in zip(tables.queries.tolist(), tables.table, strict=True)
+    ]
     return Agreement(
         *names,
         int(whole.sum()),
@@ -344,7 +345,7 @@ def agreement(first: Qrels, second: Qrels, names: tuple[str, str] = ("first", "s
         tuple(map(tuple, whole.tolist())),
         tuple(values),
         tuple(binary),
-        _by_query(tables),
+        tuple(sorted(by_query, key=lambda q: (math.isnan(q.kappa), q.kappa, q.accuracy, q.query))),
     )
 
 
@@ -353,20 +354,6 @@ def drawn_tables(by_query: Summed) -> Iterator[Summed]:
     rng, count = np.random.default_rng(SEED), len(by_query)
     for _ in range(RESAMPLES):
         yield np.tensordot(np.bincount(rng.integers(0, count, count), minlength=count), by_query, 1)
-
-
-def _by_query(tables: LabelTables) -> tuple[QueryAgreement, ...]:
-    found = [
-        QueryAgreement(
-            query,
-            int(table.sum()),
-            float(np.trace(table)) / float(table.sum()),
-            cohen_kappa(table),
-            _moments(table, tables.labels)[1],
-        )
-        for query, table in zip(tables.queries.tolist(), tables.table, strict=True)
-    ]
-    return tuple(sorted(found, key=lambda q: (math.isnan(q.kappa), q.kappa, q.accuracy, q.query)))
 
 
 def binary_table(table: Int64, cut: int) -> Int64:
@@ -388,8 +375,7 @@ def bounds(values: Sequence[float]) -> tuple[float, float]:
     return low, high
 
 
-# ----------
-# Agreement of all raters of the same pairs, of which each may have left some out.
+# Agreement of several raters.
 
 
 @dataclass(frozen=True)
@@ -426,7 +412,21 @@ def many_raters(labels: Mapping[str, Qrels]) -> ManyRaters:
     """
     if len(labels) < 2:
         raise BadValue(f"{len(labels)} rater has nobody to agree with; name two or more")
-    query, ratings = _ratings(list(labels.values()))
+    raters = list(labels.values())
+    of_query, names = distinct_strings(Strings.concatenated([one.queries.strings for one in raters]))
+    place = Ids(names).tie_ranks  # by identifier: draws do not depend on the files' order
+    of_doc, docs = distinct_strings(Strings.concatenated([one.docs.strings for one in raters]))
+    pairs, queries_before, docs_before = [], 0, 0
+    for one in raters:
+        query = place[of_query[queries_before + one.query_of_row().astype(np.int64)]].astype(np.int64)
+        pairs.append(query * len(docs) + of_doc[docs_before + one.doc.astype(np.int64)])
+        queries_before, docs_before = queries_before + len(one.queries), docs_before + len(one.docs)
+    pair, column = np.unique(np.concatenate(pairs), return_inverse=True)
+    ratings = np.full((len(raters), len(pair)), np.nan)  # NaN where a rater left a pair out
+    ends = np.cumsum([len(one) for one in pairs])[:-1]
+    for number, (one, columns) in enumerate(zip(raters, np.split(column, ends), strict=True)):
+        ratings[number, columns] = one.grade
+    query = pair // max(1, len(docs))
     several = np.count_nonzero(~np.isnan(ratings), axis=0) > 1
     if not several.any():
         raise BadValue("no pair of query and document has two labels")
@@ -436,19 +436,24 @@ def many_raters(labels: Mapping[str, Qrels]) -> ManyRaters:
         raise BadValue(
             f"{len(grades):,} different grades; agreement is of at most {MOST_LABELS}: round them first"
         )
-    asked, at = np.unique(query, return_inverse=True)
+    judged, at = np.unique(query, return_inverse=True)
     order = np.argsort(at, kind="stable")
-    cuts = np.searchsorted(at[order], np.arange(1, len(asked)))
+    cuts = np.searchsorted(at[order], np.arange(1, len(judged)))
     by_query: Float64 = np.array(
         [coincidences(part, grades) for part in np.split(shared[:, order], cuts, axis=1)]
     )
     drawn = list(drawn_tables(by_query))
     whole = by_query.sum(axis=0)
     levels: tuple[Level, ...] = get_args(Level)
+    bases = []
+    for name, one in labels.items():
+        grade = one.grade.astype(np.float64)
+        mean, relevant = (float(v.mean()) if len(v) else math.nan for v in (grade, grade >= 1))
+        bases.append(RaterBase(name, len(grade), len(one), mean, relevant))
     return ManyRaters(
-        tuple(_base(name, one) for name, one in labels.items()),
+        tuple(bases),
         int(several.sum()),
-        len(asked),
+        len(judged),
         float(np.isnan(shared).mean()),
         int((~several).sum()),
         tuple(
@@ -458,25 +463,68 @@ def many_raters(labels: Mapping[str, Qrels]) -> ManyRaters:
     )
 
 
-def _ratings(labels: list[Qrels]) -> tuple[Int64, Float64]:
-    """(the place of each pair's query by identifier, float64[raters, pairs] with NaN where a rater left a pair out)."""
-    of_query, queries = distinct_strings(Strings.concatenated([one.queries.strings for one in labels]))
-    place = Ids(queries).tie_ranks  # resampling draws the same in whatever order files list queries
-    of_doc, docs = distinct_strings(Strings.concatenated([one.docs.strings for one in labels]))
-    pairs, queries_before, docs_before = [], 0, 0
-    for one in labels:
-        query = place[of_query[queries_before + one.query_of_row().astype(np.int64)]].astype(np.int64)
-        pairs.append(query * len(docs) + of_doc[docs_before + one.doc.astype(np.int64)])
-        queries_before, docs_before = queries_before + len(one.queries), docs_before + len(one.docs)
-    known, at = np.unique(np.concatenate(pairs), return_inverse=True)
-    ratings = np.full((len(labels), len(known)), np.nan)
-    ends = np.cumsum([len(one) for one in pairs])[:-1]
-    for number, (one, columns) in enumerate(zip(labels, np.split(at, ends), strict=True)):
-        ratings[number, columns] = one.grade
-    return known // max(1, len(docs)), ratings
+# ----------
+# Tables.
 
 
-def _base(name: str, labels: Qrels) -> RaterBase:
-    grade = labels.grade.astype(np.float64)
-    mean, relevant = (float(v.mean()) if len(v) else float("nan") for v in (grade, grade >= 1))
-    return RaterBase(name, len(grade), len(labels), mean, relevant)
+def _without_queries(one: Agreement) -> list[dict[str, object]]:
+    return [plain(one) | {"by_query": []}]
+
+
+@result("agree", Agreement, records=_without_queries)
+def agreement_tables(pairs: Sequence[Agreement]) -> tuple[Table, ...]:
+    """Of each pair of raters confusion, statistics with their intervals, and kappa from each grade on."""
+    tables = []
+    for one in pairs:
+        grades = [f"{label:g}" for label in one.labels]
+        confusion = [[f"{one.first} \\ {one.second}", *grades]]
+        confusion += [[grade, *map(count, row)] for grade, row in zip(grades, one.confusion, strict=True)]
+        values = [["statistic", "value", "95% interval"]]
+        values += [[name, score(value), bounds_shown(low, high)] for name, value, low, high in one.values]
+        binary = [["relevant from", "kappa", "95% interval", one.first, one.second]]
+        binary += [
+            [f"{cut:g}", score(kappa), bounds_shown(low, high), share(first), share(second)]
+            for cut, kappa, low, high, first, second in one.binary
+        ]
+        single = ", ".join(f"{count(n)} only by {name}" for n, name in
+                           ((one.only_first, one.first), (one.only_second, one.second)) if n)  # fmt: skip
+        head = f"{count(one.pairs)} pairs of {count(one.queries)} queries are labelled by both"
+        tables.append(sentences(f"{head}; {single}" if single else head))
+        tables += [table_of(lines) for lines in (confusion, values, binary)]
+    return tuple(tables)
+
+
+def query_agreement_tables(pairs: Sequence[Agreement]) -> tuple[Table, ...]:
+    """Of each pair of raters a line for each query, the worst kappa first."""
+    tables = []
+    for one in pairs:
+        lines = [[f"{one.first} and {one.second}", "pairs", "accuracy", "kappa", "bias"]]
+        lines += [
+            [q.query, count(q.pairs), share(q.accuracy), score(q.kappa), change(q.bias)] for q in one.by_query
+        ]
+        tables.append(table_of(lines, right=4))
+    return tuple(tables)
+
+
+@result("raters", ManyRaters)
+def rater_tables(results: Sequence[ManyRaters]) -> tuple[Table, ...]:
+    """Each rater's base rates, and the alphas of all of them together."""
+    tables = []
+    for one in results:
+        rates = [["rater", "labels", "queries", "mean grade", "1 or more"]]
+        rates += [
+            [r.name, count(r.labels), count(r.queries), score(r.mean), share(r.relevant)] for r in one.raters
+        ]
+        values = [["alpha of all raters", "value", "95% interval"]]
+        values += [[level, score(value), bounds_shown(low, high)] for level, value, low, high in one.values]
+        head = (
+            f"{count(len(one.raters))} raters: {count(one.pairs)} pairs of {count(one.queries)} queries have two "
+            f"labels or more, {share(one.missing)} of theirs are missing; {count(one.alone)} pairs have one alone"
+        )
+        tables += [sentences(head), table_of(rates), table_of(values)]
+    return tuple(tables)
+
+
+def bounds_shown(low: float, high: float) -> str:
+    """An interval of a score, "-" where there is none."""
+    return "-" if math.isnan(low) else f"[{score(low)}, {score(high)}]"

@@ -1,17 +1,20 @@
-"""Queries that belong together: paraphrases and typos of one question, one query under several instructions."""
+"""Groups of related queries: paraphrases and typos of one question, one query under several instructions."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from weir.core.qrels import Qrels
+from weir.core.results import result
+from weir.core.rounding import count, score
 from weir.core.run import Run
 from weir.core.scores import GroupedScores, Scores, averaged
 from weir.core.strings import Float64, Ids, Int64
+from weir.core.tables import Table, table_of
 from weir.errors import BadValue
 from weir.stats.query_differences import ranks_of
 from weir.stats.resampling import SEED, interval
@@ -50,6 +53,30 @@ def within_groups(grouped: GroupedScores) -> list[WithinGroups]:
     return [_within(grouped, measure) for measure in grouped.whole.measures]
 
 
+def _within(grouped: GroupedScores, measure: str) -> WithinGroups:
+    rows = [part.of(measure) for _, part in sorted(grouped.items())]
+    defined = [row[~np.isnan(row)] for row in rows if not np.isnan(row).all()]
+    if not defined:
+        raise BadValue(f"{measure} has no value in any group of {grouped.name}")
+    geometric = measure in grouped.whole.geometric
+
+    def over_groups(of: Callable[[Float64], float], logs: bool) -> tuple[float, tuple[float, float]]:
+        values = np.array([of(row) for row in defined])
+        low, high = interval(values, np.random.default_rng(SEED))
+        mean = math.fsum(values.tolist()) / len(values)
+        return averaged(mean, logs), (averaged(low, logs), averaged(high, logs))
+
+    mean, worst, best = (over_groups(of, geometric) for of in (np.mean, np.min, np.max))
+    spread = over_groups(lambda row: float(np.max(row) - np.min(row)), logs=False)
+    return WithinGroups(
+        measure,
+        len(defined),
+        sum(map(len, defined)),
+        *(mean[0], worst[0], best[0], spread[0]),
+        *(mean[1], worst[1], best[1], spread[1]),
+    )
+
+
 def p_mrr(
     qrels: Qrels,
     run: Run,
@@ -66,13 +93,22 @@ def p_mrr(
     BadValue where no pair has such a document. Source: Weller et al. 2024 (FollowIR); ranks as Weir breaks ties.
     """
     names, later, values = [], changed or run, []
-    for stem, documents in _made_irrelevant(qrels, signs).items():
-        before, after = stem + signs[0], stem + signs[1]
+    grades = qrels.to_dict()
+    for before in sorted(grades):
+        stem = before.removesuffix(signs[0])
+        after = stem + signs[1]
+        if stem == before or after not in grades:
+            continue
+        judged = grades[after]
+        documents = [d for d, grade in grades[before].items() if grade > 0 and not judged.get(d, 0) > 0]
+        if not documents:
+            continue
         ranks = zip(
             _ranks(run, before, documents).tolist(), _ranks(later, after, documents).tolist(), strict=True
         )
+        falls = [new / old - 1 if old >= new else 1 - old / new for old, new in ranks]
         names.append(stem)
-        values.append(math.fsum(_fall(o, c) for o, c in ranks) / len(documents))
+        values.append(math.fsum(falls) / len(documents))
     if not names:
         raise BadValue(
             f"no pair of queries ending in '{signs[0]}' and '{signs[1]}' has a document that is relevant for the first "
@@ -83,30 +119,10 @@ def p_mrr(
     return Scores((P_MRR,), queries, np.array([values]), answered)
 
 
-def _fall(original: int, changed: int) -> float:
-    """p-MRR of one document by its ranks."""
-    return changed / original - 1 if original >= changed else 1 - original / changed
-
-
-def _made_irrelevant(qrels: Qrels, signs: tuple[str, str]) -> dict[str, list[str]]:
-    """{stem: documents that are relevant for its first query and not for its second}, of pairs that have any."""
-    grades = qrels.to_dict()
-    found = {}
-    for query in sorted(grades):
-        stem = query.removesuffix(signs[0])
-        if stem == query or stem + signs[1] not in grades:
-            continue
-        other = grades[stem + signs[1]]
-        documents = [d for d, grade in grades[query].items() if grade > 0 and not other.get(d, 0) > 0]
-        if documents:
-            found[stem] = documents
-    return found
-
-
 def _ranks(run: Run, query: str, documents: list[str]) -> Int64:
     """The rank of each document, one more than all that are returned where it is not."""
-    found = ranks_of(run, query, documents)
-    return np.where(found == 0, _returned(run, query) + 1, found)
+    ranks = ranks_of(run, query, documents)
+    return np.where(ranks == 0, _returned(run, query) + 1, ranks)
 
 
 def _returned(run: Run, query: str) -> int:
@@ -114,25 +130,25 @@ def _returned(run: Run, query: str) -> int:
     return 0 if code < 0 else int(run.ptr[code + 1] - run.ptr[code])
 
 
-def _within(grouped: GroupedScores, measure: str) -> WithinGroups:
-    rows = [part.of(measure) for _, part in sorted(grouped.items())]
-    kept = [row[~np.isnan(row)] for row in rows if not np.isnan(row).all()]
-    if not kept:
-        raise BadValue(f"{measure} has no value in any group of {grouped.name}")
-    geometric = measure in grouped.whole.geometric
+@result("within", WithinGroups)
+def within_tables(measures: Sequence[WithinGroups]) -> tuple[Table, ...]:
+    """A line for each measure: mean, worst, best and spread within a group, averaged, with intervals."""
+    return within_tables_of({"": measures})
 
-    def over_groups(of: Callable[[Float64], float], logs: bool) -> tuple[float, tuple[float, float]]:
-        values = np.array([of(row) for row in kept])
-        low, high = interval(values, np.random.default_rng(SEED))
-        mean = math.fsum(values.tolist()) / len(values)
-        return averaged(mean, logs), (averaged(low, logs), averaged(high, logs))
 
-    mean, worst, best = (over_groups(of, geometric) for of in (np.mean, np.min, np.max))
-    spread = over_groups(lambda row: float(np.max(row) - np.min(row)), logs=False)
-    return WithinGroups(
-        measure,
-        len(kept),
-        sum(map(len, kept)),
-        *(mean[0], worst[0], best[0], spread[0]),
-        *(mean[1], worst[1], best[1], spread[1]),
-    )
+def within_tables_of(systems: Mapping[str, Sequence[WithinGroups]]) -> tuple[Table, ...]:
+    """The same of several systems by name."""
+    several = len(systems) > 1
+    head = ["measure", "groups", "queries", "mean", "worst", "best", "spread"]
+    lines = [["system"] * several + head]
+    for system, measures in systems.items():
+        for one in measures:
+            pairs = (
+                (one.mean, one.mean_interval),
+                (one.worst, one.worst_interval),
+                (one.best, one.best_interval),
+                (one.spread, one.spread_interval),
+            )
+            values = [f"{score(value)} [{score(low)}, {score(high)}]" for value, (low, high) in pairs]
+            lines.append([system] * several + [one.measure, count(one.groups), count(one.queries), *values])
+    return (table_of(lines, right=6, keys=1 + several),)

@@ -1,8 +1,7 @@
-"""How small a difference a test can find, how many queries it takes, and when two systems are equivalent.
+"""Power: the smallest difference that a test detects, the queries that it takes, and tests of equivalence.
 
-What is found is what the test itself finds, at the level that its correction leaves. The deviation of the differences
-is estimated from those at hand, so the chance of finding a difference is that of new data after this estimate, over
-the chance in both: a difference that is printed as the smallest to be found 80 times in 100 is found so often.
+Power is that of the test itself at the level that its correction leaves. The deviation of the differences is estimated
+from the data at hand, so power is the chance in new data, over the chance in the estimate too.
 """
 
 from __future__ import annotations
@@ -14,8 +13,12 @@ from functools import lru_cache
 
 import numpy as np
 
+from weir.core.results import result
+from weir.core.rounding import change, count, probability, score, share
 from weir.core.strings import Float64
+from weir.core.tables import Table, table_of
 from weir.errors import BadValue
+from weir.measures.measure import within_unit
 from weir.stats.distributions import (
     foreseen_tail,
     normal_quantile,
@@ -34,7 +37,7 @@ FEW_UNITS, SOME_UNITS = 11, 30
 """Queries or datasets up to which p-values are simulated exactly, and up to which findings are simulated at all."""
 SIMULATED_ROWS = 12_000
 POWER_TOLERANCE = 0.002
-"""Of a simulated power, near enough to the wanted one."""
+"""Tolerance of a simulated power."""
 MOST_STEPS = 25
 KURTOSIS_UNITS, KURTOSIS_STEP, KURTOSIS_BOUNDS = 10, 0.25, (-1.2, 12.0)
 """Values from which on their excess kurtosis is estimated, to which step, and between which bounds it is used."""
@@ -53,7 +56,7 @@ class Family:
     correct: str = "holm"
 
     def level(self, alpha: float, found: float) -> float:
-        """The level that a test has to meet where so many others are found, between whole numbers in proportion."""
+        """The level that a test has to meet where so many others are found; linear between whole numbers."""
         low = math.floor(found)
         one = level_met(self.correct, self.tests, low, alpha)
         if low == found:
@@ -272,7 +275,14 @@ def queries_needed(
 
     if chance(MOST_QUERIES) < wanted:
         return None
-    low, high = _around(difference, deviation, wanted, alpha, chance)
+    # Bracket the number of queries, from what the normal distribution gives.
+    quantiles = normal_quantile(1 - alpha / 2) + normal_quantile(wanted)
+    low = high = int(min(max(2.0, (quantiles * deviation / difference) ** 2), float(MOST_QUERIES)))
+    step = max(1, low // 64)
+    while low > 1 and chance(low) >= wanted:
+        low, high, step = max(1, low - step), low, 2 * step
+    while chance(high) < wanted:
+        low, high, step = high, min(high + step, MOST_QUERIES), 2 * step
     while high - low > 1:
         middle = (low + high) // 2
         if chance(middle) < wanted:
@@ -297,21 +307,6 @@ def equivalence(differences: Float64, margin: float) -> float:
         raise BadValue(f"equivalence needs at least two queries; found {len(differences)}")
     sides = (t_statistic(differences + margin), t_statistic(margin - differences))
     return max(student_tail(t, len(differences) - 1) for t in sides)
-
-
-def _around(
-    difference: float, deviation: float, wanted: float, alpha: float, chance: Callable[[int], float]
-) -> tuple[int, int]:
-    """A number of queries that is too small (or 1) and one that is enough, near what the normal distribution says."""
-    quantiles = normal_quantile(1 - alpha / 2) + normal_quantile(wanted)
-    guess = min(max(2.0, (quantiles * deviation / difference) ** 2), float(MOST_QUERIES))
-    low = high = int(guess)
-    step = max(1, low // 64)
-    while low > 1 and chance(low) >= wanted:
-        low, high, step = max(1, low - step), low, 2 * step
-    while chance(high) < wanted:
-        low, high, step = high, min(high + step, MOST_QUERIES), 2 * step
-    return low, high
 
 
 @lru_cache(maxsize=1024)
@@ -368,7 +363,16 @@ def _chance(
         def share(shift: float) -> float:
             rows = noise + shift * normal * estimates[:, None, None]
             p = detection.p(rows.reshape(-1, units)) if detection.p else np.empty(0)
-            return _share_found(p.reshape(-1, family.alike), levels, family, alpha)
+            # A correction depends only on which levels the p-values meet, and few combinations occur.
+            met = np.sort(np.searchsorted(np.array(levels), p.reshape(-1, family.alike), "right"), axis=1)
+            combinations, counts = np.unique(met, axis=0, return_counts=True)
+            below = np.array([*(value * (1 - 1e-6) for value in levels), 1.0])
+            others = np.ones(family.tests - family.alike)
+            corrected = (
+                adjusted(np.concatenate([below[one], others]), family.correct) for one in combinations
+            )
+            shares = [float(np.mean(part[: family.alike] < alpha)) for part in corrected]
+            return float(np.dot(shares, counts)) / len(met)
 
         return share
     if detection.found is not None and units <= SOME_UNITS:
@@ -407,20 +411,6 @@ def _simulated(units: int, alike: int) -> tuple[Float64, Float64]:
     return systems[:, :1] - systems[:, 1:], np.sqrt(squares / (units - 1))
 
 
-def _share_found(p: Float64, levels: Sequence[float], family: Family, alpha: float) -> float:
-    """The share of true differences whose corrected p-values are below alpha, nothing else being found."""
-    # What a correction makes of p-values depends on which levels they meet only, and few combinations occur.
-    met = np.sort(np.searchsorted(np.array(levels), p, "right"), axis=1)
-    combinations, counts = np.unique(met, axis=0, return_counts=True)
-    below = np.array([*(level * (1 - 1e-6) for level in levels), 1.0])
-    others = np.ones(family.tests - family.alike)
-    shares = [
-        float(np.mean(adjusted(np.concatenate([below[one], others]), family.correct)[: family.alike] < alpha))
-        for one in combinations
-    ]
-    return float(np.dot(shares, counts)) / len(p)
-
-
 def _crossing(
     rising: Callable[[float], float], start: float, wanted: float, tolerance: float
 ) -> float | None:
@@ -454,7 +444,7 @@ def _crossing(
 
 
 def _checked(queries: int, deviation: float, alpha: float, test: str) -> Detection:
-    """How the test decides; raises for what cannot be planned with."""
+    """The detection of a test; raises BadValue for values without power."""
     if queries < 2:
         raise BadValue(f"power needs at least two queries; found {queries}")
     if not (deviation >= 0 and math.isfinite(deviation)):
@@ -463,10 +453,52 @@ def _checked(queries: int, deviation: float, alpha: float, test: str) -> Detecti
         raise BadValue(f"alpha is {alpha}; expected between 0 and 1")
     detection = TESTS.get(test).detection
     if detection is None:
-        raise BadValue(f"no mean difference can be said that {test} finds; take permutation or t")
+        raise BadValue(f"the power of {test} is not known; take permutation or t")
     return detection
 
 
 def _check_wanted(wanted: float, alpha: float) -> None:
     if not alpha < wanted < 1:
         raise BadValue(f"the wanted power is {wanted}; expected between {alpha} and 1")
+
+
+# ----------
+# Tables.
+
+
+def reach_note(reach: Reach, test: str, units: int, unit: str, tests: int) -> str:
+    """Why so many queries or datasets can show no difference, however large, and how many it takes."""
+    several = f", adjusted over {tests} comparisons" if tests > 1 else ""
+    takes = (
+        f"it takes {count(reach.fewest)} {unit} at least"
+        if reach.fewest is not None
+        else f"it takes {reach.draws:,} draws at least (--draws)"
+    )
+    return (
+        f"{count(units)} {unit} can show no difference, however large: {test} cannot give a p-value below "
+        f"{probability(reach.smallest)}{several}; {takes} to come below {reach.alpha:g}"
+    )
+
+
+@result("power", PowerPlan, parts="needs")
+def power_tables(plans: Sequence[PowerPlan]) -> tuple[Table, ...]:
+    """Of each plan the minimum detectable effect now, and the queries that other effects need."""
+    tables = []
+    for one in plans:
+        least = "none, not even the largest difference"
+        if one.detectable is not None and not (within_unit(one.measure) and one.detectable > 1):
+            least = score(one.detectable)
+        above = (
+            f"{one.measure}: {count(one.queries)} queries, second minus first {change(one.difference)}, "
+            f"standard deviation {score(one.deviation)}",
+            f"minimum detectable effect now: {least} "
+            f"(found {100 * one.wanted:g} times in 100 in new data by one {one.test} test at level {one.alpha:g})"
+            if one.reach.possible
+            else reach_note(one.reach, one.test, one.queries, "queries", 1),
+        )
+        lines = [["effect", "power now", "queries needed"]]
+        for need in one.needs:
+            queries = "more than 10,000,000" if need.queries is None else count(need.queries)
+            lines.append([f"{need.effect:g}", share(need.power), queries])
+        tables.append(table_of(lines, right=3, above=above))
+    return tuple(tables)

@@ -12,9 +12,12 @@ from numpy.typing import NDArray
 
 from weir.core.corpus import Corpus, Queries
 from weir.core.qrels import Qrels, plain_grades
+from weir.core.results import result
+from weir.core.rounding import change, count, score
 from weir.core.run import Run
 from weir.core.scores import Note, Scores, averaged
 from weir.core.strings import Float64, Int64
+from weir.core.tables import Table, sentences
 from weir.errors import BadValue
 from weir.stats.score_rows import system_notes
 
@@ -35,7 +38,7 @@ class Shift:
 
 
 @dataclass(frozen=True)
-class Move:
+class QueryDifference:
     """A query whose value changed, and the relevant documents whose ranks moved most."""
 
     query: str
@@ -51,12 +54,12 @@ class Move:
 
 
 @dataclass(frozen=True)
-class Moves:
+class QueryDifferences:
     """One run against another on the queries for which both have a value.
 
     won, lost, tied: queries on which the second is better, worse, equal to the first, by identifier; up, down: its
     largest gains and losses; unanswered: queries that each of the two does not answer; left_out: queries without value;
-    notes: what has to be said beside the scores.
+    notes: what to read beside the scores.
     """
 
     measure: str
@@ -67,14 +70,16 @@ class Moves:
     won: tuple[str, ...]
     lost: tuple[str, ...]
     tied: tuple[str, ...]
-    up: tuple[Move, ...]
-    down: tuple[Move, ...]
+    up: tuple[QueryDifference, ...]
+    down: tuple[QueryDifference, ...]
     unanswered: tuple[tuple[str, ...], tuple[str, ...]]
     left_out: int = 0
     notes: tuple[Note, ...] = ()
 
 
-def moved(measure: str, names: tuple[str, str], first: Scores, second: Scores, top: int = 10) -> Moves:
+def query_differences(
+    measure: str, names: tuple[str, str], first: Scores, second: Scores, top: int = 10
+) -> QueryDifferences:
     """Compare two runs query by query.
 
     names: what they are called; top: how many moves are kept each way. Raises BadValue where no query has a value in
@@ -93,7 +98,7 @@ def moved(measure: str, names: tuple[str, str], first: Scores, second: Scores, t
     a, b = a[known], b[known]
     others = int(np.count_nonzero(first.queries.codes(second.queries.strings) < 0))
     won, lost, tied = (tuple(compress(queries, rows.tolist())) for rows in (b > a, b < a, a == b))
-    return Moves(
+    return QueryDifferences(
         measure,
         names[0],
         names[1],
@@ -110,54 +115,77 @@ def moved(measure: str, names: tuple[str, str], first: Scores, second: Scores, t
     )
 
 
-def with_documents(found: Moves, qrels: Qrels, first: Run, second: Run) -> Moves:
-    """The same with the relevant documents of each move whose ranks moved most, at most three.
+def with_documents(differences: QueryDifferences, qrels: Qrels, first: Run, second: Run) -> QueryDifferences:
+    """The same with the relevant documents of each query whose ranks moved most, at most three.
 
     How far a document moved is the change of 1 / log2(rank + 1): from 1 to 5 is farther than from 500 to 900.
     """
-    return _each(found, lambda move: replace(move, documents=_shifts(move.query, qrels, first, second)))
+
+    def with_shifts(one: QueryDifference) -> QueryDifference:
+        q = int(qrels.queries.codes([one.query])[0])
+        if q < 0:
+            return one
+        rows = np.arange(qrels.ptr[q], qrels.ptr[q + 1])
+        rows = rows[qrels.grade[rows] > 0]
+        names = [qrels.docs[int(d)] for d in qrels.doc[rows]]
+        before, after = ranks_of(first, one.query, names), ranks_of(second, one.query, names)
+        grades = plain_grades(qrels.grade[rows])
+        far = np.abs(_weight(before) - _weight(after))
+        order = np.lexsort((-qrels.grade[rows].astype(np.float64), -far))
+        shifts = (
+            Shift(names[i], grades[i], int(before[i]) or None, int(after[i]) or None)
+            for i in order[:SHOWN_DOCUMENTS].tolist()
+            if before[i] != after[i]
+        )
+        return replace(one, documents=tuple(shifts))
+
+    return _each(differences, with_shifts)
 
 
-def with_texts(found: Moves, queries: Queries, corpus: Corpus) -> Moves:
-    """The same with the texts of queries and documents; what the collection does not hold stays without.
+def with_texts(differences: QueryDifferences, queries: Queries, corpus: Corpus) -> QueryDifferences:
+    """The same with the texts of queries and documents that the collection has.
 
-    Raises BadValue for a collection that holds none of the queries.
+    Raises BadValue for a collection that has none of the queries.
     """
-    asked = [*found.won, *found.lost, *found.tied]
-    if not (queries.ids.codes(asked) >= 0).any():
+    if not (queries.ids.codes([*differences.won, *differences.lost, *differences.tied]) >= 0).any():
         raise BadValue("the collection holds none of these queries; is it another one?")
-    return _each(found, lambda move: _texted(move, queries, corpus))
+
+    def with_text(one: QueryDifference) -> QueryDifference:
+        q = int(queries.ids.codes([one.query])[0])
+        shifts = []
+        for shift, d in zip(
+            one.documents, corpus.ids.codes([s.document for s in one.documents]), strict=True
+        ):
+            if d >= 0:
+                title = "" if corpus.title is None else corpus.title[int(d)]
+                excerpt = " ".join(corpus.text[int(d)].split())[:EXCERPT_LETTERS]
+                shifts.append(replace(shift, title=title, text=excerpt))
+            else:
+                shifts.append(shift)
+        return replace(one, text=queries.text[q] if q >= 0 else "", documents=tuple(shifts))
+
+    return _each(differences, with_text)
 
 
-def _each(found: Moves, change: Callable[[Move], Move]) -> Moves:
-    return replace(found, up=tuple(map(change, found.up)), down=tuple(map(change, found.down)))
+def _each(
+    differences: QueryDifferences, change: Callable[[QueryDifference], QueryDifference]
+) -> QueryDifferences:
+    return replace(
+        differences, up=tuple(map(change, differences.up)), down=tuple(map(change, differences.down))
+    )
 
 
 def _ids(scores: Scores, rows: NDArray[np.bool_]) -> tuple[str, ...]:
     return tuple(sorted(scores.queries[q] for q in np.flatnonzero(rows).tolist()))
 
 
-def _largest(queries: Sequence[str], a: Float64, b: Float64, change: Float64, top: int) -> tuple[Move, ...]:
+def _largest(
+    queries: Sequence[str], a: Float64, b: Float64, change: Float64, top: int
+) -> tuple[QueryDifference, ...]:
     """The largest changes above 0."""
     order = np.argsort(-change, kind="stable")[:top]
-    return tuple(Move(queries[q], float(a[q]), float(b[q])) for q in order[change[order] > 0].tolist())
-
-
-def _shifts(query: str, qrels: Qrels, first: Run, second: Run) -> tuple[Shift, ...]:
-    q = int(qrels.queries.codes([query])[0])
-    if q < 0:
-        return ()
-    rows = np.arange(qrels.ptr[q], qrels.ptr[q + 1])
-    rows = rows[qrels.grade[rows] > 0]
-    names = [qrels.docs[int(d)] for d in qrels.doc[rows]]
-    before, after = ranks_of(first, query, names), ranks_of(second, query, names)
-    grades = plain_grades(qrels.grade[rows])
-    far = np.abs(_weight(before) - _weight(after))
-    order = np.lexsort((-qrels.grade[rows].astype(np.float64), -far))
     return tuple(
-        Shift(names[i], grades[i], int(before[i]) or None, int(after[i]) or None)
-        for i in order[:SHOWN_DOCUMENTS].tolist()
-        if before[i] != after[i]
+        QueryDifference(queries[q], float(a[q]), float(b[q])) for q in order[change[order] > 0].tolist()
     )
 
 
@@ -176,15 +204,66 @@ def _weight(rank: Int64) -> Float64:
     return np.where(rank > 0, 1 / np.log2(np.maximum(rank, 1) + 1.0), 0.0)
 
 
-def _texted(move: Move, queries: Queries, corpus: Corpus) -> Move:
-    q = int(queries.ids.codes([move.query])[0])
-    shifts = tuple(_described(shift, corpus) for shift in move.documents)
-    return replace(move, text=queries.text[q] if q >= 0 else "", documents=shifts)
+# ----------
+# Tables.
+
+LISTED = 20
+"""Queries that are listed by name."""
+EXCERPT_CHARACTERS = 100
 
 
-def _described(shift: Shift, corpus: Corpus) -> Shift:
-    d = int(corpus.ids.codes([shift.document])[0])
-    if d < 0:
-        return shift
-    title = "" if corpus.title is None else corpus.title[d]
-    return replace(shift, title=title, text=" ".join(corpus.text[d].split())[:EXCERPT_LETTERS])
+@result("diff", QueryDifferences)
+def diff_tables(results: Sequence[QueryDifferences]) -> tuple[Table, ...]:
+    """Counts and identifiers of the queries won, lost and tied, the largest moves each way, and notes."""
+    tables = []
+    for moves in results:
+        queries = len(moves.won) + len(moves.lost) + len(moves.tied)
+        lines = [
+            f"{moves.measure}: {moves.first} {score(moves.first_mean)} -> {moves.second} {score(moves.second_mean)} "
+            f"({change(moves.second_mean - moves.first_mean)}) on {count(queries)} queries",
+            f"{moves.second} wins {count(len(moves.won))}, loses {count(len(moves.lost))}, "
+            f"ties {count(len(moves.tied))}",
+        ]
+        for name, listed in (("won", moves.won), ("lost", moves.lost), ("tied", moves.tied)):
+            more = (
+                f" … and {count(len(listed) - LISTED)} more (--json lists all)"
+                if len(listed) > LISTED
+                else ""
+            )
+            lines += [f"  {name}: {' '.join(listed[:LISTED])}{more}"] if listed else []
+        tables.append(sentences(*lines))
+        for title, largest in (("largest gains", moves.up), ("largest losses", moves.down)):
+            if largest:
+                lines = [line for move in largest for line in _move_lines(moves, move)]
+                tables.append(sentences(f"{title} of {moves.second}", *lines))
+        left_out = f"{count(moves.left_out)} queries are left out, as only one side has a value"
+        tables.append(
+            sentences(
+                f"differences: {moves.second} minus {moves.first}",
+                "won, lost: by any difference, however small; equal scores: documents by descending identifier, as "
+                "trec_eval",
+                *([left_out] if moves.left_out else []),
+                *map(str, moves.notes),
+            )
+        )
+    return tuple(tables)
+
+
+def _move_lines(moves: QueryDifferences, move: QueryDifference) -> list[str]:
+    """A query with its values, and a line for each of its documents that moved most."""
+    text = f"  {_excerpt(move.text)}" if move.text else ""
+    names = zip((moves.first, moves.second), moves.unanswered, strict=True)
+    silent = [name for name, queries in names if move.query in queries]
+    flag = f"  (not answered by {' and '.join(silent)})" if silent else ""
+    lines = [f"  {score(move.first)} -> {score(move.second)}  query {move.query}{text}{flag}"]
+    for shift in move.documents:
+        before, after = ("-" if rank is None else str(rank) for rank in (shift.before, shift.after))
+        content = " | ".join(part for part in (shift.title, shift.text) if part)
+        shown = f"  {_excerpt(content)}" if content else ""
+        lines.append(f"      rank {before} -> {after}  {shift.document} (grade {shift.grade:g}){shown}")
+    return lines
+
+
+def _excerpt(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= EXCERPT_CHARACTERS else line[: EXCERPT_CHARACTERS - 1] + "…"

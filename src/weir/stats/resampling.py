@@ -13,12 +13,10 @@ from weir.core.scores import Scores, averaged
 from weir.core.strings import Float64
 from weir.errors import BadValue
 
-# ----------
 # Random signs and random samples of queries, shared by all systems, in bounded memory.
 #
 # A sum under random signs is linear, so one product of a block of signs with the values of K systems serves all
 # K(K-1)/2 pairs; so it is with counts of samples drawn with replacement.
-
 
 BLOCK_CELLS = 2_000_000
 
@@ -138,9 +136,7 @@ def _poisson_counts(
         counts.reshape(-1)[open_] = at
 
 
-# ----------
 # Bootstrap intervals of means over queries.
-
 
 LEVEL = 0.95
 RESAMPLES = 10_000

@@ -15,8 +15,7 @@ from weir.core.run import Run
 from weir.core.strings import Float64, Ids, Int32, Int64, Strings
 from weir.errors import BadValue
 from weir.files.blocks import distinct_strings
-from weir.measures.library.arithmetic import place, ratio
-from weir.measures.library.gain_functions import found_gains, gain_of
+from weir.measures.library.arithmetic import found_gains, gain_of, place, ratio
 from weir.measures.library.gains import divisor_at
 from weir.measures.measure import Measure, parse_measure
 from weir.stats.power import detectable, excess_kurtosis
@@ -26,7 +25,7 @@ RISING = {"AP", "DCG", "ERR", "P", "R", "RBP", "RR", "R_cap", "SDCG", "Success",
 """Measures that never fall where a relevant document changes places with a worse one above it."""
 MOST_RANKS = 100
 CELLS = 1 << 21
-"""Of the tables of gains and ideals that are held at once, of 8 bytes each."""
+"""Cells of the tables of gains and ideals in memory at once, 8 bytes each."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +44,7 @@ class Unjudged:
 
     @staticmethod
     def of(runs: Sequence[Run], qrels: Qrels, k: int) -> Unjudged:
-        """Find them."""
+        """Those of these runs."""
         tops = [run.top(k) for run in runs]
         codes, distinct = distinct_strings(
             Strings.concatenated([qrels.docs.strings, *(run.docs.strings for run in tops)])
@@ -70,15 +69,15 @@ class Unjudged:
         query = self.qrels.queries.codes(top.queries.strings)[top.query_of_row()].astype(np.int64)
         pair = query * docs + self.qrels.docs.codes(top.docs.strings)[top.doc]
         mine = self.query.astype(np.int64) * docs + self.doc
-        found = np.full(len(mine), k + 1)
+        ranks = np.full(len(mine), k + 1)
         at = np.searchsorted(mine, pair)
-        here = (at < len(mine)) & (query >= 0)
-        here[here] = mine[at[here]] == pair[here]
-        found[at[here]] = top.ranks()[here]
-        return found
+        known = (at < len(mine)) & (query >= 0)
+        known[known] = mine[at[known]] == pair[known]
+        ranks[at[known]] = top.ranks()[known]
+        return ranks
 
     def filled(self, relevant: NDArray[np.bool_]) -> Qrels:
-        """The judgments where these of them are relevant and the others are not judged."""
+        """The judgments if these documents are relevant and the others are not judged."""
         qrels = self.qrels
         return Qrels.from_columns(
             qrels.queries,
@@ -112,27 +111,37 @@ def score_bounds(runs: Mapping[str, Run], qrels: Qrels, measure: Measure = MEASU
     """
     k = _cutoff(measure)
     unjudged = Unjudged.of(list(runs.values()), qrels, k)
-    bounds = _of_ndcg if measure.name == "nDCG" else _of_filling
-    return {name: bounds(run.top(k), unjudged, measure) for name, run in runs.items()}
+    bounds_of = {}
+    for name, run in runs.items():
+        top = run.top(k)
+        if measure.name != "nDCG":
+            bounds_of[name] = _bounds_by_filling(top, unjudged, measure)
+            continue
+        score = measure.per_query(Judged.of(top, unjudged.qrels))
+        zero = np.zeros(len(score)), np.zeros(len(unjudged.rank))
+        own = discounted(top, unjudged, measure)
+        low, high = -most_above(zero, own, unjudged, measure), most_above(own, zero, unjudged, measure)
+        bounds_of[name] = ScoreBounds(str(measure), np.minimum(low, score), score, np.maximum(high, score))
+    return bounds_of
 
 
 def _cutoff(measure: Measure) -> int:
+    """The cut-off of a measure with known bounds; raises BadValue for another."""
     k, gain = measure.cutoff, dict(measure.settings).get("gain", "linear")
-    table = (
-        gain not in ("linear", "exp", "binary") and measure.name != "nDCG"
-    )  # "scaled" divides by what is judged
+    # The gain "scaled" divides by the highest grade of the judgments.
+    table = gain not in ("linear", "exp", "binary") and measure.name != "nDCG"
     if measure.name not in RISING or measure.condensed or k is None or k > MOST_RANKS or table:
         known = ", ".join(f"{name}@k" for name in sorted(RISING))
         raise BadValue(f"{measure} has no score bounds; they are known of {known}, for k up to {MOST_RANKS}")
     return k
 
 
-def _of_filling(run: Run, unjudged: Unjudged, measure: Measure) -> ScoreBounds:
-    """Bounds of a measure that looks at one threshold of grades, or never falls where a grade rises.
+def _bounds_by_filling(run: Run, unjudged: Unjudged, measure: Measure) -> ScoreBounds:
+    """Bounds of a measure with one threshold of grades, or that never falls if a grade rises.
 
-    One grade for the relevant is enough then, the highest: of all ways in which m unjudged documents of a ranking may
-    be relevant, the measure is largest where they are the first m, and nothing else is; least where they are the last
-    m, and all that other runs return is relevant too.
+    The highest grade for all relevant documents is enough. If m unjudged documents of a ranking are relevant, the
+    measure is largest if they are the first m and no other document is; least if they are the last m and all unjudged
+    documents of other runs are relevant too.
     """
 
     def values(relevant: NDArray[np.bool_]) -> Float64:
@@ -145,29 +154,23 @@ def _of_filling(run: Run, unjudged: Unjudged, measure: Measure) -> ScoreBounds:
     per_query = np.bincount(unjudged.query[returned], minlength=len(unjudged.qrels))
     nth = np.empty(len(order), np.int64)
     nth[order] = place(unjudged.query[order])
-    left = per_query[unjudged.query] - 1 - nth
+    behind = per_query[unjudged.query] - 1 - nth
     score = values(np.zeros(len(rank), np.bool_))
     low, high = np.minimum(score, values(~returned)), score
     for count in range(1, int(per_query.max(initial=0)) + 1):
         high = np.maximum(high, values(returned & (nth < count)))
-        low = np.minimum(low, values(~returned | (left < count)))
+        low = np.minimum(low, values(~returned | (behind < count)))
     return ScoreBounds(str(measure), low, score, high)
-
-
-def _of_ndcg(run: Run, unjudged: Unjudged, measure: Measure) -> ScoreBounds:
-    score = measure.per_query(Judged.of(run, unjudged.qrels))
-    zero = np.zeros(len(score)), np.zeros(len(unjudged.rank))
-    own = discounted(run, unjudged, measure)
-    low, high = -most_above(zero, own, unjudged, measure), most_above(own, zero, unjudged, measure)
-    return ScoreBounds(str(measure), np.minimum(low, score), score, np.maximum(high, score))
 
 
 def discounted(run: Run, unjudged: Unjudged, measure: Measure) -> tuple[Float64, Float64]:
     """Of nDCG's numerator: what judged documents add by query, and what a gain of 1 adds for each unjudged one."""
     gain, base, discount = _settings(measure)
     k = measure.cutoff or MOST_RANKS
-    query, found, worth = found_gains(Judged.of(run, unjudged.qrels), k, gain)
-    judged = np.bincount(query, worth / divisor_at(found, base, discount), minlength=len(unjudged.qrels))
+    query, judged_rank, worth = found_gains(Judged.of(run, unjudged.qrels), k, gain)
+    judged = np.bincount(
+        query, worth / divisor_at(judged_rank, base, discount), minlength=len(unjudged.qrels)
+    )
     rank = unjudged.ranks_in(run, k)
     weight = np.where(rank <= k, 1 / divisor_at(rank, base, discount), 0.0)
     return judged.astype(np.float64), np.asarray(weight, np.float64)
@@ -203,33 +206,28 @@ def most_above(
     above = np.zeros((queries, len(levels) + 1), np.int64)
     np.add.at(above, (unjudged.qrels.query_of_row(), level), 1)
     above = above[:, ::-1].cumsum(axis=1)[:, -2::-1]  # how many judged documents gain as much as each level
-    weights = _sorted_weights(over[1] - under[1], unjudged, k)
+    # Sums of the n largest weights of each query, float64[Q, N + 1], -inf beyond its number of documents.
+    weight = over[1] - under[1]
+    order = np.lexsort((-weight, unjudged.query))
+    query, weight = unjudged.query[order], weight[order]
+    zero = weight == 0
+    used = ~zero | (np.cumsum(zero) - np.cumsum(zero)[np.searchsorted(query, query)] < k)
+    query, weight = query[used], weight[used]  # more than k without a weight change no ideal
+    nth = place(query)
+    table = np.full((queries, int(nth.max(initial=-1)) + 2), -np.inf)
+    table[:, 0] = 0.0
+    table[query, nth + 1] = weight
+    weights = np.cumsum(table, axis=1)
     first = over[0] - under[0]
     rows = max(1, CELLS // max(1, len(levels) * weights.shape[1]))
     parts = [
-        _largest_ratio(first[a : a + rows], weights[a : a + rows], above[a : a + rows], steps, ideals)
+        largest_ratio(first[a : a + rows], weights[a : a + rows], above[a : a + rows], steps, ideals)
         for a in range(0, queries, rows)
     ]
     return np.concatenate(parts) if parts else np.zeros(0)
 
 
-def _sorted_weights(weight: Float64, unjudged: Unjudged, k: int) -> Float64:
-    """Sums of the n largest weights of each query, float64[Q, N + 1], -inf beyond its number of documents."""
-    order = np.lexsort((-weight, unjudged.query))
-    query, weight = unjudged.query[order], weight[order]
-    of_none = weight == 0
-    kept = ~of_none | (np.cumsum(of_none) - np.cumsum(of_none)[np.searchsorted(query, query)] < k)
-    query, weight = query[kept], weight[kept]  # more than k without a weight change no ideal
-    nth = place(query)
-    table = np.full((len(unjudged.qrels), int(nth.max(initial=-1)) + 2), -np.inf)
-    table[:, 0] = 0.0
-    table[query, nth + 1] = weight
-    return np.cumsum(table, axis=1)
-
-
-def _largest_ratio(
-    first: Float64, weights: Float64, above: Int64, steps: Float64, ideals: Float64
-) -> Float64:
+def largest_ratio(first: Float64, weights: Float64, above: Int64, steps: Float64, ideals: Float64) -> Float64:
     """The largest (first + sum of steps * weights[n]) / (sum of steps * ideals[above + n]) by query, 0 where 0 / 0."""
     queries, levels = above.shape
     count = np.arange(weights.shape[1])
@@ -250,24 +248,24 @@ def _largest_ratio(
 def turning_pairs(
     runs: Mapping[str, Run], qrels: Qrels, measure: Measure = MEASURE
 ) -> dict[tuple[str, str], bool]:
-    """Pairs (better, worse by score) whose order of nDCG some judging of the unjudged documents may turn round.
+    """Pairs (better, worse by score) whose order of nDCG judgments of the unjudged documents may reverse.
 
-    For each, whether the difference as it is is as large as the default test detects on these queries, with a power
-    of 80%. Exact for each pair: some judging turns it, or none does. Raises as `score_bounds`.
+    The value says whether the difference is as large as the default test detects on these queries, with a power of
+    80%. Exact: some judging reverses the order, or none does. Raises as `score_bounds`.
     """
     k = _cutoff(measure)
     unjudged = Unjudged.of(list(runs.values()), qrels, k)
     score = {name: measure.per_query(Judged.of(run.top(k), qrels)) for name, run in runs.items()}
     ordered = sorted(runs, key=lambda name: -float(score[name].mean()))
     columns = {name: discounted(run.top(k), unjudged, measure) for name, run in runs.items()}
-    found = {}
+    pairs = {}
     for better, worse in combinations(ordered, 2):
         differences = score[better] - score[worse]
         if (
             differences.mean() > 0
             and most_above(columns[worse], columns[better], unjudged, measure).mean() >= 0
         ):
-            found[better, worse] = len(differences) > 1 and float(differences.mean()) >= detectable(
+            pairs[better, worse] = len(differences) > 1 and float(differences.mean()) >= detectable(
                 float(differences.std(ddof=1)), len(differences), kurtosis=excess_kurtosis(differences[None])
             )
-    return found
+    return pairs

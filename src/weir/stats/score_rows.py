@@ -11,19 +11,14 @@ import numpy as np
 from weir.core.intents import IntentQrels
 from weir.core.judged import Judged
 from weir.core.qrels import Qrels
-from weir.core.rounding import count, probability, score, share
-from weir.core.scores import GroupedScores, LabelUse, Note, Row, Scores
+from weir.core.rounding import score, share
+from weir.core.scores import GroupedScores, Note, Row, Scores
 from weir.core.strings import Float64
 from weir.errors import BadValue
 from weir.measures.evaluate import Conventions, parse_conventions
-from weir.measures.measure import MEASURES, Measure
+from weir.measures.measure import Measure
 from weir.stats.intervals import fewest
-from weir.stats.power import Reach
 from weir.stats.resampling import LEVEL, RESAMPLES, SEED, intervals, resampled_means
-
-# ----------
-# What has to be said beside scores: who was not answered, what ties could change, which conventions hold.
-
 
 _FEW_GRADES = 3  # mean judgments of a query up to which nothing is made of grades that all differ
 ENOUGH_JUDGED = 0.9
@@ -115,47 +110,31 @@ def judged_notes(rates: Mapping[str, float], compared: bool = True) -> list[Note
     ]
 
 
-def reach_note(reach: Reach, test: str, units: int, unit: str, tests: int) -> str:
-    """Why so many queries or datasets can show no difference, however large, and how many it takes."""
-    several = f", adjusted over {tests} comparisons" if tests > 1 else ""
-    takes = (
-        f"it takes {count(reach.fewest)} {unit} at least"
-        if reach.fewest is not None
-        else f"it takes {reach.draws:,} draws at least (--draws)"
-    )
-    return (
-        f"{count(units)} {unit} can show no difference, however large: {test} cannot give a p-value below "
-        f"{probability(reach.smallest)}{several}; {takes} to come below {reach.alpha:g}"
-    )
-
-
 def grade_notes(qrels: Qrels | IntentQrels, measures: Iterable[Measure]) -> list[Note]:
     """Notes on grades with fractions, on what reads like scores, and on where judgments come from."""
-    found = []
+    notes = []
     between = int(np.count_nonzero((qrels.grade > 0) & (qrels.grade < 1)))
-    asking = [
-        m for m in measures if "rel" in MEASURES.get(m.name).defaults() and "rel" not in dict(m.settings)
-    ]
-    if between and asking:
-        found.append(
+    unset = [m for m in measures if "rel" not in dict(m.settings)] if between else []
+    asking = [m for m in unset if "rel" in m.definition.defaults()]
+    if asking:
+        notes.append(
             Note(
                 f"{between:,} of {len(qrels.grade):,} judgments have a grade above 0 and below 1, which "
                 f"{asking[0]} does not take for relevant; {asking[0](rel=0.5)} does from 0.5 on"
             )
         )
-    if isinstance(qrels, Qrels) and qrels.fractional and _like_scores(qrels):
-        found.append(Note("all grades of each query differ, as scores do; judgments come first, then runs"))
+    if isinstance(qrels, Qrels) and qrels.fractional:
+        query = qrels.query_of_row()
+        order = np.lexsort((qrels.grade, query))
+        same = (np.diff(query[order]) == 0) & (np.diff(qrels.grade[order]) == 0)
+        if len(query) >= _FEW_GRADES * max(len(qrels), 1) and not same.any():
+            notes.append(
+                Note("all grades of each query differ, as scores do; judgments come first, then runs")
+            )
     if isinstance(qrels, Qrels) and qrels.origin is not None:
         above = qrels.origin.said(qrels.grade > 0)
-        found.append(Note(f"judgments by origin: {qrels.origin.said()}; above 0: {above or 'none'}"))
-    return found
-
-
-def _like_scores(qrels: Qrels) -> bool:
-    query = qrels.query_of_row()
-    order = np.lexsort((qrels.grade, query))
-    same = (np.diff(query[order]) == 0) & (np.diff(qrels.grade[order]) == 0)
-    return len(query) >= _FEW_GRADES * max(len(qrels), 1) and not same.any()
+        notes.append(Note(f"judgments by origin: {qrels.origin.said()}; above 0: {above or 'none'}"))
+    return notes
 
 
 def noted(
@@ -195,11 +174,13 @@ def unanswered_note(missing: int, queries: int, conventions: str) -> Note:
 
 def convention_notes(scores: Scores) -> list[Note]:
     """A note on each convention that is not the usual one."""
+    if scores.conventions == "default":
+        return []
     return [Note(sentence) for sentence in parse_conventions(scores.conventions).sentences()]
 
 
 def _own_notes(scores: Scores) -> list[Note]:
-    """What became of queries without an answer or without judgments, and of tied documents."""
+    """What became of queries without an answer or without judgments, and what the order of ties could change."""
     notes, missing = [], int(np.count_nonzero(~scores.answered))
     if missing:
         notes.append(unanswered_note(missing, len(scores.answered), scores.conventions))
@@ -207,35 +188,25 @@ def _own_notes(scores: Scores) -> list[Note]:
         notes.append(Note(f"{scores.ignored:,} queries of the run have no judgments and are ignored"))
     if scores.tied:
         notes.append(Note(f"{share(scores.tied)} of the documents returned share their score with another"))
-    return [*notes, *_tie_notes(scores)]
-
-
-def _tie_notes(scores: Scores) -> list[Note]:
-    """For each measure how many queries the order of ties could change, and between which means."""
-    found = []
     rows = zip(scores.measures, scores.movable(), scores.counted(), scores.tie_bounds(), strict=True)
     for measure, movable, counted, (low, high) in rows:
         if movable:
             mean = f", its mean between {score(low)} and {score(high)}"
-            found.append(
+            notes.append(
                 Note(
                     f"{measure}: {'up to ' if math.isnan(low) else ''}{movable} of {counted} queries could score "
                     f"otherwise by the order of ties{'' if math.isnan(low) else mean}",
                     "ties=expected is the mean over all orders of ties, ties=bounds the worst and the best",
                 )
             )
-    return found
-
-
-# ----------
-# From scores to the rows of a table.
+    return notes
 
 
 def result_rows(scores: Scores, dataset: str, system: str) -> list[Row]:
     """One row for each measure: the mean over all queries that count and its 95% bootstrap interval."""
     queries, answered = len(scores.queries), int(np.count_nonzero(scores.answered))
     plain = scores.conventions == "default"
-    found = []
+    rows = []
     for measure, i, counted, movable, ends, people in zip(
         scores.measures,
         intervals(scores),
@@ -253,13 +224,11 @@ def result_rows(scores: Scores, dataset: str, system: str) -> list[Row]:
             row = replace(row, movable=int(movable), lowest=lowest, highest=highest)
         if not math.isnan(scores.judged_at_10):
             row = replace(row, judged_at_10=scores.judged_at_10)
-        found.append(row if scores.labels is None else _labelled(row, scores.labels, people))
-    return found
-
-
-def _labelled(row: Row, labels: LabelUse, people: float) -> Row:
-    known = [None if math.isnan(value) else value for value in (people, labels.share)]
-    return replace(row, labels=labels.said, people=known[0], model_share=known[1])
+        if scores.labels is not None:
+            by_people, by_model = (None if math.isnan(v) else v for v in (people, scores.labels.share))
+            row = replace(row, labels=scores.labels.said, people=by_people, model_share=by_model)
+        rows.append(row)
+    return rows
 
 
 def group_row(name: str, members: list[Row], values: list[Float64], geometric: bool = False) -> Row:
@@ -289,10 +258,6 @@ def group_row(name: str, members: list[Row], values: list[Float64], geometric: b
     return replace(row, judged_at_10=math.fsum(rates) / len(rates)) if len(rates) == len(members) else row
 
 
-# ----------
-# From scores by group to the rows of a table: each group, their macro mean, and the mean over all queries.
-
-
 def rows_by_group(grouped: GroupedScores, dataset: str, system: str) -> list[Row]:
     """Rows of each group, then of the macro mean, then of all queries, each with its 95% bootstrap interval.
 
@@ -302,7 +267,7 @@ def rows_by_group(grouped: GroupedScores, dataset: str, system: str) -> list[Row
     """
     parts = {label: result_rows(part, dataset, system) for label, part in grouped.items()}
     whole = result_rows(grouped.whole, dataset, system)
-    found = [replace(row, group=label) for label, part in parts.items() for row in part]
+    rows = [replace(row, group=label) for label, part in parts.items() for row in part]
     for number, measure in enumerate(grouped.whole.measures):
         members, values = [], []
         for label, part in grouped.items():
@@ -311,5 +276,5 @@ def rows_by_group(grouped: GroupedScores, dataset: str, system: str) -> list[Row
                 values.append(part.in_id_order(measure))
         if members:
             macro = group_row(dataset, members, values, measure in grouped.whole.geometric)
-            found.append(replace(macro, conventions=whole[number].conventions, groups=len(members)))
-    return found + whole
+            rows.append(replace(macro, conventions=whole[number].conventions, groups=len(members)))
+    return rows + whole

@@ -17,10 +17,6 @@ from weir.registry import Registry
 from weir.stats.distributions import binomial_tail, normal_tail, student_tail
 from weir.stats.resampling import BLOCK_CELLS, SEED
 
-# ----------
-# Corrections for testing many differences at once, by name: `--correct holm` finds them here.
-
-
 _NEAR_ZERO = 1e-9
 
 Correction: TypeAlias = Callable[[Float64], Float64]
@@ -88,9 +84,7 @@ def benjamini_hochberg(ascending: Float64) -> Float64:
     return np.minimum.accumulate((ascending * m / np.arange(1, m + 1))[::-1])[::-1]
 
 
-# ----------
-# Tests of whether two systems differ, by name: `--test permutation` finds them here.
-
+# Tests by name.
 
 TEST = "permutation"
 """The test that is made unless another is named."""
@@ -201,9 +195,7 @@ def all_pairs(systems: int) -> Pairs:
     return np.stack(np.triu_indices(systems, 1), axis=1).astype(np.int64)
 
 
-# ----------
-# The classical tests of paired differences: Student's t, Wilcoxon's signed ranks, the sign test.
-
+# Student's t, Wilcoxon's signed ranks, the sign test.
 
 EXACT_DIFFERENCES = 50
 
@@ -289,9 +281,7 @@ def _each(values: Float64, pairs: Pairs, p: Callable[[Float64], float]) -> Float
     return np.array([p(values[i] - values[j]) for i, j in pairs.tolist()])
 
 
-# ----------
-# Randomised Tukey HSD: all pairs of many systems at once.
-
+# Randomised Tukey HSD.
 
 _LEAST_SHUFFLES = 32
 _ROUNDING = 1e-11

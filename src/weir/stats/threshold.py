@@ -1,4 +1,4 @@
-"""Whether to answer: abstention by confidence, and the threshold of a score."""
+"""Abstention: what leaving uncertain queries unanswered gains, and a threshold of confidence for it."""
 
 from __future__ import annotations
 
@@ -12,21 +12,17 @@ import numpy as np
 from weir.core.judged import Judged
 from weir.core.qrels import Qrels
 from weir.core.results import result
-from weir.core.rounding import score, share
+from weir.core.rounding import count, exact, score, share
 from weir.core.run import Run
-from weir.core.scores import Note, Scores, averaged
+from weir.core.scores import Scores, averaged
 from weir.core.strings import Float64, Ids, Int64
-from weir.core.tables import Cell, Table
+from weir.core.tables import Table, sentences, table_of
 from weir.errors import BadValue
 from weir.measures.evaluate import scores_of
 from weir.measures.measure import Measure
 from weir.registry import Registry
 from weir.stats.distributions import normal_quantile
 from weir.stats.resampling import LEVEL, SEED, interval
-
-# ----------
-# What would be gained by not answering the queries that a system is least sure of.
-
 
 ABSTENTION_RATES: Float64 = np.linspace(0, 1, 11)[:-1]
 _RELATIVE_ROUNDING = 1e-12
@@ -39,7 +35,6 @@ Confidence: TypeAlias = Callable[[Float64, Int64], Float64]
 CONFIDENCES: Registry[Confidence] = Registry("confidence")
 
 
-@result("abstention")
 @dataclass(frozen=True)
 class Abstention:
     """The mean of a measure over the queries that are answered, when more and more of them are not.
@@ -60,27 +55,6 @@ class Abstention:
         """The same as plain values; undefined numbers are None."""
         return {k: None if v != v else v for k, v in asdict(self).items()}  # noqa: PLR0124 - NaN alone differs from itself
 
-    def tables(self) -> tuple[Table, ...]:
-        """Its nAUC, and its mean when ever fewer queries are answered."""
-        return Abstention.tables_of((self,))
-
-    def notes(self) -> tuple[Note, ...]:
-        """None."""
-        return ()
-
-    @classmethod
-    def tables_of(cls, results: Sequence[Abstention]) -> tuple[Table, ...]:
-        """One table with a line for each measure."""
-        if not results:
-            return ()
-        first = results[0]
-        shares = (f"{share(first.rates[i])} left out" for i in _SHOWN)
-        rows = tuple(
-            tuple(map(Cell, (one.measure, score(one.nauc), *(score(one.curve[i]) for i in _SHOWN))))
-            for one in results
-        )
-        return (Table("", (f"confidence {first.confidence}", "nAUC", *shares), rows),)
-
 
 def abstention(run: Run, scores: Scores, confidence: str = "max", ties: Ties = "mean") -> list[Abstention]:
     """The abstention curve of each measure, with its normalised area (nAUC), as MTEB computes them.
@@ -94,7 +68,7 @@ def abstention(run: Run, scores: Scores, confidence: str = "max", ties: Ties = "
     2024; mteb retrieval_metrics.py.
     """
     sure = confidence_of(run, scores.queries, confidence)
-    found = []
+    abstentions = []
     for measure, values in zip(scores.measures, scores.values, strict=True):
         known = ~np.isnan(values)
         own, oracle = (
@@ -102,7 +76,7 @@ def abstention(run: Run, scores: Scores, confidence: str = "max", ties: Ties = "
             for by in (sure, values)
         )
         geometric = measure in scores.geometric
-        found.append(
+        abstentions.append(
             Abstention(
                 measure,
                 confidence,
@@ -112,7 +86,7 @@ def abstention(run: Run, scores: Scores, confidence: str = "max", ties: Ties = "
                 _normalised(own, oracle),
             )
         )
-    return found
+    return abstentions
 
 
 def confidence_of(run: Run, queries: Ids, how: str) -> Float64:
@@ -176,10 +150,10 @@ def lead(score: Float64, ptr: Int64) -> Float64:
 
 def _at(score: Float64, ptr: Int64, place: int) -> Float64:
     """The score at a place, from 0, of each ranking; 0 where it is shorter."""
-    found = np.zeros(len(ptr) - 1)
+    values = np.zeros(len(ptr) - 1)
     longer = np.diff(ptr) > place
-    found[longer] = score[ptr[:-1][longer] + place]
-    return found
+    values[longer] = score[ptr[:-1][longer] + place]
+    return values
 
 
 def _normalised(own: Float64, oracle: Float64) -> float:
@@ -194,9 +168,7 @@ def _area(values: Float64) -> float:
     return float(np.sum(np.diff(ABSTENTION_RATES) * (values[1:] + values[:-1]) / 2))
 
 
-# ----------
-# Answer or stay silent: the score below which not to answer, chosen on some queries and reported on others.
-
+# A threshold: below it a query is not answered.
 
 THRESHOLD_RATES = (1.0, 0.5, 0.2, 0.1, 0.05, 0.02, 0.01, 0.0)
 """Shares of false answers for which a cut-off is shown."""
@@ -269,6 +241,18 @@ class _Confidences:
     values: Float64
     unanswerable: Float64
 
+    @staticmethod
+    def of(run: Run, qrels: Qrels, measure: Measure, confidence: str, flagged: set[str]) -> _Confidences:
+        scores = scores_of(Judged.of(run, qrels), (measure,))
+        relevant = set(qrels.queries.take(np.unique(qrels.query_of_row()[qrels.grade > 0])).tolist())
+        answerable = sorted(relevant)
+        without = sorted(set(qrels.queries.tolist()).union(flagged) - relevant)
+        values = scores.values[0][scores.queries.codes(answerable)] if answerable else np.empty(0)
+        if np.isnan(values).any():
+            raise BadValue(f"{measure} is undefined for a query with an answer; take another measure")
+        sure = [confidence_of(run, Ids.of(part), confidence) for part in (answerable, without)]
+        return _Confidences(sure[0], values, sure[1])
+
     def halves(self, seed: int) -> tuple[_Confidences, _Confidences]:
         """Two halves, each with half of the queries of either kind; the first is the larger one."""
         generator = np.random.default_rng(seed)
@@ -318,13 +302,13 @@ def threshold(
     another confidence.
     """
     rules = rules or ThresholdRules()
-    found = _confidences(run, qrels, measure, rules.confidence, set(unanswerable))
-    for what, part in (("with an answer", found.answerable), ("without an answer", found.unanswerable)):
+    every = _Confidences.of(run, qrels, measure, rules.confidence, set(unanswerable))
+    for what, part in (("with an answer", every.answerable), ("without an answer", every.unanswerable)):
         if len(part) < 4:
             raise BadValue(
                 f"found {len(part)} queries {what}; a threshold needs at least four of either kind"
             )
-    one, other = found.halves(rules.seed)
+    one, other = every.halves(rules.seed)
     score = one.chosen(rules.max_false)
     reported = other.cut(score)
     kept = np.where(other.answerable >= score, other.values, 0.0)
@@ -341,7 +325,7 @@ def threshold(
         wilson_interval(round(reported.answered * counts[0]), counts[0]),
         (low, high),
         other.cut(-math.inf).kept,
-        found.separation(),
+        every.separation(),
         tuple(other.cut(one.chosen(rate)) for rate in THRESHOLD_RATES),
     )
 
@@ -357,18 +341,55 @@ def wilson_interval(count: int, of: int, level: float = LEVEL) -> tuple[float, f
     return 0.0 if count == 0 else middle - reach, 1.0 if count == of else middle + reach
 
 
-def _confidences(
-    run: Run, qrels: Qrels, measure: Measure, confidence: str, flagged: set[str]
-) -> _Confidences:
-    judged = Judged.of(run, qrels)
-    scores = scores_of(judged, (measure,))
-    positive = np.zeros(len(qrels), np.bool_)
-    positive[qrels.query_of_row()[qrels.grade > 0]] = True
-    names = qrels.queries.tolist()
-    answerable = sorted(q for q, has in zip(names, positive.tolist(), strict=True) if has)
-    without = sorted(set(names).union(flagged) - set(answerable))
-    values = scores.values[0][scores.queries.codes(answerable)] if answerable else np.empty(0)
-    if np.isnan(values).any():
-        raise BadValue(f"{measure} is undefined for a query with an answer; take another measure")
-    sure = [confidence_of(run, Ids.of(part), confidence) for part in (answerable, without)]
-    return _Confidences(sure[0], values, sure[1])
+# ----------
+# Tables.
+
+
+@result("abstention", Abstention)
+def abstention_tables(curves: Sequence[Abstention]) -> tuple[Table, ...]:
+    """A line for each measure: its nAUC, and its mean when ever fewer queries are answered."""
+    first = curves[0]
+    head = [f"confidence {first.confidence}", "nAUC", *(f"{share(first.rates[i])} left out" for i in _SHOWN)]
+    lines = [[one.measure, score(one.nauc), *(score(one.curve[i]) for i in _SHOWN)] for one in curves]
+    return (table_of([head, *lines], right=None),)
+
+
+@result("threshold", Threshold, parts="curve")
+def threshold_tables(thresholds: Sequence[Threshold]) -> tuple[Table, ...]:
+    """Of each threshold the chosen score with its intervals, then a table of cut-offs."""
+
+    def queries(answerable: int, unanswerable: int) -> str:
+        return f"{count(answerable)} queries with an answer and {count(unanswerable)} without"
+
+    tables: list[Table] = []
+    for one in thresholds:
+        chosen, rules = one.reported, one.rules
+        limit = f"at most {share(rules.max_false)} false answers"
+        head = ["answer from", "false answers", "answered", one.measure]
+        rows = [
+            [
+                "never" if math.isinf(cut.score) else exact(cut.score),
+                share(cut.false_answers),
+                share(cut.answered),
+                score(cut.kept),
+            ]
+            for cut in dict.fromkeys(one.curve)
+        ]
+        tables += [
+            sentences(
+                f"no score keeps {limit}: nothing would be answered"
+                if math.isinf(chosen.score)
+                else f"answer from {exact(chosen.score)} on (confidence {rules.confidence}), chosen for {limit}",
+                f"  false answers {share(chosen.false_answers)} [{share(one.false_interval[0])}, "
+                f"{share(one.false_interval[1])}], {share(one.chosen.false_answers)} where it was chosen",
+                f"  answered {share(chosen.answered)} [{share(one.answered_interval[0])}, "
+                f"{share(one.answered_interval[1])}] of queries with an answer",
+                f"  {one.measure} {score(chosen.kept)} [{score(one.kept_interval[0])}, "
+                f"{score(one.kept_interval[1])}], {score(one.silent_never)} where everything is answered",
+                f"chosen on {queries(*one.chosen_on)}; reported on the other "
+                f"{queries(one.answerable, one.unanswerable)}; split by seed {rules.seed}",
+                f"a query with an answer has the higher confidence {share(one.separation)} of the time; 50% is chance",
+            ),
+            table_of([head, *rows], right=4),
+        ]
+    return tuple(tables)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import ClassVar, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 import numpy as np
@@ -42,11 +42,8 @@ from weir.systems.rerank.reranking import RerankingSearcher, has_candidates
 from weir.systems.restricted import restricted_search, sufficient_depth
 
 # ----------
-# Composition: first >> reranker, and plain Python functions and objects as systems and re-rankers.
-#
-# A function or object knows nothing of Weir's protocol: it takes and gives dicts, lists and texts. What it answers is
-# checked by plugins.py. It may declare a version, which is the key of what it makes; without one nothing that it
-# makes is ever read again by another process.
+# Functions and objects as systems and re-rankers. They take and return dicts, lists and texts; composite.py checks what
+# they return. One without a version makes nothing that another process reads.
 
 
 VIEW = "title text"
@@ -188,8 +185,11 @@ class FunctionReranker:
     def ready(self, corpus: Corpus, context: Context = IN_MEMORY) -> FunctionScorer:
         """The function and the documents it reads."""
         model = self.score
-        function = partial(_predicted, model) if isinstance(model, PairPredictor) else model
-        return FunctionScorer(function, corpus)
+        if not isinstance(model, PairPredictor):
+            return FunctionScorer(model, corpus)
+        return FunctionScorer(
+            lambda queries, docs: model.predict(list(zip(queries, docs, strict=True))), corpus
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -201,20 +201,20 @@ class FunctionScorer:
 
     def scores(self, queries: Queries, candidates: Run, context: Context = IN_MEMORY) -> Float64:
         """What the function says of each candidate; raises BadRanking, naming the query, for more or fewer scores."""
-        found = np.empty(len(candidates.doc))
+        score = np.empty(len(candidates.doc))
         for q, text in enumerate(queries.text):
             rows = slice(int(candidates.ptr[q]), int(candidates.ptr[q + 1]))
             doc = candidates.doc[rows]
             if len(doc) == 0:
                 continue
             texts = self.corpus.view_of(VIEW, doc).tolist()
-            given = np.asarray(self.function([text] * len(doc), texts), np.float64)
-            if given.shape != (len(doc),):
+            answer = np.asarray(self.function([text] * len(doc), texts), np.float64)
+            if answer.shape != (len(doc),):
                 raise BadRanking(
-                    f"query '{queries.ids[q]}': scores of shape {given.shape} for {len(doc)} documents"
+                    f"query '{queries.ids[q]}': scores of shape {answer.shape} for {len(doc)} documents"
                 )
-            found[rows] = given
-        return found
+            score[rows] = answer
+        return score
 
     def costs(self) -> Costs:
         """Unknown: it is asked once."""
@@ -238,9 +238,9 @@ class Pipeline:
 
     def __post_init__(self) -> None:
         if not isinstance(self.first, Retriever):
-            raise BadValue(f"a pipeline begins with a system, such as bm25; {self.first!r} is none")
+            raise BadValue(f"a pipeline begins with a system, such as bm25; {self.first!r} is not a system")
         if not isinstance(self.reranker, Reranker):
-            raise BadValue(f"behind >> stands a re-ranker, such as score(rm3); {self.reranker!r} is none")
+            raise BadValue(f"a re-ranker follows >>, such as score(rm3); {self.reranker!r} is not one")
 
     def __str__(self) -> str:
         return f"{self.first} >> {self.reranker}"
@@ -317,14 +317,14 @@ def as_system(given: object, name: str | None = None, version: str | None = None
     if isinstance(given, type):
         raise BadValue(f"{given.__name__} is a class; give a value of it, such as {given.__name__}()")
     if isinstance(given, Retriever):
-        return _as_it_is(given, name, version)
+        return _unchanged(given, name, version)
     if isinstance(given, Reranker):
         raise BadValue(f"{given} re-ranks what a system finds; write such as weir.BM25() >> ...")
     if isinstance(given, SearchObject) or callable(given):
         return FunctionSystem(given, _identity(given, name, version))
     raise BadValue(
-        f"{_shown(given)} is no system; give one such as weir.BM25(), a function (queries, k) or an object with "
-        "search(queries, k); a name goes into weir.system(...), an encoder into weir.Dense(...)"
+        f"{_in_message(given)} is not a system; give one such as weir.BM25(), a function (queries, k) or an "
+        "object with search(queries, k); a name goes into weir.system(...), an encoder into weir.Dense(...)"
     )
 
 
@@ -340,46 +340,39 @@ def as_reranker(
     if isinstance(given, type):
         raise BadValue(f"{given.__name__} is a class; give a value of it, such as {given.__name__}()")
     if isinstance(given, Reranker):
-        return _as_it_is(given, name, version)
+        return _unchanged(given, name, version)
     if isinstance(given, PairPredictor) or (callable(given) and not isinstance(given, Retriever)):
         return FunctionReranker(given, _identity(given, name, version), depth)
     raise BadValue(
-        f"behind >> stands a re-ranker, such as weir.Cross(...) or a function of pairs; {_shown(given)} is none"
+        f"a re-ranker follows >>, such as weir.Cross(...) or a function of pairs; {_in_message(given)} is not one"
     )
 
 
-def _predicted(model: PairPredictor, queries: list[str], documents: list[str]) -> object:
-    return model.predict(list(zip(queries, documents, strict=True)))
-
-
-def _as_it_is(given: T, name: str | None, version: str | None) -> T:
+def _unchanged(system: T, name: str | None, version: str | None) -> T:
     if name is not None or version is not None:
         raise BadValue(
-            f"{given} has a name and describes itself; name and version are for functions and objects"
+            f"{system} has a name and describes itself; name and version are for functions and objects"
         )
-    return given
+    return system
 
 
-def _identity(given: object, name: str | None, version: str | None) -> Identity:
-    found = Identity.of(given, name, version)
-    if found.name in SYSTEMS or found.name in RERANKERS:
-        raise BadValue(f"'{found.name}' is the name of a registered system; give another: name=...")
-    return found
+def _identity(function: object, name: str | None, version: str | None) -> Identity:
+    identity = Identity.of(function, name, version)
+    if identity.name in {*SYSTEMS.names(), *RERANKERS.names()}:
+        raise BadValue(f"'{identity.name}' is the name of a registered system; give another: name=...")
+    return identity
 
 
-def _shown(given: object) -> str:
+def _in_message(value: object) -> str:
     """A value in a message: systems as they print, others by their type."""
-    if isinstance(given, (Retriever, Reranker, Sequence, int, float, type(None))):
-        return (
-            str(given)[:SHOWN_CHARACTERS]
-            if isinstance(given, (Retriever, Reranker))
-            else repr(given)[:SHOWN_CHARACTERS]
-        )
-    return f"a {type(given).__name__}"
+    if isinstance(value, (Retriever, Reranker, Sequence, int, float, type(None))):
+        text = str(value) if isinstance(value, (Retriever, Reranker)) else repr(value)
+        return text[:SHOWN_CHARACTERS]
+    return f"a {type(value).__name__}"
 
 
 # ----------
-# A system that ranks only documents that fit a filter: filtered(bm25, "lang == 'en' and year >= 2020").
+# Systems restricted by a filter.
 
 
 @SYSTEMS.register("filtered")
@@ -397,7 +390,9 @@ class Filtered:
 
     def __post_init__(self) -> None:
         if not isinstance(self.system, Retriever):
-            raise BadValue(f"filtered takes a system, such as filtered(bm25, ...); {self.system!r} is none")
+            raise BadValue(
+                f"filtered takes a system, such as filtered(bm25, ...); {self.system!r} is not a system"
+            )
         object.__setattr__(self, "filter", str(parse_filter(self.filter)))
 
     __repr__ = shown
@@ -456,7 +451,13 @@ class FilteredSearcher:
         """The k best of the documents that fit; raises BadValue for k below 1."""
         if k < 1:
             raise BadValue(f"k is {k}; expected a whole number from 1")
-        run = restricted_search(self.searcher, self._narrowed(queries), k, context)
+        metadata = queries.metadata or QueryMetadata()
+        if metadata.filter is not None and metadata.permitted is None:  # the queries' own filters come first
+            queries = filtered(queries, self.corpus)
+            metadata = queries.metadata or metadata
+        permitted = metadata.permitted or DocumentMasks.every(self.corpus.ids, len(queries))
+        metadata = replace(metadata, permitted=permitted.within(self.fitting))
+        run = restricted_search(self.searcher, replace(queries, metadata=metadata), k, context)
         return replace(run, name=str(self.system))
 
     def search_restricted(self, queries: Queries, k: int, context: Context = IN_MEMORY) -> Run:
@@ -466,16 +467,3 @@ class FilteredSearcher:
     def costs(self) -> Costs:
         """Those of its system."""
         return self.searcher.costs()
-
-    def _narrowed(self, queries: Queries) -> Queries:
-        """The queries, for which only documents that fit may be ranked."""
-        queries = filtered(queries, self.corpus) if _unread(queries) else queries
-        metadata = queries.metadata or QueryMetadata()
-        before = metadata.permitted or DocumentMasks.every(self.corpus.ids, len(queries))
-        return replace(queries, metadata=replace(metadata, permitted=before.within(self.fitting)))
-
-
-def _unread(queries: Queries) -> bool:
-    """Whether queries have filters of which nobody has said which documents fit them."""
-    metadata = queries.metadata
-    return metadata is not None and metadata.filter is not None and metadata.permitted is None

@@ -1,4 +1,4 @@
-"""Systems within systems, and systems that are anybody's."""
+"""Calls of systems that others wrote, and the parts of systems made of systems."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from weir.systems.protocol import (
 from weir.systems.restricted import restricted_search
 
 # ----------
-# Asking systems and re-rankers, which may be anybody's: what fails is named, what is no answer is refused.
+# Calls of systems and re-rankers, which may be anyone's: errors name them, and answers are checked.
 
 
 def indexed(part: Retriever, corpus: Corpus, context: Context = IN_MEMORY) -> Searcher:
@@ -46,7 +46,8 @@ def indexed(part: Retriever, corpus: Corpus, context: Context = IN_MEMORY) -> Se
         searcher = part.index(corpus, context)
         if not isinstance(searcher, Searcher):
             raise PluginError(
-                f"made {_kind(searcher)} of a corpus; expected a searcher, with search(queries, k, context) and costs()"
+                f"made {_type_name(searcher)} of a corpus; expected a searcher, with search(queries, k, context) and "
+                "costs()"
             )
     return searcher
 
@@ -59,81 +60,83 @@ def rankings(
     collection: str = "",
     context: Context = IN_MEMORY,
 ) -> Run:
-    """What a searcher answers of what may be ranked, checked to be a ranking for each query, in their order.
+    """The rankings of a searcher over the documents that may be ranked, checked: one for each query, in their order.
 
     who: the system's name; collection: where it answers, both for messages. Raises PluginError where it fails with
     anything but a WeirError or answers with something else, naming system, collection and queries; ServiceError and
     BadRanking name them too.
     """
-    with _named(who, collection, _asked(queries)):
+    with _named(who, collection, _request_text(queries)):
         run = restricted_search(searcher, queries, k, context)
-        if wrong := _wrong(run, queries):
-            raise PluginError(wrong)
+        if flaw := _run_flaw(run, queries):
+            raise PluginError(flaw)
     return run
 
 
 def scores(
     scorer: Scorer, queries: Queries, candidates: Run, who: object, context: Context = IN_MEMORY
 ) -> Float64:
-    """What a re-ranker answers: float64, one finite score for each candidate.
+    """The scores of a re-ranker: float64, one finite score for each candidate.
 
     Raises PluginError for what are no numbers, BadRanking, naming query and document, for too few, too many, and scores
     that are not finite; both name the re-ranker, as other errors do, see `rankings`.
     """
-    with _named(who, "", _asked(queries)):
-        given = scorer.scores(queries, candidates, context)
+    with _named(who, "", _request_text(queries)):
+        answer = scorer.scores(queries, candidates, context)
         try:
-            found = np.asarray(given, np.float64)
+            score = np.asarray(answer, np.float64)
         except (TypeError, ValueError):
-            raise PluginError(f"answered with {_kind(given)}; expected a number for each candidate") from None
+            raise PluginError(
+                f"answered with {_type_name(answer)}; expected a number for each candidate"
+            ) from None
         wanted = len(candidates.doc)
-        if found.shape != (wanted,):
-            raise BadRanking(f"{found.size} scores for {wanted} candidates; expected one for each")
-        bad = np.flatnonzero(~np.isfinite(found))
+        if score.shape != (wanted,):
+            raise BadRanking(f"{score.size} scores for {wanted} candidates; expected one for each")
+        bad = np.flatnonzero(~np.isfinite(score))
         if len(bad):
             query = candidates.queries[int(candidates.query_of_row()[bad[0]])]
             document = candidates.docs[int(candidates.doc[bad[0]])]
             raise BadRanking(
                 f"{len(bad)} of {wanted} scores are not finite, the first that of query '{query}', "
-                f"document '{document}': {found[bad[0]]}"
+                f"document '{document}': {score[bad[0]]}"
             )
-    return found
+    return score
 
 
 @contextmanager
 def _named(who: object, collection: str, doing: str) -> Iterator[None]:
-    """Say in every error that may be another's doing who was asked what, and where."""
+    """Name the system, the collection and the call in every error that the system may have caused."""
     try:
         yield
     except (PluginError, ServiceError, BadRanking) as error:
-        raise type(error)(f"{_place(who, collection)}: {error}") from error
+        raise type(error)(f"{_subject(who, collection)}: {error}") from error
     except (WeirError, MemoryError):
         raise
     except Exception as error:
-        found = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-        raise PluginError(f"{_place(who, collection)}, {doing}: failed with {found}") from error
+        failure = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+        raise PluginError(f"{_subject(who, collection)}, {doing}: failed with {failure}") from error
 
 
-def _asked(queries: Queries) -> str:
+def _request_text(queries: Queries) -> str:
     count = len(queries)
     return f"asked {count:,} queries, the first '{queries.ids[0]}'" if count else "asked no queries"
 
 
-def _place(who: object, collection: str) -> str:
+def _subject(who: object, collection: str) -> str:
     return f"{who} on {collection}" if collection else str(who)
 
 
-def _kind(given: object) -> str:
-    if given is None:
+def _type_name(value: object) -> str:
+    if value is None:
         return "nothing"
-    name = type(given).__name__
+    name = type(value).__name__
     return f"{'an' if name[0] in 'aeiouAEIOU' else 'a'} {name}"
 
 
-def _wrong(run: object, queries: Queries) -> str:
-    """What makes an answer no run of these queries, "" where nothing does."""
+def _run_flaw(run: object, queries: Queries) -> str:
+    """Why an answer is not a run of these queries, "" where it is."""
     if not isinstance(run, Run):
-        return f"answered with {_kind(run)}; expected a weir.Run"
+        return f"answered with {_type_name(run)}; expected a weir.Run"
     if run.queries is not queries.ids and run.queries != queries.ids:
         return f"answered {len(run)} queries of other names or order than the {len(queries)} asked"
     rows, known = len(run.doc), len(run.docs)
@@ -160,24 +163,24 @@ def run_of_answer(answer: object, queries: Queries, documents: Ids, name: str) -
         answer = dict(zip(queries.ids, answer, strict=True))
     if answer is None or isinstance(answer, (str, os.PathLike, int, float)):
         raise PluginError(
-            f"answered with {_kind(answer)}; expected {{query: {{document: score}}}} or {{query: [documents]}}"
+            f"answered with {_type_name(answer)}; expected {{query: {{document: score}}}} or {{query: [documents]}}"
         )
     try:
-        given = run_from(answer, name)
+        run = run_from(answer, name)
     except BadValue as error:
-        raise PluginError(f"answered with {_kind(answer)}: {error}") from None
-    query, doc = queries.ids.codes(given.queries.strings), documents.codes(given.docs.strings)
+        raise PluginError(f"answered with {_type_name(answer)}: {error}") from None
+    query, doc = queries.ids.codes(run.queries.strings), documents.codes(run.docs.strings)
     for number in np.flatnonzero(query < 0):
-        raise BadRanking(f"answered query '{given.queries[int(number)]}', which was not asked")
-    rows, code = query[given.query_of_row()], doc[given.doc].astype(np.int32)
+        raise BadRanking(f"answered query '{run.queries[int(number)]}', which was not asked")
+    rows, code = query[run.query_of_row()], doc[run.doc].astype(np.int32)
     for row in np.flatnonzero(code < 0):
-        found = f"document '{given.docs[int(given.doc[row])]}' is not in the collection"
+        found = f"document '{run.docs[int(run.doc[row])]}' is not in the collection"
         raise BadRanking(f"query '{queries.ids[int(rows[row])]}': {found}")
-    return Run.from_columns(queries.ids, documents, rows, code, given.score, Named(name, given.ties))
+    return Run.from_columns(queries.ids, documents, rows, code, run.score, Named(name, run.ties))
 
 
 # ----------
-# Systems within systems: each part's index in a folder of its own, opened where it is complete.
+# Systems within systems: the index of each part has a folder of its own.
 
 
 T = TypeVar("T")
@@ -199,27 +202,26 @@ class FolderShelf:
         name = folder_name(part)
         if name not in self.opened:
             at = None if self.at is None or session_only(part.describe()) else self.at / name
-            self.opened[name] = self._made(part, corpus, replace(context, folder=at, shelf=None))
+            own = replace(context, folder=at, shelf=None)
+            searcher = None
+            if at is not None and not self.build:
+                searcher = part.open(corpus, own)
+            elif at is not None and at.exists():
+                try:
+                    searcher = part.open(corpus, own)
+                except WeirError as error:
+                    warnings.warn(StoreWarning(f"{error}; {part} is indexed again"), stacklevel=2)
+            if searcher is None:
+                if at is not None:
+                    with storing(at):
+                        at.parent.mkdir(parents=True, exist_ok=True)
+                searcher = indexed(part, corpus, own)
+            self.opened[name] = searcher
         return self.opened[name]
 
     def answers(self, part: Retriever, corpus: Corpus, context: Context = IN_MEMORY) -> Searcher:
         """The part's index: nothing else is kept here."""
         return self.index(part, corpus, context)
-
-    def _made(self, part: Retriever, corpus: Corpus, context: Context) -> Searcher:
-        at = context.folder
-        if at is None:
-            return indexed(part, corpus, context)
-        if not self.build:
-            return part.open(corpus, context)
-        if at.exists():
-            try:
-                return part.open(corpus, context)
-            except WeirError as error:
-                warnings.warn(StoreWarning(f"{error}; {part} is indexed again"), stacklevel=2)
-        with storing(at):
-            at.parent.mkdir(parents=True, exist_ok=True)
-        return indexed(part, corpus, context)
 
 
 def shelf_of(context: Context, build: bool = True) -> Shelf:
@@ -230,7 +232,7 @@ def shelf_of(context: Context, build: bool = True) -> Shelf:
 def adapted_to(system: T, collection: str, instruction: str) -> T:
     """A system as it runs on a collection: with the prompts that its encoders use there, wherever they are in it.
 
-    collection: its name; instruction: what models that follow instructions are told, "" where nothing says so.
+    collection: its name; instruction: for models that follow instructions, "" for none.
     """
     if isinstance(system, CollectionAware):
         return cast(T, system.adapted_to(collection, instruction))
@@ -238,20 +240,20 @@ def adapted_to(system: T, collection: str, instruction: str) -> T:
         return cast(T, tuple(adapted_to(part, collection, instruction) for part in system))
     if not (isinstance(system, (Retriever, Reranker)) and is_dataclass(type(system))):
         return system
-    given: Any = system
-    before = {f.name: getattr(given, f.name) for f in fields(given) if f.init}
+    plain: Any = system
+    before = {f.name: getattr(plain, f.name) for f in fields(plain) if f.init}
     after = {name: adapted_to(part, collection, instruction) for name, part in before.items()}
     changed = {
         name: part for name, part in after.items() if part is not before[name] and part != before[name]
     }
-    return cast(T, replace(given, **changed)) if changed else system
+    return cast(T, replace(plain, **changed)) if changed else system
 
 
 def one_session(systems: Iterable[T]) -> list[T]:
     """Some systems in which one object, wherever it stands in them, has one session.
 
-    Each adaptation of an object without a version has its own, so that what it made is told apart from what it makes
-    after it has changed. Raises BadValue for two objects of one kind and name.
+    Each adaptation of an object without a version has its own session, so that keys differ once the object has changed.
+    Raises BadValue for two objects of one kind and name.
     """
     known: dict[tuple[type, str], Identity] = {}
     return [_with_sessions(system, known) for system in systems]
@@ -260,7 +262,7 @@ def one_session(systems: Iterable[T]) -> list[T]:
 def _with_sessions(value: T, known: dict[tuple[type, str], Identity]) -> T:
     if isinstance(value, tuple):
         return cast(T, tuple(_with_sessions(one, known) for one in value))
-    given: Any = value
+    plain: Any = value
     if isinstance(value, Identified) and is_dataclass(type(value)):
         own = value.identity
         first = known.setdefault((type(value), own.name), own)
@@ -268,14 +270,14 @@ def _with_sessions(value: T, known: dict[tuple[type, str], Identity]) -> T:
             raise BadValue(
                 f"two objects are named '{own.name}'; give one another name: {value.adapter}(..., name=\"other\")"
             )
-        return cast(T, value if own.session == first.session else replace(given, identity=first))
+        return cast(T, value if own.session == first.session else replace(plain, identity=first))
     if not (isinstance(value, (Retriever, Reranker)) and is_dataclass(type(value))):
         return value
-    before = {f.name: getattr(given, f.name) for f in fields(given) if f.init}
+    before = {f.name: getattr(plain, f.name) for f in fields(plain) if f.init}
     after = {name: _with_sessions(part, known) for name, part in before.items()}
     # Values that differ in their session alone are equal, so that parts are held against each other one by one.
     changed = {name: part for name, part in after.items() if not _is_same(part, before[name])}
-    return cast(T, replace(given, **changed)) if changed else value
+    return cast(T, replace(plain, **changed)) if changed else value
 
 
 def _is_same(one: object, other: object) -> bool:

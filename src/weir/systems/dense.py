@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
@@ -16,7 +15,7 @@ from numpy.typing import NDArray
 from weir.algorithms import algorithm
 from weir.core.corpus import Corpus, Queries, check_view
 from weir.core.run import Run
-from weir.core.strings import Float64, Int64, below
+from weir.core.strings import Float64, in_range
 from weir.errors import BadValue, StoreError
 from weir.files.atomic import atomic_dir
 from weir.files.integrity import open_folder, read_array, seal_folder
@@ -85,11 +84,11 @@ class DenseRetriever:
         return self.separator if self.separator is not None else " " if card is None else card.separator
 
     def __str__(self) -> str:
-        first, given = self.encoder.arguments
+        first, named = self.encoder.arguments
         own = {n: v for n, v in (("store", self.store), ("view", self.view)) if v != _DEFAULTS[n]}
         own |= {} if self.separator is None else {"separator": self.separator}
         return called(
-            "dense", first, {**given, **own, **({} if self.nearest is None else self.nearest.given)}
+            "dense", first, {**named, **own, **({} if self.nearest is None else self.nearest.given)}
         )
 
     def describe(self) -> dict[str, object]:
@@ -106,6 +105,10 @@ class DenseRetriever:
             "separator": self.between,
             **how,
         }
+
+    def kernels(self, documents: int) -> tuple[str, ...]:
+        """Those of dense search."""
+        return ("dense search",)
 
     def fields_read(self) -> tuple[str, ...]:
         """The fields of a document that are encoded."""
@@ -138,7 +141,7 @@ class DenseRetriever:
             facts |= {
                 "corpus": corpus.fingerprint_with(self.fields_read()),
                 "documents": len(corpus),
-                "texts": _digest(vectors),
+                "texts": vectors.digest(),
             }
             with atomic_dir(context.folder) as folder:
                 np.save(folder / "rows.npy", vectors.rows)
@@ -167,7 +170,7 @@ class DenseRetriever:
         if known[0] != FORMAT or snapshot is None or len(rows) != len(corpus):
             raise StoreError(f"{at}: its vectors are not in {store.folder} any more; they are encoded again")
         vectors = StoredVectors(snapshot, rows)
-        if not below(rows, len(snapshot)) or _digest(vectors) != facts["texts"]:
+        if not in_range(rows, len(snapshot)) or vectors.digest() != facts["texts"]:
             raise StoreError(f"{at}: {store.folder} holds other vectors now; they are encoded again")
         near = None if self.nearest is None else self.nearest.open(at / "ann.bin", vectors.dimensions)
         return DenseSearcher(self, corpus, vectors, None, near=near)
@@ -201,13 +204,13 @@ class DenseSearcher:
         """The k best documents for each query; none for a query without text. Raises BadValue for k below 1."""
         if k < 1:
             raise BadValue(f"k is {k}; expected a whole number from 1")
-        asked = [i for i, text in enumerate(queries.text.tolist()) if text.strip()]
+        filled = [i for i, text in enumerate(queries.text.tolist()) if text.strip()]
         count = np.zeros(len(queries), np.int64)
-        if asked and len(self.corpus):
-            vectors = self.encoded(queries.take(np.array(asked)))
-            found = self._found(vectors, k, context.progress)
-            count[asked] = np.diff(found.ptr)
-            doc, score = found.doc, found.score.astype(np.float64)
+        if filled and len(self.corpus):
+            vectors = self.encoded(queries.take(np.array(filled)))
+            hits = self._nearest(vectors, k, context.progress)
+            count[filled] = np.diff(hits.ptr)
+            doc, score = hits.doc, hits.score.astype(np.float64)
         else:
             doc, score = np.zeros(0, np.int32), np.zeros(0)
         ptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(count)])
@@ -223,11 +226,11 @@ class DenseSearcher:
         """The score of each candidate, the same bits as searching gives; the lowest for a query without text."""
         score = np.full(len(candidates.doc), LOWEST_SCORE)
         texts = queries.text.tolist()
-        asked = np.array([i for i, text in enumerate(texts) if text.strip()], np.int64)
-        if len(asked) == 0:
+        filled = np.array([i for i, text in enumerate(texts) if text.strip()], np.int64)
+        if len(filled) == 0:
             return score
-        vectors = self.encoded(queries.take(asked))
-        for q, vector in zip(asked.tolist(), vectors, strict=True):
+        vectors = self.encoded(queries.take(filled))
+        for q, vector in zip(filled.tolist(), vectors, strict=True):
             rows = slice(int(candidates.ptr[q]), int(candidates.ptr[q + 1]))
             score[rows] = pair_scores(self.vectors.take(candidates.doc[rows]), vector)
         return score
@@ -238,7 +241,7 @@ class DenseSearcher:
             raise BadValue(f"{self.system} searches exactly; only an approximate index loses anything")
         return loss(self.near, self.vectors, self.encoded(queries), k)
 
-    def _found(self, vectors: NDArray[np.float32], k: int, progress: Progress | None) -> Found:
+    def _nearest(self, vectors: NDArray[np.float32], k: int, progress: Progress | None) -> Found:
         """By the approximate index if there is one; else the same answers, to the bit, on GPU and processor."""
         places = self.corpus.ids.tie_ranks
         if self.near is not None:
@@ -267,8 +270,10 @@ def query_vectors(encoder: VectorEncoder, loaded: LoadedEncoder, queries: Querie
 def _about(encoder: VectorEncoder, loaded: LoadedEncoder, kind: Kind) -> dict[str, object]:
     """What decides the vector of a text of that kind, and the engine, whose bits may differ from another's."""
     device = settings().device
-    found = loaded.identity() if isinstance(loaded, LoadedHosted) else encoder.describe(device)
-    return {"kind": kind} | {name: value for name, value in found.items() if name not in OTHER_KIND[kind]}
+    description = loaded.identity() if isinstance(loaded, LoadedHosted) else encoder.describe(device)
+    return {"kind": kind} | {
+        name: value for name, value in description.items() if name not in OTHER_KIND[kind]
+    }
 
 
 @contextmanager
@@ -293,12 +298,6 @@ def _encode(
 ) -> NDArray[np.float32] | Iterator[NDArray[np.float32]]:
     """Vectors; those of an API answer by answer, so that each is kept before the next is paid for."""
     return loaded.stream(texts, kind) if isinstance(loaded, LoadedHosted) else loaded.encode(texts, kind)
-
-
-def _digest(vectors: StoredVectors) -> str:
-    """A hash of whose vectors the rows are."""
-    rows: Int64 = vectors.rows
-    return hashlib.blake2b(vectors.snapshot.texts[rows].tobytes(), digest_size=16).hexdigest()
 
 
 _DEFAULTS = {f.name: f.default for f in fields(DenseRetriever)}
@@ -327,9 +326,9 @@ def dense(
 ) -> DenseRetriever:
     """Dense retrieval by an encoder of texts, searched exactly or by an approximate index.
 
-    model: a name of `weir models`, a name on the Hugging Face hub, a folder, or provider:model for an embedding API; in
-    Python also an object with encode(texts) -> vectors, such as a SentenceTransformer, or a function of texts; see
-    weir.encoder for one with a version, whose vectors are kept.
+    model: a name of `weir list models`, a name on the Hugging Face hub, a folder, or provider:model for an embedding
+    API; in Python also an object with encode(texts) -> vectors, such as a SentenceTransformer, or a function of texts;
+    see weir.encoder for one with a version, whose vectors are kept.
     pooling, similarity, query_prompt, document_prompt, max_length, max_query, dtype, engine, batch_tokens: see
     weir.models.Encoder, None takes the checkpoint's. store: how vectors are kept, fp32, fp16, bf16, int8 or binary;
     scores are computed in full precision from what is kept. index: None searches exactly; or an approximate index,
@@ -338,7 +337,7 @@ def dense(
     text, None takes the model's card's, or one space. base, dimensions, key: address, size and environment variable
     with the key of an API. Raises UnknownName or BadValue.
     """
-    given: dict[str, object] = {
+    encoder_settings: dict[str, object] = {
         "pooling": pooling,
         "similarity": similarity,
         "query_prompt": query_prompt,
@@ -352,13 +351,15 @@ def dense(
         "dimensions": dimensions,
         "key": key,
     }
-    encoder = encoder_of(model, {setting: value for setting, value in given.items() if value is not None})
+    encoder = encoder_of(
+        model, {setting: value for setting, value in encoder_settings.items() if value is not None}
+    )
     return DenseRetriever(encoder, store, ApproximateIndex.of(index, effort), view, separator)
 
 
-def encoder_of(model: object, given: dict[str, object] | None = None) -> VectorEncoder:
+def encoder_of(model: object, named: dict[str, object] | None = None) -> VectorEncoder:
     """The encoder that a model and its settings name; raises BadValue for a setting that it does not have."""
-    given = given or {}
+    named = named or {}
     kinds: dict[bool, tuple[type, str]] = {
         True: (Hosted, "an embedding API"),
         False: (Encoder, "a checkpoint"),
@@ -366,15 +367,15 @@ def encoder_of(model: object, given: dict[str, object] | None = None) -> VectorE
     if isinstance(model, (Encoder, Hosted, ObjectEncoder)):
         return model
     if not isinstance(model, (str, int, float, type(None))):
-        _refuse_idle(given, {"similarity"}, "an object", type(model).__name__)
-        return as_encoder(model, **given)  # type: ignore[arg-type]  # it checks the values it is given
+        _refuse_idle(named, {"similarity"}, "an object", type(model).__name__)
+        return as_encoder(model, **named)  # type: ignore[arg-type]  # it checks the values it is given
     kind, what = kinds[isinstance(model, str) and is_hosted(model)]
-    _refuse_idle(given, {f.name for f in fields(kind)}, what, str(model))
-    encoder: VectorEncoder = kind(model, **given)
+    _refuse_idle(named, {f.name for f in fields(kind)}, what, str(model))
+    encoder: VectorEncoder = kind(model, **named)
     return encoder
 
 
-def _refuse_idle(given: dict[str, object], known: set[str], what: str, model: str) -> None:
-    for setting in given:
+def _refuse_idle(named: dict[str, object], known: set[str], what: str, model: str) -> None:
+    for setting in named:
         if setting not in known:
-            raise BadValue(f"dense: {setting} means nothing for {what} such as {model}")
+            raise BadValue(f"dense: {setting} does not apply to {what} such as {model}")

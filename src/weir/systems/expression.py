@@ -1,4 +1,4 @@
-"""How names of systems and of grids of systems are read: as syntax trees, never evaluated."""
+"""Parsing names of systems and of grids of systems: as syntax trees of bounded size, never evaluated."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from weir.systems.compose import Pipeline, as_system
 from weir.systems.protocol import RERANKERS, SYSTEMS, Retriever
 
 # ----------
-# How the name of a system is read: as a syntax tree of bounded size, never evaluated.
+# Names of systems.
 
 
 MOST_CHARACTERS = 16_384  # of a text that names a system
@@ -57,7 +57,19 @@ def expression_tree(text: str) -> ast.expr:
         tree = ast.parse(shown, mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         raise _malformed(shown) from None
-    _refuse_large(tree, shown)
+    waiting, parts = [(tree, 1)], 0
+    while waiting:
+        node, level = waiting.pop()
+        if level > MOST_LEVELS:
+            raise BadValue(f"'{_cut(shown)}' has more than {MOST_LEVELS} levels, one in another")
+        parts += isinstance(node, ast.Name)
+        deeper = level + isinstance(node, _NESTING)
+        for child in ast.iter_child_nodes(node):
+            inner = child.value if isinstance(child, ast.keyword) else child
+            if isinstance(inner, ast.expr):
+                waiting.append((inner, deeper))
+    if parts > MOST_PARTS:
+        raise BadValue(f"'{_cut(shown)}' names {parts:,} systems; expected at most {MOST_PARTS}")
     return tree
 
 
@@ -71,23 +83,6 @@ def system(given: object, name: str | None = None, version: str | None = None) -
     return as_system(given, name, version)
 
 
-def _refuse_large(tree: ast.expr, text: str) -> None:
-    """Raise BadValue for a text of too many levels or parts, before anything is built."""
-    waiting, parts = [(tree, 1)], 0
-    while waiting:
-        node, level = waiting.pop()
-        if level > MOST_LEVELS:
-            raise BadValue(f"'{_cut(text)}' has more than {MOST_LEVELS} levels, one in another")
-        parts += isinstance(node, ast.Name)
-        deeper = level + isinstance(node, _NESTING)
-        for child in ast.iter_child_nodes(node):
-            inner = child.value if isinstance(child, ast.keyword) else child
-            if isinstance(inner, ast.expr):
-                waiting.append((inner, deeper))
-    if parts > MOST_PARTS:
-        raise BadValue(f"'{_cut(text)}' names {parts:,} systems; expected at most {MOST_PARTS}")
-
-
 def _system(node: ast.expr, text: str) -> Retriever:
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.RShift):
         return Pipeline(_system(node.left, text), _built(RERANKERS, node.right, text))
@@ -98,20 +93,24 @@ def _built(registry: Registry[Callable[..., T]], node: ast.expr, text: str) -> T
     """What a name, or a name with settings, stands for in a registry."""
     call = ast.Call(node, [], []) if isinstance(node, ast.Name) else node
     if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Name)):
-        _refuse_model(
-            ast.unparse(node).replace(" - ", "-"), registry.kind
-        )  # e5-base is a difference in Python
+        # e5-base is a difference in Python
+        _refuse_model(ast.unparse(node).replace(" - ", "-"), registry.kind)
         raise _malformed(text)
     name = call.func.id
     if name not in registry and name.lower() in registry:
         name = name.lower()  # `BM25`, as Python's classes are written
-    _refuse_misplaced(registry.kind, name)
+    if name not in SYSTEMS and name not in RERANKERS:
+        _refuse_model(name, registry.kind)
+    if registry.kind == SYSTEMS.kind and name not in SYSTEMS and name in RERANKERS:
+        raise BadValue(f"{name} re-ranks what a system finds: write such as bm25 >> {name}(...)")
+    if registry.kind == RERANKERS.kind and name not in RERANKERS.names() and name in SYSTEMS.names():
+        raise BadValue(f"{name} is a system; to re-rank by its scores write >> score({name})")
     builder = registry.get(name)
     known = inspect.signature(builder).parameters
     order = [p for p in known.values() if p.kind is not p.KEYWORD_ONLY]
     positional: list[object] = []
-    for at, given in enumerate(call.args):
-        positional.append(_argument(given, text, order[min(at, len(order) - 1)] if order else None))
+    for at, argument in enumerate(call.args):
+        positional.append(_argument(argument, text, order[min(at, len(order) - 1)] if order else None))
     named: dict[str, object] = {}
     for keyword in call.keywords:
         if keyword.arg is None:
@@ -121,10 +120,6 @@ def _built(registry: Registry[Callable[..., T]], node: ast.expr, text: str) -> T
         if keyword.arg in named:
             raise BadValue(f"{name}: {keyword.arg} is given twice")
         named[keyword.arg] = _argument(keyword.value, text, known[keyword.arg])
-    return _called(builder, name, positional, named)
-
-
-def _called(builder: Callable[..., T], name: str, positional: list[object], named: dict[str, object]) -> T:
     try:
         inspect.signature(builder).bind(*positional, **named)
     except TypeError as error:
@@ -133,21 +128,37 @@ def _called(builder: Callable[..., T], name: str, positional: list[object], name
         return builder(*positional, **named)
     except WeirError:
         raise
-    except Exception as error:  # a builder may be anybody's
+    except Exception as error:  # a builder may be of a plug-in
         raise BadValue(f"{name} does not take these settings ({type(error).__name__}: {error})") from error
 
 
 def _argument(node: ast.expr, text: str, wanted: inspect.Parameter | None) -> object:
     """A literal, or a system inside a system."""
     if isinstance(node, ast.Name) and not {node.id, node.id.lower()}.intersection(SYSTEMS.names()):
-        raise _not_quoted(node.id, wanted)
+        if node.id in RERANKERS:
+            raise BadValue(f"{node.id} re-ranks what a system finds: write such as bm25 >> {node.id}(...)")
+        if (
+            wanted is not None
+            and wanted.kind is not wanted.VAR_POSITIONAL
+            and "str" in str(wanted.annotation)
+        ):
+            raise BadValue(f'{wanted.name} is a text, which stands in quotes: {wanted.name}="{node.id}"')
+        _refuse_model(node.id, SYSTEMS.kind)
+        raise UnknownName("system", node.id, SYSTEMS)
     if isinstance(node, (ast.Name, ast.Call, ast.BinOp)):
         return _system(node, text)
     try:
         value = ast.literal_eval(node)
     except (ValueError, TypeError, RecursionError, MemoryError):
         raise _malformed(text) from None
-    for one in _parts(node, value):
+    if isinstance(value, dict):
+        once = isinstance(node, ast.Dict) and len(node.keys) == len(value)
+        if not once or not all(isinstance(name, str) for name in value):
+            raise BadValue(f"'{_cut(ast.unparse(node))}' is no setting; expected each name once, in quotes")
+        parts = list(value.values())
+    else:
+        parts = list(value) if isinstance(value, (list, tuple)) else [value]
+    for one in parts:
         if not (one is None or isinstance(one, (str, int, float))):
             raise BadValue(
                 f"'{_cut(repr(value))}' is no setting; expected a number, a text, or a list or dict of them"
@@ -159,38 +170,6 @@ def _argument(node: ast.expr, text: str, wanted: inspect.Parameter | None) -> ob
                 f"'{_cut(ast.unparse(node))}' is out of every range; expected a number below 2**63"
             )
     return value
-
-
-def _parts(node: ast.expr, value: object) -> list[object]:
-    """What a literal holds; raises BadValue for a dict that names something twice, or by anything but a text."""
-    if not isinstance(value, dict):
-        return list(value) if isinstance(value, (list, tuple)) else [value]
-    once = isinstance(node, ast.Dict) and len(node.keys) == len(value)
-    if not once or not all(isinstance(name, str) for name in value):
-        raise BadValue(f"'{_cut(ast.unparse(node))}' is no setting; expected each name once, in quotes")
-    return list(value.values())
-
-
-def _not_quoted(name: str, wanted: inspect.Parameter | None) -> WeirError:
-    """What to say about a bare word that names no system."""
-    if name in RERANKERS:
-        return BadValue(f"{name} re-ranks what a system finds: write such as bm25 >> {name}(...)")
-    if wanted is None or wanted.kind is wanted.VAR_POSITIONAL or "str" not in str(wanted.annotation):
-        _refuse_model(name, SYSTEMS.kind)
-        return UnknownName("system", name, SYSTEMS)
-    return BadValue(f'{wanted.name} is a text, which stands in quotes: {wanted.name}="{name}"')
-
-
-def _refuse_misplaced(kind: str, name: str) -> None:
-    """Raise BadValue for a re-ranker in the place of a system, for a system in the place of a re-ranker, and for a
-    model in the place of either.
-    """
-    if name not in SYSTEMS and name not in RERANKERS:
-        _refuse_model(name, kind)
-    if kind == SYSTEMS.kind and name not in SYSTEMS and name in RERANKERS:
-        raise BadValue(f"{name} re-ranks what a system finds: write such as bm25 >> {name}(...)")
-    if kind == RERANKERS.kind and name not in RERANKERS and name in SYSTEMS:
-        raise BadValue(f"{name} is a system; to re-rank by its scores write >> score({name})")
 
 
 def _refuse_model(name: str, kind: str) -> None:
@@ -218,10 +197,7 @@ def _cut(text: str) -> str:
 
 
 # ----------
-# Grids of systems in one text: `bm25(k1={0.6, 0.9}, b={0.4, 0.75})` names four systems.
-#
-# Braces stand for several values of a setting, or several systems, in one place of an expression. Each combination is
-# a system of its own, which prints without braces.
+# Names of grids: braces stand for several values of a setting, or for several systems.
 
 
 MOST_SYSTEMS = 1024  # that one text stands for
@@ -236,16 +212,16 @@ def parse_systems(text: str) -> tuple[Retriever, ...]:
     names = single_names(text)
     if len(names) == 1:
         return (parse_system(names[0]),)
-    found: dict[str, Retriever] = {}
+    systems: dict[str, Retriever] = {}
     for name in names:
         try:
             system = parse_system(name)
         except BadValue as error:
             raise BadValue(f"{error}; it is one of the grid: {name}") from None
-        if str(system) in found:
+        if str(system) in systems:
             raise BadValue(f"the grid has {system} twice; expected values in braces that differ")
-        found[str(system)] = system
-    return tuple(found.values())
+        systems[str(system)] = system
+    return tuple(systems.values())
 
 
 def single_names(text: str) -> tuple[str, ...]:
@@ -300,7 +276,10 @@ def _alternatives(node: ast.AST) -> list[ast.AST]:
     """The trees without braces that a tree stands for, the last braces varying fastest."""
     children = list(ast.iter_child_nodes(node))
     if isinstance(node, ast.Set):
-        _refuse_repeated(node)
+        texts = [ast.unparse(one) for one in node.elts]
+        repeated = next((text for text in texts if texts.count(text) > 1), None)
+        if repeated is not None:
+            raise BadValue(f"{ast.unparse(node)} has {repeated} twice; expected values that differ")
         return [one for child in children for one in _alternatives(child)]
     if not _has_braces(node):
         return [node]
@@ -313,18 +292,10 @@ def _alternatives(node: ast.AST) -> list[ast.AST]:
 
 def _with_children(node: ast.AST, instead: Mapping[int, ast.AST]) -> ast.AST:
     """A copy of a node with others in the place of its children, by their identity."""
-    found = copy.copy(node)
+    copied = copy.copy(node)
     for name, value in ast.iter_fields(node):
         if isinstance(value, list):
-            setattr(found, name, [instead.get(id(one), one) for one in value])
+            setattr(copied, name, [instead.get(id(one), one) for one in value])
         elif isinstance(value, ast.AST):
-            setattr(found, name, instead.get(id(value), value))
-    return found
-
-
-def _refuse_repeated(node: ast.Set) -> None:
-    """Raise BadValue for a value that stands twice in braces."""
-    texts = [ast.unparse(one) for one in node.elts]
-    repeated = next((text for text in texts if texts.count(text) > 1), None)
-    if repeated is not None:
-        raise BadValue(f"{ast.unparse(node)} has {repeated} twice; expected values that differ")
+            setattr(copied, name, instead.get(id(value), value))
+    return copied

@@ -50,7 +50,7 @@ class Fused:
         name = self.fusion.name
         for part in self.parts:
             if not isinstance(part, Retriever):
-                raise BadValue(f"{name} fuses systems, such as {name}(bm25, rm3); {part!r} is none")
+                raise BadValue(f"{name} fuses systems, such as {name}(bm25, rm3); {part!r} is not a system")
         if len(self.parts) < 2:
             raise BadValue(
                 f"{name} fuses two or more systems, such as {name}(bm25, rm3); found {len(self.parts)}"
@@ -63,8 +63,8 @@ class Fused:
 
     def __str__(self) -> str:
         depth = {} if self.depth is None else {"depth": self.depth}
-        given: dict[str, object] = {**dict(self.fusion.settings), **depth}
-        return called(self.fusion.name, list(self.parts), given)
+        named: dict[str, object] = {**dict(self.fusion.settings), **depth}
+        return called(self.fusion.name, list(self.parts), named)
 
     def describe(self) -> dict[str, object]:
         """Everything that can move a number."""
@@ -135,12 +135,6 @@ class FusedSearcher:
         return Costs.of(dict.fromkeys(self.searchers))
 
 
-def _part(given: object) -> Retriever:
-    """A part as a system; a literal, as a text may hold, stays what it is and is refused by the fusion."""
-    literal = isinstance(given, (str, int, float, list, type(None)))
-    return cast(Retriever, given) if literal else as_system(given)
-
-
 def fusion_system(name: str) -> Callable[..., Fused]:
     """Make the fusion method of that name a system: `name(system, system, ..., setting=value, depth=None)`.
 
@@ -153,7 +147,10 @@ def fusion_system(name: str) -> Callable[..., Fused]:
     settings = [inspect.Parameter(key, keyword, default=value) for key, value in defaults.items()]
 
     def build(*systems: object, depth: int | None = None, **settings: object) -> Fused:
-        return Fused(Fusion(name).with_settings(settings), tuple(map(_part, systems)), depth)
+        # A literal, as a text may hold, stays what it is, and the fusion refuses it.
+        literal = (str, int, float, list, type(None))
+        parts = tuple(cast(Retriever, one) if isinstance(one, literal) else as_system(one) for one in systems)
+        return Fused(Fusion(name).with_settings(settings), parts, depth)
 
     build.__doc__ = inspect.getdoc(method.function)
     signature = inspect.Signature([inspect.Parameter("system", many), *settings])
@@ -173,7 +170,7 @@ condorcet = fusion_system("condorcet")
 isr = fusion_system("isr")
 logisr = fusion_system("logisr")
 rbc = fusion_system("rbc")
-rrf = fusion_system("rrf")
+rrf: Callable[..., Fused] = fusion_system("rrf")
 wsum = fusion_system("wsum")
 for _name in METHODS:
     if _name not in SYSTEMS:  # of another distribution

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -12,7 +11,7 @@ import numpy as np
 from weir.algorithms import algorithm
 from weir.core.corpus import Corpus, Queries, check_view
 from weir.core.run import Run
-from weir.core.strings import Float64, Int64, below
+from weir.core.strings import Float64, in_range
 from weir.errors import BadValue, StoreError, UnknownName
 from weir.files.atomic import atomic_dir
 from weir.files.integrity import open_folder, read_array, seal_folder
@@ -66,7 +65,7 @@ CANDIDATES = 1024
 class ColBERT:
     """Late interaction by an encoder of tokens, as ColBERT: MaxSim over all documents, or over candidates.
 
-    model: a name of `weir models` of the kind late, a name on the Hugging Face hub, or a folder, in ColBERT's own
+    model: a name of `weir list models` of the kind late, a name on the Hugging Face hub, or a folder, in ColBERT's own
     layout, PyLate's, or that of sentence-transformers' multi-vector encoders; max_length, max_query: tokens of a
     document and a query at most; dtype, engine, batch_tokens: see weir.models.Encoder. store: how token vectors are
     kept, fp16 or fp32. bits: 0 scores those; 1 or 2 scores what so many bits for each number beside a centroid keep,
@@ -118,7 +117,7 @@ class ColBERT:
 
     def describe(self) -> dict[str, object]:
         """Everything that decides the rankings; raises DownloadError where the checkpoint is not here."""
-        kept = {"store": self.store, "view": self.view}
+        stored = {"store": self.store, "view": self.view}
         how: dict[str, object] = {"search": "exact MaxSim, float32 products, sums in double"}
         if self.bits:
             how |= {"bits": self.bits}
@@ -133,7 +132,11 @@ class ColBERT:
                 "probes": self.probes,
             }
         about = {"late search": algorithm("late search"), "encoder": self.encoder.describe(settings().device)}
-        return {"system": "colbert", **about, **kept, **how}
+        return {"system": "colbert", **about, **stored, **how}
+
+    def kernels(self, documents: int) -> tuple[str, ...]:
+        """Those of late search."""
+        return ("late search",)
 
     def fields_read(self) -> tuple[str, ...]:
         """The fields of a document that are encoded."""
@@ -155,13 +158,18 @@ class ColBERT:
             store, texts, encode, context.progress, EncodingBlocks(BATCH_TEXTS[loaded.place.kind])
         )
         tokens = TokenVectors(rows, DTYPES[self.store])
-        made = _made(self, tokens)
+        limit = self.limit(len(tokens))
+        made = TokenIndex()
+        if self.bits or limit:
+            clusters = clustered(tokens)
+            small = compressed(tokens, clusters, self.bits) if self.bits else None
+            made = TokenIndex(clusters, listed(clusters) if limit else None, small)
         if context.folder is not None:
             facts = {"format": FORMAT, "system": str(self), "store": store.folder.name, "width": store.width}
             facts |= {
                 "corpus": corpus.fingerprint_with(self.fields_read()),
                 "documents": len(corpus),
-                "texts": _digest(rows),
+                "texts": rows.digest(),
             }
             facts |= {} if made.small is None else {"error": made.small.error, "largest": made.small.largest}
             with atomic_dir(context.folder) as folder:
@@ -188,7 +196,11 @@ class ColBERT:
             raise StoreError(f"{at}: the index is damaged ({error}); delete it to build it again") from None
         if known[1:] != (corpus.fingerprint_with(self.fields_read()), len(corpus)):
             raise BadValue(f"{at}: this index was made from another corpus; delete it to build it again")
-        vectors = _stored(store, numbers, facts["texts"], DTYPES[self.store])
+        snapshot, vectors = store.snapshot(), None
+        if snapshot is not None and in_range(numbers, len(snapshot)):
+            rows = GatheredRagged(snapshot, numbers)
+            if rows.digest() == facts["texts"]:
+                vectors = TokenVectors(rows, DTYPES[self.store])
         if known[0] != FORMAT or len(numbers) != len(corpus) or (vectors is None and not self.bits):
             raise StoreError(f"{at}: its vectors are not in {store.folder} any more; they are encoded again")
         made = TokenIndex()
@@ -236,18 +248,18 @@ class LateSearcher:
     @property
     def rows(self) -> TokenRows:
         """The token vectors that are scored."""
-        found = self.vectors if self.made.small is None else self.made.small
-        assert found is not None  # one of them is there
-        return found
+        tokens = self.vectors if self.made.small is None else self.made.small
+        assert tokens is not None  # one of them is there
+        return tokens
 
     def costs(self) -> Costs:
         """The vectors in the store that are searched, and how many were there before this index was made."""
         if self.made.small is not None or self.vectors is None:
             return Costs(0, self.reused, repeatable=True)
-        kept = self.vectors.rows
-        once = np.unique(kept.numbers)
-        held = (kept.snapshot.ptr[once + 1] - kept.snapshot.ptr[once]).sum()
-        return Costs(int(held) * kept.snapshot.raw.shape[1], self.reused, repeatable=True)
+        rows = self.vectors.rows
+        once = np.unique(rows.numbers)
+        held = (rows.snapshot.ptr[once + 1] - rows.snapshot.ptr[once]).sum()
+        return Costs(int(held) * rows.snapshot.raw.shape[1], self.reused, repeatable=True)
 
     @cached_property
     def loaded(self) -> LoadedLate:
@@ -258,13 +270,13 @@ class LateSearcher:
         """The k best documents for each query; none for a query without text. Raises BadValue for k below 1."""
         if k < 1:
             raise BadValue(f"k is {k}; expected a whole number from 1")
-        asked = asked_of(queries)
+        filled = asked_of(queries)
         count = np.zeros(len(queries), np.int64)
         doc, score = np.zeros(0, np.int32), np.zeros(0)
-        if len(asked) and len(self.corpus):
-            found = self._found(self._encoded(queries.take(asked)), k, context.progress)
-            count[asked] = np.diff(found.ptr)
-            doc, score = found.doc, found.score.astype(np.float64)
+        if len(filled) and len(self.corpus):
+            hits = self._nearest(self._encoded(queries.take(filled)), k, context.progress)
+            count[filled] = np.diff(hits.ptr)
+            doc, score = hits.doc, hits.score.astype(np.float64)
         ptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(count)])
         return Run(queries.ids, self.corpus.ids, ptr, doc, score, str(self.system))
 
@@ -277,8 +289,8 @@ class LateSearcher:
     def scores(self, queries: Queries, candidates: Run, context: Context = IN_MEMORY) -> Float64:
         """The score of each candidate, the same bits as searching gives; the lowest for a query without text and a
         document without tokens."""
-        asked = asked_of(queries)
-        return score_candidates(self.rows, asked, self._encoded(queries.take(asked)), candidates)
+        filled = asked_of(queries)
+        return score_candidates(self.rows, filled, self._encoded(queries.take(filled)), candidates)
 
     def loss(self, queries: Queries, k: int) -> Loss:
         """What compression and candidates lose of the exact k best of these queries, on average over them.
@@ -295,11 +307,11 @@ class LateSearcher:
         query = self._encoded(queries.take(asked_of(queries)))
         rank = self.corpus.ids.tie_ranks
         exact = search_tokens(self.vectors, query, k, rank)
-        kept = exact if self.made.small is None else search_tokens(self.rows, query, k, rank)
-        quantisation = 1 - _shared(exact, kept)
-        return Loss(quantisation, 1 - _shared(exact, self._found(query, k)) - quantisation)
+        remembered = exact if self.made.small is None else search_tokens(self.rows, query, k, rank)
+        quantisation = 1 - _overlap(exact, remembered)
+        return Loss(quantisation, 1 - _overlap(exact, self._nearest(query, k)) - quantisation)
 
-    def _found(self, query: TokenQueries, k: int, progress: Progress | None = None) -> Found:
+    def _nearest(self, query: TokenQueries, k: int, progress: Progress | None = None) -> Found:
         limit, rank = self.system.limit(len(self.corpus), k), self.corpus.ids.tie_ranks
         if not limit or self.made.clusters is None or self.made.lists is None:
             return search_tokens(self.rows, query, k, rank, progress)
@@ -308,39 +320,14 @@ class LateSearcher:
 
     def _encoded(self, queries: Queries) -> TokenQueries:
         """The queries' vectors: computed each time, since how long an answer takes is measured."""
-        found = self.loaded.encode(queries.text, "query")
-        return TokenQueries(found.ptr, found.values)
+        block = self.loaded.encode(queries.text, "query")
+        return TokenQueries(block.ptr, block.values)
 
 
-def _made(system: ColBERT, tokens: TokenVectors) -> TokenIndex:
-    """What an index holds beside the store, made of the token vectors."""
-    limit = system.limit(len(tokens))
-    if not (system.bits or limit):
-        return TokenIndex()
-    clusters = clustered(tokens)
-    small = compressed(tokens, clusters, system.bits) if system.bits else None
-    return TokenIndex(clusters, listed(clusters) if limit else None, small)
-
-
-def _stored(store: RaggedStore, numbers: Int64, texts: str, dtype: type[np.floating]) -> TokenVectors | None:
-    """The vectors of these texts, None where the store does not have them any more."""
-    snapshot = store.snapshot()
-    if snapshot is None or not below(numbers, len(snapshot)):
-        return None
-    rows = GatheredRagged(snapshot, numbers)
-    return TokenVectors(rows, dtype) if _digest(rows) == texts else None
-
-
-def _shared(exact: Found, other: Found) -> float:
+def _overlap(exact: Found, other: Found) -> float:
     """The share of exact answers that others have too, on average over queries."""
     shares = []
     for q in range(len(exact.ptr) - 1):
         a, b = (f.doc[f.ptr[q] : f.ptr[q + 1]] for f in (exact, other))
         shares.append(len(np.intersect1d(a, b)) / max(len(a), 1))
     return float(np.mean(shares)) if shares else 1.0
-
-
-def _digest(rows: GatheredRagged) -> str:
-    """A hash of whose vectors the rows are."""
-    numbers: Int64 = rows.numbers
-    return hashlib.blake2b(rows.snapshot.texts[numbers].tobytes(), digest_size=16).hexdigest()

@@ -13,7 +13,7 @@ from weir.core.corpus import Corpus, Queries, check_view
 from weir.core.run import Run
 from weir.core.strings import Float64, Int32, Int64
 from weir.errors import BadValue
-from weir.kernels.inverted.block_bounds import BlockBounds
+from weir.kernels.inverted.block_bounds import EXHAUSTIVE_DOCUMENTS, BlockBounds
 from weir.kernels.inverted.byte_bounds import ByteBounds
 from weir.kernels.inverted.postings import document_frequencies, place
 from weir.kernels.inverted.search import Impacts
@@ -28,7 +28,8 @@ from weir.systems.lexical.inverted_index import (
     ImpactIndex,
     load_index_of,
     pair_scores,
-    save_index,
+    save_index_of,
+    sparse_kernels,
     top,
 )
 from weir.systems.protocol import IN_MEMORY, SYSTEMS, Context, Costs, Progress, called, folder_of
@@ -61,9 +62,9 @@ class Sparse:
         check_view(self.view)
 
     def __str__(self) -> str:
-        given = given_settings(self.encoder, leave_out=("family", "model"))
+        named = given_settings(self.encoder, leave_out=("family", "model"))
         view: dict[str, object] = {} if self.view == VIEW else {"view": self.view}
-        return called(self.encoder.family, [self.encoder.model], given | view)
+        return called(self.encoder.family, [self.encoder.model], named | view)
 
     def describe(self) -> dict[str, object]:
         """Everything that decides the rankings; raises DownloadError where the checkpoint is not here."""
@@ -76,6 +77,11 @@ class Sparse:
             "search": "exact, in double, rounded to float",
         }
 
+    def kernels(self, documents: int) -> tuple[str, ...]:
+        """Those of a sparse index; another where weights are bounded block by block."""
+        many = documents > EXHAUSTIVE_DOCUMENTS
+        return (*sparse_kernels(documents), *(("learned sparse search",) if many else ()))
+
     def fields_read(self) -> tuple[str, ...]:
         """The fields of a document that are encoded."""
         return (self.view,)
@@ -87,17 +93,12 @@ class Sparse:
     def index(self, corpus: Corpus, context: Context = IN_MEMORY) -> SparseSearcher:
         """Encode all that the store does not hold, and index the corpus, in memory or into the context's folder."""
         loaded = self.encoder.load(settings().device)
-        terms, kept = stored_terms(loaded, corpus, self.view, context.progress)
+        terms, costs = stored_terms(loaded, corpus, self.view, context.progress)
         index = _inverted(terms, corpus, loaded.vocabulary)
         if context.folder is not None:
-            facts = {
-                "system": str(self),
-                "corpus": corpus.fingerprint_with(self.fields_read()),
-                "documents": len(corpus),
-            }
-            save_index((index,), context.folder, facts)
+            save_index_of(self, corpus, self.fields_read(), context.folder, (index,))
             (index,) = load_index_of(corpus, context.folder, self.fields_read())
-        return SparseSearcher(self, corpus, index, loaded, kept)
+        return SparseSearcher(self, corpus, index, loaded, costs)
 
     def open(self, corpus: Corpus, context: Context) -> SparseSearcher:
         """Open an index that `index` wrote for the same corpus; raises StoreError where it is damaged."""
@@ -128,20 +129,20 @@ class SparseSearcher:
         """The k best documents for each query; none for a query without text. Raises BadValue for k below 1."""
         if k < 1:
             raise BadValue(f"k is {k}; expected a whole number from 1")
-        hits = top(self.impacts, *self._asked(queries), min(k, max(len(self.corpus), 1)))
+        hits = top(self.impacts, *self._query_terms(queries), min(k, max(len(self.corpus), 1)))
         return Run(queries.ids, self.corpus.ids, hits.ptr, hits.doc, hits.score, str(self.system))
 
     def scores(self, queries: Queries, candidates: Run, context: Context = IN_MEMORY) -> Float64:
         """The score of each candidate, the same bits as searching gives; 0 for one without a term of the query."""
-        return pair_scores(self.impacts, self._asked(queries), candidates)
+        return pair_scores(self.impacts, self._query_terms(queries), candidates)
 
-    def _asked(self, queries: Queries) -> tuple[Int64, Int32, Float32]:
+    def _query_terms(self, queries: Queries) -> tuple[Int64, Int32, Float32]:
         """The queries' terms: (ptr int64[Q + 1], term int32, weight float32)."""
         texts = queries.text.tolist()
-        asked = [i for i, text in enumerate(texts) if text.strip()]
-        block = self.loaded.encode([texts[i] for i in asked], "query")
+        filled = [i for i, text in enumerate(texts) if text.strip()]
+        block = self.loaded.encode([texts[i] for i in filled], "query")
         count = np.zeros(len(texts), np.int64)
-        count[asked] = np.diff(block.ptr)
+        count[filled] = np.diff(block.ptr)
         ptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(count)])
         return ptr, np.ascontiguousarray(block.values["term"]), np.ascontiguousarray(block.values["weight"])
 
@@ -156,9 +157,9 @@ def stored_terms(
     before = store.snapshot()
     texts = TextSource(len(corpus), partial(corpus.view, view), corpus.ids.__getitem__)
     cut = EncodingBlocks(BATCH_TEXTS[loaded.place.kind])
-    found = stored_ragged(store, texts, partial(_encode, loaded, "document"), progress, cut)
-    reused = 0 if before is None else int(np.count_nonzero(found.numbers < len(before)))
-    return found, Costs(int(found.lengths.sum()) * TERM.itemsize, reused, repeatable=True)
+    rows = stored_ragged(store, texts, partial(_encode, loaded, "document"), progress, cut)
+    reused = 0 if before is None else int(np.count_nonzero(rows.numbers < len(before)))
+    return rows, Costs(int(rows.lengths.sum()) * TERM.itemsize, reused, repeatable=True)
 
 
 def _encode(loaded: LoadedSparse, kind: Kind, texts: list[str]) -> tuple[Int64, Any]:
@@ -211,9 +212,9 @@ def splade(
 ) -> Sparse:
     """SPLADE: terms that a model for masked words expects, weighed by log(1 + relu) and the largest over tokens.
 
-    model: a name of `weir models`, a name on the Hugging Face hub, or a folder; query: what weighs a query's terms,
-    "model", "tokens" (each token once, with weight 1), "idf" (the checkpoint's idf.json) or another checkpoint, None
-    leaves it to the checkpoint; pooling: max or sum over tokens; activation: relu, or log1p_relu for the logarithm
+    model: a name of `weir list models`, a name on the Hugging Face hub, or a folder; query: what weighs a query's
+    terms, "model", "tokens" (each token once, with weight 1), "idf" (the checkpoint's idf.json) or another checkpoint,
+    None leaves it to the checkpoint; pooling: max or sum over tokens; activation: relu, or log1p_relu for the logarithm
     twice; top, top_query: the heaviest terms kept of a document and a query; threshold: what their weights exceed;
     quantised: weights as whole 256ths of 5, as Pyserini's impacts; view: what of a document is encoded; max_length,
     max_query, dtype, engine, batch_tokens: see weir.models.Encoder. Search is exact. Source: Formal et al. 2021 and

@@ -1,4 +1,4 @@
-"""The protocol of systems: what one declares, how it is indexed and searched, what it is given and what it costs.
+"""The protocols of systems and re-rankers, the context they run in, their costs, and the registries of their names.
 
 A system's name is a value: `bm25(k1=1.2, b=0.75)` prints, parses back (expression.py) and compares, and so does
 `bm25 >> score(rm3, depth=50)`. Objects that know nothing of this protocol are adapted to it by compose.py.
@@ -17,28 +17,29 @@ from weir.core.run import Run
 from weir.core.strings import Float64
 from weir.errors import BadValue, StoreError
 from weir.registry import Registry, printed
+from weir.systems import reranker_names, system_names
 
 if TYPE_CHECKING:
-    from weir.services.answers import ServiceUse
+    from weir.services.answers import ServiceUsage
     from weir.systems.vectors.ann import Loss
 
 
 Progress: TypeAlias = Callable[[int, int], None]
-"""Told (how much is done, how much there is)."""
+"""Called with (how much is done, how much there is)."""
 
 DEPTH = 100
-"""Documents that a re-ranker scores of a ranking, unless a depth is named; of candidates it scores all."""
+"""Documents of a ranking that a re-ranker scores where no depth is named; it scores all candidates."""
 MAX_DEPTH = 10_000_000
-"""Documents of a ranking that may be scored anew."""
+"""The largest depth."""
 
 
 @dataclass(frozen=True)
 class Context:
-    """What a system is given besides texts.
+    """Where a system runs.
 
-    folder: where an index is written, or lies; None for memory. progress: told how far it is. shelf: where a system
-    made of systems finds what its parts have made; None for folders within `folder`. reuse: whether what was computed
-    and kept before may be read, and what is computed now kept; False takes times, and changes no result.
+    folder: of the index, None for memory; progress: called as the work proceeds; shelf: where a system made of systems
+    finds the indexes and rankings of its parts, None for folders within `folder`; reuse: whether stored results are
+    read and new ones stored. False serves to measure times and changes no result.
     """
 
     folder: Path | None = None
@@ -47,7 +48,7 @@ class Context:
     reuse: bool = True
 
     def for_part(self, number: int, parts: int) -> Context:
-        """That of one of several parts that are done one after the other: its share of the progress, no folder."""
+        """The context of one of several parts that run one after the other: its share of the progress, no folder."""
         report = self.progress
 
         def share(done: int, total: int) -> None:
@@ -58,19 +59,18 @@ class Context:
 
 
 IN_MEMORY = Context()
-"""Nothing on disk but caches, and nobody told."""
+"""Nothing on disk but caches, and no progress."""
 
 
 @dataclass(frozen=True)
 class Costs:
     """What a searcher or scorer costs beside its index and its time.
 
-    external_bytes: of vectors and weights in stores outside the index, or on a server; reused_documents: of which what
-    is made (vectors, questions, an index on a server) was there before; cached_queries: whether vectors of queries are
-    kept too; requested_pairs, computed_pairs: scores of pairs asked for so far, and those of them that had to be
-    computed; candidates, unscored: documents that first stages gave to re-rankers, and those of them behind the depth,
-    which no re-ranker scored; repeatable: whether asking again costs nothing but time, so that single queries may be
-    timed; services: what of others' was asked.
+    external_bytes: of vectors and weights in stores outside the index, or on a server; reused_documents: documents
+    whose vectors, questions or rows on a server existed before; cached_queries: whether vectors of queries are stored
+    too; requested_pairs, computed_pairs: pairs to score, and those that were not in a store; candidates, unscored:
+    documents that first stages gave to re-rankers, and those of them behind the depth; repeatable: whether a repeated
+    search costs nothing but time, so that single queries may be timed; services: requests to services.
     """
 
     external_bytes: int = 0
@@ -81,7 +81,7 @@ class Costs:
     candidates: int = 0
     unscored: int = 0
     repeatable: bool = False
-    services: tuple[ServiceUse, ...] = ()
+    services: tuple[ServiceUsage, ...] = ()
 
     def __add__(self, other: Costs) -> Costs:
         return Costs(
@@ -98,7 +98,7 @@ class Costs:
 
     @staticmethod
     def of(parts: Iterable[Searcher | Scorer]) -> Costs:
-        """The costs of some searchers and scorers together."""
+        """The sum of the costs of some searchers and scorers."""
         return sum((part.costs() for part in parts), Costs(repeatable=True))
 
 
@@ -111,7 +111,7 @@ class Searcher(Protocol):
         ...
 
     def costs(self) -> Costs:
-        """What it costs so far; `Costs()` where it keeps and counts nothing."""
+        """The costs so far; `Costs()` where it stores and counts nothing."""
         ...
 
 
@@ -120,11 +120,11 @@ class Retriever(Protocol):
     """A configuration that turns a corpus into a searcher; a frozen dataclass that prints as its name."""
 
     def describe(self) -> dict[str, object]:
-        """Everything that decides its rankings, as JSON: what the keys of its stages are made of.
+        """Everything that decides its rankings, as JSON: the keys of its stages are made of it.
 
-        Settings in full, digests of the contents that decide, versions of packages that decide, numbers of algorithms;
-        no threads, paths or times. Pure and cheap: nothing is fetched, loaded or measured. An entry "engine", at any
-        depth, says what computes, None where nothing here could. Raises DownloadError where a checkpoint is not here.
+        It holds all settings, digests of files, versions of packages and numbers of algorithms, but no threads, paths
+        or times. It is cheap: nothing is downloaded, loaded or measured. An entry "engine", at any depth, names what
+        computes, None where that is not installed. Raises DownloadError where a checkpoint is not here.
         """
         ...
 
@@ -138,21 +138,21 @@ class Retriever(Protocol):
 
 
 class Shelf(Protocol):
-    """Where a system made of systems finds what its parts have made: each thing once, whoever asks for it."""
+    """The indexes and rankings of the parts of systems, each made once."""
 
     def index(self, part: Retriever, corpus: Corpus, context: Context = IN_MEMORY) -> Searcher:
-        """The part's index of a corpus, opened where it is whole, else built."""
+        """The part's index of a corpus, opened where it is complete, else built."""
         ...
 
     def answers(self, part: Retriever, corpus: Corpus, context: Context = IN_MEMORY) -> Searcher:
-        """As `index`, for a part whose rankings are wanted: those it gave before may be read instead of searched."""
+        """As `index`, for a part whose rankings are needed: stored rankings may be read instead of searched."""
         ...
 
 
 @dataclass(frozen=True)
 class Component:
-    """A system that another is made of. takes: its rankings ("run") or its index; over: what it indexes, "" for the
-    documents of the collection."""
+    """A part of a system. takes: its rankings ("run") or its index; over: what it indexes, "" for the documents of the
+    collection."""
 
     system: Retriever
     takes: Literal["run", "index"]
@@ -164,53 +164,53 @@ class Composite(Protocol):
     """A system without an index of its own: its `index` asks the context's shelf for those of its components."""
 
     def components(self) -> tuple[Component, ...]:
-        """What it is made of; () for one that keeps nothing on disk."""
+        """Its parts; () for one that stores nothing on disk."""
         ...
 
 
 @runtime_checkable
 class Titled(Protocol):
-    """A system that a file describes, which may say what tables call it."""
+    """A system that a file describes, which may hold a name for tables."""
 
     def title(self) -> tuple[str, str]:
-        """(the file as the system's name has it, what the file calls the system), "" where it says nothing."""
+        """(the file as the system's name has it, the name in the file, "" for none)."""
         ...
 
 
 @runtime_checkable
 class Remote(Protocol):
-    """A system that somebody else runs: it is asked each query, and never for a probe."""
+    """A system that runs elsewhere: queries are sent to it for results alone, never to measure it."""
 
     @property
     def service(self) -> str:
-        """What is asked, in a message."""
+        """Its name in a message."""
         ...
 
 
 @runtime_checkable
 class Indexed(Protocol):
-    """A system whose index serves other settings too."""
+    """A system whose index does not depend on all of its settings."""
 
     def indexed_as(self) -> Retriever:
-        """The system that stands for all those that search the same index: its description is the index's key."""
+        """The system whose description is the key of the index, the same for all that search this index."""
         ...
 
 
 @runtime_checkable
 class Fetched(Protocol):
-    """A part that needs what may have to be downloaded, such as a checkpoint, or libraries of an extra."""
+    """A part that may need a download, such as a checkpoint, or libraries of an extra."""
 
     def fetch(self) -> None:
-        """Download what is not here, so that describing the part needs no network; raises DownloadError."""
+        """Download what is not here, so that `describe` needs no network; raises DownloadError."""
         ...
 
 
 @runtime_checkable
 class Installed(Protocol):
-    """A system that makes things on a server, which stay there until they are removed."""
+    """A system that makes tables or indexes on a server, which stay there until they are removed."""
 
     def uninstall(self) -> list[str]:
-        """Remove all that Weir made there, whoever's process made it; the names of what was removed."""
+        """Remove all that Weir made there, in any process; returns the names of what was removed."""
         ...
 
 
@@ -219,7 +219,7 @@ class CollectionAware(Protocol):
     """A part that differs between collections, as an encoder with a prompt for each of them."""
 
     def adapted_to(self, collection: str, instruction: str) -> object:
-        """The part as it runs on a collection. instruction: of the collection, "" where nothing says so."""
+        """The part as it runs on a collection. instruction: that of the collection, "" for none."""
         ...
 
 
@@ -237,34 +237,43 @@ class ApproximateSearcher(Protocol):
     """A searcher that may lose documents against an exact search."""
 
     def loss(self, queries: Queries, k: int) -> Loss:
-        """The share of the exact k best that it does not find; raises BadValue where it searches exactly."""
+        """The share of the exact k best that it does not return; raises BadValue where it searches exactly."""
         ...
 
 
 @runtime_checkable
 class CandidateSource(Protocol):
-    """A system whose answers are candidates, which a re-ranker behind it scores whole unless its depth is named."""
+    """A system that returns candidates: a re-ranker behind it scores all of them unless its depth is named."""
 
     def pool_depth(self, k: int, documents: int) -> int | None:
-        """How many answers hold all candidates of a query, where k are wanted of so many documents; None where its
-        answers are a ranking, of which the first suffice."""
+        """How many results hold all candidates of a query, for k results of so many documents; None where its results
+        are a ranking, of which the first suffice."""
         ...
 
     def is_drawn(self) -> bool:
-        """Whether the order of its answers is drawn, and so are equal scores of what stands behind it."""
+        """Whether the order of its results is drawn by lot, and with it that of equal scores behind it."""
+        ...
+
+
+@runtime_checkable
+class Compiled(Protocol):
+    """A system with compiled kernels, which are compiled or loaded before a clock starts."""
+
+    def kernels(self, documents: int) -> tuple[str, ...]:
+        """The kinds of kernels, of `weir.systems.warm.GROUPS`, that it uses on a collection of so many documents."""
         ...
 
 
 @runtime_checkable
 class Scorer(Protocol):
-    """What says how well given documents answer given queries."""
+    """Scores of given documents for given queries."""
 
     def scores(self, queries: Queries, candidates: Run, context: Context = IN_MEMORY) -> Float64:
         """A score for each row of the candidates: float64 aligned with candidates.doc, numbers of the corpus."""
         ...
 
     def costs(self) -> Costs:
-        """What it costs so far, as a Searcher's."""
+        """The costs so far, as a Searcher's."""
         ...
 
 
@@ -273,17 +282,17 @@ class IndexFree(Protocol):
     """A retriever that can score given documents without an index of the others."""
 
     def scorer(self, corpus: Corpus) -> Scorer | None:
-        """What scores documents of a corpus; None where these settings need an index."""
+        """The scorer of documents of a corpus; None where these settings need an index."""
         ...
 
 
 @runtime_checkable
 class Reranker(Protocol):
-    """A configuration that re-orders what another system finds; a frozen dataclass that prints as its name."""
+    """A configuration that re-orders the results of another system; a frozen dataclass that prints as its name."""
 
     @property
     def depth(self) -> int | None:
-        """How many of the first documents of each ranking are scored anew; None for DEPTH, and for all candidates."""
+        """How many of the first documents of each ranking are scored; None for DEPTH, and for all candidates."""
         ...
 
     def describe(self) -> dict[str, object]:
@@ -291,7 +300,7 @@ class Reranker(Protocol):
         ...
 
     def ready(self, corpus: Corpus, context: Context = IN_MEMORY) -> Scorer:
-        """What scores documents of a corpus; indexes of systems that it scores by come from the context's shelf."""
+        """The scorer of documents of a corpus; the indexes that it needs come from the context's shelf."""
         ...
 
 
@@ -302,52 +311,22 @@ def check_depth(name: str, depth: object) -> None:
 
 
 def described_depth(depth: int | None) -> dict[str, object]:
-    """The entries of a re-ranker's description: of candidates, DEPTH by name is another depth than none."""
-    found: dict[str, object] = {"depth": DEPTH if depth is None else depth}
-    return found | ({"named": True} if depth == DEPTH else {})
+    """The entries of a re-ranker's description. A named depth of DEPTH differs from none: with none, all candidates are
+    scored."""
+    entries: dict[str, object] = {"depth": DEPTH if depth is None else depth}
+    return entries | ({"named": True} if depth == DEPTH else {})
 
 
 def folder_of(context: Context) -> Path:
-    """The folder in which an index is opened; raises StoreError where the context names none."""
+    """The folder of an index; raises StoreError where the context has none."""
     if context.folder is None:
         raise StoreError("an index is opened in a folder; the context names none")
     return context.folder
 
 
-# Where each is registered, so that reading a name imports no more than it names; fusion methods are systems too.
-_SYSTEMS = {
-    "bm25": "lexical.bm25",
-    "bm25f": "lexical.bm25",
-    "chunked": "lexical.passages",
-    "colbert": "late_interaction",
-    "command": "remote.command",
-    "deepct": "lexical.expansions",
-    "dense": "dense",
-    "doc2query": "lexical.expansions",
-    "filtered": "compose",
-    "http": "remote.endpoint",
-    "pool": "stored_run",
-    "rm3": "lexical.rm3",
-    "run": "stored_run",
-    "sparta": "learned_sparse",
-    "splade": "learned_sparse",
-    "unicoil": "learned_sparse",
-}
-_RERANKERS = {
-    "cross": "rerank.scorers",
-    "llm": "rerank.llm_reranker",
-    "monot5": "rerank.scorers",
-    "rerank": "rerank.service_reranker",
-    "score": "rerank.scorers",
-}
-
-
-def _homes(names: dict[str, str]) -> dict[str, str]:
-    return {name: f"weir.systems.{module}" for name, module in names.items()}
-
-
-SYSTEMS: Registry[Callable[..., Retriever]] = Registry("system", _homes(_SYSTEMS), ("weir.systems.fused",))
-RERANKERS: Registry[Callable[..., Reranker]] = Registry("reranker", _homes(_RERANKERS))
+# A name that no list has may be a fusion method of another distribution, which the module of any fusion registers.
+SYSTEMS: Registry[Callable[..., Retriever]] = Registry("system", system_names, lambda: system_names.rrf)
+RERANKERS: Registry[Callable[..., Reranker]] = Registry("reranker", reranker_names)
 
 
 def called(name: str, positional: list[object], settings: dict[str, object]) -> str:

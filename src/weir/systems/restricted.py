@@ -1,12 +1,11 @@
-"""Searching what may be ranked: a query's candidates and what fits its filter, without what is excluded for it.
+"""Search among the documents that may be ranked: by a query's candidates, exclusions and filter.
 
-The answer is that of a system which ranks every document, and of whose ranking the others are left out before the cut
-at k. A system within another is restricted itself, so that what stands behind it sees only what may be ranked.
+The result is the ranking of all documents, from which the others are removed before the cut at k. The parts of a system
+are restricted too, so that a re-ranker sees only documents that may be ranked.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Protocol, runtime_checkable
 
@@ -21,20 +20,20 @@ from weir.core.strings import Ids, Int64
 from weir.systems.protocol import IN_MEMORY, Context, Scorer, Searcher
 
 CANDIDATE_DEPTH = 1 << 14
-"""Documents that are asked for at first where only candidates count."""
+"""The first depth where only candidates count."""
 ONCE_DEPTH = 1000
-"""Documents that are asked for, where k is not more, of a system that is asked once: it may be another's server."""
+"""The least depth of a system that is called once, such as a server of others."""
 GROWTH_FACTOR = 8
-"""How many times more are asked for where too few of them may be ranked."""
+"""The depth grows by this factor where too few documents may be ranked."""
 LOWEST_SCORE = -float(np.finfo(np.float32).max)
-"""What a scorer says of a pair that it cannot score."""
+"""The score of a pair that a scorer cannot score."""
 BLOCK_ROWS = 1 << 24
-"""Answers that are held at a time."""
+"""Results in memory at a time."""
 
 
 @runtime_checkable
 class RestrictedSearcher(Protocol):
-    """A searcher that restricts itself: by its parts, or in a cheaper way than to rank everything."""
+    """A searcher that restricts itself: by its parts, or cheaper than by ranking all documents."""
 
     def search_restricted(self, queries: Queries, k: int, context: Context = IN_MEMORY) -> Run:
         """The k best of the documents that may be ranked."""
@@ -42,7 +41,7 @@ class RestrictedSearcher(Protocol):
 
 
 def unrestricted(queries: Queries) -> Queries:
-    """The queries without what says which documents may be ranked, as they are asked of an index of something else."""
+    """The queries without their candidates, exclusions and filters."""
     metadata = queries.metadata
     lists = (
         ()
@@ -58,12 +57,12 @@ def unrestricted(queries: Queries) -> Queries:
 def restricted_search(searcher: Searcher, queries: Queries, k: int, context: Context = IN_MEMORY) -> Run:
     """The k best documents for each query among those that may be ranked, fewer where fewer match.
 
-    A searcher that may be asked again is asked as `deepened` says; another one once, for as many more as are excluded,
-    and for ONCE_DEPTH where only candidates count, or what fits a filter. Raises BadValue for filters of which nobody
-    has said which documents fit them.
+    A searcher that may be called again is called as in `deepened`. Any other is called once: for k and as many more as
+    are excluded, and for ONCE_DEPTH at least where there are candidates or filters. Raises BadValue for filters that
+    were not matched with the documents.
     """
-    asked = unrestricted(queries)
-    if asked is queries:
+    free_queries = unrestricted(queries)
+    if free_queries is queries:
         return searcher.search(queries, k, context)
     if isinstance(searcher, RestrictedSearcher):
         return searcher.search_restricted(queries, k, context)
@@ -72,7 +71,7 @@ def restricted_search(searcher: Searcher, queries: Queries, k: int, context: Con
     candidates, excluded = _lists(queries)
     depth, free = k + _longest(excluded), candidates is None and _permitted(queries) is None
     depth = depth if free else max(depth, ONCE_DEPTH)
-    return searcher.search(asked, depth, context).allowed(queries).top(k)
+    return searcher.search(free_queries, depth, context).allowed(queries).top(k)
 
 
 def sufficient_depth(queries: Queries, k: int, documents: int) -> int:
@@ -83,19 +82,20 @@ def sufficient_depth(queries: Queries, k: int, documents: int) -> int:
 
 
 def deepened(searcher: Searcher, queries: Queries, k: int, context: Context = IN_MEMORY) -> Run:
-    """The k best documents that may be ranked, asked for ever deeper until k are left or nothing more comes."""
-    asked, (candidates, excluded) = unrestricted(queries), _lists(queries)
+    """The k best documents that may be ranked: the depth grows until k are left or no more documents come."""
+    free_queries, (candidates, excluded) = unrestricted(queries), _lists(queries)
     depth = k + _longest(excluded)
     depth = depth if candidates is None else max(depth, CANDIDATE_DEPTH)
     depth = min(depth * _rarity(queries), max(depth, CANDIDATE_DEPTH))
     waiting, parts = np.arange(len(queries)), list[tuple[Int64, Run]]()
     while len(waiting):
         left: list[Int64] = []
-        for block in _blocks(waiting, depth):
-            found = searcher.search(asked.take(block), depth, context)
-            kept = found.allowed(queries.take(block)).top(k)
-            settled = (np.diff(kept.ptr) == k) | (np.diff(found.ptr) < depth)
-            parts.append((np.where(settled, block, -1), kept))
+        size = max(1, BLOCK_ROWS // depth)  # queries whose answers are held together
+        for block in (waiting[start : start + size] for start in range(0, len(waiting), size)):
+            run = searcher.search(free_queries.take(block), depth, context)
+            filtered = run.allowed(queries.take(block)).top(k)
+            settled = (np.diff(filtered.ptr) == k) | (np.diff(run.ptr) < depth)
+            parts.append((np.where(settled, block, -1), filtered))
             left.append(block[~settled])
         waiting, depth = np.concatenate(left), GROWTH_FACTOR * depth
     return _joined(queries, parts)
@@ -113,12 +113,12 @@ def scored_candidates(
     if candidates is None:
         return deepened(searcher, queries, k, context)
     few, rest = np.flatnonzero(candidates.lengths() > 0), np.flatnonzero(candidates.lengths() == 0)
-    asked = queries.take(few)
-    rows = candidate_rows(asked, corpus).allowed(asked)
-    score = scorer.scores(asked, rows, context)
-    found = score > LOWEST_SCORE
-    columns = rows.query_of_row()[found], rows.doc[found], score[found]
-    ordered = Run.from_columns(asked.ids, corpus.ids, *columns)
+    with_candidates = queries.take(few)
+    rows = candidate_rows(with_candidates, corpus).allowed(with_candidates)
+    score = scorer.scores(with_candidates, rows, context)
+    scored = score > LOWEST_SCORE
+    columns = rows.query_of_row()[scored], rows.doc[scored], score[scored]
+    ordered = Run.from_columns(with_candidates.ids, corpus.ids, *columns)
     parts = [(few, ordered.top(k))]
     if len(rest):
         parts.append((rest, deepened(searcher, queries.take(rest), k, context)))
@@ -144,8 +144,8 @@ def candidate_rows(queries: Queries, corpus: Corpus, name: str = "run") -> Run:
 
 def _lists(queries: Queries) -> tuple[DocumentLists | None, DocumentLists | None]:
     """(candidates, excluded) of queries; None where no query has any."""
-    found = {} if queries.metadata is None else dict(queries.metadata.lists())
-    return found.get("candidates"), found.get("excluded")
+    lists = {} if queries.metadata is None else dict(queries.metadata.lists())
+    return lists.get("candidates"), lists.get("excluded")
 
 
 def _permitted(queries: Queries) -> DocumentMasks | None:
@@ -165,15 +165,8 @@ def _longest(excluded: DocumentLists | None) -> int:
     return 0 if excluded is None else int(excluded.lengths().max(initial=0))
 
 
-def _blocks(numbers: Int64, depth: int) -> Iterator[Int64]:
-    """The queries in blocks whose answers may be held together."""
-    size = max(1, BLOCK_ROWS // depth)
-    for start in range(0, len(numbers), size):
-        yield numbers[start : start + size]
-
-
 def _joined(queries: Queries, parts: list[tuple[Int64, Run]]) -> Run:
-    """One run of the answers to some queries each: their numbers, -1 for one that is not taken, and their run."""
+    """One run of several, each with the numbers of its queries, -1 for a query that is left out."""
     if not parts:
         return Run.of({})
     first = parts[0][1]
@@ -183,10 +176,10 @@ def _joined(queries: Queries, parts: list[tuple[Int64, Run]]) -> Run:
     query, doc, score = list[NDArray[np.int64]](), list[NDArray[np.int32]](), list[NDArray[np.float64]]()
     for numbers, run in parts:
         number = numbers[run.query_of_row()]
-        kept = number >= 0
+        taken = number >= 0
         codes = run.doc if run.docs is docs else docs.codes(run.docs.strings)[run.doc]
-        query.append(number[kept])
-        doc.append(codes[kept])
-        score.append(run.score[kept])
+        query.append(number[taken])
+        doc.append(codes[taken])
+        score.append(run.score[taken])
     columns = np.concatenate(query), np.concatenate(doc), np.concatenate(score)
     return Run.from_columns(queries.ids, docs, *columns, named)

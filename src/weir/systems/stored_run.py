@@ -21,7 +21,7 @@ from weir.systems.protocol import IN_MEMORY, SYSTEMS, Component, Context, Costs,
 from weir.systems.restricted import candidate_rows
 
 # ----------
-# A stored ranking as a system: what another tool found is fused, re-ranked and compared as what is searched here.
+# A file of rankings as a system.
 
 
 COLLECTION = "{dataset}"
@@ -88,13 +88,13 @@ class StoredRun:
         if len(unknown) == 0:
             return StoredRunSearcher(self, run, corpus.ids, doc)
         query, name = run.queries[int(run.query_of_row()[unknown[0]])], run.docs[int(run.doc[unknown[0]])]
-        said = (
+        problem = (
             f"{len(unknown):,} of {len(doc):,} answers are documents that the collection does not have, the first "
             f"'{name}' to query '{query}'"
         )
         if self.unknown == "refuse":
-            raise BadRanking(f'{self}: {said}; is it of this collection? unknown="drop" leaves them out')
-        return StoredRunSearcher(self, run, corpus.ids, doc, f"{said}; they are left out")
+            raise BadRanking(f'{self}: {problem}; is it of this collection? unknown="drop" leaves them out')
+        return StoredRunSearcher(self, run, corpus.ids, doc, f"{problem}; they are left out")
 
     def open(self, corpus: Corpus, context: Context) -> StoredRunSearcher:
         """As `index`: nothing is kept."""
@@ -108,8 +108,8 @@ class StoredRun:
             stat = Path(self.path).stat()
             return _sha256(self.path, (stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_ino))
         except OSError as error:
-            found = (error.strerror or str(error)).lower()
-            raise FormatError(self.path, found, "a file of rankings, such as TREC's") from None
+            reason = (error.strerror or str(error)).lower()
+            raise FormatError(self.path, reason, "a file of rankings, such as TREC's") from None
 
 
 @lru_cache(maxsize=64)
@@ -142,25 +142,7 @@ class StoredRunSearcher:
         Raises BadRanking where the file answers none of the queries, BadValue for k below 1.
         """
         query = queries.ids.codes(self.run.queries.strings)[self.run.query_of_row()]
-        self._say(queries, np.unique(query[query >= 0]))
-        rows = np.flatnonzero((query >= 0) & (self.doc >= 0))
-        named = Named(str(self.system))
-        found = Run.from_columns(
-            queries.ids, self.docs, query[rows], self.doc[rows], self.run.score[rows], named
-        )
-        return found.top(k)
-
-    def search_restricted(self, queries: Queries, k: int, context: Context = IN_MEMORY) -> Run:
-        """What may be ranked of the whole rankings."""
-        longest = int(np.diff(self.run.ptr).max(initial=1))
-        return self.search(queries, max(k, longest), context).allowed(queries).top(k)
-
-    def costs(self) -> Costs:
-        """Nothing is computed, and asking again costs nothing."""
-        return Costs(repeatable=True)
-
-    def _say(self, queries: Queries, answered: Int32) -> None:
-        """Say which queries the file does not answer; of a single query, none is no sign of a wrong file."""
+        answered = np.unique(query[query >= 0])
         count = len(queries)
         if count > 1 and len(answered) == 0:
             first = f"such as '{self.run.queries[0]}'" if len(self.run) else "none at all"
@@ -176,14 +158,29 @@ class StoredRunSearcher:
             )
         if self.note:
             _warn(f"{self.system}: {self.note}")
+        rows = np.flatnonzero((query >= 0) & (self.doc >= 0))
+        named = Named(str(self.system))
+        ranking = Run.from_columns(
+            queries.ids, self.docs, query[rows], self.doc[rows], self.run.score[rows], named
+        )
+        return ranking.top(k)
+
+    def search_restricted(self, queries: Queries, k: int, context: Context = IN_MEMORY) -> Run:
+        """What may be ranked of the whole rankings."""
+        longest = int(np.diff(self.run.ptr).max(initial=1))
+        return self.search(queries, max(k, longest), context).allowed(queries).top(k)
+
+    def costs(self) -> Costs:
+        """Nothing is computed, and asking again costs nothing."""
+        return Costs(repeatable=True)
 
 
 def _warn(text: str) -> None:
-    warnings.warn(RankingWarning(text), stacklevel=4)
+    warnings.warn(RankingWarning(text), stacklevel=3)
 
 
 # ----------
-# The candidates that a collection names for its queries, in a drawn order: pool >> cross("minilm-cross").
+# The candidates that a collection names for its queries, in a drawn order.
 
 
 @SYSTEMS.register("pool")

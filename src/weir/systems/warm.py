@@ -1,4 +1,4 @@
-"""Compiled or loaded before a clock starts: the kernels that a system uses, run on a handful of tiny documents."""
+"""Compile or load the kernels of a system before times are measured, by running them on tiny documents."""
 
 from __future__ import annotations
 
@@ -11,64 +11,55 @@ import numpy as np
 
 from weir.core.strings import Int32, Int64, Strings
 from weir.errors import UnknownName
-from weir.kernels.inverted.block_bounds import EXHAUSTIVE_DOCUMENTS, BlockBounds
+from weir.kernels.inverted.block_bounds import BlockBounds
 from weir.kernels.inverted.byte_bounds import ByteBounds
 from weir.kernels.inverted.search import Impacts, search
 from weir.kernels.jit import check_available, listening
 from weir.systems.composite import parts_of
-from weir.systems.protocol import Reranker, Retriever
-
-_SPARSE = ("bm25", "rm3", "expansions", "learned_sparse")
-_USED: dict[str, tuple[str, ...]] = {"dense": ("dense search",), "late_interaction": ("late search",)}
+from weir.systems.protocol import Compiled, Reranker, Retriever
 
 
 def kernels_of(system: Retriever | Reranker, documents: int) -> tuple[str, ...]:
     """The kinds of kernels, of GROUPS, that a system and its parts use on a collection of so many documents.
 
-    None for a system of another distribution, whose kernels are compiled where it first calls them.
+    A part that is not `Compiled` names none: its kernels are compiled where it first calls them.
     """
-    found: dict[str, None] = {}
+    groups: dict[str, None] = {}
     for part in parts_of(system):
-        module = type(part).__module__.rpartition(".")[2]
-        if module in _SPARSE:
-            many = documents > EXHAUSTIVE_DOCUMENTS
-            found["sparse index"] = None
-            found["sparse search of many" if many else "sparse search"] = None
-            if module == "learned_sparse" and many:
-                found["learned sparse search"] = None
-        found.update(dict.fromkeys(_USED.get(module, ())))
-    return tuple(found)
+        if isinstance(part, Compiled):
+            groups.update(dict.fromkeys(part.kernels(documents)))
+    return tuple(groups)
 
 
-def prepare(groups: Iterable[str], told: Callable[[str], None] | None = None) -> float:
+def prepare(groups: Iterable[str], report: Callable[[str], None] | None = None) -> float:
     """Compile or load the kernels of these kinds, each once in a process; returns how many seconds that took.
 
-    told: called with one line for each kind of which something must be compiled, before that begins. Raises
-    UnknownName for a kind not of GROUPS and, before anything is said, MissingExtra without the `run` extra.
+    report: called with one line for each kind of which something must be compiled, before that begins. Raises
+    UnknownName for a kind not of GROUPS and, before anything is compiled, MissingExtra without the `run` extra.
     """
     began = time.perf_counter()
     for group in groups:
         if group not in GROUPS:
             raise UnknownName("kind of kernels", group, GROUPS)
         check_available()
-        said: list[str] = []
+        compiled: list[str] = []
 
-        def say(_: str, group: str = group, said: list[str] = said) -> None:
-            if told is not None and not said:
-                told(f"compiling kernels of {group}: only this once, some seconds")
-            said.append(group)
+        def announce(kernel: str, group: str = group, compiled: list[str] = compiled) -> None:
+            if report is not None and not compiled:
+                report(f"compiling kernels of {group}: only this once, some seconds")
+            compiled.append(kernel)
 
-        with listening(say):
-            _prepared(group)
+        with listening(announce):
+            _run_once(group)
     return time.perf_counter() - began
 
 
 @cache
-def _prepared(group: str) -> None:
+def _run_once(group: str) -> None:
     GROUPS[group]()
 
 
-def _sparse_index() -> None:
+def _index_sparse() -> None:
     from weir.kernels.inverted.postings import added_up
     from weir.kernels.words import regrow
     from weir.systems.lexical.analyzer import analyzers
@@ -94,15 +85,15 @@ def _search(index: Impacts) -> None:
     search(index, np.array([0, 3, 4]), np.array([0, 1, 2, 1], np.int32), np.ones(4, np.float32), 2)
 
 
-def _few() -> None:
+def _search_few() -> None:
     _search(Impacts(3, *_postings(), None))
 
 
-def _many() -> None:
+def _search_many() -> None:
     _search(Impacts(3, *_postings(), BlockBounds.of(*_postings(), 3)))
 
 
-def _learned() -> None:
+def _search_learned() -> None:
     from weir.kernels.inverted.postings import document_frequencies, place
 
     ptr, doc, impact = _postings()
@@ -112,7 +103,7 @@ def _learned() -> None:
     place(ptr, doc, impact, 0, ptr[:-1].copy(), np.empty_like(doc), np.empty_like(impact))
 
 
-def _dense() -> None:
+def _search_dense() -> None:
     from weir.systems.vectors.exact_search import ArraySource, Similarity, pair_scores
     from weir.systems.vectors.exact_search import search as search_vectors
 
@@ -125,22 +116,22 @@ def _dense() -> None:
     pair_scores(rows, rows[0])
 
 
-def _late() -> None:
+def _search_late() -> None:
     from weir.kernels.maxsim import bounds, can_quantise, centroid_maxsim, decompress, maxsim
 
     tokens = np.linspace(-1, 1, 12 * 16, dtype=np.float32).reshape(12, 16)
     ptr = np.array([0, 4, 12])
-    for given in (tokens, tokens.astype(np.float16)):
-        maxsim(tokens[:4], np.array([0, 4]), given, ptr)
-        if can_quantise(given):
-            bounds(tokens[:4], np.array([0, 4]), given, ptr[:-1], ptr[1:])
+    for values in (tokens, tokens.astype(np.float16)):
+        maxsim(tokens[:4], np.array([0, 4]), values, ptr)
+        if can_quantise(values):
+            bounds(tokens[:4], np.array([0, 4]), values, ptr[:-1], ptr[1:])
     code = np.zeros(12, np.int32)
     table, wide = np.zeros((256, 4), np.float32), np.empty((12, 16), np.float32)
     decompress(code, np.zeros((12, 4), np.uint8), tokens, table, wide)
     centroid_maxsim(tokens, code, ptr[:-1], ptr[1:], np.empty(2, np.float32))
 
 
-def _reading() -> None:
+def _read_runs() -> None:
     import tempfile
     from pathlib import Path
 
@@ -164,12 +155,12 @@ def _reading() -> None:
 
 
 GROUPS: dict[str, Callable[[], None]] = {
-    "sparse index": _sparse_index,
-    "sparse search": _few,
-    "sparse search of many": _many,
-    "learned sparse search": _learned,
-    "dense search": _dense,
-    "late search": _late,
-    "run reading": _reading,
+    "sparse index": _index_sparse,
+    "sparse search": _search_few,
+    "sparse search of many": _search_many,
+    "learned sparse search": _search_learned,
+    "dense search": _search_dense,
+    "late search": _search_late,
+    "run reading": _read_runs,
 }
 """What kernels are for: indexing (analysis included), searching few documents, many, learned weights ..."""

@@ -90,12 +90,14 @@ def places() -> tuple[Path, ...]:
     return KERNELS / "__pycache__", settings().home / "kernels"
 
 
-def kept(module: str) -> bool:
-    """Whether code of some kernel of a module is kept, as its source is now: then it is loaded and not compiled.
+def is_compiled(module: str) -> bool:
+    """Whether code of some kernel of a module is stored, as its source is now: then it is loaded and not compiled.
 
-    module: its name below `weir.kernels`, such as "parse.lines".
+    module: its name below `weir.kernels`, such as "lines". Raises FileNotFoundError for one that does not exist.
     """
     path = KERNELS / f"{module.replace('.', '/')}.py"
+    if not path.is_file():
+        raise FileNotFoundError(path)
     ending = f"-{_sources(path)}{ENDING}"
     return any(next(place.glob(f"{path.stem}.*{ending}"), None) is not None for place in places())
 

@@ -8,8 +8,7 @@ import numpy as np
 
 from weir.core.judged import Judged
 from weir.core.strings import Float64, Int32, Int64
-from weir.measures.library.arithmetic import place, ratio
-from weir.measures.library.gain_functions import best_grades
+from weir.measures.library.arithmetic import best_grades, place, ratio
 from weir.measures.measure import Setting, measure
 
 __all__ = ["AP", "IAP", "RR", "IPrec", "P", "R", "R_cap", "Rprec", "Success"]

@@ -6,8 +6,7 @@ import numpy as np
 
 from weir.core.judged import Judged
 from weir.core.strings import Float64, Grades, Int32, Int64
-from weir.measures.library.arithmetic import product_before, ratio
-from weir.measures.library.gain_functions import SCALE, refuse_beyond
+from weir.measures.library.arithmetic import SCALE, product_before, ratio, refuse_beyond
 from weir.measures.measure import measure
 
 __all__ = ["ERR", "nERR"]

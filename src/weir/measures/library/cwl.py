@@ -16,7 +16,7 @@ import numpy as np
 from weir.core.judged import Judged
 from weir.core.strings import Float64
 from weir.errors import BadValue
-from weir.measures.library.gain_functions import SCALE, refuse_beyond
+from weir.measures.library.arithmetic import SCALE, refuse_beyond
 from weir.measures.measure import measure
 
 __all__ = ["BPM", "INSQ", "INST", "NERR8", "NERR9", "NERR10", "NERR11"]

@@ -11,8 +11,16 @@ from numpy.typing import NDArray
 
 from weir.core.judged import Judged
 from weir.core.strings import Float64, Int32
-from weir.measures.library.arithmetic import place, ratio, sum_until, sum_within
-from weir.measures.library.gain_functions import GAINS, TABLE, found_gains, ideal_gains
+from weir.measures.library.arithmetic import (
+    GAINS,
+    TABLE,
+    found_gains,
+    ideal_gains,
+    place,
+    ratio,
+    sum_until,
+    sum_within,
+)
 from weir.measures.measure import measure
 
 __all__ = ["G", "RnDCG", "binG", "nDCG_rel"]

@@ -9,15 +9,18 @@ from numpy.typing import NDArray
 
 from weir.core.judged import Judged
 from weir.core.strings import Float64, Int32, Int64
-from weir.measures.library.arithmetic import place, ratio, sum_until, sum_within
-from weir.measures.library.gain_functions import (
+from weir.measures.library.arithmetic import (
     GAINS,
     SCALE,
     TABLE,
     found_gains,
     gain_of,
     ideal_gains,
+    place,
+    ratio,
     refuse_beyond,
+    sum_until,
+    sum_within,
 )
 from weir.measures.measure import Form, measure
 

@@ -6,8 +6,7 @@ import numpy as np
 
 from weir.core.judged import Judged
 from weir.core.strings import Float64, Int32
-from weir.measures.library.arithmetic import ratio
-from weir.measures.library.gain_functions import best_grades
+from weir.measures.library.arithmetic import best_grades, ratio
 from weir.measures.measure import Setting, measure
 
 __all__ = ["RBP", "RBP_residual"]

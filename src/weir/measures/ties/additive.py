@@ -16,9 +16,8 @@ from numpy.typing import NDArray
 
 from weir.core.judged import Judged
 from weir.core.strings import Float64, Int64
-from weir.measures.library.arithmetic import ratio
+from weir.measures.library.arithmetic import best_grades, gain_of, ideal_gains, ratio, refuse_beyond
 from weir.measures.library.cwl import DEPTH, patience
-from weir.measures.library.gain_functions import best_grades, gain_of, ideal_gains, refuse_beyond
 from weir.measures.library.gains import divisor_at
 from weir.measures.measure import Measure
 from weir.measures.ties.tie_groups import TIED, Groups, OverTies, over_ties

@@ -15,9 +15,15 @@ from numpy.typing import NDArray
 
 from weir.core.judged import Judged
 from weir.core.strings import Float64, Int64
-from weir.measures.library.arithmetic import product_before, ratio, sum_within
+from weir.measures.library.arithmetic import (
+    best_grades,
+    gain_of,
+    ideal_gains,
+    product_before,
+    ratio,
+    sum_within,
+)
 from weir.measures.library.cascade import satisfies, stopped_at
-from weir.measures.library.gain_functions import best_grades, gain_of, ideal_gains
 from weir.measures.ties.tie_groups import Groups, hypergeometric, over_ties
 
 _CELLS = 1 << 20  # numbers worked on at a time

@@ -12,7 +12,7 @@ import numpy as np
 from weir.core.judged import Judged
 from weir.core.strings import Float64, Int32, Int64
 from weir.errors import BadValue
-from weir.measures.library.gain_functions import gain_of
+from weir.measures.library.arithmetic import gain_of
 from weir.measures.measure import Measure, condensed_join
 from weir.measures.ties import additive, curve, diversity_ties, documents_above, inferred  # noqa: F401 - each registers its measures
 from weir.measures.ties.permutations import LIMIT, arranged, count_orders

@@ -36,9 +36,8 @@ def command(
     hub: <system>/.eval_results/<dataset>.yaml, which goes into the model's repository. ir-metadata: the rankings as
     <dataset>/<system>.trec, each with what made it in comments at its head, which weir eval and trec_eval pass over.
     """
-    from weir.cli.options import chosen_cells
     from weir.errors import BadValue
-    from weir.experiment.results import finished_cells
+    from weir.experiment.results import chosen_cells, finished_cells
     from weir.plugins.bridges.export import write_annotated_runs, write_hub_results, write_mteb_results
 
     if model and form != "mteb":

@@ -14,7 +14,7 @@ from typing import Any
 from weir.core.run import Run
 from weir.core.scores import Row
 from weir.errors import BadValue, FormatError, require
-from weir.experiment.results import Finished, finished_cells, stages_of
+from weir.experiment.results import ResultCell, finished_cells, stages_of
 from weir.experiment.stages import Stage, slug
 from weir.files.atomic import storing, write_json, write_text
 from weir.files.runs import read_run
@@ -37,7 +37,7 @@ class BenchmarkTask:
     hub: str = ""
 
 
-def cells_in(results: Path | str | Sequence[Finished]) -> Sequence[Finished]:
+def cells_in(results: Path | str | Sequence[ResultCell]) -> Sequence[ResultCell]:
     """The finished cells of a results folder, or these; raises FormatError for a folder that holds none."""
     return finished_cells(results) if isinstance(results, (str, Path)) else results
 
@@ -48,7 +48,7 @@ def task_of(collection: str) -> BenchmarkTask:
     return BenchmarkTask(collection) if known is None else BenchmarkTask(known["task"], known["hub"])
 
 
-def main_row(cell: Finished) -> Row:
+def main_row(cell: ResultCell) -> Row:
     """The row of the measure that is reported; raises BadValue, saying how to get it, for a cell without."""
     found = next((row for row in cell.rows if row.measure == MAIN_MEASURE), None)
     if found is None:
@@ -73,7 +73,7 @@ HUNDREDTHS = 100
 
 
 def write_hub_results(
-    results: Path | str | Sequence[Finished], folder: Path | str, dataset: str = ""
+    results: Path | str | Sequence[ResultCell], folder: Path | str, dataset: str = ""
 ) -> list[Path]:
     """Write results as <folder>/<system>/.eval_results/<collection>.yaml: what stands below a system goes to its model.
 
@@ -106,7 +106,7 @@ def _named(dataset: str) -> BenchmarkTask:
     return BenchmarkTask(task, hub)
 
 
-def _entry(cell: Finished, task: BenchmarkTask) -> dict[str, object]:
+def _entry(cell: ResultCell, task: BenchmarkTask) -> dict[str, object]:
     if not task.hub:
         raise BadValue(
             f"{cell.dataset}: no data set on the hub is known to hold it; name the one that does, as ORG/NAME:TASK"
@@ -145,7 +145,7 @@ NO_FACTS = (
 
 
 def write_mteb_results(
-    results: Path | str | Sequence[Finished], folder: Path | str, model: str = ""
+    results: Path | str | Sequence[ResultCell], folder: Path | str, model: str = ""
 ) -> list[Path]:
     """Write results as MTEB's: results/<model>/<revision>/<task>.json, with a record of each model.
 
@@ -174,7 +174,7 @@ def write_mteb_results(
     return written
 
 
-def mteb_names(cell: Finished) -> dict[str, float]:
+def mteb_names(cell: ResultCell) -> dict[str, float]:
     """The means of a cell under MTEB's names, where it has one, else under Weir's."""
     found = {}
     for row in cell.rows:
@@ -189,7 +189,7 @@ def system_revision(name: str, description: object) -> str:
     return Stage("run", name, {"system": description}).key
 
 
-def _result(cell: Finished) -> dict[str, object]:
+def _result(cell: ResultCell) -> dict[str, object]:
     settings = dict(cell.settings)
     scores = {
         "hf_subset": "default",
@@ -253,7 +253,7 @@ def write_annotated_run(run: Run, path: Path | str, metadata: Mapping[str, Any])
     write_run(run, path, comments=[START, *text.splitlines(), END])
 
 
-def write_annotated_runs(results: Path | str | Sequence[Finished], folder: Path | str) -> list[Path]:
+def write_annotated_runs(results: Path | str | Sequence[ResultCell], folder: Path | str) -> list[Path]:
     """Write rankings as <folder>/<collection>/<system>.trec, each with what its records say.
 
     results: a results folder, or finished cells of it. Raises as `write_annotated_run`, and StoreError when the disk
@@ -270,7 +270,7 @@ def write_annotated_runs(results: Path | str | Sequence[Finished], folder: Path 
     return written
 
 
-def metadata_of(cell: Finished) -> dict[str, Any]:
+def metadata_of(cell: ResultCell) -> dict[str, Any]:
     """What the records of a cell say of it, in ir_metadata's components.
 
     A run's platform, implementation, method and data are those that made its rankings, whatever runs now.

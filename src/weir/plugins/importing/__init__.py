@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from weir.plugins.importing.importer import ImportReport, import_files
-from weir.plugins.importing.items import Choices
+from weir.lazy_names import lazy_names
 
-__all__ = ["Choices", "ImportReport", "import_files"]
+__getattr__, __dir__ = lazy_names(__name__)

@@ -52,18 +52,18 @@ def command(
     in import.json. What leaves something open is asked about, never guessed. Exit code 2 where a file is refused,
     although the others are written. A TOML file that describes a collection may stand for its files.
     """
+    from weir.api.progress import Progress
     from weir.plugins.importing.contents import parse_columns
     from weir.plugins.importing.importer import import_request, requested
     from weir.plugins.importing.items import Choices
     from weir.plugins.importing.references.reference import request_of
-    from weir.report.progress import Progress
 
     if len(files) == 1 and files[0].suffix == ".toml":
         request = request_of(files[0])
     else:
         choices = Choices(grades, judges or "", words or "", strict, clicks, impressions, allow_disjoint)
-        said = {name: what for name, _, what in (kind.rpartition("=") for kind in kinds)}
-        request = requested(files, parse_columns(columns), said, corpus, choices)
+        kind_of = {name: what for name, _, what in (kind.rpartition("=") for kind in kinds)}
+        request = requested(files, parse_columns(columns), kind_of, corpus, choices)
     progress = Progress()
     try:
         report = import_request(request, output, progress)

@@ -21,7 +21,7 @@ from weir.files.pickles import is_pickle, read_pickle
 from weir.files.text_files import DAMAGE, damaged, open_bytes, read_bytes, unpacked_name
 
 # ----------
-# Which field of a file plays which role, by the names in names.toml or as the user says.
+# Roles of fields, by the names in names.toml or as the user says.
 
 
 ROLES = (
@@ -67,14 +67,14 @@ def fold(name: str) -> str:
 @cache
 def names() -> FieldNames:
     """The names, read once."""
-    given = tomllib.loads(files("weir.plugins.importing").joinpath("names.toml").read_text(encoding="utf-8"))
+    table = tomllib.loads(files("weir.plugins.importing").joinpath("names.toml").read_text(encoding="utf-8"))
     return FieldNames(
-        {role: tuple(_folded(tier) for tier in tiers) for role, tiers in given["roles"].items()},
-        {within: _folded(listed) for within, listed in given["words"].items()},
-        _folded(given["containers"]["names"]),
-        _folded(given["containers"]["inner"]),
-        {role: _folded(listed) for role, listed in given["clicks"].items()},
-        {fold(name): frozenset(values) for name, values in given["unanswerable"].items()},
+        {role: tuple(_folded(tier) for tier in tiers) for role, tiers in table["roles"].items()},
+        {within: _folded(listed) for within, listed in table["words"].items()},
+        _folded(table["containers"]["names"]),
+        _folded(table["containers"]["inner"]),
+        {role: _folded(listed) for role, listed in table["clicks"].items()},
+        {fold(name): frozenset(values) for name, values in table["unanswerable"].items()},
     )
 
 
@@ -85,8 +85,8 @@ def click_columns(columns: Iterable[str], given: Mapping[str, str]) -> dict[str,
     """
     listed, known = list(columns), names().clicks
     named = {role: [column for column in listed if fold(column) in known[role]] for role in known}
-    found = {role: columns[0] for role, columns in named.items() if columns}
-    return found | {role: column for role, column in given.items() if role in known and column in listed}
+    roles = {role: columns[0] for role, columns in named.items() if columns}
+    return roles | {role: column for role, column in given.items() if role in known and column in listed}
 
 
 def _folded(listed: Iterable[str]) -> frozenset[str]:
@@ -98,16 +98,16 @@ def parse_columns(text: str) -> dict[str, str]:
 
     Raises BadValue for what is written otherwise, UnknownName for another role.
     """
-    given: dict[str, str] = {}
+    roles: dict[str, str] = {}
     for part in filter(None, (part.strip() for part in text.split(","))):
         role, equals, column = (piece.strip() for piece in part.partition("="))
         if not equals or not column:
             raise BadValue(
                 f"--columns: found '{part}'; expected role=column, as in query=q,doc=url,grade=ctr"
             )
-        given[role] = column
-    refuse_other_roles(given)
-    return given
+        roles[role] = column
+    refuse_other_roles(roles)
+    return roles
 
 
 def refuse_other_roles(given: Mapping[str, str]) -> None:
@@ -124,39 +124,33 @@ def roles_of(columns: Iterable[str], given: Mapping[str, str], path: object) -> 
     columns could play one role.
     """
     listed = list(columns)
-    found = {role: column for role, column in given.items() if column in listed}
-    free = [column for column in listed if column not in found.values() and not column.startswith("__")]
+    roles = {role: column for role, column in given.items() if column in listed}
+    free = [column for column in listed if column not in roles.values() and not column.startswith("__")]
     for role, tiers in names().roles.items():
-        if role in found or (role in ("relevant", "doc") and ("relevant" in found or "doc" in found)):
+        if role in roles or (role in ("relevant", "doc") and ("relevant" in roles or "doc" in roles)):
             continue
         for tier in tiers:
             played = [column for column in free if fold(column) in tier]
             if len(played) > 1:
-                raise BadValue(_two(path, role, played))
+                one = "doc" if role == "relevant" else role
+                raise BadValue(
+                    f"{path}: {' and '.join(played[:4])} could each be the {one}; "
+                    f"say which: --columns {one}={played[0]}"
+                )
             if played:
-                found[role] = played[0]
+                roles[role] = played[0]
                 free.remove(played[0])
                 break
-    return _with_id(found, free, given)
-
-
-def _two(path: object, role: str, played: list[str]) -> str:
-    said = {"relevant": "doc", "query_id": "query_id"}.get(role, role)
-    return f"{path}: {' and '.join(played[:4])} could each be the {said}; say which: --columns {said}={played[0]}"
-
-
-def _with_id(found: dict[str, str], free: list[str], given: Mapping[str, str]) -> dict[str, str]:
-    """`id` and `_id` are the query's where there is a query, the document's where there is a text alone."""
     own = next((column for column in free if fold(column) == "id"), None)
-    if own is not None and "query" in found and "query_id" not in found:
-        found["query_id"] = own
-    elif own is not None and "query" not in found and "doc" not in found and "query_id" not in given:
-        found["id"] = own
-    return found
+    if own is not None and "query" in roles and "query_id" not in roles:
+        roles["query_id"] = own
+    elif own is not None and "query" not in roles and "doc" not in roles and "query_id" not in given:
+        roles["id"] = own
+    return roles
 
 
 # ----------
-# Tables as text: which mark separates cells, and whether the first line names the columns.
+# Tables as text: the separator and the header.
 
 
 _MARKS = {".csv": ",", ".tsv": "\t"}
@@ -195,7 +189,9 @@ def parsed_table(path: Path, text: str, suffix: str, expected: frozenset[str]) -
     first = [cell.strip().removeprefix("\ufeff") for cell in records[0][1]]
     if _is_header(first, expected):
         header = tuple(name or f"column {n}" for n, name in enumerate(first, 1))
-        _refuse_twice(path, header)
+        twice = [name for at, name in enumerate(header) if name in header[:at]]
+        if twice:
+            raise FormatError(path, f"two columns named '{twice[0][:60]}'", "each name once", 1)
         if len(records) == 1:
             raise FormatError(
                 path, f"the header {', '.join(header)[:80]} and no row below it", "a row for each record"
@@ -251,12 +247,6 @@ def _is_number(cell: str) -> bool:
     return True
 
 
-def _refuse_twice(path: Path, header: tuple[str, ...]) -> None:
-    twice = [name for at, name in enumerate(header) if name in header[:at]]
-    if twice:
-        raise FormatError(path, f"two columns named '{twice[0][:60]}'", "each name once", 1)
-
-
 def _records(path: Path, text: str, separator: str) -> list[tuple[int, list[str]]]:
     """The cells of each row that is neither blank nor a comment, and the line it ends on."""
     lines = io.StringIO(text, newline="")
@@ -264,11 +254,11 @@ def _records(path: Path, text: str, separator: str) -> list[tuple[int, list[str]
         reader = csv.reader(lines, delimiter=separator, quoting=csv.QUOTE_NONE)
     else:
         reader = csv.reader(lines, delimiter=separator, strict=True)
-    found: list[tuple[int, list[str]]] = []
+    records: list[tuple[int, list[str]]] = []
     try:
         for cells in reader:
-            if any(cell.strip() for cell in cells) and not (found == [] and cells[0].startswith("#")):
-                found.append((reader.line_num, [cell.strip("\r") for cell in cells]))
+            if any(cell.strip() for cell in cells) and not (records == [] and cells[0].startswith("#")):
+                records.append((reader.line_num, [cell.strip("\r") for cell in cells]))
     except csv.Error as error:
         reason = "shorter cells" if "field limit" in str(error) else "cells quoted as a whole"
         what = (
@@ -277,11 +267,11 @@ def _records(path: Path, text: str, separator: str) -> list[tuple[int, list[str]
             else str(error)
         )
         raise FormatError(path, what, reason, reader.line_num) from None
-    return found
+    return records
 
 
 # ----------
-# What a file holds before anybody knows whose it is: a JSON value, rows with named fields, or lines.
+# A file as a JSON value, as rows with named fields, or as lines.
 
 
 LARGEST = 1 << 30  # bytes of a file, which is held as a whole
@@ -329,14 +319,11 @@ class Contents:
 
     def says(self, *words: str) -> str:
         """The first of some words that the file's name holds, or that its folder is called; else ""."""
-        pieces = {*_pieces(self.path.name.lower()), self.path.absolute().parent.name.lower()}
+        part = self.path.name.lower()
+        for mark in "-_ ":
+            part = part.replace(mark, ".")
+        pieces = {*part.split("."), self.path.absolute().parent.name.lower()}
         return next((word for word in words if word in pieces), "")
-
-
-def _pieces(part: str) -> list[str]:
-    for mark in "-_ ":
-        part = part.replace(mark, ".")
-    return part.split(".")
 
 
 def read_contents(path: Path, given: Mapping[str, str]) -> Contents:
@@ -347,10 +334,19 @@ def read_contents(path: Path, given: Mapping[str, str]) -> Contents:
     """
     begins = read_bytes(path, 16)
     if begins.startswith(b"PAR1"):
-        return _given(_parquet(path), given)
+        if path.stat().st_size > LARGEST:
+            raise FormatError(
+                path, f"{path.stat().st_size:,} bytes", f"at most {LARGEST:,}; cut it into parts"
+            )
+        columns, rows = tuple[str, ...](), list[TableRow]()
+        for columns, batch in parquet_rows(path):  # noqa: B007  the same in each
+            rows += batch
+        return _given(Contents(path, "rows", rows=tuple(rows), columns=columns), given)
     if is_pickle(path):
         return _given(_of_value(path, read_pickle(path)), given)
-    _refuse_marks(path, begins)
+    for mark, what, expected in _CONTENTS_MARKS:
+        if begins.startswith(mark):
+            raise FormatError(path, what, expected)
     if path.stat().st_size > LARGEST:
         raise FormatError(path, f"{path.stat().st_size:,} bytes", f"at most {LARGEST:,}; cut it into parts")
     text = _decoded(path, read_bytes(path))
@@ -358,25 +354,24 @@ def read_contents(path: Path, given: Mapping[str, str]) -> Contents:
         raise FormatError(path, "an empty file", "queries, documents, judgments or rankings")
     suffix = Path(unpacked_name(path)).suffix.lower()
     if suffix in (".yaml", ".yml"):
-        return _given(_of_value(path, _yaml(path, text)), given)
+        yaml = require("yaml", "yaml")
+        try:
+            documents = [one for one in yaml.load_all(text, Loader=yaml.BaseLoader) if one]
+        except yaml.YAMLError as error:
+            reason = " ".join(str(error).split())[:200]
+            raise FormatError(path, f"no valid YAML ({reason})", "a YAML document") from None
+        except (RecursionError, ValueError):
+            raise FormatError(path, "YAML nested too deeply", f"at most some {_MOST_LEVELS} levels") from None
+        _refuse_bombs(path, documents)
+        return _given(_of_value(path, documents[0] if len(documents) == 1 else documents), given)
     begins_json = _without_comments(text).lstrip()[:1] in ("{", "[")
     if begins_json and suffix not in (".csv", ".tsv"):
         return _given(_json(path, text), given)
-    return _table(path, text, suffix, given)
-
-
-def _refuse_marks(path: Path, begins: bytes) -> None:
-    for mark, found, expected in _CONTENTS_MARKS:
-        if begins.startswith(mark):
-            raise FormatError(path, found, expected)
-
-
-def _table(path: Path, text: str, suffix: str, given: Mapping[str, str]) -> Contents:
     table = parsed_table(path, text, suffix, frozenset(given.values()))
     if table.header:
         by_number = {str(n): name for n, name in enumerate(table.header, 1) if str(n) not in table.header}
-        said = {role: by_number.get(column, column) for role, column in given.items()}
-        return _given(Contents(path, "rows", rows=table.rows, columns=table.header), said)
+        named = {role: by_number.get(column, column) for role, column in given.items()}
+        return _given(Contents(path, "rows", rows=table.rows, columns=table.header), named)
     numbered = _columns(list(table.rows))
     if given and set(given.values()) <= set(numbered):
         return _given(Contents(path, "rows", rows=table.rows, columns=numbered), given)
@@ -497,20 +492,6 @@ def strict_json(path: Path, text: str) -> Any:  # noqa: ANN401  JSON holds anyth
     return value
 
 
-def _yaml(path: Path, text: str) -> Any:  # noqa: ANN401  YAML holds anything
-    """Parse YAML with every scalar as the text that stands there: `no`, `1.10` and `007` are identifiers."""
-    yaml = require("yaml", "yaml")
-    try:
-        documents = [one for one in yaml.load_all(text, Loader=yaml.BaseLoader) if one]
-    except yaml.YAMLError as error:
-        reason = " ".join(str(error).split())[:200]
-        raise FormatError(path, f"no valid YAML ({reason})", "a YAML document") from None
-    except (RecursionError, ValueError):
-        raise FormatError(path, "YAML nested too deeply", f"at most some {_MOST_LEVELS} levels") from None
-    _refuse_bombs(path, documents)
-    return documents[0] if len(documents) == 1 else documents
-
-
 def _refuse_bombs(path: Path, value: Any) -> None:  # noqa: ANN401  JSON holds anything
     """Refuse what is nested too deeply, or grows beyond all bounds through YAML's references."""
     level, depth, nodes = [value], 0, 0
@@ -545,15 +526,6 @@ def _columns(rows: list[TableRow]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(str(name) for row in rows for name in row.fields))
 
 
-def _parquet(path: Path) -> Contents:
-    if path.stat().st_size > LARGEST:
-        raise FormatError(path, f"{path.stat().st_size:,} bytes", f"at most {LARGEST:,}; cut it into parts")
-    columns, rows = tuple[str, ...](), list[TableRow]()
-    for columns, batch in parquet_rows(path):  # noqa: B007  the same in each
-        rows += batch
-    return Contents(path, "rows", rows=tuple(rows), columns=columns)
-
-
 def parquet_rows(path: Path) -> Iterator[tuple[tuple[str, ...], list[TableRow]]]:
     """The columns of a table and its rows in batches; at least one, which may be without rows.
 
@@ -575,7 +547,7 @@ def parquet_rows(path: Path) -> Iterator[tuple[tuple[str, ...], list[TableRow]]]
 
 
 # ----------
-# Large files row by row: JSON lines and Parquet in batches, for readers that read each row by itself.
+# Large files in batches of rows.
 
 
 HELD_BYTES = 1 << 24
@@ -626,21 +598,19 @@ def _rows(path: Path, block: bytes, line: int) -> tuple[list[TableRow], int]:
     written = block.split(b"\n")
     for number, data in enumerate(written if written[-1] else written[:-1], line):
         if data.strip() and not data.lstrip().startswith(b"#"):
-            rows.append(TableRow(f"line {number}", _object(path, data, number)))
+            try:
+                value = strict_json(path, data.decode("utf-8"))
+            except UnicodeDecodeError as error:
+                what = f"bytes that are no UTF-8 (0x{data[error.start]:02x})"
+                raise FormatError(path, what, "text in UTF-8; save it again in it", number) from None
+            except json.JSONDecodeError as error:
+                raise FormatError(
+                    path, f"no valid JSON ({error.msg})", "one object on each line", number
+                ) from None
+            if not isinstance(value, dict):
+                raise FormatError(path, f"a JSON {type(value).__name__}", "one object on each line", number)
+            rows.append(TableRow(f"line {number}", value))
     return rows, line + block.count(b"\n")
-
-
-def _object(path: Path, data: bytes, line: int) -> dict[str, Any]:
-    try:
-        value = strict_json(path, data.decode("utf-8"))
-    except UnicodeDecodeError as error:
-        found = f"bytes that are no UTF-8 (0x{data[error.start]:02x})"
-        raise FormatError(path, found, "text in UTF-8; save it again in it", line) from None
-    except json.JSONDecodeError as error:
-        raise FormatError(path, f"no valid JSON ({error.msg})", "one object on each line", line) from None
-    if not isinstance(value, dict):
-        raise FormatError(path, f"a JSON {type(value).__name__}", "one object on each line", line)
-    return value
 
 
 def _of_parquet(path: Path, given: Mapping[str, str]) -> Iterator[Contents]:

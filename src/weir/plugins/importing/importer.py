@@ -32,18 +32,18 @@ from weir.plugins.importing.items import (
     Used,
 )
 from weir.plugins.importing.merge import (
-    DocumentShelf,
+    DocumentSpill,
     FileCounts,
     FileFound,
     Imported,
-    document_shelf,
+    document_spill,
     keep_document,
     merged,
 )
 from weir.plugins.importing.readers import READERS, Reader, ReadRequest, chosen
 
 # ----------
-# One file of an import: its reader, what that finds, and its documents on the shelf.
+# Reading one file: its reader, its items, its documents into the spill.
 
 
 _TOLD_ROWS = 100_000  # documents between two words to who watches
@@ -86,17 +86,17 @@ class FileRead:
 
 
 def read_file(
-    asked: FileAsked, shelf: DocumentShelf, choices: Choices, watch: Watch = unwatched
+    asked: FileAsked, spill: DocumentSpill, choices: Choices, watch: Watch = unwatched
 ) -> FileRead | WeirError:
-    """What a reader found, its documents on the shelf; or why the file is refused, the shelf as before."""
-    path, told = asked.path, FileCounts()
+    """What a reader found, its documents in the spill; or why the file is refused, the spill as before."""
+    path, counts = asked.path, FileCounts()
     try:
-        with shelf.all_or_none():
+        with spill.all_or_none():
             known, evidence, parts = _parts(asked)
             first = next(parts)
             request = ReadRequest(choices=choices)
-            found = chain.from_iterable(known.read(part, request) for part in chain([first], parts))
-            items = tuple(_items(path, shelved(found, path.name, (told, shelf), watch), told))
+            read = chain.from_iterable(known.read(part, request) for part in chain([first], parts))
+            items = tuple(_items(path, shelved(read, path.name, (counts, spill), watch), counts))
     except WeirError as error:
         return error
     except RecursionError:
@@ -112,7 +112,7 @@ def read_file(
     split = asked.split or _split(first.stem)
     if split != "test" and not asked.split:
         record["notes"].append(f"the split {split}, by the file's name")
-    return FileRead(FileFound(str(path), first.stem, items, told, split), record)
+    return FileRead(FileFound(str(path), first.stem, items, counts, split), record)
 
 
 def _parts(asked: FileAsked) -> tuple[Reader, str, Iterator[Contents]]:
@@ -128,16 +128,16 @@ def _parts(asked: FileAsked) -> tuple[Reader, str, Iterator[Contents]]:
 
 
 def shelved(
-    found: Iterable[Item], name: str, into: tuple[FileCounts, DocumentShelf], watch: Watch
+    found: Iterable[Item], name: str, into: tuple[FileCounts, DocumentSpill], watch: Watch
 ) -> Iterator[Item]:
-    """What was found but for documents with an identifier, which go on the shelf; name: of the file, for the watch."""
-    told, shelf = into
+    """What was found but for documents with an identifier, which go in the spill; name: of the file, for the watch."""
+    counts, spill = into
     count = 0
     for item in found:
         if not isinstance(item, Document) or not item.key.id:
             yield item
             continue
-        keep_document(item, item.key.id, told, shelf)
+        keep_document(item, item.key.id, counts, spill)
         count += 1
         if count % _TOLD_ROWS == 0:
             watch(f"{name}: {count:,} documents", 0, 1)
@@ -161,12 +161,12 @@ def _items(path: Path, items: Iterator[Item], told: FileCounts) -> Iterator[Item
         raise FormatError(path, f"nothing to import ({first or 'no row'})", "queries, judgments or rankings")
 
 
-def shelve_corpus(path: Path, shelf: DocumentShelf, watch: Watch = unwatched) -> None:
-    """Put the documents of a collection, or of one file of them, on the shelf; raises FormatError."""
+def spill_corpus(path: Path, spill: DocumentSpill, watch: Watch = unwatched) -> None:
+    """Put the documents of a collection, or of one file of them, in the spill; raises FormatError."""
     single = path.is_file() and path.suffix not in (".toml", ".zip")
     part = CollectionPart(path) if single else find_layout(path).need_documents()
     for count, item in enumerate(_documents(part), 1):
-        shelf.add(item.key.id, item)
+        spill.add(item.key.id, item)
         if count % _TOLD_ROWS == 0:
             watch(f"{part.name}: {count:,} documents", 0, 1)
 
@@ -180,7 +180,7 @@ def _documents(part: CollectionPart) -> Iterator[Document]:
 
 
 # ----------
-# The collection as a folder in Weir's own layout, which appears whole or not at all.
+# Writing the collection as a folder that appears whole or not at all.
 
 
 REPORT = "import.json"
@@ -196,7 +196,7 @@ class Written:
 
 
 def refuse_foreign(folder: Path) -> None:
-    """Raise BadValue for a folder that holds anything that weir import did not write: it would be replaced."""
+    """Raise BadValue for a folder that holds anything that weir data import did not write: it would be replaced."""
     if folder.exists() and not folder.is_dir():
         raise BadValue(f"{folder} is a file; give a folder to write")
     if not folder.exists():
@@ -204,7 +204,7 @@ def refuse_foreign(folder: Path) -> None:
     held = {path.name for path in folder.iterdir() if not path.name.startswith(f".{folder.name}.tmp-")}
     if held and (REPORT not in held or held - _OURS):
         other = sorted(held - _OURS or held)[0]
-        raise BadValue(f"{folder} holds '{other}', which weir import did not write; give another folder")
+        raise BadValue(f"{folder} holds '{other}', which weir data import did not write; give another folder")
 
 
 def write_collection(
@@ -242,7 +242,19 @@ def write_collection(
         names = sorted(
             path.relative_to(temporary).as_posix() for path in temporary.rglob("*") if path.is_file()
         )
-        report = _report(whole, files, [*names, REPORT])
+        from importlib.metadata import version
+
+        report = {
+            "weir": version("weir-ir"),
+            "queries": len(whole.queries),
+            "unanswerable": len(whole.unanswerable),
+            "documents": len(whole.documents),
+            "judgments": {split: sum(map(len, rows.values())) for split, rows in whole.qrels.items()},
+            "runs": {name: len(rows) for name, rows in whole.runs.items()},
+            "notes": whole.notes,
+            "written": [*names, REPORT],
+            "files": files,
+        }
         write_text(
             temporary / REPORT, json.dumps(report, indent=1) + "\n"
         )  # ASCII: half a surrogate is no UTF-8
@@ -279,24 +291,8 @@ def _ending(rankings: Mapping[str, Mapping[str, float]]) -> str:
     return ".json" if odd or comments or not all(rankings.values()) else ".trec"
 
 
-def _report(whole: Imported, files: list[dict[str, Any]], written: list[str]) -> dict[str, Any]:
-    from importlib.metadata import version
-
-    return {
-        "weir": version("weir-ir"),
-        "queries": len(whole.queries),
-        "unanswerable": len(whole.unanswerable),
-        "documents": len(whole.documents),
-        "judgments": {split: sum(map(len, rows.values())) for split, rows in whole.qrels.items()},
-        "runs": {name: len(rows) for name, rows in whole.runs.items()},
-        "notes": whole.notes,
-        "written": written,
-        "files": files,
-    }
-
-
 # ----------
-# weir.import_files: files of other tools in, a collection in Weir's own layout out, and a report of both.
+# weir.import_files and its report.
 
 
 @dataclass(frozen=True)
@@ -314,8 +310,23 @@ class ImportReport:
 
     def lines(self) -> list[str]:
         """The report in a few lines, as `weir import` prints it."""
+        parts = [_counted(self.whole["queries"], "queries")] if self.whole["queries"] else []
+        parts += (
+            [f"{self.whole['unanswerable']:,} of them without an answer"]
+            if self.whole["unanswerable"]
+            else []
+        )
+        parts += [
+            f"{_counted(count, 'judgments')} ({split})" for split, count in self.whole["judgments"].items()
+        ]
+        parts += [_counted(self.whole["documents"], "documents")] if self.whole["documents"] else []
+        parts += [_counted(len(self.whole["runs"]), "runs")] if self.whole["runs"] else []
         return [
-            printable(line) for line in [*map(_file_line, self.files), *_whole_lines(self.folder, self.whole)]
+            printable(line)
+            for line in [
+                *map(_file_line, self.files),
+                *[f"{self.folder}: {', '.join(parts)}", *(f"  {note}" for note in self.whole["notes"])],
+            ]
         ]
 
 
@@ -327,7 +338,7 @@ class Destination:
     """
 
     folder: Path
-    shelf: DocumentShelf
+    spill: DocumentSpill
     choices: Choices
     documents: bool = True
     about: Mapping[str, str] = field(default_factory=dict)
@@ -362,11 +373,19 @@ def requested(
     choices: Choices | None = None,
 ) -> ImportRequest:
     """What `import_files` is asked for; raises UnknownName or BadValue for roles, readers and files that are none."""
-    given = dict(columns or {})
-    refuse_other_roles(given)
+    roles = dict(columns or {})
+    refuse_other_roles(roles)
     listed = [Path(paths)] if isinstance(paths, (str, Path)) else [Path(path) for path in paths]
-    kinds = _kinds(as_kind, listed)
-    files = tuple(FileAsked(path, given, kinds[path]) for path in listed)
+    if isinstance(as_kind, str):
+        kinds = dict.fromkeys(listed, as_kind)
+    else:
+        kinds = {path: as_kind.get(str(path), as_kind.get(path.name, as_kind.get("", ""))) for path in listed}
+        known = {str(path) for path in listed} | {path.name for path in listed} | {""}
+        if odd := sorted(set(as_kind) - known):
+            raise BadValue(f"--as names '{odd[0]}', which is not among the files")
+    for kind in filter(None, kinds.values()):
+        READERS.get(kind)
+    files = tuple(FileAsked(path, roles, kinds[path]) for path in listed)
     beside = Path(corpus) if corpus is not None else None
     return ImportRequest(files, beside, choices or Choices())
 
@@ -379,26 +398,32 @@ def import_request(request: ImportRequest, folder: Path, watch: Watch = unwatche
     if not request.files:
         raise BadValue("no file to import; expected at least one")
     refuse_foreign(folder)
-    with document_shelf() as shelf:
+    with document_spill() as spill:
         if request.corpus is not None and request.keep_corpus:
-            shelve_corpus(request.corpus, shelf, watch)
+            spill_corpus(request.corpus, spill, watch)
         read: list[FileRead] = []
         failed: dict[str, WeirError] = {}
-        for asked in request.files:
-            one = read_file(asked, shelf, request.choices, watch)
+        for file in request.files:
+            one = read_file(file, spill, request.choices, watch)
             if isinstance(one, FileRead):
                 read.append(one)
             else:
-                failed[str(asked.path)] = one
-        _refuse_unused(request.files, read, failed)
+                failed[str(file.path)] = one
+        used = {column for one in read for column in one.record["columns"].values()}
+        wanted = {(role, column) for file in request.files for role, column in file.columns.items()}
+        missing = [
+            f"{r}={column}" for r, column in sorted(wanted) if not column.isdigit() and column not in used
+        ]
+        if missing and read and not failed:
+            raise BadValue(f"--columns {missing[0]}: no file has such a column where columns are asked for")
         if failed and (not read or request.choices.strict):
             raise _none_written(failed, len(request.files))
-        own = bool(shelf) or request.corpus is None or request.keep_corpus
+        own = bool(spill) or request.corpus is None or request.keep_corpus
         if not own and request.corpus is not None and any(map(_by_text, read)):
-            shelve_corpus(request.corpus, shelf, watch)
-        names = [str(asked.path) for asked in request.files]
+            spill_corpus(request.corpus, spill, watch)
+        names = [str(file.path) for file in request.files]
         return written_collection(
-            read, failed, names, Destination(folder, shelf, request.choices, own, request.about)
+            read, failed, names, Destination(folder, spill, request.choices, own, request.about)
         )
 
 
@@ -421,28 +446,32 @@ def written_collection(
 
     Raises BadValue where nothing is left to write, or where the files leave something open together.
     """
-    whole = merged([one.found for one in read], into.shelf, into.choices)
-    _refuse_nothing(whole, names)
+    whole = merged([one.found for one in read], into.spill, into.choices)
+    if not (whole.queries or whole.documents or whole.qrels or whole.runs):
+        first = next((counts.refused[0] for counts in whole.files if counts.refused), None)
+        reason = f" ({first.where}: {first.reason})" if first else ""
+        if any(whole.metadata.values()):
+            reason = "; what it says of queries takes the queries themselves: give their file too"
+        raise BadValue(f"{names[0]}: nothing is left to import{reason}")
     records = {one.record["file"]: _told(one) for one in read}
     records |= {name: {"file": name, "refused": _reason(name, error)} for name, error in failed.items()}
     files = [records[name] for name in names]
     written = write_collection(into.folder, whole, files, into.documents, into.about)
     refused = tuple(one["refused"] for one in files if "refused" in one)
-    return ImportReport(into.folder, _summary(whole, written), tuple(files), refused)
-
-
-def _kinds(as_kind: str | Mapping[str, str], listed: list[Path]) -> dict[Path, str]:
-    """The reader that was asked for, by file; raises UnknownName, or BadValue for a file that is not given."""
-    if isinstance(as_kind, str):
-        given = dict.fromkeys(listed, as_kind)
-    else:
-        given = {path: as_kind.get(str(path), as_kind.get(path.name, as_kind.get("", ""))) for path in listed}
-        known = {str(path) for path in listed} | {path.name for path in listed} | {""}
-        if odd := sorted(set(as_kind) - known):
-            raise BadValue(f"--as names '{odd[0]}', which is not among the files")
-    for kind in filter(None, given.values()):
-        READERS.get(kind)
-    return given
+    return ImportReport(
+        into.folder,
+        {
+            "queries": len(whole.queries),
+            "unanswerable": len(whole.unanswerable),
+            "documents": len(whole.documents),
+            "judgments": {split: sum(map(len, rows.values())) for split, rows in whole.qrels.items()},
+            "runs": {name: len(rows) for name, rows in whole.runs.items()},
+            "notes": whole.notes,
+            "written": list(written.names),
+        },
+        tuple(files),
+        refused,
+    )
 
 
 def _none_written(failed: Mapping[str, WeirError], count: int) -> WeirError:
@@ -456,50 +485,18 @@ def _none_written(failed: Mapping[str, WeirError], count: int) -> WeirError:
 
 
 def _reason(name: str, error: WeirError) -> str:
-    said = str(error)
-    return said if said.startswith(name) else f"{name}: {said}"
-
-
-def _refuse_unused(
-    files: Sequence[FileAsked], read: Sequence[FileRead], failed: Mapping[str, WeirError]
-) -> None:
-    """Raise BadValue for a column that no file has: a slip of the pen would change what everything means."""
-    used = {column for one in read for column in one.record["columns"].values()}
-    given = {(role, column) for asked in files for role, column in asked.columns.items()}
-    missing = [f"{r}={column}" for r, column in sorted(given) if not column.isdigit() and column not in used]
-    if missing and read and not failed:
-        raise BadValue(f"--columns {missing[0]}: no file has such a column where columns are asked for")
-
-
-def _refuse_nothing(whole: Imported, names: Sequence[str]) -> None:
-    if not (whole.queries or whole.documents or whole.qrels or whole.runs):
-        first = next((told.refused[0] for told in whole.files if told.refused), None)
-        reason = f" ({first.where}: {first.reason})" if first else ""
-        if any(whole.metadata.values()):
-            reason = "; what it says of queries takes the queries themselves: give their file too"
-        raise BadValue(f"{names[0]}: nothing is left to import{reason}")
+    text = str(error)
+    return text if text.startswith(name) else f"{name}: {text}"
 
 
 def _told(one: FileRead) -> dict[str, Any]:
-    early, told = [item for item in one.found.items if isinstance(item, Refused)], one.found.counts
-    rows = [*early, *told.refused]
+    early, counts = [item for item in one.found.items if isinstance(item, Refused)], one.found.counts
+    rows = [*early, *counts.refused]
     return {
         **one.record,
-        "counts": {name: count for name, count in told.counts.items() if count},
-        "rows_refused": len(early) + told.left_out,
+        "counts": {name: count for name, count in counts.counts.items() if count},
+        "rows_refused": len(early) + counts.left_out,
         "refused_rows": [{"where": row.where, "reason": row.reason} for row in rows[:100]],
-    }
-
-
-def _summary(whole: Imported, written: Written) -> dict[str, Any]:
-    return {
-        "queries": len(whole.queries),
-        "unanswerable": len(whole.unanswerable),
-        "documents": len(whole.documents),
-        "judgments": {split: sum(map(len, rows.values())) for split, rows in whole.qrels.items()},
-        "runs": {name: len(rows) for name, rows in whole.runs.items()},
-        "notes": whole.notes,
-        "written": list(written.names),
     }
 
 
@@ -512,15 +509,6 @@ def _file_line(one: Mapping[str, Any]) -> str:
         first = one["refused_rows"][0]
         line += f"; {_counted(one['rows_refused'], 'rows')} refused, the first: {first['where']}: {first['reason']}"
     return "; ".join([line, *one["notes"]])
-
-
-def _whole_lines(folder: Path, whole: Mapping[str, Any]) -> list[str]:
-    parts = [_counted(whole["queries"], "queries")] if whole["queries"] else []
-    parts += [f"{whole['unanswerable']:,} of them without an answer"] if whole["unanswerable"] else []
-    parts += [f"{_counted(count, 'judgments')} ({split})" for split, count in whole["judgments"].items()]
-    parts += [_counted(whole["documents"], "documents")] if whole["documents"] else []
-    parts += [_counted(len(whole["runs"]), "runs")] if whole["runs"] else []
-    return [f"{folder}: {', '.join(parts)}", *(f"  {note}" for note in whole["notes"])]
 
 
 def _counted(count: int, name: str) -> str:

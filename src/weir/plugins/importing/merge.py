@@ -36,7 +36,7 @@ from weir.plugins.importing.items import (
 )
 
 # ----------
-# Judgments by words: a document counts where it holds them, as characters or as whole tokens.
+# Judgments by words that documents hold, as characters or as whole tokens.
 
 
 LARGEST_SEARCH = 10**12
@@ -101,25 +101,22 @@ class Matcher:
         words = [folded for word in by.words if (folded := fold(word)).strip()]
         if not words:
             raise ValueError(f"no word in '{by.field}'")
+        if (by.within, by.tokens) not in self._folded:
+            chosen: dict[str, Callable[[str, str, str], str]] = {
+                "id": lambda name, _title, _text: name,
+                "title": lambda _name, title, _text: title,
+                "text": lambda _name, title, text: text if by.tokens else f"{title} {text}",
+            }
+            part, folding = chosen[by.within], _tokens if by.tokens else _characters
+            self._folded[by.within, by.tokens] = [
+                (name, folding(part(name, *held))) for name, held in self._documents.items()
+            ]
         names = [
-            name for name, text in self._texts(by.within, by.tokens) if test(word in text for word in words)
+            name for name, text in self._folded[by.within, by.tokens] if test(word in text for word in words)
         ]
         if not names:
             raise ValueError(f"no document holds the words in '{by.field}' ({by.words[0][:40]})")
         return names
-
-    def _texts(self, within: str, tokens: bool) -> list[tuple[str, str]]:
-        if (within, tokens) not in self._folded:
-            chosen: dict[str, Callable[[str, str, str], str]] = {
-                "id": lambda name, _title, _text: name,
-                "title": lambda _name, title, _text: title,
-                "text": lambda _name, title, text: text if tokens else f"{title} {text}",
-            }
-            part, fold = chosen[within], _tokens if tokens else _characters
-            self._folded[within, tokens] = [
-                (name, fold(part(name, *held))) for name, held in self._documents.items()
-            ]
-        return self._folded[within, tokens]
 
 
 def _characters(text: str) -> str:
@@ -128,9 +125,13 @@ def _characters(text: str) -> str:
 
 def _tokens(text: str) -> str:
     """The tokens with a blank before and behind each, so that a run of them is a part of the text."""
-    given = unicodedata.normalize("NFD", text)
-    found = (token for token in _token_pattern().findall(given) if not _is_blank(token))
-    return f" {' '.join(found)} ".lower()
+    normal = unicodedata.normalize("NFD", text)
+    tokens = (
+        token
+        for token in _token_pattern().findall(normal)
+        if not (len(token) == 1 and unicodedata.category(token)[0] in "ZC")
+    )
+    return f" {' '.join(tokens)} ".lower()
 
 
 @cache
@@ -138,11 +139,6 @@ def _token_pattern() -> re.Pattern[str]:
     """Letters, digits and marks in a row, or one other character; `\\w` alone has no marks."""
     marks = [chr(c) for c in range(sys.maxunicode + 1) if unicodedata.category(chr(c))[0] == "M"]
     return re.compile(rf"(?:[^\W_]|[{''.join(marks)}])+|\S")
-
-
-def _is_blank(token: str) -> bool:
-    """Whether it is a separator or a control character, which are no tokens."""
-    return len(token) == 1 and unicodedata.category(token)[0] in "ZC"
 
 
 def as_judgments(
@@ -168,7 +164,7 @@ def as_judgments(
 
 
 # ----------
-# The documents of an import, on disk: a corpus of millions is imported in the memory that a small one takes.
+# Documents on disk, so that a corpus of millions needs little memory.
 
 
 _CACHE_KIB = 64 << 10  # of the database that is held in memory; the rest is in a file that goes with it
@@ -178,7 +174,7 @@ _TABLE = """create table documents (n integer primary key, id blob unique not nu
     text blob not null, metadata blob not null, hash integer not null)"""
 
 
-class DocumentShelf(Mapping[str, tuple[str, str]]):
+class DocumentSpill(Mapping[str, tuple[str, str]]):
     """Documents by identifier, (title, text) of each, in the order in which they came.
 
     They lie in a temporary database that is gone with the process, however that ends. Raises StoreError where the disk
@@ -213,7 +209,10 @@ class DocumentShelf(Mapping[str, tuple[str, str]]):
 
         "same" where one of this identifier and text is there, "other" where it has another text; both leave it.
         """
-        text, packed = _bytes(document.key.text), _packed(document.metadata)
+        text, packed = (
+            _bytes(document.key.text),
+            json.dumps(document.metadata, default=str).encode() if document.metadata else b"",
+        )
         row = (_bytes(name), _bytes(document.title), text, packed, _hash(document.key.text))
         added = self._database.execute(
             "insert or ignore into documents (id, title, text, metadata, hash) values (?, ?, ?, ?, ?)", row
@@ -228,9 +227,9 @@ class DocumentShelf(Mapping[str, tuple[str, str]]):
         if not self._indexed:
             self._database.execute("create index by_text on documents (hash)")
             self._indexed = True
-        found = self._database.execute("select id, text from documents where hash = ?", (_hash(text),))
+        rows = self._database.execute("select id, text from documents where hash = ?", (_hash(text),))
         wanted = _bytes(text)
-        return {_text(name) for name, held in found if held == wanted}
+        return {_text(name) for name, held in rows if held == wanted}
 
     def lines(self) -> Iterator[str]:
         """The documents as lines of corpus.jsonl."""
@@ -258,14 +257,14 @@ class DocumentShelf(Mapping[str, tuple[str, str]]):
         return row
 
     def _rows(self, columns: str) -> Iterator[tuple[Any, ...]]:
-        found = self._database.execute(f"select {columns} from documents order by n")
-        while batch := found.fetchmany(_BATCH_ROWS):
+        cursor = self._database.execute(f"select {columns} from documents order by n")
+        while batch := cursor.fetchmany(_BATCH_ROWS):
             yield from batch
 
 
 @contextmanager
-def document_shelf() -> Iterator[DocumentShelf]:
-    """An empty shelf; raises StoreError where the disk refuses while it is filled or read."""
+def document_spill() -> Iterator[DocumentSpill]:
+    """An empty spill; raises StoreError where the disk refuses while it is filled or read."""
     database = sqlite3.connect(
         "", isolation_level=None
     )  # no name: a file that nobody sees and that goes by itself
@@ -274,7 +273,7 @@ def document_shelf() -> Iterator[DocumentShelf]:
             database.execute(f"pragma {setting}")
         database.execute(_TABLE)
         database.execute("begin")
-        yield DocumentShelf(database)
+        yield DocumentSpill(database)
     except sqlite3.OperationalError as error:
         raise StoreError(f"cannot keep the documents of an import in the temporary folder: {error}") from None
     finally:
@@ -290,27 +289,23 @@ def _text(data: bytes) -> str:
 
 
 def _hash(text: str) -> int:
-    return hash(text)  # of one process, as the shelf is
-
-
-def _packed(metadata: Mapping[str, Any]) -> bytes:
-    return json.dumps(metadata, default=str).encode() if metadata else b""
+    return hash(text)  # of one process, as the spill is
 
 
 # ----------
-# Identifiers of queries and documents that several files name by identifier, by text, or by both.
+# Identifiers of queries and documents that files name by identifier, by text, or by both.
 
 
 class MadeNames:
     """Identifiers of queries or documents; what is known by its text alone gets that of the same text, or a new one.
 
-    keys: what names them, and where; shelf: documents that have identifiers.
+    keys: what names them, and where; spill: documents that have identifiers.
     """
 
     def __init__(
-        self, what: str, keys: Iterable[tuple[ItemKey, str]], shelf: DocumentShelf | None = None
+        self, what: str, keys: Iterable[tuple[ItemKey, str]], spill: DocumentSpill | None = None
     ) -> None:
-        self._what, self._shelf = what, shelf
+        self._what, self._spill = what, spill
         self._of_text: dict[str, set[str]] = {}
         self._text: dict[str, str] = {}
         self._place: dict[str, str] = {}
@@ -354,8 +349,8 @@ class MadeNames:
 
     def _by_text(self, text: str) -> str:
         same = self._of_text.get(text, set())
-        if self._shelf is not None:
-            same = same | self._shelf.ids_of(text)
+        if self._spill is not None:
+            same = same | self._spill.ids_of(text)
         if len(same) > 1:
             raise ValueError(
                 f"its text is that of {len(same)} {self._what} identifiers, {' and '.join(sorted(same)[:2])}"
@@ -363,7 +358,7 @@ class MadeNames:
         if same:
             self.joined.add(text)
             return next(iter(same))
-        if text in self._text or (self._shelf is not None and text in self._shelf):
+        if text in self._text or (self._spill is not None and text in self._spill):
             return text
         name = made_id(text, self._what)
         self.made.add(name)
@@ -372,16 +367,16 @@ class MadeNames:
     def notes(self) -> list[str]:
         """What was done for want of identifiers."""
         several = {"query": "queries", "document": "documents"}[self._what]
-        told = []
+        sentences = []
         if self.made:
-            told.append(
+            sentences.append(
                 f"{several} without an identifier, which got one made from a hash of their text: {len(self.made)}"
             )
         if self.joined:
-            told.append(
+            sentences.append(
                 f"{several} known by their text, which got the identifier of the same text: {len(self.joined)}"
             )
-        return told
+        return sentences
 
 
 def made_id(text: str, what: str) -> str:
@@ -393,7 +388,7 @@ def made_id(text: str, what: str) -> str:
 
 
 # ----------
-# From what readers found in several files to one collection: identifiers, texts, judgments and runs that agree.
+# One collection from the items of several files.
 
 
 _JOINED = {"candidates", "excluded"}
@@ -440,7 +435,7 @@ class Imported:
     document -> score; notes: sentences about the whole; files: in the order given.
     """
 
-    documents: DocumentShelf
+    documents: DocumentSpill
     queries: dict[str, str] = field(default_factory=dict)
     metadata: dict[str, dict[str, Any]] = field(default_factory=dict)
     qrels: dict[str, dict[str, dict[str, float]]] = field(default_factory=dict)
@@ -452,33 +447,66 @@ class Imported:
     unanswerable: set[str] = field(default_factory=set)
 
 
-def keep_document(item: Document, name: str, told: FileCounts, shelf: DocumentShelf) -> None:
-    """Put a document of a file on the shelf under its name; one that is there with another text is refused."""
-    known = shelf.add(name, item)
+def keep_document(item: Document, name: str, told: FileCounts, spill: DocumentSpill) -> None:
+    """Put a document of a file in the spill under its name; one that is there with another text is refused."""
+    known = spill.add(name, item)
     if known == "other":
         told.refuse(item.where, f"document '{name[:60]}' has another text elsewhere; the first is kept")
     else:
         told.counts["documents" if known == "new" else "repeated documents"] += 1
 
 
-def merged(found: Sequence[FileFound], shelf: DocumentShelf, choices: Choices) -> Imported:
-    """Join what was found; shelf: the documents of the files that have identifiers, and what the user gave beside them.
+def merged(found: Sequence[FileFound], spill: DocumentSpill, choices: Choices) -> Imported:
+    """Join what was found; spill: the documents of the files that have identifiers, and what the user gave beside them.
 
     Raises BadValue where one identifier has two texts of a query, for grades beyond ±16384, and where queries,
     judgments and runs have nothing in common.
     """
-    whole_of = Imported(shelf, files=[file.counts for file in found])
+    whole_of = Imported(spill, files=[file.counts for file in found])
     queries = MadeNames("query", _query_keys(found))
-    docs = MadeNames("document", _document_keys(found), shelf)
+    docs = MadeNames("document", _document_keys(found), spill)
     for file in found:
-        _take_named_by_text(file, docs, shelf)
+        for item in file.items:
+            if isinstance(item, Document):
+                try:
+                    keep_document(item, docs.of(item.key), file.counts, spill)
+                except ValueError as error:
+                    file.counts.refuse(item.where, str(error))
         _take_queries(file, file.counts, queries, whole_of)
     _take_judgments(found, whole_of, (queries, docs), choices)
-    for file, told in zip(found, whole_of.files, strict=True):
-        _take_rankings(file, told, (queries, docs), whole_of)
+    for file, counts in zip(found, whole_of.files, strict=True):
+        _take_rankings(file, counts, (queries, docs), whole_of)
     if not choices.allow_disjoint:
-        _refuse_disjoint(whole_of)
-    whole_of.notes += queries.notes() + docs.notes() + _absent(whole_of)
+        with_judgments = {query for split in whole_of.qrels.values() for query in split}
+        judged = {doc for split in whole_of.qrels.values() for row in split.values() for doc in row}
+        others = {f"run {name}: it answers none": set(rankings) for name, rankings in whole_of.runs.items()}
+        others |= {"queries: there is a text for none": set(whole_of.queries)}
+        advice = "so that they cannot belong together; import them apart, or say --allow-disjoint"
+        for what, names in others.items():
+            if with_judgments and names and not with_judgments & names:
+                raise BadValue(
+                    f"{what} of the {len(with_judgments):,} judged queries, such as '{min(with_judgments)[:60]}' "
+                    f"(its own are such as '{min(names)[:60]}'), {advice}"
+                )
+        if judged and whole_of.documents and not any(doc in whole_of.documents for doc in judged):
+            raise BadValue(
+                f"documents: none of the {len(judged):,} judged documents, such as '{min(judged)[:60]}', "
+                f"is among them, {advice}"
+            )
+    sentences = []
+    if nameless := set(whole_of.metadata) - set(whole_of.queries):
+        dropped = sum(bool(whole_of.metadata[name]) for name in nameless)
+        sentences += [f"{dropped} queries without a text have metadata, which was dropped"] if dropped else []
+    grades = [grade for split in whole_of.qrels.values() for row in split.values() for grade in row.values()]
+    if grades and max(grades) <= 0:
+        sentences.append("every grade is 0 or less: nothing is relevant")
+    judged_documents = {doc for split in whole_of.qrels.values() for row in split.values() for doc in row}
+    if whole_of.documents and (absent := sum(name not in whole_of.documents for name in judged_documents)):
+        sentences.append(f"{absent} of {len(judged_documents)} judged documents are not among the documents")
+    judged_queries = {query for split in whole_of.qrels.values() for query in split}
+    if whole_of.queries and (away := judged_queries - set(whole_of.queries)):
+        sentences.append(f"{len(away)} of {len(judged_queries)} judged queries have no text")
+    whole_of.notes += queries.notes() + docs.notes() + sentences
     return whole_of
 
 
@@ -496,16 +524,6 @@ def _document_keys(found: Sequence[FileFound]) -> Iterator[tuple[ItemKey, str]]:
         for item in file.items:
             if isinstance(item, Judgment) and item.doc.id:
                 yield item.doc, ""
-
-
-def _take_named_by_text(file: FileFound, docs: MadeNames, shelf: DocumentShelf) -> None:
-    """Documents without an identifier."""
-    for item in file.items:
-        if isinstance(item, Document):
-            try:
-                keep_document(item, docs.of(item.key), file.counts, shelf)
-            except ValueError as error:
-                file.counts.refuse(item.where, str(error))
 
 
 def _take_queries(file: FileFound, told: FileCounts, queries: MadeNames, whole_of: Imported) -> None:
@@ -549,18 +567,18 @@ def _take_judgments(
     pairs: dict[tuple[str, str, str], _Pair] = {}
     match, matched = Matcher(whole_of.documents, choices.words), MatchCounts()
     match.refuse_endless(item for file in found for item in file.items)
-    for file, told in zip(found, whole_of.files, strict=True):
+    for file, counts in zip(found, whole_of.files, strict=True):
         words = Counter(item.field for item in file.items if isinstance(item, ByWords))
-        for item in as_judgments(file.items, match, told.refuse, matched):
+        for item in as_judgments(file.items, match, counts.refuse, matched):
             _add_pair(
                 item if item.split != "test" else replace(item, split=file.split),
                 file.name,
-                told,
+                counts,
                 named,
                 pairs,
             )
         if words and whole_of.documents:
-            told.counts["judgments by words"] = sum(words.values())
+            counts.counts["judgments by words"] = sum(words.values())
     if matched.asked and whole_of.documents:
         whole_of.notes.append(matched.sentence())
     changed = 0
@@ -581,12 +599,6 @@ def _take_judgments(
         if pair.clicks is not None:
             whole_of.clicks.setdefault(split, {})[query, doc] = pair.clicks
         pair.told.counts["judgments"] += 1
-    _say_choices(whole_of, choices, changed, pairs)
-
-
-def _say_choices(
-    whole_of: Imported, choices: Choices, changed: int, pairs: Mapping[tuple[str, str, str], _Pair]
-) -> None:
     several = sum(len(set(pair.grades)) > 1 for pair in pairs.values())
     grades = [g for split in whole_of.qrels.values() for row in split.values() for g in row.values()]
     if fractions := sum(isinstance(grade, float) for grade in grades):
@@ -596,7 +608,7 @@ def _say_choices(
         )
     if choices.grades:
         whole_of.notes.append(f"grades: {choices.grades}, which changed {changed} of {len(pairs)}")
-    if choices.words and any(told.counts["judgments by words"] for told in whole_of.files):
+    if choices.words and any(counts.counts["judgments by words"] for counts in whole_of.files):
         whole_of.notes.append(f"words: a document counts where it holds {choices.words} of several")
     if choices.judges and several:
         whole_of.notes.append(f"judges: the {choices.judges} of the grades of {several} pairs with several")
@@ -643,7 +655,11 @@ def _take_rankings(
                 told.refuse(item.where, str(error))
     for run, listed in rankings.items():
         made, ordered = _one_run(listed, told)
-        name = _free_name(run, whole_of.runs)
+        plain = re.sub(r"[^\w.@+-]+", "-", run).strip("-.")[:100] or "run"
+        name, n = plain, 1
+        while fold(name) in map(fold, whole_of.runs):
+            n += 1
+            name = f"{plain}-{n}"
         if ordered and made:
             whole_of.notes.append(
                 f"run {name}: the order of the file is kept, as scores that fall by 1 (none, or ties, in it)"
@@ -658,7 +674,10 @@ def _one_run(
     listed: Sequence[tuple[Ranking, str, list[str]]], told: FileCounts
 ) -> tuple[dict[str, dict[str, float]], bool]:
     """The rankings of a run, and whether ranks stand for scores: where a file has none, or orders ties by itself."""
-    by_rank = any(item.ordered and not _falling(item.scores, len(docs)) for item, _, docs in listed)
+    by_rank = any(
+        item.ordered and not (len(item.scores) == len(docs) and all(a > b for a, b in pairwise(item.scores)))
+        for item, _, docs in listed
+    )
     made: dict[str, dict[str, float]] = {}
     for item, query, docs in listed:
         scores = [float(len(docs) - at) for at in range(len(docs))] if by_rank else list(item.scores)
@@ -677,55 +696,3 @@ def _one_run(
         else:
             made.setdefault(query, row)
     return made, by_rank
-
-
-def _falling(scores: Sequence[float], count: int) -> bool:
-    return len(scores) == count and all(a > b for a, b in pairwise(scores))
-
-
-def _free_name(run: str, taken: Mapping[str, object]) -> str:
-    """A file's name for a run that no other has."""
-    plain = re.sub(r"[^\w.@+-]+", "-", run).strip("-.")[:100] or "run"
-    name, n = plain, 1
-    while fold(name) in map(fold, taken):
-        n += 1
-        name = f"{plain}-{n}"
-    return name
-
-
-def _refuse_disjoint(whole_of: Imported) -> None:
-    """Raise BadValue where runs answer, texts are of, or documents hold none of what is judged."""
-    asked = {query for split in whole_of.qrels.values() for query in split}
-    judged = {doc for split in whole_of.qrels.values() for row in split.values() for doc in row}
-    others = {f"run {name}: it answers none": set(rankings) for name, rankings in whole_of.runs.items()}
-    others |= {"queries: there is a text for none": set(whole_of.queries)}
-    advice = "so that they cannot belong together; import them apart, or say --allow-disjoint"
-    for what, names in others.items():
-        if asked and names and not asked & names:
-            raise BadValue(
-                f"{what} of the {len(asked):,} judged queries, such as '{min(asked)[:60]}' (its own are such as "
-                f"'{min(names)[:60]}'), {advice}"
-            )
-    if judged and whole_of.documents and not any(doc in whole_of.documents for doc in judged):
-        raise BadValue(
-            f"documents: none of the {len(judged):,} judged documents, such as '{min(judged)[:60]}', is among them, "
-            f"{advice}"
-        )
-
-
-def _absent(whole_of: Imported) -> list[str]:
-    """What judgments and rankings name and the collection does not hold."""
-    told = []
-    if nameless := set(whole_of.metadata) - set(whole_of.queries):
-        kept = sum(bool(whole_of.metadata[name]) for name in nameless)
-        told += [f"{kept} queries without a text have metadata, which was dropped"] if kept else []
-    grades = [grade for split in whole_of.qrels.values() for row in split.values() for grade in row.values()]
-    if grades and max(grades) <= 0:
-        told.append("every grade is 0 or less: nothing is relevant")
-    judged = {doc for split in whole_of.qrels.values() for row in split.values() for doc in row}
-    if whole_of.documents and (absent := sum(name not in whole_of.documents for name in judged)):
-        told.append(f"{absent} of {len(judged)} judged documents are not among the documents")
-    asked = {query for split in whole_of.qrels.values() for query in split}
-    if whole_of.queries and (away := asked - set(whole_of.queries)):
-        told.append(f"{len(away)} of {len(asked)} judged queries have no text")
-    return told

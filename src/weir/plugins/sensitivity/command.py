@@ -14,7 +14,7 @@ from weir.cli.options import (
     price_option,
     system_names,
 )
-from weir.cli.terminal import output_width, say, say_notes, show
+from weir.cli.terminal import say, say_notes, show_result
 
 # ----------
 # weir study reranking: what did re-rankings do to their first stage?
@@ -64,17 +64,11 @@ def reranking_command(
     """
     from weir.plugins.sensitivity.reordering import ReorderRules, WindowShape
     from weir.plugins.sensitivity.rerankings import reranking
-    from weir.plugins.sensitivity.tables import reranking_json, reranking_markdown, reranking_text
 
     rules = ReorderRules(first_ranks, depth, block, rel, WindowShape(window, step))
     found = reranking(first, *reranked, qrels=qrels, measure=measure, rules=rules, collection=collection)
     say_notes(found.notes)
-    if form == "json":
-        show(reranking_json(found))
-    elif form == "markdown":
-        show(reranking_markdown(found))
-    else:
-        show(reranking_text(found, output_width()))
+    show_result(found, form)
 
 
 # ----------
@@ -125,11 +119,10 @@ def sensitivity_command(
     asked again (chance), and fewer or more candidates are re-ranked (cost against quality). Places in prompts and pairs
     in both orders are counted on the way. Answers are kept: interrupted, the same command continues.
     """
+    from weir.api.progress import Progress
     from weir.errors import BadValue
     from weir.plugins.sensitivity.rerankings import sensitivity_of
     from weir.plugins.sensitivity.studies import StudyRules
-    from weir.plugins.sensitivity.tables import sensitivity_json, sensitivity_text
-    from weir.report.progress import Progress
     from weir.settings import use_budget
 
     use_budget(budget, price)
@@ -144,9 +137,6 @@ def sensitivity_command(
         found = sensitivity_of(dataset, system, measure, rules, output, results=folder, progress=progress)
     finally:
         progress.close()
-    if as_json:
-        show("\n".join(map(sensitivity_json, found)))
-    else:
-        show("\n\n".join(sensitivity_text(one, output_width()) for one in found))
+    show_result(found, "json" if as_json else None)
     if output is not None:
         say(f"records: {output}")

@@ -15,7 +15,7 @@ from weir.core.run import Run
 from weir.core.scores import Scores
 from weir.core.strings import Float64, Ids, Int64
 from weir.errors import BadValue
-from weir.measures.evaluate import evaluate
+from weir.measures.evaluate import score_run
 from weir.measures.measure import Measure, parse_measure
 from weir.stats.rank_stability import kendall_tau, rbo
 from weir.stats.resampling import SEED, interval, ratio_interval
@@ -220,7 +220,7 @@ class ReachedDocuments:
 
 
 @dataclass(frozen=True)
-class PlaceBlock:
+class RankBand:
     """The candidates of places start to stop of the first stage, from 1, both included.
 
     documents: how many; promoted: share of all of them among the first k after the re-ranking; raised: mean places by
@@ -235,10 +235,10 @@ class PlaceBlock:
     reach: ReachedDocuments
 
 
-def place_blocks(
+def rank_bands(
     first: Run, second: Run, qrels: Qrels, rules: ReorderRules, depth: int
-) -> tuple[PlaceBlock, ...]:
-    """The blocks of places over the first `depth` of each judged query's ranking; see PlaceBlock.
+) -> tuple[RankBand, ...]:
+    """The blocks of places over the first `depth` of each judged query's ranking; see RankBand.
 
     rules: first ranks, places of a block, the least relevant grade. A perfect order sorts the candidates by grade,
     unjudged ones as grade 0, and orders equal grades at random, so that where a tie spans rank k each of its documents
@@ -253,7 +253,7 @@ def place_blocks(
         stop = min(start + block - 1, depth)
         kept = own & (rows.now > 0)
         found.append(
-            PlaceBlock(
+            RankBand(
                 start,
                 stop,
                 int(own.sum()),
@@ -269,7 +269,7 @@ def reach(
     first: Run, second: Run, qrels: Qrels, rules: ReorderRules, depth: int
 ) -> tuple[ReachedDocuments, ReachedDocuments, tuple[float, float, float]]:
     """Of relevant documents from the first k places, of those from behind them, and (difference, low, high) of the
-    ratios, behind less first: what a document loses by coming from behind. Raises as `place_blocks`."""
+    ratios, behind less first: what a document loses by coming from behind. Raises as `rank_bands`."""
     rows = _Candidates.of(first, second, qrels, rules, depth)
     early = rows.place <= rules.k
     sums = [rows.by_query(values, own) for own in (early, ~early) for values in (rows.hit, rows.chance)]
@@ -418,7 +418,7 @@ class Reordering:
     means: tuple[MeanOverQueries, ...]
     gain: Gain | None = None
     bias: Bias | None = None
-    blocks: tuple[PlaceBlock, ...] = ()
+    blocks: tuple[RankBand, ...] = ()
     duplicates: int = 0
 
     def mean(self, name: str) -> MeanOverQueries:
@@ -510,7 +510,7 @@ def _mean(name: str, changes: OrderChanges) -> MeanOverQueries:
 
 def _judged(
     first: Run, second: Run, qrels: Qrels, measure: Measure, rules: ReorderRules
-) -> tuple[Gain, Bias, tuple[PlaceBlock, ...]]:
+) -> tuple[Gain, Bias, tuple[RankBand, ...]]:
     common = np.flatnonzero(qrels.queries.codes(first.queries.strings) >= 0)
     if not len(common):
         raise BadValue("no query of the first stage is judged; are these judgments of other queries?")
@@ -518,9 +518,9 @@ def _judged(
     judgments = qrels.only(qrels.queries.codes(asked.strings))
     depth = rules.depth or 1
     holes = parse_measure(f"Judged@{rules.k}")
-    scores = [evaluate(judgments, run, [measure, holes]) for run in (first, second)]
+    scores = [score_run(judgments, run, [measure, holes]) for run in (first, second)]
     early, late, gap = reach(first, second, judgments, rules, depth)
-    blocks = place_blocks(first, second, judgments, rules, depth)
+    blocks = rank_bands(first, second, judgments, rules, depth)
     return _gain(measure, holes, scores), Bias(early, late, *gap), blocks
 
 

@@ -25,7 +25,7 @@ def reranking(
     rules: ReorderRules | None = None,
     collection: str | Path | Dataset | None = None,
 ) -> ResultSet[Reordering]:
-    """What re-rankings did to their first stage, from rankings alone: `weir reranking`.
+    """What re-rankings did to their first stage, from rankings alone: `weir study reranking`.
 
     first: the rankings whose first documents were ordered anew; reranked: re-rankings of it; qrels: judgments, all as
     `weir.evaluate` takes them; None leaves out scores and position bias. rules: weir.ReorderRules, with first ranks,
@@ -68,7 +68,7 @@ def sensitivity_of(
     results: str | Path | None = None,
     progress: Callable[[str, int, int], None] | None = None,
 ) -> ResultSet[Sensitivity]:
-    """What re-ranking by a language model depends on: `weir sensitivity`.
+    """What re-ranking by a language model depends on: `weir study sensitivity`.
 
     dataset: by name, path or itself; system: such as 'bm25 >> llm("listwise", model=...)'; rules: weir.StudyRules, with
     the number of orders and samples, depths, and queries at most; out: the folder of the records, None for none.
@@ -102,13 +102,13 @@ def sensitivity_of(
 
 def _reranked_in(results: Path, dataset: object, system: object) -> list[tuple[Dataset, Retriever, str]]:
     """(collection, system, a folder's name) of each system of a results folder with a language model at its end."""
-    from weir.experiment.results import cell_collection, deepest, finished_cells
+    from weir.experiment.results import cell_collection, finished_cells, largest_k
     from weir.systems import parse_system
     from weir.systems.compose import Pipeline
-    from weir.systems.rerank.llm_reranker import LLMReranker
+    from weir.systems.rerank.llm_methods import LLMReranker
 
     found: list[tuple[Dataset, Retriever, str]] = []
-    for cell in deepest(finished_cells(results))[0]:
+    for cell in largest_k(finished_cells(results))[0]:
         if dataset not in (None, cell.dataset) or (
             system is not None and str(system) not in (cell.system, cell.label)
         ):

@@ -26,22 +26,21 @@ from weir.datasets.load import Dataset
 from weir.errors import BadValue, RankingWarning, StoreError
 from weir.files.atomic import storing
 from weir.files.integrity import read_sealed, write_sealed
-from weir.measures.evaluate import evaluate
+from weir.measures.evaluate import score_run
 from weir.measures.measure import Measure
+from weir.models.chat import cached_chat
 from weir.models.chat_shapes import ChatPrompt, ChatReply
-from weir.models.conversation import conversation
 from weir.models.verdicts import SCORED_KINDS, VerdictKind
 from weir.plugins.sensitivity.reordering import ReorderRules, order_changes
-from weir.services.answers import ServiceUse
+from weir.services.answers import ServiceUsage
 from weir.stats.distributions import incomplete_beta
 from weir.stats.resampling import SEED, interval, ratio_interval
 from weir.stats.significance import adjusted
 from weir.systems.compose import Pipeline
 from weir.systems.composite import adapted_to, rankings
 from weir.systems.protocol import IN_MEMORY, Context, Costs, Retriever
-from weir.systems.rerank.llm_methods import METHODS, LLMScorer, PromptedRanking, Talk
-from weir.systems.rerank.llm_reranker import LLMReranker
-from weir.systems.rerank.reranking import RerankingSearcher, kept_places, rerank_room, reranked_rows
+from weir.systems.rerank.llm_methods import METHODS, LLMReranker, LLMScorer, PromptRunner, RerankTask
+from weir.systems.rerank.reranking import RerankingSearcher, fill_unscored, rerank_room, reranked_rows
 
 # ----------
 # What a language model was shown and said of it, answer by answer, while it re-ranks.
@@ -101,24 +100,24 @@ class LoggedScorer:
     scorer: LLMScorer
     sample: int = 0
     answers: list[HeardAnswer] = field(default_factory=list)
-    use: ServiceUse = field(default_factory=lambda: ServiceUse(""))
+    use: ServiceUsage = field(default_factory=lambda: ServiceUsage(""))
 
     def scores(self, queries: Queries, candidates: Run, context: Context = IN_MEMORY) -> Float64:
         """As LLMScorer.scores, which raises the same; without warnings, since what is unclear is counted."""
         if len(candidates.doc) == 0:
             return np.empty(0)
         scorer = self.scorer
-        with conversation(scorer.chat, scorer.concurrency, self.use, context.reuse) as talk:
+        with cached_chat(scorer.chat, scorer.concurrency, self.use, context.reuse) as talk:
             log = _LoggedTalk(talk, self.sample)
-            asked = PromptedRanking(scorer, log, queries, candidates, context.progress, log.hear)
-            log.asking = lambda: asked.asking
+            asked = RerankTask(scorer, log, queries, candidates, context.progress, log.hear)
+            log.asking = lambda: asked.query_shown
             values = scorer.method(asked)
         names = queries.ids.tolist()
         self.answers += [
             HeardAnswer(names[query], prompt, shown, kind, value)
             for (query, prompt, shown), (kind, value) in zip(log.prompts, log.heard, strict=True)
         ]
-        return kept_places(values, candidates.ptr)
+        return fill_unscored(values, candidates.ptr)
 
     def costs(self) -> Costs:
         """What the model was asked."""
@@ -141,7 +140,7 @@ class LoggedScorer:
 class _LoggedTalk:
     """A conversation of which each prompt and each verdict is noted, in the order of prompts."""
 
-    talk: Talk
+    talk: PromptRunner
     sample: int
     asking: Callable[[], int] = field(default=lambda: -1)
     prompts: list[tuple[int, bytes, tuple[bytes, ...]]] = field(default_factory=list)
@@ -233,7 +232,7 @@ class StudiedCandidates:
             run = searcher.search(self.queries, max(RESULT_DEPTH, self.depth) + 1, Context(progress=told))
         run = run.without_self() if self.drop_self else run
         run = run.top(RESULT_DEPTH) if len(run.doc) else run
-        values = evaluate(self.qrels, run, [self.measure]).in_id_order(str(self.measure))
+        values = score_run(self.qrels, run, [self.measure]).in_id_order(str(self.measure))
         return RerankedOnce(run, values, tuple(scorer.answers), scorer.totals())
 
 

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Sequence
 
-from weir.core.frames import plain
+from weir.core.results import result
 from weir.core.rounding import change, count, duration, figure, probability, score, share
-from weir.core.tables import columns, markdown_escaped, paragraph
-from weir.plugins.sensitivity.reordering import MeanOverQueries, PlaceBlock, ReachedDocuments, Reordering
+from weir.core.tables import Table, sentences, table_of
+from weir.plugins.sensitivity.reordering import MeanOverQueries, RankBand, ReachedDocuments, Reordering
 from weir.plugins.sensitivity.studies import (
     AskedTotals,
     DepthStudy,
     OrderFlips,
-    OrderStudy,
     PromptPlaces,
     SameVerdicts,
-    SampleStudy,
     Sensitivity,
     Spread,
 )
@@ -30,63 +27,45 @@ KEPT_SHARE = 0.5
 """Share of queries with an unchanged beginning from which a re-ranking is named in a note, as `weir audit` does."""
 
 
-def reranking_text(found: Sequence[Reordering], width: int | None = None) -> str:
-    """Tables of order, scores and places, a line for each re-ranking; of one alone its blocks of places too."""
-    tables = [columns(lines, len(lines[0]) - 1, width) for lines in _tables(found)]
-    notes = [paragraph(note, width) for note in [*_legend(found), *reranking_notes(found)]]
-    return "\n\n".join([*tables, "\n".join(notes)] if notes else tables)
+def _page(rerankings: Sequence[Reordering]) -> tuple[Table, ...]:
+    return tuple(table_of(lines, right=None) for lines in _tables(rerankings))
 
 
-def reranking_markdown(found: Sequence[Reordering]) -> str:
-    """The same tables in Markdown."""
-    return "\n\n".join(markdown_table(lines) for lines in _tables(found))
+@result("reranking", Reordering, page=_page, parts="means")
+def reranking_tables(rerankings: Sequence[Reordering]) -> tuple[Table, ...]:
+    """Order, scores and places, a line for each re-ranking; of one alone its blocks of places too."""
+    notes = [*_legend(rerankings), *(f"note: {line}" for one in rerankings for line in _warnings(one))]
+    return (*_page(rerankings), sentences(*notes))
 
 
-def reranking_json(found: Sequence[Reordering]) -> str:
-    """One JSON object for each re-ranking, at full precision; what is undefined is null."""
-    return "\n".join(json.dumps(plain(one), ensure_ascii=False) for one in found)
-
-
-def reranking_notes(found: Sequence[Reordering]) -> list[str]:
-    """What has to be said beside the figures; each begins with "note: "."""
-    return [f"note: {said}" for one in found for said in _said(one)]
-
-
-def markdown_table(lines: Sequence[Sequence[str]]) -> str:
-    """Cells under a header as a Markdown table, all columns but the first flush right."""
-    head, *rows = [[markdown_escaped(cell) for cell in line] for line in lines]
-    rule = ["---", *["---:"] * (len(head) - 1)]
-    return "\n".join("| " + " | ".join(line) + " |" for line in [head, rule, *rows])
-
-
-def _tables(found: Sequence[Reordering]) -> list[list[list[str]]]:
-    if not found:
+def _tables(rerankings: Sequence[Reordering]) -> list[list[list[str]]]:
+    if not rerankings:
         return []
-    tables = [_orders(found)]
-    if all(one.gain for one in found):
-        tables += [_gains(found), _biases(found)]
-        tables.append(_blocks(found[0].blocks) if len(found) == 1 else _ratios(found))
+    tables = [_orders(rerankings)]
+    if all(one.gain for one in rerankings):
+        tables += [_gains(rerankings), _biases(rerankings)]
+        tables.append(_blocks(rerankings[0].blocks) if len(rerankings) == 1 else _ratios(rerankings))
     return tables
 
 
-def _legend(found: Sequence[Reordering]) -> list[str]:
+def _legend(rerankings: Sequence[Reordering]) -> list[str]:
     """What columns mean that do not say so themselves; each begins with "note: "."""
     said = [
         "note: sealed at borders: how much more often no document crossed a window's border than a line beside it, in "
         "percentage points; above 0 where windows came back as they were"
     ]
-    if any(one.bias for one in found):
+    if any(one.bias for one in rerankings):
         said.append(
-            f"note: relevant documents among the first {found[0].k} after re-ranking, by the place from which they "
-            "came, of those that a perfect order of the candidates would have there"
+            f"note: relevant documents among the first {rerankings[0].k} after re-ranking, by the place from which "
+            "they came, of those that a perfect order of the candidates would have there"
         )
     return said
 
 
-def _orders(found: Sequence[Reordering]) -> list[list[str]]:
-    head = ["re-ranking", f"first {found[0].k} kept", "all kept", "one order", "lost", "new", "twice"]
+def _orders(rerankings: Sequence[Reordering]) -> list[list[str]]:
+    head = ["re-ranking", f"first {rerankings[0].k} kept", "all kept", "one order", "lost", "new", "twice"]
     lines = [[*head, "places moved", "tau-b", "RBO", "last moved", "sealed at borders"]]
-    for one in found:
+    for one in rerankings:
         lines.append(
             [
                 one.system,
@@ -105,10 +84,10 @@ def _orders(found: Sequence[Reordering]) -> list[list[str]]:
     return lines
 
 
-def _gains(found: Sequence[Reordering]) -> list[list[str]]:
-    gains = [(one.system, one.gain) for one in found if one.gain is not None]
+def _gains(rerankings: Sequence[Reordering]) -> list[list[str]]:
+    gains = [(one.system, one.gain) for one in rerankings if one.gain is not None]
     lines = [["re-ranking", gains[0][1].measure, "change", "95% interval", "p", "Holm", "hurt", "helped"]]
-    lines[0].append(f"judged at {found[0].k}")
+    lines[0].append(f"judged at {rerankings[0].k}")
     lines += [
         [
             name,
@@ -126,8 +105,8 @@ def _gains(found: Sequence[Reordering]) -> list[list[str]]:
     return lines
 
 
-def _biases(found: Sequence[Reordering]) -> list[list[str]]:
-    k = found[0].k
+def _biases(rerankings: Sequence[Reordering]) -> list[list[str]]:
+    k = rerankings[0].k
     lines = [["re-ranking", f"relevant from the first {k}", "from behind", "difference", "95% interval"]]
     lines += [
         [
@@ -137,81 +116,82 @@ def _biases(found: Sequence[Reordering]) -> list[list[str]]:
             _ratio(one.bias.difference, signed=True),
             f"[{_ratio(one.bias.low, signed=True)}, {_ratio(one.bias.high, signed=True)}]",
         ]
-        for one in found
+        for one in rerankings
         if one.bias is not None
     ]
     return lines
 
 
-def _blocks(blocks: Sequence[PlaceBlock]) -> list[list[str]]:
+def _blocks(blocks: Sequence[RankBand]) -> list[list[str]]:
     lines = [
         ["places", "promoted", "raised by", "relevant", "of these promoted", "by a perfect order", "ratio"]
     ]
     lines[0].append("95% interval")
     for one in blocks:
-        found = one.reach
+        reach = one.reach
         lines.append(
             [
                 f"{one.start} to {one.stop}",
                 share(one.promoted),
                 figure(one.raised),
-                count(found.relevant),
-                count(found.reached),
-                figure(found.ideal),
-                _ratio(found.ratio),
-                f"[{_ratio(found.low)}, {_ratio(found.high)}]",
+                count(reach.relevant),
+                count(reach.reached),
+                figure(reach.ideal),
+                _ratio(reach.ratio),
+                f"[{_ratio(reach.low)}, {_ratio(reach.high)}]",
             ]
         )
     return lines
 
 
-def _ratios(found: Sequence[Reordering]) -> list[list[str]]:
+def _ratios(rerankings: Sequence[Reordering]) -> list[list[str]]:
     """The ratio of each block, a column for each; blocks of unlike re-rankings by their first places."""
-    starts = sorted({block.start for one in found for block in one.blocks})
+    starts = sorted({block.start for one in rerankings for block in one.blocks})
     lines = [["re-ranking", *(f"from {start}" for start in starts)]]
-    for one in found:
+    for one in rerankings:
         known = {block.start: block.reach.ratio for block in one.blocks}
         lines.append([one.system, *(_ratio(known.get(start, math.nan)) for start in starts)])
     return lines
 
 
-def _said(one: Reordering) -> list[str]:
-    found, kept = [], one.mean("kept first")
+def _warnings(one: Reordering) -> list[str]:
+    """What makes the figures doubtful."""
+    lines, kept = [], one.mean("kept first")
     if kept.mean >= KEPT_SHARE:
         same = round(kept.mean * kept.queries)
-        found.append(
+        lines.append(
             f"{one.system} leaves the first {one.k} of {same} of {kept.queries} queries as they were: a re-ranking "
             "that failed keeps its first stage's order; look at what was asked and answered"
         )
     if one.repeated >= max(2, KEPT_SHARE * kept.queries):
         places = ", ".join(map(str, one.pattern))
-        found.append(
+        lines.append(
             f"{one.system} gives {one.repeated} of {kept.queries} queries one order: their first {one.k} come from "
             f"places {places}; answers that are the same whatever the documents say are no judgment"
         )
     if one.unanswered:
-        found.append(f"{one.system} answers {one.unanswered} of {one.queries} queries not at all")
+        lines.append(f"{one.system} answers {one.unanswered} of {one.queries} queries not at all")
     if one.duplicates:
-        found.append(
+        lines.append(
             f"{one.system} names {count(one.duplicates)} documents again that stand higher in the same ranking, where "
             "they are counted here; measures refuse such a file"
         )
     if one.lost or one.new:
-        found.append(
+        lines.append(
             f"{one.system} lacks {count(one.lost)} of {count(one.candidates)} candidates and has {count(one.new)} "
             "documents that are none: answers were parsed wrongly, or it was made from another first stage"
         )
     if one.tied:
-        found.append(
+        lines.append(
             f"{one.system}: {share(one.tied)} of the documents share their score with another of the query; by which "
             "order they are scored is that of identifiers, not the re-ranker's"
         )
     if one.beyond:
-        found.append(
+        lines.append(
             f"{one.system}: {count(one.beyond)} of {count(one.candidates)} documents are deeper than one pass of "
             "windows can put them: it was made in another way, or its scores are tied"
         )
-    return found
+    return lines
 
 
 def _points(one: MeanOverQueries) -> str:
@@ -242,51 +222,41 @@ SHOWN_PLACES = 20
 BEST = "+"
 
 
-def sensitivity_text(found: Sensitivity, width: int | None = None) -> str:
-    """A part for each study, each with the sentence that it comes to."""
-    parts = [paragraph(f"{found.dataset}: {found.system}", width)]
-    if found.orders is not None:
-        parts += _sensitivity_tables_orders(found.orders, width)
-    if found.samples is not None:
-        parts += _samples(found.samples, width)
-    if found.depths:
-        parts += _depths(found.measure, found.depths, width)
-    parts += [paragraph(f"note: {note}", width) for note in found.notes]
-    return "\n\n".join(parts)
+@result("sensitivity", Sensitivity, parts="depths")
+def sensitivity_tables(studies: Sequence[Sensitivity]) -> tuple[Table, ...]:
+    """Of each system a part for each study, each with the sentence that it comes to."""
+    tables = []
+    for study in studies:
+        tables.append(sentences(f"{study.dataset}: {study.system}"))
+        if study.orders is not None:
+            orders, spread = study.orders, study.orders.spread
+            tables += [
+                _spread_table("order", spread),
+                sentences(
+                    f"order of candidates: the first stage's order has {score(orders.own)}, {change(orders.lead)} "
+                    f"against random ones [{change(orders.low)}, {change(orders.high)}]; {_spread_words(spread)}; "
+                    f"{_asked(orders.totals)}"
+                ),
+            ]
+            for places in orders.places:
+                tables += [_place_table(places)] if places.prompts else []
+                tables.append(sentences(_place_words(places)))
+        if study.samples is not None:
+            samples = study.samples
+            words = f"{_same(samples.verdicts)}; {_spread_words(samples.spread)}; {_asked(samples.totals)}"
+            tables += [_spread_table("sample", samples.spread), sentences(f"asked again: {words}")]
+            if samples.flips is not None:
+                tables.append(sentences(_flips(samples.flips)))
+        if study.depths:
+            tables.append(_depth_table(study.measure, study.depths))
+        tables += [sentences(f"note: {note}") for note in study.notes]
+    return tuple(tables)
 
 
-def sensitivity_json(found: Sensitivity) -> str:
-    """One JSON object at full precision; what is undefined is null."""
-    return json.dumps(plain(found), ensure_ascii=False)
-
-
-def _sensitivity_tables_orders(one: OrderStudy, width: int | None) -> list[str]:
-    spread = one.spread
-    parts = [_spread_table("order", spread, width)]
-    said = (
-        f"order of candidates: the first stage's order has {score(one.own)}, {change(one.lead)} against random ones "
-        f"[{change(one.low)}, {change(one.high)}]; {_sensitivity_tables_said(spread)}; {_asked(one.totals)}"
-    )
-    parts.append(paragraph(said, width))
-    for places in one.places:
-        parts += [_place_table(places, width)] if places.prompts else []
-        parts.append(paragraph(_place_words(places), width))
-    return parts
-
-
-def _samples(one: SampleStudy, width: int | None) -> list[str]:
-    said = f"asked again: {_same(one.verdicts)}; {_sensitivity_tables_said(one.spread)}; {_asked(one.totals)}"
-    parts = [_spread_table("sample", one.spread, width), paragraph(said, width)]
-    if one.flips is not None:
-        parts.append(paragraph(_flips(one.flips), width))
-    return parts
-
-
-def _depths(measure: str, found: Sequence[DepthStudy], width: int | None) -> list[str]:
+def _depth_table(measure: str, depths: Sequence[DepthStudy]) -> Table:
     lines = [["depth", measure, "95% interval", "prompts", "tokens", "dollars", "time of answers"]]
-    for one in found:
+    for one in depths:
         totals = one.totals
-        dollars = "-" if math.isnan(totals.dollars) else f"{totals.dollars:.4f}"
         lines.append(
             [
                 f"{one.depth}{' ' + BEST if one.efficient else ''}",
@@ -294,37 +264,36 @@ def _depths(measure: str, found: Sequence[DepthStudy], width: int | None) -> lis
                 _in_brackets(one.low, one.high),
                 count(totals.prompts),
                 count(totals.tokens) if totals.tokens else "-",
-                dollars,
+                "-" if math.isnan(totals.dollars) else f"{totals.dollars:.4f}",
                 duration(totals.seconds),
             ]
         )
-    said = f"{BEST} efficient: no other depth is as good for as few tokens, and better in one of both"
-    return [columns(lines, 6, width), paragraph(said, width)]
+    note = f"{BEST} efficient: no other depth is as good for as few tokens, and better in one of both"
+    return table_of(lines, right=6, notes=[note])
 
 
-def _spread_table(what: str, spread: Spread, width: int | None) -> str:
+def _spread_table(what: str, spread: Spread) -> Table:
     lines = [[what, spread.measure]]
     lines += [[str(number), score(mean)] for number, mean in enumerate(spread.means, 1)]
-    return columns(lines, 1, width)
+    return table_of(lines, right=1)
 
 
-def _sensitivity_tables_said(spread: Spread) -> str:
+def _spread_words(spread: Spread) -> str:
     """The two kinds of chance apart, and how far orders agree."""
     return (
-        f"mean {score(spread.mean)} {_in_brackets(spread.low, spread.high)} over {count(spread.queries)} queries; "
-        "one of "
-        f"{len(spread.means)} such runs lies {score(spread.deviation)} from it (standard deviation, queries held "
+        f"mean {score(spread.mean)} {_in_brackets(spread.low, spread.high)} over {count(spread.queries)} queries; one "
+        f"of {len(spread.means)} such runs lies {score(spread.deviation)} from it (standard deviation, queries held "
         f"fixed), other queries would move it by {score(spread.error)}; two of the orders agree with tau-b "
         f"{score(spread.tau)}, RBO {score(spread.rbo)}"
     )
 
 
-def _place_table(found: PromptPlaces, width: int | None) -> str:
+def _place_table(prompts: PromptPlaces) -> Table:
     lines = [["place", "put first", "share", "95% interval", "p, Holm"]]
-    for one in found.places[:SHOWN_PLACES]:
+    for one in prompts.places[:SHOWN_PLACES]:
         bounds = f"[{share(one.low)}, {share(one.high)}]" if one.low == one.low else "-"
         lines.append([str(one.place), count(one.times), share(one.share), bounds, probability(one.p)])
-    return columns(lines, 4, width)
+    return table_of(lines, right=4)
 
 
 def _place_words(found: PromptPlaces) -> str:

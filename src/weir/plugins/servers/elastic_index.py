@@ -19,7 +19,6 @@ from weir.core.corpus import Corpus, check_view
 from weir.errors import BadValue, FormatError, ServiceError, StoreWarning
 from weir.files.text_files import read_toml
 from weir.services.answers import Retried
-from weir.services.keys import Key
 from weir.services.requests import (
     CONTINUES,
     AnswerTooLargeError,
@@ -28,6 +27,7 @@ from weir.services.requests import (
     HttpReply,
     HttpRequest,
     KeptConnection,
+    Key,
     Limits,
     NotSentError,
     broken,
@@ -35,7 +35,7 @@ from weir.services.requests import (
     check_key,
     error_text,
     refusal,
-    until_answered,
+    retry,
 )
 from weir.settings import secret
 from weir.systems.protocol import Progress
@@ -49,7 +49,7 @@ from weir.systems.remote.remote_searcher import (
 )
 
 # ----------
-# What is searched on an Elasticsearch or OpenSearch server, and how: a TOML file, or what a name says.
+# Settings: a TOML file, or what a name says.
 
 
 QUERIES = ("best_fields", "most_fields", "cross_fields", "bool")
@@ -133,23 +133,23 @@ class ElasticSettings:
             ]
             query: dict[str, Any] = {"bool": {"should": matches}}
         else:
-            asked = {"query": text, "type": self.query, "fields": list(self.fields)}
-            query = {"multi_match": asked | {"tie_breaker": self.tie_breaker}}
+            match = {"query": text, "type": self.query, "fields": list(self.fields)}
+            query = {"multi_match": match | {"tie_breaker": self.tie_breaker}}
         return {"query": query, "size": k, "_source": False, "track_total_hits": False}
 
 
 def read_elastic_settings(path: Path) -> ElasticSettings:
     """The settings in a TOML file; raises FormatError and UnknownName for what it says."""
-    given = read_toml(path, "the settings of an Elasticsearch server, see docs/servers.md")
-    if isinstance(given.get("fields"), list):
-        given["fields"] = tuple(given["fields"])
-    if "url" not in given:
+    entries = read_toml(path, "the settings of an Elasticsearch server, see docs/servers.md")
+    if isinstance(entries.get("fields"), list):
+        entries["fields"] = tuple(entries["fields"])
+    if "url" not in entries:
         raise FormatError(path, "no url", "the address of the server")
-    return settings_value(ElasticSettings, path, "the file", given)
+    return settings_value(ElasticSettings, path, "the file", entries)
 
 
 # ----------
-# One connection to an Elasticsearch or OpenSearch server: calls of its API, and what its refusals come to.
+# One connection: calls of the API, and errors.
 
 
 MOST_BYTES = 256 << 20
@@ -175,7 +175,7 @@ class ElasticCall:
 
 @dataclass(eq=False)
 class ElasticServer:
-    """A server over a connection of its own, for one thread. retried: told each attempt that another follows."""
+    """A connection to a server, for one thread. retried: called after each failed attempt that is retried."""
 
     settings: ElasticSettings
     retried: Retried = lambda _: None
@@ -202,11 +202,14 @@ class ElasticServer:
             "Accept": "application/json",
             "User-Agent": "weir",
             "Content-Type": kind,
-            **self._authorised(),
         }
+        if self.key.variable is not None:
+            value = self.key.checked()
+            value = b64encode(value.encode()).decode() if self.settings.scheme == "Basic" else value
+            headers["Authorization"] = f"{self.settings.scheme} {value}"
         url = self.settings.url.rstrip("/") + call.path
         request = HttpRequest(call.method, url, headers, body, (self.key,))
-        reply = until_answered(
+        reply = retry(
             lambda: self._once(request, call), self.limits, self.clock, lambda error, _: self.retried(error)
         )
         if reply is None:
@@ -216,16 +219,9 @@ class ElasticServer:
         except (ValueError, RecursionError):
             raise AttemptError("malformed", "the answer is not JSON, or was cut", again=False) from None
 
-    def said(self, error: AttemptError) -> ServiceError:
-        """What failed, for whoever asked for something that cannot be left out."""
+    def service_error(self, error: AttemptError) -> ServiceError:
+        """The error of a call that cannot be left out."""
         return ServiceError(f"{self.settings.url}: {error}")
-
-    def _authorised(self) -> dict[str, str]:
-        if self.key.variable is None:
-            return {}
-        value = self.key.checked()
-        sent = b64encode(value.encode()).decode() if self.settings.scheme == "Basic" else value
-        return {"Authorization": f"{self.settings.scheme} {sent}"}
 
     def _once(self, request: HttpRequest, call: ElasticCall) -> HttpReply | None:
         try:
@@ -256,16 +252,14 @@ def elastic_connected(settings: ElasticSettings) -> Iterator[ElasticServer]:
         try:
             yield server
         except AttemptError as error:
-            raise server.said(error) from None
+            raise server.service_error(error) from None
 
 
 # ----------
-# An index of Weir's own on an Elasticsearch or OpenSearch server: made, filled in bulk, held against what was asked.
-#
-# BM25 counts every copy of a document that the server has not yet purged, so nothing is ever written twice: documents
-# go in order, each is created under its identifier, and one that is there already stays as it is. The next batch goes
-# when all of the one before are there. The mapping's _meta is Weir's mark: what decides the index, and, last of all,
-# that it is complete and how many writes it took. An index without the mark is never written to and never removed.
+# The index. BM25 counts every copy of a document that the server has not yet purged, so no document is written twice:
+# documents go in order, each is created under its identifier, and one that is there stays as it is. A batch is sent
+# when all documents of the one before are there. The mapping's _meta is Weir's mark: what decides the index, and, last
+# of all, that it is complete and how many writes it took. An index without the mark is never written or removed.
 
 
 NUMBER = "weir_number"
@@ -404,7 +398,12 @@ def filled_index(index: ElasticIndex, progress: Progress | None) -> tuple[dict[s
         versions = elastic_versions(server)
         complete = complete_index(server, index)
         if complete is None:
-            _check_identifiers(index)
+            for name in index.corpus.ids:
+                if len(name) * 4 > MOST_ID_BYTES and len(name.encode("utf-8")) > MOST_ID_BYTES:
+                    raise BadValue(
+                        f"document '{name[:60]}...' has an identifier of more than {MOST_ID_BYTES} bytes, which the "
+                        f"server does not take; give the documents shorter ones, in the judgments too"
+                    )
             complete, fault = _written(server, index, progress)
             if complete is None:  # what an earlier attempt left could not be mended by going on
                 _warn_again(index, fault)
@@ -477,9 +476,13 @@ def _identity(server: ElasticServer, index: ElasticIndex, state: IndexState) -> 
             documents = sum(copy["docs"]["count"] for copy in primaries)
             deleted = sum(copy["docs"]["deleted"] for copies in shards for copy in copies)
             writes = sum(copy["seq_no"]["max_seq_no"] + 1 for copy in primaries)
-            return IndexIdentity(state.uuid, documents, deleted, writes), _bytes(server, index)
+            # Not from _stats, whose sizes may be ten seconds old.
+            answer = server.call(ElasticCall("GET", f"/{index.name}/_segments"))
+            copies = _primaries(list(answer["indices"].get(index.name, {}).get("shards", {}).values()))
+            size = sum(one["size_in_bytes"] for copy in copies for one in copy["segments"].values())
+            return IndexIdentity(state.uuid, documents, deleted, writes), size
     raise ServiceError(
-        f"{url}: shards of {index.name} are lost: bring their nodes back, or weir drop removes it"
+        f"{url}: shards of {index.name} are lost: bring their nodes back, or weir data drop removes it"
     )
 
 
@@ -489,25 +492,18 @@ def _shards(server: ElasticServer, index: ElasticIndex) -> list[list[dict[str, A
     return list(stats["indices"].get(index.name, {}).get("shards", {}).values())
 
 
-def _bytes(server: ElasticServer, index: ElasticIndex) -> int:
-    """Of the index without replicas; the size among the statistics may be ten seconds old."""
-    answer = server.call(ElasticCall("GET", f"/{index.name}/_segments"))
-    primaries = _primaries(list(answer["indices"].get(index.name, {}).get("shards", {}).values()))
-    return sum(one["size_in_bytes"] for copy in primaries for one in copy["segments"].values())
-
-
 def _primaries(shards: list[list[dict[str, Any]]]) -> list[dict[str, Any]]:
     return [copy for copies in shards for copy in copies if copy["routing"]["primary"]]
 
 
 def _deviations(index: ElasticIndex, state: IndexState) -> list[str]:
     """Where the index is not what was asked for, such as by an index template of the server."""
-    found: list[str] = []
+    deviations: list[str] = []
     properties = state.mappings.get("properties", {})
     for name, wanted in index.properties.items():
         plain = {key: value for key, value in wanted.items() if (key, value) != ("analyzer", "default")}
         if properties.get(name) != plain or name in state.mappings.get("runtime", {}):
-            found.append(f"field {name} is {json.dumps(properties.get(name))}, not {json.dumps(plain)}")
+            deviations.append(f"field {name} is {json.dumps(properties.get(name))}, not {json.dumps(plain)}")
     wanted_settings = dict(_flat(index.index_settings, "index."))
     for name in sorted({*wanted_settings, *state.settings}):
         here, wanted = state.settings.get(name), wanted_settings.get(name)
@@ -516,8 +512,8 @@ def _deviations(index: ElasticIndex, state: IndexState) -> list[str]:
             and here != wanted
             and not (wanted is None and here == NEUTRAL.get(name))
         ):
-            found.append(f"{name} is {json.dumps(here)}, not {json.dumps(wanted)}")
-    return found
+            deviations.append(f"{name} is {json.dumps(here)}, not {json.dumps(wanted)}")
+    return deviations
 
 
 def _flat(settings: Mapping[str, Any], within: str) -> Iterator[tuple[str, Any]]:
@@ -532,22 +528,27 @@ def _flat(settings: Mapping[str, Any], within: str) -> Iterator[tuple[str, Any]]
             yield full, value if isinstance(value, str) else json.dumps(value)
 
 
-def _check_identifiers(index: ElasticIndex) -> None:
-    """Raise BadValue, before anything is made, for an identifier that the server does not take."""
-    for name in index.corpus.ids:
-        if len(name) * 4 > MOST_ID_BYTES and len(name.encode("utf-8")) > MOST_ID_BYTES:
-            raise BadValue(
-                f"document '{name[:60]}...' has an identifier of more than {MOST_ID_BYTES} bytes, which the server "
-                f"does not take; give the documents shorter ones, in the judgments too"
-            )
-
-
 def _written(
     server: ElasticServer, index: ElasticIndex, progress: Progress | None
 ) -> tuple[CompleteIndex | None, str]:
     """Make the index or go on with it; (the index where it is complete, else what is wrong with it)."""
     state, reused = _begun(server, index)
-    _fill(server, index, _start(server, index), progress)
+    query = {"size": 0, "aggs": {"last": {"max": {"field": NUMBER}}}}
+    last = server.call(ElasticCall("POST", f"/{index.name}/_search", query))["aggregations"]["last"]["value"]
+    start = 0 if last is None else max(0, int(last) + 1 - BATCH_DOCUMENTS)
+    total, most = len(index.corpus), BATCH_DOCUMENTS
+    while start < total:
+        batch = list(_batch(index, start, most))
+        try:
+            _put(server, index, batch)
+        except TooLargeError as error:
+            if len(batch) == 1:
+                raise ServiceError(f"{index.settings.url}: document '{batch[0][0]}': {error}") from None
+            most = len(batch) // 2
+            continue
+        start += len(batch)
+        if progress is not None:
+            progress(start, total)
     server.call(ElasticCall("PUT", f"/{index.name}/_settings", {"index": {"refresh_interval": None}}))
     after = _state(server, index)
     if after is None or after.uuid != state.uuid or _deviations(index, after):
@@ -610,36 +611,13 @@ def _fault(server: ElasticServer, index: ElasticIndex, identity: IndexIdentity) 
     if strange > 0:
         query = {"size": 1, "query": unnumbered}
         hits = server.call(ElasticCall("POST", f"/{index.name}/_search", query))["hits"]["hits"]
-        first = f", '{hits[0]['_id']}' among them," if hits else ""
+        first = f", such as '{hits[0]['_id']}'," if hits else ""
         raise ServiceError(
-            f"{index.settings.url}: somebody else wrote documents into {index.name}: {strange:,}{first} are not of the "
-            f"collection; weir drop removes the index, and the next run makes it anew"
+            f"{index.settings.url}: {index.name} holds {strange:,} documents{first} that are not of the collection; "
+            f"weir data drop removes the index, and the next run makes it anew"
         )
     whole = n < total or n == 0 or (stats["min"], stats["max"], stats["sum"]) == (0, n - 1, n * (n - 1) / 2)
     return "" if whole else "holds other documents than the collection"
-
-
-def _start(server: ElasticServer, index: ElasticIndex) -> int:
-    """The first document that may not be there: what was sent last is sent again."""
-    query = {"size": 0, "aggs": {"last": {"max": {"field": NUMBER}}}}
-    last = server.call(ElasticCall("POST", f"/{index.name}/_search", query))["aggregations"]["last"]["value"]
-    return 0 if last is None else max(0, int(last) + 1 - BATCH_DOCUMENTS)
-
-
-def _fill(server: ElasticServer, index: ElasticIndex, start: int, progress: Progress | None) -> None:
-    total, most = len(index.corpus), BATCH_DOCUMENTS
-    while start < total:
-        batch = list(_batch(index, start, most))
-        try:
-            _put(server, index, batch)
-        except TooLargeError as error:
-            if len(batch) == 1:
-                raise ServiceError(f"{index.settings.url}: document '{batch[0][0]}': {error}") from None
-            most = len(batch) // 2
-            continue
-        start += len(batch)
-        if progress is not None:
-            progress(start, total)
 
 
 def _batch(index: ElasticIndex, start: int, most: int) -> Iterator[tuple[str, dict[str, object]]]:
@@ -662,46 +640,30 @@ def _put(server: ElasticServer, index: ElasticIndex, batch: list[tuple[str, dict
     while waiting:
         lines = [line for name, fields in waiting.items() for line in ({"create": {"_id": name}}, fields)]
         answer = server.call(ElasticCall("POST", f"/{index.name}/_bulk", lines=lines))
-        waiting, reason = _rejected(server, answer, waiting)
+        items = answer.get("items") if isinstance(answer, dict) else None
+        if not isinstance(items, list) or len(items) != len(waiting):
+            raise AttemptError(
+                "malformed", f"the answer does not speak of each of {len(waiting)} documents", again=False
+            )
+        again: dict[str, dict[str, object]] = {}
+        reason = ""
+        for item, (name, fields) in zip(items, waiting.items(), strict=True):
+            outcome = item.get("create", {})
+            status, error = outcome.get("status"), outcome.get("error")
+            if status in (200, 201, CONFLICT):
+                continue
+            reason = " ".join(error_text(outcome, f"status {status}").split())[:SHOWN_CHARACTERS]
+            if isinstance(error, dict) and error.get("type") == "cluster_block_exception":
+                raise ServiceError(f"{server.settings.url}: nothing can be written: {reason}; {CONTINUES}")
+            if status != TOO_MANY_REQUESTS:
+                raise ServiceError(f"{server.settings.url}: document '{name}' was refused: {reason}")
+            again[name] = fields
+        waiting = again
         if waiting:
-            _pause(server, attempt, f"429: no room for {len(waiting)} documents: {reason}")
+            reason = f"429: no room for {len(waiting)} documents: {reason}"
+            limits, clock = server.limits, server.clock
+            if attempt >= limits.attempts:
+                raise AttemptError("refused", f"{reason} ({attempt} attempts)", again=False)
+            server.retried(AttemptError("refused", reason))
+            clock.sleep(min(limits.longest, limits.pause * 2.0 ** (attempt - 1) * (0.5 + clock.chance())))
             attempt += 1
-
-
-def _rejected(
-    server: ElasticServer,
-    answer: Any,  # noqa: ANN401  whatever the server says
-    sent: dict[str, dict[str, object]],
-) -> tuple[dict[str, dict[str, object]], str]:
-    """(what the server had no room for, why); a document that is there already stays as it is.
-
-    Raises ServiceError, naming the document, for one that it refuses, and where it is blocked.
-    """
-    items = answer.get("items") if isinstance(answer, dict) else None
-    if not isinstance(items, list) or len(items) != len(sent):
-        raise AttemptError(
-            "malformed", f"the answer does not speak of each of {len(sent)} documents", again=False
-        )
-    again: dict[str, dict[str, object]] = {}
-    reason = ""
-    for item, (name, fields) in zip(items, sent.items(), strict=True):
-        outcome = item.get("create", {})
-        status, error = outcome.get("status"), outcome.get("error")
-        if status in (200, 201, CONFLICT):
-            continue
-        reason = " ".join(error_text(outcome, f"status {status}").split())[:SHOWN_CHARACTERS]
-        if isinstance(error, dict) and error.get("type") == "cluster_block_exception":
-            raise ServiceError(f"{server.settings.url}: nothing can be written: {reason}; {CONTINUES}")
-        if status != TOO_MANY_REQUESTS:
-            raise ServiceError(f"{server.settings.url}: document '{name}' was refused: {reason}")
-        again[name] = fields
-    return again, reason
-
-
-def _pause(server: ElasticServer, attempt: int, reason: str) -> None:
-    """Wait for room, longer each time; raises AttemptError where there was none often enough."""
-    limits, clock = server.limits, server.clock
-    if attempt >= limits.attempts:
-        raise AttemptError("refused", f"{reason} ({attempt} attempts)", again=False)
-    server.retried(AttemptError("refused", reason))
-    clock.sleep(min(limits.longest, limits.pause * 2.0 ** (attempt - 1) * (0.5 + clock.chance())))

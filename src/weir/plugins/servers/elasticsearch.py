@@ -29,7 +29,7 @@ from weir.plugins.servers.elastic_index import (
     removed_indexes,
 )
 from weir.registry import declared_version
-from weir.services.answers import Outcome, Request, Retried, ServiceUse, Terms
+from weir.services.answers import Outcome, Request, RequestPolicy, Retried, ServiceUsage
 from weir.services.requests import AttemptError, error_text
 from weir.systems.compose import shown, then
 from weir.systems.protocol import IN_MEMORY, Context, Costs, called, folder_of
@@ -76,10 +76,10 @@ class Elasticsearch:
     def describe(self) -> dict[str, object]:
         """What decides the rankings; the server is the declared version, else a hash of its address."""
         index = {"format": FORMAT, **self.settings.index_facts()}
-        found: dict[str, object] = {"system": "elasticsearch", "index": index}
-        found["search"] = self.settings.search_facts()
+        description: dict[str, object] = {"system": "elasticsearch", "index": index}
+        description["search"] = self.settings.search_facts()
         address = hashlib.blake2b(self.settings.url.encode(), digest_size=8).hexdigest()
-        return found | {"server": self.version or address}
+        return description | {"server": self.version or address}
 
     def fields_read(self) -> tuple[str, ...]:
         """The fields of a document that are indexed."""
@@ -96,8 +96,10 @@ class Elasticsearch:
             on_failure=plain.on_failure,
         )
         positional, named = self.arguments
-        kept = tuple((name, value) for name, value in named if name in ("url", "analyzer", "fields"))
-        return replace(self, settings=settings, arguments=(positional, kept))
+        index_arguments = tuple(
+            (name, value) for name, value in named if name in ("url", "analyzer", "fields")
+        )
+        return replace(self, settings=settings, arguments=(positional, index_arguments))
 
     def index(self, corpus: Corpus, context: Context = IN_MEMORY) -> RemoteSearcher:
         """Send the collection to the server, all that is not there; the folder notes the index.
@@ -137,19 +139,18 @@ class Elasticsearch:
         settings, corpus, identity = self.settings, index.corpus, complete.identity
         content = content_of(corpus, self.fields_read())
         about = {**self.describe(), "corpus": content, "versions": versions, "answered by": asdict(identity)}
-        terms = Terms(settings.concurrency, settings.batch)
+        policy = RequestPolicy(settings.concurrency, settings.batch)
         opened = partial(ElasticAsker, settings, index.name)
         service = RemoteService(
             str(self),
             about,
-            _asked,
             opened,
-            terms,
+            policy,
             settings.on_failure,
             partial(_check_same, index, identity),
         )
         costs = Costs(external_bytes=complete.bytes, reused_documents=complete.reused)
-        return RemoteSearcher(service, corpus, ServiceUse("", {**versions, "index": identity.uuid}), costs)
+        return RemoteSearcher(service, corpus, ServiceUsage("", {**versions, "index": identity.uuid}), costs)
 
     def _index(self, corpus: Corpus) -> ElasticIndex:
         """The index of a corpus; what decides it is its name."""
@@ -178,26 +179,22 @@ class ElasticAsker:
         start = time.perf_counter()
         try:
             answer = self.server.call(ElasticCall("POST", f"/{self.index}/_msearch", lines=lines))
-            found = answer.get("responses") if isinstance(answer, dict) else None
-            if not isinstance(found, list) or len(found) != len(requests):
+            responses = answer.get("responses") if isinstance(answer, dict) else None
+            if not isinstance(responses, list) or len(responses) != len(requests):
                 raise AttemptError("malformed", f"the answer has no {len(requests)} responses", again=False)
         except AttemptError as error:
             yield from (Outcome(request, error=error) for request in requests)
             return
         seconds = time.perf_counter() - start
-        for request, response in zip(requests, found, strict=True):
+        for request, response in zip(requests, responses, strict=True):
             try:
                 yield Outcome(request, _ranking(response), seconds)
             except AttemptError as error:
                 yield Outcome(request, error=error)
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         self.server.connection.close()
-
-
-def _asked(query: str, text: str, k: int) -> dict[str, object]:
-    return {"id": query, "text": text, "k": k}
 
 
 def _check_same(index: ElasticIndex, identity: IndexIdentity) -> None:
@@ -248,8 +245,8 @@ def elasticsearch(
         raise BadValue('elasticsearch: give a file, or url="http://localhost:9200"')
     declared_version(version)
     weighted = None if fields is None else tuple(fields)
-    given = {"url": url, "query": query, "analyzer": analyzer, "fields": weighted}
+    overrides = {"url": url, "query": query, "analyzer": analyzer, "fields": weighted}
     settings = ElasticSettings(str(url)) if file is None else read_elastic_settings(Path(file))
-    own: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    own: dict[str, Any] = {name: value for name, value in overrides.items() if value is not None}
     named = tuple({**own, **({} if version is None else {"version": version})}.items())
     return Elasticsearch((() if file is None else (file,), named), replace(settings, **own), version)

@@ -28,17 +28,17 @@ from weir.plugins.servers.postgres_table import (
     VectorSearch,
     connected,
     dropped_tables,
+    error_line,
     failing_as,
     filled_table,
-    opened,
+    new_connection,
     read_postgres_settings,
-    said,
     server_versions,
     table_state,
 )
 from weir.registry import SESSION, declared_version
-from weir.services.answers import Outcome, Request, Retried, ServiceUse, Terms
-from weir.services.requests import AttemptError, Clock, Limits, until_answered
+from weir.services.answers import Outcome, Request, RequestPolicy, Retried, ServiceUsage
+from weir.services.requests import AttemptError, Clock, Limits, retry
 from weir.settings import settings
 from weir.systems.compose import shown, then
 from weir.systems.dense import DenseRetriever, encoder_of, query_vectors
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     import psycopg
 
 # ----------
-# Searching a table on a PostgreSQL server: the statement of a search, composed and never pasted, and who asks it.
+# The statement of a search, and the connection that executes it.
 
 
 MOST_CANDIDATES = 1000
@@ -113,7 +113,7 @@ class SearchedTable:
                 config, sql.SQL(" || ' ' || ").join(columns)
             )
         query = sql.SQL(_TSQUERIES[search.query]).format(config=config)
-        found: psycopg.sql.Composed = sql.SQL(
+        statement: psycopg.sql.Composed = sql.SQL(
             "SELECT doc, score FROM ("
             "SELECT {doc} AS doc, {rank}({tsvector}, asked.query, {mask}) AS score{place} "
             "FROM {table}, (SELECT {query} AS query) AS asked WHERE {tsvector} @@ asked.query"
@@ -125,7 +125,7 @@ class SearchedTable:
             mask=sql.Literal(search.normalization),
             query=query,
         )
-        return found
+        return statement
 
     def _by_vector(self, sql: Any, user: UserTable | None, parts: dict[str, Any]) -> psycopg.sql.Composed:  # noqa: ANN401  psycopg.sql, imported when used
         search = self.search
@@ -135,12 +135,12 @@ class SearchedTable:
         score = {"inner": "-far", "cosine": "1 - far", "l2": "-far"}[search.distance]
         # An index finds the nearest by distance alone, and ties are settled among them; without one they decide, too.
         nearest = sql.SQL(" ORDER BY {} LIMIT %(k)s" if search.index == "hnsw" else "").format(far)
-        found: psycopg.sql.Composed = sql.SQL(
+        statement: psycopg.sql.Composed = sql.SQL(
             "SELECT doc, {score} AS score FROM ("
             "SELECT {doc} AS doc, {far} AS far{place} FROM {table}{nearest}"
             ") AS found ORDER BY far, {tie} LIMIT %(k)s"
         ).format(**parts, score=sql.SQL(score), far=far, nearest=nearest)
-        return found
+        return statement
 
     def prepare(self, connection: psycopg.Connection[Any], k: int) -> None:
         """Settings of a connection that decide how vectors are searched."""
@@ -179,7 +179,7 @@ class PostgresAsker:
             yield self._outcome(request)
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         if self._connection is not None:
             self._connection.close()
             self._connection = None
@@ -193,7 +193,7 @@ class PostgresAsker:
             parameters["vector"] = "[" + ",".join(map(str, self.vectors[request.number].tolist())) + "]"
         again: Callable[[AttemptError, float], None] = lambda error, _: self.retried(error)  # noqa: E731  named for its type
         try:
-            rows, seconds = until_answered(lambda: self._rows(parameters), self.limits, self.clock, again)
+            rows, seconds = retry(lambda: self._rows(parameters), self.limits, self.clock, again)
             answer = kept_ranking(rows)
         except AttemptError as error:
             return Outcome(request, error=error)
@@ -205,7 +205,10 @@ class PostgresAsker:
         """(rows of an answer, seconds it took); raises AttemptError."""
         psycopg = require("psycopg", "postgres")
         try:
-            connection = self._opened(parameters["k"])
+            if self._connection is None:
+                self._connection = new_connection(self.table.settings, read_only=True)
+                self.table.prepare(self._connection, parameters["k"])
+            connection = self._connection
             start = time.perf_counter()
             rows = connection.execute(self._statement, parameters, prepare=True, binary=True).fetchall()
             return rows, time.perf_counter() - start
@@ -213,17 +216,11 @@ class PostgresAsker:
             self.close()
             raise _attempt(error, self.table.settings) from None
 
-    def _opened(self, k: int) -> psycopg.Connection[Any]:
-        if self._connection is None:
-            self._connection = opened(self.table.settings, read_only=True)
-            self.table.prepare(self._connection, k)
-        return self._connection
-
 
 def _attempt(error: Exception, settings: PostgresSettings) -> AttemptError:
     """What an error of the server means: whether asking again may help."""
     psycopg = require("psycopg", "postgres")
-    text = str(error) if isinstance(error, ServiceError) else said(error, settings)
+    text = str(error) if isinstance(error, ServiceError) else error_line(error, settings)
     if isinstance(error, psycopg.errors.QueryCanceled):
         return AttemptError("timed out", text, again=False)
     passing = isinstance(error, (psycopg.OperationalError, ServiceError))
@@ -231,7 +228,7 @@ def _attempt(error: Exception, settings: PostgresSettings) -> AttemptError:
 
 
 # ----------
-# Asking a PostgreSQL server all queries, by text or by the vectors of an encoder.
+# Searching for all queries, by text or by the vectors of an encoder.
 
 
 @dataclass(frozen=True, eq=False)
@@ -247,7 +244,7 @@ class PostgresSearcher:
     corpus: Corpus
     about: Mapping[str, object]
     dense: DenseRetriever | None = None
-    use: ServiceUse = field(default_factory=lambda: ServiceUse(""))
+    use: ServiceUsage = field(default_factory=lambda: ServiceUsage(""))
 
     @cached_property
     def loaded(self) -> LoadedEncoder:
@@ -260,9 +257,8 @@ class PostgresSearcher:
         service = RemoteService(
             self.name,
             self.about,
-            lambda query, text, k: {"id": query, "text": text, "k": k},
             partial(PostgresAsker, self.table, self._vectors(queries)),
-            Terms(self.table.settings.concurrency),
+            RequestPolicy(self.table.settings.concurrency),
             self.table.settings.on_failure,
         )
         return RemoteSearcher(service, self.corpus, self.use).search(queries, k, context)
@@ -277,8 +273,8 @@ class PostgresSearcher:
             raise BadValue(f"{self.name} searches exactly; only an approximate index loses anything")
         table = replace(self.table, search=replace(search, index="exact"))
         about = {**self.about, SESSION: "asked exactly"}
-        exact = replace(self, table=table, about=about, use=ServiceUse("")).search(queries, k)
-        near = replace(self, use=ServiceUse("")).search(queries, k)
+        exact = replace(self, table=table, about=about, use=ServiceUsage("")).search(queries, k)
+        near = replace(self, use=ServiceUsage("")).search(queries, k)
         pairs = [np.stack([run.query_of_row(), run.doc]) for run in (exact, near)]
         missed = {*map(tuple, pairs[0].T.tolist())} - {*map(tuple, pairs[1].T.tolist())}
         return Loss(0.0, len(missed) / max(1, len(exact.doc)))
@@ -290,17 +286,17 @@ class PostgresSearcher:
 
     def _vectors(self, queries: Queries) -> NDArray[np.float32] | None:
         """The queries' vectors, zeros for one without text, which is not asked."""
-        asked = np.array([i for i, text in enumerate(queries.text.tolist()) if text.strip()], np.int64)
-        if self.dense is None or not len(asked):
+        numbers = np.array([i for i, text in enumerate(queries.text.tolist()) if text.strip()], np.int64)
+        if self.dense is None or not len(numbers):
             return None
-        found = query_vectors(self.dense.encoder, self.loaded, queries.take(asked))
-        vectors = np.zeros((len(queries), found.shape[1]), np.float32)
-        vectors[asked] = found
+        encoded = query_vectors(self.dense.encoder, self.loaded, queries.take(numbers))
+        vectors = np.zeros((len(queries), encoded.shape[1]), np.float32)
+        vectors[numbers] = encoded
         return vectors
 
 
 # ----------
-# PostgreSQL as a system: full-text search and pgvector, on a table that Weir fills, or on one that is there.
+# The systems: a table that Weir fills, or one that is there.
 
 
 FORMAT = 1
@@ -308,7 +304,7 @@ FORMAT = 1
 
 @dataclass(frozen=True)
 class WrittenName:
-    """How a system was written: the file of its settings, and what was said beside it."""
+    """How a system was written: the file of its settings, and what was error_line beside it."""
 
     file: str
     given: tuple[tuple[str, object], ...] = ()
@@ -352,10 +348,10 @@ class PostgresCollection:
 
     def describe(self) -> dict[str, object]:
         """What decides the rankings on a given server; raises DownloadError where a checkpoint is not here."""
-        found: dict[str, object] = {"system": "postgres", "search": self.search_settings.facts()}
-        found["on_failure"] = self.settings.on_failure
-        found |= {} if self.version is None else {"version": self.version}
-        return found | ({} if self.dense is None else {"encoder": self.dense.describe()})
+        description: dict[str, object] = {"system": "postgres", "search": self.search_settings.facts()}
+        description["on_failure"] = self.settings.on_failure
+        description |= {} if self.version is None else {"version": self.version}
+        return description | ({} if self.dense is None else {"encoder": self.dense.describe()})
 
     def fields_read(self) -> tuple[str, ...]:
         """The fields of a document that are copied, or encoded."""
@@ -369,7 +365,16 @@ class PostgresCollection:
             text=TextSearch(config=text.config, view=text.view),
             vector=replace(vector, ef_search=VectorSearch().ef_search),
         )
-        return replace(self, settings=settings, written=replace(self.written, given=self._of_index()))
+        return replace(
+            self,
+            settings=settings,
+            written=replace(
+                self.written,
+                given=tuple(
+                    (name, value) for name, value in self.written.given if name in ("encoder", "index")
+                ),
+            ),
+        )
 
     def fetch(self) -> None:
         """Download the encoder's checkpoint where it is not here; raises DownloadError where that fails."""
@@ -384,7 +389,19 @@ class PostgresCollection:
         vectors = (
             None if self.dense is None else self.dense.index(corpus, replace(context, folder=None)).vectors
         )
-        table = ServerTable(self.settings, self.search_settings, corpus, self._about(corpus), vectors)
+        table = ServerTable(
+            self.settings,
+            self.search_settings,
+            corpus,
+            (
+                {
+                    "format": FORMAT,
+                    "corpus": content_of(corpus, self.fields_read()),
+                    "system": self.indexed_as().describe(),
+                }
+            ),
+            vectors,
+        )
         state = filled_table(table, context.progress)
         if context.folder is not None:
             with atomic_dir(context.folder) as folder:
@@ -423,18 +440,7 @@ class PostgresCollection:
             "versions": versions,
             "answered by": state.identity,
         }
-        return PostgresSearcher(str(self), searched, corpus, about, self.dense, ServiceUse("", versions))
-
-    def _about(self, corpus: Corpus) -> dict[str, object]:
-        """What decides the table."""
-        return {
-            "format": FORMAT,
-            "corpus": content_of(corpus, self.fields_read()),
-            "system": self.indexed_as().describe(),
-        }
-
-    def _of_index(self) -> tuple[tuple[str, object], ...]:
-        return tuple((name, value) for name, value in self.written.given if name in ("encoder", "index"))
+        return PostgresSearcher(str(self), searched, corpus, about, self.dense, ServiceUsage("", versions))
 
 
 @dataclass(frozen=True)
@@ -468,10 +474,10 @@ class PostgresTable:
         """The table, how it is searched, and its version, or a session."""
         assert self.settings.table is not None
         search = self.settings.text if self.dense is None else self.settings.vector
-        found: dict[str, object] = {"system": "postgres", "search": search.facts()}
-        found |= {"on_failure": self.settings.on_failure, "table": self.settings.table.facts()}
-        found |= declared_version(self.version)
-        return found | ({} if self.dense is None else {"encoder": self.dense.describe()})
+        description: dict[str, object] = {"system": "postgres", "search": search.facts()}
+        description |= {"on_failure": self.settings.on_failure, "table": self.settings.table.facts()}
+        description |= declared_version(self.version)
+        return description | ({} if self.dense is None else {"encoder": self.dense.describe()})
 
     def fetch(self) -> None:
         """Download the encoder's checkpoint where it is not here; raises DownloadError where that fails."""
@@ -491,7 +497,7 @@ class PostgresTable:
         name = tuple(self.settings.table.name.split("."))
         searched = SearchedTable(self.settings, search, name, versions, own=False)
         about = {**self.describe(), "versions": versions}
-        return PostgresSearcher(str(self), searched, corpus, about, self.dense, ServiceUse("", versions))
+        return PostgresSearcher(str(self), searched, corpus, about, self.dense, ServiceUsage("", versions))
 
     def open(self, corpus: Corpus, context: Context) -> PostgresSearcher:
         """As `index`: nothing is kept."""
@@ -517,9 +523,14 @@ def postgres(
         raise BadValue(f"postgres: file is {file!r}; expected a TOML file")
     declared_version(version)
     settings = read_postgres_settings(Path(file))
-    given = {"query": query, "rank": rank, "encoder": encoder, "index": index, "version": version}
-    written = WrittenName(file, tuple((name, value) for name, value in given.items() if value is not None))
-    _refuse_idle(given)
+    arguments = {"query": query, "rank": rank, "encoder": encoder, "index": index, "version": version}
+    written = WrittenName(
+        file, tuple((name, value) for name, value in arguments.items() if value is not None)
+    )
+    for name in ("query", "rank") if arguments["encoder"] is not None else ("index",):
+        if arguments[name] is not None:
+            other = "full text" if arguments["encoder"] is None else "vectors"
+            raise BadValue(f"postgres: {name} does not apply to a search of {other}")
     text, vector = settings.text, settings.vector
     settings = replace(
         settings,
@@ -538,13 +549,5 @@ def postgres(
             f'{written}: [table] names a vector alone; say which encoder asks it: encoder="minilm"'
         )
     if made is not None and not settings.table.vector:
-        raise BadValue(f"{written}: [table] names no vector, so that an encoder means nothing")
+        raise BadValue(f"{written}: [table] names no vector column, which an encoder needs")
     return PostgresTable(written, settings, made, version)
-
-
-def _refuse_idle(given: Mapping[str, object]) -> None:
-    """Raise BadValue for settings of the other kind of search."""
-    for name in ("query", "rank") if given["encoder"] is not None else ("index",):
-        if given[name] is not None:
-            other = "full text" if given["encoder"] is None else "vectors"
-            raise BadValue(f"postgres: {name} means nothing for a search of {other}")

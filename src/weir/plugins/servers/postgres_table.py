@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from weir.core.corpus import Corpus, check_view
 from weir.errors import BadValue, ServiceError, StoreWarning, require
 from weir.files.text_files import read_toml
-from weir.services.keys import Key
+from weir.services.requests import Key
 from weir.settings import secret
 from weir.systems.protocol import Progress
 from weir.systems.remote.remote_searcher import (
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     import psycopg
 
 # ----------
-# What a TOML file says of a PostgreSQL server: where it is, what is searched there, and how.
+# Settings: what the TOML file says.
 
 
 EXPECTED = "the settings of a PostgreSQL server, see docs/servers.md"
@@ -174,17 +174,17 @@ class PostgresSettings:
         named = re.fullmatch(r"\$\{(.*)\}", self.dsn)
         if named is None:
             return self.dsn
-        found = secret(named[1])
-        if found is None:
+        value = secret(named[1])
+        if value is None:
             raise ServiceError(f"this needs the address of the server in the environment variable {named[1]}")
-        return found
+        return value
 
 
 def read_postgres_settings(path: Path) -> PostgresSettings:
     """The settings in a TOML file; raises FormatError for no such file, UnknownName and FormatError for its values."""
-    given = read_toml(path, EXPECTED)
+    entries = read_toml(path, EXPECTED)
     parts: dict[str, Callable[[Path, Any], object]] = {
-        "table": lambda p, v: settings_value(UserTable, p, "[table]", _tupled(v)),
+        "table": lambda p, v: settings_value(UserTable, p, "[table]", _with_tuple(v)),
         "text": lambda p, v: settings_value(TextSearch, p, "[text]", v),
         "vector": lambda p, v: settings_value(VectorSearch, p, "[vector]", v),
     }
@@ -192,18 +192,18 @@ def read_postgres_settings(path: Path) -> PostgresSettings:
         PostgresSettings,
         path,
         "the file",
-        {key: parts[key](path, value) if key in parts else value for key, value in given.items()},
+        {key: parts[key](path, value) if key in parts else value for key, value in entries.items()},
     )
 
 
-def _tupled(given: Any) -> Any:  # noqa: ANN401  whatever TOML holds
-    if isinstance(given, Mapping) and isinstance(given.get("text"), list):
-        return {**given, "text": tuple(given["text"])}
-    return given
+def _with_tuple(table: Any) -> Any:  # noqa: ANN401  whatever TOML holds
+    if isinstance(table, Mapping) and isinstance(table.get("text"), list):
+        return {**table, "text": tuple(table["text"])}
+    return table
 
 
 # ----------
-# A connection to a PostgreSQL server, and what its errors come to in one line.
+# The connection, and errors in one line.
 
 
 CONNECT_SECONDS = 30
@@ -217,14 +217,14 @@ def connected(settings: PostgresSettings, read_only: bool) -> Iterator[psycopg.C
     read_only: refuse to change anything. Raises ServiceError, without any password, where the server cannot be reached;
     MissingExtra where psycopg is not installed.
     """
-    connection = opened(settings, read_only)
+    connection = new_connection(settings, read_only)
     try:
         yield connection
     finally:
         connection.close()
 
 
-def opened(settings: PostgresSettings, read_only: bool) -> psycopg.Connection[Any]:
+def new_connection(settings: PostgresSettings, read_only: bool) -> psycopg.Connection[Any]:
     """As `connected`, to be closed by the caller."""
     connect = require("psycopg", "postgres").connect
     with failing_as(settings):
@@ -245,10 +245,10 @@ def failing_as(settings: PostgresSettings) -> Iterator[None]:
     try:
         yield
     except psycopg.Error as error:
-        raise ServiceError(f"PostgreSQL: {said(error, settings)}") from None
+        raise ServiceError(f"PostgreSQL: {error_line(error, settings)}") from None
 
 
-def said(error: Exception, settings: PostgresSettings) -> str:
+def error_line(error: Exception, settings: PostgresSettings) -> str:
     """What a server or the library says, in one line, without what is secret of the address."""
     text = str(error)
     for secret_part in ("", *_secrets(settings)):
@@ -262,33 +262,33 @@ def _secrets(settings: PostgresSettings) -> list[str]:
         return []
     with suppress(ServiceError):
         address = settings.address()
-        found = [address]
+        parts = [address]
         psycopg = require("psycopg", "postgres")
         with suppress(psycopg.Error):
-            found.append(str(psycopg.conninfo.conninfo_to_dict(address).get("password") or ""))
-        return [part for part in found if part]
+            parts.append(str(psycopg.conninfo.conninfo_to_dict(address).get("password") or ""))
+        return [part for part in parts if part]
     return []
 
 
 def server_versions(connection: psycopg.Connection[Any], vectors: bool) -> dict[str, str]:
     """The versions of the server and, where vectors are searched, of pgvector; raises BadValue without it."""
-    found = {"PostgreSQL": str(connection.execute("SHOW server_version").fetchone()[0])}  # type: ignore[index]  # SHOW answers with one row
+    versions = {"PostgreSQL": str(connection.execute("SHOW server_version").fetchone()[0])}  # type: ignore[index]  # SHOW answers with one row
     if vectors:
         row = connection.execute("SELECT extversion FROM pg_extension WHERE extname = 'vector'").fetchone()
         if row is None:
             raise BadValue("PostgreSQL: pgvector is not installed in this database: CREATE EXTENSION vector")
-        found["pgvector"] = str(row[0])
-    return found
+        versions["pgvector"] = str(row[0])
+    return versions
 
 
 # ----------
-# A table of Weir's own on a PostgreSQL server: a collection copied there in batches, and what indexes it.
+# The tables of Weir's own:
 #
-# <schema>.indexes a row for each table: name, about (what decides it), documents, versions, and when it was complete
-# <schema>.<name> doc, place, id, and content with its tsvector, or the embedding
+# <schema>.indexes   a row for each table: name, about (what decides it), documents, versions, when it was complete
+# <schema>.<name>    doc, place, id, and content with its tsvector, or the embedding
 #
-# Batches are committed in the order of documents, so a killed process has lost one of them at most, and the next one
-# goes on behind the last that counts. The row in `indexes` is completed last.
+# Batches are committed in the order of documents: a killed process loses one of them at most, and the next process
+# continues behind the last. The row in `indexes` is completed last.
 
 
 TEXT_CHARACTERS = 250_000
@@ -345,17 +345,51 @@ def filled_table(table: ServerTable, progress: Progress | None) -> TableState:
     """
     with connected(table.settings, read_only=False) as connection, failing_as(table.settings):
         connection.execute("SET statement_timeout = 0")  # an index of vectors takes its time
-        _prepare(connection, table)
+        sql = require("psycopg", "postgres").sql
+        schema = table.settings.schema
+        with connection.transaction():  # of several processes one at a time
+            connection.execute("SELECT pg_advisory_xact_lock(hashtext('weir'), 0)")
+            if table.vectors is not None:
+                connection.execute("CREATE EXTENSION IF NOT EXISTS vector")
+            if not _exists(connection, schema, "indexes"):
+                connection.execute(sql.SQL("CREATE SCHEMA IF NOT EXISTS {}").format(sql.Identifier(schema)))
+                create = sql.SQL(
+                    "CREATE TABLE IF NOT EXISTS {} "
+                    "(name text PRIMARY KEY, about jsonb, documents bigint, versions jsonb, complete timestamptz)"
+                )
+                connection.execute(create.format(_named(table, "indexes")))
         with _alone(connection, table):
             state = table_state(connection, table.settings, table.name)
             if state is not None and state.documents != len(table.corpus):
                 here, total = state.documents, len(table.corpus)
                 changed = f"{table.name} has {here:,} rows for {total:,} documents; it is made again"
                 warnings.warn(StoreWarning(f"schema {table.settings.schema}: {changed}"), stacklevel=2)
-                _drop(connection, table)
+                with connection.transaction():
+                    connection.execute(sql.SQL("DROP TABLE {}").format(_named(table, table.name)))
+                    forget = sql.SQL("DELETE FROM {} WHERE name = %s").format(_named(table, "indexes"))
+                    connection.execute(forget, [table.name])
                 state = None
             if state is None:
-                _create(connection, table)
+                if isinstance(table.search, TextSearch):
+                    own = sql.SQL(
+                        "content text NOT NULL, tsv tsvector NOT NULL "
+                        "GENERATED ALWAYS AS (to_tsvector({}::regconfig, left(content, {}))) STORED"
+                    ).format(sql.Literal(table.search.config), sql.Literal(TEXT_CHARACTERS))
+                else:
+                    assert table.vectors is not None
+                    own = sql.SQL("embedding vector({}) NOT NULL").format(
+                        sql.Literal(table.vectors.dimensions)
+                    )
+                known = sql.SQL(
+                    "CREATE TABLE IF NOT EXISTS {} (doc int PRIMARY KEY, place int NOT NULL, id text NOT NULL, {})"
+                )
+                with connection.transaction():
+                    connection.execute(known.format(_named(table, table.name), own))
+                    say = sql.SQL(
+                        "INSERT INTO {} (name, about) VALUES (%s, %s::jsonb) ON CONFLICT DO NOTHING"
+                    )
+                    about = json.dumps(table.about, default=str).replace("\\u0000", " ")
+                    connection.execute(say.format(_named(table, "indexes")), [table.name, about])
                 _copy(connection, table, progress)
                 _complete(connection, table)
                 state = table_state(connection, table.settings, table.name)
@@ -408,23 +442,6 @@ def dropped_tables(settings: PostgresSettings) -> list[str]:
     return sorted(name for (name,) in rows)
 
 
-def _prepare(connection: psycopg.Connection[Any], table: ServerTable) -> None:
-    """The schema, its list of tables and, where vectors are kept, the extension; nothing that is there is touched."""
-    sql = require("psycopg", "postgres").sql
-    schema = table.settings.schema
-    with connection.transaction():  # of several processes one at a time
-        connection.execute("SELECT pg_advisory_xact_lock(hashtext('weir'), 0)")
-        if table.vectors is not None:
-            connection.execute("CREATE EXTENSION IF NOT EXISTS vector")
-        if not _exists(connection, schema, "indexes"):
-            connection.execute(sql.SQL("CREATE SCHEMA IF NOT EXISTS {}").format(sql.Identifier(schema)))
-            columns = (
-                "name text PRIMARY KEY, about jsonb, documents bigint, versions jsonb, complete timestamptz"
-            )
-            create = sql.SQL("CREATE TABLE IF NOT EXISTS {} ({})")
-            connection.execute(create.format(_named(table, "indexes"), sql.SQL(columns)))
-
-
 @contextmanager
 def _alone(connection: psycopg.Connection[Any], table: ServerTable) -> Iterator[None]:
     """Hold the table's name: another process waits, a killed one lets go with its connection."""
@@ -433,34 +450,6 @@ def _alone(connection: psycopg.Connection[Any], table: ServerTable) -> Iterator[
         yield
     finally:
         connection.execute("SELECT pg_advisory_unlock(hashtext('weir'), hashtext(%s))", [table.name])
-
-
-def _drop(connection: psycopg.Connection[Any], table: ServerTable) -> None:
-    sql = require("psycopg", "postgres").sql
-    with connection.transaction():
-        connection.execute(sql.SQL("DROP TABLE {}").format(_named(table, table.name)))
-        forget = sql.SQL("DELETE FROM {} WHERE name = %s").format(_named(table, "indexes"))
-        connection.execute(forget, [table.name])
-
-
-def _create(connection: psycopg.Connection[Any], table: ServerTable) -> None:
-    sql = require("psycopg", "postgres").sql
-    if isinstance(table.search, TextSearch):
-        own = sql.SQL(
-            "content text NOT NULL, "
-            "tsv tsvector NOT NULL GENERATED ALWAYS AS (to_tsvector({}::regconfig, left(content, {}))) STORED"
-        ).format(sql.Literal(table.search.config), sql.Literal(TEXT_CHARACTERS))
-    else:
-        assert table.vectors is not None
-        own = sql.SQL("embedding vector({}) NOT NULL").format(sql.Literal(table.vectors.dimensions))
-    known = sql.SQL(
-        "CREATE TABLE IF NOT EXISTS {} (doc int PRIMARY KEY, place int NOT NULL, id text NOT NULL, {})"
-    )
-    with connection.transaction():
-        connection.execute(known.format(_named(table, table.name), own))
-        say = sql.SQL("INSERT INTO {} (name, about) VALUES (%s, %s::jsonb) ON CONFLICT DO NOTHING")
-        about = json.dumps(table.about, default=str).replace("\\u0000", " ")
-        connection.execute(say.format(_named(table, "indexes")), [table.name, about])
 
 
 def _copy(connection: psycopg.Connection[Any], table: ServerTable, progress: Progress | None) -> None:
@@ -522,8 +511,8 @@ def _complete(connection: psycopg.Connection[Any], table: ServerTable) -> None:
         build = "CREATE INDEX IF NOT EXISTS {} ON {} USING hnsw (embedding {}) WITH (m = {}, ef_construction = {})"
         make = sql.SQL(build)
         operators = sql.SQL(OPERATORS[search.distance])
-        given = (sql.Literal(search.m), sql.Literal(search.ef_construction))
-        connection.execute(make.format(index, where, operators, *given))
+        parameters = (sql.Literal(search.m), sql.Literal(search.ef_construction))
+        connection.execute(make.format(index, where, operators, *parameters))
     connection.execute(sql.SQL("ANALYZE {}").format(where))
     versions = server_versions(connection, table.vectors is not None)
     say = sql.SQL("UPDATE {} SET documents = %s, versions = %s::jsonb, complete = now() WHERE name = %s")
@@ -537,5 +526,5 @@ def _named(table: ServerTable, name: str) -> Any:  # noqa: ANN401  psycopg's
 
 
 def _exists(connection: psycopg.Connection[Any], schema: str, name: str) -> bool:
-    found = "SELECT 1 FROM pg_tables WHERE schemaname = %s AND tablename = %s"
-    return connection.execute(found, [schema, name]).fetchone() is not None
+    query = "SELECT 1 FROM pg_tables WHERE schemaname = %s AND tablename = %s"
+    return connection.execute(query, [schema, name]).fetchone() is not None

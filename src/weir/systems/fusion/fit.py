@@ -6,23 +6,26 @@ import hashlib
 import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from weir.core.judged import Judged
 from weir.core.qrels import Qrels
+from weir.core.rounding import count, score
 from weir.core.run import Named, Run
-from weir.core.scores import averaged
+from weir.core.scores import Scores, averaged
 from weir.core.strings import Float64, Ids, Int64
+from weir.core.tables import Table, sentences, table_of
 from weir.errors import BadValue
 from weir.measures import Measure, measures_of, scores_of
+from weir.stats.compare import compare_scores, compare_tables
 from weir.systems.fusion.fuse import Pool, fused, fused_block
 from weir.systems.fusion.methods import METHODS, NORMS, Fusion, FusionMethod, Setting, call_of, parse_fusion
 
 # ----------
-# The settings that a fit tries.
+# The settings that are tried.
 
 
 STEP = 0.1
@@ -39,10 +42,10 @@ def candidates(method: str | Fusion, runs: int, step: float = STEP) -> tuple[Fus
     choose, for more than 2,000 settings, and for a step that does not divide 1.
     """
     how = method if isinstance(method, Fusion) else parse_fusion(method)
-    given: Mapping[str, object] = dict(how.settings) if isinstance(method, Fusion) else call_of(method)[1]
+    fixed: Mapping[str, object] = dict(how.settings) if isinstance(method, Fusion) else call_of(method)[1]
     how.refuse_other_than(runs)
     known = METHODS.get(how.name)
-    open_ = {key: list(_grid(known, key, runs, step)) for key in known.defaults() if key not in given}
+    open_ = {key: list(_grid(known, key, runs, step)) for key in known.defaults() if key not in fixed}
     count = math.prod(map(len, open_.values()))
     if count < 2:
         raise BadValue(f"{how}: no setting is left to fit; try rrf, rbc, wsum or a method with norms")
@@ -85,7 +88,7 @@ def _simplex(runs: int, step: float) -> Iterator[tuple[float, ...]]:
 
 
 # ----------
-# Choosing the settings of a fusion on judged queries, and what that is worth on queries it has not seen.
+# The choice of settings by cross-validation.
 
 
 FOLDS = 5
@@ -169,14 +172,15 @@ def trials(
     if not (pool.answered()[known] > 1).any():
         raise BadValue("no judged query is answered by two of the rankings: there is nothing to fit on")
     values = np.empty((len(tried), len(qrels)))
-    values[:] = _measured(wanted[0], _empty(qrels), qrels)
+    ptr, doc, score = np.zeros(len(qrels) + 1, np.int64), np.empty(0, np.int32), np.empty(0)
+    values[:] = _measured(wanted[0], Run(qrels.queries, qrels.docs, ptr, doc, score), qrels)
     number = qrels.docs.codes(pool.docs.strings)
-    asked, codes = pool.only(known), codes[known]
-    for block in asked.blocks():
+    judged, codes = pool.only(known), codes[known]
+    for block in judged.blocks():
         at = codes[block.first : block.first + len(block)]
         judgments = qrels.only(at)
         for row, how in enumerate(tried):
-            ptr, doc, score = fused_block(asked, block, how)
+            ptr, doc, score = fused_block(judged, block, how)
             run = Run(judgments.queries, judgments.docs, ptr, number[doc], score)
             values[row, at] = _measured(wanted[0], run, judgments)
             if watch is not None:
@@ -188,17 +192,17 @@ def cross_validated(made: Trials, folds: int = FOLDS, seed: int = SEED) -> Fit:
     """For each fold of queries choose the best settings on the others; of equal ones the first that was tried."""
     fold = fold_of(made.queries, folds, seed)
     held_out = np.empty(len(made.queries))
-    found = []
+    results = []
     for number in range(folds):
         inside = fold == number
         best, mean = _best(made.values[:, ~inside])
         held_out[inside] = made.values[best, inside]
         shown = [averaged(m, made.measure.geometric) for m in (mean, _mean(held_out[inside]))]
-        found.append(Fold(number + 1, int(inside.sum()), made.tried[best], *shown))
+        results.append(Fold(number + 1, int(inside.sum()), made.tried[best], *shown))
     best, mean = _best(made.values)
     fitted = averaged(mean, made.measure.geometric)
     return Fit(
-        made.measure, len(made.tried), made.tried[best], fitted, tuple(found), made.queries, fold, held_out
+        made.measure, len(made.tried), made.tried[best], fitted, tuple(results), made.queries, fold, held_out
     )
 
 
@@ -221,37 +225,29 @@ def fold_of(queries: Ids, folds: int = FOLDS, seed: int = SEED) -> Int64:
     return fold
 
 
-def fused_by(found: Fit, pool: Pool, k: int | None = None) -> Run:
+def fused_by(fitted: Fit, pool: Pool, k: int | None = None) -> Run:
     """Each judged query fused with the settings chosen without its fold, every other with those chosen on all.
 
     So no query is fused with settings that its own judgments chose.
     """
-    codes = found.queries.codes(pool.queries.strings)
-    fold = np.where(codes >= 0, found.fold[codes], len(found.folds))
-    chosen = [*(f.chosen for f in found.folds), found.chosen]
-    parts = [(which, fused(pool.only(which), how, k)) for which, how in _split(fold, chosen)]
+    codes = fitted.queries.codes(pool.queries.strings)
+    fold = np.where(codes >= 0, fitted.fold[codes], len(fitted.folds))
+    chosen = [*(f.chosen for f in fitted.folds), fitted.chosen]
+    parts = []
+    for how in dict.fromkeys(chosen):
+        which = np.flatnonzero(np.isin(fold, [i for i, other in enumerate(chosen) if other == how]))
+        parts.append((which, fused(pool.only(which), how, k)))
     query, doc, score = (
         np.concatenate(column)
         for column in zip(*((w[run.query_of_row()], run.doc, run.score) for w, run in parts), strict=True)
     )
-    name = f"{found.chosen.name} fitted on {found.measure} by cross-validation"
+    name = f"{fitted.chosen.name} fitted on {fitted.measure} by cross-validation"
     return Run.from_columns(pool.queries, pool.docs, query, doc, score, Named(name))
-
-
-def _split(fold: Int64, chosen: Sequence[Fusion]) -> Iterator[tuple[Int64, Fusion]]:
-    for how in dict.fromkeys(chosen):
-        which = np.flatnonzero(np.isin(fold, [i for i, other in enumerate(chosen) if other == how]))
-        yield which, how
 
 
 def _measured(measure: Measure, run: Run, qrels: Qrels) -> Float64:
     values: Float64 = scores_of(Judged.of(run, qrels), (measure,)).values[0]
     return values
-
-
-def _empty(qrels: Qrels) -> Run:
-    none = np.zeros(len(qrels) + 1, np.int64)
-    return Run(qrels.queries, qrels.docs, none, np.empty(0, np.int32), np.empty(0))
 
 
 def _best(values: Float64) -> tuple[int, float]:
@@ -263,3 +259,30 @@ def _best(values: Float64) -> tuple[int, float]:
 def _mean(values: NDArray[np.float64]) -> float:
     defined = values[~np.isnan(values)].tolist()
     return math.fsum(defined) / len(defined) if defined else math.nan
+
+
+# ----------
+# Tables.
+
+
+def fit_tables(fit: Fit) -> tuple[Table, ...]:
+    """A line for each fold: what the other folds chose, its mean there, and its mean on the fold itself."""
+    lines = [["settings chosen without the fold", "fold", "queries", f"{fit.measure} there", "on the fold"]]
+    for fold in fit.folds:
+        numbers = [str(fold.number), str(fold.queries), score(fold.fitted), score(fold.held_out)]
+        lines.append([str(fold.chosen), *numbers])
+    lines.append([str(fit.chosen), "all", str(len(fit.queries)), score(fit.fitted), ""])
+    note = f"{count(fit.tried)} settings tried; a mean where the settings were chosen says little of other queries"
+    return table_of(lines, right=4), replace(sentences(note), follows=True)
+
+
+def held_out_tables(held_out: Scores, single: Mapping[str, Scores], dataset: str) -> tuple[Table, ...]:
+    """The fusion on queries that its settings have not seen, beside the best of the runs by itself.
+
+    held_out: scores of the cross-validated run; single: those of each run by name. The best is picked on these very
+    queries, which favours it.
+    """
+    best = max(single, key=lambda name: float(single[name].mean_values()[0]))
+    comparisons = compare_scores({"fused, held out": held_out, best: single[best]}, dataset, best)
+    note = f"{best}: the best of {len(single)} runs, picked on these queries, which favours it"
+    return (*compare_tables(comparisons), replace(sentences(note), follows=True))

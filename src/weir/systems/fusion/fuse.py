@@ -1,4 +1,4 @@
-"""Several runs to one."""
+"""Fusing several runs into one."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from weir.systems.fusion.methods import (
 )
 
 # ----------
-# Several runs side by side: the union of their queries and documents, some queries at a time.
+# Runs in terms of the same queries and documents.
 
 
 BLOCK_ROWS = 1 << 18
@@ -122,7 +122,15 @@ class Pool:
             keys.append(key)
             ranks.append(rank + 1)
             lists.append(ScoreLists(run.score[rows], ptr))
-        pair, places = _distinct(keys)
+        # The distinct keys of all runs, ascending, and where each key of each run stands among them.
+        every = np.concatenate(keys)
+        order = np.argsort(every)
+        ordered = every[order]
+        fresh = np.ones(len(every), np.bool_)
+        np.not_equal(ordered[1:], ordered[:-1], out=fresh[1:])
+        number_of_key = np.empty(len(every), np.int64)
+        number_of_key[order] = np.cumsum(fresh) - 1
+        pair, places = ordered[fresh], np.split(number_of_key, np.cumsum([len(key) for key in keys])[:-1])
         query, doc = np.divmod(pair, width)
         rank = np.zeros((len(lists), len(pair)), np.int32)
         for row, place, values in zip(rank, places, ranks, strict=True):
@@ -130,26 +138,14 @@ class Pool:
         return CandidateBlock(first, query, doc.astype(np.int32), rank, tuple(lists), tuple(places))
 
 
-def refuse_strangers(pool: Pool) -> None:
+def check_shared_queries(pool: Pool) -> None:
     """Raise BadValue where no query is answered by two runs, so that there is nothing to fuse."""
     if not (pool.answered() >= 2).any():
         raise BadValue("no query is answered by two of the rankings: are they of the same queries?")
 
 
-def _distinct(keys: Sequence[Int64]) -> tuple[Int64, list[Int64]]:
-    """The distinct keys of all columns, ascending, and where each key of each column stands among them."""
-    every = np.concatenate(keys)
-    order = np.argsort(every)
-    ordered = every[order]
-    fresh = np.ones(len(every), np.bool_)
-    np.not_equal(ordered[1:], ordered[:-1], out=fresh[1:])
-    place = np.empty(len(every), np.int64)
-    place[order] = np.cumsum(fresh) - 1
-    return ordered[fresh], list(np.split(place, np.cumsum([len(key) for key in keys])[:-1]))
-
-
 # ----------
-# Several runs to one.
+# Fusing.
 
 
 Rankings = tuple[Int64, Int32, Float64]
@@ -168,7 +164,7 @@ def fuse(runs: Sequence[Run], method: Fusion | str = "rrf", k: int | None = None
     if len(runs) < 2:
         raise BadValue(f"a fusion takes two or more rankings; found {len(runs)}")
     pool = Pool.of(runs)
-    refuse_strangers(pool)
+    check_shared_queries(pool)
     return fused(pool, how, k)
 
 
@@ -176,7 +172,7 @@ def fused(pool: Pool, how: Fusion, k: int | None = None, name: str | None = None
     """Fuse the runs of a pool; queries that no run answers keep an empty ranking. Errors as `fuse`."""
     how.refuse_other_than(len(pool.runs))
     refuse_depth(k)
-    parts = list(_parts(pool, how, k))
+    parts = [fused_block(pool, block, how, k) for block in pool.blocks()]
     lengths = [np.diff(ptr) for ptr, _, _ in parts]
     ptr = np.concatenate(
         [np.zeros(1, np.int64), np.cumsum(np.concatenate([np.zeros(0, np.int64), *lengths]))]
@@ -190,11 +186,6 @@ def refuse_depth(k: int | None) -> None:
     """Raise BadValue for a number of documents below 1 or beyond any corpus; None stands for all."""
     if k is not None and not 1 <= k < 1 << 31:
         raise BadValue(f"k is {k}; expected a whole number from 1 to 2,147,483,647")
-
-
-def _parts(pool: Pool, how: Fusion, k: int | None) -> Iterator[Rankings]:
-    for block in pool.blocks():
-        yield fused_block(pool, block, how, k)
 
 
 def fused_block(pool: Pool, block: CandidateBlock, how: Fusion, k: int | None = None) -> Rankings:
@@ -211,7 +202,7 @@ def fused_block(pool: Pool, block: CandidateBlock, how: Fusion, k: int | None = 
     ptr = np.searchsorted(block.query, np.arange(len(block) + 1)).astype(np.int64)
     if k is not None:
         length = np.minimum(np.diff(ptr), k)
-        kept = np.repeat(ptr[:-1], length)
+        starts = np.repeat(ptr[:-1], length)
         ptr = np.concatenate([[0], np.cumsum(length)])
-        order = order[kept + np.arange(ptr[-1]) - np.repeat(ptr[:-1], length)]
+        order = order[starts + np.arange(ptr[-1]) - np.repeat(ptr[:-1], length)]
     return ptr, block.doc[order], score[order]

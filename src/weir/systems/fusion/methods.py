@@ -18,7 +18,7 @@ from weir.files.blocks import distinct_strings
 from weir.registry import Registry, printed
 
 # ----------
-# The identifiers of several tables as one.
+# The union of several tables of identifiers.
 
 
 BLOCK_IDENTIFIERS = 1 << 15
@@ -67,11 +67,11 @@ def _numbered(strings: Strings) -> tuple[Int32, Int64]:
     if not all(_equal(strings, order[span], other[span]) for span in spans):  # two strings share a hash
         numbers = distinct_strings(strings)[0]
         return numbers.astype(np.int32), np.unique(numbers, return_index=True)[1]
-    kept = np.zeros(len(order), np.bool_)
-    kept[leader] = True
+    is_first = np.zeros(len(order), np.bool_)
+    is_first[leader] = True
     codes = np.empty(len(order), np.int32)
-    codes[order] = (np.cumsum(kept, dtype=np.int32) - 1)[leader][group]
-    return codes, np.flatnonzero(kept)
+    codes[order] = (np.cumsum(is_first, dtype=np.int32) - 1)[leader][group]
+    return codes, np.flatnonzero(is_first)
 
 
 def _equal(strings: Strings, a: Int32, b: Int32) -> bool:
@@ -94,7 +94,7 @@ def _words(strings: Strings, start: Int64, at: int, size: Int64) -> NDArray[np.u
 
 
 # ----------
-# What a fusion method sees: every document that some run returns, with its place in each run.
+# The input of a fusion method.
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,10 +146,10 @@ def total(values: Float64) -> Float64:
     values: float64[R, n]; the smallest are added first.
     """
     rows = ascending(values)
-    found = rows[0].copy()
+    sums = rows[0].copy()
     for row in rows[1:]:
-        found += row
-    return found
+        sums += row
+    return sums
 
 
 def ascending(values: Float64) -> list[Float64]:
@@ -162,7 +162,7 @@ def ascending(values: Float64) -> list[Float64]:
 
 
 # ----------
-# Normalisations: they bring the scores of different systems to one scale, for each query by itself.
+# Normalisations of scores, for each query by itself.
 
 
 @dataclass(frozen=True, eq=False)
@@ -198,11 +198,11 @@ class ScoreLists:
         return self._reduced(np.minimum)
 
     def _reduced(self, function: np.ufunc) -> Float64:
-        found = np.zeros(len(self.ptr) - 1)
+        extreme = np.zeros(len(self.ptr) - 1)
         filled = np.flatnonzero(self.size)
         if len(filled):
-            found[filled] = function.reduceat(self.score, self.ptr[filled])
-        return found
+            extreme[filled] = function.reduceat(self.score, self.ptr[filled])
+        return extreme
 
 
 Norm: TypeAlias = Callable[[ScoreLists], Float64]
@@ -258,14 +258,14 @@ def maximum(lists: ScoreLists) -> Float64:
 
 def _ratio(top: Float64, bottom: Float64, otherwise: Float64 | float) -> Float64:
     """top / bottom, and `otherwise` where bottom is 0."""
-    found = np.empty_like(top)
-    found[:] = otherwise
-    np.divide(top, bottom, out=found, where=bottom != 0)
-    return found
+    ratio = np.empty_like(top)
+    ratio[:] = otherwise
+    np.divide(top, bottom, out=ratio, where=bottom != 0)
+    return ratio
 
 
 # ----------
-# A fusion is a value: it prints, parses back, compares, and maps candidates to one score each.
+# Methods, and fusions: a method with its settings.
 
 
 Setting: TypeAlias = int | float | str | tuple[float, ...]
@@ -342,15 +342,15 @@ class Fusion:
         inside = ", ".join(f"{key}={printed(value)}" for key, value in self.settings)
         return f"{self.name}({inside})" if inside else self.name
 
-    def with_settings(self, given: Mapping[str, object]) -> Fusion:
+    def with_settings(self, settings: Mapping[str, object]) -> Fusion:
         """The same method with these settings; raises UnknownName for one it does not have, or BadValue."""
         method = METHODS.get(self.name)
         defaults = method.defaults()
         chosen = dict(self.settings)
-        for key, value in given.items():
+        for key, value in settings.items():
             if key not in defaults:
                 raise UnknownName(f"setting of {self.name}", key, defaults)
-            chosen[key] = _checked(method, key, value, defaults[key])
+            chosen[key] = _setting_value(method, key, value, defaults[key])
         return Fusion(
             self.name, tuple((k, chosen[k]) for k in defaults if chosen.get(k, defaults[k]) != defaults[k])
         )
@@ -387,9 +387,9 @@ def parse_fusion(text: str) -> Fusion:
 
     Raises UnknownName for a method, setting or normalisation that does not exist, BadValue for a malformed text.
     """
-    name, given = call_of(text)
+    name, settings = call_of(text)
     METHODS.get(name)
-    return Fusion(name).with_settings(given)
+    return Fusion(name).with_settings(settings)
 
 
 def call_of(text: str) -> tuple[str, dict[str, object]]:
@@ -405,15 +405,16 @@ def call_of(text: str) -> tuple[str, dict[str, object]]:
             raise malformed
         if any(k.arg is None for k in node.keywords):
             raise malformed
-        given = {str(k.arg): ast.literal_eval(k.value) for k in node.keywords}
-        if len(given) < len(node.keywords):
+        settings = {str(k.arg): ast.literal_eval(k.value) for k in node.keywords}
+        if len(settings) < len(node.keywords):
             raise BadValue(f"{node.func.id}: a setting is given twice")
-        return node.func.id, given
+        return node.func.id, settings
     except (SyntaxError, ValueError, TypeError, MemoryError, RecursionError):
         raise malformed from None
 
 
-def _checked(method: FusionMethod, key: str, value: object, default: Setting) -> Setting:
+def _setting_value(method: FusionMethod, key: str, value: object, default: Setting) -> Setting:
+    """A setting as it is kept; raises BadValue, or UnknownName for a normalisation that does not exist."""
     where = f"{method.name}({key}={printed(value)})"
     if key == "norm":
         if not isinstance(value, str):
@@ -421,12 +422,11 @@ def _checked(method: FusionMethod, key: str, value: object, default: Setting) ->
         NORMS.get(value)
         return value
     if isinstance(default, tuple):
-        return _weights(where, value)
-    return _number(method, key, value, default)
-
-
-def _number(method: FusionMethod, key: str, value: object, default: Setting) -> Setting:
-    where = f"{method.name}({key}={printed(value)})"
+        if not isinstance(value, (list, tuple)) or not all(type(w) in {int, float} for w in value):
+            raise BadValue(f"{where}: expected a list of numbers, one for each ranking")
+        if value and not (all(0 <= w <= _LARGEST_WEIGHT for w in value) and any(value)):
+            raise BadValue(f"{where}: expected numbers from 0 to {_LARGEST_WEIGHT:g}, not all of them 0")
+        return tuple(float(w) for w in value)
     low, high = dict(method.within).get(key, (-math.inf, math.inf))
     if isinstance(default, float) and type(value) is int:
         value = float(value)
@@ -437,16 +437,8 @@ def _number(method: FusionMethod, key: str, value: object, default: Setting) -> 
     return value
 
 
-def _weights(where: str, value: object) -> tuple[float, ...]:
-    if not isinstance(value, (list, tuple)) or not all(type(w) in {int, float} for w in value):
-        raise BadValue(f"{where}: expected a list of numbers, one for each ranking")
-    if value and not (all(0 <= w <= _LARGEST_WEIGHT for w in value) and any(value)):
-        raise BadValue(f"{where}: expected numbers from 0 to {_LARGEST_WEIGHT:g}, not all of them 0")
-    return tuple(float(w) for w in value)
-
-
 # ----------
-# Methods that go by ranks: how high each run places a document, whatever its scores.
+# Methods that use ranks.
 
 
 CELLS = 1 << 17
@@ -458,57 +450,59 @@ LARGEST = 1_000_000
 @fusion(
     "rrf", within={"k": (0, LARGEST)}, grid={"k": (60, 1, 2, 5, 10, 20, 30, 40, 80, 100, 150, 200, 300, 500)}
 )
-def rrf(found: Candidates, *, k: int = 60) -> Float64:
+def rrf(candidates: Candidates, *, k: int = 60) -> Float64:
     """Reciprocal rank fusion: the sum of 1 / (k + rank) over the runs that return the document.
 
     Source: Cormack, Clarke and Büttcher 2009.
     """
-    return total(found.by_rank(lambda rank: 1 / (k + rank)))
+    return total(candidates.by_rank(lambda rank: 1 / (k + rank)))
 
 
 @fusion("isr")
-def isr(found: Candidates) -> Float64:
+def isr(candidates: Candidates) -> Float64:
     """Inverse square rank: the sum of 1 / rank², times the number of runs that return the document.
 
     Source: Mourão, Martins and Magalhães 2014.
     """
-    return total(found.by_rank(lambda rank: 1 / rank**2)) * found.count()
+    return total(candidates.by_rank(lambda rank: 1 / rank**2)) * candidates.count()
 
 
 @fusion("logisr", within={"sigma": (0, 1)}, grid={"sigma": (0.0, 0.01, 0.1, 1.0)})
-def logisr(found: Candidates, *, sigma: float = 0.0) -> Float64:
+def logisr(candidates: Candidates, *, sigma: float = 0.0) -> Float64:
     """Log inverse square rank: the sum of 1 / rank², times ln(sigma + the number of runs that return the document).
 
     With sigma = 0 every document that one run alone returns scores 0. Source: Mourão, Martins and Magalhães 2014.
     """
-    factor: Float64 = np.array([0.0] + [math.log(sigma + n) for n in range(1, found.runs + 1)])
-    return total(found.by_rank(lambda rank: 1 / rank**2)) * factor[found.count()]
+    factor: Float64 = np.array([0.0] + [math.log(sigma + n) for n in range(1, candidates.runs + 1)])
+    return total(candidates.by_rank(lambda rank: 1 / rank**2)) * factor[candidates.count()]
 
 
 @fusion("rbc", within={"p": (0, 1)}, grid={"p": (0.8, 0.5, 0.6, 0.7, 0.9, 0.95, 0.98, 0.99, 0.995)})
-def rbc(found: Candidates, *, p: float = 0.8) -> Float64:
+def rbc(candidates: Candidates, *, p: float = 0.8) -> Float64:
     """Rank-biased centroid: the sum of (1 - p) p^(rank - 1) over the runs that return the document.
 
     p: how likely a reader goes on to the next document. Source: Bailey, Moffat, Scholer and Thomas 2017.
     """
-    return total(found.by_rank(lambda rank: (1 - p) * p ** (rank - 1)))
+    return total(candidates.by_rank(lambda rank: (1 - p) * p ** (rank - 1)))
 
 
 @fusion("borda")
-def borda(found: Candidates) -> Float64:
+def borda(candidates: Candidates) -> Float64:
     """Borda count: of c documents that the runs return, a run gives its first c points, its next c - 1, and so on.
 
     c counts the documents of one query. Those that a run does not return share what is left of its points equally.
     Source: Aslam and Montague 2001.
     """
-    pooled = found.pooled()
-    left = (pooled - found.sizes + 1) / 2
-    points = np.where(found.returned, pooled[found.query] - found.rank + 1, left[:, found.query])
+    pooled = candidates.pooled()
+    left = (pooled - candidates.sizes + 1) / 2
+    points = np.where(
+        candidates.returned, pooled[candidates.query] - candidates.rank + 1, left[:, candidates.query]
+    )
     return total(points)
 
 
 @fusion("condorcet")
-def condorcet(found: Candidates) -> Float64:
+def condorcet(candidates: Candidates) -> Float64:
     """Majority of the runs, pair by pair: how many documents of the query a document beats, ties counted half.
 
     One document beats another where more runs place it above than below; a run places what it returns above what
@@ -517,11 +511,11 @@ def condorcet(found: Candidates) -> Float64:
     algorithm's order depends on where its sort began, this one does not. Takes time in the square of the number of
     documents. Source: Montague and Aslam 2002.
     """
-    score = np.zeros(len(found.query))
-    cuts = np.searchsorted(found.query, np.arange(found.sizes.shape[1] + 1))
+    score = np.zeros(len(candidates.query))
+    cuts = np.searchsorted(candidates.query, np.arange(candidates.sizes.shape[1] + 1))
     for start, stop in zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True):
         if stop > start:
-            score[start:stop] = _beaten(found.rank[:, start:stop])
+            score[start:stop] = _beaten(candidates.rank[:, start:stop])
     return score
 
 
@@ -531,7 +525,7 @@ def _beaten(rank: Int32) -> Float64:
     places = np.where(rank > 0, rank, last).astype(np.int16 if last < 2**15 else np.int32)
     votes = np.int8 if len(rank) < 2**7 else np.int32
     step = max(1, CELLS // count)
-    found = np.empty(count)
+    beaten = np.empty(count)
     for start in range(0, count, step):
         own = places[:, start : start + step, None]
         margin = np.zeros((own.shape[1], count), votes)
@@ -539,78 +533,78 @@ def _beaten(rank: Int32) -> Float64:
             margin += mine < other
             margin -= (mine > other).view(np.int8)
         wins, losses = np.count_nonzero(margin > 0, axis=1), np.count_nonzero(margin < 0, axis=1)
-        found[start : start + step] = (count - 1 + wins - losses) / 2
-    return found
+        beaten[start : start + step] = (count - 1 + wins - losses) / 2
+    return beaten
 
 
 # ----------
-# Methods that go by scores, normalised for each query (see norms.py).
+# Methods that use normalised scores.
 
 
 @fusion("combsum", scored=True)
-def combsum(found: Candidates) -> Float64:
+def combsum(candidates: Candidates) -> Float64:
     """The sum of the scores; a run that does not return the document adds nothing.
 
     Source: Fox and Shaw 1994.
     """
-    return total(found.score)
+    return total(candidates.score)
 
 
 @fusion("combmnz", scored=True)
-def combmnz(found: Candidates) -> Float64:
+def combmnz(candidates: Candidates) -> Float64:
     """The sum of the scores, times the number of runs that return the document.
 
     Source: Fox and Shaw 1994.
     """
-    return total(found.score) * found.count()
+    return total(candidates.score) * candidates.count()
 
 
 @fusion("combanz", scored=True)
-def combanz(found: Candidates) -> Float64:
+def combanz(candidates: Candidates) -> Float64:
     """The mean of the scores over the runs that return the document.
 
     Source: Fox and Shaw 1994.
     """
-    return total(found.score) / found.count()
+    return total(candidates.score) / candidates.count()
 
 
 @fusion("combmin", scored=True)
-def combmin(found: Candidates) -> Float64:
+def combmin(candidates: Candidates) -> Float64:
     """The least of the scores that runs give the document.
 
     Source: Fox and Shaw 1994.
     """
-    least: Float64 = np.where(found.returned, found.score, np.inf).min(axis=0)
+    least: Float64 = np.where(candidates.returned, candidates.score, np.inf).min(axis=0)
     return least
 
 
 @fusion("combmax", scored=True)
-def combmax(found: Candidates) -> Float64:
+def combmax(candidates: Candidates) -> Float64:
     """The greatest of the scores that runs give the document.
 
     Source: Fox and Shaw 1994.
     """
-    greatest: Float64 = np.where(found.returned, found.score, -np.inf).max(axis=0)
+    greatest: Float64 = np.where(candidates.returned, candidates.score, -np.inf).max(axis=0)
     return greatest
 
 
 @fusion("combmed", scored=True)
-def combmed(found: Candidates) -> Float64:
+def combmed(candidates: Candidates) -> Float64:
     """The median of the scores that runs give the document, or the mean of the two middle ones.
 
     Source: Fox and Shaw 1994.
     """
-    rows = np.stack(ascending(np.where(found.returned, found.score, np.inf)))
-    count, column = found.count(), np.arange(rows.shape[1])
+    rows = np.stack(ascending(np.where(candidates.returned, candidates.score, np.inf)))
+    count, column = candidates.count(), np.arange(rows.shape[1])
     return (rows[(count - 1) // 2, column] + rows[count // 2, column]) / 2
 
 
 @fusion("wsum", scored=True)
-def wsum(found: Candidates, *, weights: tuple[float, ...] = ()) -> Float64:
+def wsum(candidates: Candidates, *, weights: tuple[float, ...] = ()) -> Float64:
     """The weighted sum of the scores; a run that does not return the document adds nothing.
 
     weights: one for each run in their order, from 0; by default all are 1 / number of runs. Called linear
     combination or interpolation too. Source: Vogt and Cottrell 1999.
     """
-    given = np.array(weights) if weights else np.full(found.runs, 1 / found.runs)
-    return total(given[:, None] * found.score)
+    weight = np.array(weights) if weights else np.full(candidates.runs, 1 / candidates.runs)
+    return total(weight[:, None] * candidates.score)

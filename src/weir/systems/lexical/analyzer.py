@@ -19,7 +19,7 @@ from weir.errors import BadValue, UnknownName, require
 from weir.registry import Registry
 
 # ----------
-# White space in UTF-8 as str.split sees it, for many texts at once.
+# White space in UTF-8, as str.split sees it.
 
 
 WHITE_SPACE = (
@@ -38,7 +38,7 @@ _CHARACTERS_BY_WIDTH = {
 
 def spaces(data: Bytes) -> NDArray[np.bool_]:
     """Which bytes of well-formed UTF-8, uint8[n], are part of white space."""
-    found = _ONE_BYTE[data]
+    white = _ONE_BYTE[data]
     leads = np.flatnonzero(_FIRST_BYTES[data])
     for width, characters in _CHARACTERS_BY_WIDTH.items():
         leads = leads[leads <= len(data) - width]
@@ -47,12 +47,12 @@ def spaces(data: Bytes) -> NDArray[np.bool_]:
             value = value << 8 | data[leads + byte]
         at = leads[np.isin(value, characters)]
         for byte in range(width):
-            found[at + byte] = True
-    return found
+            white[at + byte] = True
+    return white
 
 
 # ----------
-# Stemmers: Snowball's through PyStemmer, and the Porter stemmer as Lucene has it.
+# Stemmers: Snowball through PyStemmer, and the Porter stemmer as Lucene has it.
 
 
 LUCENE_PORTER = "lucene-porter"
@@ -104,13 +104,6 @@ def _lucene_porter(words: list[str]) -> list[str]:
     """
     stem = _snowball("porter")
     stems = list(stem(words))
-    for i in _suspects(stems):
-        stems[i] = _repaired(words[i], stems[i], stem)
-    return stems
-
-
-def _suspects(stems: list[str]) -> list[int]:
-    """Which stems are short, end in SUSPECT_ENDINGS, or end beyond ASCII."""
     raw = np.frombuffer("\n".join([*stems, ""]).encode(), np.uint8)
     ends = np.flatnonzero(raw == ord("\n"))
     last, before = (raw.take(ends - back, mode="wrap") for back in (1, 2))  # of a short one, anything
@@ -118,10 +111,12 @@ def _suspects(stems: list[str]) -> list[int]:
     listed = np.zeros(1 << 16, np.bool_)
     listed[endings] = True
     short = np.diff(ends, prepend=-1) <= 3
-    found: list[int] = np.flatnonzero(
+    suspects: list[int] = np.flatnonzero(
         short | (last > ord("z")) | listed[before * np.uint16(256) + last]
     ).tolist()
-    return found
+    for i in suspects:
+        stems[i] = _repaired(words[i], stems[i], stem)
+    return stems
 
 
 def _repaired(word: str, stemmed: str, stem: Callable[[list[str]], list[str]]) -> str:
@@ -166,10 +161,8 @@ def _has_measure(part: str) -> bool:
 
 
 # ----------
-# Where words begin and end: tokenizers as automata over character classes.
-#
-# A tokenizer is data, not code: a class for every code point, and an automaton whose longest match is the next word.
-# What no word begins with is skipped. The compiled kernel and the plain Python path walk the same tables.
+# Tokenizers as automata over classes of characters: the longest match is the next word, and what begins no word is
+# skipped. The compiled kernel and the plain Python path use the same tables.
 
 
 NO_LIMIT = 2**31 - 1
@@ -227,7 +220,19 @@ def tokenizer_names() -> list[str]:
 def tokenizer(name: str) -> WordTokenizer:
     """The tokenizer of that name; raises UnknownName."""
     if name == "uax29":
-        return _uax29()
+        rows = [[int(x) for x in line.split()] for line in _lines(UAX29_TABLES[0])]
+        states = np.array(rows, np.uint16)
+        classes = np.zeros(CODE_POINTS, np.uint8)
+        for line in _lines(UAX29_TABLES[1]):
+            first, last, kind = line.split()
+            classes[int(first, 16) : int(last, 16) + 1] = int(kind)
+        says = (
+            "UAX #29 words and UTS #51 emoji of Unicode 12.1 as Lucene 9 cuts them, at most 255 UTF-16 units"
+        )
+        accept = states[:, 0].astype(np.bool_)
+        return WordTokenizer(
+            "uax29", says, classes, np.ascontiguousarray(states[:, 1:]), accept, LUCENE_LIMIT
+        )
     if name == "whitespace":
         return _runs(name, "runs of anything but whitespace, as str.split cuts them", ~_matching(r"\s+"), 1)
     if name == "words":
@@ -245,18 +250,6 @@ def tokenizer_tables(name: str) -> str:
         return name
     texts = [files("weir.systems.lexical").joinpath("data", table).read_bytes() for table in UAX29_TABLES]
     return f"{name}, tables {hashlib.blake2b(b''.join(texts), digest_size=8).hexdigest()}"
-
-
-def _uax29() -> WordTokenizer:
-    rows = [[int(x) for x in line.split()] for line in _lines(UAX29_TABLES[0])]
-    states = np.array(rows, np.uint16)
-    classes = np.zeros(CODE_POINTS, np.uint8)
-    for line in _lines(UAX29_TABLES[1]):
-        first, last, kind = line.split()
-        classes[int(first, 16) : int(last, 16) + 1] = int(kind)
-    says = "UAX #29 words and UTS #51 emoji of Unicode 12.1 as Lucene 9 cuts them, at most 255 UTF-16 units"
-    accept = states[:, 0].astype(np.bool_)
-    return WordTokenizer("uax29", says, classes, np.ascontiguousarray(states[:, 1:]), accept, LUCENE_LIMIT)
 
 
 def _lines(name: str) -> list[str]:
@@ -279,13 +272,13 @@ def _matching(pattern: str) -> NDArray[np.bool_]:
     member = np.zeros(CODE_POINTS, np.bool_)
     codes = np.arange(0x40000, dtype=np.uint32)
     every = codes.astype("<u4").tobytes().decode("utf-32-le", "surrogatepass")
-    for found in re.finditer(pattern, every):
-        member[found.start() : found.end()] = True
+    for match in re.finditer(pattern, every):
+        member[match.start() : match.end()] = True
     return member
 
 
 # ----------
-# Analyzers: what turns a text into the terms an index holds, named by what they reproduce.
+# Analyzers, named by what they reproduce.
 
 
 APOSTROPHES = ("'", "\u2019", "\uff07")
@@ -331,14 +324,14 @@ class Analyzer:
         if self.possessive and any(a in words for a in APOSTROPHES):
             words = POSSESSIVE.sub("", words)
         if self.lower_words:
-            words = _lower_code_points(words)
+            words = words.lower() if words.isascii() else words.replace("Σ", "σ").replace("İ", "i").lower()
         elif self.lower_text:  # done already on the plain path; the compiled one leaves it to here
             words = words.lower()
-        found = words.split("\n")
+        terms = words.split("\n")
         if self.stopwords is not None:
             dropped = stopword_list(self.stopwords)
-            found = ["" if w in dropped else w for w in found]
-        return found if self.stemmer is None else stem_all(self.stemmer, found)
+            terms = ["" if w in dropped else w for w in terms]
+        return terms if self.stemmer is None else stem_all(self.stemmer, terms)
 
     def describe(self) -> dict[str, object]:
         """Everything that can change a term, step by step: contents of tables, versions, the algorithm's number."""
@@ -350,14 +343,15 @@ class Analyzer:
             says["possessive"] = "final 's dropped"
         if self.lower_words:
             says["lowercase"] = "each code point by itself"
-        says["stopwords"] = "none" if self.stopwords is None else self._stopwords_text()
+        says["stopwords"] = (
+            "none"
+            if self.stopwords is None
+            else f"{self.stopwords}: {' '.join(sorted(stopword_list(self.stopwords or '')))}"
+        )
         says["stemmer"] = "none" if self.stemmer is None else self._stemmer_text()
         # str.lower, str.split and the classes of `re` are those of the running Python.
         says["unicode"] = f"{unicodedata.unidata_version} (Python's tables)"
         return says
-
-    def _stopwords_text(self) -> str:
-        return f"{self.stopwords}: {' '.join(sorted(stopword_list(self.stopwords or '')))}"
 
     def _stemmer_text(self) -> str:
         from importlib.metadata import PackageNotFoundError, version
@@ -366,11 +360,6 @@ class Analyzer:
             return f"{self.stemmer}, PyStemmer {version('PyStemmer')}"
         except PackageNotFoundError:
             return f"{self.stemmer}, PyStemmer not installed"
-
-
-def _lower_code_points(text: str) -> str:
-    """Lowercase without context: str.lower sees a final sigma and takes U+0130 for two characters."""
-    return text.lower() if text.isascii() else text.replace("Σ", "σ").replace("İ", "i").lower()
 
 
 @cache

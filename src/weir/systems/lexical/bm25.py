@@ -29,14 +29,15 @@ from weir.systems.lexical.inverted_index import (
     best_field_scores,
     load_index_of,
     pair_scores,
-    save_index,
+    save_index_of,
+    sparse_kernels,
     top,
 )
 from weir.systems.lexical.terms import TermTable
 from weir.systems.protocol import IN_MEMORY, SYSTEMS, Context, Costs, Progress, called, folder_of
 
 # ----------
-# What makes one BM25 differ from another: presets by the name of the tool they reproduce.
+# Presets, by the tool that they reproduce.
 
 
 Lengths: TypeAlias = Literal["byte", "exact"]
@@ -85,7 +86,7 @@ PRESETS: dict[str, BM25Preset] = {
 }
 
 # ----------
-# From texts to an impact index, and from queries to weighted terms.
+# Texts to an index, queries to weighted terms.
 
 
 BATCH_BYTES = 1 << 21
@@ -145,17 +146,28 @@ def query_terms(tables: tuple[TermTable, ...], texts: Strings) -> tuple[Int64, I
     With several tables the terms of each are numbered after those of the table before.
     """
     if len(texts) == 1:
-        return _terms_of_one(tables, texts[0])
-    found, offset = [], 0
+        text = texts[0]
+        every = tables[0].known(text)
+        offset = 0
+        for before, table in pairwise(tables):
+            offset += len(before)
+            every += [offset + term for term in table.known(text)]
+        terms = sorted(set(every))
+        if len(terms) == len(every):
+            weight = np.ones(len(terms), np.float32)
+        else:
+            weight = np.array([every.count(term) for term in terms], np.float32)
+        return np.array([0, len(terms)], np.int64), np.array(terms, np.int32), weight
+    pairs, offset = [], 0
     width = max(sum(map(len, tables)), 1)
     for table in tables:
         ptr, term = table.lookup(texts)
         pair = np.repeat(np.arange(0, len(texts) * width, width), ptr[1:] - ptr[:-1])
         pair += term
         pair += offset
-        found.append(pair[term >= 0])
+        pairs.append(pair[term >= 0])
         offset += len(table)
-    pair = found[0] if len(found) == 1 else np.concatenate(found)
+    pair = pairs[0] if len(pairs) == 1 else np.concatenate(pairs)
     pair.sort()
     fresh = np.ones(len(pair) + 1, np.bool_)
     np.not_equal(pair[1:], pair[:-1], out=fresh[1:-1])
@@ -163,21 +175,6 @@ def query_terms(tables: tuple[TermTable, ...], texts: Strings) -> tuple[Int64, I
     query, known = np.divmod(pair[at[:-1]], width)
     ptr = query.searchsorted(np.arange(len(texts) + 1))
     return ptr, known.astype(np.int32), (at[1:] - at[:-1]).astype(np.float32)
-
-
-def _terms_of_one(tables: tuple[TermTable, ...], text: str) -> tuple[Int64, Int32, Float32]:
-    """As `query_terms`, for one query, where arrays would take longer than what they hold."""
-    every = tables[0].known(text)
-    offset = 0
-    for before, table in pairwise(tables):
-        offset += len(before)
-        every += [offset + term for term in table.known(text)]
-    terms = sorted(set(every))
-    if len(terms) == len(every):
-        weight = np.ones(len(terms), np.float32)
-    else:
-        weight = np.array([every.count(term) for term in terms], np.float32)
-    return np.array([0, len(terms)], np.int64), np.array(terms, np.int32), weight
 
 
 def weighed(
@@ -208,7 +205,7 @@ def weighed(
 
 
 # ----------
-# Fields of documents and how much each of them counts, as bm25 and bm25f take them.
+# Fields of documents and their weights.
 
 
 FieldNumbers: TypeAlias = tuple[tuple[str, float], ...]
@@ -219,37 +216,41 @@ FieldsGiven: TypeAlias = Mapping[str, float] | Sequence[str] | FieldNumbers
 LARGEST_WEIGHT = 1e6
 
 
-def field_weights(system: str, given: object) -> FieldNumbers:
+def field_weights(system: str, fields: object) -> FieldNumbers:
     """The weight of each field; a field may be a view, such as "title text", which is then searched as one.
 
     Raises BadValue, naming the system, for what is no FieldsGiven, for none, for a field named twice, and for a weight
     that is not above 0.
     """
-    if isinstance(given, str) or not isinstance(given, (Mapping, Sequence)) or not given:
+    if isinstance(fields, str) or not isinstance(fields, (Mapping, Sequence)) or not fields:
         expected = '["title", "text"] or {"title": 3, "text": 1}'
-        raise BadValue(f"{system}: fields is {given!r}; expected such as {expected}")
-    pairs = list(given.items()) if isinstance(given, Mapping) else [_pair(one) for one in given]
-    found = field_numbers(system, "fields", pairs, LARGEST_WEIGHT)
-    if len(dict(found)) < len(found):
+        raise BadValue(f"{system}: fields is {fields!r}; expected such as {expected}")
+    pairs = (
+        list(fields.items())
+        if isinstance(fields, Mapping)
+        else [(one if isinstance(one, tuple) and len(one) == 2 else (one, 1.0)) for one in fields]
+    )
+    weights = field_numbers(system, "fields", pairs, LARGEST_WEIGHT)
+    if len(dict(weights)) < len(weights):
         raise BadValue(f"{system}: fields names a field twice")
-    if any(weight == 0 for _, weight in found):
+    if any(weight == 0 for _, weight in weights):
         raise BadValue(f"{system}: a field weighs 0; leave it out")
-    return found
+    return weights
 
 
 def field_numbers(
-    system: str, setting: str, given: Sequence[tuple[object, object]], most: float
+    system: str, setting: str, pairs: Sequence[tuple[object, object]], most: float
 ) -> FieldNumbers:
     """A number from 0 to `most` for each field; raises BadValue for another."""
-    found = []
-    for name, number in given:
+    numbers = []
+    for name, number in pairs:
         check_view(name)
         if not (type(number) in (int, float) and isinstance(number, (int, float)) and 0 <= number <= most):
             raise BadValue(
                 f"{system}: {setting} gives '{name}' {number!r}; expected a number up to {most:,.0f}"
             )
-        found.append((str(name), float(number)))
-    return tuple(sorted(found))
+        numbers.append((str(name), float(number)))
+    return tuple(sorted(numbers))
 
 
 def names_of(numbers: FieldNumbers) -> tuple[str, ...]:
@@ -264,12 +265,8 @@ def written(numbers: FieldNumbers) -> list[str] | dict[str, float]:
     return {name: int(number) if number.is_integer() else number for name, number in numbers}
 
 
-def _pair(one: object) -> tuple[object, object]:
-    return one if isinstance(one, tuple) and len(one) == 2 else (one, 1.0)
-
-
 # ----------
-# BM25, exactly as the tools whose name a preset bears.
+# BM25.
 
 
 LARGEST_K1 = 1e6
@@ -300,15 +297,15 @@ class BM25:
             raise UnknownName("BM25 preset", str(self.preset), PRESETS)
         preset = PRESETS[self.preset]
         for name in ("k1", "b", "analyzer", "lengths"):
-            given = getattr(self, name)
-            if name in ("k1", "b") and type(given) is int and abs(given) <= LARGEST_K1:
-                object.__setattr__(self, name, float(given))
-            if given == getattr(preset, name):
+            value = getattr(self, name)
+            if name in ("k1", "b") and type(value) is int and abs(value) <= LARGEST_K1:
+                object.__setattr__(self, name, float(value))
+            if value == getattr(preset, name):
                 object.__setattr__(self, name, None)  # equal systems compare and print equal
         if self.fields is not None:
-            given = field_weights("bm25", self.fields)
+            value = field_weights("bm25", self.fields)
             usual = tuple((name, 1.0) for name in preset.fields)
-            object.__setattr__(self, "fields", None if given == usual else given)
+            object.__setattr__(self, "fields", None if value == usual else value)
         check_recipe("bm25", self.recipe)
 
     __repr__ = shown
@@ -318,9 +315,9 @@ class BM25:
     def recipe(self) -> BM25Preset:
         """The preset with the overrides applied."""
         preset = PRESETS[self.preset]
-        given = {n: getattr(self, n) for n in ("k1", "b", "analyzer", "lengths")}
+        overrides = {n: getattr(self, n) for n in ("k1", "b", "analyzer", "lengths")}
         fields = preset.fields if self.fields is None else names_of(self.weights)
-        return replace(preset, **{n: v for n, v in given.items() if v is not None}, fields=fields)
+        return replace(preset, **{n: v for n, v in overrides.items() if v is not None}, fields=fields)
 
     @property
     def weights(self) -> FieldNumbers:
@@ -330,10 +327,10 @@ class BM25:
         return self.fields  # type: ignore[return-value]  # made so when it was given
 
     def __str__(self) -> str:
-        given: dict[str, object] = {n: getattr(self, n) for n in ("k1", "b", "analyzer", "lengths")}
-        given["fields"] = None if self.fields is None else written(self.weights)
+        named: dict[str, object] = {n: getattr(self, n) for n in ("k1", "b", "analyzer", "lengths")}
+        named["fields"] = None if self.fields is None else written(self.weights)
         first: list[object] = [] if self.preset == "lucene" else [self.preset]
-        return called("bm25", first, {n: v for n, v in given.items() if v is not None})
+        return called("bm25", first, {n: v for n, v in named.items() if v is not None})
 
     def describe(self) -> dict[str, object]:
         """Everything that decides its rankings."""
@@ -347,6 +344,10 @@ class BM25:
             "analysis": analyzers.get(recipe.analyzer).describe(),
             "algorithms": {name: algorithm(name) for name in ("sparse index", "sparse search")},
         }
+
+    def kernels(self, documents: int) -> tuple[str, ...]:
+        """Those of a sparse index."""
+        return sparse_kernels(documents)
 
     def fields_read(self) -> tuple[str, ...]:
         """The fields that are indexed."""
@@ -363,9 +364,7 @@ class BM25:
         groups = [fields] if recipe.tie_breaker is None else [[field] for field in fields]
         parts = tuple(build(corpus, recipe, group, keep_terms, context.progress) for group in groups)
         if context.folder is not None:
-            known = corpus.fingerprint_with(recipe.fields)
-            facts = {"system": str(self), "corpus": known, "documents": len(corpus)}
-            save_index(parts, context.folder, facts)
+            save_index_of(self, corpus, recipe.fields, context.folder, parts)
             return self.open(corpus, context)
         return BM25Searcher(self, corpus, parts)
 
@@ -400,16 +399,24 @@ class BM25Searcher:
         """
         if k < 1:
             raise BadValue(f"k is {k}; expected a whole number from 1")
-        hits = self._hits(queries, min(k, max(len(self.corpus), 1)))
+        terms, k = (
+            [query_terms(tables, queries.text) for tables in self.tables],
+            min(k, max(len(self.corpus), 1)),
+        )
+        share = self.system.recipe.tie_breaker
+        if share is None or len(self.parts) == 1:
+            hits = top(self.parts[0], *terms[0], k)
+        else:
+            hits = best_field(self.parts, terms, share, k)
         return Run(queries.ids, self.corpus.ids, hits.ptr, hits.doc, hits.score, self.name)
 
     def scores(self, queries: Queries, candidates: Run, context: Context = IN_MEMORY) -> Float64:
         """The scores of given documents, as `search` scores them; 0 for one without a term of the query."""
-        asked = [query_terms(tables, queries.text) for tables in self.tables]
+        terms = [query_terms(tables, queries.text) for tables in self.tables]
         share = self.system.recipe.tie_breaker
         if share is None or len(self.parts) == 1:
-            return pair_scores(self.parts[0], asked[0], candidates)
-        return best_field_scores(self.parts, asked, share, candidates)
+            return pair_scores(self.parts[0], terms[0], candidates)
+        return best_field_scores(self.parts, terms, share, candidates)
 
     def weighted(self, ptr: Int64, term: Int32, weight: np.ndarray, k: int) -> TopDocuments:
         """The k best documents for queries given as weighted terms of the first part."""
@@ -424,13 +431,6 @@ class BM25Searcher:
         """Time alone: nothing is kept."""
         return Costs(repeatable=True)
 
-    def _hits(self, queries: Queries, k: int) -> TopDocuments:
-        asked = [query_terms(tables, queries.text) for tables in self.tables]
-        share = self.system.recipe.tie_breaker
-        if share is None or len(self.parts) == 1:
-            return top(self.parts[0], *asked[0], k)
-        return best_field(self.parts, asked, share, k)
-
 
 def check_recipe(system: str, recipe: BM25Preset) -> None:
     """Raise BadValue, naming the system, for settings out of range; UnknownName for an analyzer that is none."""
@@ -444,7 +444,7 @@ def check_recipe(system: str, recipe: BM25Preset) -> None:
 
 
 # ----------
-# BM25F: one BM25 over several fields, in which an occurrence counts as much as its field weighs.
+# BM25F: one BM25 over several weighted fields.
 
 
 NAME = "bm25f"
@@ -492,9 +492,9 @@ class BM25F:
     def __str__(self) -> str:
         b = self.b if isinstance(self.b, float) else dict(self.b)
         own: dict[str, object] = {"k1": self.k1, "b": b, "analyzer": self.analyzer, "lengths": self.lengths}
-        given = {name: value for name, value in own.items() if value != getattr(DEFAULT, name)}
+        named = {name: value for name, value in own.items() if value != getattr(DEFAULT, name)}
         fields = written(self.weights)
-        return called(NAME, [], ({} if fields == ["text", "title"] else {"fields": fields}) | given)
+        return called(NAME, [], ({} if fields == ["text", "title"] else {"fields": fields}) | named)
 
     def describe(self) -> dict[str, object]:
         """Everything that decides its rankings."""
@@ -508,18 +508,42 @@ class BM25F:
             "algorithms": {name: algorithm(name) for name in ("sparse index", "sparse search", NAME)},
         }
 
+    def kernels(self, documents: int) -> tuple[str, ...]:
+        """Those of a sparse index."""
+        return sparse_kernels(documents)
+
     def fields_read(self) -> tuple[str, ...]:
         """The fields that are indexed."""
         return names_of(self.weights)
 
     def index(self, corpus: Corpus, context: Context = IN_MEMORY) -> BM25FSearcher:
         """Index a corpus, in memory or into the context's folder."""
-        index = _built(self, corpus, context)
+        table, order = TermTable(analyzers.get(self.analyzer)), tie_order(corpus)
+        pairs, filled = list[tuple[ForwardIndex, Float64]](), np.zeros(len(corpus), np.bool_)
+        weights = [
+            (f, w) for f, w in self.weights if f != "title" or corpus.title is not None
+        ] or self.weights
+        for number, (name, weight) in enumerate(weights):
+            part = context.for_part(number, len(weights))
+            collected, lengths = postings.ForwardBuilder(), [np.empty(0, np.int64)]
+            for ptr, term in analysed(table, corpus, name, part.progress):
+                lengths.append(collected.add(ptr, term, len(table)))
+            forward, length = ForwardIndex(*collected.finish()), np.concatenate(lengths)
+            average, exact = postings.average_length(length), self.lengths == "exact"
+            norm = postings.lucene_inverse_norms(length, average, self.k1, self.b_of(name), exact)
+            share = weight * forward.count.astype(np.float64)
+            share *= np.repeat(norm, np.diff(forward.ptr))
+            pairs.append((forward, share))
+            filled |= length > 0
+        ptr, term, share = postings.added_up([(f.ptr, f.term, values) for f, values in pairs], len(table))
+        df = postings.document_frequencies(term, len(table))
+        idf = postings.lucene_idf(df, int(np.count_nonzero(filled)))
+        ones = np.ones(len(corpus), np.float32)
+        made = postings.invert(ptr, term, share.astype(np.float32), order, idf, ones, postings.LUCENE)
+        index = assembled([(table.terms(), made, None)], order)
         if context.folder is None:
             return BM25FSearcher(self, corpus, index)
-        known = corpus.fingerprint_with(self.fields_read())
-        facts: dict[str, object] = {"system": str(self), "corpus": known, "documents": len(corpus)}
-        save_index((index,), context.folder, facts)
+        save_index_of(self, corpus, self.fields_read(), context.folder, (index,))
         return self.open(corpus, context)
 
     def open(self, corpus: Corpus, context: Context) -> BM25FSearcher:
@@ -545,8 +569,8 @@ class BM25FSearcher:
         """The k best documents for each query; none for a query without a known term. Raises BadValue for k below 1."""
         if k < 1:
             raise BadValue(f"k is {k}; expected a whole number from 1")
-        asked = query_terms((self.table,), queries.text)
-        hits = top(self.impacts, *asked, min(k, max(len(self.corpus), 1)))
+        terms = query_terms((self.table,), queries.text)
+        hits = top(self.impacts, *terms, min(k, max(len(self.corpus), 1)))
         return Run(queries.ids, self.corpus.ids, hits.ptr, hits.doc, hits.score, str(self.system))
 
     def scores(self, queries: Queries, candidates: Run, context: Context = IN_MEMORY) -> Float64:
@@ -558,33 +582,6 @@ class BM25FSearcher:
         return Costs(repeatable=True)
 
 
-def _built(system: BM25F, corpus: Corpus, context: Context) -> ImpactIndex:
-    """The index: the fields share one numbering of terms, and each document's occurrences of a term are one posting."""
-    table, order = TermTable(analyzers.get(system.analyzer)), tie_order(corpus)
-    pairs, filled = list[tuple[ForwardIndex, Float64]](), np.zeros(len(corpus), np.bool_)
-    weights = [
-        (f, w) for f, w in system.weights if f != "title" or corpus.title is not None
-    ] or system.weights
-    for number, (name, weight) in enumerate(weights):
-        part = context.for_part(number, len(weights))
-        collected, lengths = postings.ForwardBuilder(), [np.empty(0, np.int64)]
-        for ptr, term in analysed(table, corpus, name, part.progress):
-            lengths.append(collected.add(ptr, term, len(table)))
-        forward, length = ForwardIndex(*collected.finish()), np.concatenate(lengths)
-        average, exact = postings.average_length(length), system.lengths == "exact"
-        norm = postings.lucene_inverse_norms(length, average, system.k1, system.b_of(name), exact)
-        share = weight * forward.count.astype(np.float64)
-        share *= np.repeat(norm, np.diff(forward.ptr))
-        pairs.append((forward, share))
-        filled |= length > 0
-    ptr, term, share = postings.added_up([(f.ptr, f.term, values) for f, values in pairs], len(table))
-    df = postings.document_frequencies(term, len(table))
-    idf = postings.lucene_idf(df, int(np.count_nonzero(filled)))
-    ones = np.ones(len(corpus), np.float32)
-    made = postings.invert(ptr, term, share.astype(np.float32), order, idf, ones, postings.LUCENE)
-    return assembled([(table.terms(), made, None)], order)
-
-
 def _by_field(b: object, fields: tuple[str, ...]) -> float | FieldNumbers:
     """b, or the b of each field where they differ; raises BadValue for what gives no b, or none to a field."""
     if isinstance(b, (int, float)) and not isinstance(b, bool):
@@ -594,10 +591,10 @@ def _by_field(b: object, fields: tuple[str, ...]) -> float | FieldNumbers:
         raise BadValue(
             f'{NAME}: b is {b!r}; expected a number from 0 to 1, or such as {{"title": 0.3, "text": 0.75}}'
         )
-    found = field_numbers(NAME, "b", list(b.items()) if isinstance(b, Mapping) else list(b), 1)
-    if names_of(found) != fields:
+    numbers = field_numbers(NAME, "b", list(b.items()) if isinstance(b, Mapping) else list(b), 1)
+    if names_of(numbers) != fields:
         raise BadValue(
-            f"{NAME}: b names {', '.join(names_of(found))}; expected each field: {', '.join(fields)}"
+            f"{NAME}: b names {', '.join(names_of(numbers))}; expected each field: {', '.join(fields)}"
         )
-    alike = {number for _, number in found}
-    return found[0][1] if len(alike) == 1 else found
+    alike = {number for _, number in numbers}
+    return numbers[0][1] if len(alike) == 1 else numbers

@@ -30,7 +30,7 @@ from weir.systems.composite import FolderShelf
 from weir.systems.learned_sparse import VIEW, stored_terms
 from weir.systems.lexical.analyzer import analyzers
 from weir.systems.lexical.bm25 import BM25, BM25Searcher, assembled, tie_order, weighed
-from weir.systems.lexical.inverted_index import ImpactIndex, save_index
+from weir.systems.lexical.inverted_index import save_index_of
 from weir.systems.lexical.rm3 import RM3, RM3Searcher
 from weir.systems.lexical.terms import TermTable
 from weir.systems.protocol import IN_MEMORY, SYSTEMS, Context, Costs, Progress, called
@@ -38,14 +38,13 @@ from weir.systems.rerank.reranking import Steps
 from weir.systems.vectors.store import (
     Block,
     EncodingBlocks,
-    GatheredRagged,
     RaggedStore,
     TextSource,
     stored_ragged,
 )
 
 # ----------
-# Questions that documents answer: written by a model and kept, or read from a file that others wrote.
+# Questions that documents answer: written by a model, or read from a file.
 
 
 EXPANSION_VIEW = "title text"
@@ -105,8 +104,8 @@ class _Writing:
     def __call__(self, texts: list[str]) -> Iterator[Block]:
         """The questions of texts as rows of bytes, a line for each question."""
         self.loaded = self.loaded or self.writer.load(self.device)
-        for found in self.loaded.questions(texts, self.steps.within):
-            lines = Strings.of("\n".join(q.replace("\n", " ") for q in questions) for questions in found)
+        for answers in self.loaded.questions(texts, self.steps.within):
+            lines = Strings.of("\n".join(q.replace("\n", " ") for q in questions) for questions in answers)
             self.count += len(lines)
             yield lines.ptr, lines.data[:, None]
 
@@ -140,7 +139,8 @@ def read_questions(path: Path, corpus: Corpus, n: int) -> Expansions:
 
     def block(start: int, stop: int) -> Strings:
         return Strings.of(
-            _joined(lines, order[ptr[i] : min(ptr[i + 1], ptr[i] + n)]) for i in range(start, stop)
+            " ".join(lines.take(order[ptr[i] : min(ptr[i + 1], ptr[i] + n)]).tolist())
+            for i in range(start, stop)
         )
 
     return Expansions(block, len(corpus), int((np.diff(ptr) == 0).sum()))
@@ -158,17 +158,13 @@ def contents(path: Path) -> str:
     return digest.hexdigest()
 
 
-def _joined(lines: Strings, numbers: Int64) -> str:
-    return " ".join(lines.take(numbers).tolist())
-
-
 def _line(row: Mapping[str, object], n: int, path: Path, line: int) -> tuple[str, str]:
     """(document, its questions joined by spaces) of a line."""
     name = next((row[key] for key in ID_KEYS if key in row), None)
-    found = next((row[key] for key in QUESTION_KEYS if key in row), None)
+    value = next((row[key] for key in QUESTION_KEYS if key in row), None)
     if isinstance(name, int) and not isinstance(name, bool):
         name = str(name)
-    questions = [found] if isinstance(found, str) else found
+    questions = [value] if isinstance(value, str) else value
     if (
         not isinstance(name, str)
         or not isinstance(questions, list)
@@ -179,7 +175,7 @@ def _line(row: Mapping[str, object], n: int, path: Path, line: int) -> tuple[str
 
 
 # ----------
-# docT5query: documents enlarged by the questions they answer, then searched by their words.
+# docT5query: documents with the questions that they answer.
 
 
 BLOCK_DOCUMENTS = 4096
@@ -192,8 +188,8 @@ WRITING = tuple(f.name for f in fields(QuestionWriter))
 class Doc2Query:
     """A lexical system over documents to which the questions they answer are added.
 
-    system: bm25 or rm3, with any settings; model: a T5 that writes questions, a name of `weir models`, a name on the
-    Hugging Face hub, or a folder; n: questions for each document; expansions: a file that holds them already, JSON
+    system: bm25 or rm3, with any settings; model: a T5 that writes questions, a name of `weir list models`, a name on
+    the Hugging Face hub, or a folder; n: questions for each document; expansions: a file that holds them already, JSON
     lines of a document's `_id` and its `predicted_queries` (or one `query` a line, as BEIR publishes them), packed or
     not; then no model is needed. top_k: the likeliest words among which each is drawn; seed: of the draws, which
     belong to the document's text; max_length, max_words: tokens of a document read, of a question written, at most;
@@ -222,7 +218,7 @@ class Doc2Query:
             idle = [name for name in self._given if name in WRITING and name != "n"]
             if idle:
                 raise BadValue(
-                    f"doc2query: {idle[0]} means nothing beside expansions, which are written already"
+                    f"doc2query: {idle[0]} does not apply with expansions, which are written already"
                 )
         _ = self.writer
 
@@ -273,16 +269,28 @@ class Doc2Query:
         Warns (RankingWarning) where a file has no questions for some documents.
         """
         if self.expansions is None:
-            found = written_questions(self.writer, corpus, context.for_part(0, 2).progress)
+            expansions = written_questions(self.writer, corpus, context.for_part(0, 2).progress)
         else:
-            found = read_questions(Path(self.expansions).expanduser(), corpus, self.n)
-        if found.without:
-            text = f"{self}: no questions for {found.without} of {len(corpus)} documents"
+            expansions = read_questions(Path(self.expansions).expanduser(), corpus, self.n)
+        if expansions.without:
+            text = f"{self}: no questions for {expansions.without} of {len(corpus)} documents"
             warnings.warn(RankingWarning(text), stacklevel=2)
-        enlarged = self._named(corpus, _enlarged(corpus, found))
+        starts = range(0, len(corpus), BLOCK_DOCUMENTS)
+        enlarged = self._named(
+            corpus,
+            Strings.concatenated(
+                [
+                    joined(
+                        corpus.text.slice(s, s + BLOCK_DOCUMENTS),
+                        expansions.block(s, min(s + BLOCK_DOCUMENTS, len(corpus))),
+                    )
+                    for s in starts
+                ]
+            ),
+        )
         inner = FolderShelf(context.folder).index(self.system, enlarged, context.for_part(1, 2))
         assert isinstance(inner, (BM25Searcher, RM3Searcher))
-        return Doc2QuerySearcher(self, inner, found.kept)
+        return Doc2QuerySearcher(self, inner, expansions.kept)
 
     def open(self, corpus: Corpus, context: Context) -> Doc2QuerySearcher:
         """Open what `index` wrote for the same corpus; raises StoreError where it is not complete."""
@@ -322,22 +330,8 @@ class Doc2QuerySearcher:
         return Costs(reused_documents=self.kept, repeatable=True)
 
 
-def _enlarged(corpus: Corpus, questions: Expansions) -> Strings:
-    """The texts with their questions behind them."""
-    starts = range(0, len(corpus), BLOCK_DOCUMENTS)
-    return Strings.concatenated(
-        [
-            joined(
-                corpus.text.slice(s, s + BLOCK_DOCUMENTS),
-                questions.block(s, min(s + BLOCK_DOCUMENTS, len(corpus))),
-            )
-            for s in starts
-        ]
-    )
-
-
 # ----------
-# DeepCT: a model says how much each word of a document matters, and BM25 takes that for how often it occurs.
+# DeepCT: documents in which a word occurs as often as a model weighs it.
 
 
 SMOOTHINGS = ("none", "sqrt")
@@ -399,9 +393,9 @@ class DeepCT:
         )
 
     def __str__(self) -> str:
-        given = given_settings(self, leave_out=())
-        first = [given.pop(name) for name in ("model", "system") if name in given]
-        return called("deepct", first, given)
+        named = given_settings(self, leave_out=())
+        first = [named.pop(name) for name in ("model", "system") if name in named]
+        return called("deepct", first, named)
 
     def describe(self) -> dict[str, object]:
         """Everything that decides the rankings; raises DownloadError where the checkpoint is not here."""
@@ -420,23 +414,8 @@ class DeepCT:
     def index(self, corpus: Corpus, context: Context = IN_MEMORY) -> DeepCTSearcher:
         """Weigh the tokens of all documents that the store does not hold, and index the words."""
         loaded = self.encoder.load(settings().device)
-        weights, kept = stored_terms(loaded, corpus, self.view, context.progress)
-        index = self._counted(weights, Words.of(loaded), corpus)
-        if context.folder is None:
-            return DeepCTSearcher(self, BM25Searcher(self.system, corpus, (index,)), kept)
-        facts = {
-            "system": str(self),
-            "corpus": corpus.fingerprint_with(self.fields_read()),
-            "documents": len(corpus),
-        }
-        save_index((index,), context.folder, facts)
-        return replace(self.open(corpus, context), stored=kept)
-
-    def open(self, corpus: Corpus, context: Context) -> DeepCTSearcher:
-        """Open an index that `index` wrote for the same corpus; the model is not needed any more."""
-        return DeepCTSearcher(self, self.system.open(corpus, context))
-
-    def _counted(self, weights: GatheredRagged, words: Words, corpus: Corpus) -> ImpactIndex:
+        weights, costs = stored_terms(loaded, corpus, self.view, context.progress)
+        words = Words.of(loaded)
         recipe = self.system.recipe
         table, order = TermTable(analyzers.get(recipe.analyzer)), tie_order(corpus)
 
@@ -444,16 +423,20 @@ class DeepCT:
             for _, _, (ptr, rows) in weights.blocks(BLOCK_TOKENS):
                 tokens = np.ascontiguousarray(rows).reshape(-1).view(TERM)
                 found = words.of_tokens(ptr, tokens["term"], tokens["weight"])
-                yield _repeated(table, *found[:2], self._times(found[2]), found[3])
+                least = np.maximum(found[2].astype(np.float64), 0.0)
+                smooth = np.sqrt(least) if self.smoothing == "sqrt" else least
+                times: Int64 = np.maximum(np.rint(self.m * smooth), 1 if self.keep else 0).astype(np.int64)
+                yield _repeated(table, *found[:2], times, found[3])
 
-        return assembled([weighed(table, batches(), recipe, order)], order)
+        index = assembled([weighed(table, batches(), recipe, order)], order)
+        if context.folder is None:
+            return DeepCTSearcher(self, BM25Searcher(self.system, corpus, (index,)), costs)
+        save_index_of(self, corpus, self.fields_read(), context.folder, (index,))
+        return replace(self.open(corpus, context), stored=costs)
 
-    def _times(self, weight: NDArray[np.float32]) -> Int64:
-        """How often a word of this weight occurs."""
-        least = np.maximum(weight.astype(np.float64), 0.0)
-        smooth = np.sqrt(least) if self.smoothing == "sqrt" else least
-        times: Int64 = np.maximum(np.rint(self.m * smooth), 1 if self.keep else 0).astype(np.int64)
-        return times
+    def open(self, corpus: Corpus, context: Context) -> DeepCTSearcher:
+        """Open an index that `index` wrote for the same corpus; the model is not needed any more."""
+        return DeepCTSearcher(self, self.system.open(corpus, context))
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,20 +13,19 @@ from numpy.typing import NDArray
 from weir.core.corpus import Corpus
 from weir.core.order import best_of
 from weir.core.run import Run
-from weir.core.strings import Float64, Int32, Int64, Strings, below, cuts, permutes
+from weir.core.strings import Float64, Int32, Int64, Strings, in_range, is_permutation, valid_offsets
 from weir.errors import BadValue, StoreError
 from weir.files.atomic import atomic_dir
 from weir.files.integrity import Checksum, open_folder, read_array, seal_folder
-from weir.kernels.inverted.block_bounds import RANKS, BlockBounds, range_layout
+from weir.kernels.inverted.block_bounds import EXHAUSTIVE_DOCUMENTS, RANKS, BlockBounds, range_layout
 from weir.kernels.inverted.byte_bounds import ByteBounds, column_shape, frequent_terms
 from weir.kernels.inverted.search import Impacts, search
 from weir.settings import settings
 
 # ----------
-# What a compiled search takes for granted of an index, checked in vectorised passes.
-#
-# Compiled loops test no bounds. Whatever the arrays that passed these checks hold, every position that a search
-# computes lies inside its array: a file that was changed on purpose can give other scores, and never end the process.
+# Validate arrays before unchecked loops. Compiled loops test no bounds. Once arrays pass these checks, every position
+# that a search computes lies inside its array: a file that was changed on purpose can give other scores, and never end
+# the process.
 
 
 Float32: TypeAlias = NDArray[np.float32]
@@ -44,14 +43,32 @@ def flaw(
     columns: ByteBounds | None,
 ) -> str:
     """The first array that a search must not be given, "" where all are sound; see kernels/inverted/search.py."""
-    if not cuts(ptr, len(doc)):
+    if not valid_offsets(ptr, len(doc)):
         return "ptr"
     if not _ascends(ptr, doc, n_docs):
         return "doc"
     if impact.shape != doc.shape or not _weights(impact):
         return "impact"
-    wrong = "" if bounds is None else _bounds_flaw(bounds, ptr, doc, n_docs)
-    return wrong or ("" if columns is None else _columns_flaw(columns, ptr, n_docs))
+    if bounds is not None:
+        rows, listed, shift, base = range_layout(ptr, n_docs)
+        for name, wanted in (("listed", listed), ("shift", shift), ("base", base)):
+            if not np.array_equal(getattr(bounds, name), wanted):
+                return f"bounds-{name}"
+        if len(bounds.top) != len(rows) or not _weights(bounds.top):
+            return "bounds-top"
+        if len(bounds.offset) != base[-1] or not _offsets(bounds.offset, rows, shift, base, ptr, doc):
+            return "bounds-offset"
+        if bounds.peak.shape != bounds.offset.shape or not _weights(bounds.peak):
+            return "bounds-peak"
+    if columns is not None:
+        frequent, number = frequent_terms(ptr, n_docs)
+        if not np.array_equal(columns.number, number):
+            return "columns-number"
+        if len(columns.step) != len(frequent) or not _weights(columns.step):
+            return "columns-step"
+        if columns.values.shape != column_shape(n_docs, len(frequent)):
+            return "columns-values"
+    return ""
 
 
 def _ascends(ptr: Int64, doc: Int32, n_docs: int) -> bool:
@@ -64,20 +81,6 @@ def _ascends(ptr: Int64, doc: Int32, n_docs: int) -> bool:
         if not (ptr[np.searchsorted(ptr, falls)] == falls).all():  # only where another list begins
             return False
     return True
-
-
-def _bounds_flaw(bounds: BlockBounds, ptr: Int64, doc: Int32, n_docs: int) -> str:
-    rows, listed, shift, base = range_layout(ptr, n_docs)
-    for name, wanted in (("listed", listed), ("shift", shift), ("base", base)):
-        if not np.array_equal(getattr(bounds, name), wanted):
-            return f"bounds-{name}"
-    if len(bounds.top) != len(rows) or not _weights(bounds.top):
-        return "bounds-top"
-    if len(bounds.offset) != base[-1] or not _offsets(bounds.offset, rows, shift, base, ptr, doc):
-        return "bounds-offset"
-    if bounds.peak.shape != bounds.offset.shape or not _weights(bounds.peak):
-        return "bounds-peak"
-    return ""
 
 
 def _offsets(
@@ -99,22 +102,13 @@ def _offsets(
     return True
 
 
-def _columns_flaw(columns: ByteBounds, ptr: Int64, n_docs: int) -> str:
-    frequent, number = frequent_terms(ptr, n_docs)
-    if not np.array_equal(columns.number, number):
-        return "columns-number"
-    if len(columns.step) != len(frequent) or not _weights(columns.step):
-        return "columns-step"
-    return "" if columns.values.shape == column_shape(n_docs, len(frequent)) else "columns-values"
-
-
 def _weights(values: NDArray[Any]) -> bool:
     """Whether all numbers are finite and none is negative."""
     return values.size == 0 or bool(values.min() >= 0 and values.max() < np.inf)
 
 
 # ----------
-# The impact index of every sparse system: postings with impacts, top-k search, scores of given documents, fields.
+# The index: postings with impacts, search, scores of given documents, several fields.
 
 
 FORMAT = 2
@@ -126,7 +120,7 @@ BLOCK_SCORES = 1 << 23
 """Scores of several fields held at once, in (query, document) pairs."""
 
 
-Asked = tuple[Int64, Int32, Float32]
+QueryTerms = tuple[Int64, Int32, Float32]
 """Queries as terms: ptr int64[Q + 1], term int32, weight float32, see query_terms."""
 
 
@@ -163,6 +157,11 @@ class TopDocuments:
     score: Float64
 
 
+def sparse_kernels(documents: int) -> tuple[str, ...]:
+    """The kinds of kernels that build and search an index of so many documents, see `weir.systems.warm.GROUPS`."""
+    return "sparse index", "sparse search of many" if documents > EXHAUSTIVE_DOCUMENTS else "sparse search"
+
+
 def top(index: ImpactIndex, query: Int64, term: Int32, weight: Float32, k: int) -> TopDocuments:
     """The k best documents of each query.
 
@@ -183,15 +182,15 @@ def top(index: ImpactIndex, query: Int64, term: Int32, weight: Float32, k: int) 
 
 
 def _block(index: ImpactIndex, query: Int64, term: Int32, weight: Float32, k: int) -> TopDocuments:
-    found, doc, score = search(index.impacts, query, term, weight, k, settings().threads)
-    if len(found) == 1:
-        n = int(found[0])
+    counts, doc, score = search(index.impacts, query, term, weight, k, settings().threads)
+    if len(counts) == 1:
+        n = int(counts[0])
         return TopDocuments(
             np.array([0, n], np.int64), index.order[doc[0, :n]], score[0, :n].astype(np.float64)
         )
-    filled = np.arange(k) < found[:, None]
-    ptr = np.zeros(len(found) + 1, np.int64)
-    found.cumsum(out=ptr[1:])
+    filled = np.arange(k) < counts[:, None]
+    ptr = np.zeros(len(counts) + 1, np.int64)
+    counts.cumsum(out=ptr[1:])
     return TopDocuments(ptr, index.order[doc[filled]], score[filled].astype(np.float64))
 
 
@@ -202,10 +201,35 @@ def save_index(indexes: tuple[ImpactIndex, ...], at: Path, facts: dict[str, obje
     """
     with atomic_dir(at) as folder:
         for number, index in enumerate(indexes):
-            for name, array in _arrays(index).items():
+            arrays: dict[str, NDArray[np.generic]] = {
+                "ptr": index.impacts.ptr,
+                "doc": index.impacts.doc,
+                "impact": index.impacts.impact,
+                "order": index.order,
+            }
+            bounds = index.impacts.bounds
+            if bounds is not None:
+                arrays |= {f"bounds-{name}": np.asarray(array) for name, array in bounds._asdict().items()}
+            if index.impacts.columns is not None:
+                arrays |= {
+                    f"columns-{name}": array for name, array in index.impacts.columns._asdict().items()
+                }
+            for n, terms in enumerate(index.vocabularies):
+                arrays |= {f"terms{n}-data": terms.data, f"terms{n}-ptr": terms.ptr}
+            if index.forward is not None:
+                arrays |= {f"forward-{f.name}": getattr(index.forward, f.name) for f in fields(ForwardIndex)}
+            for name, array in arrays.items():
                 np.save(folder / f"{number}-{name}.npy", array)
         head = {"format": FORMAT, "parts": len(indexes), "fields": [len(i.vocabularies) for i in indexes]}
         seal_folder(folder, RECORD, head | facts)
+
+
+def save_index_of(
+    system: object, corpus: Corpus, fields: tuple[str, ...], at: Path, indexes: tuple[ImpactIndex, ...]
+) -> None:
+    """Write the indexes that a system made of some fields of a corpus, as `save_index`."""
+    known = corpus.fingerprint_with(fields)
+    save_index(indexes, at, {"system": str(system), "corpus": known, "documents": len(corpus)})
 
 
 def load_index(at: Path) -> tuple[tuple[ImpactIndex, ...], dict[str, object]]:
@@ -219,7 +243,9 @@ def load_index(at: Path) -> tuple[tuple[ImpactIndex, ...], dict[str, object]]:
         if facts.get("format") != FORMAT:
             raise StoreError(f"index format {facts.get('format')}, expected {FORMAT}")
         files, documents = facts.pop("files"), facts["documents"]
-        return tuple(_opened(at, n, some, documents, files) for n, some in enumerate(facts["fields"])), facts
+        return tuple(
+            _open_index(at, n, some, documents, files) for n, some in enumerate(facts["fields"])
+        ), facts
     except (StoreError, KeyError, TypeError) as error:
         raise StoreError(f"{at}: the index is damaged ({error}); delete it to build it again") from None
 
@@ -233,25 +259,6 @@ def load_index_of(corpus: Corpus, at: Path, fields: tuple[str, ...]) -> tuple[Im
     if facts.get("corpus") != corpus.fingerprint_with(fields) or facts.get("documents") != len(corpus):
         raise BadValue(f"{at}: this index was made from another corpus; delete it to build it again")
     return parts
-
-
-def _arrays(index: ImpactIndex) -> dict[str, NDArray[np.generic]]:
-    arrays: dict[str, NDArray[np.generic]] = {
-        "ptr": index.impacts.ptr,
-        "doc": index.impacts.doc,
-        "impact": index.impacts.impact,
-        "order": index.order,
-    }
-    bounds = index.impacts.bounds
-    if bounds is not None:
-        arrays |= {f"bounds-{name}": np.asarray(array) for name, array in bounds._asdict().items()}
-    if index.impacts.columns is not None:
-        arrays |= {f"columns-{name}": array for name, array in index.impacts.columns._asdict().items()}
-    for number, terms in enumerate(index.vocabularies):
-        arrays |= {f"terms{number}-data": terms.data, f"terms{number}-ptr": terms.ptr}
-    if index.forward is not None:
-        arrays |= {f"forward-{f.name}": getattr(index.forward, f.name) for f in fields(ForwardIndex)}
-    return arrays
 
 
 KINDS: dict[str, tuple[type[np.generic] | None, tuple[int, ...]]] = {
@@ -277,7 +284,7 @@ KINDS: dict[str, tuple[type[np.generic] | None, tuple[int, ...]]] = {
 """dtype and shape of each array on disk; None: any numbers, -1: any length."""
 
 
-def _opened(
+def _open_index(
     at: Path, number: int, vocabularies: int, documents: int, files: Mapping[str, Checksum]
 ) -> ImpactIndex:
     """One index of a folder; raises StoreError for arrays that would lead a search out of them."""
@@ -293,7 +300,7 @@ def _opened(
         columns = ByteBounds(*(mapped(f"columns-{name}") for name in ByteBounds._fields))
     wrong = flaw(documents, ptr, doc, impact, bounds, columns)
     if wrong:
-        raise _senseless(number, wrong)
+        raise _damaged_array(number, wrong)
     impacts = Impacts(documents, ptr, doc, impact, bounds, columns)
     terms = tuple(
         Strings(mapped(f"terms{n}-data", "terms-data"), mapped(f"terms{n}-ptr", "terms-ptr"))
@@ -301,103 +308,103 @@ def _opened(
     )
     if f"{number}-forward-ptr.npy" in files:
         forward = ForwardIndex(**{f.name: mapped(f"forward-{f.name}") for f in fields(ForwardIndex)})
-    found = ImpactIndex(impacts, terms, order, forward)
-    wrong = _flaw(found, documents)
+    index = ImpactIndex(impacts, terms, order, forward)
+    wrong = _flaw_beside_postings(index, documents)
     if wrong:
-        raise _senseless(number, wrong)
-    return found
+        raise _damaged_array(number, wrong)
+    return index
 
 
-def _senseless(number: int, name: str) -> StoreError:
+def _damaged_array(number: int, name: str) -> StoreError:
     return StoreError(f"{number}-{name}.npy holds what was never written there")
 
 
-def _flaw(index: ImpactIndex, documents: int) -> str:
+def _flaw_beside_postings(index: ImpactIndex, documents: int) -> str:
     """The first array beside the postings that does not fit them, "" where all do."""
     impacts, forward = index.impacts, index.forward
-    if len(index.order) != documents or not permutes(index.order):
+    if len(index.order) != documents or not is_permutation(index.order):
         return "order"
     for number, terms in enumerate(index.vocabularies):
-        if not cuts(terms.ptr, len(terms.data)):
+        if not valid_offsets(terms.ptr, len(terms.data)):
             return f"terms{number}-ptr"
     known = [len(terms) for terms in index.vocabularies]
     if known and sum(known) != len(impacts.ptr) - 1:  # a learned index has the encoder's vocabulary
         return "ptr"
     if forward is None:
         return ""
-    if len(forward.ptr) != documents + 1 or not cuts(forward.ptr, len(forward.term)):
+    if len(forward.ptr) != documents + 1 or not valid_offsets(forward.ptr, len(forward.term)):
         return "forward-ptr"
-    if not known or not below(forward.term, known[0]):
+    if not known or not in_range(forward.term, known[0]):
         return "forward-term"
     counted = forward.count.dtype.kind in "iu" and forward.count.shape == forward.term.shape
     return "" if counted and forward.count.min(initial=0) >= 0 else "forward-count"
 
 
-def pair_scores(index: ImpactIndex, asked: Asked, candidates: Run) -> Float64:
+def pair_scores(index: ImpactIndex, query: QueryTerms, candidates: Run) -> Float64:
     """The score of every candidate, 0 for one that shares no term with its query.
 
     asked and candidates are aligned by query; the documents are numbered as the corpus numbers them.
     """
-    ptr, term, weight = asked
+    ptr, term, weight = query
     inside = np.empty(len(index.order), np.int32)
     inside[index.order] = np.arange(len(index.order), dtype=np.int32)
-    impacts, total = index.impacts, np.zeros(len(candidates.doc))
+    impacts, bounds, total = index.impacts, index.impacts.bounds, np.zeros(len(candidates.doc))
     for q in np.flatnonzero(np.diff(candidates.ptr)):
         rows = slice(int(candidates.ptr[q]), int(candidates.ptr[q + 1]))
         docs, score = inside[candidates.doc[rows]], total[rows]
-        for t in _by_bound(index, term, weight, int(ptr[q]), int(ptr[q + 1])):
-            start, stop = int(impacts.ptr[term[t]]), int(impacts.ptr[term[t] + 1])
+        # Terms add up as in a search, by descending bound (kernels/inverted/query_plan.py): where weights are no whole
+        # numbers, a sum of doubles can depend on the order.
+        by_bound = []
+        for i in range(int(ptr[q]), int(ptr[q + 1])):
+            t = int(term[i])
+            if not (0 <= t < len(impacts.ptr) - 1 and weight[i] > 0 and impacts.ptr[t] < impacts.ptr[t + 1]):
+                continue
+            if bounds is not None and bounds.listed[t] >= 0:
+                most = bounds.top[bounds.listed[t], 0]
+            else:
+                most = impacts.impact[impacts.ptr[t] : impacts.ptr[t + 1]].max()
+            by_bound.append((-np.float32(np.float64(weight[i]) * np.float64(most)), t, i))
+        for _, t, i in sorted(by_bound):
+            start, stop = int(impacts.ptr[t]), int(impacts.ptr[t + 1])
             postings = impacts.doc[start:stop]
             at = np.minimum(np.searchsorted(postings, docs), stop - start - 1)
             hit = postings[at] == docs
-            score[hit] += np.float64(weight[t]) * impacts.impact[start:stop][at[hit]].astype(np.float64)
+            score[hit] += np.float64(weight[i]) * impacts.impact[start:stop][at[hit]].astype(np.float64)
     return total.astype(np.float32).astype(np.float64)
 
 
-def _by_bound(index: ImpactIndex, term: Int32, weight: Float32, first: int, last: int) -> list[int]:
-    """The terms first..last-1 with postings, in the order in which a search adds them: see
-    kernels/inverted/query_plan.py.
-
-    A sum of doubles can depend on the order where weights are no whole numbers.
-    """
-    impacts, bounds = index.impacts, index.impacts.bounds
-    found = []
-    for i in range(first, last):
-        t = int(term[i])
-        if not (0 <= t < len(impacts.ptr) - 1 and weight[i] > 0 and impacts.ptr[t] < impacts.ptr[t + 1]):
-            continue
-        if bounds is not None and bounds.listed[t] >= 0:
-            most = bounds.top[bounds.listed[t], 0]
-        else:
-            most = impacts.impact[impacts.ptr[t] : impacts.ptr[t + 1]].max()
-        found.append((-np.float32(np.float64(weight[i]) * np.float64(most)), t, i))
-    return [i for _, _, i in sorted(found)]
-
-
 def best_field_scores(
-    parts: tuple[ImpactIndex, ...], asked: list[Asked], share: float, candidates: Run
+    parts: tuple[ImpactIndex, ...], query: list[QueryTerms], share: float, candidates: Run
 ) -> Float64:
     """As `pair_scores` over several fields: the best field and a share of the others, see `best_field`."""
-    fields = np.stack([pair_scores(part, one, candidates) for part, one in zip(parts, asked, strict=True)])
+    fields = np.stack([pair_scores(part, one, candidates) for part, one in zip(parts, query, strict=True)])
     best = fields.max(axis=0)
     score: Float64 = (best + share * (fields.sum(axis=0) - best)).astype(np.float32).astype(np.float64)
     return score
 
 
-def best_field(parts: tuple[ImpactIndex, ...], asked: list[Asked], share: float, k: int) -> TopDocuments:
+def best_field(
+    parts: tuple[ImpactIndex, ...], queries: list[QueryTerms], share: float, k: int
+) -> TopDocuments:
     """The k best documents by best + share * (sum of the others), for queries asked of each field.
 
     Every field is scored exhaustively, since the best field of a sum is not a sum: exact, and slower than
     one index. parts and asked are aligned. Source: Lucene, DisjunctionMaxQuery.
     """
-    count, documents = len(asked[0][0]) - 1, len(parts[0].order)
+    count, documents = len(queries[0][0]) - 1, len(parts[0].order)
     rank = np.empty(documents, np.int32)
     rank[parts[0].order] = np.arange(documents, dtype=np.int32)
     block = max(1, BLOCK_SCORES // max(documents, 1))
     ptr, docs, scores = [0], [], []
     for start in range(0, count, block):
         stop = min(start + block, count)
-        total, best = _dense(parts, asked, start, stop)
+        total, best = np.zeros((stop - start, documents)), np.zeros((stop - start, documents))
+        for part, (query, term, weight) in zip(parts, queries, strict=True):
+            span = slice(int(query[start]), int(query[stop]))
+            hits = top(part, query[start : stop + 1] - query[start], term[span], weight[span], documents)
+            where = np.repeat(np.arange(stop - start), np.diff(hits.ptr)), hits.doc
+            total[where] += hits.score
+            best[where] = np.maximum(best[where], hits.score)
         score = (best + share * (total - best)).astype(np.float32)
         for row in score:
             doc = best_of(row.astype(np.float64), rank, k)
@@ -408,18 +415,3 @@ def best_field(parts: tuple[ImpactIndex, ...], asked: list[Asked], share: float,
     return TopDocuments(
         np.array(ptr, np.int64), np.concatenate([none[0], *docs]), np.concatenate([none[1], *scores])
     )
-
-
-def _dense(
-    parts: tuple[ImpactIndex, ...], asked: list[Asked], start: int, stop: int
-) -> tuple[Float64, Float64]:
-    """Sum and maximum over the fields of every document's score, float64[queries, documents]."""
-    documents = len(parts[0].order)
-    total, best = np.zeros((stop - start, documents)), np.zeros((stop - start, documents))
-    for part, (ptr, term, weight) in zip(parts, asked, strict=True):
-        span = slice(int(ptr[start]), int(ptr[stop]))
-        hits = top(part, ptr[start : stop + 1] - ptr[start], term[span], weight[span], documents)
-        row = np.repeat(np.arange(stop - start), np.diff(hits.ptr))
-        total[row, hits.doc] += hits.score
-        best[row, hits.doc] = np.maximum(best[row, hits.doc], hits.score)
-    return total, best

@@ -1,4 +1,4 @@
-"""Long documents in pieces."""
+"""Search over passages of long documents."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from weir.systems.protocol import (
 from weir.systems.restricted import unrestricted
 
 # ----------
-# Passages of documents as a corpus: where each lies is kept, its text and its name are made when asked for.
+# Passages as a corpus: places are stored, texts and names are made when they are read.
 
 
 BATCH_BYTES = 1 << 20
@@ -91,7 +91,11 @@ def _cut(texts: Strings, number: int, words: int, overlap: int, first: bool) -> 
     """The passages of some texts, of which the first is that of document `number`."""
     base = int(texts.ptr[0])
     data, ptr = texts.data[base : int(texts.ptr[-1])], texts.ptr - base
-    begin, end = _words(data, ptr)
+    white = spaces(data)
+    before, behind = np.ones(len(data) + 1, np.bool_), np.ones(len(data) + 1, np.bool_)
+    before[1:] = behind[:-1] = white
+    before[ptr] = behind[ptr] = True  # a text begins and ends a word; behind[i]: what follows byte i - 1
+    begin, end = np.flatnonzero(~white & before[:-1]), np.flatnonzero(~white & behind[1:]) + 1
     word = np.searchsorted(begin, ptr)
     count = np.diff(word)
     pieces = np.where(count <= words, 1, 1 if first else -(-(count - overlap) // (words - overlap)))
@@ -107,15 +111,6 @@ def _cut(texts: Strings, number: int, words: int, overlap: int, first: bool) -> 
     return doc + number, start, stop, size
 
 
-def _words(data: NDArray[np.uint8], ptr: Int64) -> tuple[Int64, Int64]:
-    """Where the words of texts data[ptr[i]:ptr[i + 1]] begin and end."""
-    white = spaces(data)
-    before, behind = np.ones(len(data) + 1, np.bool_), np.ones(len(data) + 1, np.bool_)
-    before[1:] = behind[:-1] = white
-    before[ptr] = behind[ptr] = True  # a text begins and ends a word; behind[i]: what follows byte i - 1
-    return np.flatnonzero(~white & before[:-1]), np.flatnonzero(~white & behind[1:]) + 1
-
-
 def _narrow(places: Places) -> Places:
     """The same in half the memory, unless a document is larger than 2 GB."""
     kind: type[np.signedinteger[Any]] = (
@@ -125,27 +120,27 @@ def _narrow(places: Places) -> Places:
     return document, start, stop, size
 
 
-def _made(texts: Strings, which: Int64, start: Int64, stop: Int64, size: Int64) -> Strings:
+def _passage_texts(texts: Strings, which: Int64, start: Int64, stop: Int64, size: Int64) -> Strings:
     """Passages of texts: bytes start:stop of the text `which`, white space between words as one space."""
     base = texts.ptr - texts.ptr[0]
     low, whole = base[which] + start, stop == WHOLE
     high = np.where(whole, base[which + 1], base[which] + stop)
     raw = texts.data[int(texts.ptr[0]) : int(texts.ptr[-1])].tobytes()
     # A passage as long as its words and a space between each has no white space but single bytes.
-    plain, given = memoryview(raw.translate(SPACED)), memoryview(raw)
+    plain, unchanged = memoryview(raw.translate(SPACED)), memoryview(raw)
     kinds = np.where(whole, 0, np.where(high - low == size, 1, 2))
     pieces: list[bytes | memoryview] = []
     for first, last, kind in zip(low.tolist(), high.tolist(), kinds.tolist(), strict=True):
         if kind == 2:
             pieces.append(" ".join(raw[first:last].decode("utf-8", "replace").split()).encode("utf-8"))
         else:
-            pieces.append((plain if kind else given)[first:last])
+            pieces.append((plain if kind else unchanged)[first:last])
     ptr = np.zeros(len(pieces) + 1, np.int64)
     np.cumsum(np.fromiter(map(len, pieces), np.int64, len(pieces)), out=ptr[1:])
     return Strings(np.frombuffer(b"".join(pieces), np.uint8), ptr)
 
 
-def _pieces(column: StringColumn) -> Iterator[Strings]:
+def _slices(column: StringColumn) -> Iterator[Strings]:
     for start in range(0, len(column), BATCH_PASSAGES):
         yield column.slice(start, start + BATCH_PASSAGES)
 
@@ -164,7 +159,7 @@ class _Texts:
         return self.take(np.array([i]))[0]
 
     def __iter__(self) -> Iterator[str]:
-        return (text for piece in _pieces(self) for text in piece)
+        return (text for piece in _slices(self) for text in piece)
 
     def lengths(self) -> Int64:
         """Bytes of each passage."""
@@ -183,7 +178,7 @@ class _Texts:
         places = (
             column[codes].astype(np.int64) for column in (self.cuts.start, self.cuts.stop, self.cuts.size)
         )
-        return _made(texts, which, *places)
+        return _passage_texts(texts, which, *places)
 
     def tolist(self) -> list[str]:
         """All passages."""
@@ -204,7 +199,7 @@ class _Titles:
         return self.titles[int(self.owner[i])]
 
     def __iter__(self) -> Iterator[str]:
-        return (title for piece in _pieces(self) for title in piece)
+        return (title for piece in _slices(self) for title in piece)
 
     def lengths(self) -> Int64:
         """Bytes of each title."""
@@ -236,7 +231,7 @@ class _Names:
         return self.take(np.array([range(len(self))[i]]))[0]
 
     def __iter__(self) -> Iterator[str]:
-        return (name for piece in _pieces(self) for name in piece)
+        return (name for piece in _slices(self) for name in piece)
 
     def lengths(self) -> Int64:
         """Bytes of each name."""
@@ -260,7 +255,7 @@ class _Names:
 
 
 # ----------
-# Long documents in pieces: chunked(bm25, words=150) finds passages and answers with their documents.
+# The system: chunked(bm25, words=150) finds passages and answers with their documents.
 
 
 COLLAPSES = ("max", "first", "sum")
@@ -289,7 +284,7 @@ class Chunked:
 
     def __post_init__(self) -> None:
         if not isinstance(self.system, Retriever):
-            raise BadValue(f"chunked takes a system, such as chunked(bm25); {self.system!r} is none")
+            raise BadValue(f"chunked takes a system, such as chunked(bm25); {self.system!r} is not a system")
         if type(self.words) is not int or not 1 <= self.words <= MAX_WORDS:
             raise BadValue(
                 f"chunked: words is {self.words!r}; expected a whole number from 1 to {MAX_WORDS:,}"
@@ -306,8 +301,8 @@ class Chunked:
         default = Chunked()
         first: list[object] = [] if self.system == default.system else [self.system]
         names = ("words", "overlap", "collapse")
-        given = {n: getattr(self, n) for n in names if getattr(self, n) != getattr(default, n)}
-        return called("chunked", first, given)
+        named = {n: getattr(self, n) for n in names if getattr(self, n) != getattr(default, n)}
+        return called("chunked", first, named)
 
     def describe(self) -> dict[str, object]:
         """Everything that can move a number."""
@@ -360,14 +355,25 @@ class ChunkedSearcher:
             raise BadValue(f"k is {k}; expected a whole number from 1")
         every = max(len(self.passages), 1)
         depth = every if self.system.collapse == "sum" else min(every, PASSAGES_PER_DOCUMENT * k + 1)
-        asked = unrestricted(queries)  # what may be ranked are documents, not passages
+        free = unrestricted(queries)  # what may be ranked are documents, not passages
         waiting, parts = np.arange(len(queries)), list[tuple[Int64, Int32, Float64]]()
         while len(waiting):
-            run = renumbered(self.searcher.search(asked.take(waiting), depth, context), self.passages)
-            query, doc, score = self._documents(run)
-            settled = self._settled(run, query, score, k, depth)
-            kept = settled[query]
-            parts.append((waiting[query[kept]], doc[kept], score[kept]))
+            run = renumbered(self.searcher.search(free.take(waiting), depth, context), self.passages)
+            key = run.query_of_row().astype(np.int64) * max(len(self.corpus), 1) + self.owner[run.doc]
+            order = np.argsort(key, kind="stable")
+            fresh = np.flatnonzero(np.diff(key[order], prepend=-1))
+            collapse = np.add if self.system.collapse == "sum" else np.maximum
+            score = collapse.reduceat(run.score[order], fresh) if len(fresh) else np.empty(0)
+            query, doc = np.divmod(key[order][fresh], max(len(self.corpus), 1))
+            count = np.diff(run.ptr)
+            last = np.full(len(run), np.inf)
+            filled = count > 0
+            last[filled] = run.score[run.ptr[1:][filled] - 1]
+            above = np.bincount(query[score > last[query]], minlength=len(run))
+            # A query needs no more passages where all were found, or k documents score above any other passage.
+            settled = np.asarray((count < depth) | (depth >= len(self.passages)) | (above >= k))
+            taken = settled[query]
+            parts.append((waiting[query[taken]], doc[taken].astype(np.int32), score[taken]))
             waiting, depth = waiting[~settled], min(every, 4 * depth)
         empty = (np.empty(0, np.int64), np.empty(0, np.int32), np.empty(0))
         query, doc, score = (np.concatenate(column) for column in zip(empty, *parts, strict=True))
@@ -379,22 +385,3 @@ class ChunkedSearcher:
     def costs(self) -> Costs:
         """Those of its system."""
         return self.searcher.costs()
-
-    def _documents(self, run: Run) -> tuple[Int64, Int32, Float64]:
-        """(query, document, score) of every document of which a passage was found."""
-        key = run.query_of_row().astype(np.int64) * max(len(self.corpus), 1) + self.owner[run.doc]
-        order = np.argsort(key, kind="stable")
-        fresh = np.flatnonzero(np.diff(key[order], prepend=-1))
-        collapse = np.add if self.system.collapse == "sum" else np.maximum
-        score = collapse.reduceat(run.score[order], fresh) if len(fresh) else np.empty(0)
-        query, doc = np.divmod(key[order][fresh], max(len(self.corpus), 1))
-        return query, doc.astype(np.int32), score
-
-    def _settled(self, run: Run, query: Int64, score: Float64, k: int, depth: int) -> np.ndarray:
-        """Which queries need no more passages: all were found, or k documents score above any other passage."""
-        count = np.diff(run.ptr)
-        last = np.full(len(run), np.inf)
-        filled = count > 0
-        last[filled] = run.score[run.ptr[1:][filled] - 1]
-        above = np.bincount(query[score > last[query]], minlength=len(run))
-        return np.asarray((count < depth) | (depth >= len(self.passages)) | (above >= k))

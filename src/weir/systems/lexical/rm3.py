@@ -74,8 +74,8 @@ class RM3:
         default = RM3()
         first: list[object] = [] if self.first == default.first else [self.first]
         names = ("docs", "terms", "weight")
-        given = {n: getattr(self, n) for n in names if getattr(self, n) != getattr(default, n)}
-        return called("rm3", first, given)
+        named = {n: getattr(self, n) for n in names if getattr(self, n) != getattr(default, n)}
+        return called("rm3", first, named)
 
     def describe(self) -> dict[str, object]:
         """Everything that decides its rankings."""
@@ -144,8 +144,10 @@ class RM3Searcher:
             bounds = ptr[start : start + step + 1]
             span = slice(int(bounds[0]), int(bounds[-1]))
             query, doc, score = self._first_answers(bounds - bounds[0], term[span], count[span])
-            asked = np.repeat(np.arange(start, start + len(bounds) - 1, dtype=np.int64), np.diff(bounds))
-            own: Answers = (asked, term[span], share[span])
+            query_number = np.repeat(
+                np.arange(start, start + len(bounds) - 1, dtype=np.int64), np.diff(bounds)
+            )
+            own: Answers = (query_number, term[span], share[span])
             parts.append(self._mixed(own, self._model(query + start, doc, score)))
         query = np.concatenate([part[0] for part in parts])
         terms, weights = (
@@ -207,8 +209,8 @@ class RM3Searcher:
         places = np.full(len(seen), -1, np.int64)
         places[words] = np.arange(len(words))
         place = places[term]
-        kept = np.flatnonzero(place >= 0)
-        place, count, row = place[kept], count[kept], np.repeat(np.arange(len(docs)), length)[kept]
+        addable = np.flatnonzero(place >= 0)
+        place, count, row = place[addable], count[addable], np.repeat(np.arange(len(docs)), length)[addable]
         # Sorting one number is several times quicker than sorting by three columns.
         most, size = int(count.max(initial=0)), max(len(words), 1)
         key = np.sort((row * (most + 1) + (most - count)) * size + place)
@@ -225,10 +227,10 @@ class RM3Searcher:
         size, keep = len(self.first.parts[0].vocabularies[0]), np.float32(self.system.weight)
         pairs = [query * size + term for query, term, _ in (own, model)]
         pair, where = np.unique(np.concatenate(pairs), return_inverse=True)
-        asked, found = np.zeros((2, len(pair)))
-        asked[where[: len(pairs[0])]] = keep * own[2]
-        found[where[len(pairs[0]) :]] = model[2]
-        weight = (asked + (1.0 - float(keep)) * found).astype(np.float32)
+        original, expanded = np.zeros((2, len(pair)))
+        original[where[: len(pairs[0])]] = keep * own[2]
+        expanded[where[len(pairs[0]) :]] = model[2]
+        weight = (original + (1.0 - float(keep)) * expanded).astype(np.float32)
         query, term = np.divmod(pair[weight > 0], max(size, 1))
         return query, term.astype(np.int32), weight[weight > 0]
 

@@ -19,7 +19,7 @@ from weir.errors import BadValue
 from weir.systems.lexical.analyzer import Analyzer, WordTokenizer, analyzers, tokenizer
 
 # ----------
-# A tokenizer laid out for the compiled scanner, with what may be decided from single bytes worked out beforehand.
+# The tables of a tokenizer for the compiled scanner.
 
 
 SIMPLE, BEGINS, STOP, MIDDLE = 1, 2, 4, 8  # as in weir.kernels.words
@@ -54,7 +54,8 @@ class WordScanner:
         fold = np.arange(256, dtype=np.uint8)
         if fold_ascii:
             fold[ord("A") : ord("Z") + 1] += 32
-        letters = fold_ascii or not _plain(tokenizer, PRINTABLE)
+        # Plain words are printable bytes where a run of these is always part of one word.
+        letters = fold_ascii or any(0 in states for states in _runs(tokenizer, PRINTABLE))
         kinds, least = _kinds(tokenizer, LETTERS_AND_DIGITS if letters else PRINTABLE)
         accept = int(np.count_nonzero(~tokenizer.accept)) * width
         shape = [int(rank[1]) * width, accept, tokenizer.limit, least, int(fold_ascii), int(letters)]
@@ -72,18 +73,13 @@ def _steps(tokenizer: WordTokenizer) -> NDArray[np.uint16]:
 def _runs(tokenizer: WordTokenizer, simple: bytes) -> list[set[int]]:
     """The states after one, two, ... simple bytes, until no new set of states appears."""
     step, columns = _steps(tokenizer), list(simple)
-    found: list[set[int]] = []
+    runs: list[set[int]] = []
     states = {1}
-    while not found or states not in found:
-        if found or states != {1}:
-            found.append(states)
+    while not runs or states not in runs:
+        if runs or states != {1}:
+            runs.append(states)
         states = set(step[np.ix_(sorted(states), columns)].ravel().tolist())
-    return found
-
-
-def _plain(tokenizer: WordTokenizer, simple: bytes) -> bool:
-    """Whether a run of these bytes is always part of one word."""
-    return not any(0 in states for states in _runs(tokenizer, simple))
+    return runs
 
 
 def _kinds(tokenizer: WordTokenizer, simple: bytes) -> tuple[Bytes, int]:
@@ -119,7 +115,7 @@ def _kinds(tokenizer: WordTokenizer, simple: bytes) -> tuple[Bytes, int]:
 
 
 # ----------
-# A growing table of distinct words, filled by the compiled scanner.
+# The table of distinct words, filled by the compiled scanner.
 
 
 FIRST_SLOTS = 1 << 12
@@ -158,7 +154,7 @@ class WordTable:
         """As `scan`, into arrays of the caller: ptr[0] says where in `out` to begin; a word takes a byte at least."""
         from weir.kernels import words as tokenize
 
-        data, text_ptr, n = _fixed(texts.data), _fixed(texts.ptr), len(texts)
+        data, text_ptr, n = _read_only(texts.data), _read_only(texts.ptr), len(texts)
         data8 = _eights(data)
         at = 0
         while True:
@@ -189,7 +185,7 @@ class WordTable:
     def words(self) -> Strings:
         """Every word, by number; a view that later growth leaves as it is."""
         ptr = self._ptr[: len(self) + 1]
-        return Strings(_fixed(self._arena[: int(ptr[-1])]), _fixed(ptr))
+        return Strings(_read_only(self._arena[: int(ptr[-1])]), _read_only(ptr))
 
     def lines(self, start: int) -> str:
         """The words from number `start` on, one a line; none holds a line end."""
@@ -223,7 +219,7 @@ def _enlarged(array: NDArray[T], size: int) -> NDArray[T]:
     return larger
 
 
-def _fixed(array: NDArray[T]) -> NDArray[T]:
+def _read_only(array: NDArray[T]) -> NDArray[T]:
     """A read-only contiguous view: the kernels are compiled once, for read-only inputs."""
     view = np.ascontiguousarray(array).view()
     view.flags.writeable = False
@@ -238,12 +234,12 @@ def _eights(data: Bytes) -> NDArray[np.uint64]:
     if len(data) <= PADDING:
         padded = np.zeros(2 * PADDING, np.uint8)
         padded[: len(data)] = data
-        data = _fixed(padded)
+        data = _read_only(padded)
     return np.ndarray((len(data) - PADDING + 1,), np.dtype("<u8"), data, strides=(1,))
 
 
 # ----------
-# Texts to term numbers: the compiled scanner per word, Python once per distinct word.
+# The table of terms: Python runs once for each distinct word.
 
 
 UNKNOWN = -1
@@ -322,8 +318,8 @@ class TermTable:
 
     def _known(self, texts: list[str]) -> list[list[int]]:
         """The terms of each text that are in the vocabulary."""
-        ptr, found = self.lookup(Strings.of(texts))
-        cuts, numbers = ptr.tolist(), found.tolist()
+        ptr, terms = self.lookup(Strings.of(texts))
+        cuts, numbers = ptr.tolist(), terms.tolist()
         return [[n for n in numbers[a:b] if n >= 0] for a, b in pairwise(cuts)]
 
     def terms(self) -> Strings:
@@ -334,7 +330,7 @@ class TermTable:
 
     def _analyse(self, texts: Strings, grow: bool) -> tuple[Int64, Int32]:
         with self._lock:
-            pieces = [self._piece(piece, grow) for piece in _pieces(texts, PIECE_BYTES)]
+            pieces = [self._slice_terms(piece, grow) for piece in _slices(texts, PIECE_BYTES)]
         if len(pieces) == 1:
             return pieces[0]
         starts = np.cumsum([0, *(len(numbers) for _, numbers in pieces)])
@@ -342,7 +338,7 @@ class TermTable:
         numbers = np.concatenate([numbers for _, numbers in pieces])
         return np.concatenate([np.zeros(1, np.int64), *ends]), numbers
 
-    def _piece(self, texts: Strings, grow: bool) -> tuple[Int64, Int32]:
+    def _slice_terms(self, texts: Strings, grow: bool) -> tuple[Int64, Int32]:
         from weir.kernels import words as tokenize
 
         texts = self._lowered(texts)
@@ -366,24 +362,21 @@ class TermTable:
         self._unknown = not grow and (self._unknown or bool((numbers == UNKNOWN).any()))
         self._term_of = np.concatenate([self._term_of[:known], numbers])
 
-    def _numbers(self, found: list[str], grow: bool) -> Int32:
+    def _numbers(self, terms: list[str], grow: bool) -> Int32:
         """Term numbers; "" is DROPPED."""
         if self._terms is None:
-            self._terms = self._vocabulary()
-        _, numbers = self._terms.scan(Strings.of(["\n".join(found)]), self._lines, grow)
-        if len(numbers) == len(found):
+            table = WordTable(0 if self._given is None else len(self._given))
+            if self._given is not None:
+                table.scan(self._given, self._lines)
+                if len(table) != len(self._given):
+                    raise BadValue("the vocabulary holds a term twice, or an empty one")
+            self._terms = table
+        _, numbers = self._terms.scan(Strings.of(["\n".join(terms)]), self._lines, grow)
+        if len(numbers) == len(terms):
             return numbers
-        out = np.full(len(found), DROPPED, np.int32)
-        out[np.fromiter(map(bool, found), np.bool_, len(found))] = numbers
+        out = np.full(len(terms), DROPPED, np.int32)
+        out[np.fromiter(map(bool, terms), np.bool_, len(terms))] = numbers
         return out
-
-    def _vocabulary(self) -> WordTable:
-        table = WordTable(0 if self._given is None else len(self._given))
-        if self._given is not None:
-            table.scan(self._given, self._lines)
-            if len(table) != len(self._given):
-                raise BadValue("the vocabulary holds a term twice, or an empty one")
-        return table
 
     def _lowered(self, texts: Strings) -> Strings:
         """Texts whose lowercase depends on more than one character, lowercased; the others as they are."""
@@ -395,7 +388,7 @@ class TermTable:
         return Strings.of([t.lower() for t in texts.tolist()])
 
 
-def _pieces(texts: Strings, size: int) -> list[Strings]:
+def _slices(texts: Strings, size: int) -> list[Strings]:
     """Consecutive texts of at most about `size` bytes together; one piece at least."""
     ptr, n = texts.ptr, len(texts)
     if ptr[-1] - ptr[0] <= size:
@@ -410,7 +403,7 @@ def _pieces(texts: Strings, size: int) -> list[Strings]:
 
 
 # ----------
-# How often words occur in collections, and how far two collections use the same words equally often.
+# Counts of words in collections, and how alike they are.
 
 
 ANALYZER = "lucene-standard"

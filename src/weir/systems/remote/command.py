@@ -24,7 +24,7 @@ from typing import IO, Any
 from weir.core.corpus import Corpus
 from weir.errors import BadValue
 from weir.registry import declared_version
-from weir.services.answers import Outcome, Request, Retried, Terms
+from weir.services.answers import Outcome, Request, RequestPolicy, Retried
 from weir.services.requests import AttemptError
 from weir.settings import KEY_VARIABLE
 from weir.systems.compose import shown, then
@@ -39,7 +39,7 @@ from weir.systems.remote.remote_searcher import (
 )
 
 # ----------
-# A program that answers lines with lines: started, watched, ended.
+# The process.
 
 
 TAIL_LINES, TAIL_CHARACTERS = 20, 400
@@ -113,12 +113,12 @@ class Program:
         assert self.process.stdout is not None
         self._awaited = time.monotonic()
         try:
-            found = self.process.stdout.readline(most + 1)
+            data = self.process.stdout.readline(most + 1)
         except ValueError:  # closed: it was ended
-            found = b""
-        if not found and self.timed_out:
+            data = b""
+        if not data and self.timed_out:
             raise TimedOutError
-        return found
+        return data
 
     def idle(self) -> None:
         """Nothing is awaited."""
@@ -151,8 +151,8 @@ class Program:
 
     def last_words(self) -> str:
         """The last that it said on its standard error, in one line, to stand behind a message."""
-        said = " ".join(" ".join(self.tail).split())
-        return f"; on standard error: {said[-TAIL_CHARACTERS:]}" if said else "; nothing on standard error"
+        text = " ".join(" ".join(self.tail).split())
+        return f"; on standard error: {text[-TAIL_CHARACTERS:]}" if text else "; nothing on standard error"
 
     def _listen(self, errors: IO[bytes]) -> None:
         with errors, suppress(OSError, ValueError):
@@ -175,11 +175,9 @@ def _put(pipe: IO[bytes], data: bytes) -> None:
 
 
 # ----------
-# A program in any language as a system: JSON lines on its pipes.
-#
-# It reads {"id": "q1", "text": "a dam", "k": 100} and writes {"id": "q1", "results": [{"id": "d1", "score": 2.5},
-# ...]}, one line each, in any order; {"id": "q1", "error": "why"} where it cannot answer. Results without scores are
-# in rank order.
+# The system. The program reads {"id": "q1", "text": "a dam", "k": 100} and writes {"id": "q1", "results":
+# [{"id": "d1", "score": 2.5}, ...]}, one line each, in any order. Results without scores are in rank order. Where it
+# cannot answer, it writes {"id": "q1", "error": "why"}.
 
 
 ATTEMPTS = 3
@@ -227,8 +225,8 @@ class Command:
             raise BadValue(f"command: timeout_s is {self.timeout_s!r}; expected seconds above 0")
 
     def __str__(self) -> str:
-        given = {name: getattr(self, name) for name in self.__dataclass_fields__ if name != "command"}
-        changed = {n: v for n, v in given.items() if v != self.__dataclass_fields__[n].default}
+        values = {name: getattr(self, name) for name in self.__dataclass_fields__ if name != "command"}
+        changed = {n: v for n, v in values.items() if v != self.__dataclass_fields__[n].default}
         return called("command", [self.command], changed)
 
     @property
@@ -258,9 +256,9 @@ class Command:
 
     def index(self, corpus: Corpus, context: Context = IN_MEMORY) -> RemoteSearcher:
         """Nothing is indexed here; the program is started when it is asked."""
-        opened = partial(_opened, self)
-        terms = Terms(self.workers, self.batch, failures=20)
-        service = RemoteService(str(self), self._about(), _asked, opened, terms, self.on_failure)
+        policy = RequestPolicy(self.workers, self.batch, failures=20)
+        opened = partial(_ProgramAsker, self)
+        service = RemoteService(str(self), self._about(), opened, policy, self.on_failure)
         return RemoteSearcher(service, corpus)
 
     def open(self, corpus: Corpus, context: Context) -> RemoteSearcher:
@@ -286,14 +284,6 @@ def _digest(path: Path) -> str:
     if size > READ_BYTES:
         return f"{size} bytes"
     return hashlib.blake2b(path.read_bytes(), digest_size=16).hexdigest()
-
-
-def _asked(query: str, text: str, k: int) -> dict[str, object]:
-    return {"id": query, "text": text, "k": k}
-
-
-def _opened(command: Command, retried: Retried) -> _ProgramAsker:
-    return _ProgramAsker(command, retried)
 
 
 @dataclass(eq=False)
@@ -336,7 +326,10 @@ class _ProgramAsker:
         self, requests: Sequence[Request]
     ) -> Generator[Outcome, None, list[tuple[Request, AttemptError]]]:
         """The answers as they come; returns what failed."""
-        program = self._running()
+        if self.program is None:
+            self.starts += 1
+            self.program = Program.started(self.command.arguments, self.command.timeout_s)
+        program = self.program
         waiting = {request.asked["id"]: request for request in requests}
         failed: list[tuple[Request, AttemptError]] = []
         lines = [json.dumps(request.asked, ensure_ascii=False) for request in requests]
@@ -346,7 +339,18 @@ class _ProgramAsker:
             try:
                 request, answer = _answer(program.line(LINE_BYTES), waiting)
             except (TimedOutError, AttemptError) as error:
-                ended = self._ended(error)
+                self.program = None
+                gone = isinstance(error, AttemptError) and error.kind == "failed"
+                program.end(2.0 if gone else 0.0)
+                if isinstance(error, TimedOutError):
+                    within = f"no answer within {self.command.timeout_s:g} seconds (timeout_s)"
+                    ended = AttemptError("timed out", within + program.last_words())
+                elif gone:
+                    ended = AttemptError(
+                        "failed", f"the program ended with {program.ending}{program.last_words()}"
+                    )
+                else:
+                    ended = AttemptError("malformed", str(error))
                 return failed + [(request, ended) for request in waiting.values()]
             del waiting[request.asked["id"]]
             if isinstance(answer, AttemptError):
@@ -357,28 +361,6 @@ class _ProgramAsker:
         program.idle()
         return failed
 
-    def _running(self) -> Program:
-        """The process, started where none runs."""
-        if self.program is None:
-            self.starts += 1
-            self.program = Program.started(self.command.arguments, self.command.timeout_s)
-        return self.program
-
-    def _ended(self, error: Exception) -> AttemptError:
-        """End a process that is out of step, or has ended; what that means for the queries it did not answer."""
-        program, self.program = self.program, None
-        assert program is not None
-        gone = isinstance(error, AttemptError) and error.kind == "failed"
-        program.end(2.0 if gone else 0.0)
-        if isinstance(error, TimedOutError):
-            within = f"no answer within {self.command.timeout_s:g} seconds (timeout_s)"
-            found = AttemptError("timed out", within + program.last_words())
-        elif gone:
-            found = AttemptError("failed", f"the program ended with {program.ending}{program.last_words()}")
-        else:
-            found = AttemptError("malformed", str(error))
-        return found
-
 
 def _answer(line: bytes, waiting: dict[str, Request]) -> tuple[Request, Any]:
     """(the query that a line answers, its ranking or the error that it names); raises AttemptError for no answer."""
@@ -387,35 +369,30 @@ def _answer(line: bytes, waiting: dict[str, Request]) -> tuple[Request, Any]:
     if not line.endswith(b"\n") and len(line) > LINE_BYTES:
         raise AttemptError("malformed", f"a line of more than {LINE_BYTES:,} bytes")
     try:
-        found = json.loads(line)
+        message = json.loads(line)
     except (ValueError, RecursionError):
-        found = None
-    name = found.get("id") if isinstance(found, dict) else None
+        message = None
+    name = message.get("id") if isinstance(message, dict) else None
     request = waiting.get(name) if isinstance(name, str) else None
     if request is None:
         raise AttemptError(
             "malformed", f"found '{_line(line)}' on standard output; expected an answer to a query"
         )
-    said = found.get("error")
-    if said is not None:
-        return request, AttemptError("refused", f"the program says: {_line(str(said))}", again=False)
+    reason = message.get("error")
+    if reason is not None:
+        return request, AttemptError("refused", f"the program says: {_line(str(reason))}", again=False)
     try:
-        return request, _ranked(found.get("results"))
+        results = message.get("results")
+        if not isinstance(results, list):
+            raise ValueError(f"results is {brief(results)}; expected a list")
+        pairs = [(r.get("id"), r.get("score")) if isinstance(r, dict) else (r, None) for r in results]
+        return request, kept_ranking(pairs)
     except ValueError as error:
         return request, AttemptError("malformed", str(error))
 
 
 def _line(text: str | bytes) -> str:
     """A text in a message."""
-    said = text[: 4 * SHOWN_CHARACTERS]
-    shown_text = said if isinstance(said, str) else said.decode("utf-8", "replace")
+    shown_part = text[: 4 * SHOWN_CHARACTERS]
+    shown_text = shown_part if isinstance(shown_part, str) else shown_part.decode("utf-8", "replace")
     return " ".join(shown_text.split())[:SHOWN_CHARACTERS]
-
-
-def _ranked(results: object) -> dict[str, object]:
-    """Results, each {"id", "score"} or an identifier alone, as they are kept; raises ValueError for anything else."""
-    if not isinstance(results, list):
-        raise ValueError(f"results is {brief(results)}; expected a list")
-    return kept_ranking(
-        [(r.get("id"), r.get("score")) if isinstance(r, dict) else (r, None) for r in results]
-    )

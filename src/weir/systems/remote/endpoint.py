@@ -11,7 +11,6 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from fnmatch import fnmatchcase
-from functools import partial
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
@@ -21,22 +20,21 @@ from weir.core.corpus import Corpus
 from weir.errors import BadValue, FormatError, RankingWarning, UnknownName, WeirError
 from weir.files.text_files import read_toml
 from weir.registry import declared_version
-from weir.services.answers import Outcome, Request, Retried, Terms
-from weir.services.keys import Key
+from weir.services.answers import Outcome, Request, RequestPolicy, Retried
 from weir.services.requests import (
     AnswerTooLargeError,
     AttemptError,
     Bucket,
     Clock,
-    HttpReply,
     HttpRequest,
     KeptConnection,
+    Key,
     Limits,
     NotSentError,
     broken,
     check_address,
     refusal,
-    until_answered,
+    retry,
 )
 from weir.settings import KEY_VARIABLE, secret
 from weir.systems.compose import shown, then
@@ -50,7 +48,7 @@ from weir.systems.remote.remote_searcher import (
 )
 
 # ----------
-# How a request is filled in, and an answer taken apart: values go into a tree or an address, never into its syntax.
+# Placeholders of requests, and paths into answers.
 
 
 Json: TypeAlias = Any
@@ -73,13 +71,9 @@ ABSENT = _Absent()
 """In place of a value that a request leaves out, or an answer does not have."""
 
 
-def _lucene(value: Json) -> str:
-    return _OPERATORS.sub(r"\\\1", _SPECIAL.sub(r"\\\1", str(value)))
-
-
 ESCAPES: Mapping[str, Callable[[Json], str]] = {
     "json": lambda value: json.dumps(value, ensure_ascii=False),
-    "lucene": _lucene,
+    "lucene": lambda value: _OPERATORS.sub(r"\\\1", _SPECIAL.sub(r"\\\1", str(value))),
 }
 """How a value is written within a text of another language: as a JSON literal, or as words of Lucene's syntax."""
 
@@ -100,8 +94,8 @@ def filled(tree: Json, values: Values) -> Json:
     within a longer text a value is written as text. Raises UnknownName as `filled_text`.
     """
     if isinstance(tree, dict):
-        found = {key: filled(part, values) for key, part in tree.items()}
-        return {key: part for key, part in found.items() if part is not ABSENT}
+        parts = {key: filled(part, values) for key, part in tree.items()}
+        return {key: part for key, part in parts.items() if part is not ABSENT}
     if isinstance(tree, list):
         return [part for part in (filled(part, values) for part in tree) if part is not ABSENT]
     if not isinstance(tree, str):
@@ -180,7 +174,7 @@ class JsonPath:
 
 
 # ----------
-# What a TOML file says of a search server: how it is asked, how its answer is read, how gently it is treated.
+# The TOML file.
 
 
 EXPECTED = "a description of a search server (docs/retrievers.md)"
@@ -196,7 +190,7 @@ _PUBLIC = {"x-algolia-application-id"}
 
 @dataclass(frozen=True)
 class ServerLimits:
-    """How a server is treated; nothing of it is part of a key.
+    """How a server is used; no part of a key.
 
     concurrency: requests at a time; requests_per_minute: None for as fast as answers come; attempts, pause_s,
     longest_s, timeout_s, whole_s: see Limits in services/requests.py; answer_mb: the largest answer; failures: queries
@@ -213,7 +207,7 @@ class ServerLimits:
     answer_mb: float = 16.0
     failures: int = 20
 
-    def limits(self) -> Limits:
+    def of_request(self) -> Limits:
         """The limits of one request."""
         return Limits(
             requests_per_minute=self.requests_per_minute,
@@ -248,7 +242,7 @@ class SearchTemplate:
     says where it is whole, equal: places of it that say the same then; error: where it says why it is none; empty_body:
     the body of a request that is sent after an empty answer, which is only believed where that is not refused; fields:
     how the server is asked for the fields that it has; page_size: documents of one request at most; next: where an
-    answer has the cursor of the next page; patience: how it is treated;
+    answer has the cursor of the next page; limits: how the server is used;
     name: what tables call it, "" for its file.
     """
 
@@ -270,7 +264,7 @@ class SearchTemplate:
     error: JsonPath | None = None
     empty_body: Any = None
     fields: FieldsTemplate | None = None
-    patience: ServerLimits = field(default_factory=ServerLimits)
+    limits: ServerLimits = field(default_factory=ServerLimits)
     name: str = ""
 
     def describe(self) -> dict[str, object]:
@@ -280,13 +274,18 @@ class SearchTemplate:
             "error": self.error and self.error.text,
             "empty_body": self.empty_body,
         }
-        found = {f.name: getattr(self, f.name) for f in fields(self)}
-        found = {
-            name: value for name, value in found.items() if name not in (*later, "fields", "patience", "name")
+        description = {f.name: getattr(self, f.name) for f in fields(self)}
+        description = {
+            name: value
+            for name, value in description.items()
+            if name not in (*later, "fields", "limits", "name")
         }
-        paths = {n: None if found[n] is None else found[n].text for n in ("results", "id", "score", "next")}
+        paths = {
+            n: None if description[n] is None else description[n].text
+            for n in ("results", "id", "score", "next")
+        }
         used = {name: value for name, value in later.items() if value}
-        return found | paths | {"expect": {path.text: value for path, value in self.expect}} | used
+        return description | paths | {"expect": {path.text: value for path, value in self.expect}} | used
 
     @property
     def variables(self) -> list[str]:
@@ -313,9 +312,57 @@ def read_template(path: Path, dataset: str | None = None) -> SearchTemplate:
 
     Raises FormatError, naming the file and the entry, for what is no such description.
     """
-    said = _with_extended(read_toml(path, EXPECTED), path)
+    entries = _with_extended(read_toml(path, EXPECTED), path)
     try:
-        return _template(said, {} if dataset is None else {"dataset": dataset})
+        _check(entries, _TOP, "")
+        answer, page = entries.get("answer", {}), entries.get("page", {})
+        _check(answer, _ANSWER, "answer.")
+        _check(page, _PAGE, "page.")
+        for name in ("url", "answer"):
+            if name not in entries:
+                raise BadValue(f"no '{name}'")
+        for name in ("results", "id"):
+            if name not in answer:
+                raise BadValue(f"no 'answer.{name}'")
+        equal = answer.get("equal", {})
+        for at, other in equal.items():
+            if not isinstance(other, str):
+                raise BadValue(f"answer.equal.{at} is {other!r:.80}, not a text")
+        values = _file_values(entries.get("values", {}), {} if dataset is None else {"dataset": dataset})
+        size = page.get("size")
+        if size is not None and size < 1:
+            raise BadValue(f"page.size is {size}")
+        body = entries.get("body")
+        body = _json(body) if isinstance(body, str) else body
+        method = entries.get("method", "POST" if body is not None else "GET")
+        if method not in ("GET", "POST", "PUT"):
+            raise BadValue(f"method is '{method}', not GET, POST or PUT")
+        url = filled_path(entries["url"], values).rstrip("/")
+        check_address("url", url, bool(entries.get("plain_http", False)))
+        template = SearchTemplate(
+            method=method,
+            url=url,
+            path=entries.get("path", ""),
+            params=entries.get("params", {}),
+            headers={name: _header(name, text, values) for name, text in entries.get("headers", {}).items()},
+            body=body,
+            values=values,
+            results=_path(answer["results"], values),
+            id=_path(answer["id"], values),
+            score=_path(answer["score"], values) if answer.get("score") else None,
+            empty=answer.get("empty", False),
+            expect=tuple((_path(at, values), value) for at, value in answer.get("expect", {}).items()),
+            page_size=size,
+            next=_path(page["next"], values) if page.get("next") else None,
+            equal=tuple((_path(at, values), _path(other, values)) for at, other in equal.items()),
+            error=_path(answer["error"], values) if answer.get("error") else None,
+            empty_body=_merged(body, entries["empty_body"]) if "empty_body" in entries else None,
+            fields=_fields_template(entries.get("fields"), body, values),
+            limits=_server_limits(entries.get("limits", {})),
+            name=entries.get("name", ""),
+        )
+        _check_placeholders(template)
+        return template
     except FormatError:
         raise
     except WeirError as error:
@@ -326,23 +373,23 @@ def _templates() -> Path:
     return Path(str(files("weir.systems.remote") / "templates"))
 
 
-def _with_extended(said: dict[str, Any], path: Path, levels: int = 4) -> dict[str, Any]:
-    name = said.pop("extends", None)
+def _with_extended(entries: dict[str, Any], path: Path, levels: int = 4) -> dict[str, Any]:
+    name = entries.pop("extends", None)
     if name is None:
-        return said
+        return entries
     if levels == 0 or name not in template_names():
         known = ", ".join(template_names())
         raise FormatError(path, f"extends = {name!r}", f"one of {known}")
     base_path = _templates() / f"{name}.toml"
     base = _with_extended(read_toml(base_path, EXPECTED), base_path, levels - 1)
     merged = {
-        key: {**base[key], **said[key]}
+        key: {**base[key], **entries[key]}
         for key in MERGED
-        if isinstance(base.get(key), dict) and isinstance(said.get(key), dict)
+        if isinstance(base.get(key), dict) and isinstance(entries.get(key), dict)
     }
-    if "body" in said:  # it is another question than that of the base
+    if "body" in entries:  # it is another question than that of the base
         base.pop("empty_body", None)
-    return {**base, **said, **merged}
+    return {**base, **entries, **merged}
 
 
 _TOP: dict[str, tuple[type, ...]] = {
@@ -375,52 +422,9 @@ _PAGE: dict[str, tuple[type, ...]] = {"size": (int,), "next": (str,)}
 _SHAPES = {str: "a text", bool: "true or false", dict: "a table", list: "a list", int: "a whole number"}
 
 
-def _template(said: dict[str, Any], named: Mapping[str, str]) -> SearchTemplate:
-    _check(said, _TOP, "")
-    answer, page = said.get("answer", {}), said.get("page", {})
-    _check(answer, _ANSWER, "answer.")
-    _check(page, _PAGE, "page.")
-    for name in ("url", "answer"):
-        if name not in said:
-            raise BadValue(f"no '{name}'")
-    for name in ("results", "id"):
-        if name not in answer:
-            raise BadValue(f"no 'answer.{name}'")
-    values = _values(said.get("values", {}), named)
-    size = page.get("size")
-    if size is not None and size < 1:
-        raise BadValue(f"page.size is {size}")
-    body = said.get("body")
-    body = _json(body) if isinstance(body, str) else body
-    template = SearchTemplate(
-        method=_method(said.get("method", "POST" if body is not None else "GET")),
-        url=_address(said, values),
-        path=said.get("path", ""),
-        params=said.get("params", {}),
-        headers={name: _header(name, text, values) for name, text in said.get("headers", {}).items()},
-        body=body,
-        values=values,
-        results=_path(answer["results"], values),
-        id=_path(answer["id"], values),
-        score=_path(answer["score"], values) if answer.get("score") else None,
-        empty=answer.get("empty", False),
-        expect=tuple((_path(at, values), value) for at, value in answer.get("expect", {}).items()),
-        page_size=size,
-        next=_path(page["next"], values) if page.get("next") else None,
-        equal=tuple((_path(at, values), _path(other, values)) for at, other in _texts(answer, "equal")),
-        error=_path(answer["error"], values) if answer.get("error") else None,
-        empty_body=_merged(body, said["empty_body"]) if "empty_body" in said else None,
-        fields=_fields(said.get("fields"), body, values),
-        patience=_patience(said.get("limits", {})),
-        name=said.get("name", ""),
-    )
-    _check_places(template)
-    return template
-
-
-def _check(said: Mapping[str, Any], known: Mapping[str, tuple[type, ...]], within: str) -> None:
+def _check(entries: Mapping[str, Any], known: Mapping[str, tuple[type, ...]], within: str) -> None:
     """Raise UnknownName for an entry that does not exist, BadValue for one of another type."""
-    for name, value in said.items():
+    for name, value in entries.items():
         if name not in known:
             raise UnknownName("entry", within + name, [within + one for one in known])
         types = known[name]
@@ -429,8 +433,8 @@ def _check(said: Mapping[str, Any], known: Mapping[str, tuple[type, ...]], withi
             raise BadValue(f"{within}{name} is {value!r:.80}, not {expected}")
 
 
-def _values(given: Mapping[str, Any], named: Mapping[str, str]) -> dict[str, Any]:
-    for name, value in given.items():
+def _file_values(entries: Mapping[str, Any], named: Mapping[str, str]) -> dict[str, Any]:
+    for name, value in entries.items():
         if name in QUERY_NAMES or not re.fullmatch(r"[a-z_][a-z0-9_]*", name):
             raise BadValue(
                 f"values.{name}: a value has a name of small letters, and none of {', '.join(QUERY_NAMES)}"
@@ -440,15 +444,7 @@ def _values(given: Mapping[str, Any], named: Mapping[str, str]) -> dict[str, Any
         for place, _ in names_in(value):
             if place != "dataset":
                 raise UnknownName("placeholder of a value", place, ["dataset"])
-    return {name: filled(value, named) if named else value for name, value in given.items()}
-
-
-def _texts(answer: Mapping[str, Any], name: str) -> list[tuple[str, str]]:
-    """The entries of a table of texts; raises BadValue for another value."""
-    for key, value in answer.get(name, {}).items():
-        if not isinstance(value, str):
-            raise BadValue(f"answer.{name}.{key} is {value!r:.80}, not a text")
-    return list(answer.get(name, {}).items())
+    return {name: filled(value, named) if named else value for name, value in entries.items()}
 
 
 def _merged(tree: Any, other: Any) -> Any:  # noqa: ANN401  any JSON
@@ -458,36 +454,24 @@ def _merged(tree: Any, other: Any) -> Any:  # noqa: ANN401  any JSON
     return {**tree, **{name: _merged(tree.get(name), part) for name, part in other.items()}}
 
 
-def _fields(
-    given: Mapping[str, Any] | None, body: object, values: Mapping[str, Any]
+def _fields_template(
+    entries: Mapping[str, Any] | None, body: object, values: Mapping[str, Any]
 ) -> FieldsTemplate | None:
     """How fields are asked for, None where the file does not say it, or where its body does not ask for such fields."""
-    if not given:
+    if not entries:
         return None
-    _check(given, _FIELDS, "fields.")
+    _check(entries, _FIELDS, "fields.")
     for name in _FIELDS:
-        if name not in given:
+        if name not in entries:
             raise BadValue(f"no 'fields.{name}'")
-    searched = given["searched"]
+    searched = entries["searched"]
     if not {name for name, _ in names_in(searched)} <= {name for name, _ in names_in(body)}:
         return None
     filled_in = filled(searched, values)
     patterns = [filled_in] if isinstance(filled_in, str) else filled_in
     if not isinstance(patterns, list) or not all(isinstance(one, str) for one in patterns):
         raise BadValue(f"fields.searched is {patterns!r:.80}, not a list of texts")
-    return FieldsTemplate(given["path"], _path(given["names"], values), tuple(patterns))
-
-
-def _method(given: str) -> str:
-    if given not in ("GET", "POST", "PUT"):
-        raise BadValue(f"method is '{given}', not GET, POST or PUT")
-    return given
-
-
-def _address(said: Mapping[str, Any], values: Mapping[str, Any]) -> str:
-    url = filled_path(said["url"], values).rstrip("/")
-    check_address("url", url, bool(said.get("plain_http", False)))
-    return url
+    return FieldsTemplate(entries["path"], _path(entries["names"], values), tuple(patterns))
 
 
 def _header(name: str, text: object, values: Mapping[str, Any]) -> str:
@@ -504,13 +488,36 @@ def _header(name: str, text: object, values: Mapping[str, Any]) -> str:
         raise BadValue(
             f"headers.{name} holds what may be a secret; put it into WEIR_KEY_NAME and write '${{WEIR_KEY_NAME}}'"
         )
-    plain = _VARIABLE.sub("", text)
-    return text if plain == text and "{" not in text else _filled_header(text, values)
-
-
-def _filled_header(text: str, values: Mapping[str, Any]) -> str:
     parts = re.split(r"(\$\{[^}]*\})", text)
     return "".join(part if part.startswith("${") else filled_text(part, values) for part in parts)
+
+
+def _server_limits(entries: Mapping[str, Any]) -> ServerLimits:
+    known = {f.name: f for f in fields(ServerLimits)}
+    for name, value in entries.items():
+        if name not in known:
+            raise UnknownName("entry", f"limits.{name}", [f"limits.{one}" for one in known])
+        whole = isinstance(known[name].default, int) and not isinstance(known[name].default, float)
+        number = type(value) is int or (type(value) is float and not whole)
+        if not number or not 0 < value < 1e9:
+            raise BadValue(f"limits.{name} is {value!r}, not a {'whole ' if whole else ''}number above 0")
+    if entries.get("concurrency", 1) > 1024:
+        raise BadValue(f"limits.concurrency is {entries['concurrency']}, more than 1024")
+    return ServerLimits(**entries)
+
+
+def _check_placeholders(template: SearchTemplate) -> None:
+    """Raise UnknownName for a placeholder that nothing fills, BadValue for a request without the query."""
+    used = list(names_in([template.path, dict(template.params), template.body, template.empty_body]))
+    used += [] if template.fields is None else names_in(template.fields.path)
+    known = [*QUERY_NAMES, *template.values]
+    for name, escape in used:
+        if name not in known:
+            raise UnknownName("placeholder", name, known)
+        if escape is not None and escape not in ESCAPES:
+            raise UnknownName("escape of a placeholder", escape, ESCAPES)
+    if not {"query", "id"} & {name for name, _ in used}:
+        raise BadValue("neither {query} nor {id} stands in path, params or body")
 
 
 def _json(text: str) -> Any:  # noqa: ANN401  any JSON
@@ -526,38 +533,8 @@ def _path(text: str, values: Mapping[str, Any]) -> JsonPath:
     return JsonPath.of(filled_text(text, values))
 
 
-def _patience(said: Mapping[str, Any]) -> ServerLimits:
-    known = {f.name: f for f in fields(ServerLimits)}
-    for name, value in said.items():
-        if name not in known:
-            raise UnknownName("entry", f"limits.{name}", [f"limits.{one}" for one in known])
-        whole = isinstance(known[name].default, int) and not isinstance(known[name].default, float)
-        number = type(value) is int or (type(value) is float and not whole)
-        if not number or not 0 < value < 1e9:
-            raise BadValue(f"limits.{name} is {value!r}, not a {'whole ' if whole else ''}number above 0")
-    if said.get("concurrency", 1) > 1024:
-        raise BadValue(f"limits.concurrency is {said['concurrency']}, more than 1024")
-    return ServerLimits(**said)
-
-
-def _check_places(template: SearchTemplate) -> None:
-    """Raise UnknownName for a placeholder that nothing fills, BadValue for a request without the query."""
-    used: list[tuple[str, str | None]] = list(
-        names_in([template.path, dict(template.params), template.body, template.empty_body])
-    )
-    used += [] if template.fields is None else names_in(template.fields.path)
-    known = [*QUERY_NAMES, *template.values]
-    for name, escape in used:
-        if name not in known:
-            raise UnknownName("placeholder", name, known)
-        if escape is not None and escape not in ESCAPES:
-            raise UnknownName("escape of a placeholder", escape, ESCAPES)
-    if not {"query", "id"} & {name for name, _ in used}:
-        raise BadValue("neither {query} nor {id} stands in path, params or body")
-
-
 # ----------
-# A search server behind HTTP as a system, as a TOML file describes it.
+# The system.
 
 
 UNAUTHORIZED = 401
@@ -596,12 +573,12 @@ class Http:
             raise BadValue(f"http: dataset is {self.dataset!r}; expected a text")
 
     def __str__(self) -> str:
-        given: dict[str, object] = {
+        values: dict[str, object] = {
             "version": self.version,
             "on_failure": self.on_failure,
             "dataset": self.dataset,
         }
-        changed = {n: v for n, v in given.items() if v != self.__dataclass_fields__[n].default}
+        changed = {n: v for n, v in values.items() if v != self.__dataclass_fields__[n].default}
         return called("http", [self.file], changed)
 
     @property
@@ -629,11 +606,18 @@ class Http:
     def index(self, corpus: Corpus, context: Context = IN_MEMORY) -> RemoteSearcher:
         """Nothing is indexed here; raises FormatError for what the file says."""
         template = read_template(Path(self.file), self.dataset)
-        patience, clock = template.patience, Clock()
-        bucket = Bucket(patience.requests_per_minute, clock)
-        opened = partial(_opened, template, self.dataset or "", _Shared(clock, bucket))
-        terms = Terms(patience.concurrency, failures=patience.failures)
-        service = RemoteService(str(self), self._about(template), _asked, opened, terms, self.on_failure)
+        limits, clock = template.limits, Clock()
+        shared = _Shared(clock, Bucket(limits.requests_per_minute, clock))
+
+        def opened(retried: Retried) -> _EndpointAsker:
+            keys = tuple(Key(name, secret(name)) for name in template.variables)
+            headers = {"Accept": "application/json", "User-Agent": "weir", "Content-Type": "application/json"}
+            headers |= template.headers_with({str(key.variable): key.checked() for key in keys})
+            values = {**template.values, "dataset": self.dataset or ""}
+            return _EndpointAsker(template, values, headers, keys, shared, retried)
+
+        policy = RequestPolicy(limits.concurrency, failures=limits.failures)
+        service = RemoteService(str(self), self._about(template), opened, policy, self.on_failure)
         return RemoteSearcher(service, corpus)
 
     def open(self, corpus: Corpus, context: Context) -> RemoteSearcher:
@@ -644,19 +628,6 @@ class Http:
         """Everything that decides an answer."""
         dataset = {} if self.dataset is None else {"dataset": self.dataset}
         return {"system": "http", **template.describe(), **dataset, **declared_version(self.version)}
-
-
-def _asked(query: str, text: str, k: int) -> dict[str, object]:
-    return {"id": query, "text": text, "k": k}
-
-
-def _opened(template: SearchTemplate, dataset: str, shared: _Shared, retried: Retried) -> _EndpointAsker:
-    keys = [Key(name, secret(name)) for name in template.variables]
-    headers = template.headers_with({str(key.variable): key.checked() for key in keys})
-    sent = {"Accept": "application/json", "User-Agent": "weir", "Content-Type": "application/json", **headers}
-    return _EndpointAsker(
-        template, {**template.values, "dataset": dataset}, sent, tuple(keys), shared, retried
-    )
 
 
 @dataclass(eq=False)
@@ -707,21 +678,26 @@ class _EndpointAsker:
                 yield Outcome(request, answer, self.seconds)
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         self.connection.close()
 
-    def _pages(self, asked: Mapping[str, Any]) -> dict[str, object]:
-        template, k = self.template, int(asked["k"])
+    def _pages(self, query: Mapping[str, Any]) -> dict[str, object]:
+        template, k = self.template, int(query["k"])
         size = min(k, template.page_size or k)
-        known = {**self.values, "query": asked["text"], "id": asked["id"], "k": k, "size": size}
+        known = {**self.values, "query": query["text"], "id": query["id"], "k": k, "size": size}
         names: list[object] = []
         scores: list[object] = []
         cursor: object = ABSENT
         for number in range(MOST_PAGES):
             place = {"offset": len(names), "page": number + 1, "page0": number, "cursor": cursor}
-            page = self._page({**known, **place})
+            page = self._answer(self._request(template.body, {**known, **place}), self._read)
             if not page.names and number == 0 and template.empty_body is not None:
-                self._confirm_empty({**known, **place})
+                try:
+                    self._answer(self._request(template.empty_body, {**known, **place}), self._read)
+                except AttemptError as error:
+                    words = len(str(query["text"]).split())
+                    reason = f"the answer to a query of {words:,} words is empty, and in another form it is refused"
+                    raise AttemptError(error.kind, f"{reason}: {error}", again=False) from None
             names += page.names
             scores += page.scores
             last = page.cursor in (ABSENT, None, "", cursor) if template.next else len(page.names) < size
@@ -732,18 +708,6 @@ class _EndpointAsker:
             return kept_columns(names[:k], None if template.score is None else scores[:k])
         except ValueError as error:
             raise AttemptError("malformed", str(error)) from None
-
-    def _page(self, values: Mapping[str, Any]) -> _Page:
-        return self._answer(self._request(self.template.body, values), self._read)
-
-    def _confirm_empty(self, values: Mapping[str, Any]) -> None:
-        """Raise AttemptError where the same query, asked in the file's other way, is refused."""
-        try:
-            self._answer(self._request(self.template.empty_body, values), self._read)
-        except AttemptError as error:
-            words = len(str(values["query"]).split())
-            reason = f"the answer to a query of {words:,} words is empty, and asked otherwise it is refused: {error}"
-            raise AttemptError(error.kind, reason, again=False) from None
 
     def _check_fields(self) -> None:
         """Ask for the fields that the server has, before the first query of a connection.
@@ -785,17 +749,17 @@ class _EndpointAsker:
 
     def _answer(self, request: HttpRequest, read: Callable[[bytes], T]) -> T:
         """What is read from the answer to a request, which is sent again where that may help."""
-        limits = self.template.patience.limits()
-        return until_answered(
+        limits = self.template.limits.of_request()
+        return retry(
             lambda: self._once(request, read), limits, self.shared.clock, lambda error, _: self.retried(error)
         )
 
     def _once(self, request: HttpRequest, read: Callable[[bytes], T]) -> T:
         self.shared.bucket.take(1)
-        patience, begun = self.template.patience, time.perf_counter()
-        most = int(patience.answer_mb * (1 << 20))
+        limits, begun = self.template.limits, time.perf_counter()
+        most = int(limits.answer_mb * (1 << 20))
         try:
-            reply = self.connection.send(request, most, (patience.timeout_s, patience.whole_s))
+            reply = self.connection.send(request, most, (limits.timeout_s, limits.whole_s))
         except AnswerTooLargeError as error:
             raise AttemptError("malformed", f"{error} (limits.answer_mb)", again=False) from None
         except NotSentError as error:
@@ -803,19 +767,16 @@ class _EndpointAsker:
         except (http.client.HTTPException, OSError) as error:
             raise broken(error, self._masked) from None
         if reply.status // 100 != 2:
-            raise self._refused(reply)
+            refused = refusal(reply, self._masked, self.shared.clock)
+            if reply.status not in (401, 403):
+                raise refused
+            hints = "; ".join(key.hint() for key in self.keys) or "no header carries a key ([headers])"
+            hinting = AttemptError(refused.kind, f"{refused}; {hints}", again=False)
+            hinting.status = refused.status
+            raise hinting
         answer = read(reply.body)
         self.seconds += time.perf_counter() - begun
         return answer
-
-    def _refused(self, reply: HttpReply) -> AttemptError:
-        error = refusal(reply, self._masked, self.shared.clock)
-        if reply.status not in (401, 403):
-            return error
-        hints = "; ".join(key.hint() for key in self.keys) or "no header carries a key ([headers])"
-        hinting = AttemptError(error.kind, f"{error}; {hints}", again=False)
-        hinting.status = error.status
-        return hinting
 
     def _read(self, body: bytes) -> _Page:
         """A page from an answer; raises AttemptError for what is none, or is not whole."""
@@ -824,19 +785,19 @@ class _EndpointAsker:
         if reason not in (ABSENT, None):
             raise AttemptError("refused", self._masked(reason)[:SHOWN_CHARACTERS], again=False)
         for path, wanted in template.expect:
-            found = path.find(answer)
-            if found is not ABSENT and (
-                found != wanted or isinstance(found, bool) != isinstance(wanted, bool)
+            value = path.find(answer)
+            if value is not ABSENT and (
+                value != wanted or isinstance(value, bool) != isinstance(wanted, bool)
             ):
                 raise AttemptError(
-                    "failed", f"the answer says {path.text}: {brief(found)}, not {brief(wanted)}"
+                    "failed", f"the answer says {path.text}: {brief(value)}, not {brief(wanted)}"
                 )
         for path, other in template.equal:
-            found, wanted = path.find(answer), other.find(answer)
-            if found != wanted:
+            value, wanted = path.find(answer), other.find(answer)
+            if value != wanted:
                 raise AttemptError(
                     "failed",
-                    f"the answer says {path.text}: {brief(found)}, not {brief(wanted)} as {other.text}",
+                    f"the answer says {path.text}: {brief(value)}, not {brief(wanted)} as {other.text}",
                 )
         results = template.results.find(answer)
         if results is ABSENT and template.empty:
@@ -859,13 +820,13 @@ class _EndpointAsker:
 
     def _column(self, results: list[object], path: JsonPath) -> list[object]:
         """What stands at a place of each result; raises AttemptError where nothing does."""
-        found = path.column(results)
+        column = path.column(results)
         for nothing in (ABSENT, None):
-            if nothing in found:
+            if nothing in column:
                 raise AttemptError(
-                    "malformed", f"a result has no {path.text}: {brief(results[found.index(nothing)])}"
+                    "malformed", f"a result has no {path.text}: {brief(results[column.index(nothing)])}"
                 )
-        return found
+        return column
 
     def _masked(self, text: object) -> str:
         for key in self.keys:

@@ -1,4 +1,4 @@
-"""Asking a system that runs elsewhere; its answers are kept before they are used."""
+"""Searching with a system that runs elsewhere: its answers are stored before they are used."""
 
 from __future__ import annotations
 
@@ -22,22 +22,21 @@ from weir.core.run import Named, Run
 from weir.core.strings import Float64, Int32
 from weir.errors import BadRanking, BadValue, FormatError, RankingWarning, ServiceError, UnknownName
 from weir.services.answers import (
-    AnswerStore,
-    Asker,
     Request,
+    RequestCounts,
+    RequestPolicy,
     Retried,
-    ServiceUse,
-    Tally,
-    Terms,
+    ServiceUsage,
+    Worker,
     answer_key,
     answer_store,
-    ask_each,
+    run_requests,
 )
 from weir.services.requests import CONTINUES
 from weir.systems.protocol import IN_MEMORY, Context, Costs
 
 # ----------
-# What stands for a collection that is copied to a server.
+# The fingerprint of a collection that is copied to a server.
 
 
 HASHED_DOCUMENTS = 4096
@@ -58,7 +57,7 @@ def content_of(corpus: Corpus, views: tuple[str, ...]) -> str:
 
 
 # ----------
-# What a service returns for a query, as it is kept.
+# Answers as they are stored.
 
 
 SHOWN_CHARACTERS = 120
@@ -88,8 +87,8 @@ def kept_columns(names: Sequence[object], scores: Sequence[object] | None) -> di
     if scores is None:
         return {"docs": docs, "scores": None}
     plain = set(map(type, scores)) <= {float, int} and all(map(_finite, scores))
-    found = scores if plain else [_number(score, name) for score, name in zip(scores, docs, strict=True)]
-    return {"docs": docs, "scores": found}
+    numbers = scores if plain else [_number(score, name) for score, name in zip(scores, docs, strict=True)]
+    return {"docs": docs, "scores": numbers}
 
 
 def brief(value: object) -> str:
@@ -116,32 +115,32 @@ def _finite(score: Any) -> bool:  # noqa: ANN401  a number
 
 
 # ----------
-# Settings of a server from a TOML file: frozen values, each wrong one in a line that names the file and the table.
+# Settings of a server from a TOML file.
 
 
 T = TypeVar("T")
 EXPECTED = "what docs/servers.md says"
 
 
-def settings_value(kind: Callable[..., T], path: Path, where: str, given: object) -> T:
+def settings_value(kind: Callable[..., T], path: Path, where: str, table: object) -> T:
     """A frozen dataclass of settings from a table of a file; where: what the table is called.
 
     Raises UnknownName for a key that it does not have, FormatError, naming file and table, for whatever else is wrong.
     """
-    if not isinstance(given, Mapping):
-        raise FormatError(path, f"{where} is {type(given).__name__}", "a table")
+    if not isinstance(table, Mapping):
+        raise FormatError(path, f"{where} is {type(table).__name__}", "a table")
     known = [f.name for f in fields(kind)]  # type: ignore[arg-type]  # each is a dataclass
-    for key in given:
+    for key in table:
         if key not in known:
             raise UnknownName(f"setting in {where} of {path}", key, known)
     try:
-        return kind(**given)
+        return kind(**table)
     except BadValue as error:
         raise FormatError(path, f"in {where}: {error}", EXPECTED) from None
     except TypeError as error:
         missing = str(error).partition("argument")[2] or str(error)
-        found = missing.removeprefix("s").removeprefix(":")
-        raise FormatError(path, f"{where} without{found}", EXPECTED) from None
+        name = missing.removeprefix("s").removeprefix(":")
+        raise FormatError(path, f"{where} without{name}", EXPECTED) from None
 
 
 def check_choice(name: str, value: object, known: Collection[str]) -> None:
@@ -169,7 +168,7 @@ def check_whole(name: str, value: object, least: int, most: int) -> None:
 
 
 # ----------
-# Asking a system that runs elsewhere: answers are kept before they are used, what failed is said and counted.
+# Requests, stored answers and failures of a system that runs elsewhere.
 
 
 ON_FAILURE = ("refuse", "missing")
@@ -181,26 +180,25 @@ READ_ANSWERS = 1024
 """Answers read from the store and turned into columns together."""
 
 
-def check_on_failure(name: str, given: object) -> None:
+def check_on_failure(name: str, value: object) -> None:
     """Raise BadValue for anything but what may become of a query without an answer."""
-    if given not in ON_FAILURE:
-        raise BadValue(f"{name}: on_failure is {given!r}; expected 'refuse' or 'missing'")
+    if value not in ON_FAILURE:
+        raise BadValue(f"{name}: on_failure is {value!r}; expected 'refuse' or 'missing'")
 
 
 @dataclass(frozen=True, eq=False)
 class RemoteService:
     """A system that runs elsewhere, as it is asked.
 
-    name: how it prints; about: everything that decides an answer; asked: (query, its text, k) to what is asked, as
-    JSON; opened: makes what asks it; on_failure: "refuse" or "missing", what becomes of queries without an answer;
-    confirm: called when new answers were kept, raises where what gave them is not what `about` says any more.
+    name: how it prints; about: everything that decides an answer; opened: makes what is given {"id", "text", "k"} for
+    each query; on_failure: "refuse" or "missing", what becomes of queries without an answer; confirm: called when new
+    answers were stored, raises where what gave them is not what `about` says any more.
     """
 
     name: str
     about: Mapping[str, object]
-    asked: Callable[[str, str, int], Any]
-    opened: Callable[[Retried], Asker]
-    terms: Terms
+    opened: Callable[[Retried], Worker]
+    policy: RequestPolicy
     on_failure: str
     confirm: Callable[[], None] = lambda: None
 
@@ -211,7 +209,7 @@ class RemoteSearcher:
 
     service: RemoteService
     corpus: Corpus
-    use: ServiceUse = field(default_factory=lambda: ServiceUse(""))
+    use: ServiceUsage = field(default_factory=lambda: ServiceUsage(""))
     index: Costs = field(default_factory=Costs)
 
     def search(self, queries: Queries, k: int, context: Context = IN_MEMORY) -> Run:
@@ -226,12 +224,44 @@ class RemoteSearcher:
         service, report, total = self.service, context.progress, len(queries)
         progress = None if report is None else lambda done: report(done, total)
         with answer_store(str(service.about["system"]), service.about) as store:
-            tally = ask_each(self._requests(queries, k), service.opened, store, service.terms, progress)
-            self.use.tally.add(tally)
-            self._refuse(tally, total)
-            if tally.answered:
+            counts = run_requests(self._requests(queries, k), service.opened, store, service.policy, progress)
+            self.use.counts.add(counts)
+            self._refuse(counts, total)
+            if counts.answered:
                 service.confirm()
-            return self._read(store, queries, k)
+            query: list[Int32] = []
+            doc: list[Int32] = []
+            score: list[Float64] = []
+            requests = self._requests(queries, k)
+            sizes = np.full(len(queries), -1, np.int64)  # -1: no answer
+            while some := list(islice(requests, READ_ANSWERS)):
+                numbers: list[int] = []
+                names: list[str] = []
+                values: list[float] = []
+                for request in some:
+                    record = store.get(request.key)
+                    if record is None:
+                        continue
+                    self.use.answered(record)
+                    docs, scores = record["answer"]["docs"], record["answer"]["scores"]
+                    self.use.empty += not docs
+                    sizes[request.number] = len(docs)
+                    names += docs
+                    values += range(len(docs), 0, -1) if scores is None else scores
+                    numbers += [request.number] * len(docs)
+                query.append(np.array(numbers, np.int32))
+                code = self.corpus.ids.codes(names).astype(np.int32)
+                for row in np.flatnonzero(code < 0):
+                    raise BadRanking(
+                        f"query '{queries.ids[numbers[row]]}': document '{names[row]}' is not in the collection; "
+                        f"once the service answers otherwise, declare another version"
+                    )
+                doc.append(code)
+                score.append(np.array(values, np.float64))
+            self._check_empty(queries, sizes)
+            columns = (_joined(query, np.int32), _joined(doc, np.int32), _joined(score, np.float64))
+            run = Run.from_columns(queries.ids, self.corpus.ids, *columns, Named(self.service.name))
+            return run.top(k) if np.diff(run.ptr).max(initial=0) > k else run
 
     def costs(self) -> Costs:
         """What was asked, how long answers took and what failed; asking again is not for free."""
@@ -242,40 +272,26 @@ class RemoteSearcher:
         for start in range(0, len(queries), READ_ANSWERS):
             some = (ids.slice(start, start + READ_ANSWERS), texts.slice(start, start + READ_ANSWERS))
             for number, (query, text) in enumerate(zip(*some, strict=True), start):
-                asked = self.service.asked(query, text, k)
-                yield Request(number, answer_key(asked), asked)
+                body = {"id": query, "text": text, "k": k}
+                yield Request(number, answer_key(body), body)
 
-    def _refuse(self, tally: Tally, total: int) -> None:
+    def _refuse(self, counts: RequestCounts, total: int) -> None:
         """Say what has no answer: as an error, or as a warning where queries are to be missing."""
-        if tally.first is None:
+        if counts.first is None:
             return
-        request, why = tally.first
-        kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(tally.unanswered.items()))
-        said = f"{tally.failed:,} of {total:,} queries have no answer ({kinds}); the first, {_shown(request)}: {why}"
-        if tally.stopped:
-            row = self.service.terms.failures
-            raise ServiceError(f"{row} queries in a row have no answer, and no further one was asked; {said}")
+        request, why = counts.first
+        kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(counts.unanswered.items()))
+        first = f"the first, '{request.asked['id']}': {why}"
+        message = f"{counts.failed:,} of {total:,} queries have no answer ({kinds}); {first}"
+        if counts.stopped:
+            row = self.service.policy.failures
+            raise ServiceError(
+                f"{row} queries in a row have no answer, and no further one was asked; {message}"
+            )
         if self.service.on_failure == "refuse":
-            again = "" if CONTINUES in said else f"; {CONTINUES}"
-            raise ServiceError(f'{said}{again}; on_failure="missing" scores them as missing')
-        warnings.warn(RankingWarning(f"{self.service.name}: {said}; they are missing"), stacklevel=2)
-
-    def _read(self, store: AnswerStore, queries: Queries, k: int) -> Run:
-        """The answers as a run."""
-        query: list[Int32] = []
-        doc: list[Int32] = []
-        score: list[Float64] = []
-        requests = self._requests(queries, k)
-        sizes = np.full(len(queries), -1, np.int64)  # -1: no answer
-        while some := list(islice(requests, READ_ANSWERS)):
-            numbers, names, values = self._columns(store, some, sizes)
-            query.append(np.array(numbers, np.int32))
-            doc.append(self._codes(queries, query[-1], names))
-            score.append(np.array(values, np.float64))
-        self._check_empty(queries, sizes)
-        columns = (_joined(query, np.int32), _joined(doc, np.int32), _joined(score, np.float64))
-        run = Run.from_columns(queries.ids, self.corpus.ids, *columns, Named(self.service.name))
-        return run.top(k) if np.diff(run.ptr).max(initial=0) > k else run
+            again = "" if CONTINUES in message else f"; {CONTINUES}"
+            raise ServiceError(f'{message}{again}; on_failure="missing" scores them as missing')
+        warnings.warn(RankingWarning(f"{self.service.name}: {message}; they are missing"), stacklevel=2)
 
     def _check_empty(self, queries: Queries, sizes: NDArray[np.int64]) -> None:
         """Never take a service that answers nothing, or nothing to long queries, for one that ranks badly."""
@@ -290,7 +306,7 @@ class RemoteSearcher:
                     f"{name}: {message}; look at what is searched there and at its fields, and say a new version once "
                     f'it answers; on_failure="missing" scores them as missing'
                 )
-            warnings.warn(RankingWarning(f"{name}: {message}"), stacklevel=4)
+            warnings.warn(RankingWarning(f"{name}: {message}"), stacklevel=3)
             return
         lengths = np.array([len(text) for text in queries.text.tolist()])
         longest = int(lengths[sizes > 0].max())
@@ -301,38 +317,8 @@ class RemoteSearcher:
                     f"{name}: the {longer:,} longest queries, of more than {longest:,} characters each, are answered "
                     f"with no document, which is hardly chance: the service may have a limit of words"
                 ),
-                stacklevel=4,
+                stacklevel=3,
             )
-
-    def _columns(
-        self, store: AnswerStore, some: list[Request], sizes: NDArray[np.int64]
-    ) -> tuple[list[int], list[str], list[float]]:
-        """Aligned columns of the answers to some requests: query, document, score; sizes: gets their lengths."""
-        numbers: list[int] = []
-        names: list[str] = []
-        values: list[float] = []
-        for request in some:
-            kept = store.get(request.key)
-            if kept is None:
-                continue
-            self.use.answered(kept)
-            found, scores = kept["answer"]["docs"], kept["answer"]["scores"]
-            self.use.empty += not found
-            sizes[request.number] = len(found)
-            names += found
-            values += range(len(found), 0, -1) if scores is None else scores
-            numbers += [request.number] * len(found)
-        return numbers, names, values
-
-    def _codes(self, queries: Queries, query: Int32, names: list[str]) -> Int32:
-        code = self.corpus.ids.codes(names).astype(np.int32)
-        strange = np.flatnonzero(code < 0)
-        if len(strange):
-            raise BadRanking(
-                f"query '{queries.ids[int(query[strange[0]])]}': document '{names[int(strange[0])]}' is not in the "
-                f"collection; once the service answers otherwise, declare another version"
-            )
-        return code
 
 
 def _joined(parts: list[NDArray[Number]], dtype: type[Number]) -> NDArray[Number]:
@@ -340,8 +326,3 @@ def _joined(parts: list[NDArray[Number]], dtype: type[Number]) -> NDArray[Number
     whole = np.concatenate([np.empty(0, dtype), *parts])
     parts.clear()
     return whole
-
-
-def _shown(request: Request) -> str:
-    """A query in a message."""
-    return f"'{request.asked['id']}'"

@@ -1,8 +1,9 @@
-"""How a language model orders candidates: one function for each method, and sorting by choices."""
+"""Re-ranking by language models: prompts about candidates, one function for each method, sorting by choices."""
 
 from __future__ import annotations
 
 import hashlib
+import json
 import warnings
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Sequence
@@ -12,14 +13,20 @@ from typing import Protocol, TypeAlias
 
 import numpy as np
 
+from weir.algorithms import algorithm
 from weir.core.corpus import Corpus, Queries
 from weir.core.run import Run
 from weir.core.strings import Float64
 from weir.errors import BadValue, RankingWarning
-from weir.models.chat import ChatModel
+from weir.models.chat import (
+    ChatModel,
+    RecordedChat,
+    UnknownAnswerError,
+    cached_chat,
+    default_model,
+)
 from weir.models.chat_shapes import ChatPrompt, ChatReply
-from weir.models.conversation import conversation
-from weir.models.prompts import PromptTemplate, fenced, has_hidden_instruction, shortened
+from weir.models.prompts import PromptTemplate, fenced, has_hidden_instruction, prompt_template, shortened
 from weir.models.verdicts import (
     HIGHEST_SCORE,
     MAX_REQUIREMENTS,
@@ -33,12 +40,22 @@ from weir.models.verdicts import (
     read_requirements,
     read_score,
 )
-from weir.services.answers import ServiceUse
-from weir.systems.protocol import IN_MEMORY, Context, Costs, Progress
-from weir.systems.rerank.reranking import VIEW, kept_places
+from weir.services.answers import ServiceUsage
+from weir.systems.compose import behind, shown
+from weir.systems.protocol import (
+    IN_MEMORY,
+    RERANKERS,
+    Context,
+    Costs,
+    Progress,
+    called,
+    check_depth,
+    described_depth,
+)
+from weir.systems.rerank.reranking import VIEW, fill_unscored
 
 # ----------
-# How a language model is shown several documents at a time, and which of the orders that come of it count.
+# Orders in which documents are shown and asked about.
 
 
 ORDERS = ("first stage", "reversed", "shuffled")
@@ -49,14 +66,14 @@ SORTS = ("all", "heapsort", "bubblesort", "tournament")
 
 @dataclass(frozen=True)
 class Windows:
-    """The windows of a listwise order: documents of one, how far the next is from it, how often over all of them."""
+    """The windows of a listwise order: documents in each, documents from one to the next, passes over all of them."""
 
     window: int = 20
     step: int = 10
     passes: int = 1
 
     def __post_init__(self) -> None:
-        _check_counts("llm", {f.name: getattr(self, f.name) for f in fields(self)})
+        _check_counts({f.name: getattr(self, f.name) for f in fields(self)})
         if self.window < 2 or self.step > self.window:
             raise BadValue("llm: a window has 2 documents or more, and a step is no longer than it")
 
@@ -86,9 +103,8 @@ class Ordering:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        given = {name: getattr(self, name) for name in ("window", "step")}
-        given = {name: value for name, value in given.items() if value is not None}
-        _check_counts("llm", given | {"passes": self.passes, "top": self.top})
+        named = {name: getattr(self, name) for name in ("window", "step") if getattr(self, name) is not None}
+        _check_counts(named | {"passes": self.passes, "top": self.top})
         if self.window == 1:
             raise BadValue("llm: a window has 2 documents or more")
         if self.sort not in (None, *SORTS):
@@ -99,8 +115,8 @@ class Ordering:
             raise BadValue(f"llm: seed is {self.seed!r}; expected a whole number from 0")
 
     @property
-    def given(self) -> dict[str, object]:
-        """What is not by default."""
+    def options(self) -> dict[str, object]:
+        """The fields that are not by default."""
         return {f.name: getattr(self, f.name) for f in fields(self) if getattr(self, f.name) != f.default}
 
     def resolved(self, window: int, sort: str) -> Ordering:
@@ -119,26 +135,22 @@ class Ordering:
         A shuffled order is that of hashes of seed, query's identifier and place: whatever other queries there are, and
         whatever draws random numbers.
         """
-        if self.order == "shuffled":
-            begun = hashlib.blake2b(f"{self.seed} {query} ".encode("utf-8", "surrogatepass"), digest_size=8)
-            return sorted(range(count), key=lambda place: _hashed(begun, place))
-        return list(range(count)) if self.order == "first stage" else list(range(count - 1, -1, -1))
+        if self.order != "shuffled":
+            return list(range(count)) if self.order == "first stage" else list(range(count - 1, -1, -1))
+        seed = f"{self.seed} {query} ".encode("utf-8", "surrogatepass")
+        return sorted(
+            range(count), key=lambda place: hashlib.blake2b(seed + b"%d" % place, digest_size=8).digest()
+        )
 
 
-def _hashed(begun: hashlib.blake2b, place: int) -> bytes:
-    whole = begun.copy()
-    whole.update(b"%d" % place)
-    return whole.digest()
-
-
-def _check_counts(who: str, given: dict[str, object]) -> None:
-    for name, value in given.items():
+def _check_counts(counts: dict[str, object]) -> None:
+    for name, value in counts.items():
         if type(value) is not int or value < 1:
-            raise BadValue(f"{who}: {name} is {value!r}; expected a whole number from 1")
+            raise BadValue(f"llm: {name} is {value!r}; expected a whole number from 1")
 
 
 # ----------
-# A language model that is asked about candidates: the frame of every method, and what became of the answers.
+# The parts of a prompt, and one re-ranking by a model.
 
 
 MAX_SCALE = 100
@@ -165,9 +177,9 @@ class PromptSettings:
             value = getattr(self, name)
             if value is not None and not (type(value) is int and value > 0):
                 raise BadValue(f"llm: {name} is {value!r}; expected a whole number from 1")
-        warmth = self.temperature
-        if warmth is not None and not (type(warmth) in (int, float) and 0 <= warmth <= 2):
-            raise BadValue(f"llm: temperature is {warmth!r}; expected a number from 0 to 2, or None")
+        heat = self.temperature
+        if heat is not None and not (type(heat) in (int, float) and 0 <= heat <= 2):
+            raise BadValue(f"llm: temperature is {heat!r}; expected a number from 0 to 2, or None")
         if type(self.objective) is not bool or type(self.expected) is not bool:
             raise BadValue("llm: objective and expected are True or False")
         if not (self.prompt is None or isinstance(self.prompt, str)):
@@ -176,7 +188,7 @@ class PromptSettings:
 
 @dataclass(frozen=True, eq=False)
 class LLMScorer:
-    """A language model and the documents that it is asked about; name: of the re-ranker, in messages."""
+    """A language model and the documents that it re-ranks; name: of the re-ranker, in messages."""
 
     name: str
     chat: ChatModel
@@ -186,50 +198,46 @@ class LLMScorer:
     settings: PromptSettings
     concurrency: int
     corpus: Corpus
-    use: ServiceUse = field(default_factory=lambda: ServiceUse(""))
+    usage: ServiceUsage = field(default_factory=lambda: ServiceUsage(""))
 
     def scores(self, queries: Queries, candidates: Run, context: Context = IN_MEMORY) -> Float64:
-        """A score for each candidate: what the method makes of the answers, lower from place to place; a candidate of
-        which no answer says anything keeps its place (see kept_places).
+        """A score for each candidate: what the method makes of the answers, lower from place to place; a candidate
+        without a score keeps its place (see fill_unscored).
 
-        Warns (RankingWarning) of answers without a verdict and of documents that speak to the model. Raises
-        ServiceError where the budget ends or a prompt stays without an answer; what was answered is kept.
+        Warns (RankingWarning) of answers without a verdict and of possible prompt injections. Raises ServiceError where
+        the budget ends or a prompt stays without an answer; what was answered is kept.
         """
         if len(candidates.doc) == 0:
             return np.empty(0)
-        with conversation(self.chat, self.concurrency, self.use, context.reuse) as talk:
-            asked = PromptedRanking(self, talk, queries, candidates, context.progress)
-            values = self.method(asked)
-        self.use.verdicts.update(asked.verdicts)
-        self.use.cut += asked.cut
-        self._warn(asked)
-        return kept_places(values, candidates.ptr)
+        with cached_chat(self.chat, self.concurrency, self.usage, context.reuse) as client:
+            task = RerankTask(self, client, queries, candidates, context.progress)
+            values = self.method(task)
+        self.usage.verdicts.update(task.verdicts)
+        self.usage.cut += task.cut
+        unclear = {kind: n for kind, n in sorted(task.verdicts.items()) if kind not in SCORED_KINDS}
+        if unclear:
+            kinds = ", ".join(f"{n} {kind}" for kind, n in unclear.items())
+            cut = f"; cut: {task.cut:,}, a higher max_tokens allows longer answers" if task.cut else ""
+            message = f"{self.name}: could not parse {sum(unclear.values()):,} of {task.verdicts.total():,} answers "
+            message += f"({kinds}); the documents that they leave out keep their order{cut}"
+            warnings.warn(RankingWarning(message), stacklevel=2)
+        flagged = task.flagged()
+        self.usage.flagged += len(flagged)
+        if flagged:
+            others = f" and {len(flagged) - 1:,} others" if len(flagged) > 1 else ""
+            message = (
+                f"{self.name}: possible prompt injection in document '{self.corpus.ids[flagged[0]]}'{others}"
+            )
+            warnings.warn(RankingWarning(message), stacklevel=2)
+        return fill_unscored(values, candidates.ptr)
 
     def costs(self) -> Costs:
-        """What the model was asked and what that took; asking again is not for free."""
-        return Costs(services=(self.use.named(self.chat.model),))
-
-    def _warn(self, asked: PromptedRanking) -> None:
-        unclear = {k: n for k, n in sorted(asked.verdicts.items()) if k not in SCORED_KINDS}
-        if unclear:
-            kinds = ", ".join(f"{count} {kind}" for kind, count in unclear.items())
-            said = f"no whole verdict in {sum(unclear.values()):,} of {asked.verdicts.total():,} answers ({kinds})"
-            cut = f"; cut: {asked.cut:,}, max_tokens allows more" if asked.cut else ""
-            _note(f"{self.name}: {said}; what they leave out keeps its order{cut}")
-        flagged = asked.flagged()
-        self.use.flagged += len(flagged)
-        if flagged:
-            first = self.corpus.ids[flagged[0]]
-            others = f" and {len(flagged) - 1:,} others" if len(flagged) > 1 else ""
-            _note(f"{self.name}: the model that judges is spoken to by document '{first}'{others}")
+        """The requests to the model and what they took; repeating them is not free."""
+        return Costs(services=(self.usage.named(self.chat.model),))
 
 
-def _note(said: str) -> None:
-    warnings.warn(RankingWarning(said), stacklevel=3)
-
-
-class Talk(Protocol):
-    """What answers prompts, such as a Conversation."""
+class PromptRunner(Protocol):
+    """What answers prompts, such as a CachedChatClient."""
 
     def replies(
         self,
@@ -242,32 +250,31 @@ class Talk(Protocol):
 
 
 @dataclass(eq=False)
-class PromptedRanking:
+class RerankTask:
     """One re-ranking: the queries, their candidates, the model.
 
-    heard: told of each answer, in the order of `talk`, what became of it and what it says; verdicts, cut: how many
-    answers there were of each kind, and how many without a verdict were cut; asking: the number of the query that the
-    latest prompt is about; showing: the candidates that it shows.
+    on_verdict: called for each answer, in the order of prompts, with its kind and its value; verdicts: answers by kind;
+    cut: answers without a verdict that were cut; query_shown, rows_shown: the number of the query in the latest prompt,
+    and the candidates that it shows.
     """
 
     scorer: LLMScorer
-    talk: Talk
+    client: PromptRunner
     queries: Queries
     candidates: Run
     progress: Progress | None
-    heard: Callable[[VerdictKind, object], None] | None = None
+    on_verdict: Callable[[VerdictKind, object], None] | None = None
     verdicts: Counter[VerdictKind] = field(default_factory=Counter)
     cut: int = 0
-    asking: int = -1
-    showing: tuple[int, ...] = ()
+    query_shown: int = -1
+    rows_shown: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
-        metadata = self.queries.metadata
-        own = None if metadata is None else metadata.instruction
-        settings, texts = self.scorer.settings, self.queries.text.tolist()
-        told = [""] * len(texts) if own is None else own.tolist()
-        self.texts = texts
-        self.objectives = [(t or settings.task) if settings.objective else "" for t in told]
+        metadata, settings = self.queries.metadata, self.scorer.settings
+        instructions = None if metadata is None else metadata.instruction
+        self.texts = self.queries.text.tolist()
+        own = [""] * len(self.texts) if instructions is None else instructions.tolist()
+        self.objectives = [(text or settings.task) if settings.objective else "" for text in own]
         self.query_of_row = self.candidates.query_of_row().tolist()
 
     def passages(self, rows: Sequence[int]) -> tuple[str, ...]:
@@ -276,19 +283,26 @@ class PromptedRanking:
         return tuple(fenced(shortened(text, self.scorer.settings.max_length)) for text in texts)
 
     def prompt(
-        self, query: int, template: PromptTemplate, rows: Sequence[int] = (), requirement: str = ""
+        self,
+        query: int,
+        template: PromptTemplate,
+        rows: Sequence[int] = (),
+        requirement: str = "",
+        log_probabilities: bool = False,
     ) -> ChatPrompt:
         """A prompt about a query that shows some of its candidates, in this order."""
-        self.asking, self.showing = query, tuple(rows)
+        self.query_shown, self.rows_shown = query, tuple(rows)
         settings, passages = self.scorer.settings, self.passages(rows)
-        said = {"query": self.texts[query], "scale": str(settings.scale), "requirement": requirement}
-        said |= {"passage": "".join(passages[:1]), "passages": _numbered(passages), "count": str(len(rows))}
-        filled = template.filled(said, self.objectives[query])
+        blocks = [f"[{i}]\n<passage>\n{text}\n</passage>" for i, text in enumerate(passages, 1)]
+        texts = {"query": self.texts[query], "scale": str(settings.scale), "requirement": requirement}
+        texts |= {"passage": "".join(passages[:1]), "passages": "\n\n".join(blocks), "count": str(len(rows))}
+        filled = template.filled(texts, self.objectives[query])
         return ChatPrompt(
             filled.system,
             filled.user.strip(),
             settings.max_tokens or template.max_tokens,
             settings.temperature,
+            log_probabilities=LOG_PROBABILITIES if log_probabilities else 0,
             json=template.json,
             schema=template.schema,
             token=filled.token,
@@ -302,19 +316,18 @@ class PromptedRanking:
         progress: Callable[[int], None] | None = None,
         line: str = "",
     ) -> Iterator[tuple[VerdictForm, ChatReply]]:
-        """The answers to so many prompts of a template, in order, each with the form that its verdict has to have.
+        """The answers to so many prompts of a template, in order, each with the form of its verdict.
 
-        line: the words before a verdict behind reasoning, in a prompt that is sent as published; "" where none stands
-        before it.
+        line: the words before a verdict behind reasoning, in a prompt that is sent as published; "" for none.
         """
         tokens: dict[int, str] = {}
 
         def noted(number: int) -> ChatPrompt:
-            made = prompt_of(number)
-            tokens[number] = made.token
-            return made
+            prompt = prompt_of(number)
+            tokens[number] = prompt.token
+            return prompt
 
-        for number, reply in enumerate(self.talk.replies(count, noted, progress)):
+        for number, reply in enumerate(self.client.replies(count, noted, progress)):
             yield VerdictForm(tokens.pop(number), template.object_answer, line, bool(line)), reply
 
     def orders(self) -> list[list[int]]:
@@ -327,37 +340,30 @@ class PromptedRanking:
         ]
 
     def count(self, kind: VerdictKind, reply: ChatReply, value: object = None) -> None:
-        """An answer was read; value: what it says, None for nothing."""
+        """Count an answer; value: its verdict, None for none."""
         self.verdicts[kind] += 1
         self.cut += kind not in SCORED_KINDS and reply.finish == "length"
-        if self.heard is not None:
-            self.heard(kind, value)
+        if self.on_verdict is not None:
+            self.on_verdict(kind, value)
 
-    def told(self, before: int, total: int) -> Callable[[int], None] | None:
-        """A progress of some prompts, before which so many are done, of so many in all."""
-        report = self.progress
-        return None if report is None else lambda done: report(before + done, total)
+    def progress_callback(self, before: int, total: int) -> Callable[[int], None] | None:
+        """The progress of a round of prompts: so many of all prompts are done before it."""
+        progress = self.progress
+        return None if progress is None else lambda done: progress(before + done, total)
 
     def flagged(self) -> list[int]:
-        """The documents among the candidates that hold instructions."""
+        """The candidates with a possible prompt injection."""
         documents = np.unique(self.candidates.doc)
         view = self.scorer.corpus.view_of
         return [int(d) for d in documents if has_hidden_instruction(view(VIEW, np.array([d])).tolist()[0])]
 
 
-def _numbered(passages: tuple[str, ...]) -> str:
-    return "\n\n".join(f"[{i}]\n<passage>\n{text}\n</passage>" for i, text in enumerate(passages, 1))
-
-
-MethodFunction: TypeAlias = Callable[[PromptedRanking], Float64]
-"""A value for each candidate, the more the better, NaN where no answer says anything of it."""
+MethodFunction: TypeAlias = Callable[[RerankTask], Float64]
+"""A value for each candidate, higher for better ones, NaN where no answer has one."""
 
 # ----------
-# Sorting by choices: which groups of documents a judge is shown, who picks the best of each, until the top is known.
-#
-# A sorting is a generator over places 0 to n - 1 of an initial order. It yields groups of places, all those that can
-# be judged side by side, is sent the best place of each, and returns the top places, best first. Nothing here knows
-# who judges: whoever answers every group by one order gets the top of that order.
+# Sorting by choices. A sorting is a generator over places 0 to n - 1 of an initial order. It yields groups of places
+# that can be judged side by side, is sent the best place of each, and returns the top places, best first.
 #
 # Source: Zhuang et al. 2024 (set-wise heap sort and bubble sort); Chen et al. 2025 (tournaments).
 
@@ -372,8 +378,8 @@ def sorting(sort: str, count: int, width: int, top: int) -> Sorting:
 
     sort: "heapsort", "bubblesort" or "tournament".
     """
-    known = {"heapsort": _heapsort, "bubblesort": _bubblesort, "tournament": _tournament}
-    return known[sort](count, width, min(top, count))
+    sorts = {"heapsort": _heapsort, "bubblesort": _bubblesort, "tournament": _tournament}
+    return sorts[sort](count, width, min(top, count))
 
 
 def most_groups(sort: str, count: int, width: int, top: int) -> int:
@@ -389,15 +395,15 @@ def most_groups(sort: str, count: int, width: int, top: int) -> int:
         return (built + sunk) * (2 if width == 2 else 1)
     if sort == "bubblesort":
         return sum(-(-(count - done - 1) // (width - 1)) for done in range(top))
-    levels = list(_levels(count, width))
-    return sum(nodes for nodes, _ in levels) + (top - 1) * len(levels)
+    rounds = _rounds(count, width)
+    return sum(rounds) + (top - 1) * len(rounds)
 
 
 def _best(groups: list[list[int]]) -> Generator[Groups, list[int], list[int]]:
     """The best of each group, of which those of a single place are not asked about."""
-    asked = [tuple(group) for group in groups if len(group) > 1]
-    found = iter((yield asked) if asked else [])
-    return [next(found) if len(group) > 1 else group[0] for group in groups]
+    several = [tuple(group) for group in groups if len(group) > 1]
+    best = iter((yield several) if several else [])
+    return [next(best) if len(group) > 1 else group[0] for group in groups]
 
 
 def _children(width: int) -> int:
@@ -422,49 +428,42 @@ def _heapsort(count: int, width: int, top: int) -> Sorting:
         by_height.setdefault(_height(place, count, width), []).append(place)
     for height in range(1, max(by_height, default=0) + 1):
         yield from _sift(heap, by_height.get(height, []), width)
-    found: list[int] = []
-    while len(found) < top:
-        found.append(heap[0])
+    ranking: list[int] = []
+    while len(ranking) < top:
+        ranking.append(heap[0])
         last = heap.pop()
-        if heap and len(found) < top:
+        if heap and len(ranking) < top:
             heap[0] = last
             yield from _sift(heap, [0], width)
-    return found
+    return ranking
 
 
 def _sift(heap: list[int], roots: list[int], width: int) -> Generator[Groups, list[int], None]:
     """Let what stands at the roots of disjoint trees sink to where no child is better."""
     active = roots
     while active:
-        families = [_family(heap, root, width) for root in active]
-        best = yield from _best_of_families([[heap[at] for at in family] for family in families], width)
+        families = []  # places of a parent and its children
+        for root in active:
+            first = _children(width) * root + 1
+            families.append([root, *range(first, min(first + _children(width), len(heap)))])
+        members = [[heap[at] for at in family] for family in families]
+        if width > 2:
+            best = yield from _best(members)
+        else:  # the better child of each family, then that and the parent
+            best = [family[0] for family in members]
+            several = [number for number, family in enumerate(members) if len(family) > 1]
+            better = yield from _best([members[number][1:] for number in several])
+            pairs = [[members[number][0], child] for number, child in zip(several, better, strict=True)]
+            winners = yield from _best(pairs)
+            for number, winner in zip(several, winners, strict=True):
+                best[number] = winner
         following = []
-        for root, family, chosen in zip(active, families, best, strict=True):
-            at = family[[heap[place] for place in family].index(chosen)]
+        for root, family, own, chosen in zip(active, families, members, best, strict=True):
+            at = family[own.index(chosen)]
             if at != root:
                 heap[root], heap[at] = heap[at], heap[root]
                 following.append(at)
         active = following
-
-
-def _best_of_families(families: list[list[int]], width: int) -> Generator[Groups, list[int], list[int]]:
-    """The best of a parent, which stands first, and its children, in groups of at most `width`."""
-    if width > 2:
-        return (yield from _best(families))
-    several = [number for number, family in enumerate(families) if len(family) > 1]
-    better = yield from _best([families[number][1:] for number in several])
-    best = yield from _best(
-        [[families[number][0], child] for number, child in zip(several, better, strict=True)]
-    )
-    found = [family[0] for family in families]
-    for number, chosen in zip(several, best, strict=True):
-        found[number] = chosen
-    return found
-
-
-def _family(heap: list[int], root: int, width: int) -> list[int]:
-    first = _children(width) * root + 1
-    return [root, *range(first, min(first + _children(width), len(heap)))]
 
 
 def _bubblesort(count: int, width: int, top: int) -> Sorting:
@@ -481,48 +480,41 @@ def _bubblesort(count: int, width: int, top: int) -> Sorting:
     return order[:top]
 
 
-def _levels(count: int, width: int) -> Iterator[tuple[int, int]]:
-    """(groups, members to share among them) of each round of a tournament."""
+def _rounds(count: int, width: int) -> list[int]:
+    """Groups in each round of a tournament."""
+    sizes = []
     while count > 1:
-        groups = -(-count // width)
-        yield groups, count
-        count = groups
+        count = -(-count // width)
+        sizes.append(count)
+    return sizes
 
 
 def _tournament(count: int, width: int, top: int) -> Sorting:
     """The best of each group goes on to the next round; for the next place the groups that the winner won are asked
     again without it. Documents are seeded: those that stand one behind the other meet late."""
     rounds: list[list[int | None]] = [list(range(count))]
-    sizes = [groups for groups, _ in _levels(count, width)]
+    sizes = _rounds(count, width)
     for groups in sizes:
         members = [[m for m in rounds[-1][g::groups] if m is not None] for g in range(groups)]
         rounds.append(list((yield from _best(members))))
-    found: list[int] = []
-    while len(found) < top:
+    ranking: list[int] = []
+    while len(ranking) < top:
         winner = rounds[-1][0]
         assert winner is not None  # fewer were taken out than there are
-        found.append(winner)
-        if len(found) < top:
-            yield from _without(rounds, sizes, winner)
-    return found
-
-
-def _without(
-    rounds: list[list[int | None]], sizes: list[int], winner: int
-) -> Generator[Groups, list[int], None]:
-    """Take the winner out of every round, and let those whom it beat play for its places."""
-    place = winner
-    rounds[0][place] = None
-    for number, groups in enumerate(sizes):
-        place %= groups
-        members = [m for m in rounds[number][place::groups] if m is not None]
-        rounds[number + 1][place] = (yield from _best([members]))[0] if members else None
+        ranking.append(winner)
+        if len(ranking) == top:
+            break
+        place = winner
+        rounds[0][place] = None
+        for number, groups in enumerate(sizes):
+            place %= groups
+            others = [m for m in rounds[number][place::groups] if m is not None]
+            rounds[number + 1][place] = (yield from _best([others]))[0] if others else None
+    return ranking
 
 
 # ----------
-# Methods that show a language model several documents at a time: listwise, set-wise and pairwise.
-#
-# All queries are asked side by side, round after round: the prompts of a round are out together.
+# Methods. The queries are asked side by side, round after round.
 
 
 LOG_PROBABILITIES = 20
@@ -534,27 +526,27 @@ Chooser: TypeAlias = Callable[[Sequence[Rows], Callable[[int], None] | None], li
 """(groups of candidates, progress) -> the best of each, None where the answer does not say."""
 
 
-def listwise(asked: PromptedRanking) -> Float64:
+def listwise(task: RerankTask) -> Float64:
     """The places that windows over each ranking give, window after window.
 
     A candidate that no answer put anywhere has no value.
     """
-    [template] = asked.scorer.templates
-    orders = asked.orders()
-    windows = [asked.scorer.ordering.windows.over(len(order)) for order in orders]
+    [template] = task.scorer.templates
+    orders = task.orders()
+    windows = [task.scorer.ordering.windows.over(len(order)) for order in orders]
     total, done = sum(map(len, windows)), 0
-    placed = np.zeros(len(asked.candidates.doc), np.bool_)
+    placed = np.zeros(len(task.candidates.doc), np.bool_)
     for turn in range(max(map(len, windows), default=0)):
         active = [q for q, own in enumerate(windows) if turn < len(own)]
         rows = [orders[q][slice(*windows[q][turn])] for q in active]
 
         def prompt(number: int, active: list[int] = active, rows: list[list[int]] = rows) -> ChatPrompt:
-            return asked.prompt(active[number], template, rows[number])
+            return task.prompt(active[number], template, rows[number])
 
-        replies = asked.replies(template, len(active), prompt, asked.told(done, total))
+        replies = task.replies(template, len(active), prompt, task.progress_callback(done, total))
         for q, own, (form, reply) in zip(active, rows, replies, strict=True):
             verdict = read_order(reply, form, len(own))
-            asked.count(verdict.kind, reply, [place + 1 for place in verdict.order[: verdict.named]])
+            task.count(verdict.kind, reply, [place + 1 for place in verdict.order[: verdict.named]])
             orders[q][slice(*windows[q][turn])] = [own[place] for place in verdict.order]
             placed[own] |= verdict.named > 0
         done += len(active)
@@ -564,33 +556,45 @@ def listwise(asked: PromptedRanking) -> Float64:
     return np.where(placed, values, np.nan)
 
 
-def setwise(asked: PromptedRanking) -> Float64:
+def setwise(task: RerankTask) -> Float64:
     """The places that a sort gives, of which each step asks for the best of several documents.
 
     Where an answer does not say which is best, the first of them in the first stage's order is.
     """
 
     def choose(groups: Sequence[Rows], progress: Callable[[int], None] | None) -> list[int | None]:
-        chances = _chances(asked, groups, progress)
+        chances = _chances(task, groups, progress)
         return [
             None if one is None else rows[int(np.argmax(one))]
             for rows, one in zip(groups, chances, strict=True)
         ]
 
-    return _sorted(asked, asked.scorer.ordering.window or 2, choose)
+    return _sorted(task, task.scorer.ordering.window or 2, choose)
 
 
-def by_pairs(asked: PromptedRanking) -> Float64:
+def by_pairs(task: RerankTask) -> Float64:
     """Every two documents compared in both orders: the share of comparisons that each wins; or the places that a sort
     gives, of which each step compares two documents in both orders, and the first stage's order decides a draw."""
-    if asked.scorer.ordering.sort != "all":
-        return _sorted(asked, 2, lambda groups, progress: _better(asked, groups, progress))
-    ptr = asked.candidates.ptr.tolist()
+
+    def better(groups: Sequence[Rows], progress: Callable[[int], None] | None) -> list[int | None]:
+        both = [rows for a, b in groups for rows in ((a, b), (b, a))]
+        chances = _chances(task, both, None if progress is None else lambda done: progress(done // 2))
+        winners: list[int | None] = []
+        for number, (a, b) in enumerate(groups):
+            forth, back = chances[2 * number], chances[2 * number + 1]
+            lead = 0.0 if forth is None else forth[0] - forth[1]
+            lead += 0.0 if back is None else back[1] - back[0]
+            winners.append(a if lead > 0 else b if lead < 0 else None)
+        return winners
+
+    if task.scorer.ordering.sort != "all":
+        return _sorted(task, 2, better)
+    ptr = task.candidates.ptr.tolist()
     spans = pairwise(ptr)
     pairs = [rows for start, stop in spans for rows in combinations(range(start, stop), 2)]
     both = [rows for a, b in pairs for rows in ((a, b), (b, a))]
     won, compared = np.zeros(ptr[-1]), np.zeros(ptr[-1])
-    for rows, chances in zip(both, _chances(asked, both, asked.told(0, len(both))), strict=True):
+    for rows, chances in zip(both, _chances(task, both, task.progress_callback(0, len(both))), strict=True):
         if chances is not None:
             won[list(rows)] += chances
             compared[list(rows)] += 1
@@ -598,55 +602,39 @@ def by_pairs(asked: PromptedRanking) -> Float64:
         return won / compared
 
 
-def _better(
-    asked: PromptedRanking, groups: Sequence[Rows], progress: Callable[[int], None] | None
-) -> list[int | None]:
-    """The better of each two documents, by both orders together; None for a draw."""
-    both = [rows for a, b in groups for rows in ((a, b), (b, a))]
-    chances = _chances(asked, both, None if progress is None else lambda done: progress(done // 2))
-    found: list[int | None] = []
-    for number, (a, b) in enumerate(groups):
-        forth, back = chances[2 * number], chances[2 * number + 1]
-        lead = (0.0 if forth is None else forth[0] - forth[1]) + (0.0 if back is None else back[1] - back[0])
-        found.append(a if lead > 0 else b if lead < 0 else None)
-    return found
-
-
 def _chances(
-    asked: PromptedRanking, groups: Sequence[Rows], progress: Callable[[int], None] | None
+    task: RerankTask, groups: Sequence[Rows], progress: Callable[[int], None] | None
 ) -> list[list[float] | None]:
     """How sure the model is of each document of some groups that it is the best, None where it does not say.
 
     One is 1 and the others 0, or by log-probabilities where they are told.
     """
-    [template] = asked.scorer.templates
-    soft = asked.scorer.settings.expected
+    [template] = task.scorer.templates
+    soft = task.scorer.settings.expected
 
     def prompt(number: int) -> ChatPrompt:
         rows = groups[number]
-        made = asked.prompt(asked.query_of_row[rows[0]], template, rows)
-        return replace(made, log_probabilities=LOG_PROBABILITIES) if soft else made
+        return task.prompt(task.query_of_row[rows[0]], template, rows, log_probabilities=soft)
 
-    found: list[list[float] | None] = []
-    answers = asked.replies(template, len(groups), prompt, progress)
+    chances: list[list[float] | None] = []
+    answers = task.replies(template, len(groups), prompt, progress)
     for rows, (form, reply) in zip(groups, answers, strict=True):
         choice, kind = read_choice(reply, form, len(rows))
-        asked.count(kind, reply, choice)
-        told = choice_chances(reply, choice, len(rows)) if soft and choice is not None else None
+        task.count(kind, reply, choice)
+        likely = choice_chances(reply, choice, len(rows)) if soft and choice is not None else None
         sure = None if choice is None else [float(place == choice) for place in range(1, len(rows) + 1)]
-        found.append(told or sure)
-    return found
+        chances.append(likely or sure)
+    return chances
 
 
-def _sorted(asked: PromptedRanking, width: int, choose: Chooser) -> Float64:
+def _sorted(task: RerankTask, width: int, choose: Chooser) -> Float64:
     """The places that the ordering's sort gives, those behind its top in the first stage's order.
 
     Documents stand in a prompt in their initial order, so that the same of them are asked about once.
     """
-    how, initial = asked.scorer.ordering, asked.orders()
-    sort = str(how.sort)
-    sorts = {q: sorting(sort, len(rows), width, how.top) for q, rows in enumerate(initial) if rows}
-    total = sum(most_groups(sort, len(rows), width, how.top) for rows in initial)
+    initial, sort, top_places = task.orders(), str(task.scorer.ordering.sort), task.scorer.ordering.top
+    sorts = {q: sorting(sort, len(rows), width, top_places) for q, rows in enumerate(initial) if rows}
+    total = sum(most_groups(sort, len(rows), width, top_places) for rows in initial)
     best: dict[Rows, int] = {}
     tops: dict[int, list[int]] = {}
     sent: dict[int, list[int] | None] = dict.fromkeys(sorts)
@@ -660,75 +648,72 @@ def _sorted(asked: PromptedRanking, width: int, choose: Chooser) -> Float64:
                 continue
             wanted[q] = [tuple(initial[q][place] for place in sorted(group)) for group in groups]
         new = [rows for q in wanted for rows in dict.fromkeys(wanted[q]) if rows not in best]
-        found = choose(new, asked.told(len(best), total)) if new else []
-        for rows, chosen in zip(new, found, strict=True):
+        choices = choose(new, task.progress_callback(len(best), total)) if new else []
+        for rows, chosen in zip(new, choices, strict=True):
             best[rows] = min(rows) if chosen is None else chosen
         sent = {q: [initial[q].index(best[rows]) for rows in groups] for q, groups in wanted.items()}
-    values = np.full(len(asked.candidates.doc), np.nan)
+    values = np.full(len(task.candidates.doc), np.nan)
     for q, top in tops.items():
         others = sorted(set(initial[q]) - set(top))
         values[[*top, *others]] = np.arange(len(initial[q]), 0, -1)
     return values
 
 
-# ----------
-# How a language model orders candidates: one function for each method.
-
-
 PUBLISHED_LINE = "Score:"
 """The words before the score behind reasoning, in a prompt that is sent as published."""
 
 
-def _pointwise(asked: PromptedRanking, last: bool) -> Float64:
+def pointwise(task: RerankTask, last: bool) -> Float64:
     """The score of each document by itself; last: whether the score stands behind reasoning."""
-    rows, [template] = len(asked.candidates.doc), asked.scorer.templates
-    mean = asked.scorer.settings.expected and not last
+    rows, [template] = len(task.candidates.doc), task.scorer.templates
+    mean = task.scorer.settings.expected and not last
 
     def prompt(row: int) -> ChatPrompt:
-        made = asked.prompt(asked.query_of_row[row], template, [row])
-        return replace(made, log_probabilities=LOG_PROBABILITIES) if mean else made
+        return task.prompt(task.query_of_row[row], template, [row], log_probabilities=mean)
 
     values = np.full(rows, np.nan)
-    answers = asked.replies(template, rows, prompt, asked.told(0, rows), PUBLISHED_LINE if last else "")
+    answers = task.replies(
+        template, rows, prompt, task.progress_callback(0, rows), PUBLISHED_LINE if last else ""
+    )
     for row, (form, reply) in enumerate(answers):
-        values[row] = _score(asked, form, reply, row)
+        values[row] = _score(task, form, reply, row)
     return values
 
 
-def _score(asked: PromptedRanking, form: VerdictForm, reply: ChatReply, row: int) -> float:
+def _score(task: RerankTask, form: VerdictForm, reply: ChatReply, row: int) -> float:
     """The score that an answer gives a candidate, NaN for none."""
-    settings = asked.scorer.settings
-    shown = asked.passages([row]) if form.last and not form.token else ()
+    settings = task.scorer.settings
+    shown = task.passages([row]) if form.last and not form.token else ()
     verdict = read_score(reply, form, settings.scale, shown)
     value = verdict.score
     if value is not None and settings.expected and not form.last and verdict.kind != "repaired":
         mean = expected_score(reply, verdict.written, settings.scale)
         value = value if mean is None else mean
-    asked.count(verdict.kind, reply, value)
+    task.count(verdict.kind, reply, value)
     return np.nan if value is None else value
 
 
-def _subtask(asked: PromptedRanking) -> Float64:
+def subtask(task: RerankTask) -> Float64:
     """The mean score for the requirements that the model names for each query."""
-    naming, scoring = asked.scorer.templates
-    count, ptr = len(asked.queries), asked.candidates.ptr
+    naming, scoring = task.scorer.templates
+    count, ptr = len(task.queries), task.candidates.ptr
     searched = [q for q in range(count) if ptr[q + 1] > ptr[q]]
     named: dict[int, tuple[str, ...]] = {}
-    replies = asked.talk.replies(len(searched), lambda number: asked.prompt(searched[number], naming))
+    replies = task.client.replies(len(searched), lambda number: task.prompt(searched[number], naming))
     for q, reply in zip(searched, replies, strict=True):
         named[q], kind = read_requirements(reply)
-        asked.count(kind, reply, list(named[q]))
-    parts = [(row, need) for row, q in enumerate(asked.query_of_row) for need in named[q]]
+        task.count(kind, reply, list(named[q]))
+    parts = [(row, need) for row, q in enumerate(task.query_of_row) for need in named[q]]
 
     def prompt(number: int) -> ChatPrompt:
         row, need = parts[number]
-        made = asked.prompt(asked.query_of_row[row], scoring, [row], need)
-        return replace(made, log_probabilities=LOG_PROBABILITIES) if asked.scorer.settings.expected else made
+        mean = task.scorer.settings.expected
+        return task.prompt(task.query_of_row[row], scoring, [row], need, log_probabilities=mean)
 
     total, scored = np.zeros(ptr[-1]), np.zeros(ptr[-1])
-    answers = asked.replies(scoring, len(parts), prompt, asked.told(0, len(parts)))
+    answers = task.replies(scoring, len(parts), prompt, task.progress_callback(0, len(parts)))
     for (row, _), (form, reply) in zip(parts, answers, strict=True):
-        value = _score(asked, form, reply, row)
+        value = _score(task, form, reply, row)
         if not np.isnan(value):
             total[row] += value
             scored[row] += 1
@@ -737,7 +722,7 @@ def _subtask(asked: PromptedRanking) -> Float64:
 
 
 @dataclass(frozen=True)
-class Asking:
+class CallBudget:
     """Prompts of one kind about one query: which of the method's templates, how many at most, passages in each."""
 
     template: int
@@ -749,61 +734,51 @@ class Asking:
 class Method:
     """A way to order candidates.
 
-    score: what it makes of them; prompts: its templates by name; places: that the last of them fills; asks: what it
-    asks at most about a query with so many candidates; takes: settings of an Ordering, and "scale", that mean something
-    to it; window, sort: those of an Ordering where none is named.
+    score: what it makes of them; prompts: its templates by name; places: that the last of them fills; max_calls: its
+    prompts at most for a query with so many candidates; takes: settings of an Ordering, and "scale", that mean
+    something to it; window, sort: those of an Ordering where none is named.
     """
 
     score: MethodFunction
     prompts: tuple[str, ...]
     places: tuple[str, ...]
-    asks: Callable[[Ordering, int], tuple[Asking, ...]]
+    max_calls: Callable[[Ordering, int], tuple[CallBudget, ...]]
     takes: tuple[str, ...] = ()
     window: int = 2
     sort: str = "all"
 
 
-def _of_each(how: Ordering, count: int) -> tuple[Asking, ...]:
-    return (Asking(0, count, 1),)
+def one_call_each(ordering: Ordering, count: int) -> tuple[CallBudget, ...]:
+    """One prompt for each candidate."""
+    return (CallBudget(0, count, 1),)
 
 
-def _of_windows(how: Ordering, count: int) -> tuple[Asking, ...]:
-    return (Asking(0, len(how.windows.over(count)), min(how.window or 2, count)),)
-
-
-def _of_groups(how: Ordering, count: int) -> tuple[Asking, ...]:
-    width = how.window or 2
-    return (Asking(0, most_groups(str(how.sort), count, width, how.top), min(width, count)),)
-
-
-def _of_pairs(how: Ordering, count: int) -> tuple[Asking, ...]:
-    return (Asking(0, 2 * most_groups(str(how.sort), count, 2, how.top), 2),)
-
-
-def _of_requirements(how: Ordering, count: int) -> tuple[Asking, ...]:
-    return (Asking(0, min(count, 1), 0), Asking(1, MAX_REQUIREMENTS * count, 1))
+def _calls_of_groups(ordering: Ordering, count: int) -> tuple[CallBudget, ...]:
+    width = ordering.window or 2
+    groups = most_groups(str(ordering.sort), count, width, ordering.top)
+    return (CallBudget(0, groups, min(width, count)),)
 
 
 METHODS = {
     "score": Method(
-        lambda asked: _pointwise(asked, last=False),
+        lambda task: pointwise(task, last=False),
         ("score",),
         ("query", "passage"),
-        _of_each,
+        one_call_each,
         takes=("scale",),
     ),
     "reason": Method(
-        lambda asked: _pointwise(asked, last=True),
+        lambda task: pointwise(task, last=True),
         ("reason",),
         ("query", "passage"),
-        _of_each,
+        one_call_each,
         takes=("scale",),
     ),
     "listwise": Method(
         listwise,
         ("listwise",),
         ("query", "passages"),
-        _of_windows,
+        lambda ordering, n: (CallBudget(0, len(ordering.windows.over(n)), min(ordering.window or 2, n)),),
         takes=("window", "step", "passes", "order", "seed"),
         window=20,
     ),
@@ -811,17 +786,265 @@ METHODS = {
         setwise,
         ("setwise",),
         ("query", "passages"),
-        _of_groups,
+        _calls_of_groups,
         takes=("window", "sort", "top", "order", "seed"),
         window=4,
         sort="heapsort",
     ),
-    "pairwise": Method(by_pairs, ("pairwise",), ("query", "passages"), _of_pairs, takes=("sort", "top")),
+    "pairwise": Method(
+        by_pairs,
+        ("pairwise",),
+        ("query", "passages"),
+        lambda ordering, n: (CallBudget(0, 2 * most_groups(str(ordering.sort), n, 2, ordering.top), 2),),
+        takes=("sort", "top"),
+    ),
     "subtask": Method(
-        _subtask,
+        subtask,
         ("requirements", "requirement"),
         ("passage", "requirement"),
-        _of_requirements,
+        lambda _, n: (CallBudget(0, min(n, 1), 0), CallBudget(1, MAX_REQUIREMENTS * n, 1)),
         takes=("scale",),
     ),
 }
+
+# ----------
+# The re-ranker: the model, the method and the parts of its prompt as one value.
+
+
+CONCURRENCY = 8
+"""Prompts that are out at a time, unless another number is named."""
+
+
+@dataclass(frozen=True)
+class LLMReranker:
+    """A language model that orders the first `depth` documents of each ranking; concurrency: prompts at a time."""
+
+    method: str
+    chat: ChatModel
+    depth: int | None = None
+    ordering: Ordering = field(default_factory=Ordering)
+    prompts: PromptSettings = field(default_factory=PromptSettings)
+    concurrency: int = CONCURRENCY
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.method, str) or self.method not in METHODS:
+            raise BadValue(f"llm: method is {self.method!r}; expected {', '.join(METHODS)}")
+        changed = self.ordering.options | ({} if self.prompts.scale == HIGHEST_SCORE else {"scale": 0})
+        for name in changed:
+            if name not in METHODS[self.method].takes:
+                takers = ", ".join(f'"{known}"' for known, method in METHODS.items() if name in method.takes)
+                raise BadValue(f'llm: {name} belongs to {takers}; "{self.method}" does not take it')
+        if "seed" in changed and self.ordering.order != "shuffled":
+            raise BadValue('llm: seed is that of order="shuffled"')
+        if self.method == "setwise" and self.ordering.sort == "all":
+            raise BadValue('llm: "setwise" sorts by heapsort, bubblesort or tournament, not by all')
+        if "top" in changed and self.method == "pairwise" and self._resolved.sort == "all":
+            raise BadValue('llm: "pairwise" has a top where it sorts: sort="heapsort"')
+        if self.method == "listwise":
+            _ = self._resolved.windows  # raises for a step that is longer than the window
+        check_depth("llm", self.depth)
+        if not (type(self.concurrency) is int and 1 <= self.concurrency <= 256):
+            raise BadValue(f"llm: concurrency is {self.concurrency!r}; expected a whole number from 1 to 256")
+        self.templates()
+
+    @property
+    def _resolved(self) -> Ordering:
+        method = METHODS[self.method]
+        return self.ordering.resolved(method.window, method.sort)
+
+    __repr__ = shown
+    __rrshift__ = behind
+
+    def __str__(self) -> str:
+        options: dict[str, object] = {"model": self.chat.model}
+        options |= {} if self.depth is None else {"depth": self.depth}
+        options |= self.ordering.options
+        for setting in fields(self.prompts):
+            value = getattr(self.prompts, setting.name)
+            if setting.name != "task" and value != setting.default:
+                options[setting.name] = value
+        options |= self.chat.options
+        options |= {} if self.concurrency == CONCURRENCY else {"concurrency": self.concurrency}
+        return called("llm", [self.method], options)
+
+    @property
+    def service(self) -> str:
+        """The model that is asked."""
+        return self.chat.model
+
+    def templates(self) -> tuple[PromptTemplate, ...]:
+        """The prompts of the method, the user's own in the place of the last; raises FormatError and BadValue."""
+        method = METHODS[self.method]
+        *first, last = method.prompts
+        own = self.prompts.prompt
+        before = [prompt_template(name, ("query",)) for name in first]
+        return (*before, prompt_template(last if own is None else own, method.places))
+
+    def max_calls(self, candidates: int) -> tuple[CallBudget, ...]:
+        """Its prompts at most about a query with so many candidates."""
+        return METHODS[self.method].max_calls(self._resolved, candidates)
+
+    def describe(self) -> dict[str, object]:
+        """Everything that decides the rankings: model, method, prompts and their versions; nothing is asked."""
+        takes = [name for name in METHODS[self.method].takes if name != "scale"]
+        ordering = {name: getattr(self._resolved, name) for name in takes}
+        own: dict[str, object] = {
+            "reranker": "llm",
+            "method": self.method,
+            **described_depth(self.depth),
+            "document": VIEW,
+            "prompts": [template.describe() for template in self.templates()],
+            "algorithm": algorithm("llm verdicts"),
+        }
+        own |= {f.name: getattr(self.prompts, f.name) for f in fields(PromptSettings) if f.name != "prompt"}
+        sorts = "sort" in takes or self.ordering.order == "shuffled"
+        own |= {"sorting": algorithm("llm sorting")} if sorts else {}
+        return own | ordering | {"chat": self.chat.describe()}
+
+    def fetch(self) -> None:
+        """Download a model that runs in this process where it is not here; raises DownloadError."""
+        self.chat.fetch()
+
+    def adapted_to(self, collection: str, instruction: str) -> LLMReranker:
+        """The re-ranker as it runs on a collection, whose instruction is the objective of queries without their own."""
+        if not self.prompts.objective or not instruction:
+            return self
+        return replace(self, prompts=replace(self.prompts, task=instruction))
+
+    def ready(self, corpus: Corpus, context: Context = IN_MEMORY) -> LLMScorer:
+        """The model and the documents; its answers are kept in Weir's home."""
+        name, score, templates = str(self), METHODS[self.method].score, self.templates()
+        settings, ordering = self.prompts, self._resolved
+        return LLMScorer(name, self.chat, score, templates, ordering, settings, self.concurrency, corpus)
+
+
+@RERANKERS.register("llm")
+def llm(
+    method: str,
+    model: str | None = None,
+    depth: int | None = None,
+    window: int | None = None,
+    step: int | None = None,
+    passes: int = 1,
+    sort: str | None = None,
+    top: int = 10,
+    order: str = "first stage",
+    seed: int = 0,
+    objective: bool = True,
+    prompt: str | None = None,
+    temperature: float | None = 0.0,
+    max_tokens: int | None = None,
+    max_length: int | None = None,
+    expected: bool = True,
+    scale: int = HIGHEST_SCORE,
+    base: str | None = None,
+    key: str | None = None,
+    version: str = "",
+    concurrency: int = CONCURRENCY,
+) -> LLMReranker:
+    """Order the first documents by a language model, whose answers are kept.
+
+    method: "score", 0 to `scale` for each document; "reason", the same behind reasoning; "listwise", orders of
+    `window` documents (20) from the last to the first, `step` (half a window) further each time, `passes` times;
+    "setwise", the best of `window` documents (4), by which `sort` finds the `top` places; "pairwise", every two
+    documents in both orders, or those that a `sort` compares; "subtask", requirements named once for a query and a
+    score of each document for each of them. sort: "heapsort", "bubblesort" or "tournament", for "pairwise" also "all";
+    order: "first stage", "reversed" or "shuffled" (by `seed`), how documents stand before the first prompt.
+    model: address#name of a server that speaks OpenAI's API, or openai:, anthropic: or gemini: and a name, or
+    transformers: and a folder or a name on the hub; depth: how many documents, None for 100, and for all candidates;
+    objective: whether the prompt has the
+    query's instruction, or the collection's; prompt: a TOML file instead of Weir's own; temperature: None leaves it to
+    the model; max_tokens: of an answer, None takes the prompt's; max_length: tokens of a document at most, by estimate;
+    expected: whether a score is the mean by log-probabilities, and a choice the likeliest, where they are told; base,
+    key, version: see weir.models.chat; concurrency: prompts at a time. A document without a verdict keeps its place.
+    Source: Qin et al. 2024 (pairwise); Sun et al. 2023 (listwise); Zhuang et al. 2024 (set-wise); Chen et al. 2025
+    (tournament); Wang et al. 2024 (BIRCO).
+    Raises BadValue, UnknownName and FormatError for settings.
+    """
+    settings = PromptSettings(objective, prompt, temperature, max_tokens, max_length, expected, scale)
+    chat = ChatModel(default_model() if model is None else model, base, key, version)
+    ordering = Ordering(window, step, passes, sort, top, order, seed)
+    return LLMReranker(method, chat, depth, ordering, settings, concurrency)
+
+
+# ----------
+# A trace of one ranking: the method runs again over the stored answers.
+
+
+NOT_KEPT = "not kept here"
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """A prompt, its answer, and what was read from it.
+
+    number: from 1, in the order asked; documents: that the prompt shows, in its order; system_text, user_text: the
+    prompt; answer: as it is stored, None where it is not; verdict: its kind, "not kept here" without an answer; value:
+    the verdict as JSON, "" for none; finish: why the answer ends; named: the model as it names itself; tokens_in,
+    tokens_out: None where they are not known; milliseconds: that the answer took; time: when it came, UTC in ISO's
+    form, "" where that is not stored.
+    """
+
+    number: int
+    documents: tuple[str, ...]
+    system_text: str
+    user_text: str
+    answer: str | None
+    verdict: str
+    value: str
+    finish: str
+    named: str
+    tokens_in: int | None
+    tokens_out: int | None
+    milliseconds: float | None
+    time: str = ""
+
+
+@dataclass(frozen=True)
+class QueryExchanges:
+    """The prompts about a query and their answers; whole: False where others depend on an answer that is not stored;
+    flagged: candidates with a possible prompt injection."""
+
+    exchanges: tuple[Exchange, ...]
+    whole: bool
+    flagged: tuple[str, ...]
+
+
+def traced(
+    reranker: LLMReranker, recorded: RecordedChat, corpus: Corpus, query: Queries, candidates: Run
+) -> QueryExchanges:
+    """Every prompt about the candidates of one query, in the order asked.
+
+    recorded: of which nothing was read yet; candidates: the first stage's, at most the re-ranker's depth. Prompts that
+    depend on an answer that is not stored are not known. Raises StoreError for an answer that is damaged.
+    """
+    verdicts: list[tuple[VerdictKind, object]] = []
+    scorer, whole = reranker.ready(corpus), True
+    task = RerankTask(
+        scorer,
+        recorded,
+        query,
+        candidates,
+        None,
+        on_verdict=lambda kind, value: verdicts.append((kind, value)),
+    )
+    recorded.showing = lambda: task.rows_shown
+    try:
+        if len(candidates.doc):
+            scorer.method(task)
+    except UnknownAnswerError:
+        whole = False
+    exchanges = []
+    for number, (one, (kind, value)) in enumerate(zip(recorded.exchanges, verdicts, strict=True), 1):
+        reply, prompt = one.reply, one.prompt
+        documents = tuple(candidates.docs[int(candidates.doc[row])] for row in one.about)
+        asked = (number, documents, prompt.system, prompt.user)
+        if reply is None:
+            exchanges.append(Exchange(*asked, None, NOT_KEPT, "", "", "", None, None, None))
+            continue
+        verdict = "" if value is None or value == [] else json.dumps(value, ensure_ascii=False)
+        answer = (reply.text, kind, verdict, reply.finish, reply.model)
+        tokens = (reply.tokens_in, reply.tokens_out)
+        exchanges.append(Exchange(*asked, *answer, *tokens, one.milliseconds, one.time))
+    flagged = tuple(corpus.ids[document] for document in task.flagged())
+    return QueryExchanges(tuple(exchanges), whole, flagged)

@@ -46,7 +46,7 @@ RELATIVE_STEP = 2.0**-20
 """What equal scores differ by afterwards, as a share of the query's largest: floats tell it apart."""
 
 
-def kept_places(values: Float64, ptr: Int64) -> Float64:
+def fill_unscored(values: Float64, ptr: Int64) -> Float64:
     """A finite score for each candidate, lower from place to place of the order that `values` makes.
 
     values: float64 aligned with the candidates in the first stage's order, NaN where there is none; ptr: where each
@@ -147,7 +147,7 @@ class Steps:
 class CacheCounts:
     """Pairs asked for, and those of them that had to be computed."""
 
-    asked: int = 0
+    requested: int = 0
     computed: int = 0
 
 
@@ -162,7 +162,7 @@ class PairScorer:
     model: PairModel
     about: Mapping[str, object]
     corpus: Corpus
-    tally: CacheCounts = field(default_factory=CacheCounts)
+    counts: CacheCounts = field(default_factory=CacheCounts)
 
     def scores(self, queries: Queries, candidates: Run, context: Context = IN_MEMORY) -> Float64:
         """The model's score of every candidate with its query; the progress is told (pairs with a score, all pairs).
@@ -175,13 +175,13 @@ class PairScorer:
         if not context.reuse:
             return self._computed(pairs, np.arange(len(pairs)), None).astype(np.float64)
         store, hashes = VectorStore.of(settings().home / "scores", self.about), pairs.hashes()
-        self.tally.asked += len(pairs)
+        self.counts.requested += len(pairs)
         steps = Steps(context.progress, len(pairs))
 
         def add(numbers: Int64, wanted: NDArray[np.bool_]) -> None:
             found = self._computed(pairs, numbers, steps.within)
             store.add(hashes[numbers[wanted]], found[wanted][:, None])
-            self.tally.computed += len(numbers)
+            self.counts.computed += len(numbers)
 
         # The pairs of a query are a block where company moves bits, so that another query changes nothing.
         block = BLOCK_PAIRS[self.model.device.partition(":")[0]]
@@ -193,7 +193,9 @@ class PairScorer:
 
     def costs(self) -> Costs:
         """How many scores were asked for, and computed, so far; without reuse each is computed and none kept."""
-        return Costs(requested_pairs=self.tally.asked, computed_pairs=self.tally.computed, repeatable=True)
+        return Costs(
+            requested_pairs=self.counts.requested, computed_pairs=self.counts.computed, repeatable=True
+        )
 
     def _computed(self, pairs: Pairs, numbers: Int64, done: Callable[[int], None] | None) -> Float32:
         """The scores of these pairs."""

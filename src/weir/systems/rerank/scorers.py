@@ -155,8 +155,8 @@ def cross(
 ) -> PairReranker:
     """Order the first documents by a cross-encoder, which reads query and document together.
 
-    model: a name of `weir models`, a name on the Hugging Face hub, or a folder; depth: how many documents, None for
-    100, and for all candidates; max_length: tokens of a pair at most, of which the longer text loses first; dtype:
+    model: a name of `weir list models`, a name on the Hugging Face hub, or a folder; depth: how many documents, None
+    for 100, and for all candidates; max_length: tokens of a pair at most, of which the longer text loses first; dtype:
     fp32, bf16, fp16 or int8; engine: auto, torch, openvino or transformers, see weir.models.engine;
     batch_tokens: 0 takes what suits the device.
     The score is the model's own number before any activation, and is kept. Source: Nogueira and Cho 2019. Raises
@@ -179,11 +179,12 @@ def monot5(
 ) -> PairReranker:
     """Order the first documents by a T5 that answers whether a document is relevant.
 
-    model: a name of `weir models`, a name on the Hugging Face hub, or a folder; depth: how many documents, None for
-    100, and for all candidates; max_length: tokens of a pair at most, of which the document loses first; dtype: fp32 or
-    bf16; token_false, token_true: the words the checkpoint was taught, None takes what its makers say; batch_tokens: 0
-    takes what suits the device. A score is the logarithm of the share that "true" has of both words; it is kept: no
-    pair is scored twice. Source: Nogueira et al. 2020; castorini/pygaggle. Raises BadValue for settings out of range.
+    model: a name of `weir list models`, a name on the Hugging Face hub, or a folder; depth: how many documents, None
+    for 100, and for all candidates; max_length: tokens of a pair at most, of which the document loses first; dtype:
+    fp32 or bf16; token_false, token_true: the words the checkpoint was taught, None takes what its makers say;
+    batch_tokens: 0 takes what suits the device. A score is the logarithm of the share that "true" has of both words; it
+    is kept: no pair is scored twice. Source: Nogueira et al. 2020; castorini/pygaggle. Raises BadValue for settings out
+    of range.
     """
     if not isinstance(model, str):
         raise BadValue(f"monot5: model is {model!r}; expected a hub name or a folder")
@@ -247,7 +248,7 @@ class LateScorer:
     kept: str
     view: str
     name: str
-    tally: CacheCounts = field(default_factory=CacheCounts)
+    counts: CacheCounts = field(default_factory=CacheCounts)
 
     @cached_property
     def loaded(self) -> LoadedLate:
@@ -266,7 +267,9 @@ class LateScorer:
     def costs(self) -> Costs:
         """How many scores were asked for, and of how many the document had to be encoded, so far; without reuse every
         document is encoded and nothing kept."""
-        return Costs(requested_pairs=self.tally.asked, computed_pairs=self.tally.computed, repeatable=True)
+        return Costs(
+            requested_pairs=self.counts.requested, computed_pairs=self.counts.computed, repeatable=True
+        )
 
     def _vectors(self, docs: Int64, place: Int64, context: Context) -> TokenRows:
         """The token vectors of these documents; place: which of them each candidate is."""
@@ -283,8 +286,8 @@ class LateScorer:
         store = documents_store(self.loaded, self.kept)
         before = store.snapshot()
         new = np.ones(len(docs), np.bool_) if before is None else before.find(texts.hashes()) < 0
-        self.tally.asked += len(place)
-        self.tally.computed += int(new[place].sum())
+        self.counts.requested += len(place)
+        self.counts.computed += int(new[place].sum())
         cut = EncodingBlocks(BATCH_TEXTS[self.loaded.place.kind], whole=not self.loaded.document.engine.alone)
         encode = partial(encoded_blocks, self.loaded, self.kept)
         return TokenVectors(stored_ragged(store, texts, encode, context.progress, cut), DTYPES[self.kept])

@@ -17,7 +17,16 @@ from weir.core.run import Run
 from weir.core.strings import Float64, Int64
 from weir.errors import BadValue, ServiceError
 from weir.models.rerank_services import HostedReranker, LoadedReranker
-from weir.services.answers import AnswerKey, Outcome, Request, Retried, ServiceUse, Tally, Terms, ask_each
+from weir.services.answers import (
+    AnswerKey,
+    Outcome,
+    Request,
+    RequestCounts,
+    RequestPolicy,
+    Retried,
+    ServiceUsage,
+    run_requests,
+)
 from weir.services.requests import CONTINUES, AttemptError, KeptConnection
 from weir.settings import settings
 from weir.systems.compose import behind, shown
@@ -86,8 +95,8 @@ class ServiceScorer:
     loaded: LoadedReranker
     corpus: Corpus
     concurrency: int
-    tally: CacheCounts = field(default_factory=CacheCounts)
-    use: ServiceUse = field(default_factory=lambda: ServiceUse(""))
+    counts: CacheCounts = field(default_factory=CacheCounts)
+    use: ServiceUsage = field(default_factory=lambda: ServiceUsage(""))
 
     def scores(self, queries: Queries, candidates: Run, context: Context = IN_MEMORY) -> Float64:
         """The service's score of every candidate with its query; what was scored before is read.
@@ -99,7 +108,7 @@ class ServiceScorer:
             return np.empty(0)
         self._refuse_large(candidates)
         hashes = _in_company(pairs.hashes(), candidates) if self.loaded.reranker.together else pairs.hashes()
-        self.tally.asked += len(pairs)
+        self.counts.requested += len(pairs)
         if not context.reuse:
             held = _HeldScores(len(pairs))
             self._ask(pairs, np.ones(len(pairs), np.bool_), held.keep, context)
@@ -119,8 +128,8 @@ class ServiceScorer:
     def costs(self) -> Costs:
         """How many scores were asked for, and computed, what the service was asked and how long it took."""
         return Costs(
-            requested_pairs=self.tally.asked,
-            computed_pairs=self.tally.computed,
+            requested_pairs=self.counts.requested,
+            computed_pairs=self.counts.computed,
             services=(self.use.named(self.name),),
         )
 
@@ -146,18 +155,18 @@ class ServiceScorer:
         report = context.progress
         told = None if report is None else lambda _: report(kept.done, total)
         requests = (Request(number, (0, number), job.name) for number, job in enumerate(jobs))
-        opened: Callable[[Retried], _Asker] = lambda retried: _Asker(self.loaded, jobs, retried)  # noqa: E731  named for its type
-        tally = ask_each(requests, opened, kept, Terms(self.concurrency), told)
-        self.use.tally.add(tally)
+        opened: Callable[[Retried], _Worker] = lambda retried: _Worker(self.loaded, jobs, retried)  # noqa: E731  named for its type
+        counts = run_requests(requests, opened, kept, RequestPolicy(self.concurrency), told)
+        self.use.counts.add(counts)
         self.use.tokens = self.loaded.client.metered.tokens
         self.use.dollars = self.loaded.client.metered.limits.cost(self.use.tokens)
-        if tally.first is not None:
-            raise ServiceError(self._unanswered(tally, total - kept.done, total))
+        if counts.first is not None:
+            raise ServiceError(self._unanswered(counts, total - kept.done, total))
 
-    def _unanswered(self, tally: Tally, missing: int, total: int) -> str:
-        assert tally.first is not None
-        request, why = tally.first
-        kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(tally.unanswered.items()))
+    def _unanswered(self, counts: RequestCounts, missing: int, total: int) -> str:
+        assert counts.first is not None
+        request, why = counts.first
+        kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(counts.unanswered.items()))
         said = f"{missing:,} of {total:,} pairs have no score (requests: {kinds}); the first, {request.asked}: {why}"
         return said if CONTINUES in said else f"{said}; {CONTINUES}"
 
@@ -204,18 +213,18 @@ class _Keeping:
     def __contains__(self, key: AnswerKey) -> bool:
         return False
 
-    def add(self, key: AnswerKey, value: Any) -> None:  # noqa: ANN401  as ask_each keeps it
+    def add(self, key: AnswerKey, value: Any) -> None:  # noqa: ANN401  as run_requests keeps it
         """Keep the scores of a request; the next is not counted before this returns."""
         rows = self.jobs[key[1]].rows
         with self.turn:
             self.keep(rows, np.array(value["answer"], np.float32))
             self.done += len(rows)
-            self.scorer.tally.computed += len(rows)
+            self.scorer.counts.computed += len(rows)
             self.scorer.use.answered(value)
 
 
 @dataclass(eq=False)
-class _Asker:
+class _Worker:
     """One connection to the service."""
 
     loaded: LoadedReranker

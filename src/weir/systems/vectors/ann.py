@@ -53,8 +53,8 @@ class Faiss:
 
     def near(self, queries: Float32, k: int) -> Int64:
         """See Approximate."""
-        found: Int64 = self.index.search(queries, k)[1]
-        return found
+        numbers: Int64 = self.index.search(queries, k)[1]
+        return numbers
 
     def decoded(self, start: int, stop: int) -> Float32:
         """See Approximate."""
@@ -78,10 +78,10 @@ class Usearch:
     def near(self, queries: Float32, k: int) -> Int64:
         """See Approximate."""
         hits: Any = self.index.search(queries, k, threads=1)
-        found: Int64 = np.atleast_2d(np.asarray(hits.keys)).astype(np.int64)
-        counts = np.atleast_1d(hits.counts if found.shape[0] > 1 else found.shape[1])
-        found[np.arange(found.shape[1]) >= counts[:, None]] = -1
-        return found
+        numbers: Int64 = np.atleast_2d(np.asarray(hits.keys)).astype(np.int64)
+        counts = np.atleast_1d(hits.counts if numbers.shape[0] > 1 else numbers.shape[1])
+        numbers[np.arange(numbers.shape[1]) >= counts[:, None]] = -1
+        return numbers
 
     def decoded(self, start: int, stop: int) -> Float32:
         """See Approximate."""
@@ -145,7 +145,11 @@ class ApproximateIndex:
         Raises BadValue for a name the library does not know, MissingExtra without it.
         """
         if self._package == "usearch":
-            return _usearch(self.name, self.effort, rows)
+            index = _empty(self.name, self.effort, rows.dimensions)
+            for start in range(0, len(rows), BLOCK_VECTORS):
+                block = rows.block(start, min(start + BLOCK_VECTORS, len(rows)))
+                index.add(np.arange(start, start + len(block)), np.ascontiguousarray(block), threads=1)
+            return Usearch(index)
         faiss = require("faiss", extra="ann")
         faiss.omp_set_num_threads(1)
         try:
@@ -162,9 +166,9 @@ class ApproximateIndex:
         """An index written before; raises StoreError where it cannot be read."""
         try:
             if self._package == "usearch":
-                found = _empty(self.name, self.effort, dimensions)
-                found.load(str(path))
-                return Usearch(found)
+                index = _empty(self.name, self.effort, dimensions)
+                index.load(str(path))
+                return Usearch(index)
             faiss = require("faiss", extra="ann")
             faiss.omp_set_num_threads(1)
             return _with_effort(faiss, faiss.read_index(str(path)), self.effort)
@@ -208,9 +212,9 @@ def loss(index: Approximate, rows: VectorSource, queries: Float32, k: int) -> Lo
     k = min(k, len(rows))
     exact = search(rows, queries, k).doc.reshape(-1, k)
     remembered = _Remembered(index, len(rows), rows.dimensions)
-    kept = search(remembered, queries, k).doc.reshape(-1, k)
+    remembered_best = search(remembered, queries, k).doc.reshape(-1, k)
     near = index.near(np.ascontiguousarray(queries, np.float32), k)
-    quantisation = 1 - _shared(exact, kept)
+    quantisation = 1 - _shared(exact, remembered_best)
     return Loss(quantisation, 1 - _shared(exact, near) - quantisation)
 
 
@@ -247,7 +251,7 @@ def _with_effort(faiss: Any, index: Any, effort: int) -> Faiss:  # noqa: ANN401 
     elif effort and isinstance(inner, faiss.IndexIVF):
         inner.nprobe = effort
     elif effort:
-        raise BadValue("effort means something for IVF and HNSW indexes only")
+        raise BadValue("effort applies to IVF and HNSW indexes only")
     return Faiss(index)
 
 
@@ -259,14 +263,6 @@ def _empty(name: str, effort: int, d: int) -> Any:  # noqa: ANN401 - usearch has
             f"'{name}' is no index of usearch; expected usearch, usearch-f16, usearch-bf16 or usearch-i8"
         )
     return module.Index(ndim=d, metric="ip", dtype=kind, expansion_search=effort or 64)
-
-
-def _usearch(name: str, effort: int, rows: VectorSource) -> Usearch:
-    index = _empty(name, effort, rows.dimensions)
-    for start in range(0, len(rows), BLOCK_VECTORS):
-        block = rows.block(start, min(start + BLOCK_VECTORS, len(rows)))
-        index.add(np.arange(start, start + len(block)), np.ascontiguousarray(block), threads=1)
-    return Usearch(index)
 
 
 def _line(error: Exception) -> str:

@@ -1,4 +1,4 @@
-"""Exact search over vectors, streamed in blocks."""
+"""Exact search over vectors: documents are read in blocks, and the results stand in trec order."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from weir.errors import BadValue
 from weir.settings import settings
 
 # ----------
-# Vectors that a search can read in blocks, wherever they lie.
+# Sources of vectors, read in blocks.
 
 
 Float32: TypeAlias = NDArray[np.float32]
@@ -92,9 +92,9 @@ class SubsetSource:
 
     def block(self, start: int, stop: int) -> Float32:
         """Vectors start..stop-1 of those chosen; what was read for them is given back at once, being copied."""
-        found = self.rows.take(self.numbers[start:stop])
+        vectors = self.rows.take(self.numbers[start:stop])
         self.rows.release()
-        return found
+        return vectors
 
     def take(self, numbers: NDArray[np.integer]) -> Float32:
         """The vectors of these numbers among those chosen."""
@@ -107,7 +107,7 @@ class SubsetSource:
 
 @dataclass(frozen=True, eq=False)
 class ReportingSource:
-    """Vectors that tell how far a search has read them. progress: told (vectors read, all)."""
+    """Vectors that report how far a search has read them. progress: called with (vectors read, all)."""
 
     rows: VectorSource
     progress: Progress
@@ -121,7 +121,7 @@ class ReportingSource:
         return len(self.rows)
 
     def block(self, start: int, stop: int) -> Float32:
-        """Vectors start..stop-1, told before they are read."""
+        """Vectors start..stop-1; progress is reported before they are read."""
         self.progress(start, len(self.rows))
         return self.rows.block(start, stop)
 
@@ -142,7 +142,7 @@ def spread(count: int, runs: int, each: int) -> Int64:
 
 
 # ----------
-# One reading of the documents, block by block, past a batch of queries; see kernels.dense for how.
+# One scan of the documents, block by block, with a batch of queries.
 
 
 BLOCK_BYTES = 1 << 22
@@ -196,42 +196,55 @@ class BestSoFar:
     exact: int
 
 
-def scan(given: ScannedVectors, queries: Float32, k: int, bar: Float32 | None = None) -> BestSoFar:
+def scan(vectors: ScannedVectors, queries: Float32, k: int, bar: Float32 | None = None) -> BestSoFar:
     """The k best documents of each query among those that score its bar or more, float32[Q]; all without one.
 
     k is no more than there are documents. Raises BadValue for a vector that is not finite.
     """
-    from weir.kernels.dot_product import norms, write_top_k
+    from weir.kernels.dot_product import all_finite, norms, scan_few, write_top_k
+    from weir.kernels.simd import WIDTH
 
-    rows, asked, best = given.rows, _Asked.of(queries, given), _Best.of(len(queries), given.room(k), bar)
+    rows, batch, best = (
+        vectors.rows,
+        _QueryBatch.of(queries, vectors),
+        _Best.of(len(queries), vectors.room(k), bar),
+    )
     threads = max(1, min(settings().threads, -(-len(queries) // 32)))
-    size = _documents(rows.dimensions)
+    size = max(1, BLOCK_BYTES // (4 * max(rows.dimensions, 1) * WIDTH)) * WIDTH
     exact, pause = 0, max(1, RELEASE_BYTES // (4 * rows.dimensions * size))
-    scanner = None if len(queries) <= FEW_QUERIES else _Scanner.of(asked, given.eight, size)
+    scanner = None if len(queries) <= FEW_QUERIES else _Scanner.of(batch, vectors.eight, size)
     with ThreadPoolExecutor(threads) as pool:
         for number, start in enumerate(range(0, len(rows), size)):
-            block = _block(rows, start, size)
+            block = rows.block(start, min(start + size, len(rows)))
+            if not all_finite(block):
+                bad = start + int(np.flatnonzero(~np.isfinite(block).all(axis=1))[0])
+                bad = int(rows.numbers[bad]) if isinstance(rows, SubsetSource) else bad
+                raise BadValue(f"the vector of document {bad} is not finite")
             if number % pause == pause - 1:
                 rows.release()
-            length = np.empty(len(block) if given.cosine else 0)
-            if given.cosine:
+            length = np.empty(len(block) if vectors.cosine else 0)
+            if vectors.cosine:
                 norms(block, length)
-            piece = _Piece(block, length, given.rank[start : start + size])
+            piece = _DocumentBlock(block, length, vectors.rank[start : start + size])
             if scanner is None:
-                exact += _few(piece, asked, k, best)
+                scan_few(
+                    piece.rows, piece.length, piece.rank, batch.queries, batch.length, 0, len(queries), k,
+                    best.keys, best.held, best.floor, best.bar,
+                )  # fmt: skip
+                exact += len(queries) * len(block)
                 continue
             scored = scanner.take(piece, best, k, pool, threads)
             exact += scored
             often = scored > MAX_RESCORED_SHARE * len(queries) * len(block)
-            if often and scanner.eight and not given.settled and start > best.keys.shape[1]:
-                scanner = _Scanner.of(asked, False, size)
+            if often and scanner.eight and not vectors.settled and start > best.keys.shape[1]:
+                scanner = _Scanner.of(batch, False, size)
     ranks, scores = np.zeros((len(queries), k), np.int32), np.zeros((len(queries), k), np.float32)
     write_top_k(k, best.keys, best.held, ranks, scores)
     return BestSoFar(ranks, scores, best.held, exact)
 
 
 @dataclass(frozen=True, eq=False)
-class _Asked:
+class _QueryBatch:
     """Queries as the kernels take them: packed, with their norms and error bounds."""
 
     queries: Float32
@@ -240,13 +253,13 @@ class _Asked:
     cosine: bool
 
     @staticmethod
-    def of(queries: Float32, given: ScannedVectors) -> _Asked:
+    def of(queries: Float32, vectors: ScannedVectors) -> _QueryBatch:
         from weir.kernels.dot_product import norms
 
-        length = np.empty(len(queries) if given.cosine else 0)
-        if given.cosine:
+        length = np.empty(len(queries) if vectors.cosine else 0)
+        if vectors.cosine:
             norms(queries, length)
-        return _Asked(queries, length, given.centre, given.cosine)
+        return _QueryBatch(queries, length, vectors.centre, vectors.cosine)
 
     def packed(self, eight: bool) -> tuple[NDArray[np.uint8], Float32, Float64]:
         """(packed queries, facts, gauge) for a first pass in bytes or floats."""
@@ -300,7 +313,7 @@ class _Best:
 
 
 @dataclass(frozen=True, eq=False)
-class _Piece:
+class _DocumentBlock:
     """A block of documents: vectors, lengths (empty for dot), tie ranks."""
 
     rows: Float32
@@ -308,22 +321,11 @@ class _Piece:
     rank: Int32
 
 
-def _few(piece: _Piece, asked: _Asked, k: int, best: _Best) -> int:
-    from weir.kernels.dot_product import scan_few
-
-    count = len(asked.queries)
-    scan_few(
-        piece.rows, piece.length, piece.rank, asked.queries, asked.length, 0, count, k,
-        best.keys, best.held, best.floor, best.bar,
-    )  # fmt: skip
-    return count * len(piece.rows)
-
-
 @dataclass(frozen=True, eq=False)
 class _Scanner:
     """Packs blocks of documents and takes queries past them; the arrays are reused from block to block."""
 
-    asked: _Asked
+    batch: _QueryBatch
     eight: bool
     packed: tuple[NDArray[np.uint8], Float32, Float64]
     panels: NDArray[Any]
@@ -331,16 +333,16 @@ class _Scanner:
     most: Float32
 
     @staticmethod
-    def of(asked: _Asked, eight: bool, size: int) -> _Scanner:
+    def of(queries: _QueryBatch, eight: bool, size: int) -> _Scanner:
         from weir.kernels.simd import WIDTH
 
-        d, count = asked.queries.shape[1], -(-size // WIDTH)
+        d, count = queries.queries.shape[1], -(-size // WIDTH)
         shape = (count, -(-d // 4), WIDTH) if eight else (count, d, WIDTH)
         panels = np.zeros(shape, np.uint32 if eight else np.float32)
         lane, most = np.zeros((count, 2, WIDTH), np.float32), np.zeros((count, 2), np.float32)
-        return _Scanner(asked, eight, asked.packed(eight), panels, lane, most)
+        return _Scanner(queries, eight, queries.packed(eight), panels, lane, most)
 
-    def take(self, piece: _Piece, best: _Best, k: int, pool: ThreadPoolExecutor, threads: int) -> int:
+    def take(self, piece: _DocumentBlock, best: _Best, k: int, pool: ThreadPoolExecutor, threads: int) -> int:
         """Score a block against every query; returns how many pairs were scored exactly."""
         from weir.kernels.simd import ROWS, WIDTH
 
@@ -349,25 +351,25 @@ class _Scanner:
         # What float sums of squares cannot see of very small numbers is added to the distances.
         self.most[:count] += np.float32(1e-18 * np.sqrt(piece.rows.shape[1]))
         scan = partial(self._scan, piece, best, k, count)
-        return sum(pool.map(scan, *_shares(len(self.asked.queries), threads, ROWS)))
+        return sum(pool.map(scan, *_shares(len(self.batch.queries), threads, ROWS)))
 
-    def _pack(self, piece: _Piece, first: int, stop: int) -> None:
+    def _pack(self, piece: _DocumentBlock, first: int, stop: int) -> None:
         from weir.kernels.dot_product import pack_bytes, pack_floats
 
         if self.eight:
-            centre = self.asked.centre
+            centre = self.batch.centre
             pack_bytes(piece.rows, piece.length, centre, first, stop, self.panels, self.lane, self.most)
         else:
             pack_floats(piece.rows, piece.length, first, stop, self.panels, self.lane, self.most)
 
-    def _scan(self, piece: _Piece, best: _Best, k: int, count: int, first: int, stop: int) -> int:
+    def _scan(self, piece: _DocumentBlock, best: _Best, k: int, count: int, first: int, stop: int) -> int:
         from weir.kernels.dot_product import scan
 
         packed, facts, gauge = self.packed
         panels = self.panels[:count].reshape(count, -1).view(np.uint8)
         return scan(
             self.eight, piece.rows, piece.length, piece.rank, panels, self.lane, self.most,
-            self.asked.queries, self.asked.length, packed, facts, gauge, first, stop, k,
+            self.batch.queries, self.batch.length, packed, facts, gauge, first, stop, k,
             best.keys, best.held, best.floor, best.bar,
         )  # fmt: skip
 
@@ -376,25 +378,6 @@ def _shares(count: int, threads: int, unit: int) -> tuple[list[int], list[int]]:
     """(starts, stops) of equal shares, for threads, with bounds at multiples of `unit`."""
     cuts = [min(count, -(-count * t // (threads * unit)) * unit) for t in range(threads + 1)]
     return cuts[:-1], cuts[1:]
-
-
-def _block(rows: VectorSource, start: int, size: int) -> Float32:
-    """A block of documents; raises BadValue, naming the document, for one that is not finite."""
-    from weir.kernels.dot_product import all_finite
-
-    block = rows.block(start, min(start + size, len(rows)))
-    if not all_finite(block):
-        number = start + int(np.flatnonzero(~np.isfinite(block).all(axis=1))[0])
-        number = int(rows.numbers[number]) if isinstance(rows, SubsetSource) else number
-        raise BadValue(f"the vector of document {number} is not finite")
-    return block
-
-
-def _documents(d: int) -> int:
-    """How many documents are in a block: whole panels."""
-    from weir.kernels.simd import WIDTH
-
-    return max(1, BLOCK_BYTES // (4 * max(d, 1) * WIDTH)) * WIDTH
 
 
 def _centre(rows: VectorSource, cosine: bool) -> Float32:
@@ -411,7 +394,7 @@ def _centre(rows: VectorSource, cosine: bool) -> Float32:
 
 
 # ----------
-# Exact search over vectors, streamed in blocks: the k best documents of each query in trec order.
+# The k best documents of each query.
 
 
 Similarity: TypeAlias = Literal["dot", "cosine"]
@@ -460,9 +443,9 @@ def search(
     count = min(k, len(rows))
     if count == 0 or len(queries) == 0:
         return Found(np.zeros(len(queries) + 1, np.int64), np.zeros(0, np.int32), np.zeros(0, np.float32), 0)
-    given = ScannedVectors.of(rows, rank, similarity == "cosine", first_pass)
-    step = max(64, CANDIDATE_BYTES // (8 * given.room(count)))
-    parts = [_answers(given, queries[at : at + step], count) for at in range(0, len(queries), step)]
+    vectors = ScannedVectors.of(rows, rank, similarity == "cosine", first_pass)
+    step = max(64, CANDIDATE_BYTES // (8 * vectors.room(count)))
+    parts = [_search_sampled(vectors, queries[at : at + step], count) for at in range(0, len(queries), step)]
     ranks, scores = np.concatenate([p.ranks for p in parts]), np.concatenate([p.scores for p in parts])
     if not np.isfinite(scores).all():
         raise BadValue("a score is not finite: the vectors hold numbers that are too large")
@@ -474,9 +457,9 @@ def pair_scores(documents: Float32, query: Float32) -> Float64:
     """The dot product of each document, float32[n, d], with one query, as `search` computes it."""
     from weir.kernels.dot_product import dot_products
 
-    found = np.empty(len(documents), np.float32)
-    dot_products(np.ascontiguousarray(documents), np.ascontiguousarray(query), found)
-    return found.astype(np.float64)
+    score = np.empty(len(documents), np.float32)
+    dot_products(np.ascontiguousarray(documents), np.ascontiguousarray(query), score)
+    return score.astype(np.float64)
 
 
 def places(tie_rank: Int32 | None, count: int) -> tuple[Int32, Int32]:
@@ -495,33 +478,33 @@ def places(tie_rank: Int32 | None, count: int) -> tuple[Int32, Int32]:
     return rank, by_rank
 
 
-def _answers(given: ScannedVectors, queries: Float32, k: int) -> BestSoFar:
+def _search_sampled(vectors: ScannedVectors, queries: Float32, k: int) -> BestSoFar:
     """Top-k with a threshold that a sample suggests; queries for which it was too high are searched again without."""
-    sample, place = _sample(given, len(queries), k)
+    sample, place = _sample(vectors, len(queries), k)
     if place == 0:
-        return scan(given, queries, k)
-    seen = _answers(sample, queries, place)
-    found = scan(given, queries, k, seen.scores[:, -1].copy())
-    exact, again = seen.exact + found.exact, np.flatnonzero(found.count < k)
+        return scan(vectors, queries, k)
+    seen = _search_sampled(sample, queries, place)
+    best = scan(vectors, queries, k, seen.scores[:, -1].copy())
+    exact, again = seen.exact + best.exact, np.flatnonzero(best.count < k)
     if len(again):
-        full = scan(given, queries[again], k)
-        found.ranks[again], found.scores[again] = full.ranks, full.scores
+        full = scan(vectors, queries[again], k)
+        best.ranks[again], best.scores[again] = full.ranks, full.scores
         exact += full.exact
-    return replace(found, exact=exact)
+    return replace(best, exact=exact)
 
 
-def _sample(given: ScannedVectors, queries: int, k: int) -> tuple[ScannedVectors, int]:
+def _sample(vectors: ScannedVectors, queries: int, k: int) -> tuple[ScannedVectors, int]:
     """Some of the documents, and the place among them whose score at least k of all will hardly fail to reach.
 
     Place 0 where a sample would not pay. Without one the k best so far stand in for the k best of all, and about
     k (1 + ln(N / k)) documents are among them at some time.
     """
-    n, expected = len(given.rows), k / SAMPLED_ONE_IN
+    n, expected = len(vectors.rows), k / SAMPLED_ONE_IN
     place = int(expected + BAR_DEVIATIONS * math.sqrt(expected) + 3)
     if queries <= FEW_QUERIES or 2 * SAMPLED_ONE_IN * place > k * (1 + math.log(n / k)):
-        return given, 0
+        return vectors, 0
     numbers = spread(n, n // (SAMPLED_ONE_IN * SAMPLE_RUN), SAMPLE_RUN)
-    return replace(given, rows=SubsetSource(given.rows, numbers), rank=given.rank[numbers]), place
+    return replace(vectors, rows=SubsetSource(vectors.rows, numbers), rank=vectors.rank[numbers]), place
 
 
 def checked(rows: VectorSource, queries: Float32, k: int) -> None:

@@ -86,7 +86,7 @@ def _candidates(
 ) -> tuple[NDArray[np.float64], NDArray[np.int64], float]:
     """(least float score taken [Q], documents taken [Q, more], greatest length of a document)."""
     torch: Any = require("torch", extra="neural")
-    asked = torch.from_numpy(np.ascontiguousarray(queries)).to(device)
+    on_device = torch.from_numpy(np.ascontiguousarray(queries)).to(device)
     best = torch.empty((len(queries), 0), device=device)
     which = torch.empty((len(queries), 0), dtype=torch.int64, device=device)
     longest = torch.zeros((), device=device)
@@ -95,9 +95,9 @@ def _candidates(
     try:
         for start in range(0, len(rows), BLOCK_DOCUMENTS):
             block = rows.block(start, min(start + BLOCK_DOCUMENTS, len(rows)))
-            given = torch.from_numpy(block if block.flags.writeable else block.copy()).to(device)
-            longest = torch.maximum(longest, torch.linalg.vector_norm(given, dim=1).max())
-            value, at = torch.topk(asked @ given.T, min(more, len(block)), dim=1, sorted=False)
+            vectors = torch.from_numpy(block if block.flags.writeable else block.copy()).to(device)
+            longest = torch.maximum(longest, torch.linalg.vector_norm(vectors, dim=1).max())
+            value, at = torch.topk(on_device @ vectors.T, min(more, len(block)), dim=1, sorted=False)
             best, which = torch.cat([best, value], 1), torch.cat([which, at + start], 1)
             best, at = torch.topk(best, min(more, best.shape[1]), dim=1)
             which = torch.gather(which, 1, at)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
@@ -11,16 +11,12 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from weir.core.strings import Float64, Int32, Int64, below, cuts
+from weir.core.strings import Float64, Int32, Int64, in_range, valid_offsets
 from weir.errors import BadValue, StoreError
 from weir.files.integrity import read_array
 from weir.settings import settings
 from weir.systems.vectors.exact_search import Found
-from weir.systems.vectors.store import GatheredRagged
-
-# ----------
-# MaxSim search: the k best documents for queries of several vectors, exactly, streamed in blocks.
-
+from weir.systems.vectors.store import GatheredRagged, spans
 
 Float32: TypeAlias = NDArray[np.float32]
 Progress: TypeAlias = Callable[[int, int], None]
@@ -166,15 +162,6 @@ class TokenQueries:
         low, high = self.ptr[start], self.ptr[stop]
         return TokenQueries(self.ptr[start : stop + 1] - low, self.values[low:high])
 
-    def parts(self, tokens: int) -> list[tuple[int, int]]:
-        """(start, stop) of queries with about so many tokens together."""
-        found, start = [], 0
-        while start < len(self):
-            stop = max(start + 1, int(np.searchsorted(self.ptr, self.ptr[start] + tokens, side="right")) - 1)
-            found.append((start, stop))
-            start = stop
-        return found
-
 
 def search_tokens(
     rows: TokenRows,
@@ -187,31 +174,31 @@ def search_tokens(
     """The k best documents for each query by MaxSim, fewer where there are fewer; exact, in trec order.
 
     tie_rank: int32[N], distinct, places of documents of equal score (Ids.tie_ranks). A document without tokens is
-    never found. progress: told (documents looked at, all); first_pass: whether bounds in bytes may show which scores
-    need not be computed, which decides the time and never the answer. Raises BadValue for other dimensions and for
-    numbers that are not finite.
+    never returned. progress: called with (documents read, all); first_pass: whether bounds in bytes may show which
+    scores need not be computed, which decides the time and never the result. Raises BadValue for other dimensions and
+    for numbers that are not finite.
     """
     _refuse_other(rows, query)
     best, seen, exact = np.zeros((len(query), 0), np.uint64), 0, 0
     looseness = 1.0
-    for start, stop in _spans(rows.lengths):
+    for start, stop in spans(rows.lengths, BLOCK_TOKENS):
         some = np.flatnonzero(rows.lengths[start:stop] > 0)
         block = _Block(rows.block(start, stop), some, tie_rank[start + some])
         # So many of a block would be among the best so far by chance; more stay open, as bounds are wide.
         chance = k / (seen + len(some) + 1)
         keys = None
-        if first_pass and chance * looseness < MAX_OPEN_SHARE and block.able:
-            keys, share = block.open_ones(query, best, k)
+        if first_pass and chance * looseness < MAX_OPEN_SHARE and block.quantisable:
+            keys, share = block.undecided(query, best, k)
             looseness = max(1.0, share / chance)
         if keys is None and len(some):
             keys = _keys(block.scored(query, some), block.tie_rank)
         if keys is not None:
-            best, exact = _kept(best, keys, k), exact + int(np.count_nonzero(keys))
+            best, exact = _top_keys(best, keys, k), exact + int(np.count_nonzero(keys))
         rows.release()
         seen += len(some)
         if progress is not None:
             progress(stop, len(rows))
-    return _found(best, tie_rank, exact)
+    return _results(best, tie_rank, exact)
 
 
 def search_chosen(
@@ -223,8 +210,8 @@ def search_chosen(
     for q, docs in enumerate(chosen):
         some = docs[rows.lengths[docs] > 0]
         score = pair_maxsim(rows, query.of(q), some).astype(np.float32)[None]
-        keys = _kept(np.zeros((1, 0), np.uint64), _keys(score, tie_rank[some]), k)
-        parts.append(_found(keys, tie_rank, len(some)))
+        keys = _top_keys(np.zeros((1, 0), np.uint64), _keys(score, tie_rank[some]), k)
+        parts.append(_results(keys, tie_rank, len(some)))
     counts, exact = [len(part.doc) for part in parts], sum(part.exact for part in parts)
     ptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts, dtype=np.int64)])
     doc = np.concatenate([np.zeros(0, np.int32), *(part.doc for part in parts)])
@@ -240,8 +227,8 @@ def pair_maxsim(rows: TokenRows, query: Float32, docs: NDArray[np.integer]) -> F
     picked = None if rows.whole is None else docs
     ptr, values = rows.take(docs) if rows.whole is None else rows.whole
     place = np.array([0, len(query)], np.int64)
-    found: Float32 = maxsim(query, place, values, ptr, picked, settings().threads)[0]
-    return found.astype(np.float64)
+    score: Float32 = maxsim(query, place, values, ptr, picked, settings().threads)[0]
+    return score.astype(np.float64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -253,7 +240,7 @@ class _Block:
     tie_rank: Int32
 
     @property
-    def able(self) -> bool:
+    def quantisable(self) -> bool:
         """Whether a first pass in bytes is possible."""
         from weir.kernels.maxsim import can_quantise
 
@@ -265,21 +252,24 @@ class _Block:
 
         ptr, values = self.tokens
         parts = []
-        for start, stop in query.parts(QUERY_TOKENS):
+        for start, stop in spans(np.diff(query.ptr), QUERY_TOKENS):
             part = query.slice(start, stop)
             parts.append(maxsim(part.values, part.ptr, values, ptr, docs, settings().threads))
         return np.concatenate(parts)
 
-    def open_ones(
+    def undecided(
         self, query: TokenQueries, best: NDArray[np.uint64], k: int
     ) -> tuple[NDArray[np.uint64] | None, float]:
         """(keys of the documents that may be among the k best, 0 for none, and the share of pairs that these are);
         None where there are too many of them. best: the keys of those before; with this block at least k."""
+        from weir.kernels.maxsim import bounds
+
         ptr, values = self.tokens
         starts, ends = ptr[self.some], ptr[self.some + 1]
-        parts = [
-            self._estimated(query.slice(a, b), values, starts, ends) for a, b in query.parts(QUERY_TOKENS)
-        ]
+        parts = []
+        for start, stop in spans(np.diff(query.ptr), QUERY_TOKENS):
+            part = query.slice(start, stop)
+            parts.append(bounds(part.values, part.ptr, values, starts, ends, settings().threads))
         about, off = (np.concatenate(columns) for columns in zip(*parts, strict=True))
         least = np.concatenate([_scores(best), about - off], axis=1)
         bar = np.partition(least, least.shape[1] - k, axis=1)[:, -k]
@@ -295,24 +285,6 @@ class _Block:
                 keys[q, : len(docs)] = _keys(score, self.tie_rank[docs])[0]
         return keys, share
 
-    @staticmethod
-    def _estimated(
-        query: TokenQueries, values: NDArray[np.floating], starts: Int64, ends: Int64
-    ) -> tuple[Float32, Float32]:
-        from weir.kernels.maxsim import bounds
-
-        return bounds(query.values, query.ptr, values, starts, ends, settings().threads)
-
-
-def _spans(lengths: Int64) -> Iterator[tuple[int, int]]:
-    """(start, stop) of documents that pass together."""
-    ends, start = np.cumsum(lengths), 0
-    while start < len(lengths):
-        base = int(ends[start - 1]) if start else 0
-        stop = max(start + 1, int(np.searchsorted(ends, base + BLOCK_TOKENS, side="right")))
-        yield start, stop
-        start = stop
-
 
 def _keys(score: Float32, tie_rank: Int32) -> NDArray[np.uint64]:
     """Whole numbers in the order of results, the best greatest: the score's bits above, the place in a tie below."""
@@ -321,7 +293,7 @@ def _keys(score: Float32, tie_rank: Int32) -> NDArray[np.uint64]:
     return ordered << np.uint64(32) | (0xFFFFFFFF - tie_rank.astype(np.uint64))
 
 
-def _kept(best: NDArray[np.uint64], keys: NDArray[np.uint64], k: int) -> NDArray[np.uint64]:
+def _top_keys(best: NDArray[np.uint64], keys: NDArray[np.uint64], k: int) -> NDArray[np.uint64]:
     """The k greatest of each row."""
     both = np.concatenate([best, keys], axis=1)
     if both.shape[1] <= k:
@@ -335,7 +307,7 @@ def _scores(keys: NDArray[np.uint64]) -> Float32:
     return np.where(ordered >> 31, ordered & np.uint32(0x7FFFFFFF), ~ordered).view(np.float32)
 
 
-def _found(best: NDArray[np.uint64], tie_rank: Int32, exact: int) -> Found:
+def _results(best: NDArray[np.uint64], tie_rank: Int32, exact: int) -> Found:
     count = best.shape[1]
     keys = np.sort(best, axis=1)[:, ::-1].ravel()
     by_rank = np.empty(len(tie_rank), np.int32)
@@ -352,12 +324,12 @@ def _refuse_other(rows: TokenRows, query: TokenQueries) -> None:
 
 
 # ----------
-# Token vectors grouped by centroids: compressed to one or two bits a number, and candidates without looking at all.
+# Token vectors as a centroid and one or two bits for each number of the rest, and candidates found by centroids.
 #
-# A token vector is stored as the number of its centroid and the bucket, of 2 or 4, that each number of the rest falls
-# into; buckets hold equally many and stand for their middle. Candidates of a query are the documents with a token
-# among the centroids nearest to one of its tokens; the best of them, each token taken for its centroid, are scored in
-# full. Sources: Santhanam et al. 2022, ColBERTv2, section 3.3; Santhanam et al. 2022, PLAID, sections 4.2 to 4.4.
+# A token vector is stored as the number of its centroid and, for each number of the residual, one of 2 or 4 buckets,
+# which hold equally many numbers and stand for their middle. The candidates of a query are the documents with a token
+# near one of its tokens, by centroids. The best of them by centroids alone are scored in full. Sources: Santhanam et
+# al. 2022, ColBERTv2, section 3.3; Santhanam et al. 2022, PLAID, sections 4.2 to 4.4.
 
 
 KMEANS_SEED = 0
@@ -398,9 +370,16 @@ def clustered(rows: TokenRows, count: int = 0) -> Centroids:
         return Centroids(np.zeros((0, rows.dimensions), np.float32), np.zeros(0, np.int32), ptr)
     wanted = count or 1 << int(np.log2(16 * np.sqrt(total)))
     wanted = max(1, min(wanted, total // 4))
-    centroids = _kmeans(_sample(rows, min(total, TRAINING_VECTORS_PER_CENTROID * wanted)), wanted)
+    size = min(total, TRAINING_VECTORS_PER_CENTROID * wanted)
+    sampled, sample = np.arange(size) * total // size, []  # evenly spaced
+    for start, stop in spans(rows.lengths, BLOCK_VECTORS):
+        low, high = np.searchsorted(sampled, [ptr[start], ptr[stop]])
+        if high > low:
+            sample.append(_floats(rows.block(start, stop))[sampled[low:high] - ptr[start]])
+        rows.release()
+    centroids = _kmeans(np.concatenate(sample), wanted)
     code = np.empty(total, np.int32)
-    for start, stop in _token_blocks(rows.lengths, BLOCK_VECTORS):
+    for start, stop in spans(rows.lengths, BLOCK_VECTORS):
         code[ptr[start] : ptr[stop]] = _nearest(_floats(rows.block(start, stop)), centroids)
         rows.release()
     return Centroids(centroids, code, ptr)
@@ -411,9 +390,9 @@ def listed(clusters: Centroids) -> CentroidLists:
     documents = len(clusters.ptr) - 1
     doc = np.repeat(np.arange(documents), np.diff(clusters.ptr))
     pair = np.unique(clusters.code.astype(np.int64) * max(documents, 1) + doc)
-    owner, found = np.divmod(pair, max(documents, 1))
+    owner, doc_of_pair = np.divmod(pair, max(documents, 1))
     ptr = np.searchsorted(owner, np.arange(len(clusters.centroids) + 1))
-    return CentroidLists(ptr.astype(np.int64), found.astype(np.int32))
+    return CentroidLists(ptr.astype(np.int64), doc_of_pair.astype(np.int32))
 
 
 def near(
@@ -423,23 +402,23 @@ def near(
     the best where every token is taken for its centroid; among equals those of lower number."""
     from weir.kernels.maxsim import centroid_maxsim
 
-    found = []
+    candidates = []
     probes = min(probes, len(clusters.centroids))
     for q in range(len(query)):
         product = query.of(q) @ clusters.centroids.T
         if product.size == 0:
-            found.append(np.zeros(0, np.int64))
+            candidates.append(np.zeros(0, np.int64))
             continue
         first = product.shape[1] - probes
-        asked = np.unique(np.argpartition(product, first, axis=1)[:, first:])
-        parts = [lists.doc[lists.ptr[c] : lists.ptr[c + 1]] for c in asked.tolist()]
+        centroids = np.unique(np.argpartition(product, first, axis=1)[:, first:])
+        parts = [lists.doc[lists.ptr[c] : lists.ptr[c + 1]] for c in centroids.tolist()]
         docs = np.unique(np.concatenate(parts)).astype(np.int64)
         if len(docs) > count:
             guess, score = np.empty(len(docs), np.float32), np.ascontiguousarray(product.T)
             centroid_maxsim(score, clusters.code, clusters.ptr[docs], clusters.ptr[docs + 1], guess)
             docs = np.sort(docs[np.argsort(-guess, kind="stable")[:count]])
-        found.append(docs)
-    return found
+        candidates.append(docs)
+    return candidates
 
 
 @dataclass(frozen=True, eq=False)
@@ -478,26 +457,29 @@ class Compressed:
     def block(self, start: int, stop: int) -> Tokens:
         """The vectors of documents start..stop-1."""
         low, high = int(self.clusters.ptr[start]), int(self.clusters.ptr[stop])
-        return self.clusters.ptr[start : stop + 1] - low, self._wide(np.arange(low, high))
+        return self.clusters.ptr[start : stop + 1] - low, self._decompressed(np.arange(low, high))
 
     def take(self, numbers: NDArray[np.integer]) -> Tokens:
         """The vectors of these documents."""
         starts, ends = self.clusters.ptr[numbers], self.clusters.ptr[numbers + 1]
         ptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(ends - starts)])
-        return ptr, self._wide(np.repeat(starts - ptr[:-1], ends - starts) + np.arange(ptr[-1]))
+        return ptr, self._decompressed(np.repeat(starts - ptr[:-1], ends - starts) + np.arange(ptr[-1]))
 
     def release(self) -> None:
         """Nothing: the files are small."""
 
-    def _wide(self, tokens: Int64) -> Float32:
+    def _decompressed(self, tokens: Int64) -> Float32:
         from weir.kernels.maxsim import decompress
 
         out = np.empty((len(tokens), self.dimensions), np.float32)
+        bits = int(np.log2(len(self.buckets)))
+        shifts = np.arange(8 - bits, -1, -bits)
+        codewords: Float32 = self.buckets[(np.arange(256)[:, None] >> shifts) & (len(self.buckets) - 1)]
         decompress(
             self.clusters.code[tokens],
             self.packed[tokens],
             self.clusters.centroids,
-            _table(self.buckets),
+            codewords,
             out,
         )
         return out
@@ -506,23 +488,36 @@ class Compressed:
 def compressed(rows: TokenRows, clusters: Centroids, bits: int) -> Compressed:
     """Token vectors by the residual codec of 1 or 2 bits; raises BadValue where a vector does not fill whole bytes."""
     refuse_odd(rows.dimensions, bits)
-    ptr, whole = clusters.ptr, int(clusters.ptr[-1])
-    cuts, buckets = _quantiles(_residuals(rows, clusters, max(1, whole // CALIBRATION_VECTORS)), 1 << bits)
-    packed = np.empty((whole, rows.dimensions * bits // 8), np.uint8)
-    found = Compressed(clusters, packed, buckets, 0.0, 0.0)
-    total, largest = 0.0, 0.0
-    for start, stop in _token_blocks(rows.lengths, BLOCK_VECTORS):
+    ptr, total = clusters.ptr, int(clusters.ptr[-1])
+    # Buckets hold equally many residuals, vectors less their centroids; every step-th token is looked at.
+    step, residuals = max(1, total // CALIBRATION_VECTORS), [np.zeros(0, np.float32)]
+    for start, stop in spans(rows.lengths, BLOCK_VECTORS):
+        low, high = int(ptr[start]), int(ptr[stop])
+        picked = np.arange(-low % step, high - low, step)
+        vectors = _floats(rows.block(start, stop))[picked]
+        residuals.append((vectors - clusters.centroids[clusters.code[low:high][picked]]).ravel())
+    rest, count = np.concatenate(residuals), 1 << bits
+    quantiles = np.zeros(2 * count - 1, np.float32)
+    if rest.size:
+        quantiles = np.quantile(rest, np.arange(1, 2 * count) / (2 * count)).astype(np.float32)
+    cuts, buckets = quantiles[1::2], quantiles[::2]
+    shifts = np.arange(8 - bits, -1, -bits, dtype=np.uint8)
+    packed = np.empty((total, rows.dimensions * bits // 8), np.uint8)
+    codec = Compressed(clusters, packed, buckets, 0.0, 0.0)
+    error, largest = 0.0, 0.0
+    for start, stop in spans(rows.lengths, BLOCK_VECTORS):
         low, high = int(ptr[start]), int(ptr[stop])
         vectors = _floats(rows.block(start, stop))
         rest = vectors - clusters.centroids[clusters.code[low:high]]
         bucket = np.zeros(rest.shape, np.uint8)
         for cut in cuts:
             bucket += rest > cut
-        packed[low:high] = _packed(bucket, bits)
-        off = np.linalg.norm(found.block(start, stop)[1] - vectors, axis=1)
-        total, largest = total + float(off.sum()), max(largest, float(off.max(initial=0)))
+        parts = bucket.reshape(len(bucket), packed.shape[1], len(shifts)) << shifts
+        packed[low:high] = np.bitwise_or.reduce(parts, axis=2)
+        off = np.linalg.norm(codec.block(start, stop)[1] - vectors, axis=1)
+        error, largest = error + float(off.sum()), max(largest, float(off.max(initial=0)))
         rows.release()
-    return Compressed(clusters, packed, buckets, total / max(whole, 1), largest)
+    return Compressed(clusters, packed, buckets, error / max(total, 1), largest)
 
 
 def refuse_odd(dimensions: int, bits: int) -> None:
@@ -556,12 +551,14 @@ def read_clusters(folder: Path, bits: int) -> tuple[Centroids, CentroidLists | N
     code = mapped("clusters-code", np.int32, -1)
     centroids, ptr = mapped("clusters-centroids", np.float32, -1, -1), mapped("clusters-ptr", np.int64, -1)
     clusters, lists, documents = Centroids(centroids, code, ptr), None, len(ptr) - 1
-    _refuse_senseless(folder, "clusters", below(code, len(centroids)) and cuts(ptr, len(code)))
+    _refuse_damaged(folder, "clusters", in_range(code, len(centroids)) and valid_offsets(ptr, len(code)))
     if (folder / "lists-ptr.npy").exists():
         lists = CentroidLists(
             mapped("lists-ptr", np.int64, len(centroids) + 1), mapped("lists-doc", np.int32, -1)
         )
-        _refuse_senseless(folder, "lists", below(lists.doc, documents) and cuts(lists.ptr, len(lists.doc)))
+        _refuse_damaged(
+            folder, "lists", in_range(lists.doc, documents) and valid_offsets(lists.ptr, len(lists.doc))
+        )
     if not bits:
         return clusters, lists, None
     mean, largest = mapped("error", np.float64, 2).tolist()
@@ -573,73 +570,13 @@ def read_clusters(folder: Path, bits: int) -> tuple[Centroids, CentroidLists | N
     )
 
 
-def _refuse_senseless(folder: Path, name: str, sound: bool) -> None:
+def _refuse_damaged(folder: Path, name: str, sound: bool) -> None:
     if not sound:
         raise StoreError(f"{folder}: the index is damaged ({name}); delete it to build it again")
 
 
-def _table(buckets: Float32) -> Float32:
-    """Lookup table float32[256, 8 / bits]: the codewords of the buckets that a byte packs."""
-    bits = int(np.log2(len(buckets)))
-    shifts = np.arange(8 - bits, -1, -bits)
-    found: Float32 = buckets[(np.arange(256)[:, None] >> shifts) & (len(buckets) - 1)]
-    return found
-
-
-def _packed(bucket: NDArray[np.uint8], bits: int) -> NDArray[np.uint8]:
-    each = 8 // bits
-    shifts = np.arange(8 - bits, -1, -bits, dtype=np.uint8)
-    parts = bucket.reshape(len(bucket), bucket.shape[1] // each, each) << shifts
-    whole: NDArray[np.uint8] = np.bitwise_or.reduce(parts, axis=2)
-    return whole
-
-
-def _residuals(rows: TokenRows, clusters: Centroids, step: int) -> Float32:
-    """Residuals of every step-th token: the vector less its centroid."""
-    parts = [np.zeros(0, np.float32)]
-    for start, stop in _token_blocks(rows.lengths, BLOCK_VECTORS):
-        low, high = int(clusters.ptr[start]), int(clusters.ptr[stop])
-        picked = np.arange(-low % step, high - low, step)
-        vectors = _floats(rows.block(start, stop))[picked]
-        parts.append((vectors - clusters.centroids[clusters.code[low:high][picked]]).ravel())
-    return np.concatenate(parts)
-
-
-def _quantiles(rest: Float32, count: int) -> tuple[Float32, Float32]:
-    """(cut points, codewords) of a quantile codec: buckets that hold equally many residuals, and the mean of each."""
-    if rest.size == 0:
-        return np.zeros(count - 1, np.float32), np.zeros(count, np.float32)
-    found = np.quantile(rest, np.arange(1, 2 * count) / (2 * count)).astype(np.float32)
-    return found[1::2], found[::2]
-
-
-def _token_blocks(lengths: Int64, tokens: int) -> list[tuple[int, int]]:
-    """(start, stop) of documents with about so many tokens together."""
-    ends, spans, start = np.cumsum(lengths), [], 0
-    while start < len(lengths):
-        base = int(ends[start - 1]) if start else 0
-        stop = max(start + 1, int(np.searchsorted(ends, base + tokens, side="right")))
-        spans.append((start, stop))
-        start = stop
-    return spans
-
-
 def _floats(tokens: Tokens) -> Float32:
     return np.ascontiguousarray(tokens[1], np.float32)
-
-
-def _sample(rows: TokenRows, count: int) -> Float32:
-    """So many token vectors, evenly spaced."""
-    total = int(rows.lengths.sum())
-    ptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(rows.lengths)])
-    picked = np.arange(count) * total // count
-    parts = []
-    for start, stop in _token_blocks(rows.lengths, BLOCK_VECTORS):
-        low, high = np.searchsorted(picked, [ptr[start], ptr[stop]])
-        if high > low:
-            parts.append(_floats(rows.block(start, stop))[picked[low:high] - ptr[start]])
-        rows.release()
-    return np.concatenate(parts)
 
 
 def _kmeans(sample: Float32, count: int) -> Float32:
@@ -662,8 +599,8 @@ def _kmeans(sample: Float32, count: int) -> Float32:
 
 def _nearest(vectors: Float32, centroids: Float32) -> Int32:
     """The centroid of greatest product for each vector; the first of equals."""
-    found = np.empty(len(vectors), np.int32)
+    nearest = np.empty(len(vectors), np.int32)
     step = max(1, (1 << 25) // max(len(centroids), 1))
     for start in range(0, len(vectors), step):
-        found[start : start + step] = (vectors[start : start + step] @ centroids.T).argmax(axis=1)
-    return found
+        nearest[start : start + step] = (vectors[start : start + step] @ centroids.T).argmax(axis=1)
+    return nearest

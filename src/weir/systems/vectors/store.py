@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import mmap
 from collections.abc import Callable, Iterator, Mapping
@@ -28,7 +29,7 @@ from weir.systems.vectors.journal import (
 )
 
 # ----------
-# How vectors lie on disk: float32 as they are, or in fewer bytes.
+# Codecs: vectors on disk as float32, or in fewer bytes.
 
 
 Float32: TypeAlias = NDArray[np.float32]
@@ -66,6 +67,10 @@ def _fp32_read(rows: Rows, d: int) -> Float32:
 def _fp16_write(x: Float32) -> Rows:
     with np.errstate(over="ignore"):  # beyond its range a number becomes infinite, which the store refuses
         return _bytes(x.astype(np.float16))
+
+
+def _fp16_read(rows: Rows, d: int) -> Float32:
+    return np.ascontiguousarray(rows).view(np.float16).astype(np.float32)
 
 
 def _bf16_write(x: Float32) -> Rows:
@@ -111,7 +116,12 @@ CODECS = {
     c.name: c
     for c in (
         Codec("fp32", lambda d: 4 * d, _bytes, _fp32_read),
-        Codec("fp16", lambda d: 2 * d, _fp16_write, lambda r, d: _halves(r)),
+        Codec(
+            "fp16",
+            lambda d: 2 * d,
+            _fp16_write,
+            lambda r, d: np.ascontiguousarray(r).view(np.float16).astype(np.float32),
+        ),
         Codec("bf16", lambda d: 2 * d, _bf16_write, _bf16_read),
         Codec("int8", lambda d: 4 + d, _int8_write, _int8_read),
         Codec("binary", lambda d: 4 + -(-d // 8), _binary_write, _binary_read),
@@ -119,20 +129,13 @@ CODECS = {
 }
 
 
-def _halves(rows: Rows) -> Float32:
-    return np.ascontiguousarray(rows).view(np.float16).astype(np.float32)
-
-
 # ----------
-# The embedding store: a text's vector is kept under the text itself, so that it is never computed twice.
+# The store of vectors, one folder for each encoder with all its settings. journal.py says how it grows.
 #
-# One folder for each encoder with all its settings; see systems/vectors/journal.py for how it grows and what a kill
-# costs:
-#
-#     store.json     what made the vectors, how many numbers one has, how they are stored: for the reader
-#     vectors.bin    rows of equal width, one after another
+#     store.json     what made the vectors, their dimensions, how they are stored: for people
+#     vectors.bin    rows of equal width
 #     texts.bin      the 128-bit hash of each row's text
-#     journal.bin    a record for each batch: how many rows there are now, and checksums of what was added
+#     journal.bin    a record for each batch: the number of rows, and checksums of what was added
 
 
 RECORD = np.dtype([("rows", "<i8"), ("vectors", "<u4"), ("texts", "<u4"), ("size", "<u4"), ("check", "<u4")])
@@ -231,11 +234,11 @@ class VectorStore:
         """
         journal = self._journal
         with storing(self.folder):
-            records, given = journal.records(), vectors.shape[1]
-            d = int(records["size"][0]) if len(records) else given
-            if given != d:
+            records, dimensions = journal.records(), vectors.shape[1]
+            d = int(records["size"][0]) if len(records) else dimensions
+            if dimensions != d:
                 raise BadValue(
-                    f"the encoder gave vectors of {given} dimensions; those in {self.folder} have {d}"
+                    f"the encoder gave vectors of {dimensions} dimensions; those in {self.folder} have {d}"
                 )
             journal.add((codec(self.dtype).write(vectors), texts.astype("<u8")), d)
 
@@ -256,7 +259,7 @@ class VectorStore:
 
 
 # ----------
-# From texts to vectors through the store: only what is missing is encoded.
+# Texts to vectors: what the store lacks is encoded and added.
 
 
 Bool: TypeAlias = NDArray[np.bool_]
@@ -354,6 +357,10 @@ class StoredVectors:
         """Let the system take back the memory of blocks read before; blocks in use stay valid."""
         self.snapshot.release()
 
+    def digest(self) -> str:
+        """A hash of whose vectors these are."""
+        return hashlib.blake2b(self.snapshot.texts[self.rows].tobytes(), digest_size=16).hexdigest()
+
     @cached_property
     def values(self) -> Float32:
         """All vectors: float32[N, d], memory-mapped where they follow each other in the file, else copied."""
@@ -398,7 +405,7 @@ def stored(
 ) -> StoredVectors:
     """The vectors of texts in their order; those the store lacks are encoded, in blocks, see EncodingBlocks.
 
-    A text that occurs often is encoded once. progress: told (texts that have their vector, all texts). Raises
+    A text that occurs often is encoded once. progress: called with (texts that have their vector, all texts). Raises
     BadValue, naming the text, for a vector that is not finite, and for vectors of another dimension or number than
     expected; StoreError as the store.
     """
@@ -410,9 +417,9 @@ def stored(
 
     def keep(numbers: Int64, wanted: Bool) -> None:
         for some, vectors in _encoded(texts, numbers, encode, store.dtype):
-            kept = wanted[np.searchsorted(numbers, some)]
-            if kept.any():
-                store.add(hashes[some[kept]], vectors[kept])
+            new = wanted[np.searchsorted(numbers, some)]
+            if new.any():
+                store.add(hashes[some[new]], vectors[new])
 
     snapshot = completed(store, hashes, keep, progress, cut)
     return StoredVectors(snapshot, snapshot.find(hashes))
@@ -422,7 +429,7 @@ def encoded_in_memory(
     dtype: str, texts: TextSource, encode: Encode, progress: Progress | None, cut: EncodingBlocks
 ) -> StoredVectors:
     """The vectors of texts in their order, as a store of that dtype gives them, kept nowhere; raises as `stored`."""
-    hashes, kept = texts.hashes(), codec(dtype)
+    hashes, stored_as = texts.hashes(), codec(dtype)
     once = _first_of_each(hashes, np.arange(len(hashes)))
     rows, dimensions = list[NDArray[np.uint8]](), 0
     for numbers in cut.blocks(once, np.ones(len(hashes), np.bool_)):
@@ -430,9 +437,9 @@ def encoded_in_memory(
             progress(int(numbers[0]), len(hashes))
         for _, vectors in _encoded(texts, numbers, encode, dtype):
             dimensions = vectors.shape[1]
-            rows.append(kept.write(vectors))
+            rows.append(stored_as.write(vectors))
     raw = np.concatenate(rows) if rows else np.zeros((0, 0), np.uint8)
-    snapshot = Snapshot(kept, dimensions, raw, hashes[once])
+    snapshot = Snapshot(stored_as, dimensions, raw, hashes[once])
     return StoredVectors(snapshot, snapshot.find(hashes))
 
 
@@ -446,7 +453,7 @@ def completed(
     """The store once it holds all texts with these hashes.
 
     keep: encodes the texts of these numbers, which ascend, together, and adds those that are wanted, while the store is
-    held. progress: told (texts that are there, all texts).
+    held. progress: called with (texts that are there, all texts).
     """
     snapshot = store.snapshot()
     if snapshot is not None and (snapshot.find(hashes) >= 0).all():
@@ -468,17 +475,17 @@ def completed(
 
 
 def in_pieces(
-    given: B | Iterator[B], numbers: Int64, size: Callable[[B], int], name: Callable[[int], str]
+    made: B | Iterator[B], numbers: Int64, size: Callable[[B], int], name: Callable[[int], str]
 ) -> Iterator[tuple[Int64, B]]:
     """(texts, what an encoder made of them), whether it gave all at once or block by block; size: texts of a block.
 
     Raises BadValue, naming the first text, where there are more or fewer texts than were asked for.
     """
-    if not isinstance(given, Iterator):
-        yield numbers, given
+    if not isinstance(made, Iterator):
+        yield numbers, made
         return
     at = 0
-    for block in given:
+    for block in made:
         some = numbers[at : at + size(block)]
         if len(some):
             yield some, block
@@ -499,34 +506,28 @@ def _encoded(
     texts: TextSource, numbers: Int64, encode: Encode, dtype: str
 ) -> Iterator[tuple[Int64, Float32]]:
     """(texts, their vectors) in the blocks that the encoder makes."""
-    for some, vectors in in_pieces(encode(texts.take(numbers)), numbers, len, texts.name):
-        yield some, _checked(texts, some, vectors, dtype)
-
-
-def _checked(texts: TextSource, numbers: Int64, given: Float32, dtype: str) -> Float32:
-    first = f"text '{texts.name(int(numbers[0]))}'"
-    vectors = np.asarray(given, np.float32)
-    if vectors.ndim != 2 or len(vectors) != len(numbers) or vectors.shape[1] == 0:
-        raise BadValue(f"{first}: {len(numbers)} texts gave vectors of shape {vectors.shape}")
-    kept = codec(dtype)
-    finite = np.isfinite(vectors).all(axis=1)
-    if finite.all():
-        finite = np.isfinite(kept.read(kept.write(vectors), vectors.shape[1])).all(axis=1)
-    if not finite.all():
-        bad = int(numbers[np.flatnonzero(~finite)[0]])
-        raise BadValue(f"text '{texts.name(bad)}': its vector is not finite, or beyond the range of {dtype}")
-    return vectors
+    stored_as = codec(dtype)
+    for some, block in in_pieces(encode(texts.take(numbers)), numbers, len, texts.name):
+        vectors = np.asarray(block, np.float32)
+        if vectors.ndim != 2 or len(vectors) != len(some) or vectors.shape[1] == 0:
+            first = texts.name(int(some[0]))
+            raise BadValue(f"text '{first}': {len(some)} texts gave vectors of shape {vectors.shape}")
+        finite = np.isfinite(vectors).all(axis=1)
+        if finite.all():
+            finite = np.isfinite(stored_as.read(stored_as.write(vectors), vectors.shape[1])).all(axis=1)
+        if not finite.all():
+            bad = texts.name(int(some[np.flatnonzero(~finite)[0]]))
+            raise BadValue(f"text '{bad}': its vector is not finite, or beyond the range of {dtype}")
+        yield some, vectors
 
 
 # ----------
-# The store of texts with several rows each, such as token vectors, or the terms of a sparse vector and their weights.
+# The store of texts with any number of rows each, such as token vectors or weighted terms.
 #
-# As systems/vectors/store.py, for texts of which one has many rows and another none:
-#
-#     store.json     what made the rows, and how many bytes one has: for the reader
+#     store.json     what made the rows, and the bytes of one: for people
 #     rows.bin       the rows of all texts, one text after another
 #     texts.bin      for each text its 128-bit hash, and where its rows end
-#     journal.bin    a record for each batch: how many texts and rows there are now, and checksums of what was added
+#     journal.bin    a record for each batch: the numbers of texts and rows, and checksums of what was added
 
 
 Bytes: TypeAlias = NDArray[np.uint8]
@@ -693,6 +694,17 @@ def _moved_rows(
     return [rows, table]
 
 
+def spans(lengths: Int64, rows: int) -> list[tuple[int, int]]:
+    """(start, stop) of texts with about so many rows together, one text at least."""
+    ends, blocks, start = np.cumsum(lengths), list[tuple[int, int]](), 0
+    while start < len(lengths):
+        base = int(ends[start - 1]) if start else 0
+        stop = max(start + 1, int(np.searchsorted(ends, base + rows, side="right")))
+        blocks.append((start, stop))
+        start = stop
+    return blocks
+
+
 @dataclass(frozen=True, eq=False)
 class GatheredRagged:
     """The rows of some texts in their order, read from the store in blocks. numbers: int64[N], texts of the store."""
@@ -718,13 +730,11 @@ class GatheredRagged:
 
     def blocks(self, rows: int) -> Iterator[tuple[int, int, Block]]:
         """(start, stop, rows of texts start..stop-1) in order, about so many rows at once, one text at least."""
-        ends = np.cumsum(self.lengths)
-        start = 0
-        while start < len(self):
-            base = int(ends[start - 1]) if start else 0
-            stop = max(start + 1, int(np.searchsorted(ends, base + rows, side="right")))
-            yield start, stop, self.block(start, stop)
-            start = stop
+        return ((start, stop, self.block(start, stop)) for start, stop in spans(self.lengths, rows))
+
+    def digest(self) -> str:
+        """A hash of whose rows these are."""
+        return hashlib.blake2b(self.snapshot.texts[self.numbers].tobytes(), digest_size=16).hexdigest()
 
     def release(self) -> None:
         """Let the system take back the memory of blocks read before; blocks in use stay valid."""
@@ -741,9 +751,9 @@ def stored_ragged(
     """The rows of texts in their order; those the store lacks are encoded, in blocks, see
     EncodingBlocks.
 
-    A text that occurs often is encoded once. progress: told (texts that have their rows, all texts). Raises BadValue,
-    naming the text, for another number of texts or another width than expected, and for numbers that are not finite;
-    StoreError as the store.
+    A text that occurs often is encoded once. progress: called with (texts that have their rows, all texts). Raises
+    BadValue, naming the text, for another number of texts or another width than expected, and for numbers that are not
+    finite; StoreError as the store.
     """
     hashes = texts.hashes()
     if texts.count == 0 and store.snapshot() is None:
@@ -751,25 +761,19 @@ def stored_ragged(
         return GatheredRagged(RaggedSnapshot(nothing, hashes, np.zeros(1, np.int64)), np.zeros(0, np.int64))
 
     def keep(numbers: Int64, wanted: NDArray[np.bool_]) -> None:
-        given = encode(texts.take(numbers))
-        for some, (ptr, rows) in in_pieces(given, numbers, lambda block: len(block[0]) - 1, texts.name):
+        made = encode(texts.take(numbers))
+        for some, (ptr, rows) in in_pieces(made, numbers, lambda block: len(block[0]) - 1, texts.name):
             if len(ptr) != len(some) + 1:
                 first = f"text '{texts.name(int(some[0]))}'"
                 raise BadValue(f"{first}: {len(some)} texts gave the rows of {len(ptr) - 1}")
-            _refuse_not_finite(store, texts, some, (ptr, rows))
-            kept, lengths = wanted[np.searchsorted(numbers, some)], np.diff(ptr)
-            if kept.any():
-                store.add(hashes[some[kept]], lengths[kept], rows[np.repeat(kept, lengths)])
+            if store.floats and rows.ndim == 2 and rows.shape[1] == store.width:
+                finite = np.isfinite(np.ascontiguousarray(rows).view(store.floats)).all(axis=1)
+                for row in np.flatnonzero(~finite):
+                    text = texts.name(int(some[np.searchsorted(ptr, row, side="right") - 1]))
+                    raise BadValue(f"text '{text}': one of its vectors is not finite")
+            new, lengths = wanted[np.searchsorted(numbers, some)], np.diff(ptr)
+            if new.any():
+                store.add(hashes[some[new]], lengths[new], rows[np.repeat(new, lengths)])
 
     snapshot = completed(store, hashes, keep, progress, cut)
     return GatheredRagged(snapshot, snapshot.find(hashes))
-
-
-def _refuse_not_finite(store: RaggedStore, texts: TextSource, numbers: Int64, block: Block) -> None:
-    ptr, rows = block
-    if not store.floats or rows.ndim != 2 or rows.shape[1] != store.width:
-        return
-    bad = np.flatnonzero(~np.isfinite(np.ascontiguousarray(rows).view(store.floats)).all(axis=1))
-    if len(bad):
-        text = int(numbers[np.searchsorted(ptr, bad[0], side="right") - 1])
-        raise BadValue(f"text '{texts.name(text)}': one of its vectors is not finite")

@@ -11,7 +11,7 @@ from weir.core.qrels import Qrels, grade_of
 from weir.core.run import Run
 from weir.core.scores import Scores
 from weir.core.strings import Ids
-from weir.measures import evaluate
+from weir.measures import score_run
 from weir.measures.evaluate import Conventions
 
 PACKAGE = "weir-ir"
@@ -30,7 +30,7 @@ def value(vector: dict[str, Any], measure: dict[str, Any]) -> dict[str, Any]:
     end = asked["ties"] if asked["ties"] in ("worst", "best") else None
     conventions = Conventions(**(asked | {"ties": "bounds"} if end else asked))
     run = _allowed(_run(vector["run"]), vector)
-    scores = evaluate(_qrels(vector["qrels"]), run, measure["name"], conventions)
+    scores = score_run(_qrels(vector["qrels"]), run, measure["name"], conventions)
     values, mean = scores.values[0], scores.mean_values()[0]
     if end is not None:
         values, mean = _end(scores, end)

@@ -10,15 +10,15 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
-from weir.datasets.references import Brought
+from weir.datasets.references import Materialized
 from weir.errors import BadValue, DownloadError, UnknownName, WeirError, require
 from weir.files.atomic import write_json
 from weir.files.layouts import find_layout
 from weir.files.text_files import Watch
 from weir.plugins.importing.importer import Destination, FileRead, shelved, written_collection
 from weir.plugins.importing.items import Choices, Document, FileRemark, FoundQuery, Item, ItemKey, Judgment
-from weir.plugins.importing.merge import FileCounts, FileFound, document_shelf
-from weir.plugins.importing.references.brought import home, kept, not_brought, tell_refused
+from weir.plugins.importing.merge import FileCounts, FileFound, document_spill
+from weir.plugins.importing.references.materialize import home, materialized, not_materialized, tell_refused
 
 _NAME = re.compile(r"irds:([\w./-]+)(?:#([\w+]+))?")
 _DOCUMENT_TEXTS = ("text", "body", "contents", "abstract", "passage", "segment")
@@ -49,35 +49,43 @@ class IrdsName:
 
 def irds_name(text: str) -> IrdsName:
     """Read `irds:identifier#fields`; raises BadValue for anything else."""
-    found = _NAME.fullmatch(text)
-    if found is None:
+    match = _NAME.fullmatch(text)
+    if match is None:
         raise BadValue(
             f"'{text}'; expected irds:identifier, such as irds:beir/scifact/test, or ...#field of queries"
         )
-    return IrdsName(found[1], found[2] or "")
+    return IrdsName(match[1], match[2] or "")
 
 
-def from_irds(name: IrdsName, watch: Watch, fetch: bool = True) -> Brought:
+def from_irds(name: IrdsName, watch: Watch, fetch: bool = True) -> Materialized:
     """Bring a data set of ir_datasets here, once; documents that several share are brought once for all of them.
 
-    What was brought is read without the package; fetch: whether it may be brought, see `brought`. Raises MissingExtra
+    What was brought is read without the package; fetch: see `materialize`. Raises MissingExtra
     without it, UnknownName for a data set that it does not have, BadValue for one without queries or judgments,
     DownloadError where the package cannot give it.
     """
     key = ["irds", name.identifier, name.fields]
-    judged = kept(f"irds-{name.identifier}", key, partial(_make_judged, name, watch) if fetch else None)
+    judged = materialized(
+        f"irds-{name.identifier}", key, partial(_make_judged, name, watch) if fetch else None
+    )
     layout = replace(find_layout(judged), name=str(name))
     parents = _parents()
     if name.identifier not in parents:
         if not fetch:
-            raise not_brought(name)
-        parents = {**parents, name.identifier: _documents_of(name.identifier)}
+            raise not_materialized(name)
+        package, dataset = require("ir_datasets", extra="irds"), _opened(name.identifier)
+        parents = {
+            **parents,
+            name.identifier: (str(package.docs_parent_id(name.identifier)) if dataset.has_docs() else ""),
+        }
         write_json(_parents_file(), parents)
     if parent := parents[name.identifier]:
         key = ["irds", parent, "documents"]
-        place = kept(f"irds-{parent}", key, partial(_make_documents, parent, watch) if fetch else None)
+        place = materialized(
+            f"irds-{parent}", key, partial(_make_documents, parent, watch) if fetch else None
+        )
         layout = replace(layout, documents=find_layout(place).need_documents())
-    return Brought(layout, str(name), str(name))
+    return Materialized(layout, str(name), str(name))
 
 
 def _parents_file() -> Path:
@@ -87,15 +95,10 @@ def _parents_file() -> Path:
 def _parents() -> dict[str, str]:
     """Which data set has the documents of another, "" where none does, as far as that was asked before."""
     try:
-        told = json.loads(_parents_file().read_text(encoding="utf-8"))
+        parents = json.loads(_parents_file().read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
-    return {str(one): str(parent) for one, parent in told.items()} if isinstance(told, dict) else {}
-
-
-def _documents_of(identifier: str) -> str:
-    package, dataset = require("ir_datasets", extra="irds"), _opened(identifier)
-    return str(package.docs_parent_id(identifier)) if dataset.has_docs() else ""
+    return {str(one): str(parent) for one, parent in parents.items()} if isinstance(parents, dict) else {}
 
 
 def _opened(identifier: str) -> Any:  # noqa: ANN401  an object of ir_datasets
@@ -133,13 +136,13 @@ def _instead(identifier: str) -> str:
 
 def _write(name: str, items: Iterable[Item], to: Path, watch: Watch) -> None:
     """Write what a data set holds; nothing of it is held but queries and judgments."""
-    told = FileCounts()
-    with document_shelf() as shelf:
-        rest = tuple(shelved(items, name, (told, shelf), watch))
+    counts = FileCounts()
+    with document_spill() as spill:
+        rest = tuple(shelved(items, name, (counts, spill), watch))
         notes = list(dict.fromkeys(item.text for item in rest if isinstance(item, FileRemark)))
         record = {"file": name, "kind": "irds", "what": "a data set of ir_datasets", "evidence": "its name"}
-        read = FileRead(FileFound(name, name, rest, told), {**record, "columns": {}, "notes": notes})
-        tell_refused(written_collection([read], {}, [name], Destination(to, shelf, Choices())), watch)
+        read = FileRead(FileFound(name, name, rest, counts), {**record, "columns": {}, "notes": notes})
+        tell_refused(written_collection([read], {}, [name], Destination(to, spill, Choices())), watch)
 
 
 def _asked(identifier: str, what: str) -> Iterator[IrdsRecord]:
@@ -159,24 +162,24 @@ def _document(record: IrdsRecord, where: str) -> Document:
     """A document: title and text by the names of its fields, where none is known all that it says of itself."""
     fields = dict(record._asdict())
     name = str(fields.pop("doc_id"))
-    found = next((one for one in _DOCUMENT_TEXTS if isinstance(fields.get(one), str)), "")
-    text = fields.pop(found) if found else record.default_text()
-    title = fields.pop("title", "") if found else ""
+    field = next((one for one in _DOCUMENT_TEXTS if isinstance(fields.get(one), str)), "")
+    text = fields.pop(field) if field else record.default_text()
+    title = fields.pop("title", "") if field else ""
     return Document(ItemKey(name, text), where, title if isinstance(title, str) else "", _metadata(fields))
 
 
 def _queries_and_judgments(name: IrdsName, watch: Watch) -> Iterator[Item]:
-    told = False
+    remarked = False
     for n, record in enumerate(_asked(name.identifier, "queries"), 1):
         fields = dict(record._asdict())
         identifier = str(fields.pop("query_id"))
         wanted = _text_fields(name, fields)
         text = " ".join(str(fields.pop(one)) for one in wanted) if wanted else record.default_text()
-        if not told:
-            said = _said(name, wanted, fields)
-            yield FileRemark(said)
-            watch(said, 0, 0)
-            told = True
+        if not remarked:
+            sentence = _said(name, wanted, fields)
+            yield FileRemark(sentence)
+            watch(sentence, 0, 0)
+            remarked = True
         yield FoundQuery(ItemKey(identifier, text.strip()), f"query {n}", _metadata(fields))
     for n, record in enumerate(_asked(name.identifier, "qrels"), 1):
         fields = dict(record._asdict())
@@ -199,10 +202,12 @@ def _text_fields(name: IrdsName, fields: Mapping[str, Any]) -> list[str]:
 
 def _said(name: IrdsName, wanted: list[str], others: Mapping[str, Any]) -> str:
     """Which field is the text of the queries, and how to take another."""
-    said = f"{name}: the text of queries is {'+'.join(wanted) or 'what ir_datasets calls their text'}"
+    sentence = f"{name}: the text of queries is {'+'.join(wanted) or 'what ir_datasets calls their text'}"
     if not others:
-        return said
-    return f"{said}; {', '.join(others)} beside it (irds:{name.identifier}#{next(iter(others))} takes that)"
+        return sentence
+    return (
+        f"{sentence}; {', '.join(others)} beside it (irds:{name.identifier}#{next(iter(others))} takes that)"
+    )
 
 
 def _metadata(fields: Mapping[str, Any]) -> dict[str, Any]:

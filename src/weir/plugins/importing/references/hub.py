@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from weir.datasets.references import Brought
+from weir.datasets.references import Materialized
 from weir.errors import BadValue, DownloadError
 from weir.files.atomic import locked, storing, write_json
 from weir.files.downloads import HubFile, HubRevision, checksum_of, download, hub_address, hub_revision
@@ -22,15 +22,22 @@ from weir.files.layouts import find_layout
 from weir.files.text_files import Watch
 from weir.plugins.importing.importer import FileAsked, ImportRequest
 from weir.plugins.importing.items import Choices
-from weir.plugins.importing.references.brought import home, identity, imported, kept, not_brought
+from weir.plugins.importing.references.materialize import (
+    home,
+    identity,
+    imported,
+    materialized,
+    not_materialized,
+)
 from weir.settings import hub_cache, hub_offline
 
 # ----------
-# Which files of a data set hold documents, queries or judgments, by the names that collections on the hub use.
+# The roles of the files of a data set, by the names in use on the hub:
 #
-# corpus/test-00000-of-00001.parquet queries/... qrels/... top_ranked/... MTEB, NanoBEIR, FollowIR corpus.jsonl
-# queries.jsonl qrels/test.jsonl BEIR, older MTEB documents/biology-00000-of-00001.parquet examples/biology-... BRIGHT
-# ar-corpus/... ar-queries/... ar-qrels/... several collections in one
+# corpus/test-00000-of-00001.parquet, queries/..., qrels/..., top_ranked/...   MTEB, NanoBEIR, FollowIR
+# corpus.jsonl, queries.jsonl, qrels/test.jsonl                                BEIR, older MTEB
+# documents/biology-00000-of-00001.parquet, examples/biology-...               BRIGHT
+# ar-corpus/..., ar-queries/..., ar-qrels/...                                  several collections in one
 
 
 ENDINGS = (".parquet", ".jsonl", ".json", ".tsv", ".csv")
@@ -72,15 +79,15 @@ class HubPart:
 
 def parts_of(paths: Iterable[str], configs: Sequence[Mapping[str, Any]] = ()) -> list[HubPart]:
     """The files that play a role, in the order of their paths; configs: what the data set's card declares."""
-    found = []
+    parts = []
     for path in sorted(paths):
         if not _plain_name(path).endswith(ENDINGS) or any(one.startswith(".") for one in path.split("/")):
             continue
         config, split = _declared(path, configs) or _by_path(path)
         role, subset = _role(config)
         if role:
-            found.append(HubPart(path, role, subset, split))
-    return found
+            parts.append(HubPart(path, role, subset, split))
+    return parts
 
 
 def _plain_name(path: str) -> str:
@@ -167,8 +174,8 @@ def _one_of(subsets: set[str], wanted: str, shown: str) -> str:
 
 def _no_such(wanted: str, there: set[str], shown: str) -> BadValue:
     listed = ", ".join(sorted(there)[:20])
-    found = f"has no '{wanted}'" if wanted else "holds several collections"
-    return BadValue(f"{shown}: {found}; say one of {listed}, as in {shown}#{min(there, default='NAME')}")
+    problem = f"has no '{wanted}'" if wanted else "holds several collections"
+    return BadValue(f"{shown}: {problem}; say one of {listed}, as in {shown}#{min(there, default='NAME')}")
 
 
 def _of_subset(parts: Sequence[HubPart], role: str, subset: str) -> list[HubPart]:
@@ -178,7 +185,7 @@ def _of_subset(parts: Sequence[HubPart], role: str, subset: str) -> list[HubPart
 
 
 # ----------
-# Data sets of the Hugging Face hub, or laid out as they are in a folder, as collections.
+# Data sets of the hub, and folders of the same layout, as collections.
 
 
 _NAME = re.compile(r"hf:([\w.-]+(?:/[\w.-]+)?)(?:@([^#\s]+))?(?:#([^#\s]+))?")
@@ -208,38 +215,43 @@ class HubName:
 
 def hub_name(text: str) -> HubName:
     """Read `hf:repository@revision#subset`; raises BadValue for anything else."""
-    found = _NAME.fullmatch(text)
-    if found is None:
+    match = _NAME.fullmatch(text)
+    if match is None:
         raise BadValue(
             f"'{text}'; expected hf:organisation/name, hf:organisation/name@revision or ...#subset"
         )
-    return HubName(found[1], found[2] or "main", found[3] or "")
+    return HubName(match[1], match[2] or "main", match[3] or "")
 
 
-def from_hub(name: HubName, watch: Watch, again: bool = False, fetch: bool = True) -> Brought:
+def from_hub(name: HubName, watch: Watch, again: bool = False, fetch: bool = True) -> Materialized:
     """Bring a data set here, once for each commit.
 
     A branch or tag is looked up the first time, and the commit kept, so that what it names does not change under
-    anybody's hands; again: look it up anew; fetch: whether it may be brought, see `brought`. Raises DownloadError where
+    anybody's hands; again: look it up anew; fetch: see `materialize`. Raises DownloadError where
     the hub cannot be asked or a file is not the published one, BadValue or FormatError for a data set that is no
     collection.
     """
     commit = name.revision if _COMMIT.fullmatch(name.revision) else "" if again else _recorded(name)
     if not commit and hub_offline():
         return _from_library(name, watch, fetch)
-    asked: HubRevision | None = None
+    revision: HubRevision | None = None
     if not commit and not fetch:
-        raise not_brought(name)
+        raise not_materialized(name)
     if not commit:
-        asked = hub_revision(name.repository, name.revision)
-        commit = asked.commit
-        _record(name, commit)
+        revision = hub_revision(name.repository, name.revision)
+        commit = revision.commit
+        when = datetime.now(UTC).isoformat(timespec="seconds")
+        with storing(_records()):
+            home().mkdir(parents=True, exist_ok=True)
+        with locked(home() / ".hub-revisions.lock"):  # another process may look another one up
+            records = _known() | {f"{name.repository}@{name.revision}": {"commit": commit, "when": when}}
+            write_json(_records(), records)
     pinned = replace(name, revision=commit)
     note = "" if _COMMIT.fullmatch(name.revision) else f"{name} is {pinned}"
     key = ["hf", name.repository, commit, name.subset]
-    make = lambda to: _make(pinned, asked or hub_revision(name.repository, commit), to, watch)  # noqa: E731  where it is needed
-    place = kept(f"hf-{name.repository}", key, make if fetch else None)
-    return Brought(find_layout(place), str(name), str(pinned), note)
+    make = lambda to: _make(pinned, revision or hub_revision(name.repository, commit), to, watch)  # noqa: E731  where it is needed
+    place = materialized(f"hf-{name.repository}", key, make if fetch else None)
+    return Materialized(find_layout(place), str(name), str(pinned), note)
 
 
 def _make(name: HubName, held: HubRevision, folder: Path, watch: Watch) -> None:
@@ -301,29 +313,20 @@ def _records() -> Path:
 
 def _known() -> dict[str, Any]:
     try:
-        told = json.loads(_records().read_text(encoding="utf-8"))
+        records = json.loads(_records().read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
-    return told if isinstance(told, dict) else {}
+    return records if isinstance(records, dict) else {}
 
 
 def _recorded(name: HubName) -> str:
     """The commit that a branch or tag stood for when it was looked up; "" where it never was."""
-    told = _known().get(f"{name.repository}@{name.revision}")
-    commit = str(told.get("commit", "")) if isinstance(told, dict) else ""
+    record = _known().get(f"{name.repository}@{name.revision}")
+    commit = str(record.get("commit", "")) if isinstance(record, dict) else ""
     return commit if _COMMIT.fullmatch(commit) else ""
 
 
-def _record(name: HubName, commit: str) -> None:
-    when = datetime.now(UTC).isoformat(timespec="seconds")
-    with storing(_records()):
-        home().mkdir(parents=True, exist_ok=True)
-    with locked(home() / ".hub-revisions.lock"):  # another process may look another one up
-        told = _known() | {f"{name.repository}@{name.revision}": {"commit": commit, "when": when}}
-        write_json(_records(), told)
-
-
-def _from_library(name: HubName, watch: Watch, fetch: bool) -> Brought:
+def _from_library(name: HubName, watch: Watch, fetch: bool) -> Materialized:
     """What the hub's own library has kept, where nothing may be asked of the network."""
     below = hub_cache() / f"datasets--{name.repository.replace('/', '--')}"
     try:
@@ -333,8 +336,8 @@ def _from_library(name: HubName, watch: Watch, fetch: bool) -> Brought:
     folder = below / "snapshots" / commit
     if not _COMMIT.fullmatch(commit) or not folder.is_dir():
         raise DownloadError(f"{name} is not on this machine, and HF_HUB_OFFLINE forbids to ask the hub")
-    found = from_folder(folder, name.subset, watch, fetch)
-    return replace(found, name=str(name), source=str(replace(name, revision=commit)))
+    collection = from_folder(folder, name.subset, watch, fetch)
+    return replace(collection, name=str(name), source=str(replace(name, revision=commit)))
 
 
 def is_hub_folder(folder: Path) -> bool:
@@ -342,14 +345,14 @@ def is_hub_folder(folder: Path) -> bool:
     return any(part.role == "documents" for part in parts_of(_paths(folder)))
 
 
-def from_folder(folder: Path, subset: str, watch: Watch, fetch: bool = True) -> Brought:
+def from_folder(folder: Path, subset: str, watch: Watch, fetch: bool = True) -> Materialized:
     """Bring a local folder of the hub's layout; raises BadValue or FormatError where it is no collection."""
     parts = chosen_parts(parts_of(_paths(folder)), subset, str(folder))
     paths = [folder / part.path for part in parts]
     key = ["folder", subset, [[part.path, identity(path)] for part, path in zip(parts, paths, strict=True)]]
     name = folder.resolve().name + (f"-{subset}" if subset else "")
-    place = kept(name, key, partial(imported, _request(parts, paths), watch) if fetch else None)
-    return Brought(find_layout(place), name, str(folder.resolve()) + (f"#{subset}" if subset else ""))
+    place = materialized(name, key, partial(imported, _request(parts, paths), watch) if fetch else None)
+    return Materialized(find_layout(place), name, str(folder.resolve()) + (f"#{subset}" if subset else ""))
 
 
 def _paths(folder: Path) -> Mapping[str, None]:

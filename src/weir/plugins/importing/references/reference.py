@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from weir.datasets.references import Brought, is_reference
+from weir.datasets.references import Materialized, is_reference
 from weir.errors import FormatError, UnknownName
 from weir.files.layouts import CHOICES, CollectionPart, find_layout
 from weir.files.text_files import Watch, read_toml
@@ -16,17 +16,24 @@ from weir.plugins.importing.contents import refuse_other_roles
 from weir.plugins.importing.importer import FileAsked, ImportRequest
 from weir.plugins.importing.items import LEAST_IMPRESSIONS, Choices
 from weir.plugins.importing.readers import READERS
-from weir.plugins.importing.references.brought import identity, imported, kept
+from weir.plugins.importing.references.materialize import identity, imported, materialized
 
 # ----------
-# A TOML file that describes a collection of an unusual layout: which files, which columns, what is the text.
+# A TOML file that describes a collection of another layout:
 #
-# name = "shop" # of the collection; by default the file's documents = "products.jsonl" # a file of documents, or a
-# collection, as it is split = "test" # whose judgments count self_match = "drop" # or "keep" candidates = "judged" #
-# only the judged documents may be ranked instruction = "..." # what embedding models that follow instructions are
-# told grades = "scale=10" # as weir import --grades, and likewise judges, words, clicks and impressions [[files]]
-# path = "clicks/*.csv" columns = { query = "q", doc = "url", grade = "ctr" } kind = "qrels" # as weir import --as
-# split = "train" # of these judgments
+# name = "shop"                 the collection; by default the name of the file
+# documents = "products.jsonl"  a file of documents, or a collection
+# split = "test"                whose judgments count
+# self_match = "drop"           or "keep"
+# candidates = "judged"         only judged documents may be ranked
+# instruction = "..."           for embedding models that follow instructions
+# grades = "scale=10"           as weir data import --grades; likewise judges, words, clicks and impressions
+#
+# [[files]]
+# path = "clicks/*.csv"
+# columns = { query = "q", doc = "url", grade = "ctr" }
+# kind = "qrels"                as weir data import --as
+# split = "train"               of these judgments
 
 
 EXPECTED = "a table of files, or the columns of the file it stands beside"
@@ -53,8 +60,8 @@ class Described:
 
 def is_description(path: Path) -> bool:
     """Whether a TOML file describes files to import, and not the parts of a collection in Weir's layout."""
-    given = read_toml(path, EXPECTED)
-    return bool({"files", "columns", "kind"} & set(given))
+    table = read_toml(path, EXPECTED)
+    return bool({"files", "columns", "kind"} & set(table))
 
 
 def described(path: Path, beside: Path | None = None) -> Described:
@@ -62,35 +69,37 @@ def described(path: Path, beside: Path | None = None) -> Described:
 
     Raises FormatError for what is no description, and for files that are not there; UnknownName for another key.
     """
-    given = read_toml(path, EXPECTED)
-    _checked(path, given, _KEYS)
-    listed = given.get("files", [])
+    entries = read_toml(path, EXPECTED)
+    _checked(path, entries, _KEYS)
+    listed = entries.get("files", [])
     if not isinstance(listed, list) or not all(isinstance(one, dict) for one in listed):
         raise FormatError(path, "files that are no tables", "[[files]] with path, columns, kind, split")
-    shared: dict[str, Any] = {key: given[key] for key in ("columns", "kind") if key in given}
+    shared: dict[str, Any] = {key: entries[key] for key in ("columns", "kind") if key in entries}
     tables: list[dict[str, Any]] = listed or ([{"path": beside.name}] if beside is not None else [])
     if not tables:
         raise FormatError(path, "no files", '[[files]], each with path = "..."')
     files = tuple(one for table in tables for one in _files(path, {**shared, **table}))
-    said = {key: given.get(key, "") for key in ("grades", "judges", "words", "clicks")}
-    impressions = given.get("impressions", LEAST_IMPRESSIONS)
+    texts = {key: entries.get(key, "") for key in ("grades", "judges", "words", "clicks")}
+    impressions = entries.get("impressions", LEAST_IMPRESSIONS)
     if not isinstance(impressions, int):
         raise FormatError(path, f"impressions = {impressions!r}"[:80], "a whole number")
-    choices = Choices(**said, impressions=impressions, strict=True)
+    choices = Choices(**texts, impressions=impressions, strict=True)
     for key, words in CHOICES.items():
-        if given.get(key, "") not in ("", *words):
-            raise FormatError(path, f"{key} = '{given[key]}'", f"{key} = " + " or ".join(map(repr, words)))
-    about = {key: given.get(key, "") for key in _ABOUT}
+        if entries.get(key, "") not in ("", *words):
+            raise FormatError(path, f"{key} = '{entries[key]}'", f"{key} = " + " or ".join(map(repr, words)))
+    about = {key: entries.get(key, "") for key in _ABOUT}
     return Described(path, files, choices, **about)
 
 
 def request_of(path: Path) -> ImportRequest:
     """What to import for a description, so that the folder holds all that it says; raises as `described`."""
-    said = described(path)
-    corpus = path.parent / said.documents if said.documents else None
-    facts = {"name": said.name, "split": said.split, "instruction": said.instruction}
-    facts |= {"self_match": said.self_match, "candidates": said.candidates}
-    return ImportRequest(said.files, corpus, said.choices, about={key: v for key, v in facts.items() if v})
+    description = described(path)
+    corpus = path.parent / description.documents if description.documents else None
+    facts = {"name": description.name, "split": description.split, "instruction": description.instruction}
+    facts |= {"self_match": description.self_match, "candidates": description.candidates}
+    return ImportRequest(
+        description.files, corpus, description.choices, about={key: v for key, v in facts.items() if v}
+    )
 
 
 def _checked(path: Path, given: Mapping[str, Any], known: tuple[str, ...]) -> None:
@@ -113,35 +122,35 @@ def _files(path: Path, table: Mapping[str, Any]) -> list[FileAsked]:
     if table.get("kind"):
         READERS.get(table["kind"])
     pattern, named = table["path"], {role: str(column) for role, column in columns.items()}
-    found = sorted(path.parent.glob(pattern)) if set("*?[") & set(pattern) else [path.parent / pattern]
-    if not found or not all(one.is_file() for one in found):
+    paths = sorted(path.parent.glob(pattern)) if set("*?[") & set(pattern) else [path.parent / pattern]
+    if not paths or not all(one.is_file() for one in paths):
         raise FormatError(path, f"no file {pattern}", f"a file that is there, seen from {path.parent}")
-    return [FileAsked(one, named, table.get("kind", ""), table.get("split", "")) for one in found]
+    return [FileAsked(one, named, table.get("kind", ""), table.get("split", "")) for one in paths]
 
 
 # ----------
-# A file of another tool, a golden set, or a description of several files, as a collection.
+# Files and descriptions as collections.
 
 
-def from_file(path: Path, watch: Watch, fetch: bool = True) -> Brought:
+def from_file(path: Path, watch: Watch, fetch: bool = True) -> Materialized:
     """Bring a file, as `weir import` reads it; a TOML file of its name beside it says what its columns leave open.
 
-    fetch: whether it may be brought, see `brought`. Raises FormatError or BadValue where it cannot be read, or leaves
+    fetch: see `materialize`. Raises FormatError or BadValue where it cannot be read, or leaves
     something open.
     """
     beside = path.with_suffix(".toml")
     if beside.is_file():
-        return _brought(described(beside, path), str(path.resolve()), path.stem, watch, fetch)
-    asked = Described(path, (FileAsked(path),), Choices(strict=True))
-    return _brought(asked, str(path.resolve()), path.stem, watch, fetch)
+        return _materialized(described(beside, path), str(path.resolve()), path.stem, watch, fetch)
+    description = Described(path, (FileAsked(path),), Choices(strict=True))
+    return _materialized(description, str(path.resolve()), path.stem, watch, fetch)
 
 
-def from_description(path: Path, watch: Watch, fetch: bool = True) -> Brought:
+def from_description(path: Path, watch: Watch, fetch: bool = True) -> Materialized:
     """Bring the files that a TOML file describes; raises as `from_file`."""
-    return _brought(described(path), str(path.resolve()), path.stem, watch, fetch)
+    return _materialized(described(path), str(path.resolve()), path.stem, watch, fetch)
 
 
-def _brought(said: Described, source: str, stem: str, watch: Watch, fetch: bool) -> Brought:
+def _materialized(said: Described, source: str, stem: str, watch: Watch, fetch: bool) -> Materialized:
     documents = _documents(said)
     request = ImportRequest(
         said.files, documents.path if documents else None, said.choices, keep_corpus=False
@@ -151,11 +160,11 @@ def _brought(said: Described, source: str, stem: str, watch: Watch, fetch: bool)
     choices += [said.choices.clicks, str(said.choices.impressions)]
     key = ["files", files, choices, identity(documents.path) if documents else None]
     name = said.name or stem
-    place = kept(name, key, partial(imported, request, watch) if fetch else None)
+    place = materialized(name, key, partial(imported, request, watch) if fetch else None)
     layout = find_layout(place)
     if layout.documents is not None and documents is not None:
-        found = f"documents in {said.files[0].path.name} and in {said.documents}"
-        raise FormatError(said.path, found, "documents in one place")
+        both = f"documents in {said.files[0].path.name} and in {said.documents}"
+        raise FormatError(said.path, both, "documents in one place")
     if documents is not None:
         layout = replace(layout, documents=documents)
     if not layout.qrels:
@@ -172,7 +181,7 @@ def _brought(said: Described, source: str, stem: str, watch: Watch, fetch: bool)
         candidates=said.candidates,
         documents_wanted=f'documents = "FILE OR FOLDER" in {toml} beside it',
     )
-    return Brought(about, name, source)
+    return Materialized(about, name, source)
 
 
 def _documents(said: Described) -> CollectionPart | None:
@@ -186,18 +195,24 @@ def _documents(said: Described) -> CollectionPart | None:
 
 
 # ----------
-# What a name of a collection refers to that is neither in the catalogue nor a folder of Weir's layout.
+# The plug-in behind `weir.datasets.references`.
 
 
 BIRCO_SETS = ("test_set.pickle", "dev_set.pickle", "test_set.json", "dev_set.json")
 """The file of a folder of BIRCO's repository that is its collection: the first of these."""
 
 
-def reference(name: str | Path, watch: Watch, again: bool, fetch: bool) -> Brought | None:
-    """What `weir.datasets.references.brought` asks for; None for a collection in Weir's layout after all."""
+def reference(name: str | Path, watch: Watch, again: bool, fetch: bool) -> Materialized | None:
+    """What `weir.datasets.references.materialize` asks for; None for a collection in Weir's layout after all."""
     text = str(name)
     if is_reference(text):
-        return _of_scheme(text, watch, again, fetch)
+        if text.startswith("hf:"):
+            from weir.plugins.importing.references.hub import from_hub, hub_name
+
+            return from_hub(hub_name(text), watch, again, fetch)
+        from weir.plugins.importing.references.from_irds import from_irds, irds_name
+
+        return from_irds(irds_name(text), watch, fetch)
     plain, _, subset = text.partition("#")
     path = Path(name)
     if path.is_dir():
@@ -216,17 +231,7 @@ def birco(pickle: Path, to: Path) -> None:
 # What brings a collection imports the network, databases and readers of all formats: only where it is needed.
 
 
-def _of_scheme(text: str, watch: Watch, again: bool, fetch: bool) -> Brought:
-    if text.startswith("hf:"):
-        from weir.plugins.importing.references.hub import from_hub, hub_name
-
-        return from_hub(hub_name(text), watch, again, fetch)
-    from weir.plugins.importing.references.from_irds import from_irds, irds_name
-
-    return from_irds(irds_name(text), watch, fetch)
-
-
-def _of_folder(path: Path, subset: str, watch: Watch, fetch: bool) -> Brought | None:
+def _of_folder(path: Path, subset: str, watch: Watch, fetch: bool) -> Materialized | None:
     test_set = next((path / name for name in BIRCO_SETS if (path / name).is_file()), None)
     if test_set is not None and not subset:
         return replace(from_file(test_set, watch), name=path.resolve().name)
@@ -235,7 +240,7 @@ def _of_folder(path: Path, subset: str, watch: Watch, fetch: bool) -> Brought | 
     return from_folder(path, subset, watch, fetch) if is_hub_folder(path) else None
 
 
-def _of_file(path: Path, watch: Watch, fetch: bool) -> Brought | None:
+def _of_file(path: Path, watch: Watch, fetch: bool) -> Materialized | None:
     if path.suffix == ".toml" and not is_description(path):
         return None
 

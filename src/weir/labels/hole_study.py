@@ -13,8 +13,11 @@ from numpy.typing import NDArray
 
 from weir.core.judged import Judged
 from weir.core.qrels import Qrels
+from weir.core.results import result
+from weir.core.rounding import change, count, score, share
 from weir.core.run import Run
 from weir.core.strings import Float64
+from weir.core.tables import Table, sentences, table_of
 from weir.errors import BadValue
 from weir.measures.measure import Measure, parse_measure
 from weir.stats.label_agreement import bounds, cohen_kappa, drawn_tables
@@ -134,8 +137,8 @@ def hole_study(
         by = "people" if model is None else "people and by the model"
         to = "them" if model is None else "both"
         raise BadValue(
-            f"none of the {len(holes.query):,} unjudged documents is judged by {by}; write a sheet with weir pool, and "
-            f"give it to {to}"
+            f"none of the {len(holes.query):,} unjudged documents is judged by {by}; write a sheet with weir "
+            f"labels pool, and give it to {to}"
         )
     filled = [_filled(holes, column) for column in grades]
     before = _values(runs, qrels, measure)
@@ -250,3 +253,59 @@ def _turned(one: Float64, other: Float64) -> float:
     """How many pairs stand in another order."""
     apart = np.sign(one[:, None] - one) * np.sign(other[:, None] - other)
     return float((apart < 0).sum()) / 2
+
+
+# ----------
+# Tables.
+
+
+@result("holes", HoleStudy, parts="found")
+def hole_tables(studies: Sequence[HoleStudy]) -> tuple[Table, ...]:
+    """Agreement and what was missed, scores before and after, and the order of systems, each with its interval."""
+    tables = []
+    for study in studies:
+        people_alone = all(len(one.filled) < 2 for one in study.found)
+        head = [f"first {study.k}", "unjudged", "relevant by people", "by the model", "same verdict", "kappa"]
+        shares = [head]
+        for one in study.found:
+            kappa, low, high = one.kappa
+            ratios = map(_ratio_shown, (one.missed_by_people, one.missed_by_model, one.agreement))
+            shown = "-" if math.isnan(kappa) else f"{score(kappa)} [{score(low)}, {score(high)}]"
+            shares.append([one.system or "all systems", count(one.holes), *ratios, shown])
+        names = ["by people", "change", "by the model", "change"][: 2 if people_alone else 4]
+        scores = [["system", f"{study.measure} now", "may be", *names]]
+        for one in sorted((one for one in study.found if one.system), key=lambda one: -one.before):
+            line = [one.system, score(one.before), f"{score(one.least)} to {score(one.most)}"]
+            for filled in one.filled:
+                bounds = f"[{change(filled.low)}, {change(filled.high)}]"
+                line += [score(filled.mean), f"{change(filled.change)} {bounds}"]
+            scores.append(line)
+        judges = "people" if people_alone else "each"
+        tables += [
+            table_of([line[:3] for line in shares] if people_alone else shares),
+            table_of(scores),
+            sentences(*(map(_order_shown, study.orders) if study.orders else ["one system has no order"])),
+            sentences(
+                f"documents of grade {study.rel:g} or more are relevant; shares are of the unjudged documents that "
+                f"{judges} judged, those judged by nobody still count as not relevant; intervals of 95% over "
+                f"{count(study.queries)} queries"
+            ),
+        ]
+    return tuple(tables)
+
+
+def _ratio_shown(ratio: Ratio) -> str:
+    if not ratio.of:
+        return "-"
+    parts = f"{count(ratio.count)} of {count(ratio.of)}"
+    return f"{parts}, {share(ratio.value)} [{share(ratio.low)}, {share(ratio.high)}]"
+
+
+def _order_shown(one: FilledOrder) -> str:
+    by = "by people" if one.by == "people" else "by the model"
+    pairs = "; ".join(f"{better} was above {worse}" for better, worse in one.turned)
+    return (
+        f"order of systems {by}: tau {score(one.tau)} [{score(one.low)}, {score(one.high)}] with the order now, "
+        f"{count(len(one.turned))} of {count(one.pairs)} pairs change places [{one.fewest:g}, {one.most:g}]"
+        + (f": {pairs}" if pairs else "")
+    )

@@ -24,7 +24,7 @@ def home() -> Path:
     return settings().home / "references"
 
 
-def kept(name: str, key: object, make: Callable[[Path], None] | None) -> Path:
+def materialized(name: str, key: object, make: Callable[[Path], None] | None) -> Path:
     """The folder of a collection, made where it is not there yet.
 
     name: what people see in the folder's name; key: JSON, all that decides the content; make: writes the folder, whole
@@ -37,7 +37,7 @@ def kept(name: str, key: object, make: Callable[[Path], None] | None) -> Path:
     if (place / REPORT).is_file():
         return place
     if make is None:
-        raise not_brought(name)
+        raise not_materialized(name)
     with storing(place):
         place.parent.mkdir(parents=True, exist_ok=True)
     with locked(place.with_name(f".{place.name}.lock")):
@@ -48,7 +48,7 @@ def kept(name: str, key: object, make: Callable[[Path], None] | None) -> Path:
     return place
 
 
-def not_brought(name: object) -> DownloadError:
+def not_materialized(name: object) -> DownloadError:
     """The error for what would have to be brought here first, and may not."""
     return DownloadError(
         f"{name} was not brought into Weir's home before, and nothing was asked for; --fetch does so"
@@ -65,8 +65,8 @@ def tell_refused(report: ImportReport, watch: Watch) -> None:
     for one in report.files:
         if one.get("rows_refused"):
             first = one["refused_rows"][0]
-            said = f"{one['rows_refused']:,} rows left out, the first: {first['where']}: {first['reason']}"
-            watch(f"{one['file']}: {said}", 0, 0)
+            reason = f"{one['rows_refused']:,} rows left out, the first: {first['where']}: {first['reason']}"
+            watch(f"{one['file']}: {reason}", 0, 0)
 
 
 def identity(path: Path) -> list[object]:

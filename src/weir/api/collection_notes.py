@@ -1,0 +1,77 @@
+"""What has to be said of a collection beside scores on it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from weir.core.rounding import share
+from weir.core.scores import Note
+from weir.datasets.card import lists_shown, metadata_card, queries_shown
+from weir.datasets.load import SELF_MATCHES, Dataset, self_matches
+from weir.measures import parse_measure
+from weir.stats.score_rows import grade_notes
+
+_COMPLETE = ("R", "R_cap", "Success")
+"""Measures that are 1 for a ranking of all documents."""
+
+
+def dataset_notes(dataset: Dataset, measures: Sequence[str], dropped: bool | None = None) -> list[Note]:
+    """All that has to be said of a collection beside scores on it; arguments as `collection_notes`."""
+    own = [*judgment_notes(dataset, measures), *restriction_notes(dataset)]
+    return [*own, *collection_notes(dataset, measures, dropped)]
+
+
+def collection_notes(dataset: Dataset, measures: Iterable[str], dropped: bool | None = None) -> list[Note]:
+    """Notes on what a collection makes of scores: queries that are documents, and cut-offs that take all of them.
+
+    dropped: whether self-matches are left out; by default what the collection says. Reads the documents' store; nothing
+    is said where documents, queries or judgments are not there.
+    """
+    notes: list[Note] = []
+    if None in (dataset.layout.documents, dataset.layout.queries) or not dataset.layout.qrels:
+        return notes
+    declared = bool(dataset.entry or dataset.layout.self_match)
+    portion = 0.0 if declared or dropped else self_matches(dataset)
+    if portion >= SELF_MATCHES:
+        notes.append(
+            Note(
+                f"{share(portion)} of the queries of {dataset.name} are documents of it and find themselves "
+                "first; --drop-self leaves these out",
+                "identifier and text are the same; self_match = 'drop' in a TOML file of the collection, such as "
+                "collection.toml in its folder, leaves them out always, 'keep' says that they are meant",
+            )
+        )
+    card = metadata_card(dataset.queries, dataset.corpus)
+    whole = card.candidates.queries == card.queries
+    count, what = len(dataset.corpus), "documents"
+    if whole and card.candidates.longest < count:
+        count, what = card.candidates.longest, "candidates"
+    for name in measures:
+        measure = parse_measure(name)
+        if measure.name in _COMPLETE and measure.cutoff is not None and measure.cutoff >= count:
+            notes.append(
+                Note(f"{name} on {dataset.name} is 1 by construction for whatever returns all {count} {what}")
+            )
+    return notes
+
+
+def restriction_notes(dataset: Dataset) -> list[Note]:
+    """Notes on what is done with queries because of what the collection says of them."""
+    if dataset.layout.queries is None or not dataset.layout.qrels:
+        return []
+    corpus = None if dataset.layout.documents is None else dataset.corpus
+    card = metadata_card(dataset.queries, corpus)
+    lines = []
+    if card.candidates.queries:
+        lines.append(f"only candidates are ranked: {lists_shown(card.candidates, card.queries)}")
+    if card.excluded.queries:
+        lines.append(f"excluded documents leave each ranking: {lists_shown(card.excluded, card.queries)}")
+    if card.unanswerable:
+        are = "is asked, and is" if card.unanswerable == 1 else "are asked, and are"
+        lines.append(f"{queries_shown(card.unanswerable)} without an answer {are} in no mean")
+    return [Note(f"{dataset.name}: {line}") for line in lines]
+
+
+def judgment_notes(dataset: Dataset, measures: Iterable[str]) -> list[Note]:
+    """Notes on the judgments of a collection: grades with fractions, and where judgments come from."""
+    return [note.about(dataset.name) for note in grade_notes(dataset.qrels, map(parse_measure, measures))]

@@ -1,0 +1,480 @@
+"""Rows of results as tables: a line for each dataset and system, or a grid of datasets and systems for each measure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+
+from weir.core.results import json_lines, result
+from weir.core.rounding import count, score, share
+from weir.core.scores import GroupedScores, Note, Row, Scores
+from weir.core.short_names import short_names
+from weir.core.tables import SIGNS, Cell, Table, csv_text, layout_blocks, table_of, written
+from weir.datasets import catalogue
+from weir.errors import BadValue, UnknownName, WeirError
+from weir.stats.compare import Comparison
+from weir.stats.intervals import fewest
+from weir.stats.power import reach_note
+from weir.stats.score_rows import result_rows, rows_by_group, score_notes
+
+JUDGED = "Judged@10"
+UNRANKED = ("Judged", "Hole", "NumRet", "NumRel", "NumNonrelRet", "IDCG")
+"""Measures of which more is not better, so that none is the best."""
+
+# ----------
+# Long tables.
+
+
+@dataclass(frozen=True)
+class Display:
+    """How rows are shown.
+
+    form: text, json, csv, latex, markdown or html; long: a line for each dataset and system also where a grid would
+    do; width: of the terminal in columns, None is boundless; colour: whether the terminal shows colours; labels: names
+    to show for systems.
+    """
+
+    form: str = "text"
+    long: bool = False
+    width: int | None = None
+    colour: bool = False
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+
+def rows_shown(
+    rows: Sequence[Row], display: Display, compared: Callable[[], Sequence[Comparison]] | None = None
+) -> str:
+    """The rows in the form of the display; JSON and CSV are in long form, at full precision and under full names.
+
+    compared: makes the comparisons that tie groups of a grid come from, where they are wanted.
+    """
+    if display.form == "json":
+        return json_lines(r.to_dict() for r in rows)
+    if display.form == "csv":
+        return rows_csv(rows)
+    several = len({r.dataset for r in rows}) > 1 and len({r.system for r in rows}) > 1
+    if several and not display.long and not any(r.group for r in rows):
+        grids = grid_tables(rows, compared() if compared else (), display.labels)
+        tables = grids_marked(grids, display.width if display.form == "text" else None)
+    else:
+        labels = display.labels
+        named = [replace(r, system=labels[r.system], title="") if r.system in labels else r for r in rows]
+        used = {r.system for r in rows}
+        legend = [f"{label}: {system}" for system, label in labels.items() if system in used]
+        table = long_table(named)
+        tables = (replace(table, notes=(*table.notes, *legend)),)
+    return written(tables, display.form, display.width, display.colour)
+
+
+def rows_csv(rows: Sequence[Row]) -> str:
+    """Comma-separated values at full precision, with a header."""
+    records = [r.to_dict() for r in rows]
+    names = [name for name in Row.__dataclass_fields__ if any(name in record for record in records)]
+    return csv_text([names, *([record.get(name) for name in names] for record in records)])
+
+
+def labels_of(
+    texts: Sequence[str], systems: Sequence[str], canonical: Callable[[str], str] | None = None
+) -> dict[str, str]:
+    """The labels of systems, from texts such as "tuned=bm25(k1=1.2)".
+
+    systems: the names that there are; canonical: how a system that is written otherwise prints. Raises BadValue for a
+    text without a label or a system and for a label that is given twice or is the name of another system, UnknownName
+    for a system that is not there.
+    """
+    labels: dict[str, str] = {}
+    for text in texts:
+        label, equals, system = (part.strip() for part in text.partition("="))
+        if not (equals and label and system):
+            raise BadValue(f"--label {text}: expected NAME=SYSTEM, such as --label 'tuned=bm25(k1=1.2)'")
+        if system not in systems and canonical is not None:
+            with suppress(WeirError):  # a run file, or a system that this machine does not know
+                system = canonical(system)
+        if system not in systems:
+            raise UnknownName("system to be labelled", system, systems)
+        if label in labels.values() or label in systems:
+            raise BadValue(f"--label {text}: another system goes by '{label}'")
+        labels[system] = label
+    return labels
+
+
+def long_table(rows: Sequence[Row]) -> Table:
+    """A line for each dataset, system and group of queries, a column for each measure.
+
+    Each value is a mean with its 95% bootstrap interval, and with ties=bounds the means of the worst and the best
+    order of ties, * behind the best of several systems; then follow, where a model's labels count, the means by
+    people's alone and the model's share of the judged places among the first 10, then Judged@10, where it is no
+    measure of the rows already, and how many of the judged queries were answered.
+    """
+    measures = list(dict.fromkeys(r.measure for r in rows))
+    there: dict[tuple[str, ...], list[float]] = {}
+    for r in rows:
+        there.setdefault((r.dataset, _group(r), r.measure), []).append(r.mean)
+    best = {
+        key: max(means) for key, means in there.items() if len(means) > 1 and not key[-1].startswith(UNRANKED)
+    }
+    judged = says_judged(rows)
+    people = [m for m in measures if any(r.measure == m and r.people is not None for r in rows)]
+    keys = _keys(rows)
+    lines = []
+    for group in _grouped(rows).values():
+        any_row = next(iter(group.values()))
+        names = [Cell(_NAMES[key](any_row)) for key in keys]
+        cells = [_cell(row, best) if (row := group.get(m)) else Cell("") for m in measures]
+        beside = _by_people(group, people) + [Cell(_rate(any_row))] * judged
+        answered = Cell(f"{any_row.answered}/{any_row.queries}")
+        lines.append((*names, *cells, *beside, answered))
+    by_people = [f"{m} by people" for m in people] + ["labels of the model"] * bool(people)
+    header = (*keys, *measures, *by_people, *[JUDGED] * judged, "answered")
+    return Table("", header, tuple(lines), label_notes(rows), keys=len(keys))
+
+
+def label_notes(rows: Sequence[Row]) -> tuple[str, ...]:
+    """What has to be said of a model's labels, once for all rows of which it is so."""
+    several = len({r.dataset for r in rows}) > 1
+    return tuple(
+        dict.fromkeys(f"labels: {f'{r.dataset}: ' if several else ''}{r.labels}" for r in rows if r.labels)
+    )
+
+
+def says_judged(rows: Sequence[Row]) -> bool:
+    """Whether Judged@10 is known and is to be said beside the measures, not being one of them."""
+    return any(r.judged_at_10 is not None for r in rows) and all(r.measure != JUDGED for r in rows)
+
+
+def _by_people(group: Mapping[str, Row], people: Sequence[str]) -> list[Cell]:
+    """The means by people's labels alone, and the share of places that the model judged."""
+    if not people:
+        return []
+    means = [None if m not in group else group[m].people for m in people]
+    rate = next(iter(group.values())).model_share
+    return [Cell("-" if mean is None else score(mean)) for mean in means] + [
+        Cell("-" if rate is None else share(rate))
+    ]
+
+
+def _grouped(rows: Sequence[Row]) -> dict[tuple[str, ...], dict[str, Row]]:
+    found: dict[tuple[str, ...], dict[str, Row]] = {}
+    for r in rows:
+        found.setdefault((r.dataset, r.system, _group(r)), {})[r.measure] = r
+    return found
+
+
+def _keys(rows: Sequence[Row]) -> list[str]:
+    """The names of the first columns: the group where there are groups, and what of the others is not empty."""
+    grouped = any(r.group for r in rows)
+    filled = {
+        "dataset": any(r.dataset for r in rows),
+        "system": any(r.system for r in rows),
+        "group": grouped,
+    }
+    return [key for key, shown in filled.items() if shown or not (grouped or key == "group")]
+
+
+def _group(row: Row) -> str:
+    """The group of a row as tables show it."""
+    return row.group or ("" if row.groups is None else f"macro mean of {row.groups} groups")
+
+
+_NAMES: dict[str, Callable[[Row], str]] = {
+    "dataset": lambda row: row.dataset,
+    "system": lambda row: row.title or row.system,
+    "group": lambda row: _group(row) or "all queries",
+}
+
+
+def _rate(row: Row) -> str:
+    return "-" if row.judged_at_10 is None else score(row.judged_at_10)
+
+
+def _cell(row: Row, best: dict[tuple[str, ...], float]) -> Cell:
+    more = f"[{score(row.low)}, {score(row.high)}]"
+    if "ties=bounds" in row.conventions:
+        lowest, highest = (row.mean if end is None else end for end in (row.lowest, row.highest))
+        more += f" ties {score(lowest)}..{score(highest)}"
+    return Cell(score(row.mean), row.mean == best.get((row.dataset, _group(row), row.measure)), more=more)
+
+
+# ----------
+# Grids.
+
+
+@dataclass(frozen=True)
+class GridCell:
+    """A system on a dataset by one measure.
+
+    mean: over queries, or over datasets; best: none of its dataset is higher; letters: of its tie groups there, ""
+    where they are not known; verdict: better or worse than the baseline, "" for neither.
+    """
+
+    mean: float
+    best: bool = False
+    letters: str = ""
+    verdict: str = ""
+
+
+@dataclass(frozen=True)
+class GridTable:
+    """One measure on datasets x systems.
+
+    datasets: their names, then that of the mean over them where there are several; systems: their full names; labels:
+    a short name for each, all different; cells: a row for each system, a column for each dataset, None where a system
+    has no result; notes: how the marks came about.
+    """
+
+    measure: str
+    datasets: tuple[str, ...]
+    systems: tuple[str, ...]
+    labels: tuple[str, ...]
+    cells: tuple[tuple[GridCell | None, ...], ...]
+    notes: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return self.text()
+
+    def _repr_html_(self) -> str:
+        return self.html()
+
+    def text(self, width: int | None = None, colour: bool = False) -> str:
+        """The table for a terminal of so many columns: a row for each system, or a column, whichever fits.
+
+        * marks the best of a dataset, triangles what is better or worse than the baseline; full names stand below.
+        """
+        return replace(self.marked(width), notes=self.below()).text(width, colour)
+
+    def markdown(self) -> str:
+        """A Markdown table, a row for each system: the best in bold."""
+        return replace(self.marked(), notes=self.below()).markdown()
+
+    def latex(self) -> str:
+        """A LaTeX tabular for booktabs (and amssymb for verdicts), a row for each system: the best in bold."""
+        return replace(self.marked(), notes=self.below()).latex()
+
+    def csv(self) -> str:
+        """Comma-separated values at full precision: a line for each system, under its full name."""
+        lines = [
+            [name, *(None if cell is None or math.isnan(cell.mean) else cell.mean for cell in row)]
+            for name, row in zip(self.systems, self.cells, strict=True)
+        ]
+        return csv_text([[self.measure, *self.datasets], *lines])
+
+    def html(self) -> str:
+        """A table of HTML with its own style, for a notebook or a page."""
+        return replace(self.marked(), notes=self.below()).html()
+
+    def legend(self) -> tuple[str, ...]:
+        """A line for each system that goes by a short name."""
+        pairs = zip(self.labels, self.systems, strict=True)
+        return tuple(f"{label}: {name}" for label, name in pairs if label != name)
+
+    def below(self) -> tuple[str, ...]:
+        """The sentences below the table: how the marks came about, then the legend."""
+        return (*self.notes, *self.legend())
+
+    def marked(self, width: int | None = None) -> Table:
+        """The table without its notes: a row for each system, or for each dataset where that breaks into fewer
+        tables below one another within the width.
+        """
+        by_system = self._turned("system", self.labels, self.datasets, self.cells)
+        by_dataset = self._turned("dataset", self.datasets, self.labels, tuple(zip(*self.cells, strict=True)))
+        blocks = [layout_blocks(table.lines(), width) for table in (by_system, by_dataset)]
+        return by_dataset if blocks[1] < blocks[0] else by_system
+
+    def _turned(
+        self,
+        corner: str,
+        names: Sequence[str],
+        header: Sequence[str],
+        cells: Sequence[Sequence[GridCell | None]],
+    ) -> Table:
+        lines: list[list[str | Cell]] = [[corner, *header]]
+        for name, row in zip(names, cells, strict=True):
+            shown = (
+                Cell(
+                    "-" if c is None else score(c.mean),
+                    *(() if c is None else (c.best, c.letters, c.verdict)),
+                )
+                for c in row
+            )
+            lines.append([name, *shown])
+        return table_of(lines, right=None, title=self.measure)
+
+
+def grid_tables(
+    rows: Sequence[Row], comparisons: Iterable[Comparison] = (), labels: Mapping[str, str] | None = None
+) -> tuple[GridTable, ...]:
+    """A table for each measure of the rows, datasets and systems in the order in which they first occur.
+
+    The last column is the mean over datasets where there are several, for systems that have all of them; a group of
+    datasets that is there as a whole counts as one. comparisons: as `compare_cells` makes them; letters and verdicts
+    come from these. labels: names to show for systems. The last table is Judged@10, where it is known and no measure of
+    the rows.
+    """
+    systems = tuple(dict.fromkeys(r.system for r in rows))
+    titles = {r.system: r.title for r in rows if r.title}
+    chosen = {titles.get(name, name): label for name, label in (labels or {}).items()}
+    shown = short_names([titles.get(name, name) for name in systems], chosen)
+    compared = list(comparisons)
+    means: dict[str, dict[tuple[str, str], float]] = {}
+    for r in rows:
+        means.setdefault(r.measure, {})[r.dataset, r.system] = r.mean
+    if says_judged(rows):
+        means[JUDGED] = {(r.dataset, r.system): r.judged_at_10 for r in rows if r.judged_at_10 is not None}
+    notes = label_notes(rows)
+    tables = (
+        _grid(measure, of_one, (systems, shown), [c for c in compared if c.measure == measure])
+        for measure, of_one in means.items()
+    )
+    return tuple(replace(one, notes=(*one.notes, *notes)) for one in tables)
+
+
+def grids_marked(
+    grids: Sequence[GridTable], width: int | None = None, legend: bool = True
+) -> tuple[Table, ...]:
+    """Several grids as tables, for a terminal of this width; shared notes and full names stand once, at the end."""
+    tables = [grid.marked(width) for grid in grids]
+    notes = [n for grid in grids for n in grid.notes] + [n for grid in grids if legend for n in grid.legend()]
+    if tables:
+        tables[-1] = replace(tables[-1], notes=tuple(dict.fromkeys(notes)))
+    return tuple(tables)
+
+
+def _row_csv(row: Row) -> tuple[dict[str, object], ...]:
+    return (row.to_dict(),)
+
+
+@result("results", Row, records=_row_csv, csv=_row_csv)
+def result_tables(rows: Sequence[Row]) -> tuple[Table, ...]:
+    """A grid of datasets and systems for each measure."""
+    return grids_marked(grid_tables(rows))
+
+
+def _grid(
+    measure: str,
+    means: dict[tuple[str, str], float],
+    named: tuple[tuple[str, ...], tuple[str, ...]],
+    compared: Sequence[Comparison],
+) -> GridTable:
+    systems, labels = named
+    by_column = {c.dataset: c for c in compared if c.unit != "datasets"}
+    datasets = list(dict.fromkeys(dataset for dataset, _ in means))
+    units = _units(datasets)
+    last = units[0]
+    if len(units) > 1:
+        last = f"mean of {len(units)} datasets"
+        datasets.append(last)
+        for system in systems:
+            parts = [means[unit, system] for unit in units if (unit, system) in means]
+            if len(parts) == len(units):
+                means[last, system] = math.fsum(parts) / len(parts)
+    across = next((c for c in compared if c.unit == "datasets"), None)
+    if across is not None:
+        by_column[last] = across
+    columns = []
+    for dataset in datasets:
+        column = [means.get((dataset, system)) for system in systems]
+        columns.append(_cells(column, systems, by_column.get(dataset), _ranked(measure)))
+    cells = tuple(zip(*columns, strict=True))
+    notes = _notes(cells, compared, dict(zip(systems, labels, strict=True)))
+    return GridTable(measure, tuple(datasets), systems, labels, cells, notes)
+
+
+def _units(datasets: Sequence[str]) -> list[str]:
+    """What a mean over datasets is over: a group that is there as a whole stands for its members."""
+    groups = [catalogue.group(name) for name in catalogue.groups() if name in datasets]
+    members = {member for group in groups for member in group.members}
+    return [name for name in datasets if name not in members]
+
+
+def _ranked(measure: str) -> bool:
+    return not measure.startswith(UNRANKED)
+
+
+def _cells(
+    means: Sequence[float | None], systems: Sequence[str], comparison: Comparison | None, ranked: bool
+) -> list[GridCell | None]:
+    """A column: the best marked, letters and verdicts as its comparison has them."""
+    there = [m for m in means if m is not None and not math.isnan(m)]
+    best = max(there) if ranked and len(there) > 1 else None
+    letters = {s.system: s.letters for s in comparison.standings} if comparison and ranked else {}
+    verdicts: dict[str, str] = {}
+    if comparison and comparison.baseline is not None and ranked:
+        verdicts = {p.second: p.verdict for p in comparison.pairs}
+    return [
+        None if mean is None else GridCell(mean, mean == best, letters.get(name, ""), verdicts.get(name, ""))
+        for name, mean in zip(systems, means, strict=True)
+    ]
+
+
+def _notes(
+    cells: Iterable[Sequence[GridCell | None]], compared: Sequence[Comparison], labels: Mapping[str, str]
+) -> tuple[str, ...]:
+    """How the marks came about, for those that occur."""
+    there = [cell for row in cells for cell in row if cell is not None]
+    notes = ["* the best of its dataset"] if any(cell.best for cell in there) else []
+    if compared:
+        first = compared[0]
+        how = f"{first.method.test}, {first.method.correction} for each dataset, level {first.method.alpha:g}"
+        if any(cell.letters for cell in there):
+            notes.append(f"systems that share a letter cannot be told apart there ({how})")
+        notes += dict.fromkeys(
+            (f"{c.dataset}: " if c.unit == "queries" else "")
+            + reach_note(c.reach, c.method.test, c.count, c.unit, c.pairs[0].comparisons)
+            for c in compared
+            if c.pairs and not c.reach.possible
+        )
+        if first.baseline is not None:
+            baseline = labels.get(first.baseline, first.baseline)
+            notes.append(f"{SIGNS['better']} better, {SIGNS['worse']} worse than {baseline} ({how})")
+    return tuple(notes)
+
+
+# ----------
+# Values of one system.
+
+
+def scores_table(scores: Scores) -> Table:
+    """A line for each measure: mean, 95% bootstrap interval over queries, and over how many; then what to know."""
+    cells_of_rows, shown = [], result_rows(scores, "", "")
+    by_people = any(row.people is not None for row in shown)
+    for row, counted in zip(shown, scores.counted().tolist(), strict=True):
+        cells = (row.measure, score(row.mean), f"{score(row.low)} to {score(row.high)}", count(counted))
+        beside = ("-" if row.people is None else score(row.people),) * by_people
+        cells_of_rows.append(tuple(map(Cell, (*cells, *beside))))
+    header = ("measure", "mean", "95% interval", "queries", *("by people",) * by_people)
+    return Table("", header, tuple(cells_of_rows), (*label_notes(shown), *map(str, score_notes(scores))))
+
+
+def scores_text(scores: Scores) -> str:
+    """The same for a terminal."""
+    return scores_table(scores).text()
+
+
+def scores_html(scores: Scores) -> str:
+    """The same for a notebook."""
+    return scores_table(scores).html()
+
+
+def groups_text(grouped: GroupedScores) -> str:
+    """A line for each group, the macro mean and all queries, and what has to be said of them."""
+    rows = rows_by_group(grouped, "", "")
+    return "\n\n".join([long_table(rows).text(), *map(str, group_notes(rows, grouped.ungrouped))])
+
+
+def group_notes(rows: Sequence[Row], ungrouped: int = 0) -> list[Note]:
+    """Notes on groups that are too small for an interval, and on queries without a group."""
+    small = {row.group: row.queries for row in rows if row.group and row.queries < fewest()}
+    notes = []
+    if small:
+        named = ", ".join(list(small)[:5]) + (", ..." if len(small) > 5 else "")
+        notes.append(
+            Note(
+                f"{len(small)} group{'s have' if len(small) > 1 else ' has'} fewer than {fewest()} queries, too few "
+                f"for an interval: {named}"
+            )
+        )
+    if ungrouped:
+        notes.append(Note(f"{count(ungrouped)} queries have no group and count among all queries alone"))
+    return notes

@@ -1,1 +1,0 @@
-"""Results as people read them; the only place where numbers are rounded."""
