@@ -127,11 +127,7 @@ def test_interrupted_it_says_so_in_a_line_and_keeps_what_is_finished(tmp_path, s
 ENDLESS = """
 import sys
 import numpy as np
-<<<<<<< HEAD
-from weir.systems.vectors.exact_search import ArraySource, search
-=======
 from weir.systems.vectors import ArraySource, search
->>>>>>> main
 
 documents = np.broadcast_to(np.ones(64, np.float32), (20_000_000, 64))  # of equal score: none can be left out
 queries = np.ones((64, 64), np.float32)

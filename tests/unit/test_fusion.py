@@ -1,10 +1,6 @@
 from __future__ import annotations
 
-<<<<<<< HEAD
-from importlib import import_module
-=======
 import sys
->>>>>>> main
 
 import numpy as np
 import pytest
@@ -168,11 +164,7 @@ def test_blocks_of_any_size_give_the_same(monkeypatch, rows):
         for _ in range(3)
     ]
     whole = {name: weir.fuse(runs, name, 4).to_dict() for name in METHODS}
-<<<<<<< HEAD
-    monkeypatch.setattr(import_module("weir.systems.fusion.fuse"), "BLOCK_ROWS", rows)
-=======
     monkeypatch.setattr(sys.modules[Pool.__module__], "BLOCK_ROWS", rows)
->>>>>>> main
     assert {name: weir.fuse(runs, name, 4).to_dict() for name in METHODS} == whole
 
 

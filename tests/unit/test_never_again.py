@@ -240,11 +240,7 @@ import numpy as np
 from weir.core.qrels import Qrels
 from weir.core.run import Run
 from weir.core.strings import Ids, Strings
-<<<<<<< HEAD
-from weir.measures import evaluate
-=======
 from weir.measures import score_run
->>>>>>> main
 queries, hits, size = 10_000, 1_000, 200_000
 docs = Ids(Strings.of(f"d{i}" for i in range(size)))
 asked = Ids(Strings.of(f"q{i}" for i in range(queries)))
@@ -276,12 +272,7 @@ STORED = """
 import sys
 from pathlib import Path
 import numpy as np
-<<<<<<< HEAD
-from weir.systems.vectors.exact_search import search
-from weir.systems.vectors.store import StoredVectors, VectorStore
-=======
 from weir.systems.vectors import StoredVectors, VectorStore, search
->>>>>>> main
 
 def memory(key):
     lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
