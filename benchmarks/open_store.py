@@ -20,8 +20,8 @@ from pathlib import Path
 OPEN = """
 import json, sys, time
 from pathlib import Path
-from weir.io.collections.corpus_store import open_corpus
-from weir.io.collections.layout import CollectionPart
+from weir.files.corpus_store import open_corpus
+from weir.files.layouts import CollectionPart
 
 
 def resident():
@@ -54,8 +54,8 @@ print(json.dumps({
 BUILD = """
 import json, resource, sys, time
 from pathlib import Path
-from weir.io.collections.corpus_store import open_corpus
-from weir.io.collections.layout import CollectionPart
+from weir.files.corpus_store import open_corpus
+from weir.files.layouts import CollectionPart
 
 begin = time.perf_counter()
 open_corpus(CollectionPart(Path(sys.argv[1])))

@@ -48,7 +48,10 @@ def lexical(searched):
 
 def dense():
     import numpy as np
-    import weir.vectors as vectors
+    try:
+        from weir.systems.vectors import exact_search as vectors
+    except ImportError:  # of version 0.2
+        import weir.vectors as vectors
     rng = np.random.default_rng(1)
     rows, queries = (rng.standard_normal((n, 128)).astype(np.float32) for n in (200_000, 100))
     source = getattr(vectors, "ArraySource", None) or vectors.Array

@@ -21,7 +21,7 @@ from weir.plugins.conform.run_adapter import numbers
 from weir.plugins.conform.vectors import groups, questions, vectors
 
 ROOT = Path(__file__).resolve().parents[2]
-ADAPTERS = ROOT / "src" / "weir" / "conform" / "adapters"
+ADAPTERS = ROOT / "src" / "weir" / "plugins" / "conform" / "adapters"
 ALL = vectors()
 ANSWERED = [v for v in ALL if v.error is None]
 REFUSED = [v for v in ALL if v.error is not None]
@@ -86,7 +86,7 @@ def test_weir_refuses_with_an_error_of_its_own(vector):
 
 
 def test_the_vectors_are_what_the_script_makes():
-    folder = ROOT / "src" / "weir" / "conform" / "vectors"
+    folder = ROOT / "src" / "weir" / "plugins" / "conform" / "vectors"
     made = script("make_vectors").texts()
     assert set(made) == {path.name for path in folder.glob("*.json")}
     for name, text in made.items():

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from tests.conftest import SHARED
+from tests.forks import Runner, forking
 
 ROOT = Path(__file__).resolve().parents[2]
 spec = importlib.util.spec_from_file_location("examples", ROOT / "scripts" / "examples.py")
@@ -20,32 +21,34 @@ sys.modules["examples"] = examples  # its dataclasses ask for it
 spec.loader.exec_module(examples)
 
 
-def ran(page, shared=SHARED):
-    """The runner on one page, in a process of its own: what an example registers stays there."""
-    return subprocess.run(
-        [sys.executable, str(ROOT / "scripts" / "examples.py"), str(page)],
-        env={**os.environ, "WEIR_SHARED": str(shared), "PYTHONWARNINGS": "default"},
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
+@pytest.fixture(scope="module")
+def ran():
+    """A function: the runner on one page, in a process of its own: what an example registers stays there."""
+
+    def page_runner(page, shared=SHARED):
+        env = {**os.environ, "WEIR_SHARED": str(shared), "PYTHONWARNINGS": "default"}
+        command = [str(ROOT / "scripts" / "examples.py"), str(page)]
+        return run(command, env, ROOT, ["numba", "weir.cli.main", "weir.experiment", "weir.systems"])
+
+    run: Runner
+    with forking() as run:
+        yield page_runner
 
 
 @pytest.mark.parametrize("page", [str(p.relative_to(ROOT)) for p in examples.pages()])
-def test_the_examples_of_a_page_print_what_it_shows(page):
+def test_the_examples_of_a_page_print_what_it_shows(ran, page):
     done = ran(ROOT / page)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_without_real_collections_their_examples_are_skipped_with_the_reason(tmp_path):
+def test_without_real_collections_their_examples_are_skipped_with_the_reason(ran, tmp_path):
     done = ran(ROOT / "docs" / "tutorials" / "from-beir.md", shared=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "1 run, 1 skipped" in done.stdout
     assert "needs scifact in ../shared/data" in done.stdout
 
 
-def test_without_a_package_its_examples_are_skipped_with_the_reason(tmp_path):
+def test_without_a_package_its_examples_are_skipped_with_the_reason(ran, tmp_path):
     page = tmp_path / "page.md"
     page.write_text(
         "<!-- examples: packages numpy no_such_package -->\n```python\n1 / 0\n```\n<!-- examples: fresh -->\n"
@@ -71,7 +74,7 @@ def test_without_a_package_its_examples_are_skipped_with_the_reason(tmp_path):
         ("```console\n$ rm file\n```\n", "runs weir alone"),
     ],
 )
-def test_an_example_that_fails_or_prints_something_else_is_named(tmp_path, page, said):
+def test_an_example_that_fails_or_prints_something_else_is_named(ran, tmp_path, page, said):
     (tmp_path / "page.md").write_text("# Page\n\n" + page)
     done = ran(tmp_path / "page.md")
     assert done.returncode == 1

@@ -66,7 +66,9 @@ def test_a_re_ranker_composes_with_a_function(name):
 
 def test_every_method_of_the_protocol_has_its_shape():
     modules = [
-        importlib.import_module(m.name) for m in pkgutil.walk_packages(weir.systems.__path__, "weir.systems.")
+        importlib.import_module(m.name)
+        for m in pkgutil.walk_packages(weir.systems.__path__, "weir.systems.")
+        if not m.name.startswith("weir.systems.vectors.")  # indexes of vectors, which are no systems
     ]
     seen = set()
     for module in modules:
@@ -89,8 +91,8 @@ def test_nothing_is_found_by_its_name():
     """Optional parts are protocols that are asked for by isinstance; names are looked up in fields and modules alone."""
     root = importlib.import_module("weir").__path__[0]
     for module in pkgutil.walk_packages([root], "weir."):
-        if module.name.startswith(
-            ("weir.systems", "weir.experiment", "weir.models", "weir.systems.vectors.ann")
-        ):
+        if module.name.startswith(("weir.systems", "weir.experiment", "weir.models")):
             source = inspect.getsource(importlib.import_module(module.name))
-            assert "hasattr(" not in source.replace('hasattr(os, "sysconf")', ""), module.name
+            for of_the_platform in ('hasattr(os, "sysconf")', 'hasattr(mmap, "MADV_DONTNEED")'):
+                source = source.replace(of_the_platform, "")
+            assert "hasattr(" not in source, module.name

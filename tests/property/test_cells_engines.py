@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from weir.core.judged import Judged
@@ -91,6 +91,7 @@ def slow_reader(separator: str, text: str) -> dict[str, dict[str, float]] | str:
 
 @EASY
 @given(table=_tables(), block=st.sampled_from([64, 200, 1 << 20]), rows=st.sampled_from([2, 7, 1 << 16]))
+@example(table=(",", "qid,docno,score,tag\n1,1,0.25,1\n"), block=64, rows=2)  # ends before the eighth byte
 def test_engines_agree_with_the_csv_module(table, block, rows, tmp_path, monkeypatch):
     separator, text = table
     path = tmp_path / ("r.csv" if separator == "," else "r.tsv")

@@ -27,8 +27,7 @@ import http.server, json, sys, threading
 import numpy as np
 import weir
 from weir.core.corpus import Queries
-from weir.core.ids import Ids
-from weir.core.strings import Strings
+from weir.core.strings import Ids, Strings
 
 data, notes, port = [*sys.argv[1:], None][:3]
 searcher, log, turn = weir.BM25().index(weir.load(data).corpus), open(notes, "a"), threading.Lock()

@@ -6,12 +6,13 @@ import importlib.util
 import json
 import os
 import shutil
-import subprocess
-import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+
+from tests.forks import Runner, forking
 
 BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
 SHARED = ("common.py", "bm25_engines.py", "bm25_synthetic_engines.py")  # what the scripts import
@@ -118,8 +119,19 @@ def absent(needs: tuple[str, ...]) -> str | None:
     return None
 
 
+IMPORTED = ("numba", "torch", "transformers", "sentence_transformers")
+"""Modules that the process imports before the scripts that need them are run in its forks."""
+
+
+@pytest.fixture(scope="module")
+def run() -> Iterator[Runner]:
+    with forking() as runner:
+        yield runner
+
+
+@pytest.mark.xdist_group("benchmarks")
 @pytest.mark.parametrize("script", SCRIPTS)
-def test_a_benchmark_runs(script: str, tmp_path: Path) -> None:
+def test_a_benchmark_runs(script: str, tmp_path: Path, run: Runner) -> None:
     tiny = SCRIPTS[script]
     reason = absent(tiny.needs)
     if reason is None and tiny.gpu and not pytest.importorskip("torch").cuda.is_available():
@@ -140,10 +152,9 @@ def test_a_benchmark_runs(script: str, tmp_path: Path) -> None:
     }  # fmt: skip
     before = {path: path.stat().st_mtime_ns for path in (BENCHMARKS / "results").iterdir()}
     arguments = tiny.arguments.format(data=data, work=work, here=BENCHMARKS.parent, modules=work).split(" ")
-    done = subprocess.run(
-        [sys.executable, str(BENCHMARKS / script.partition(" ")[0]), *(a.replace("\u00a0", " ") for a in arguments)],
-        env=environment, capture_output=True, text=True, timeout=300, check=False, cwd=tmp_path,
-    )  # fmt: skip
+    command = [str(BENCHMARKS / script.partition(" ")[0]), *(a.replace("\u00a0", " ") for a in arguments)]
+    modules = ["weir.systems", "weir.experiment", *(name for name in IMPORTED if name in tiny.needs)]
+    done = run(command, environment, tmp_path, modules)
     assert done.returncode == 0, done.stderr[-3000:]
     assert before == {path: path.stat().st_mtime_ns for path in (BENCHMARKS / "results").iterdir()}
     for path in results.glob("*.jsonl") if results.exists() else ():

@@ -242,10 +242,10 @@ def test_a_file_without_documents_is_refused(tmp_path: Path, text: str):
 BUILD = """
 import sys, time
 from pathlib import Path
-from weir.io.collections.corpus_store import open_corpus
-from weir.io.collections.layout import CollectionPart
-from weir.io.collections.stored_strings import ColumnWriter
-from weir.io.storage.sealed import read_sealed, write_sealed
+from weir.files.corpus_store import open_corpus
+from weir.files.layouts import CollectionPart
+from weir.files.corpus_store import ColumnWriter
+from weir.files.integrity import read_sealed, write_sealed
 while time.time() < float(sys.argv[2]): pass
 print(open_corpus(CollectionPart(Path(sys.argv[1]))).fingerprint)
 """

@@ -414,10 +414,11 @@ def scan_lines(
         else:
             hashes[n] = hash_bytes(words, document, size)
         number, size = edge[number_cell], edge[number_cell + 1] - edge[number_cell]
-        # The words that end where the parts do; those before the block's first byte are of no number.
-        ends = words[max(number + dot_at(words[number]) - 8, 0)], words[max(number + size - 8, 0)]
+        # The words that end where the parts do: a part that ends before the block's eighth byte has none.
+        dot = dot_at(words[number])
+        ends = words[max(number + dot - 8, 0)], words[max(number + size - 8, 0)]
         value = np.nan
-        if number + size >= 8:
+        if number + min(dot, size) >= 8:
             value = number_of(words[number], words[number + 8], words[number + 16], ends, size)
         if np.isnan(value):
             slow[slows, 0], slow[slows, 1], slow[slows, 2] = n, number, size
