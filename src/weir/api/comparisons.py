@@ -39,12 +39,13 @@ Collection: TypeAlias = "str | Path | Dataset | None"
 @overload
 def compare(qrels: object, *systems: object, measures: Wanted = ..., baseline: str | None = ...,
             method: ComparisonMethod | str = ..., conventions: Conventions | str = ..., by: object = ...,
-            factors: None = ..., collection: Collection = ...) -> ResultSet[Comparison]: ...  # fmt: skip
+            factors: None = ..., collection: Collection = ..., datasets: Sequence[str] = ...,
+            only: Sequence[str] = ...) -> ResultSet[Comparison]: ...  # fmt: skip
 @overload
 def compare(qrels: object, *systems: object, measures: Wanted = ..., baseline: None = ...,
             method: ComparisonMethod | str = ..., conventions: Conventions | str = ..., by: None = ...,
-            factors: str | Iterable[str] | Literal[True],
-            collection: Collection = ...) -> ResultSet[FactorStudy]: ...  # fmt: skip
+            factors: str | Iterable[str] | Literal[True], collection: Collection = ...,
+            datasets: Sequence[str] = ..., only: Sequence[str] = ...) -> ResultSet[FactorStudy]: ...  # fmt: skip
 def compare(
     qrels: object,
     *systems: object,
@@ -55,6 +56,8 @@ def compare(
     by: object = None,
     factors: str | Iterable[str] | Literal[True] | None = None,
     collection: Collection = None,
+    datasets: Sequence[str] = (),
+    only: Sequence[str] = (),
 ) -> ResultSet[Comparison] | ResultSet[FactorStudy]:
     """Which system is better, and is that certain? A comparison for each measure, each pair with its verdict.
 
@@ -69,15 +72,23 @@ def compare(
     factors: True, or names of the settings in which the systems' names differ: then a study of their effects for each
     measure and collection, and over collections, stands in the place of comparisons. collection: of rankings, by name,
     path or itself, whose rules hold (self-matches, candidates, queries without an answer) and whose columns `by` may
-    name; what is scored already stays as it is.
+    name; what is scored already stays as it is. datasets, only: of a folder, these datasets (or members of groups) and
+    these systems alone. Of three or more run files one that cannot be scored is left out, and a note says why.
     Raises BadValue for fewer than two systems and for systems that share no query or one only, UnknownName for a
     baseline, test or correction that does not exist, and the WeirErrors of the parts.
     """
     from weir.datasets.load import query_groups
     from weir.datasets.scoring_rules import ScoringRules
     from weir.experiment.comparing import lacking_notes
-    from weir.experiment.factors import factor_names, refuse_beside_factors, study_cells, study_factors
-    from weir.experiment.results import cell_notes, finished_cells, largest_k, system_titles
+    from weir.experiment.factors import (
+        factor_names,
+        refuse_beside_factors,
+        study_cells,
+        study_factors,
+        twin_notes,
+        twin_systems,
+    )
+    from weir.experiment.results import cell_notes, chosen_cells, finished_cells, largest_k, system_titles
     from weir.stats.compare import ComparisonMethod, compare_scores, compare_scores_by_group, relabelled
     from weir.stats.score_rows import system_notes
 
@@ -91,29 +102,31 @@ def compare(
     if factors is not None:
         refuse_beside_factors(baseline, by)
     if folder is not None:
-        cells, depths = largest_k(finished_cells(folder))
-        if factors is not None:
-            return ResultSet("factors", tuple(study_cells(cells, factor_names(factors), wanted, how)))
+        cells, remarks = chosen_cells(finished_cells(folder), datasets, only), list[str]()
+        if not any("#" in system for system in only):  # a label means its cell, whatever its depth
+            cells, remarks = largest_k(cells)
         titles = system_titles(cells)
         baseline = next((name for name, title in titles.items() if title == baseline), baseline)
         names = [str(m) for m in measures_of(wanted)] if wanted else []
-        lacking = [*depths, *lacking_notes(cells, names, baseline)]
-        notes = (*map(Note, lacking), *cell_notes(cells))
+        remarks += [*twin_notes(twin_systems(cells)), *lacking_notes(cells, names, baseline)]
+        notes = (*map(Note, remarks), *cell_notes(cells))
+        if factors is not None:
+            return ResultSet("factors", tuple(study_cells(cells, factor_names(factors), wanted, how)), notes)
         compared = relabelled(_of_cells(cells, wanted, baseline, how, by), titles)
         return ResultSet("compare", tuple(compared), notes)
     name = Path(qrels).name if isinstance(qrels, (str, os.PathLike)) else "the judged queries"
-    dataset = None
+    dataset, left_out = None, list[str]()
     if isinstance(qrels, Scores):
         scores = _scored((qrels, *rankings))
     elif not rankings:
         scores = _scored(qrels)
     elif len(rankings) > 1 and (paths := _all_paths((qrels, *rankings))):
-        scores, dataset = _scores_of_files(paths, collection, conventions, wanted)
+        scores, dataset, left_out = _scores_of_files(paths, collection, conventions, wanted)
     else:
         rules = ScoringRules.of(collection, conventions_of(conventions))
         dataset, several = rules.dataset, rankings[0] if len(rankings) == 1 else rankings
         scores = _scores_by_name(qrels, several, wanted or DEFAULT_MEASURES, rules)
-    notes = tuple(system_notes(scores))
+    notes = (*system_notes(scores), *(Note(f"left out: {reason}") for reason in left_out))
     if factors is not None:
         of = {(name, system): one for system, one in scores.items()}
         return ResultSet("factors", tuple(study_factors(of, factor_names(factors), wanted, how)), notes)
@@ -184,8 +197,8 @@ def diff(
     whose texts are shown, and whose rules hold for rankings; conventions: of rankings. Raises BadValue for a run that
     answers none of the judged queries and the WeirErrors of the parts.
     """
-    from weir.datasets.scoring_rules import ScoringRules
-    from weir.experiment.comparing import diff_cells, diff_runs
+    from weir.datasets.scoring_rules import ScoringRules, judged_collection
+    from weir.experiment.comparing import diff_cells, diff_files, diff_runs
 
     name = None if measure is None else str(measure)
     if third is None:
@@ -193,13 +206,17 @@ def diff(
         if conventions_of(conventions) != DEFAULT:
             raise BadValue(f"{conventions}: cells are scored already; pass judgments and two runs instead")
         return ResultSet("diff", (diff_cells(one, other, name, collection, top),))
+    if paths := _all_paths((first, second, third)):
+        qrels, known = judged_collection(paths[0], None)
+        rules = ScoringRules.of(known if collection is None else collection, conventions_of(conventions))
+        return ResultSet("diff", (diff_files(qrels, (paths[1], paths[2]), name or "nDCG@10", rules, top),))
     runs = run_from(second), run_from(third)
     refuse_mismatched(first, second)
     refuse_mismatched(first, third)
     names = distinct_names([run.name for run in runs], ["first", "second"])
     rules = ScoringRules.of(collection, conventions_of(conventions))
-    found = diff_runs(qrels_from(first), dict(zip(names, runs, strict=True)), name or "nDCG@10", rules, top)
-    return ResultSet("diff", (found,))
+    moves = diff_runs(qrels_from(first), dict(zip(names, runs, strict=True)), name or "nDCG@10", rules, top)
+    return ResultSet("diff", (moves,))
 
 
 def why(
@@ -310,8 +327,11 @@ def _all_paths(given: Sequence[object]) -> list[Path]:
 
 def _scores_of_files(
     paths: Sequence[Path], collection: Collection, conventions: Conventions | str, measures: Wanted
-) -> tuple[dict[str, Scores], Dataset | None]:
-    """The scores of run files behind their judgments, by name, joined while they are read; and their collection."""
+) -> tuple[dict[str, Scores], Dataset | None, list[str]]:
+    """(the scores of run files by name, their collection, a sentence on each file that cannot be scored).
+
+    The files stand behind their judgments, with which they are joined while they are read.
+    """
     from weir.datasets.scoring_rules import ScoringRules, judged_collection
     from weir.experiment.run_files import scores_of_files
 
@@ -321,7 +341,8 @@ def _scores_of_files(
         collection = folder if collection is None else collection
     rules = ScoringRules.of(collection, conventions_of(conventions))
     wanted = measures_of(measures) if measures else ()
-    return scores_of_files(qrels, runs, wanted, rules, least=len(runs))[0], rules.dataset
+    scores, left_out = scores_of_files(qrels, runs, wanted, rules)
+    return scores, rules.dataset, left_out
 
 
 def _folder(given: object) -> Path:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -41,6 +41,7 @@ def gate(
     fetch: bool = False,
     conventions: Conventions | str | None = None,
     collection: Collection = None,
+    systems: Sequence[str] = (),
 ) -> ResultSet[Gate]:
     """Whether a candidate may have become worse than allowed: `assert weir.gate(qrels, old, new)` stops a change.
 
@@ -50,7 +51,8 @@ def gate(
     interval: t, percentile, bca or studentised; by: groups of queries as `Scores.by` takes them, each of which can fail
     the gate too; common: compare on the queries that both have with the same judgments; fetch: whether the
     collections that records of results name may be brought here, else nothing is asked of the network; collection: of
-    rankings, whose rules hold, as in `evaluate`, and whose columns `by` may name. A measure passes where the one-sided
+    rankings, whose rules hold, as in `evaluate`, and whose columns `by` may name; systems: of results folders, these
+    alone. A measure passes where the one-sided
     lower bound of candidate minus baseline is at least minus its drop with that confidence; it fails where the mean
     dropped by more and the drop is certain; else it is undecided. The result is true where all of it passes.
     Raises BadValue for a negative drop, a confidence outside 0.5..1, fewer than two queries and sides of different
@@ -66,9 +68,7 @@ def gate(
     grounds: dict[str, Dataset] = {}
     if len(paths) == len(given):
         chosen = None if conventions is None else conventions_of(conventions)
-        baseline, candidate, names = gate_inputs(
-            paths, tuple(wanted), chosen, collection=collection, fetch=fetch
-        )
+        baseline, candidate, names = gate_inputs(paths, tuple(wanted), chosen, systems, collection, fetch)
         grounds = collections_of(paths, collection, fetch) if by is not None else {}
     else:
         known = _known(second) or _known(third)
@@ -89,21 +89,32 @@ def save_baseline(
     measures: Wanted = "nDCG@10",
     conventions: Conventions | str = DEFAULT,
     collection: Collection = None,
-) -> None:
-    """Write the scores of a system by query as a baseline to commit: `weir gate --save`.
+    systems: Sequence[str] = (),
+    fetch: bool = False,
+) -> SystemScores:
+    """Write the scores of a system by query as a baseline to commit, and return them: `weir gate --save`.
 
     results, run: judgments and a ranking as `evaluate` takes them, or the path of a results folder with one system;
-    conventions, collection: of a ranking, as in `evaluate`. Raises BadValue for a folder with several systems or
+    conventions, collection: of a ranking, as in `evaluate`; systems: one of a folder with several; fetch: as `gate`.
+    Raises BadValue for a folder with several systems or
     whose judgments are not here, StoreError, and the WeirErrors of the parts.
     """
     from weir.experiment.comparing import system_of
     from weir.files.score_files import write_baseline
 
     wanted = measures_of(measures)
-    alone = run is None
-    rules = ScoringRules.of(collection, conventions_of(conventions))
-    found = system_of([Path(_path(results))], wanted) if alone else _system(results, run, wanted, rules)
-    write_baseline(found, Path(path))
+    how = conventions_of(conventions)
+    paths = [Path(one) for one in (results, run) if isinstance(one, (str, os.PathLike))]
+    if run is None and not paths:
+        raise BadValue(
+            f"found {type(results).__name__} alone; expected judgments and a run, or a results folder"
+        )
+    if run is None or (len(paths) == 2 and not is_baseline(paths[1])):
+        system = system_of(paths, wanted, how, systems, collection, fetch)
+    else:
+        system = _system(results, run, wanted, ScoringRules.of(collection, how))
+    write_baseline(system, Path(path))
+    return system
 
 
 def _drops(given: float | Mapping[str, float]) -> tuple[float, dict[str, float]]:
@@ -142,11 +153,3 @@ def _system(qrels: object, run: object, measures: tuple[Measure, ...], rules: Sc
         run = evaluate(judgments, run, measures, rules.conventions, collection=rules.dataset)
     name = Path(qrels).name if isinstance(qrels, (str, os.PathLike)) else NAME
     return SystemScores("candidate", {name: JudgedScores(run, judgment_marks(judgments))})
-
-
-def _path(given: object) -> FolderPath:
-    if not isinstance(given, (str, os.PathLike)):
-        raise BadValue(
-            f"found {type(given).__name__} alone; expected judgments and a run, or a results folder"
-        )
-    return given

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from weir.experiment.results import ResultCell
     from weir.measures import Measure
     from weir.measures.evaluate import Conventions
-    from weir.stats.compare import Comparison, ComparisonMethod, ScoreTable
+    from weir.stats.compare import Comparison, ComparisonMethod
     from weir.stats.factors import FactorStudy
     from weir.stats.gate import Gate
 
@@ -218,7 +218,7 @@ def _folder(
     from weir.cli.options import display_of
     from weir.core.scores import Note
     from weir.experiment.comparing import lacking_notes
-    from weir.experiment.factors import factor_names, study_factors, twin_notes, twin_systems
+    from weir.experiment.factors import factor_names, study_cells, twin_notes, twin_systems
     from weir.experiment.results import cell_notes, chosen_cells, finished_cells, largest_k, system_titles
 
     measures, baseline, method, factors = asked
@@ -228,11 +228,10 @@ def _folder(
         cells, said = largest_k(cells)
     display = display_of(form, long, labels, [c.label for c in cells])
     display = replace(display, labels={**system_titles(cells), **display.labels})
-    baseline, twins = _named(baseline, display), twin_systems(cells)
-    said += twin_notes(twins)
+    baseline = _named(baseline, display)
+    said += twin_notes(twin_systems(cells))
     if factors is not None:
-        scores = {(c.dataset, c.label or c.system): c.values() for c in cells}
-        _show_factors(study_factors(scores, factor_names(factors), measures, method, twins), display)
+        _show_factors(study_cells(cells, factor_names(factors), measures, method), display)
     else:
         _compare_cells(cells, asked, groups, display, explain)
     lacking = [*said, *lacking_notes(cells, measures, baseline)]
@@ -332,26 +331,25 @@ def diff_command(
     relevant documents whose ranks moved most. Texts are shown where the collection is given or, for folders, on this
     machine; nothing is downloaded.
     """
-    from weir.api.result_set import ResultSet
-    from weir.datasets.scoring_rules import ScoringRules, judged_collection
+    from weir.api.comparisons import diff
     from weir.errors import BadValue
-    from weir.experiment.comparing import diff_cells, diff_files
     from weir.measures.evaluate import Conventions
 
     match paths:
         case (one, other):
             if drop_self:
                 raise BadValue("--drop-self is for run files; weir run has left out what its collection says")
-            found = diff_cells(one, other, measure, collection, top)
+            found = diff(one, other, measure=measure, collection=collection, top=top)
         case (qrels, one, other):
-            qrels, collection = judged_collection(qrels, collection)
-            rules = ScoringRules.of(collection, Conventions(self_matches="drop" if drop_self else "keep"))
-            found = diff_files(qrels, (one, other), measure or "nDCG@10", rules, top)
+            rules = Conventions(self_matches="drop" if drop_self else "keep")
+            found = diff(
+                qrels, one, other, measure=measure, collection=collection, top=top, conventions=rules
+            )
         case _:
             raise BadValue(
                 f"found {len(paths)} paths; expected judgments and two runs, or two result folders"
             )
-    show_result(ResultSet("diff", (found,)), "json" if as_json else None)
+    show_result(found, "json" if as_json else None)
 
 
 @click.command("why")
@@ -477,22 +475,37 @@ def gate_command(
     do; 2 for bad input. --by gates groups of queries too: a group can fail the gate, and need not pass it. Sides of
     different judgments are refused. The queries that lost most are named.
     """
-    from weir.api.result_set import ResultSet
+    from weir.api.gating import gate, save_baseline
+    from weir.errors import BadValue
+    from weir.experiment.comparing import GRAMMAR
     from weir.files.atomic import write_text
-    from weir.measures.evaluate import Conventions
-    from weir.stats.gate import GateRules, gate_junit, gates
+    from weir.measures.evaluate import DEFAULT, Conventions
+    from weir.stats.gate import gate_junit
 
     wanted, drops = _measures(measures)
     conventions = Conventions(self_matches="drop") if drop_self else None
     if save is not None:
-        _save(save, paths, wanted, conventions, systems, collection, fetch)
+        if not 1 <= len(paths) <= 2:
+            raise BadValue("--save takes judgments and a run, or one results folder")
+        run = paths[1] if len(paths) == 2 else None
+        saved = save_baseline(save, paths[0], run, measures=wanted or "nDCG@10", conventions=conventions or DEFAULT,
+                              collection=collection, systems=systems, fetch=fetch)  # fmt: skip
+        queries = sum(len(one.scores.queries) for one in saved.datasets.values())
+        say(f"{save}: {saved.system} on {len(saved.datasets)} dataset{'s' * (len(saved.datasets) != 1)}, "
+            f"{queries:,} queries, {save.stat().st_size:,} bytes")  # fmt: skip
         return
-    rules = GateRules(max_drop, drops, confidence, interval)
-    cases = _cases(paths, wanted, conventions, systems, (by, collection, common), fetch, notes)
-    found = gates(cases, rules)
+    if not 2 <= len(paths) <= 3:
+        raise BadValue(f"found {len(paths)} paths; expected {GRAMMAR}")
+    third = paths[2] if len(paths) == 3 else None
+    allowed = {str(measure): drops.get(str(measure), max_drop) for measure in wanted} if drops else max_drop
+    found = gate(
+        paths[0], paths[1], third, wanted, max_drop=allowed, confidence=confidence, interval=interval, by=by,
+        common=common, fetch=fetch, conventions=conventions, collection=collection, systems=systems,
+    )  # fmt: skip
+    say_notes(found.notes, notes)
     if junit is not None:
         write_text(junit, gate_junit(found) + "\n")
-    show_result(ResultSet("gate", tuple(found)), form)
+    show_result(found, form)
     click.get_current_context().exit(_code(found, allow_undecided))
 
 
@@ -512,46 +525,6 @@ def _measures(given: Sequence[str]) -> tuple[tuple[Measure, ...], dict[str, floa
             except ValueError:
                 raise BadValue(f"-m {text}: the drop is '{drop}'; expected such as {name}:0.01") from None
     return tuple(dict.fromkeys(measures)), drops
-
-
-def _cases(
-    paths: Sequence[Path],
-    measures: Sequence[Measure],
-    conventions: Conventions | None,
-    systems: Sequence[str],
-    groups: tuple[str | None, str | None, bool],
-    fetch: bool,
-    details: bool,
-) -> tuple[tuple[str, ScoreTable], ...]:
-    """What is gated; what has to be said of it goes to standard error."""
-    from weir.experiment.comparing import collections_of, gate_cases, gate_inputs
-
-    by, collection, common = groups
-    baseline, candidate, names = gate_inputs(paths, measures, conventions, systems, collection, fetch)
-    grounds = collections_of(paths, collection, fetch) if by is not None else {}
-    found = gate_cases((baseline, candidate), names, by, common, grounds)
-    say_notes(found.notes, details)
-    return found.cases
-
-
-def _save(
-    path: Path,
-    paths: Sequence[Path],
-    measures: Sequence[Measure],
-    conventions: Conventions | None,
-    systems: Sequence[str],
-    collection: str | None,
-    fetch: bool,
-) -> None:
-    from weir.experiment.comparing import system_of
-    from weir.files.score_files import write_baseline
-    from weir.measures.evaluate import DEFAULT
-
-    found = system_of(paths, measures, conventions or DEFAULT, systems, collection, fetch)
-    write_baseline(found, path)
-    queries = sum(len(one.scores.queries) for one in found.datasets.values())
-    say(f"{path}: {found.system} on {len(found.datasets)} dataset{'s' * (len(found.datasets) != 1)}, "
-        f"{queries:,} queries, {path.stat().st_size:,} bytes")  # fmt: skip
 
 
 def _code(found: Sequence[Gate], allow_undecided: bool) -> int:
