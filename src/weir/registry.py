@@ -76,11 +76,10 @@ class Registry(Generic[T]):
         return sorted(self._names())
 
     def __contains__(self, name: object) -> bool:
-        if name in self._known or name in self._lazy_names():
-            return True
-        if self._more is not None:
+        """Whether a name is registered; those of plug-ins that were not used yet are among `names` alone."""
+        if name not in self._known and name not in self._lazy_names() and self._more is not None:
             self._more()
-        return name in self._known or name in self._of_plugins()
+        return name in self._known or name in self._lazy_names()
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.names())

@@ -256,3 +256,23 @@ def test_every_command_has_its_python():
             assert name in weir.__all__, name
     for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL):
         ast.parse(block)
+
+
+def test_python_chooses_datasets_and_systems_as_the_commands_do(folder, files):
+    at, table = folder
+    chosen = weir.results(at, "map", ["brook-news"], ["bm25"])
+    assert [(row.system, row.measure) for row in chosen] == [("bm25", "AP")]
+    with pytest.raises(UnknownName, match="no dataset among these results named 'brook-facts'"):
+        weir.results(at, datasets=["brook-facts"])
+    [pair] = weir.compare(at, measures="map", only=["bm25", "rm3"])[0].pairs
+    assert {pair.first, pair.second} == set(table.systems)
+    with pytest.raises(BadValue):
+        weir.compare(at, only=["bm25"])
+
+
+def test_a_run_file_that_cannot_be_scored_leaves_the_comparison_with_a_note(files, tmp_path):
+    broken = tmp_path / "broken.json"
+    broken.write_text("[1, 2")
+    compared = weir.compare(*files, broken)
+    assert compared.items == weir.compare(*files).items
+    assert any(note.text.startswith(f"left out: {broken}") for note in compared.notes)

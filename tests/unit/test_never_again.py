@@ -237,11 +237,10 @@ BIG = """
 import sys
 from pathlib import Path
 import numpy as np
-from weir.core.ids import Ids
 from weir.core.qrels import Qrels
 from weir.core.run import Run
-from weir.core.strings import Strings
-from weir.measures import evaluate
+from weir.core.strings import Ids, Strings
+from weir.measures import score_run
 queries, hits, size = 10_000, 1_000, 200_000
 docs = Ids(Strings.of(f"d{i}" for i in range(size)))
 asked = Ids(Strings.of(f"q{i}" for i in range(queries)))
@@ -253,7 +252,7 @@ qrels = Qrels.from_columns(
 )
 score = np.tile(np.linspace(1, 0, hits), queries)
 run = Run.from_columns(asked, docs, np.repeat(np.arange(queries, dtype=np.int32), hits), doc.ravel(), score)
-scores = evaluate(qrels, run, ["nDCG@10", "nDCG@1000", "R@100", "AP", "RR@10", "P@10", "Judged@10", "Success@5"])
+scores = score_run(qrels, run, ["nDCG@10", "nDCG@1000", "R@100", "AP", "RR@10", "P@10", "Judged@10", "Success@5"])
 assert scores.of("Judged@10").tolist() == [0.1] * queries
 assert "numba" not in sys.modules
 # Not ru_maxrss: a process inherits that from the one that started it.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, TypeAlias
 
 import click
@@ -89,8 +90,8 @@ def models_command(
     from weir.models.checkpoints import cards
 
     if name is not None:
-        given = {key: value for key, value in (("dtype", dtype), ("engine", engine)) if value is not None}
-        facts = _facts(_encoder(name, given), device, probe)
+        encoder = _encoder(name, dtype, engine)
+        facts = _encoder_facts(encoder, device) | (_probed(encoder, device) if probe else {})
         lines = [
             [key, value if isinstance(value, str) else json.dumps(value)] for key, value in facts.items()
         ]
@@ -126,33 +127,33 @@ def models_command(
     click.echo("\n" + paragraph(other, output_width()))
 
 
-def _encoder(name: str, given: dict[str, str]) -> Encoder:
-    """The encoder of that name with what is given, or that of a dense system as it is written."""
+def _encoder(name: str, dtype: str | None, engine: str | None) -> Encoder:
+    """The encoder of that name with the options, or that of a dense system as it is written."""
     from weir.errors import BadValue
     from weir.models import Encoder
     from weir.systems import parse_system
     from weir.systems.dense import DenseRetriever
 
     if "(" not in name:
-        return Encoder(name, dtype=given.get("dtype", "fp32"), engine=given.get("engine", "auto"))
+        return Encoder(name, dtype=dtype or "fp32", engine=engine or "auto")
     system = parse_system(name)
     if not isinstance(system, DenseRetriever) or not isinstance(system.encoder, Encoder):
         raise BadValue(f"{name}: expected the name of an encoder, or a dense system with a checkpoint")
-    if given:
-        raise BadValue(f"{name} has its own settings; write {' and '.join(given)} among them")
+    options = [option for option, value in (("dtype", dtype), ("engine", engine)) if value is not None]
+    if options:
+        raise BadValue(f"{name} has its own settings; write {' and '.join(options)} among them")
     return system.encoder
 
 
-def _facts(encoder: Encoder, device: str, probe: bool) -> dict[str, object]:
-    """What an encoder comes to here and, where asked for, what was measured of it."""
+def _encoder_facts(encoder: Encoder, device: str) -> dict[str, object]:
+    """The folder, settings and engine of an encoder on this machine."""
     from weir.models.checkpoints import resolve
 
     encoder.fetch()
     recipe = resolve(encoder)
     facts: dict[str, object] = {"model": encoder.model, "folder": str(recipe.document.folder)}
     facts |= encoder.describe(device) | {"why": encoder.declared(recipe, device).why}
-    facts |= {"notes": list(recipe.notes)} if recipe.notes else {}
-    return facts | _probed(encoder, device) if probe else facts
+    return facts | ({"notes": list(recipe.notes)} if recipe.notes else {})
 
 
 def _probed(encoder: Encoder, device: str) -> dict[str, object]:
@@ -207,9 +208,20 @@ def measures_command(measure: str | None, as_json: bool) -> None:
     import inspect
     import json
 
-    from weir.measures import MEASURES
+    from weir.errors import UnknownName
+    from weir.measures import MEASURES, parse_measure
 
-    for name in MEASURES if measure is None else [_name(measure)]:
+    names = MEASURES.names()
+    if measure is not None and measure not in MEASURES:
+        try:
+            names = [parse_measure(measure).name]
+        except UnknownName:
+            raise
+        except WeirError:  # such as a cut-off that is missing: the question is which measure it is
+            names = [parse_measure(f"{measure}@10").name]
+    elif measure is not None:
+        names = [measure]
+    for name in names:
         known = MEASURES.get(name)
         cut = "@k" if known.cutoff == "required" else "[@k]"
         if as_json:
@@ -227,21 +239,6 @@ def measures_command(measure: str | None, as_json: bool) -> None:
         for line in (inspect.getdoc(known.function) or "").split("\n"):
             click.echo(f"    {line}".rstrip())
         click.echo(f"    {known.takes}\n")
-
-
-def _name(text: str) -> str:
-    """The registered name of the measure that a text names, with settings, a cut-off or neither."""
-    from weir.errors import UnknownName
-    from weir.measures import MEASURES, parse_measure
-
-    if text in MEASURES:
-        return text
-    try:
-        return parse_measure(text).name
-    except UnknownName:
-        raise
-    except WeirError:  # such as a cut-off that is missing: what is asked is which measure it is
-        return parse_measure(f"{text}@10").name
 
 
 @click.command("datasets")
@@ -307,7 +304,16 @@ def doctor_command(kernels: tuple[str, ...], compiled: bool, as_json: bool, quie
     import json
 
     if compiled:
-        _compile(kernels, quiet)
+        from weir.kernels.jit.code_cache import places
+        from weir.systems.warm import GROUPS, prepare
+
+        for group in kernels or tuple(GROUPS):
+            seconds = prepare([group])
+            if not quiet:
+                say(f"{group}: {seconds:.1f} s")
+        if not quiet:
+            place = next((place for place in places() if any(place.glob("*.kernel"))), None)
+            say(f"kernels: {place}" if place else "kernels: nowhere to keep them")
         return
     if kernels:
         raise click.UsageError("kinds of kernels are named for --compile: weir doctor --compile KERNELS")
@@ -326,30 +332,15 @@ def doctor_command(kernels: tuple[str, ...], compiled: bool, as_json: bool, quie
     for section, facts in found.items():
         click.echo(section)
         for name, value in facts.items():
-            click.echo(f"  {name:{width}}  {_shown(value)}")
-
-
-def _compile(groups: tuple[str, ...], quiet: bool) -> None:
-    from weir.kernels.jit.code_cache import places
-    from weir.systems.warm import GROUPS, prepare
-
-    for group in groups or tuple(GROUPS):
-        seconds = prepare([group])
-        if not quiet:
-            say(f"{group}: {seconds:.1f} s")
-    if not quiet:
-        place = next((place for place in places() if any(place.glob("*.kernel"))), None)
-        say(f"kernels: {place}" if place else "kernels: nowhere to keep them")
-
-
-def _shown(value: object) -> str:
-    if isinstance(value, list):
-        return ", ".join(map(str, value)) or "none"
-    if isinstance(value, dict):
-        there = [f"{name} {version}" for name, version in value["installed"].items()]
-        missing = [f"without {', '.join(value['missing'])}: {value['install']}"] if value["missing"] else []
-        return f"{value['for']}: {', '.join(there + missing)}"
-    return str(value)
+            text = str(value)
+            if isinstance(value, list):
+                text = ", ".join(map(str, value)) or "none"
+            elif isinstance(value, dict):  # an extra
+                parts = [f"{package} {version}" for package, version in value["installed"].items()]
+                if value["missing"]:
+                    parts.append(f"without {', '.join(value['missing'])}: {value['install']}")
+                text = f"{value['for']}: {', '.join(parts)}"
+            click.echo(f"  {name:{width}}  {text}")
 
 
 def _machine() -> Facts:
@@ -357,27 +348,21 @@ def _machine() -> Facts:
     import platform
     import sys
 
+    from weir.kernels.jit import available
     from weir.settings import available_cores
 
+    targets: str | list[str] = "nothing: numba is not installed, or NUMBA_DISABLE_JIT is set"
+    if available():
+        from weir.kernels.simd import features
+
+        targets = [name for name in NOTABLE if name in features()]
     return {
         "weir": _version("weir-ir") or "not installed as a package",
         "platform": platform.platform(),
         "processor": f"{platform.machine()}, {available_cores()} cores for this process",
         "python": f"{platform.python_version()} ({sys.executable})",
-        "compiled for": _targeted(),
+        "compiled for": targets,
     }
-
-
-def _targeted() -> str | list[str]:
-    """The instruction sets that kernels are compiled for, as far as they make a difference."""
-    from weir.kernels.jit import available
-
-    if not available():
-        return "nothing: numba is not installed, or NUMBA_DISABLE_JIT is set"
-    from weir.kernels.simd import features
-
-    targeted = features()
-    return [name for name in NOTABLE if name in targeted]
 
 
 def _engines() -> Facts:
@@ -423,17 +408,16 @@ def _extras() -> Facts:
         match = re.match(r"([\w.-]+).*;.*extra == ['\"](\w+)['\"]", line)
         if match and match[2] in needed and match[1] != "weir-ir":
             needed[match[2]].append(match[1])
-    return {name: _extra(name, packages) for name, packages in needed.items()}
-
-
-def _extra(name: str, packages: list[str]) -> Facts:
-    versions = {package: _version(package) for package in packages}
-    return {
-        "for": EXTRAS[name],
-        "installed": {package: version for package, version in versions.items() if version is not None},
-        "missing": [package for package, version in versions.items() if version is None],
-        "install": f"pip install 'weir-ir[{name}]'",
-    }
+    extras: Facts = {}
+    for name, packages in needed.items():
+        versions = {package: _version(package) for package in packages}
+        extras[name] = {
+            "for": EXTRAS[name],
+            "installed": {package: version for package, version in versions.items() if version is not None},
+            "missing": [package for package, version in versions.items() if version is None],
+            "install": f"pip install 'weir-ir[{name}]'",
+        }
+    return extras
 
 
 def _version(package: str) -> str | None:
@@ -447,31 +431,26 @@ def _version(package: str) -> str | None:
 
 def _caches() -> Facts:
     """Folders and their sizes in megabytes."""
+    import os
+
     from weir.kernels.jit.code_cache import places
     from weir.settings import settings
 
     home = settings().home
     found: Facts = {"home": str(home)}
-    found |= {name: _size(home / name) for name in CACHES if (home / name).is_dir()}
+    for name in (name for name in CACHES if (home / name).is_dir()):
+        total = 0
+        for top, _, files in os.walk(home / name):
+            for file in files:
+                with suppress(OSError):
+                    total += os.lstat(os.path.join(top, file)).st_size  # noqa: PTH118  thousands of files
+        found[name] = f"{total / 1e6:,.1f} MB"
     for place in places():
         kept = list(place.glob("*.kernel"))
         if kept:
             size = sum(path.stat().st_size for path in kept) / 1e6
             found.setdefault("compiled kernels", f"{len(kept)}, {size:.1f} MB, in {place}")
     return found
-
-
-def _size(folder: object) -> str:
-    import os
-
-    total = 0
-    for top, _, files in os.walk(str(folder)):
-        for name in files:
-            try:
-                total += os.lstat(os.path.join(top, name)).st_size  # noqa: PTH118 - thousands of files
-            except OSError:
-                continue
-    return f"{total / 1e6:,.1f} MB"
 
 
 def _settings() -> Facts:

@@ -21,7 +21,7 @@ from weir.datasets.catalogue import Entry
 from weir.files.corpus_store import CorpusStore
 
 # ----------
-# Rows of one text: which documents or queries are the same, as they are written or after normalising.
+# Documents or queries of the same text, as written or normalised.
 
 
 BATCH_ROWS = 1 << 15
@@ -75,15 +75,15 @@ def duplicate_groups(columns: Sequence[StringColumn], form: Form | None = None) 
     opens = np.append(True, np.diff(hashes[order]) != 0) if len(order) else np.zeros(0, np.bool_)
     starts = np.flatnonzero(opens)
     lengths = np.diff(np.append(starts, len(order)))
-    found: list[list[int]] = []
+    groups: list[list[int]] = []
     for start, length in zip(starts[lengths > 1].tolist(), lengths[lengths > 1].tolist(), strict=True):
         kinds: dict[tuple[str, ...], list[int]] = {}
         for row in order[start : start + length].tolist():
             texts = (column[row] for column in columns)
             kinds.setdefault(tuple(texts if form is None else map(form, texts)), []).append(row)
-        found += [rows for rows in kinds.values() if len(rows) > 1]
+        groups += [rows for rows in kinds.values() if len(rows) > 1]
     number = np.full(len(order), -1, np.int64)
-    for group, rows in enumerate(sorted(found)):
+    for group, rows in enumerate(sorted(groups)):
         number[rows] = group
     return DuplicateGroups(number)
 
@@ -102,7 +102,7 @@ def _row_hashes(columns: Sequence[StringColumn], form: Form | None) -> NDArray[n
 
 
 # ----------
-# What a collection says of its queries, counted.
+# Counts of the metadata of queries.
 
 
 @dataclass(frozen=True)
@@ -137,16 +137,16 @@ class MetadataCard:
 
 def metadata_card(queries: Queries, corpus: Corpus | None) -> MetadataCard:
     """Count what the metadata of queries says; without documents none is absent."""
-    said = queries.metadata
-    if said is None:
+    metadata = queries.metadata
+    if metadata is None:
         return MetadataCard(len(queries))
     return MetadataCard(
         len(queries),
-        _lists(said.candidates, corpus),
-        _lists(said.excluded, corpus),
-        0 if said.instruction is None else int(np.count_nonzero(said.instruction.lengths())),
-        0 if said.unanswerable is None else int(said.unanswerable.sum()),
-        {name: len(set(labels.tolist()) - {""}) for name, labels in said.groups.items()},
+        _lists(metadata.candidates, corpus),
+        _lists(metadata.excluded, corpus),
+        0 if metadata.instruction is None else int(np.count_nonzero(metadata.instruction.lengths())),
+        0 if metadata.unanswerable is None else int(metadata.unanswerable.sum()),
+        {name: len(set(labels.tolist()) - {""}) for name, labels in metadata.groups.items()},
     )
 
 
@@ -158,7 +158,7 @@ def _lists(lists: DocumentLists | None, corpus: Corpus | None) -> ListsCard:
 
 
 # ----------
-# The card of a collection: what it holds, counted from its files rather than quoted.
+# The card of a collection, counted from its files.
 
 
 _BATCH = 1 << 15  # documents looked at together
@@ -266,7 +266,7 @@ def card_of(
     pairs = _pairs(judged)
     asked_of_none = {"not judged": len(queries)} if there["queries"] else {}
     known = judged.queries.codes(queries.ids.strings) >= 0
-    asked = queries.take(np.flatnonzero(known)) if qrels else queries
+    counted_queries = queries.take(np.flatnonzero(known)) if qrels else queries
     present = queries.ids.codes(judged.queries.strings) >= 0
     absent = corpus.ids.codes(judged.docs.strings) < 0
     positive = sum(n for grade, n in pairs.items() if grade > 0)
@@ -286,7 +286,7 @@ def card_of(
         negative=sum(n for grade, n in pairs.items() if grade < 0),
         judged_per_query=_mean(len(judged.grade), len(judged)),
         relevant_per_query=_mean(positive, len(judged)),
-        words_per_query=_mean(int(_words(asked.text).sum()), len(asked)),
+        words_per_query=_mean(int(_words(counted_queries.text).sum()), len(counted_queries)),
         words_per_document=_mean(texts.words, len(corpus)),
         copies_of_text=by_text.surplus,
         copies=whole.surplus,

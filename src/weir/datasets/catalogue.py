@@ -122,14 +122,14 @@ def catalogued(name: str) -> str:
 @cache
 def published_pools() -> dict[tuple[int, int, int], str]:
     """{(documents, judged queries, judgments): collection} of BIRCO's sets, as far as these counts are known."""
-    found = {}
+    pools = {}
     for entry in map(get, group("birco").members):
         if entry.grades:
-            found[entry.documents, entry.queries, sum(entry.grades.values())] = entry.name
+            pools[entry.documents, entry.queries, sum(entry.grades.values())] = entry.name
         if entry.dev_counts:
             documents, queries, judgments = entry.dev_counts
-            found[documents, queries, judgments] = entry.name
-    return found
+            pools[documents, queries, judgments] = entry.name
+    return pools
 
 
 def members(name: str) -> tuple[str, ...]:
@@ -171,5 +171,5 @@ def _facts(path: str) -> dict[str, Any]:
 
 @cache
 def _stems(folder: str) -> frozenset[str]:
-    found = (files("weir.datasets") / folder).iterdir()
-    return frozenset(f.name.removesuffix(".toml") for f in found if f.name.endswith(".toml"))
+    entries = (files("weir.datasets") / folder).iterdir()
+    return frozenset(f.name.removesuffix(".toml") for f in entries if f.name.endswith(".toml"))

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from weir.files.downloads import Progress
 
 # ----------
-# What a collection holds, whatever the order and the white space of the copy it was read from.
+# A hash of the content of a collection, whatever its order and white space.
 
 
 VERSION = 1
@@ -35,7 +35,7 @@ def content_of(dataset: Dataset) -> str:
     Copies of a collection that were sorted otherwise, or whose white space was tidied, have the same; metadata and
     unjudged queries do not count.
     """
-    parts = (_documents(dataset), _queries(dataset), _judgments(dataset))
+    parts = (_documents(dataset), dataset.queries.to_dict().items(), _judgments(dataset))
     whole = hashlib.sha256(f"weir content {VERSION}".encode())
     for count, total in map(_summed, parts):
         whole.update(f" {count} {total:x}".encode())
@@ -63,10 +63,6 @@ def _documents(dataset: Dataset) -> Iterator[tuple[str, ...]]:
         yield from zip(ids, titles, texts, strict=True)
 
 
-def _queries(dataset: Dataset) -> Iterator[tuple[str, ...]]:
-    yield from dataset.queries.to_dict().items()
-
-
 def _judgments(dataset: Dataset) -> Iterator[tuple[str, ...]]:
     for query, row in dataset.qrels.to_dict().items():
         yield from (
@@ -76,7 +72,7 @@ def _judgments(dataset: Dataset) -> Iterator[tuple[str, ...]]:
 
 
 # ----------
-# Collections of the catalogue from the first of several sources that gives them whole, and references anew.
+# Collections from the first source that gives them whole.
 
 
 def fetch(name: str, progress: Progress | None = None) -> list[Dataset]:
@@ -108,9 +104,9 @@ def _materialized(
         if progress is not None and total > 1:
             progress(done, total)
 
-    found = materialize(name, told, again)
-    assert found is not None
-    return of_reference(found, split)
+    collection = materialize(name, told, again)
+    assert collection is not None
+    return of_reference(collection, split)
 
 
 def _from_any_source(entry: Entry, progress: Progress | None, failed: dict[str, str]) -> None:
@@ -163,8 +159,8 @@ def _from_any_source(entry: Entry, progress: Progress | None, failed: dict[str, 
 def _difference(entry: Entry, copy: Dataset) -> str:
     """What a copy holds otherwise than published, "" where nothing: by content where that is known, else by counts."""
     if entry.content:
-        found = content_of(copy)
-        return "" if found == entry.content else f"its content is {found}, published is {entry.content}"
+        content = content_of(copy)
+        return "" if content == entry.content else f"its content is {content}, published is {entry.content}"
     published: Mapping[str, object] = {
         "documents": entry.documents,
         "judged queries": entry.queries,

@@ -32,7 +32,7 @@ from weir.files.records import OwnFolder, read_judgments, read_queries, write_co
 from weir.files.text_files import Watch, unwatched
 
 # ----------
-# What the metadata of queries comes to in one split: by its judgments, and by what is said of the whole collection.
+# The metadata of queries as it holds in one split.
 
 
 def settled(queries: Queries, judged: Qrels, candidates: str, instruction: str) -> Queries:
@@ -97,7 +97,7 @@ def unanswerable_queries(queries: Queries) -> list[str]:
 
 
 # ----------
-# A collection by name or by path: documents, queries and judgments, each read when it is first used.
+# Collections, each part read on first use.
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -142,18 +142,20 @@ class Dataset:
         or judgment, for no document or no judged query, and for lists of a query that is not there.
         """
         documents = corpus if isinstance(corpus, Corpus) else Corpus.of(corpus)
-        asked = queries if isinstance(queries, Queries) else Queries.of(queries)
-        metadata = asked.metadata or QueryMetadata()
+        query_set = queries if isinstance(queries, Queries) else Queries.of(queries)
+        metadata = query_set.metadata or QueryMetadata()
         if candidates is not None:
-            metadata = replace(metadata, candidates=_lists("candidates", candidates, asked))
+            metadata = replace(metadata, candidates=_lists("candidates", candidates, query_set))
         if excluded is not None:
-            metadata = replace(metadata, excluded=_lists("excluded", excluded, asked))
-        asked = asked if candidates is None and excluded is None else replace(asked, metadata=metadata)
+            metadata = replace(metadata, excluded=_lists("excluded", excluded, query_set))
+        query_set = (
+            query_set if candidates is None and excluded is None else replace(query_set, metadata=metadata)
+        )
         judgments = qrels_from(qrels)
-        if not len(documents) or not (asked.ids.codes(judgments.queries.strings) >= 0).any():
-            raise BadValue(f"{name}: {len(documents)} documents and no judged query among {len(asked)}")
+        if not len(documents) or not (query_set.ids.codes(judgments.queries.strings) >= 0).any():
+            raise BadValue(f"{name}: {len(documents)} documents and no judged query among {len(query_set)}")
         folder = OwnFolder()
-        write_collection(folder.path, documents, asked, judgments)
+        write_collection(folder.path, documents, query_set, judgments)
         return Dataset(name, "test", find_layout(folder.path), folder=folder)
 
     def __repr__(self) -> str:
@@ -229,10 +231,10 @@ class Dataset:
     def queries(self) -> Queries:
         """The queries with at least one judgment in this split, and those that nothing answers, in file order."""
         known = self.settled_queries
-        asked = self.qrels.queries.codes(known.ids.strings) >= 0
+        counted = self.qrels.queries.codes(known.ids.strings) >= 0
         if known.metadata is not None and known.metadata.unanswerable is not None:
-            asked = asked | known.metadata.unanswerable
-        return known.take(np.flatnonzero(asked))
+            counted = counted | known.metadata.unanswerable
+        return known.take(np.flatnonzero(counted))
 
     @cached_property
     def settled_queries(self) -> Queries:
@@ -320,11 +322,11 @@ class Dataset:
         if layout.qrels:
             qrels[self.split] = self.qrels
         store = None if layout.documents is None else self.store
-        asked = None if layout.queries is None else self.all_queries
-        card = card_of(self.name, self.entry, store, asked, qrels, self.split)
-        if asked is None:
+        queries = None if layout.queries is None else self.all_queries
+        card = card_of(self.name, self.entry, store, queries, qrels, self.split)
+        if queries is None:
             return card
-        judged = self.queries if layout.qrels else asked
+        judged = self.queries if layout.qrels else queries
         return replace(card, said=metadata_card(judged, None if store is None else store.corpus))
 
 
@@ -364,14 +366,20 @@ def _opened(name: str | Path, split: str | None, watch: Watch, fetch: bool = Tru
         and (known := catalogue.catalogued(text))
         and (known == text or not path.exists())
     ):
-        return _known(catalogue.get(known), split)
+        entry = catalogue.get(known)
+        if not entry.here:
+            raise DownloadError(how_to_obtain(entry))
+        layout = find_layout(entry.path)
+        layout = replace(layout, candidates=layout.candidates or entry.candidates)
+        return _dataset(entry.name, layout, split or entry.split, entry)
     if isinstance(name, str) and not path.exists() and not set("/\\.:") & set(text):
         raise UnknownName("dataset (or folder)", text, [*catalogue.names(), *catalogue.groups()])
-    found = materialize(name, watch, fetch=fetch)
-    if found is not None:
-        return of_reference(found, split)
-    layout = find_layout(path)
-    return _dataset(layout.name or _stem(path), layout, split or layout.default_split())
+    collection = materialize(name, watch, fetch=fetch)
+    if collection is not None:
+        return of_reference(collection, split)
+    layout, place = find_layout(path), path.resolve()
+    stem = place.name if place.is_dir() else place.stem
+    return _dataset(layout.name or stem, layout, split or layout.default_split())
 
 
 def fingerprint_of_parts(corpus: str, queries: str, qrels: str) -> str:
@@ -390,14 +398,6 @@ def load_group(name: str | Path, split: str | None = None, watch: Watch = unwatc
     if isinstance(name, str) and catalogue.is_group(name):
         return [load(member, split) for member in catalogue.members(name)]
     return [load(name, split, watch)]
-
-
-def _known(entry: Entry, split: str | None) -> Dataset:
-    if not entry.here:
-        raise DownloadError(how_to_obtain(entry))
-    layout = find_layout(entry.path)
-    layout = replace(layout, candidates=layout.candidates or entry.candidates)
-    return _dataset(entry.name, layout, split or entry.split, entry)
 
 
 def _dataset(name: str, layout: CollectionLayout, split: str, entry: Entry | None = None) -> Dataset:
@@ -423,11 +423,6 @@ def _lists(name: str, given: Mapping[str, Sequence[str]], queries: Queries) -> D
     return DocumentLists.of(listed.get(query, ()) for query in queries.ids)
 
 
-def _stem(path: Path) -> str:
-    resolved = path.resolve()
-    return resolved.name if resolved.is_dir() else resolved.stem
-
-
 def _feed(update: Callable[[bytes], object], column: Strings) -> None:
     column = column if column.ptr[0] == 0 else column.take(np.arange(len(column)))
     update(column.ptr.tobytes())
@@ -435,7 +430,7 @@ def _feed(update: Callable[[bytes], object], column: Strings) -> None:
 
 
 # ----------
-# What `--by` names, as groups of queries: a rule on identifiers, a file, or a column of the collection.
+# Groups of queries, as `--by` names them.
 
 
 def query_groups(by: object, queries: Ids, dataset: Dataset | None = None) -> QueryGroups:
@@ -476,7 +471,7 @@ def grouped_scores(scores: Scores, by: object) -> GroupedScores:
 
 
 # ----------
-# Collections whose queries are documents: how many of the queries are, by identifier and text.
+# The share of queries that are documents, by identifier and text.
 
 
 SELF_MATCHES = 0.1
@@ -497,13 +492,13 @@ def self_matches(dataset: Dataset) -> float:
         return 0.0
     at = dataset.corpus.ids.codes(queries.ids.strings)
     known = np.flatnonzero(at >= 0)
-    found = 0
+    matches = 0
     for query, document in zip(known.tolist(), at[known].tolist(), strict=True):
         words = _words(queries.text[query])
-        found += words != "  " and words in _words(
+        matches += words != "  " and words in _words(
             dataset.corpus.view("title text", document, document + 1)[0]
         )
-    return found / len(queries)
+    return matches / len(queries)
 
 
 def _words(text: str) -> str:

@@ -69,8 +69,8 @@ def materialize(
                 return None
         elif not (subset and Path(folder).is_dir()):
             return None
-    found: Materialized | None = source("reference", name)(name, watch, again, fetch)
-    return found
+    collection: Materialized | None = source("reference", name)(name, watch, again, fetch)
+    return collection
 
 
 def _has_parts(folder: Path) -> bool:

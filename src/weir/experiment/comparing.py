@@ -50,7 +50,7 @@ from weir.stats.query_differences import QueryDifferences, query_differences, wi
 from weir.stats.score_rows import noted, system_notes
 
 # ----------
-# Comparisons of the systems of a results folder, on each dataset and across datasets.
+# Systems of a results folder compared on each dataset and across datasets.
 
 
 MOST_COMPARED = 500_000
@@ -87,18 +87,18 @@ def compare_grid(
         scores.setdefault(dataset, {})[system] = values
     if not any(len(systems) > 1 for systems in scores.values()):
         raise BadValue("no dataset has two systems, so there is nothing to compare")
-    found = []
+    comparisons = []
     for measure in measures_wanted([m for of in cells.values() for m in of.measures], measures):
         having = {d: {n: s for n, s in of.items() if measure in s.measures} for d, of in scores.items()}
         tables = [table(dataset, measure, of) for dataset, of in having.items() if len(of) > 1]
         if any(baseline in t.systems for t in tables):
             tables = [t for t in tables if baseline in t.systems]
         each = [compared(t, baseline, method) for t in tables]
-        found += each
+        comparisons += each
         units = units_across(tables)
         if len(units) > 1:
-            found.append(compared_across(units, f"{len(units)} datasets", baseline, method, each))
-    return found
+            comparisons.append(compared_across(units, f"{len(units)} datasets", baseline, method, each))
+    return comparisons
 
 
 def compare_cells_by_group(
@@ -113,7 +113,7 @@ def compare_cells_by_group(
     groups: the groups of the queries of a cell. Raises BadValue where no dataset has two systems, and as
     `compare_cells` and `compared_by_group`.
     """
-    found = []
+    comparisons = []
     for measure in measures_wanted(_measured(cells), measures):
         for dataset, systems in _by_dataset(cells).items():
             having = {name: c for name, c in systems.items() if c.mean(measure) is not None}
@@ -122,10 +122,10 @@ def compare_cells_by_group(
             whole = table(dataset, measure, {name: cell.values() for name, cell in having.items()})
             assert whole.queries is not None
             by = groups(next(iter(having.values())), whole.queries)
-            found += compared_by_group(whole, by, baseline, method)
-    if not found:
+            comparisons += compared_by_group(whole, by, baseline, method)
+    if not comparisons:
         raise BadValue("no dataset has two systems to compare")
-    return found
+    return comparisons
 
 
 def tie_groups(cells: Mapping[tuple[str, str], Scores]) -> list[Comparison]:
@@ -147,18 +147,18 @@ def lacking_notes(
     measures: by default all that the cells have; baseline: datasets without it are named too, as they are left out.
     Raises UnknownName for a measure that none has.
     """
-    found = []
+    sentences = []
     for measure in measures_wanted(_measured(cells), measures):
         lacking = [f"{cell.label} on {cell.dataset}" for cell in cells if cell.mean(measure) is None]
         if lacking:
             more = f" and {len(lacking) - 1} more" if len(lacking) > 1 else ""
             verb = "are" if more else "is"
-            found.append(
+            sentences.append(
                 f"{lacking[0]}{more} {verb} left out of {measure}, not having been scored by it; "
                 f"weir run with -m '{measure}' adds it, searching nothing anew"
             )
     without = [d for d, systems in _by_dataset(cells).items() if baseline and baseline not in systems]
-    return found + [f"{dataset} is left out: it has no {baseline}, the baseline" for dataset in without]
+    return sentences + [f"{dataset} is left out: it has no {baseline}, the baseline" for dataset in without]
 
 
 def comparison_cost(cells: Sequence[ResultCell], measures: Iterable[Measure | str] = ()) -> int:
@@ -172,10 +172,10 @@ def comparison_cost(cells: Sequence[ResultCell], measures: Iterable[Measure | st
 
 def _by_dataset(cells: Sequence[ResultCell]) -> dict[str, dict[str, ResultCell]]:
     """The cells by dataset and by the name that tables show."""
-    found: dict[str, dict[str, ResultCell]] = {}
+    datasets: dict[str, dict[str, ResultCell]] = {}
     for cell in cells:
-        found.setdefault(cell.dataset, {})[cell.label or cell.system] = cell
-    return found
+        datasets.setdefault(cell.dataset, {})[cell.label or cell.system] = cell
+    return datasets
 
 
 def _measured(cells: Sequence[ResultCell]) -> list[str]:
@@ -185,7 +185,7 @@ def _measured(cells: Sequence[ResultCell]) -> list[str]:
 def measures_wanted(measured: Iterable[str], measures: Iterable[Measure | str]) -> list[str]:
     """The names of the measures, by default all that were measured; raises UnknownName for one that was not."""
     known = list(dict.fromkeys(measured))
-    wanted = [str(m) for m in measures_of(given)] if (given := tuple(measures)) else known
+    wanted = [str(m) for m in measures_of(chosen)] if (chosen := tuple(measures)) else known
     for measure in wanted:
         if measure not in known:
             raise UnknownName("measure among these scores", measure, known)
@@ -198,24 +198,19 @@ def units_across(tables: Sequence[ScoreTable]) -> dict[str, list[ScoreTable]]:
     Empty where there are not two such systems.
     """
     shared = [s for s in tables[0].systems if all(s in t.systems for t in tables)] if tables else []
-    units: dict[str, list[ScoreTable]] = {}
+    datasets, units = {t.dataset for t in tables}, dict[str, list[ScoreTable]]()
+    # A group that is there as a whole beside others counts as one dataset.
+    whole = [g for g in map(catalogue.group, catalogue.groups()) if datasets > set(g.members)]
+    group_of = {member: group.name for group in reversed(whole) for member in group.members}
     for one in tables if len(shared) > 1 else ():
         rows = [one.systems.index(s) for s in shared]
         part = replace(one, systems=tuple(shared), values=one.values[rows])
-        units.setdefault(_unit(one.dataset, {t.dataset for t in tables}), []).append(part)
+        units.setdefault(group_of.get(one.dataset, one.dataset), []).append(part)
     return units
 
 
-def _unit(dataset: str, datasets: set[str]) -> str:
-    """The group that a dataset counts in, if it is there as a whole beside others; else the dataset."""
-    for group in map(catalogue.group, catalogue.groups()):
-        if dataset in group.members and datasets > set(group.members):
-            return group.name
-    return dataset
-
-
 # ----------
-# Two runs or two cells, query by query, with the texts of the collection where they are here.
+# Two runs or two cells, query by query.
 
 
 def diff_files(
@@ -309,8 +304,8 @@ def diff_cells(
     wanted = parse_measure(measure) if measure else _stored(one, other, None)
     runs = _run(one.run, dataset.qrels), _run(other.run, dataset.qrels)
     scores = [scores_of(Judged.of(run, dataset.qrels), (wanted,)) for run in runs]
-    found = query_differences(str(wanted), names, scores[0], scores[1], top)
-    return _texted(with_documents(found, dataset.qrels, *runs), dataset)
+    moves = query_differences(str(wanted), names, scores[0], scores[1], top)
+    return _texted(with_documents(moves, dataset.qrels, *runs), dataset)
 
 
 def _stored(first: ResultCell, second: ResultCell, measure: str | None) -> Measure:
@@ -358,7 +353,7 @@ def _texted(found: QueryDifferences, dataset: Dataset | None) -> QueryDifference
 
 
 # ----------
-# The two sides of a gate: results folders, committed baselines, or judgments and runs.
+# What a gate compares: results folders, saved baselines, or judgments and runs.
 
 
 GRAMMAR = "[QRELS] BASELINE CANDIDATE, judgments first where one of them is a run file"
@@ -387,21 +382,21 @@ def gate_inputs(
     run files, whose rules hold; fetch: as `cell_collection` takes it. Raises BadValue for paths that cannot be told
     apart, and the WeirErrors of reading.
     """
-    qrels, given = (paths[0], paths[1:]) if len(paths) == 3 else (None, paths)
-    if len(given) != 2:
+    qrels, sides = (paths[0], paths[1:]) if len(paths) == 3 else (None, paths)
+    if len(sides) != 2:
         raise BadValue(f"found {len(paths)} paths; expected {GRAMMAR}")
-    saved = {path: read_baseline(path) for path in given if _is_saved(path)}
-    if qrels is not None and all(path in saved or path.is_dir() for path in given):
-        raise BadValue(f"{given[0]} and {given[1]} are no run files, so there is nothing to judge by {qrels}")
+    saved = {path: read_baseline(path) for path in sides if _is_saved(path)}
+    if qrels is not None and all(path in saved or path.is_dir() for path in sides):
+        raise BadValue(f"{sides[0]} and {sides[1]} are no run files, so there is nothing to judge by {qrels}")
     first = next((one.scores for side in saved.values() for one in side.datasets.values()), None)
     names = [str(m) for m in measures] or list(first.measures if first else ("nDCG@10",))
-    folders = {path: _systems_in(path, names, systems, fetch) for path in given if path.is_dir()}
+    folders = {path: _systems_in(path, names, systems, fetch) for path in sides if path.is_dir()}
     first = first or next(
         (one.scores for side in folders.values() for one in side[0].datasets.values()), None
     )
     rules = conventions or (parse_conventions(first.conventions) if first else DEFAULT)
     read = _GateReader(qrels, saved, folders, names, ScoringRules.of(collection, rules))
-    return read.side(given[0]), read.side(given[1]), names
+    return read.side(sides[0]), read.side(sides[1]), names
 
 
 @dataclass(frozen=True, eq=False)
@@ -451,15 +446,15 @@ def system_of(
         return scored_run(paths[0], paths[1], names, ScoringRules.of(collection, conventions))
     if len(paths) != 1 or not paths[0].is_dir():
         raise BadValue("--save takes judgments and a run, or one results folder")
-    found = _systems_in(paths[0], names, systems, fetch)
-    if len(found) > 1:
-        raise BadValue(f"{paths[0]} holds {len(found)} systems ({_listed(found)}); name one by -s")
-    for name, one in found[0].datasets.items():
+    scored = _systems_in(paths[0], names, systems, fetch)
+    if len(scored) > 1:
+        raise BadValue(f"{paths[0]} holds {len(scored)} systems ({_listed(scored)}); name one by -s")
+    for name, one in scored[0].datasets.items():
         if not one.marks:
             raise BadValue(
                 f"the judgments of {name} are not here, or not as it was measured; a baseline needs them"
             )
-    return found[0]
+    return scored[0]
 
 
 def scored_run(
@@ -524,13 +519,13 @@ def collections_of(
 
     fetch: as `cell_collection` takes it.
     """
-    found = {} if given is None else {"": given if isinstance(given, Dataset) else load(given)}
+    loaded = {} if given is None else {"": given if isinstance(given, Dataset) else load(given)}
     for path in paths:
         if path.is_dir():
             cells = [open_cell(path)] if (path / RECORD).exists() else finished_cells(path)
             known = {cell.dataset: cell_collection(cell, fetch) for cell in cells}
-            found |= {name: dataset for name, dataset in known.items() if dataset is not None}
-    return found
+            loaded |= {name: dataset for name, dataset in known.items() if dataset is not None}
+    return loaded
 
 
 def _is_saved(path: Path) -> bool:
@@ -591,7 +586,7 @@ def _pairs(
         known = {one.system for one in baseline}
         new = [one for one in candidate if one.system not in known]
         notes += [Note(f"{one.system} is new and not gated") for one in new]
-    found = []
+    rows = []
     for one, other in pairs:
         if len(one.datasets) == len(other.datasets) == 1:
             [(name, before)], [after] = one.datasets.items(), other.datasets.values()
@@ -604,9 +599,9 @@ def _pairs(
             notes += [
                 Note(f"{n} is new and not gated") for n in sorted(other.datasets.keys() - one.datasets.keys())
             ]
-        told = f"{one.system}, " if len(pairs) > 1 else ""
-        found += [(told + name, name, before, after) for name, before, after in datasets]
-    return found
+        prefix = f"{one.system}, " if len(pairs) > 1 else ""
+        rows += [(prefix + name, name, before, after) for name, before, after in datasets]
+    return rows
 
 
 def _listed(systems: Sequence[SystemScores]) -> str:

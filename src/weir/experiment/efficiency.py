@@ -65,8 +65,8 @@ class Efficiency:
     @property
     def bytes_per_million(self) -> float | None:
         """Bytes of the index for a million documents."""
-        found = _ratio(self.index_bytes, self.documents)
-        return None if found is None else 1e6 * found
+        each = _ratio(self.index_bytes, self.documents)
+        return None if each is None else 1e6 * each
 
     @property
     def queries_per_second(self) -> float | None:
@@ -76,8 +76,8 @@ class Efficiency:
     @property
     def mean_ms(self) -> float | None:
         """Milliseconds of a query, asked together with the others."""
-        found = _ratio(self.search_seconds, self.queries)
-        return None if found is None else 1e3 * found
+        seconds = _ratio(self.search_seconds, self.queries)
+        return None if seconds is None else 1e3 * seconds
 
 
 def efficiency(root: Path, measure: str | None = None) -> list[Efficiency]:

@@ -25,7 +25,7 @@ from weir.systems.expression import system as system_of
 from weir.systems.protocol import Composite, Fetched, Indexed, Retriever
 
 # ----------
-# The stages of a grid before it is run: what each is made from, and which systems share it.
+# Which stages a grid has, what each is made from, and which systems share it.
 
 
 Kind: TypeAlias = Literal["index", "run"]
@@ -50,13 +50,13 @@ class Node:
 
 def stage_graph(systems: Sequence[Retriever]) -> list[Node]:
     """The stages of these systems, each once, after those that it is made from."""
-    found: dict[str, Node] = {}
+    nodes: dict[str, Node] = {}
     for system in systems:
         for node in _walk(system):
-            known = found.setdefault(str(node), node)
+            known = nodes.setdefault(str(node), node)
             users = tuple(dict.fromkeys((*known.systems, str(system))))
-            found[str(node)] = Node(known.kind, known.name, known.inputs, users)
-    return list(found.values())
+            nodes[str(node)] = Node(known.kind, known.name, known.inputs, users)
+    return list(nodes.values())
 
 
 def _walk(system: Retriever) -> Iterator[Node]:
@@ -85,7 +85,7 @@ def _index_name(system: Retriever) -> str:
 
 
 # ----------
-# Datasets x systems x measures.
+# A grid of datasets, systems and measures.
 
 
 DEPTH = 1000
@@ -116,8 +116,8 @@ class Experiment:
 
     def __post_init__(self) -> None:
         # Each adaptation of an object without a version is a stage of its own: it is adapted once.
-        found = tuple(one if isinstance(one, str) else system_of(one) for one in self.systems)
-        object.__setattr__(self, "systems", found)
+        adapted = tuple(one if isinstance(one, str) else system_of(one) for one in self.systems)
+        object.__setattr__(self, "systems", adapted)
 
     @staticmethod
     def read(path: Path | str) -> Experiment:
@@ -126,17 +126,17 @@ class Experiment:
         Raises FormatError for a file that is not such TOML, UnknownName for another key.
         """
         path = Path(path)
-        given = read_toml(path, "an experiment file")
+        table = read_toml(path, "an experiment file")
         known = ("datasets", "systems", "measures", "k")
-        for key in given:
+        for key in table:
             if key not in known:
                 raise UnknownName(f"key of an experiment file ({path})", key, known)
-        lists = {key: _texts(path, key, given[key]) for key in known[:3] if key in given}
+        lists = {key: _texts(path, key, table[key]) for key in known[:3] if key in table}
         return Experiment(
             lists.get("datasets", ()),
             lists.get("systems", ()),
             lists.get("measures", DEFAULT_MEASURES),
-            given.get("k", DEPTH),
+            table.get("k", DEPTH),
         )
 
     def execute(self, at: Path | str, watch: Watch = _silent) -> list[Row]:
@@ -156,49 +156,52 @@ class Experiment:
             unfinished = [cell for cell in cells if cell.finished(measures) is None]
             for cell in unfinished:
                 _check(cell)
-            found: dict[int, tuple[Path, list[Row]]] = {}
+            done_cells: dict[int, tuple[Path, list[Row]]] = {}
             for wait in (False, True):
                 for number, one in enumerate(cells):
-                    if number not in found:
+                    if number not in done_cells:
                         done = one.complete(measures, wait)
                         if done is not None:
-                            if not found:
+                            if not done_cells:
                                 keep_order(
                                     at, (c.stages.dataset.name for c in cells), (str(c.system) for c in cells)
                                 )
-                            found[number] = done
-            return [cell_of(folder, rows) for folder, rows in [found[number] for number in range(len(cells))]]
+                            done_cells[number] = done
+            return [
+                cell_of(folder, rows) for folder, rows in [done_cells[number] for number in range(len(cells))]
+            ]
 
     def finished(self, at: Path | str) -> list[ResultCell]:
         """The cells of the grid that are finished in the folder `at`; raises as `execute` does."""
         measures = measures_of(self.measures)
-        found = [cell.finished(measures) for cell in self.cells(Path(at), _silent)]
-        return [cell_of(*one) for one in found if one is not None]
+        cells = [cell.finished(measures) for cell in self.cells(Path(at), _silent)]
+        return [cell_of(*one) for one in cells if one is not None]
 
     def loaded_datasets(self, watch: Watch = _silent) -> list[Dataset]:
         """The datasets, members of groups apart; raises what `load` raises, and FormatError for what they hold."""
+        loaded: list[Dataset] = []
+        for wanted in self.datasets:
+            loaded += [wanted] if isinstance(wanted, Dataset) else load_group(wanted, None, watch)
         distinct: dict[str, Dataset] = {}
-        for dataset in [d for given in self.datasets for d in _datasets(given, watch)]:
-            other = distinct.setdefault(dataset.name, dataset)
-            if other.layout != dataset.layout:
+        for dataset in loaded:
+            dataset.fingerprint  # noqa: B018  reads all parts, so that what is wrong with one is known at once
+            if distinct.setdefault(dataset.name, dataset).layout != dataset.layout:
                 raise BadValue(
                     f"two different datasets are named '{dataset.name}'; rename one of the folders"
                 )
-        found = list(distinct.values())
-        return (
-            [replace(d, layout=replace(d.layout, self_match="drop")) for d in found]
-            if self.drop_self
-            else found
-        )
+        datasets = list(distinct.values())
+        if self.drop_self:
+            return [replace(d, layout=replace(d.layout, self_match="drop")) for d in datasets]
+        return datasets
 
     def parsed_systems(self) -> list[Retriever]:
         """The systems; raises UnknownName or BadValue for one that is none, and for two of one name."""
-        found: dict[str, Retriever] = {}
+        by_name: dict[str, Retriever] = {}
         systems = one_session(
             one for s in self.systems for one in (parse_systems(s) if isinstance(s, str) else (system_of(s),))
         )
         for system in systems:
-            other = found.setdefault(str(system), system)
+            other = by_name.setdefault(str(system), system)
             if other != system:
                 raise BadValue(
                     f"two different systems are named '{system}'; give the object in one of them another name: "
@@ -220,8 +223,8 @@ class Experiment:
         if isinstance(self.k, bool) or not isinstance(self.k, int) or self.k < 1:
             raise BadValue(f"k is {self.k!r}; expected a whole number from 1")
         datasets = self.loaded_datasets(watch)
-        kept = at if self.stages is None else Path(self.stages)
-        caches = [StageCache(at / slug(d.name), kept / slug(d.name), d, watch) for d in datasets]
+        store = at if self.stages is None else Path(self.stages)
+        caches = [StageCache(at / slug(d.name), store / slug(d.name), d, watch) for d in datasets]
         return [Cell(cache.named(str(system)), system, self.k) for cache in caches for system in systems]
 
 
@@ -255,14 +258,6 @@ def _folder(at: Path) -> Iterator[None]:
         if fresh:
             with suppress(OSError):  # it holds results
                 at.rmdir()
-
-
-def _datasets(given: str | Path | Dataset, watch: Watch) -> list[Dataset]:
-    """The datasets of a name, with documents, queries and judgments read, so that what is wrong is found now."""
-    found = [given] if isinstance(given, Dataset) else load_group(given, None, watch)
-    for dataset in found:
-        dataset.fingerprint  # noqa: B018  (the first use reads all parts)
-    return found
 
 
 def _texts(path: Path, key: str, value: object) -> tuple[str, ...]:

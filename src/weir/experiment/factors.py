@@ -29,7 +29,7 @@ from weir.systems.expression import expression_tree, parse_system
 from weir.systems.protocol import RERANKERS, SYSTEMS
 
 # ----------
-# Which settings the names of systems differ in: the factors of a grid, their levels, and what is missing of it.
+# The factors of a grid, their levels, and the combinations that are missing.
 
 
 MISSING = "default"
@@ -75,14 +75,14 @@ class _Grid:
 
     def without(self, axis: int, level: int) -> _Grid:
         """The grid without the systems of a level, and without factors of which one level is left."""
-        kept = np.flatnonzero(self.codes[:, axis] != level)
+        rows = np.flatnonzero(self.codes[:, axis] != level)
         columns = [
-            (factor.name, [factor.levels[code] for code in self.codes[kept, number]], factor.levels)
+            (factor.name, [factor.levels[code] for code in self.codes[rows, number]], factor.levels)
             for number, factor in enumerate(self.factors)
         ]
         varying = [(name, values, levels) for name, values, levels in columns if len(set(values)) > 1]
         factors = [Factor(name, tuple(v for v in levels if v in values)) for name, values, levels in varying]
-        return _numbered(factors, [values for _, values, _ in varying], [self.systems[k] for k in kept])
+        return _numbered(factors, [values for _, values, _ in varying], [self.systems[k] for k in rows])
 
 
 def factorial_grid(systems: Sequence[str]) -> FactorialGrid:
@@ -93,7 +93,7 @@ def factorial_grid(systems: Sequence[str]) -> FactorialGrid:
     with the largest share of missing combinations go, until each combination that is left has a system. Raises
     BadValue where no factor is left, and where two systems have the same levels.
     """
-    stages = {name: found for name in systems if (found := _stages_of(name))}
+    stages = {name: parts for name in systems if (parts := _stages_of(name))}
     lengths = Counter(len(one) for one in stages.values())
     usual = max(lengths, key=lambda length: (lengths[length], length), default=0)
     grid = _grid({name: one for name, one in stages.items() if len(one) == usual})
@@ -105,11 +105,13 @@ def factorial_grid(systems: Sequence[str]) -> FactorialGrid:
             "no factors: expected two or more systems whose names differ in settings, such as bm25 and bm25(k1=1.2)"
         )
     left = [name for name in systems if name not in grid.systems]
-    notes = [f"left out, as the grid is of systems in other parts: {_listed(left)}"] if left else []
-    complete, said = _complete(grid)
+    shown = ", ".join(left[:_SHOWN_CELLS])
+    shown += f" and {len(left) - _SHOWN_CELLS} more" if len(left) > _SHOWN_CELLS else ""
+    notes = [f"left out, as the grid is of systems in other parts: {shown}"] if left else []
+    complete, sentences = _complete(grid)
     order = np.ravel_multi_index(tuple(complete.codes.T), complete.shape).argsort()
     design = FactorialDesign(complete.factors, tuple(complete.systems[k] for k in order))
-    return FactorialGrid(design, (*notes, *said))
+    return FactorialGrid(design, (*notes, *sentences))
 
 
 def chosen_factors(asked: Iterable[str], factors: Sequence[Factor]) -> tuple[str, ...]:
@@ -127,12 +129,12 @@ def _stages_of(name: str) -> list[ast.expr]:
         tree = expression_tree(name)
     except WeirError:
         return []
-    found: list[ast.expr] = []
+    parts: list[ast.expr] = []
     while isinstance(tree, ast.BinOp) and isinstance(tree.op, ast.RShift):
-        found.insert(0, tree.right)
+        parts.insert(0, tree.right)
         tree = tree.left
-    found.insert(0, tree)
-    return found if all(isinstance(one, (ast.Call, ast.Name)) for one in found) else []
+    parts.insert(0, tree)
+    return parts if all(isinstance(one, (ast.Call, ast.Name)) for one in parts) else []
 
 
 def _grid(stages: Mapping[str, Sequence[ast.expr]]) -> _Grid | None:
@@ -141,7 +143,8 @@ def _grid(stages: Mapping[str, Sequence[ast.expr]]) -> _Grid | None:
     columns: list[_Column] = []
     for number in range(longest):
         nodes = [one[number] if number < len(one) else None for one in stages.values()]
-        columns += _columns(nodes, (_stage_name(number, longest),))
+        first, reranker = number == 0, "reranker" if longest == 2 else f"reranker {number}"
+        columns += _columns(nodes, (("system" if longest == 1 else "first") if first else reranker,))
     # Columns of which one follows from another become one: they cannot be told apart.
     same: dict[tuple[int, ...], list[_Column]] = {}
     for column in columns:
@@ -163,12 +166,6 @@ def _grid(stages: Mapping[str, Sequence[ast.expr]]) -> _Grid | None:
     return _numbered(factors, [column.values for column in columns], list(stages))
 
 
-def _stage_name(number: int, count: int) -> str:
-    if number == 0:
-        return "system" if count == 1 else "first"
-    return "reranker" if count == 2 else f"reranker {number}"
-
-
 def _columns(nodes: Sequence[ast.expr | None], path: tuple[str, ...]) -> Iterator[_Column]:
     """The places below here in which the nodes differ, the same place of each name."""
     if len({_text(node) for node in nodes}) == 1:
@@ -178,11 +175,11 @@ def _columns(nodes: Sequence[ast.expr | None], path: tuple[str, ...]) -> Iterato
     if len(calls) < len(nodes) or len(heads) > 1:
         yield _Column(path, tuple(map(_text, nodes)))
         return
-    head, given = heads.pop(), [_settings(call) for call in calls]
-    for setting in dict.fromkeys(name for one in given for name in one):
+    head, settings = heads.pop(), [_settings(call) for call in calls]
+    for setting in dict.fromkeys(name for one in settings for name in one):
         values = [
             one[setting] if setting in one else _default(call, setting)
-            for call, one in zip(calls, given, strict=True)
+            for call, one in zip(calls, settings, strict=True)
         ]
         yield from _columns(values, (*path, head, setting))
 
@@ -234,21 +231,16 @@ def _text(node: ast.expr | None) -> str:
 
 def _column_names(paths: Sequence[tuple[str, ...]]) -> list[str]:
     """As much of the end of each path as tells it from the others."""
-    return [".".join(_shortest(path, paths)) for path in paths]
-
-
-def _shortest(path: tuple[str, ...], paths: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
-    for length in range(1, len(path)):
-        if sum(other[-length:] == path[-length:] for other in paths) == 1:
-            return path[-length:]
-    return path
+    ends = [[path[-length:] for length in range(1, len(path))] for path in paths]
+    unique = [(end for end in of if sum(other[-len(end) :] == end for other in paths) == 1) for of in ends]
+    return [".".join(next(of, path)) for of, path in zip(unique, paths, strict=True)]
 
 
 def _ordered(values: Iterable[str]) -> tuple[str, ...]:
     """The levels: what is not there first, False before True, numbers ascending, else as they come."""
-    found = list(dict.fromkeys(values))
-    absent = [value for value in found if value in (NONE, "None")]
-    rest = [value for value in found if value not in absent]
+    levels = list(dict.fromkeys(values))
+    absent = [value for value in levels if value in (NONE, "None")]
+    rest = [value for value in levels if value not in absent]
     if set(rest) == {"True", "False"}:
         rest = ["False", "True"]
     with suppress(ValueError):
@@ -285,8 +277,8 @@ def _complete(given: _Grid) -> tuple[_Grid, list[str]]:
         raise BadValue(f"no factors: {_incomplete(given)}, and without its levels nothing differs")
     if not dropped:
         return grid, []
-    kept = f"{len(grid.systems)} of {len(given.systems)} systems, without {', '.join(dropped)}"
-    return grid, [f"{_incomplete(given)}; analysed on {kept}"]
+    remaining = f"{len(grid.systems)} of {len(given.systems)} systems, without {', '.join(dropped)}"
+    return grid, [f"{_incomplete(given)}; analysed on {remaining}"]
 
 
 def _incomplete(grid: _Grid) -> str:
@@ -303,13 +295,8 @@ def _incomplete(grid: _Grid) -> str:
     return f"{count:,} of {cells:,} combinations {verb} no system, such as {'; '.join(named)}"
 
 
-def _listed(names: Sequence[str]) -> str:
-    shown = ", ".join(names[:_SHOWN_CELLS])
-    return shown if len(names) <= _SHOWN_CELLS else f"{shown} and {len(names) - _SHOWN_CELLS} more"
-
-
 # ----------
-# Factorial studies of the systems of a results folder or of given scores, on each collection and over all of them.
+# Factorial studies on each collection and over all of them.
 
 
 Twins: TypeAlias = Mapping[str, Sequence[tuple[str, str]]]
@@ -340,19 +327,19 @@ def twin_systems(cells: Sequence[ResultCell]) -> dict[str, list[tuple[str, str]]
     They are those of one key, and those that asked a language model the same prompts and made the same rankings of the
     answers: a setting in which they differ has no meaning there, as an objective where nothing has an instruction.
     """
-    found: dict[str, list[tuple[str, str]]] = {}
+    pairs: dict[str, list[tuple[str, str]]] = {}
     alike: dict[tuple[object, ...], list[ResultCell]] = {}
     for cell in cells:
         uses = search_cost(cell)["services"]
-        asked = tuple(sorted((use["service"], use["prompts"]) for use in uses if "prompts" in use))
-        others = alike.setdefault((cell.dataset, cell.depth, asked or cell.ranked.stage.key), [])
-        own = read_run(cell.run).to_dict() if asked and others else None
+        prompts = tuple(sorted((use["service"], use["prompts"]) for use in uses if "prompts" in use))
+        others = alike.setdefault((cell.dataset, cell.depth, prompts or cell.ranked.stage.key), [])
+        own = read_run(cell.run).to_dict() if prompts and others else None
         twin = next((one for one in others if own is None or read_run(one.run).to_dict() == own), None)
         if twin is None:
             others.append(cell)
         else:
-            found.setdefault(cell.dataset, []).append((twin.label or twin.system, cell.label or cell.system))
-    return found
+            pairs.setdefault(cell.dataset, []).append((twin.label or twin.system, cell.label or cell.system))
+    return pairs
 
 
 def twin_notes(twins: Twins) -> list[str]:
@@ -421,7 +408,7 @@ def study_factors(
     for two levels whose systems ask and read the same, UnknownName for a factor or measure that is not there.
     """
     datasets = list(dict.fromkeys(dataset for dataset, _ in scores))
-    found = []
+    all_studies = []
     for measure in measures_wanted([m for of in scores.values() for m in of.measures], measures):
         having = {key: one for key, one in scores.items() if measure in one.measures}
         there = [d for d in datasets if any(dataset == d for dataset, _ in having)]
@@ -441,5 +428,5 @@ def study_factors(
             studies.append(
                 factor_study_across(units, f"{len(units)} collections", grid.design, chosen, method)
             )
-        found += [replace(study, notes=notes) for study in studies]
-    return found
+        all_studies += [replace(study, notes=notes) for study in studies]
+    return all_studies

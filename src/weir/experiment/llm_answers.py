@@ -121,7 +121,15 @@ def query_traces(
     prompted = [cell for cell in cells if _prompts(parse_system(cell.system))]
     if not prompted:
         raise BadValue("none of these systems asks a language model: nothing to trace")
-    datasets = [_collection(cell) for cell in prompted]
+    datasets: list[Dataset] = []
+    for cell in prompted:
+        dataset = cell_collection(cell)
+        if dataset is None:
+            where = cell.scored[-1][1].facts.get("collection")
+            raise BadValue(
+                f"{cell.dataset}: the collection is not at {where} as it was measured; put it back there"
+            )
+        datasets.append(dataset)
     known = {name for dataset in datasets for name in dataset.queries.ids}
     if query is not None and query not in known:
         raise UnknownName("query among these results", query, known)
@@ -130,33 +138,19 @@ def query_traces(
         for cell, dataset in zip(prompted, datasets, strict=True)
         for trace in _cell_traces(cell, dataset, query)
     ]
-    return [
-        chosen
-        for one in traces
-        if (
-            chosen := replace(
-                one, exchanges=tuple(e for e in one.exchanges if not verdicts or e.verdict in verdicts)
-            )
-        ).exchanges
-        or not verdicts
+    if not verdicts:
+        return traces
+    chosen = [
+        replace(one, exchanges=tuple(e for e in one.exchanges if e.verdict in verdicts)) for one in traces
     ]
+    return [one for one in chosen if one.exchanges]
 
 
 def _prompts(system: object) -> list[Pipeline]:
     """The parts of a system in which a language model re-ranks, each behind those whose rankings it is given."""
     parts = (part for part in parts_of(system) if isinstance(part, Pipeline))
-    found = [part for part in parts if isinstance(part.reranker, LLMReranker)]
-    return sorted(found, key=lambda part: len(list(parts_of(part))))
-
-
-def _collection(cell: ResultCell) -> Dataset:
-    found = cell_collection(cell)
-    if found is None:
-        where = cell.scored[-1][1].facts.get("collection")
-        raise BadValue(
-            f"{cell.dataset}: the collection is not at {where} as it was measured; put it back there"
-        )
-    return found
+    prompted = [part for part in parts if isinstance(part.reranker, LLMReranker)]
+    return sorted(prompted, key=lambda part: len(list(parts_of(part))))
 
 
 def _cell_traces(cell: ResultCell, dataset: Dataset, query: str | None) -> Iterator[QueryTrace]:
@@ -176,16 +170,19 @@ def _cell_traces(cell: ResultCell, dataset: Dataset, query: str | None) -> Itera
         with recorded_chat(reranker.chat) as talk:
             for at in wanted[wanted >= 0]:
                 one = dataset.queries.take(np.array([at]))
-                # The ranking of one query, numbered 0
-                row = int(at)
-                rows = slice(int(candidates.ptr[row]), int(candidates.ptr[row + 1]))
-                doc, score = candidates.doc[rows], candidates.score[rows]
-                ptr = np.array([0, len(doc)], np.int64)
-                shown = Run(candidates.queries.take(np.array([row])), candidates.docs, ptr, doc, score)
-                found = traced(reranker, talk.anew(), dataset.corpus, one, shown)
-                said = (cell.dataset, cell.label or cell.system, ids[int(at)], one.text.tolist()[0])
-                whole = (len(found.exchanges), found.whole, found.flagged)
-                yield QueryTrace(*said, reranker.chat.model, found.exchanges, *whole)
+                rows = slice(int(candidates.ptr[at]), int(candidates.ptr[at + 1]))
+                ptr = np.array([0, rows.stop - rows.start], np.int64)  # of one query, numbered 0
+                shown = replace(
+                    candidates,
+                    queries=candidates.queries.take(np.array([at])),
+                    ptr=ptr,
+                    doc=candidates.doc[rows],
+                    score=candidates.score[rows],
+                )
+                trace = traced(reranker, talk.anew(), dataset.corpus, one, shown)
+                about = (cell.dataset, cell.label or cell.system, ids[int(at)], one.text.tolist()[0])
+                whole = (len(trace.exchanges), trace.whole, trace.flagged)
+                yield QueryTrace(*about, reranker.chat.model, trace.exchanges, *whole)
 
 
 def _candidates(cell: ResultCell, dataset: Dataset, part: Pipeline) -> Run:

@@ -38,7 +38,7 @@ from weir.systems.rerank.reranking import has_candidates, rerank_depths, rerank_
 from weir.systems.stored_run import CandidatePool, StoredRun
 
 # ----------
-# How many prompts a language model would be asked on a collection, and how many tokens they would take.
+# Prompts and tokens of a language model on a collection.
 
 
 TOKEN_BYTES = 3
@@ -87,14 +87,16 @@ def shown_candidates(system: Pipeline, dataset: Dataset, k: int) -> tuple[Int64,
     room = rerank_room(system, queries, k, corpus)
     if isinstance(first, (CandidatePool, StoredRun)):
         with silent():
-            found = np.diff(rankings(first.index(corpus), queries, room, first, dataset.name).ptr)
+            candidates = np.diff(rankings(first.index(corpus), queries, room, first, dataset.name).ptr)
     else:
-        found = np.full(len(queries), len(corpus), np.int64)
+        candidates = np.full(len(queries), len(corpus), np.int64)
         if queries.metadata is not None and queries.metadata.candidates is not None:
             listed = queries.metadata.candidates.lengths()
-            found = np.where((listed > 0) | has_candidates(system) & system.is_drawn(), listed, found)
-        found = np.minimum(found, room)
-    return found, np.minimum(found, rerank_depths(system, queries))
+            candidates = np.where(
+                (listed > 0) | has_candidates(system) & system.is_drawn(), listed, candidates
+            )
+        candidates = np.minimum(candidates, room)
+    return candidates, np.minimum(candidates, rerank_depths(system, queries))
 
 
 def prompt_plan(reranker: LLMReranker, dataset: Dataset, shown: Int64) -> PromptPlan:
@@ -102,17 +104,19 @@ def prompt_plan(reranker: LLMReranker, dataset: Dataset, shown: Int64) -> Prompt
     queries, metadata = dataset.queries, dataset.queries.metadata
     own = None if metadata is None else metadata.instruction
     general = len(reranker.prompts.task.encode())
-    told = np.zeros(len(queries), np.int64) if own is None else own.lengths()
-    objective = np.where(told > 0, told, general) if reranker.prompts.objective else told * 0
+    own_lengths = np.zeros(len(queries), np.int64) if own is None else own.lengths()
+    objective = (
+        np.where(own_lengths > 0, own_lengths, general) if reranker.prompts.objective else own_lengths * 0
+    )
     # Bytes of each document as it stands in prompts
     columns = [dataset.corpus.text, *([] if dataset.corpus.title is None else [dataset.corpus.title])]
-    found: Float64 = np.full(len(dataset.corpus), len(columns) - 1, np.float64)
+    sizes: Float64 = np.full(len(dataset.corpus), len(columns) - 1, np.float64)
     for column in columns:
-        found += column.lengths()
+        sizes += column.lengths()
     lengths = (
-        found
+        sizes
         if reranker.prompts.max_length is None
-        else np.minimum(found, TOKEN_BYTES * reranker.prompts.max_length)
+        else np.minimum(sizes, TOKEN_BYTES * reranker.prompts.max_length)
     )
     texts = _Texts(queries.text.lengths() + objective, shown, float(lengths.mean()), np.sort(lengths)[::-1])
     return _planned(reranker, texts)
@@ -135,15 +139,15 @@ def _planned(reranker: LLMReranker, texts: _Texts) -> PromptPlan:
     mean, longest = 0.0, 0.0
     for candidates in np.unique(texts.candidates).tolist():
         rows = texts.candidates == candidates
-        asked = [one for one in reranker.max_calls(candidates) if one.prompts]
-        most = max(most, sum(one.prompts for one in asked))
-        for one in asked:
+        requests = [one for one in reranker.max_calls(candidates) if one.prompts]
+        most = max(most, sum(one.prompts for one in requests))
+        for one in requests:
             number = one.prompts * int(rows.sum())
             # (bytes of a prompt without its query and passages, tokens of its answer at most)
             template = reranker.templates()[one.template]
-            given = {"query": "", "passage": "", "passages": "", "requirement": "x" * REQUIREMENT_BYTES}
-            given |= {"candidates": str(one.passages), "scale": str(reranker.prompts.scale)}
-            filled = template.filled(given, " " if reranker.prompts.objective else "")
+            slots = {"query": "", "passage": "", "passages": "", "requirement": "x" * REQUIREMENT_BYTES}
+            slots |= {"count": str(one.passages), "scale": str(reranker.prompts.scale)}
+            filled = template.filled(slots, " " if reranker.prompts.objective else "")
             size = len(json.dumps([filled.system, filled.user], ensure_ascii=False).encode()) + BODY_BYTES
             fences = FENCE_BYTES * one.passages if one.passages > 1 else 0
             fixed, answer = size + fences, reranker.prompts.max_tokens or template.max_tokens
@@ -170,11 +174,11 @@ def _tokens(prompts: int, size: float) -> float:
 
 
 # ----------
-# What a grid will take before it is started: time, disk and memory, from small runs of the same systems.
+# Time, disk and memory of a grid, from small runs of the same systems.
 #
-# By default all systems run together on a few documents of a collection, each stage once, and then on as many as the
-# time that is left allows; what they took is extended to all documents, with a range. `precise` runs each system by
-# itself on growing samples, until what a document takes stands out.
+# By default all systems run together on a few documents of each collection, then on as many as the remaining time
+# allows. The costs are extended to all documents, with a range. With `precise` each system runs by itself on growing
+# samples until the cost of a document can be told from noise.
 
 
 SEED = 20210427
@@ -377,19 +381,19 @@ def planned(experiment: Experiment, watch: Watch, precise: bool = False) -> list
     if probed and not precise:
         watch(f"{len(subjects)} collections  probes", 0, 1)
         quick = _sampled(subjects, probed, experiment.k, deadline)
-    found = []
+    plans = []
     for subject in subjects:
         for system in systems:
             if precise:
                 watch(f"{subject.name}  {system}  probe", 0, 1)
-            found.append(_plan_planned(subject, system, experiment.k, quick, precise))
-    return found
+            plans.append(_plan_planned(subject, system, experiment.k, quick, precise))
+    return plans
 
 
 def _sampled(subjects: Sequence[_Subject], systems: Sequence[Retriever], k: int, deadline: float) -> _Probes:
     """Probes of all systems on all collections together, each stage once: on a few documents, then on as many as the
     time until the deadline allows."""
-    counts, found = [min(FIRST_PROBE_DOCUMENTS, subject.documents) for subject in subjects], _Probes()
+    counts, probes = [min(FIRST_PROBE_DOCUMENTS, subject.documents) for subject in subjects], _Probes()
     with tempfile.TemporaryDirectory(prefix="weir-plan-") as name:
         for number in range(MAX_SAMPLES):
             begun = time.monotonic()
@@ -398,15 +402,15 @@ def _sampled(subjects: Sequence[_Subject], systems: Sequence[Retriever], k: int,
             samples = list(zip(subjects, counts, strict=True))
             place = Path(name) / str(number)
             for cell, probe in _probe(samples, systems, k, place, deadline - begun).items():
-                found.setdefault(cell, []).append(probe)
+                probes.setdefault(cell, []).append(probe)
             left = deadline - time.monotonic()
-            worked = sum(some[-1].index + some[-1].search * some[-1].queries for some in found.values())
+            worked = sum(some[-1].index + some[-1].search * some[-1].queries for some in probes.values())
             room = SAMPLE_SHARE * left - max(0.0, time.monotonic() - begun - worked)
-            larger = [_larger(subject, count, found, room / len(subjects)) for subject, count in samples]
-            if larger == counts or len(found) < len(subjects) * len(systems):
+            larger = [_larger(subject, count, probes, room / len(subjects)) for subject, count in samples]
+            if larger == counts or len(probes) < len(subjects) * len(systems):
                 break
             counts = larger
-    return found
+    return probes
 
 
 def _larger(subject: _Subject, count: int, found: _Probes, seconds: float) -> int:
@@ -465,8 +469,8 @@ def _plan_planned(subject: _Subject, system: Retriever, k: int, quick: _Probes, 
     pipelines = [part for part in parts_of(system) if isinstance(part, Pipeline)]
     if prompted := [part for part in pipelines if isinstance(part.reranker, LLMReranker)]:
         return _prompted(subject, system, prompted, k, notes)
-    if asked := [part.service for part in parts_of(system) if isinstance(part, Remote)]:
-        notes += [f"{service} is asked {subject.queries:,} queries; it is not probed" for service in asked]
+    if services := [part.service for part in parts_of(system) if isinstance(part, Remote)]:
+        notes += [f"{service} is asked {subject.queries:,} queries; it is not probed" for service in services]
         cell = (subject.name, str(system), subject.documents, subject.queries)
         return Planned(*cell, None, None, None, None, None, notes=tuple(notes))
     if precise:
@@ -502,7 +506,7 @@ def _plan_planned(subject: _Subject, system: Retriever, k: int, quick: _Probes, 
     size = last.bytes / last.documents * subject.documents + RUN_LINE_BYTES * subject.queries * min(
         k, subject.documents
     )
-    given = _between(searched, probes, "search")
+    per_query = _between(searched, probes, "search")
     return Planned(
         subject.name,
         str(system),
@@ -515,7 +519,7 @@ def _plan_planned(subject: _Subject, system: Retriever, k: int, quick: _Probes, 
         peak_mb=peak,
         notes=(*notes, *_short_of(size, peak)),
         index_range=_between(subject.documents, probes, "index"),
-        search_range=(given[0] * subject.queries, given[1] * subject.queries),
+        search_range=(per_query[0] * subject.queries, per_query[1] * subject.queries),
         disk_range=_disk_between(subject.documents, probes, size),
         peak_range=_between(subject.documents, probes, "peak_mb"),
     )
@@ -526,12 +530,14 @@ def _unscored(subject: _Subject, system: Retriever, k: int) -> Iterator[str]:
     for part in parts_of(system):
         if isinstance(part, Pipeline):
             if subject.dataset is None:
-                found, shown = (subject.queries * count for count in _shown_of_words(subject, part, k))
+                candidates, shown = (subject.queries * count for count in _shown_of_words(subject, part, k))
             else:
                 adapted = adapted_to(part, subject.name, subject.dataset.instruction)
-                found, shown = (int(counts.sum()) for counts in shown_candidates(adapted, subject.dataset, k))
-            if shown < found:
-                yield unscored_note(str(part), found - shown, found, "up to ")
+                candidates, shown = (
+                    int(counts.sum()) for counts in shown_candidates(adapted, subject.dataset, k)
+                )
+            if shown < candidates:
+                yield unscored_note(str(part), candidates - shown, candidates, "up to ")
 
 
 def _shown_of_words(subject: _Subject, system: Pipeline, k: int) -> tuple[int, int]:
@@ -539,9 +545,9 @@ def _shown_of_words(subject: _Subject, system: Pipeline, k: int) -> tuple[int, i
     named, first, room = system.reranker.depth, system.first, max(k, system.reranker.depth or DEPTH)
     if named is None and isinstance(first, CandidateSource):
         room = first.pool_depth(k, subject.documents) or room
-    found = min(room if subject.pool is None else subject.pool, subject.documents)
+    candidates = min(room if subject.pool is None else subject.pool, subject.documents)
     whole = named is None and (subject.pool is not None or has_candidates(system))
-    return found, found if whole else min(found, named or DEPTH)
+    return candidates, candidates if whole else min(candidates, named or DEPTH)
 
 
 def _between(documents: int, probes: Sequence[_Probe], name: str) -> tuple[float, float]:
@@ -594,26 +600,26 @@ def _prompted(
         "not on this machine: lengths are those published" if note == _NOT_HERE else note for note in notes
     ]
     remote = [part.service for part in parts_of(system) if isinstance(part, Remote)]
-    asked = {part.reranker.service for part in prompted if isinstance(part.reranker, LLMReranker)}
-    others = [service for service in remote if service not in asked]
+    prompted_services = {part.reranker.service for part in prompted if isinstance(part.reranker, LLMReranker)}
+    others = [service for service in remote if service not in prompted_services]
     notes += [f"{service} is asked {subject.queries:,} queries; it is not probed" for service in others]
     asks, longest = [], list[int]()
     for pipeline in prompted:
         adapted = _adapted(subject, pipeline)
         assert isinstance(adapted.reranker, LLMReranker)  # it is adapted to what it was
-        found = _prompt_plan(subject, adapted, k)
+        estimate = _prompt_plan(subject, adapted, k)
         local = adapted.reranker.chat.local
-        price = None if local else limits.cost(found.tokens, found.answer_tokens)
-        told = {**adapted.reranker.describe(), "first": str(pipeline.first)}
+        price = None if local else limits.cost(estimate.tokens, estimate.answer_tokens)
+        described = {**adapted.reranker.describe(), "first": str(pipeline.first)}
         if adapted.reranker.method in ("score", "reason", "subtask") or (
-            adapted.reranker.method == "pairwise" and told.get("sort") == "all"
+            adapted.reranker.method == "pairwise" and described.get("sort") == "all"
         ):
-            del told["depth"]
+            del described["depth"]
         key = hashlib.blake2b(
-            json.dumps(told, sort_keys=True, default=str).encode(), digest_size=8
+            json.dumps(described, sort_keys=True, default=str).encode(), digest_size=8
         ).hexdigest()
-        asks.append((key, found.prompts, float(found.tokens), price))
-        longest += [] if found.longest is None else [found.longest]
+        asks.append((key, estimate.prompts, float(estimate.tokens), price))
+        longest += [] if estimate.longest is None else [estimate.longest]
     cell = (subject.name, str(system), subject.documents, subject.queries)
     costs = [price for *_, price in asks if price is not None]
     return Planned(
@@ -654,23 +660,23 @@ def _probes(subject: _Subject, system: Retriever, k: int) -> list[_Probe]:
     """Runs of growing size, until what a document takes stands out from what starting takes."""
     count = min(FIRST_PROBE_DOCUMENTS, subject.documents)
     with tempfile.TemporaryDirectory(prefix="weir-plan-") as name:
-        found = list(_probe([(subject, count)], [system], k, Path(name) / "0").values())
-        while found[-1].documents < min(MAX_PROBE_DOCUMENTS, subject.documents):
-            last = found[-1]
-            if last.index - found[0].index >= ENOUGH_SECONDS or (
-                last.index > MAX_PROBE_SECONDS and len(found) > 1
+        probes = list(_probe([(subject, count)], [system], k, Path(name) / "0").values())
+        while probes[-1].documents < min(MAX_PROBE_DOCUMENTS, subject.documents):
+            last = probes[-1]
+            if last.index - probes[0].index >= ENOUGH_SECONDS or (
+                last.index > MAX_PROBE_SECONDS and len(probes) > 1
             ):
                 break
             bearable = int(MAX_PROBE_SECONDS * last.documents / max(last.index, 0.001))
             count = min(
                 max(2 * last.documents, bearable), 16 * last.documents, MAX_PROBE_DOCUMENTS, subject.documents
             )
-            found += _probe([(subject, count)], [system], k, Path(name) / str(len(found))).values()
+            probes += _probe([(subject, count)], [system], k, Path(name) / str(len(probes))).values()
             if (
-                found[1].index < found[0].index
+                probes[1].index < probes[0].index
             ):  # the first one compiled kernels, or read a model from a cold disk
-                del found[0]
-    return found
+                del probes[0]
+    return probes
 
 
 def _probe(
@@ -706,22 +712,22 @@ def _probe(
         named = str(systems[0]) if len(systems) == 1 else f"{len(systems)} systems"
         of = samples[0][0].name if len(samples) == 1 else f"{len(samples)} collections"
         raise BadValue(f"{named}: the probe on {samples[0][1]} documents of {of} failed: {reason}")
-    found = {}
+    probes = {}
     for cell in finished_cells(results) if next(results.glob("*/*/scores-*.json"), None) else ():
         index, search = index_cost(cell), search_cost(cell)
         subject, count = samples[int(cell.dataset.removeprefix("sample-"))]
-        asked = max(1, search["queries"])
+        queries = max(1, search["queries"])
         peak = max(index.get("peak_mb", 0.0), search["peak_mb"])
         made = (index.get("seconds", 0.0), index.get("bytes", 0))
-        probe = _Probe(count, *made, search["seconds"] / asked, peak, asked)
+        probe = _Probe(count, *made, search["seconds"] / queries, peak, queries)
         for system in systems:  # those of one key share a cell, which bears one of their names
             if str(system) == cell.system or (
-                (subject.name, str(system)) not in found
+                (subject.name, str(system)) not in probes
                 and (system.describe() == parse_system(cell.system).describe())
             ):
-                found[subject.name, str(system)] = probe
+                probes[subject.name, str(system)] = probe
     shutil.rmtree(place, ignore_errors=True)
-    return found
+    return probes
 
 
 def _extended(documents: int, small: tuple[int, float], large: tuple[int, float]) -> float:

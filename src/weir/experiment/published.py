@@ -16,7 +16,7 @@ from weir.core.strings import Float64, Int64
 from weir.errors import BadValue, UnknownName
 
 # ----------
-# The scores that Anserini writes: rounded, and tied ones lowered step by step, all in 32-bit floats.
+# Scores as Anserini writes them: rounded, ties lowered step by step, in 32-bit floats.
 
 
 _F = np.float32
@@ -58,7 +58,7 @@ def lowered(ptr: Int64, score: Float64) -> Float64:
 
 
 # ----------
-# Scores that others have published, each with its source, as data that come with Weir.
+# Published scores, each with its source.
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -26,7 +26,7 @@ from weir.measures.evaluate import each_file, names_of_runs
 from weir.stats.birco import BircoScore, birco_remarks, birco_scores
 
 # ----------
-# A results folder against what others have published of the same systems.
+# A results folder compared with published scores of the same systems.
 
 
 Outcome: TypeAlias = Literal["reproduced", "explained", "off", "not published", "other data"]
@@ -80,39 +80,26 @@ def reproduce(
         raise BadValue(f"the tolerance is {decimals} decimals; expected a whole number from 0")
     name = None if model is None else model_named(model)
     cells = finished_cells(root)
-    found = []
+    checks_found = []
     for cell in cells:
-        same_data = _same_data(cell)
+        entry = catalogue.get(cell.dataset) if cell.dataset in catalogue.names() else None
+        # As many judged queries as the catalogue says of the collection of that name.
+        same_data = entry is not None and (cell.split != entry.split or cell.queries == entry.queries)
         again = Rescored(cell)
         for row in cell.rows:
             checks = _checks(
                 row, cell.split, _models(row, name), same_data, decimals, nearest, str(cell.folder)
             )
-            found += [_explained(check, again, decimals) for check in checks]
+            checks_found += [_explained(check, again, decimals) for check in checks]
     for row in group_rows([replace(cell, label="") for cell in cells]):
         members = catalogue.group(row.dataset).members
-        found += _checks(
-            row,
-            next((c.split for c in cells if c.dataset in members), "test"),
-            _models(row, name),
-            True,
-            decimals,
-            nearest,
-            str(root),
-        )
-    return found
+        split = next((cell.split for cell in cells if cell.dataset in members), "test")
+        checks_found += _checks(row, split, _models(row, name), True, decimals, nearest, str(root))
+    return checks_found
 
 
 def _models(row: Row, name: str | None) -> tuple[str, ...]:
     return claimed(row.system, row.dataset) if name is None else (name,)
-
-
-def _same_data(cell: ResultCell) -> bool:
-    """Whether a cell has as many judged queries as the catalogue says of the collection of that name."""
-    if cell.dataset not in catalogue.names():
-        return False
-    entry = catalogue.get(cell.dataset)
-    return cell.split != entry.split or cell.queries == entry.queries
 
 
 def _checks(
@@ -126,20 +113,23 @@ def _checks(
 ) -> list[PublishedCheck]:
     """A check for each published score that a row claims to be, or one that says why there is none."""
     scores = [s for s in published(row.dataset, measure=row.measure) if s.split == split]
-    others = _nearest(row.mean, [s for s in scores if s.model not in models]) if nearest else ()
+    others = sorted((s for s in scores if s.model not in models), key=lambda s: abs(s.value - row.mean))
+    neighbours = tuple(Neighbour(s.model, s.printed, s.source) for s in others[:NEAREST] if nearest)
     claims = [s for s in scores if s.model in models]
     ours = (folder, row.dataset, split, row.system, row.measure, row.mean)
     if not claims:
-        return [PublishedCheck(*ours, "not published", nearest=others)]
-    found = []
+        return [PublishedCheck(*ours, "not published", nearest=neighbours)]
+    checks = []
     for claim in claims:
         outcome: Outcome = "reproduced" if claim.agrees(row.mean, decimals) else "off"
         compared = claim.decimals if decimals is None else min(decimals, claim.decimals)
         difference = row.mean - claim.value
-        found.append(
-            PublishedCheck(*ours, outcome if same_data else "other data", claim, difference, compared, others)
+        checks.append(
+            PublishedCheck(
+                *ours, outcome if same_data else "other data", claim, difference, compared, neighbours
+            )
         )
-    return found
+    return checks
 
 
 def _explained(check: PublishedCheck, again: Rescored, decimals: int | None) -> PublishedCheck:
@@ -152,11 +142,6 @@ def _explained(check: PublishedCheck, again: Rescored, decimals: int | None) -> 
         if value is not None and claim.agrees(value, decimals):
             return replace(check, outcome="explained", because=because)
     return check
-
-
-def _nearest(value: float, scores: Iterable[PublishedScore]) -> tuple[Neighbour, ...]:
-    ordered = sorted(scores, key=lambda s: abs(s.value - value))
-    return tuple(Neighbour(s.model, s.printed, s.source) for s in ordered[:NEAREST])
 
 
 def documented(rules: Publisher, measure: Measure) -> Iterator[tuple[str, Scoring]]:
@@ -193,7 +178,7 @@ class Rescored:
 
 
 # ----------
-# The official figures of BIRCO's program, of files and of the finished cells of a results folder.
+# The official figures of BIRCO.
 
 
 def birco_of_files(qrels: Path, runs: Sequence[Path]) -> tuple[list[BircoScore], list[str], list[str]]:
@@ -202,10 +187,10 @@ def birco_of_files(qrels: Path, runs: Sequence[Path]) -> tuple[list[BircoScore],
     Raises as `birco_scores` and readers where no file is left.
     """
     judgments, names = read_qrels(qrels), dict(zip(runs, names_of_runs(runs), strict=True))
-    found, refused = each_file(
+    figures, refused = each_file(
         runs, lambda path: birco_scores(judgments, read_run(path), qrels.name, names[path])
     )
-    return [one for scores in found.values() for one in scores], birco_remarks(judgments), refused
+    return [one for scores in figures.values() for one in scores], birco_remarks(judgments), refused
 
 
 def birco_of_cells(
@@ -217,7 +202,7 @@ def birco_of_cells(
     fetch: as `cell_collection` takes it. A cell that does not rank whole pools is left out. Raises BadValue where that
     leaves none, StoreError for rankings that are not as they were written, and as `load` for the collection.
     """
-    found, said = [], []
+    figures, remarks_on_cells = [], []
     judgments: dict[tuple[str, str], Qrels | None] = {}
     for cell in cells:
         about = cell.dataset, cell.split
@@ -231,13 +216,16 @@ def birco_of_cells(
                     f"{cell.label}: its judgments are not on this machine as they were used; name their collection"
                 )
             cell.ranked.verify(cell.folder)
-            found += birco_scores(qrels, read_run(cell.run), cell.dataset, cell.label)
+            figures += birco_scores(qrels, read_run(cell.run), cell.dataset, cell.label)
         except BadValue as error:
-            said.append(f"{cell.dataset}: {error}")
-    if not found:
-        raise BadValue(said[0] if said else "no cell to score")
+            remarks_on_cells.append(f"{cell.dataset}: {error}")
+    if not figures:
+        raise BadValue(remarks_on_cells[0] if remarks_on_cells else "no cell to score")
     remarks = {name: birco_remarks(qrels) for (name, _), qrels in judgments.items() if qrels is not None}
-    return found, [*said, *(f"{name}: {one}" for name, several in remarks.items() for one in several)]
+    return figures, [
+        *remarks_on_cells,
+        *(f"{name}: {one}" for name, several in remarks.items() for one in several),
+    ]
 
 
 # ----------

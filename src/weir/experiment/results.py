@@ -30,9 +30,7 @@ from weir.stats.score_rows import group_row, row_notes, unanswered_note
 from weir.systems.expression import parse_system, single_names
 
 # ----------
-# The order in which datasets and systems were asked for, kept beside the results: tables show them in it.
-#
-# <results>/grid.json datasets and systems by name, each as it was first asked for
+# The order in which datasets and systems were requested, in <results>/grid.json. Tables follow it.
 
 
 ORDER = "grid.json"
@@ -50,18 +48,18 @@ class GridOrder:
     def read(root: Path) -> GridOrder:
         """The order that a results folder keeps; none where it keeps none, or it is damaged."""
         try:
-            found = read_sealed(root / ORDER)
-            return GridOrder(tuple(map(str, found["datasets"])), tuple(map(str, found["systems"])))
+            sealed = read_sealed(root / ORDER)
+            return GridOrder(tuple(map(str, sealed["datasets"])), tuple(map(str, sealed["systems"])))
         except (StoreError, KeyError, TypeError):
             return GridOrder()
 
     def place(self, dataset: str, system: str) -> tuple[int, int]:
         """Where a cell stands: the places of its dataset and of its system, LAST for one that was not asked for."""
-        found = [
+        places = [
             names.index(name) if name in names else LAST
             for names, name in ((self.datasets, dataset), (self.systems, system))
         ]
-        return found[0], found[1]
+        return places[0], places[1]
 
 
 def keep_order(root: Path, datasets: Iterable[str], systems: Iterable[str]) -> None:
@@ -77,7 +75,7 @@ def keep_order(root: Path, datasets: Iterable[str], systems: Iterable[str]) -> N
 
 
 # ----------
-# ResultCell cells of a results folder, each with every setting that its records hold.
+# Finished cells, each with the settings of its records.
 
 
 EXPECTED = "the folder of a finished cell, such as results/scifact/bm25-0123456789"
@@ -209,9 +207,9 @@ def open_cell(folder: Path | str) -> ResultCell:
     folder = Path(folder)
     if not folder.is_dir():
         raise FormatError(folder, "a file" if folder.exists() else "no such folder", EXPECTED)
-    found = list(_cells_in(folder))
-    if found:
-        return found[-1]
+    cells = list(_cells_in(folder))
+    if cells:
+        return cells[-1]
     if (folder / OLD).exists():
         raise FormatError(folder, f"a result {AGAIN}", EXPECTED)
     if (folder / RECORD).exists() or run_file(folder).exists():
@@ -234,8 +232,8 @@ def finished_cells(root: Path | str) -> list[ResultCell]:
     """
     root = Path(root)
     folders = sorted({path.parent for path in root.glob(f"*/*/{SCORES}")})
-    found = [cell for folder in folders for cell in _cells_in(folder)]
-    if not found:
+    cells = [cell for folder in folders for cell in _cells_in(folder)]
+    if not cells:
         if not root.is_dir():
             raise FormatError(
                 root, "a file" if root.exists() else "no such folder", "a folder written by weir run"
@@ -245,8 +243,8 @@ def finished_cells(root: Path | str) -> list[ResultCell]:
         raise FormatError(root, "no finished cell", "a folder written by weir run")
     order = GridOrder.read(root)
     first: dict[tuple[str, str], str] = {}
-    when = {id(cell): min(str(record.made.get("when")) for _, record in cell.scored) for cell in found}
-    for cell in found:
+    when = {id(cell): min(str(record.made.get("when")) for _, record in cell.scored) for cell in cells}
+    for cell in cells:
         for key in (("dataset", cell.dataset), ("system", cell.system)):
             first[key] = min(first.get(key, when[id(cell)]), when[id(cell)])
 
@@ -255,19 +253,19 @@ def finished_cells(root: Path | str) -> list[ResultCell]:
         of_dataset = (dataset, first["dataset", cell.dataset], cell.dataset)
         return (*of_dataset, system, first["system", cell.system], when[id(cell)], cell.folder.name)
 
-    return _labelled(sorted(found, key=place))
+    return _labelled(sorted(cells, key=place))
 
 
 def damaged_records(root: Path) -> list[str]:
     """What is wrong with the records of a results folder that cannot be read, in sentences."""
-    found = []
+    problems = []
     for pattern in (f"*/*/{RECORD}", f"*/*/{SCORES}"):
         for path in sorted(root.glob(pattern)):
             try:
                 read_record(path)
             except StoreError as error:
-                found.append(f"left out: {error}")
-    return found
+                problems.append(f"left out: {error}")
+    return problems
 
 
 def dataset_of(cell: ResultCell, given: str | Path | Dataset | None = None) -> Dataset | None:
@@ -391,17 +389,19 @@ def _labelled(cells: list[ResultCell]) -> list[ResultCell]:
 
     Of cells that differ in k alone the deepest bears the name, and the others their k.
     """
-    groups, found = _of_one_name(cells), []
+    groups, labelled = _of_one_name(cells), []
     for cell in cells:
         group = groups[cell.dataset, cell.system]
         if _differ_in_depth(group):
-            told = [] if cell.depth == max(one.depth for one in group) else [f"k={cell.depth}"]
+            mark_texts = [] if cell.depth == max(one.depth for one in group) else [f"k={cell.depth}"]
         else:
             marks = [_marks(one) for one in group]
             varies = [len(set(column)) > 1 for column in zip(*marks, strict=True)]
-            told = [mark for mark, differs in zip(_marks(cell), varies, strict=True) if differs]
-        found.append(replace(cell, label=f"{cell.system} #{' '.join(told)}" if told else cell.system))
-    return found
+            mark_texts = [mark for mark, differs in zip(_marks(cell), varies, strict=True) if differs]
+        labelled.append(
+            replace(cell, label=f"{cell.system} #{' '.join(mark_texts)}" if mark_texts else cell.system)
+        )
+    return labelled
 
 
 def largest_k(cells: Sequence[ResultCell]) -> tuple[list[ResultCell], list[str]]:
@@ -409,16 +409,16 @@ def largest_k(cells: Sequence[ResultCell]) -> tuple[list[ResultCell], list[str]]
 
     A system is compared with others once, by its longest rankings.
     """
-    kept, said = list(cells), []
+    largest, sentences = list(cells), []
     for group in _of_one_name(cells).values():
         if len(group) > 1 and _differ_in_depth(group):
             best = max(group, key=lambda one: one.depth)
             depths = " and ".join(str(k) for k in sorted({one.depth for one in group if one is not best}))
-            kept = [one for one in kept if one is best or one not in group]
-            said.append(
+            largest = [one for one in largest if one is best or one not in group]
+            sentences.append(
                 f"{best.system} on {best.dataset} is compared with k={best.depth} alone, not {depths}"
             )
-    return _labelled(kept), said
+    return _labelled(largest), sentences
 
 
 def _of_one_name(cells: Sequence[ResultCell]) -> dict[tuple[str, str], list[ResultCell]]:
@@ -455,7 +455,7 @@ def _side_by_side(parts: Sequence[Scores], wanted: Sequence[str]) -> Scores:
 
 
 # ----------
-# What a finished cell took, summed over the stages that it was made from.
+# The cost of a cell, summed over its stages.
 
 
 def stages_of(cell: ResultCell) -> Iterator[tuple[Path, Record]]:
@@ -467,9 +467,9 @@ def stages_of(cell: ResultCell) -> Iterator[tuple[Path, Record]]:
         collection = folder.parent.parent if record.kind == "index" else folder.parent
         for _, name in record.inputs:
             inner = Path(os.path.normpath(collection / name))
-            found = None if inner in seen else record_of(inner)
-            if found is not None:
-                yield from walk(inner, found)
+            stage = None if inner in seen else record_of(inner)
+            if stage is not None:
+                yield from walk(inner, stage)
         yield folder, record
 
     return walk(cell.folder, cell.ranked)
@@ -490,11 +490,11 @@ def index_cost(cell: ResultCell) -> dict[str, Any]:
         records = [record for _, record in stages_of(cell) if record.kind == "index"]
         if not records:
             return {}
-        found = _summed(records)
-        found |= {"bytes": sum(r.facts["bytes"] for r in records)}
-        found |= {"documents": max(r.facts["documents"] for r in records)}
-        found |= {"reused": sum(r.facts.get("reused", 0) for r in records)}
-        return found | {"cached_queries": any(r.facts.get("cached_queries") for r in records)}
+        costs = _summed(records)
+        costs |= {"bytes": sum(r.facts["bytes"] for r in records)}
+        costs |= {"documents": max(r.facts["documents"] for r in records)}
+        costs |= {"reused": sum(r.facts.get("reused", 0) for r in records)}
+        return costs | {"cached_queries": any(r.facts.get("cached_queries") for r in records)}
 
 
 def search_cost(cell: ResultCell) -> dict[str, Any]:
@@ -510,23 +510,25 @@ def search_cost(cell: ResultCell) -> dict[str, Any]:
 def unscored_notes(cells: Sequence[ResultCell]) -> list[str]:
     """A sentence on each re-ranker behind some cells that left documents of its first stage unscored, once for each
     collection."""
-    found: dict[str, None] = {}
+    sentences: dict[str, None] = {}
     for cell in cells:
         with _as_weir_writes_it(cell):
             for _, record in stages_of(cell):
                 reranked = record.facts.get("reranked", {})
                 if reranked.get("unscored"):
                     note = unscored_note(record.name, int(reranked["unscored"]), int(reranked["candidates"]))
-                    found[f"{cell.dataset}: {note}"] = None
-    return list(found)
+                    sentences[f"{cell.dataset}: {note}"] = None
+    return list(sentences)
 
 
 def unscored_candidates(cell: ResultCell) -> tuple[int, int]:
     """(candidates that re-rankers behind a cell left unscored, candidates that they were given)."""
     with _as_weir_writes_it(cell):
-        found = [record.facts.get("reranked", {}) for _, record in stages_of(cell)]
-        unscored, given = (sum(int(one.get(name, 0)) for one in found) for name in ("unscored", "candidates"))
-    return unscored, given
+        reranked = [record.facts.get("reranked", {}) for _, record in stages_of(cell)]
+        unscored, candidates = (
+            sum(int(one.get(name, 0)) for one in reranked) for name in ("unscored", "candidates")
+        )
+    return unscored, candidates
 
 
 def unscored_note(system: str, unscored: int, candidates: int, bound: str = "") -> str:
@@ -536,20 +538,18 @@ def unscored_note(system: str, unscored: int, candidates: int, bound: str = "") 
 
 def _summed(records: list[Record]) -> dict[str, Any]:
     """The costs of some stages together: times and requests add up, of memory the most counts."""
-    found: dict[str, Any] = {
+    costs: dict[str, Any] = {
         "seconds": sum(r.cost["seconds"] for r in records),
         "peak_mb": max(r.cost["peak_mb"] for r in records),
         "compile_seconds": sum(r.cost.get("compile_seconds", 0.0) for r in records),
     }
-    asked = [r.cost["api"] for r in records if "api" in r.cost]
-    names = dict.fromkeys(name for one in asked for name in one)
-    return found | (
-        {"api": {name: sum(one.get(name, 0) for one in asked) for name in names}} if asked else {}
-    )
+    api = [r.cost["api"] for r in records if "api" in r.cost]
+    names = dict.fromkeys(name for one in api for name in one)
+    return costs | ({"api": {name: sum(one.get(name, 0) for one in api) for name in names}} if api else {})
 
 
 # ----------
-# Reading a results folder back.
+# Rows and notes of a results folder.
 
 
 def read_results(root: Path | str) -> list[Row]:
@@ -581,7 +581,7 @@ def group_rows(cells: Sequence[ResultCell]) -> list[Row]:
     }
     pairs = list(dict.fromkeys((system, measure) for _, system, measure in at))
     values = {id(cell): cell.values() for cell in cells}
-    found = []
+    group_means = []
     for group in whole:
         for system, measure in pairs:
             parts = [at[key] for member in group.members if (key := (member, system, measure)) in at]
@@ -589,8 +589,8 @@ def group_rows(cells: Sequence[ResultCell]) -> list[Row]:
                 scores = [values[id(cell)] for cell, _ in parts]
                 columns = [one.in_id_order(measure) for one in scores]
                 rows = [replace(row, system=system) for _, row in parts]
-                found.append(group_row(group.name, rows, columns, measure in scores[0].geometric))
-    return found
+                group_means.append(group_row(group.name, rows, columns, measure in scores[0].geometric))
+    return group_means
 
 
 def cell_notes(cells: Sequence[ResultCell]) -> list[Note]:
@@ -607,23 +607,23 @@ def mixed_provenance(cells: Sequence[ResultCell]) -> list[str]:
     """What in a table bears one name and was made otherwise, in sentences: by other algorithms, versions or data."""
     seen: dict[str, dict[str, list[str]]] = {}
     for cell in cells:
-        said = {"bootstrap interval": cell.scored[-1][1].declared["interval"].get("algorithm")}
+        numbers_of = {"bootstrap interval": cell.scored[-1][1].declared["interval"].get("algorithm")}
         for _, record in cell.scored:
-            said |= {f"measure {m}": number for m, number in record.declared["measures"].items()}
-        for what, number in said.items():
+            numbers_of |= {f"measure {m}": number for m, number in record.declared["measures"].items()}
+        for what, number in numbers_of.items():
             seen.setdefault(what, {}).setdefault(str(number), []).append(f"{cell.dataset} {cell.label}")
-    found = [
+    sentences = [
         f"{what} was made by different algorithms and does not compare: "
         + "; ".join(f"number {number} in {', '.join(names)}" for number, names in sorted(numbers.items()))
         for what, numbers in seen.items()
         if len(numbers) > 1
     ]
-    found += _mixed_depths(cells)
+    sentences += _mixed_depths(cells)
     for one, other in pairwise(sorted(cells, key=lambda cell: (cell.dataset, cell.system))):
         if (one.dataset, one.system) == (other.dataset, other.system):
             names = [name for name, *_ in changes(one.ranked.stage, other.ranked.stage)] or ["judgments"]
-            found.append(f"{one.dataset}: {one.label} and {other.label} differ in {', '.join(names[:4])}")
-    return found
+            sentences.append(f"{one.dataset}: {one.label} and {other.label} differ in {', '.join(names[:4])}")
+    return sentences
 
 
 def _mixed_depths(cells: Sequence[ResultCell]) -> list[str]:

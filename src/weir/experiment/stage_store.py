@@ -50,7 +50,7 @@ from weir.systems.protocol import (
 from weir.systems.restricted import restricted_search
 
 # ----------
-# What a stage notes besides rankings: warnings, times of single queries, losses, costs.
+# What a stage records besides rankings: warnings, times of single queries, losses, costs.
 
 
 LATENCY_QUERIES, LATENCY_SECONDS = 100, 5.0
@@ -63,10 +63,10 @@ COMPARED_QUERIES = 100
 def ranking_warnings() -> Iterator[list[str]]:
     """Keep the texts of warnings about rankings; all warnings are given when the block ends."""
     texts: list[str] = []
-    with warnings.catch_warnings(record=True) as given:
+    with warnings.catch_warnings(record=True) as recorded:
         warnings.simplefilter("always", RankingWarning)
         yield texts
-    for warning in given:
+    for warning in recorded:
         if issubclass(warning.category, RankingWarning):
             texts.append(str(warning.message))
         warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
@@ -94,8 +94,8 @@ def latencies(searcher: Searcher, queries: Queries, k: int) -> dict[str, float]:
             break
     if not taken:
         return {}
-    found = {f"p{p}": float(np.percentile(taken, p)) for p in (50, 95, 99)}
-    return found | {"mean": float(np.mean(taken)), "queries": float(len(taken))}
+    percentiles = {f"p{p}": float(np.percentile(taken, p)) for p in (50, 95, 99)}
+    return percentiles | {"mean": float(np.mean(taken)), "queries": float(len(taken))}
 
 
 def approximation_loss(searcher: Searcher, queries: Queries, k: int) -> dict[str, object]:
@@ -104,10 +104,10 @@ def approximation_loss(searcher: Searcher, queries: Queries, k: int) -> dict[str
     if not isinstance(searcher, ApproximateSearcher) or len(some) == 0:
         return {}
     try:
-        found = searcher.loss(some, k)
+        loss = searcher.loss(some, k)
     except BadValue:
         return {}
-    share = {"share": found.total, "by what is kept": found.quantisation}
+    share = {"share": loss.total, "by what is kept": loss.quantisation}
     return {"lost": {"queries": len(some), "k": k, **share}}
 
 
@@ -116,22 +116,22 @@ def cost_facts(costs: Costs, index_bytes: int | None = None) -> dict[str, object
     if index_bytes is None:
         pairs = {"asked": costs.requested_pairs, "computed": costs.computed_pairs}
         services = [use.facts() for use in costs.services]
-        given = {"candidates": costs.candidates, "unscored": costs.unscored}
+        reranked = {"candidates": costs.candidates, "unscored": costs.unscored}
         return (
             ({"scores": pairs} if costs.requested_pairs else {})
-            | ({"reranked": given} if costs.candidates else {})
+            | ({"reranked": reranked} if costs.candidates else {})
             | ({"services": services} if services else {})
         )
-    found: dict[str, object] = {"bytes": index_bytes + costs.external_bytes}
-    found |= {"reused": costs.reused_documents} if costs.reused_documents else {}
-    return found | ({"cached_queries": True} if costs.cached_queries else {})
+    facts: dict[str, object] = {"bytes": index_bytes + costs.external_bytes}
+    facts |= {"reused": costs.reused_documents} if costs.reused_documents else {}
+    return facts | ({"cached_queries": True} if costs.cached_queries else {})
 
 
 # ----------
-# The stages of a collection on disk: indexes and rankings, each made once and used by every system that needs it.
+# Indexes and rankings of a collection, each made once and used by every system that needs it.
 #
-# <results>/<collection>/indexes/<system>-<key>/ an index, and stage.json <results>/<collection>/<system>-<key>/
-# rankings, and stage.json; scores beside them, see task.py
+# <results>/<collection>/indexes/<system>-<key>/   an index, and stage.json
+# <results>/<collection>/<system>-<key>/           rankings, and stage.json; scores stand beside them, see cell.py
 
 
 T = TypeVar("T")
@@ -176,9 +176,9 @@ class StageCache:
         name = f"{stage.key} {part}"
         if name not in self.opened:
             _keep(self.opened, name, self._index(part, corpus, stage), OPENED_INDEXES)
-        found = stage.found(self.store / INDEXES)
-        if found is not None:
-            self._used("index", found[0])
+        stored = stage.found(self.store / INDEXES)
+        if stored is not None:
+            self._used("index", stored[0])
         return self.opened[name]
 
     def note(self, text: str) -> None:
@@ -200,13 +200,13 @@ class StageCache:
     @property
     def asked(self) -> dict[str, str]:
         """What is searched and for what."""
-        asked = {"corpus": self.dataset.corpus.fingerprint, "queries": self.dataset.queries_fingerprint}
+        declared = {"corpus": self.dataset.corpus.fingerprint, "queries": self.dataset.queries_fingerprint}
         metadata = self.dataset.queries.metadata
         if metadata is not None and (metadata.lists() or metadata.permitted is not None):
-            asked["restricted"] = str(algorithm("restricted search"))
+            declared["restricted"] = str(algorithm("restricted search"))
         if metadata is not None and "candidates" in dict(metadata.lists()):
-            asked["candidates"] = str(algorithm("candidates"))
-        return asked
+            declared["candidates"] = str(algorithm("candidates"))
+        return declared
 
     def run(self, part: Retriever, k: int) -> tuple[Path, Run]:
         """The rankings of a system, read where their stage is sound, else searched now: (folder, run)."""
@@ -215,17 +215,17 @@ class StageCache:
 
     def cached_run(self, stage: Stage, search: Search, root: Path) -> tuple[Path, Run]:
         """The run of a stage, read where it is sound, else made by `search` and kept below `root`."""
-        found, lock = self.sound_run(stage), root / f".{stage.folder_name}.lock"
-        if found is not None:
+        folder, lock = self.sound_run(stage), root / f".{stage.folder_name}.lock"
+        if folder is not None:
             clear_lock(lock)
         else:
             with locked(lock):
                 # Another process may have made it meanwhile.
-                found = self.sound_run(stage) or self._make_run(stage, search, root)
-        self._used("run", found)
+                folder = self.sound_run(stage) or self._make_run(stage, search, root)
+        self._used("run", folder)
         if stage.key not in self.runs:
-            _keep(self.runs, stage.key, self.read(found), HELD_RUNS)
-        return found, self.runs[stage.key]
+            _keep(self.runs, stage.key, self.read(folder), HELD_RUNS)
+        return folder, self.runs[stage.key]
 
     def sound_run(self, stage: Stage) -> Path | None:
         """The folder of rankings that are as they were written, with the results or among what is shared."""
@@ -253,12 +253,12 @@ class StageCache:
 
     def sound(self, stage: Stage, root: Path) -> Path | None:
         """The folder of a stage whose files are as they were written; None, with a word, where they are not."""
-        found = stage.found(root)
-        if found is None:
+        stored = stage.found(root)
+        if stored is None:
             if (root / stage.folder_name / RECORD).exists():
                 self.note(f"{stage.kind} of {stage.name} is damaged, making it again")
             return None
-        folder, record = found
+        folder, record = stored
         try:
             record.verify(folder)
         except WeirError as error:

@@ -26,7 +26,7 @@ from weir.files.text_files import check_regular
 from weir.settings import settings
 
 # ----------
-# What making a stage takes: seconds of its own, peak memory, what services were asked, and which stages it used.
+# The cost of a stage while it is made: seconds, peak memory, requests to services, the stages it used.
 
 
 COUNTED = ("seconds", "compile_seconds", "requests", "texts", "tokens", "answer_tokens")
@@ -49,22 +49,23 @@ class Making:
 
     def cost(self) -> dict[str, object]:
         """The figures as a record keeps them: compiling kernels is told apart from the work."""
-        within, compiled = self.own["compile_seconds"], self.prepared + self.own["compile_seconds"]
-        found: dict[str, object] = {
-            "seconds": max(self.own["seconds"] - within, 0.0),
+        compiling = self.own["compile_seconds"]
+        compiled = self.prepared + compiling
+        figures: dict[str, object] = {
+            "seconds": max(self.own["seconds"] - compiling, 0.0),
             "peak_mb": self.peak_mb,
         }
-        found |= {"compile_seconds": compiled} if compiled else {}
+        figures |= {"compile_seconds": compiled} if compiled else {}
         if self.own["requests"]:
-            asked = {name: self.own[name] for name in ("requests", "texts", "tokens")}
-            said = self.own["answer_tokens"]
+            api = {name: self.own[name] for name in ("requests", "texts", "tokens")}
+            answer_tokens = self.own["answer_tokens"]
             from weir.services.requests import Limits
             from weir.settings import settings
 
-            dollars = Limits.of(settings()).cost(int(asked["tokens"]), int(said))
-            asked |= {"answer_tokens": said} if said else {}
-            found["api"] = asked | ({} if dollars is None else {"dollars": dollars})
-        return found
+            dollars = Limits.of(settings()).cost(int(api["tokens"]), int(answer_tokens))
+            api |= {"answer_tokens": answer_tokens} if answer_tokens else {}
+            figures["api"] = api | ({} if dollars is None else {"dollars": dollars})
+        return figures
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,7 +120,7 @@ def _counts() -> dict[str, float]:
     jit = sys.modules.get("weir.kernels.jit")
     return {
         "seconds": time.perf_counter(),
-        "compile_seconds": (0.0 if jit is None else float(jit.spent())),
+        "compile_seconds": 0.0 if jit is None else float(jit.spent()),  # or loading compiled kernels
         **_asked(),
     }
 
@@ -152,7 +153,7 @@ def _peak_mb() -> float:
 
 
 # ----------
-# What made a stage: code, packages, machine and time, as its record keeps them.
+# The environment of a stage: code, packages, machine and time.
 
 
 PACKAGES = {
@@ -227,15 +228,15 @@ def _processor() -> dict[str, str]:
     pairs = (line.partition(":") for line in lines)
     facts = {name.strip(): value.strip() for name, _, value in pairs}
     flags = set(facts.get("flags", facts.get("Features", "")).split())
-    found = " ".join(flag for flag in CPU_FLAGS if flag in flags)
-    return {"processor": facts.get("model name", platform.processor()), "instructions": found}
+    instructions = " ".join(flag for flag in CPU_FLAGS if flag in flags)
+    return {"processor": facts.get("model name", platform.processor()), "instructions": instructions}
 
 
 # ----------
-# Stages: what a grid makes on disk, each a folder under a key, with a record of what made it that is never rewritten.
+# Stages, each a folder under a key, with a record that is never rewritten.
 #
-# What was *declared* decides what a stage holds, and nothing else decides its key. What *made* it (versions, machine,
-# engine, time) stands beside that in the record, for the reader; see weir.experiment.stages.
+# Only what was declared decides the key. The environment (versions, machine, engine, time) stands beside it in the
+# record.
 
 
 FORMAT = 2
@@ -333,7 +334,7 @@ class Record:
 
     def to_json(self) -> dict[str, object]:
         """The record, with its format, its key and a checksum of all that it says."""
-        said = {
+        entries = {
             "format": FORMAT,
             "stage": self.kind,
             "name": self.name,
@@ -345,7 +346,7 @@ class Record:
             "cost": self.cost,
             "facts": self.facts,
         }
-        return {**said, "check": _digest(said)}
+        return {**entries, "check": _digest(entries)}
 
 
 def changes(before: Stage, now: Stage) -> list[tuple[str, str, str]]:
@@ -384,20 +385,20 @@ def read_record(path: Path) -> Record:
             raise StoreError(f"{path}: found a JSON {type(value).__name__}, expected a record of weir run")
         if value.get("format") != FORMAT:
             raise StoreError(f"{path}: format {value.get('format')!r}, expected {FORMAT}; run the grid again")
-        said = {name: one for name, one in value.items() if name != "check"}
-        if value.get("check") != _digest(said):
+        entries = {name: one for name, one in value.items() if name != "check"}
+        if value.get("check") != _digest(entries):
             raise StoreError(f"{path}: changed since it was written")
         record = Record(
-            str(said["stage"]),
-            str(said["name"]),
-            said["declared"],
-            checksums_read(said["files"]),
-            tuple((str(kind), str(folder)) for kind, folder in said["inputs"]),
-            said["made"],
-            said["cost"],
-            said["facts"],
+            str(entries["stage"]),
+            str(entries["name"]),
+            entries["declared"],
+            checksums_read(entries["files"]),
+            tuple((str(kind), str(folder)) for kind, folder in entries["inputs"]),
+            entries["made"],
+            entries["cost"],
+            entries["facts"],
         )
-        if record.stage.key != said["key"]:
+        if record.stage.key != entries["key"]:
             raise StoreError(f"{path}: its key is not that of what it declares")
         parts = (record.declared, record.made, record.cost, record.facts, record.made.get("packages", {}))
         if not all(isinstance(part, dict) for part in parts):
@@ -435,19 +436,16 @@ def _digest(value: object) -> str:
 def _plain(value: Any, engines: list[str | None]) -> Any:  # noqa: ANN401 - whatever JSON holds
     """A declaration as JSON gives it back, names cut to their kind and engines taken out."""
     if isinstance(value, Mapping):
-        found = {}
+        entries = {}
         for name, inner in value.items():
             if name == "engine":
-                engines.append(
-                    None
-                    if inner is None
-                    else (inner if isinstance(inner, str) else json.dumps(inner, sort_keys=True))
-                )
+                named = inner is None or isinstance(inner, str)
+                engines.append(inner if named else json.dumps(inner, sort_keys=True))
             else:
-                found[str(name)] = first_word(inner) if name in NAMES else _plain(inner, engines)
+                entries[str(name)] = first_word(inner) if name in NAMES else _plain(inner, engines)
                 if name in NAMES and not isinstance(inner, str):
-                    found[str(name)] = _plain(inner, engines)
-        return found
+                    entries[str(name)] = _plain(inner, engines)
+        return entries
     if isinstance(value, Sequence) and not isinstance(value, str):
         return [_plain(inner, engines) for inner in value]
     return value

@@ -123,15 +123,15 @@ def verified(root: Path | str, watch: Told | None = None, fetch: bool = False) -
             collections[where, split] = _Collection.at(where, split, fetch)
         return collections[where, split]
 
-    found = []
+    verdicts = []
     for number, folder in enumerate(folders):
         if watch is not None:
             watch(folder.name, number, len(folders))
         one = _checked(folder, collection)
         name = folder.relative_to(root).as_posix()
-        problems, unchecked = (tuple(dict.fromkeys(said)) for said in (one.problems, one.unchecked))
-        found.append(Verdict(name, one.kind, one.name, problems, unchecked))
-    return found
+        problems, unchecked = (tuple(dict.fromkeys(texts)) for texts in (one.problems, one.unchecked))
+        verdicts.append(Verdict(name, one.kind, one.name, problems, unchecked))
+    return verdicts
 
 
 _Collections: TypeAlias = Callable[[str, str], _Collection | str]
@@ -148,21 +148,21 @@ def _stage_folders(root: Path) -> Iterator[Path]:
 def _checked(folder: Path, collection: _Collections) -> _Finding:
     scores = sorted(folder.glob(SCORES))
     kind = "index" if folder.parent.name == INDEXES else "cell" if scores else "run"
-    found = _Finding(kind, folder.name)
-    record = _read(folder / RECORD, found)
+    finding = _Finding(kind, folder.name)
+    record = _read(folder / RECORD, finding)
     if record is None:
-        return found
-    found.name = record.name
+        return finding
+    finding.name = record.name
     try:
-        sound = _files_sound(folder, record, found) and (kind == "index" or len(record.files) == 1)
-        found.problems += _stage_problems(folder, record, kind)
+        sound = _files_sound(folder, record, finding) and (kind == "index" or len(record.files) == 1)
+        finding.problems += _stage_problems(folder, record, kind)
         named = {RECORD, *record.files}
         for path in scores:
-            scored = _read(path, found)
+            scored = _read(path, finding)
             if scored is not None:
                 named |= {path.name, *scored.files}
-                _check_scores(folder, path, (record, scored), found, collection if sound else None)
-        found.problems += _strays(folder, named)
+                _check_scores(folder, path, (record, scored), finding, collection if sound else None)
+        finding.problems += _strays(folder, named)
     except (
         WeirError,
         LookupError,
@@ -172,8 +172,8 @@ def _checked(folder: Path, collection: _Collections) -> _Finding:
         ArithmeticError,
         RecursionError,
     ) as error:
-        found.problems.append(f"no record as weir run writes it ({type(error).__name__}: {error})"[:200])
-    return found
+        finding.problems.append(f"no record as weir run writes it ({type(error).__name__}: {error})"[:200])
+    return finding
 
 
 def _read(path: Path, found: _Finding) -> Record | None:
@@ -252,8 +252,8 @@ def _check_scores(
             if number == measure_number(one):
                 todays.append(one)
             else:
-                said = f"{name} was made by algorithm {number}, this version has {measure_number(one)}"
-                found.unchecked.append(said)
+                reason = f"{name} was made by algorithm {number}, this version has {measure_number(one)}"
+                found.unchecked.append(reason)
         again = _differences(folder, (ran, scored), there.dataset, values, tuple(todays))
         found.problems += again
 
@@ -267,22 +267,22 @@ def _record_problems(path: Path, ran: Record, scored: Record, collection: str) -
     if [*scored.files] != [f"{path.stem}.jsonl"]:
         yield f"{path.name} speaks of {', '.join(scored.files) or 'no file'}; expected {path.stem}.jsonl"
     facts = scored.facts
-    for what, said, declared in (
+    for what, value, declared in (
         ("k", facts["k"], ran.declared["k"]),
         ("self_match", facts["self_match"], ran.declared.get("self_match", "keep")),
     ):
-        if said != declared:
-            yield f"{path.name} says {what} = {said}; the rankings were made with {declared}"
+        if value != declared:
+            yield f"{path.name} says {what} = {value}; the rankings were made with {declared}"
     if slug(str(facts["dataset"])) != collection:
         yield f"{path.name} is of the collection {facts['dataset']}, and stands among those of {collection}"
     yield from _misnamed(scored.name, ran)
     for row in facts["rows"]:
-        for what, named, said in (
+        for what, named, value in (
             ("system", scored.name, row["system"]),
             ("collection", facts["dataset"], row["dataset"]),
         ):
-            if said != named:
-                yield f"a row of {path.name} calls the {what} {said}, which is {named}"
+            if value != named:
+                yield f"a row of {path.name} calls the {what} {value}, which is {named}"
 
 
 def _read_values(folder: Path, scored: Record, found: _Finding) -> Scores | None:

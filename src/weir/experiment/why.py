@@ -40,11 +40,10 @@ from weir.experiment.results import ResultCell, dataset_of, open_cell
 from weir.experiment.stages import flattened
 from weir.files.runs import read_qrels, read_run
 from weir.measures import DEFAULT_MEASURES, MEASURES, Measure, condensed, parse_measure
-from weir.measures.measure import Definition, Setting
 from weir.measures.ties.over_orders import Tied, expected_values, extreme_values
 
 # ----------
-# Which settings of two results differ, the likeliest cause first.
+# Settings of two results that differ, the likeliest cause first.
 
 
 UNKNOWN = (45.0, "a setting of the system")
@@ -74,7 +73,7 @@ def differences(
     one, other = _with_kind(dict(first)), _with_kind(dict(second))
     same_kind = "system" in one and one["system"] == other.get("system")
     cells = "fingerprint" in one and "fingerprint" in other
-    found = []
+    different = []
     for name in dict.fromkeys([*one, *other]):
         a, b = one.get(name), other.get(name)
         both = a is not None and b is not None
@@ -84,11 +83,11 @@ def differences(
             inner = [p for p in reversed(parts[1:]) if p not in NAMES]
             known = next((table[key] for key in (name, *endings, *inner) if key in table), None)
             weight, why = known or (ENVIRONMENT if parts[0] == "environment" else UNKNOWN)
-            found.append(
+            different.append(
                 SettingDifference(name, "-" if a is None else a, "-" if b is None else b, weight, why)
             )
-    names = frozenset(d.setting for d in found)
-    return tuple(sorted((d for d in found if not _follows(d.setting, names)), key=lambda d: -d.weight))
+    names = frozenset(d.setting for d in different)
+    return tuple(sorted((d for d in different if not _follows(d.setting, names)), key=lambda d: -d.weight))
 
 
 def _with_kind(settings: dict[str, str]) -> dict[str, str]:
@@ -120,7 +119,7 @@ def _table() -> dict[str, tuple[float, str]]:
 
 
 # ----------
-# One run scored in the other ways that people score: what can be told about a gap without running anything again.
+# A run scored by other rules that are in use.
 
 
 TieRule: TypeAlias = Literal["trec", "trec9", "ascending", "anserini", "expected", "best", "worst"]
@@ -188,8 +187,8 @@ def rescored(run: Run, qrels: Qrels, scoring: Scoring) -> Float64:
 def mean(values: Float64, measure: Measure) -> float:
     """The mean over the queries that count, as Scores has it; NaN where none does."""
     counted = values[~np.isnan(values)]
-    found = math.fsum(counted.tolist()) / len(counted) if len(counted) else math.nan
-    return averaged(found, measure.geometric)
+    value = math.fsum(counted.tolist()) / len(counted) if len(counted) else math.nan
+    return averaged(value, measure.geometric)
 
 
 def other_rules(
@@ -226,7 +225,19 @@ def other_measures(measure: Measure, qrels: Qrels) -> Iterator[Alternative]:
     usual = Scoring(measure)
     definition = MEASURES.get(measure.name)
     settings = definition.defaults() | dict(measure.settings)
-    for kind, other in (*_cut(measure, definition), *_levelled(measure, qrels, settings)):
+    others: list[tuple[str, Measure]] = []
+    if measure.cutoff is not None:
+        others += [("cut-off", measure @ cut) for cut in CUTOFFS if cut != measure.cutoff]
+        if definition.cutoff == "optional":
+            others.append(("cut-off", replace(measure, cutoff=None)))
+        if (name := {"R": "R_cap", "R_cap": "R"}.get(measure.name)) is not None:
+            others.append(("capped recall", replace(measure, name=name)))
+    if "rel" in settings:
+        grades = np.unique(qrels.grade[qrels.grade > 0])
+        few = not qrels.fractional or len(grades) <= _MOST_LEVELS
+        levels = sorted({1, *plain_grades(grades)} if few else {1})
+        others += [("relevance level", measure(rel=level)) for level in levels if level != settings["rel"]]
+    for kind, other in others:
         yield Alternative(kind, str(other), replace(usual, measure=other))
     for key, values in definition.choices:
         for value in values:
@@ -256,37 +267,9 @@ def without_copies(run: Run, corpus: Corpus) -> Run:
     _, same = np.unique(keys, axis=0, return_inverse=True)
     query = run.query_of_row()
     _, first = np.unique(query * np.int64(len(run.docs)) + same.reshape(-1)[run.doc], return_index=True)
-    kept = np.sort(first)
-    ptr = np.searchsorted(query[kept], np.arange(len(run.queries) + 1)).astype(np.int64)
-    return replace(run, ptr=ptr, doc=run.doc[kept], score=run.score[kept])
-
-
-def _cut(measure: Measure, definition: Definition) -> Iterator[tuple[str, Measure]]:
-    """The measure cut elsewhere or not at all, and recall with the other divisor."""
-    if measure.cutoff is None:
-        return
-    for cut in CUTOFFS:
-        if cut != measure.cutoff:
-            yield "cut-off", measure @ cut
-    if definition.cutoff == "optional":
-        yield "cut-off", replace(measure, cutoff=None)
-    other = {"R": "R_cap", "R_cap": "R"}.get(measure.name)
-    if other is not None:
-        yield "capped recall", replace(measure, name=other)
-
-
-def _levelled(
-    measure: Measure, qrels: Qrels, settings: Mapping[str, Setting]
-) -> Iterator[tuple[str, Measure]]:
-    """The measure with other grades counting as relevant."""
-    if "rel" not in settings:
-        return
-    levels = np.unique(qrels.grade[qrels.grade > 0])
-    for level in sorted(
-        {1, *plain_grades(levels)} if not qrels.fractional or len(levels) <= _MOST_LEVELS else {1}
-    ):
-        if level != settings["rel"]:
-            yield "relevance level", measure(rel=level)
+    rows = np.sort(first)
+    ptr = np.searchsorted(query[rows], np.arange(len(run.queries) + 1)).astype(np.int64)
+    return replace(run, ptr=ptr, doc=run.doc[rows], score=run.score[rows])
 
 
 def _ordered(run: Run, ties: TieRule) -> Run:
@@ -313,9 +296,11 @@ def _over_ties(measure: Measure, judged: Judged, ties: TieRule) -> Float64:
             return expected_values(measure, Tied.of(judged), values)
         if ties in {"best", "worst"}:
             low, high = extreme_values(measure, Tied.of(judged), values, strict=False)
-            asked = high if ties == "best" else low
+            extreme = high if ties == "best" else low
             return (
-                asked if np.array_equal(np.isnan(asked), np.isnan(values)) else np.full_like(values, np.nan)
+                extreme
+                if np.array_equal(np.isnan(extreme), np.isnan(values))
+                else np.full_like(values, np.nan)
             )
     except BadValue:  # a measure without a formula, and too many orders to try
         return np.full_like(values, np.nan)
@@ -323,7 +308,7 @@ def _over_ties(measure: Measure, judged: Judged, ties: TieRule) -> Float64:
 
 
 # ----------
-# Why two numbers differ: the settings that do, and what scoring again in other ways says of the gap.
+# The difference of two numbers: settings, and scoring again by other rules.
 
 
 NEGLIGIBLE = 1e-12
@@ -419,9 +404,9 @@ def explained(
     if first.qrels is not None and (second.qrels is not None or second.score is not None):
         for one in _changes(first, second, measure):
             after = _after(first, second, one)
-            found = _effect(one, before, after, second)
-            if found is not None:
-                effects.append(found)
+            effect = _effect(one, before, after, second)
+            if effect is not None:
+                effects.append(effect)
             elif not np.isnan(after).any():
                 without.append(f"{one.kind} ({one.change})")
         effects += _copies_once(first, second, measure, before)
@@ -483,21 +468,13 @@ def _effect(
         return None
     gap, left = before[1] - before[0], after[1] - after[0]
     explains = (gap - left) / gap if abs(gap) > NEGLIGIBLE else math.nan
-    closes = _agree(*after, second.score)
-    usual = Scoring(one.scoring.measure)
-    pairs = [(n, getattr(one.scoring, n)) for n in ("ties", "self_match", "missing")]
-    changed = [(n, v) for n, v in pairs if v != getattr(usual, n)]
-    return Effect(
-        one.kind,
-        one.change,
-        *after,
-        left,
-        explains,
-        closes,
-        second.publisher is not None
-        and bool(changed)
-        and all(getattr(second.publisher, n) == v for n, v in changed),
+    usual, rules = Scoring(one.scoring.measure), second.publisher
+    settings = [(name, getattr(one.scoring, name)) for name in ("ties", "self_match", "missing")]
+    changed = [(name, value) for name, value in settings if value != getattr(usual, name)]
+    documented = (
+        rules is not None and bool(changed) and all(getattr(rules, name) == value for name, value in changed)
     )
+    return Effect(one.kind, one.change, *after, left, explains, _agree(*after, second.score), documented)
 
 
 def _agree(first: float, second: float, score: PublishedScore | None) -> bool:
@@ -524,8 +501,8 @@ def _both_answered(
     out = np.isnan(a) | np.isnan(b)
     one = Alternative("missing queries", "only those that both answer", usual)
     after = mean(np.where(out, np.nan, a), measure), mean(np.where(out, np.nan, b), measure)
-    found = _effect(one, before, after, second)
-    return [] if found is None or np.array_equal(np.isnan(a), np.isnan(b)) else [found]
+    effect = _effect(one, before, after, second)
+    return [] if effect is None or np.array_equal(np.isnan(a), np.isnan(b)) else [effect]
 
 
 def _copies_once(
@@ -539,8 +516,8 @@ def _copies_once(
         s if s.run is None or s.corpus is None else replace(s, run=without_copies(s.run, s.corpus))
         for s in (first, second)
     ]
-    found = _effect(one, before, _after(sides[0], sides[1], one), second)
-    return [] if found is None else [found]
+    effect = _effect(one, before, _after(sides[0], sides[1], one), second)
+    return [] if effect is None else [effect]
 
 
 def _same_top(first: Run | None, second: Run | None) -> tuple[int, int]:
@@ -561,7 +538,7 @@ def _same_top(first: Run | None, second: Run | None) -> tuple[int, int]:
 
 
 # ----------
-# Two results, or a result and a published score, made ready for `explained`.
+# The two sides of an explanation: cells, run files, published scores.
 
 
 OURS = (("ties", TIE_RULES["trec"]), ("missing", "zero"))
@@ -600,24 +577,7 @@ def explain_published(
     the first that both have. Raises FormatError, UnknownName, and BadValue where nothing comparable is published.
     """
     ours = open_cell(cell)
-    if model is None:
-        models = claimed(ours.system, ours.dataset)
-        if not models:
-            raise BadValue(f"{ours.system} claims no published model; name one, or another cell")
-    else:
-        models = (model_named(model, ours.dataset),)
-    wanted = str(parse_measure(measure)) if measure else None
-    found = [
-        s
-        for model_name in models
-        for s in published(ours.dataset, model_name)
-        if s.split == ours.split and wanted in (None, s.measure)
-    ]
-    found.sort(key=lambda s: ours.mean(s.measure) is None)  # what the cell has already comes first
-    if not found:
-        what = f"{wanted} " if wanted else ""
-        raise BadValue(f"no {what}score of {' or '.join(models)} on {ours.dataset} {ours.split} is published")
-    score = found[0]
+    score = _published_score(ours, model, measure)
     notes: list[str] = []
     side = _side(ours, parse_measure(score.measure), judgments or Judgments(), notes)
     rules = publisher_of(score.model)
@@ -632,6 +592,24 @@ def explain_published(
         parse_measure(score.measure),
         notes,
     )
+
+
+def _published_score(cell: ResultCell, model: str | None, measure: str | None) -> PublishedScore:
+    """The published score to compare a cell with; raises BadValue where there is none."""
+    models = claimed(cell.system, cell.dataset) if model is None else (model_named(model, cell.dataset),)
+    if not models:
+        raise BadValue(f"{cell.system} claims no published model; name one, or another cell")
+    wanted = str(parse_measure(measure)) if measure else None
+    scores = [
+        s
+        for name in models
+        for s in published(cell.dataset, name)
+        if s.split == cell.split and wanted in (None, s.measure)
+    ]
+    if not scores:
+        what = f"{wanted} " if wanted else ""
+        raise BadValue(f"no {what}score of {' or '.join(models)} on {cell.dataset} {cell.split} is published")
+    return min(scores, key=lambda s: cell.mean(s.measure) is None)  # what the cell has already comes first
 
 
 def explain_runs(
@@ -657,19 +635,19 @@ def explain_rankings(
         ComparedResult(name, _seen(run, judged), run=run, qrels=judged, dropped=dropped)
         for name, run in ranked.items()
     )
-    said = [note.text for note in rules.notes]
-    return explained(one, other, parse_measure(measure or DEFAULT_MEASURES[0]), said)
+    notes = [note.text for note in rules.notes]
+    return explained(one, other, parse_measure(measure or DEFAULT_MEASURES[0]), notes)
 
 
 def _shared(first: ResultCell, second: ResultCell) -> Measure:
     """The first measure that both cells have; raises BadValue where there is none."""
     theirs = {r.measure for r in second.rows}
-    found = next((r.measure for r in first.rows if r.measure in theirs), None)
-    if found is None:
+    name = next((r.measure for r in first.rows if r.measure in theirs), None)
+    if name is None:
         raise BadValue(
             f"{first.folder} and {second.folder} have no measure in common; name one with -m, to be computed now"
         )
-    return parse_measure(found)
+    return parse_measure(name)
 
 
 def _side(cell: ResultCell, measure: Measure, judgments: Judgments, notes: list[str]) -> ComparedResult:
@@ -683,7 +661,12 @@ def _side(cell: ResultCell, measure: Measure, judgments: Judgments, notes: list[
         *[(f"environment.{name}", str(text)) for one in versions for name, text in one.items()],
     )
     dropped = dict(cell.settings).get("self_match") == "drop"
-    qrels, corpus = _data(cell, judgments)
+    own = judgments.collection is not None or judgments.qrels is None
+    dataset = dataset_of(cell, judgments.collection) if own else None
+    corpus = None if dataset is None else dataset.corpus
+    qrels = None if dataset is None else dataset.qrels
+    if judgments.qrels is not None:
+        qrels = read_qrels(judgments.qrels)
     if qrels is None:
         if stored is None:
             have = ", ".join(r.measure for r in cell.rows)
@@ -720,17 +703,6 @@ def _claimed_settings(model: str) -> tuple[tuple[str, str], ...]:
     except (ImportError, WeirError):
         return ()
     return tuple(flattened("system", described))
-
-
-def _data(cell: ResultCell, given: Judgments) -> tuple[Qrels | None, Corpus | None]:
-    """The judgments of a cell and its documents, each None where it is not here."""
-    found = None
-    if given.collection is not None or given.qrels is None:
-        found = dataset_of(cell, given.collection)
-    corpus = None if found is None else found.corpus
-    if given.qrels is not None:
-        return read_qrels(given.qrels), corpus
-    return (None if found is None else found.qrels), corpus
 
 
 def _seen(run: Run, qrels: Qrels) -> tuple[tuple[str, str], ...]:

@@ -62,7 +62,7 @@ def _joined(qrels: dict[Any, Any], run: dict[Any, Any]) -> Judged:
     judgments = rows if all(rows.values()) else {name: row for name, row in rows.items() if row}
     ideal_cuts, cuts = _cuts(judgments), _cuts(rankings)
     number, grade_types = _grades(judgments)
-    score = _scores(rankings)
+    score = np.frombuffer(array("d", list(_values(rankings))))  # TypeError for what is no number, such as "1"
     if (
         not len(score)
         or not np.isfinite(score).all()
@@ -99,7 +99,11 @@ def _joined(qrels: dict[Any, Any], run: dict[Any, Any]) -> Judged:
     if len(groups[0]):
         shared_of = dict(zip(rankings, tied(ptr, groups).tolist(), strict=True))
         shared[:] = [shared_of.get(q, 0) for q in judgments]
-        last = _last_places(first, np.array(starts)[query], groups)
+        begins, ends = groups
+        start_of_row = np.array(starts)[query]
+        at = first - 1 + start_of_row
+        group = np.minimum(begins.searchsorted(at), len(begins) - 1)
+        last = np.where(begins[group] == at, ends[group] - start_of_row, first)
         rank = _settled(
             judgments,
             [(answer, score[a:]) for answer, a in zip(answers, starts, strict=True)],
@@ -188,11 +192,6 @@ def _grades(rows: Rows) -> tuple[NDArray[Any], set[type]]:
     return np.array(list(_values(rows)), np.int64 if types == {int} else np.float64), types
 
 
-def _scores(rows: Rows) -> Float64:
-    """float64[n]; raises TypeError for what is no number, text such as "1" too."""
-    return np.frombuffer(array("d", list(_values(rows))))
-
-
 def _perhaps_exchanged(
     grade: NDArray[Any], grade_types: set[type], score: Float64, rankings: Rows, *, listed: bool
 ) -> bool:
@@ -203,14 +202,6 @@ def _perhaps_exchanged(
         if all(issubclass(one, (int, np.integer)) for one in types):
             return True
     return scale and len(set(grade.tolist())) > len(_GRADE_SCALE)
-
-
-def _last_places(first: Int64, start: Int64, groups: tuple[Int64, Int64]) -> Int64:
-    """The last of the places that each document shares with those of its score; start: of its ranking in the rows."""
-    begin, end = groups
-    at = first - 1 + start
-    group = np.minimum(begin.searchsorted(at), len(begin) - 1)
-    return np.where(begin[group] == at, end[group] - start, first)
 
 
 def _settled(

@@ -182,11 +182,9 @@ def _named_rows(value: object) -> Columns | None:
     rows = list(value) if isinstance(value, Iterable) and not isinstance(value, (str, bytes)) else []
     if not rows or not all(isinstance(row, _Named) for row in rows):
         return None
-    return {name: partial(_attribute, rows, name) for name in rows[0]._fields}
-
-
-def _attribute(rows: Sequence[object], name: str) -> Sequence[object]:
-    return [getattr(row, name) for row in rows]
+    return {
+        name: partial(lambda name: [getattr(row, name) for row in rows], name) for name in rows[0]._fields
+    }
 
 
 def _column(frame: Any, name: Any) -> Sequence[object]:  # noqa: ANN401  any library's frame
@@ -280,9 +278,13 @@ def refuse_mismatched(qrels: object, run: object) -> None:
     if isinstance(run, (Qrels, IntentQrels)):
         raise BadValue(f"found {type(run).__name__} as the run; judgments come first, then the run")
     listed = _by_query(qrels) and not _is_nested(qrels)
-    qrels, run = _grades_by_query(qrels), _scores_by_query(run)
+    if _by_query(qrels):
+        qrels = {q: grades_of(f"query '{q}'", row) for q, row in qrels.items()}
+    if _by_query(run):
+        run = {q: scores_of_ranking(f"query '{q}'", row) for q, row in run.items()}
     if _is_nested(qrels) and _is_nested(run):
-        if listed and _scores_look_like_grades(run):
+        values = [v for row in run.values() for v in row.values()]
+        if listed and values and all(_whole(type(v)) and v in _GRADES for v in values):
             _warn_exchanged("the judgments are lists and the scores of the run look like grades")
         _refuse_other_types("query", qrels, run)
         _refuse_other_types(
@@ -303,18 +305,6 @@ def refuse_rankings(qrels: object) -> None:
 
 def _by_query(value: object) -> TypeGuard[Mapping[Any, Any]]:
     return isinstance(value, Mapping) and not is_columns(value)
-
-
-def _grades_by_query(given: object) -> object:
-    """The same as {query: {document: grade}}, where it is judgments by query."""
-    return {q: grades_of(f"query '{q}'", row) for q, row in given.items()} if _by_query(given) else given
-
-
-def _scores_by_query(given: object) -> object:
-    """The same as {query: {document: score}}, where it is rankings by query."""
-    return (
-        {q: scores_of_ranking(f"query '{q}'", row) for q, row in given.items()} if _by_query(given) else given
-    )
 
 
 def _is_nested(value: object) -> TypeGuard[Nested]:
@@ -341,11 +331,10 @@ def _refuse_other_types(what: str, judged: Iterable[object], ranked: Iterable[ob
 def _examples(identifiers: Iterable[object]) -> dict[str, object]:
     """The types among identifiers by name, each with one of them; whole numbers are one type."""
     by_type = {type(one): one for one in identifiers}
-    return {_type_name(kind): one for kind, one in by_type.items()}
-
-
-def _type_name(kind: type) -> str:
-    return "int" if _whole(kind) else "str" if issubclass(kind, str) else kind.__name__
+    return {
+        "int" if _whole(kind) else "str" if issubclass(kind, str) else kind.__name__: one
+        for kind, one in by_type.items()
+    }
 
 
 def _refuse_exchanged(qrels: Nested, run: Nested) -> None:
@@ -357,26 +346,16 @@ def _refuse_exchanged(qrels: Nested, run: Nested) -> None:
             "(if that is so, give the scores as float)"
         )
     numbers = all(issubclass(kind, (Real, np.number)) for kind in grades | scores)
-    if scores and numbers and _like_scores(qrels) and _like_grades(run):
+    if not (scores and numbers):
+        return
+    different = all(len(set(row.values())) == len(row) for row in qrels.values())
+    several = len(set(chain.from_iterable(row.values() for row in qrels.values()))) >= _RANK_VALUES
+    if different and several and all(v in _GRADES for row in run.values() for v in row.values()):
         _warn_exchanged("the judgments look like scores and the run like grades")
 
 
 def _warn_exchanged(why: str) -> None:
     warnings.warn(f"{why}; judgments come first, then the run", RankingWarning, stacklevel=5)
-
-
-def _scores_look_like_grades(run: Nested) -> bool:
-    values = [v for row in run.values() for v in row.values()]
-    return bool(values) and all(_whole(type(v)) and v in _GRADES for v in values)
-
-
-def _like_scores(given: Nested) -> bool:
-    different = all(len(set(row.values())) == len(row) for row in given.values())
-    return different and len(set(chain.from_iterable(row.values() for row in given.values()))) >= _RANK_VALUES
-
-
-def _like_grades(given: Nested) -> bool:
-    return all(v in _GRADES for row in given.values() for v in row.values())
 
 
 def _whole(kind: type) -> bool:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from weir.core.qrels import LARGEST, Origins, Qrels, shown_number
@@ -53,10 +53,18 @@ class LabelTable:
         apart = {self.query, self.doc, self.origin}
         others = [at for at in range(len(self.names)) if at not in apart]
         usual = [self.names[at] for at in others if is_label(self.names[at]) is True]
-        maybe = [
-            self.names[at] for at in others if is_label(self.names[at]) is None and self._may_be_labels(at)
-        ]
-        return usual or maybe
+        if usual:
+            return usual
+        readable = []
+        for at in others:
+            values = (
+                {_folded(row[at]) for row in self.rows} - _MISSING
+                if is_label(self.names[at]) is None
+                else set()
+            )
+            if 0 < len(values) <= _MOST_VALUES and all(self._number(value) is not None for value in values):
+                readable.append(self.names[at])
+        return readable
 
     def labels(self, rater: str | None = None) -> Qrels:
         """The labels of a column, by default of the only one that holds some; empty cells are no labels.
@@ -67,9 +75,14 @@ class LabelTable:
         at = self._column(rater)
         pairs: dict[tuple[str, str], tuple[float, int, str]] = {}
         for line, row in zip(self.lines, self.rows, strict=True):
-            grade = self._grade(row[at], line, self.names[at])
-            if grade is None:
+            text = _folded(row[at])
+            if text in _MISSING:
                 continue
+            grade = self._number(text)
+            if grade is None:
+                word = str(row[at]).strip()[:40]
+                expected = f"a number within ±{LARGEST}, or what it means: --label-grade '{word}=1'"
+                raise FormatError(self.path, f"'{word}' in the column '{self.names[at]}'", expected, line)
             pair = (self._identifier(row[self.query], line), self._identifier(row[self.doc], line))
             origin = "" if self.origin is None else str(row[self.origin] or "")
             before = pairs.setdefault(pair, (grade, line, origin))
@@ -84,7 +97,15 @@ class LabelTable:
             raise FormatError(
                 self.path, f"no label in the column '{self.names[at]}'", "numbers or known words"
             )
-        return _qrels(pairs, self.origin is not None)
+        grades: dict[str, dict[str, float]] = {}
+        for (query, doc), (grade, _, _) in pairs.items():
+            grades.setdefault(query, {})[doc] = grade
+        qrels = Qrels.of(grades)
+        if self.origin is None:
+            return qrels
+        columns = qrels.columns()
+        origins = Origins.of(pairs[pair][2] for pair in zip(columns["query"], columns["doc"], strict=True))
+        return replace(qrels, origin=origins)
 
     def by_origin(self) -> dict[str, Qrels]:
         """The labels of each origin, which may be of the same pairs; {} without such a column. Raises as `labels`."""
@@ -93,33 +114,30 @@ class LabelTable:
         parts: dict[str, list[int]] = {}
         for number, row in enumerate(self.rows):
             parts.setdefault(str(row[self.origin] or ""), []).append(number)
-        return {name: self._only(rows).labels() for name, rows in parts.items()}
-
-    def _only(self, rows: Sequence[int]) -> LabelTable:
-        cells, lines = [self.rows[n] for n in rows], [self.lines[n] for n in rows]
-        return LabelTable(self.path, self.names, self.query, self.doc, self.origin, cells, lines, self.words)
+        return {
+            name: replace(
+                self, rows=[self.rows[n] for n in rows], lines=[self.lines[n] for n in rows]
+            ).labels()
+            for name, rows in parts.items()
+        }
 
     def _column(self, rater: str | None) -> int:
         if rater is not None:
             if rater not in self.names:
                 raise FormatError(self.path, f"no column '{rater}'", f"one of {', '.join(self.names)}")
             return self.names.index(rater)
-        found = self.raters()
-        if len(found) == 1:
-            return self.names.index(found[0])
-        if found:
-            listed = ", ".join(found[:6]) + (" ..." if len(found) > 6 else "")
-            expected = f"one of them, as in {self.path.name}#{found[0]}"
-            raise FormatError(self.path, f"{len(found)} columns that may be labels ({listed})", expected)
+        raters = self.raters()
+        if len(raters) == 1:
+            return self.names.index(raters[0])
+        if raters:
+            listed = ", ".join(raters[:6]) + (" ..." if len(raters) > 6 else "")
+            expected = f"one of them, as in {self.path.name}#{raters[0]}"
+            raise FormatError(self.path, f"{len(raters)} columns that may be labels ({listed})", expected)
         raise FormatError(
             self.path,
             f"the columns {', '.join(self.names)}: none holds labels",
             "numbers, or words that are told, as in --label-grade partly=1; name the column as in FILE#COLUMN",
         )
-
-    def _may_be_labels(self, at: int) -> bool:
-        values = {_folded(row[at]) for row in self.rows} - _MISSING
-        return 0 < len(values) <= _MOST_VALUES and all(self._number(value) is not None for value in values)
 
     def _number(self, text: str) -> float | None:
         """The grade that a folded cell stands for, None where it stands for none."""
@@ -130,17 +148,6 @@ class LabelTable:
         except ValueError:
             return None
         return value if abs(value) <= LARGEST else None  # also of NaN
-
-    def _grade(self, cell: object, line: int, column: str) -> float | None:
-        text = _folded(cell)
-        if text in _MISSING:
-            return None
-        value = self._number(text)
-        if value is None:
-            word = str(cell).strip()[:40]
-            expected = f"a number within ±{LARGEST}, or what it means: --label-grade '{word}=1'"
-            raise FormatError(self.path, f"'{word}' in the column '{column}'", expected, line)
-        return value
 
     def _identifier(self, cell: object, line: int) -> str:
         text = str(cell) if type(cell) is int else cell
@@ -160,20 +167,23 @@ def read_label_table(path: Path, words: Mapping[str, float] = BINARY_WORDS) -> L
     head = read_bytes(path, _HEAD_BYTES).removeprefix(b"\xef\xbb\xbf").lstrip()
     names: tuple[str, ...] = ()
     if head.startswith((b"{", b"[")):
-        names, rows, lines = _columns_of(_objects(path, head.startswith(b"[")))
+        objects = list(_objects(path, head.startswith(b"[")))
+        names = tuple(dict.fromkeys(name for _, row in objects for name in row))
+        rows = [tuple(row.get(name) for name in names) for _, row in objects]
+        lines = [line for line, _ in objects]
     else:
         first = head.partition(b"\n")[0].decode("utf-8", "replace").rstrip("\r")
         separator = "\t" if "\t" in first else ","
         names = tuple(cell.strip() for cell in cells_of(first, separator))
-    found = pair_columns(names, path) if len(names) > 2 else None
-    if found is None:
+    pair = pair_columns(names, path) if len(names) > 2 else None
+    if pair is None:
         return None
     if not head.startswith((b"{", b"[")):
         rows, lines = _cells(path, separator, names)
     lowered = [name.lower() for name in names]
     origin = lowered.index(ORIGIN) if ORIGIN in lowered else None
     folded = {_folded(word): grade for word, grade in words.items()}
-    return LabelTable(path, names, *found, origin, rows, lines, folded)
+    return LabelTable(path, names, *pair, origin, rows, lines, folded)
 
 
 def _cells(path: Path, separator: str, names: Sequence[str]) -> tuple[list[tuple[object, ...]], list[int]]:
@@ -196,39 +206,19 @@ def _objects(path: Path, listed: bool) -> Iterator[tuple[int, dict[str, object]]
         yield from ((part.line(i), row) for part in json_records(path) for i, row in enumerate(part.rows))
         return
     try:
-        found = json.loads(read_bytes(path))
+        entries = json.loads(read_bytes(path))
     except (ValueError, RecursionError) as error:
         raise FormatError(path, f"no JSON ({str(error)[:60]})", "a list of objects") from None
-    for number, row in enumerate(found, 1):
+    for number, row in enumerate(entries, 1):
         if not isinstance(row, dict):
             raise FormatError(path, f"'{str(row)[:40]}' as entry {number}", "an object for each label")
         yield number, row
-
-
-def _columns_of(
-    objects: Iterable[tuple[int, dict[str, object]]],
-) -> tuple[tuple[str, ...], list[tuple[object, ...]], list[int]]:
-    held = list(objects)
-    names = tuple(dict.fromkeys(name for _, row in held for name in row))
-    return names, [tuple(row.get(name) for name in names) for _, row in held], [line for line, _ in held]
 
 
 def _folded(cell: object) -> str:
     """A label as it is compared: without case, underscores and hyphens between words, and points at its end."""
     text = " ".join(str("" if cell is None else cell).casefold().split()).rstrip(".!")
     return text if text[:1] in "-+.0123456789" else text.replace("_", " ").replace("-", " ")
-
-
-def _qrels(pairs: Mapping[tuple[str, str], tuple[float, int, str]], origins: bool) -> Qrels:
-    grades: dict[str, dict[str, float]] = {}
-    for (query, doc), (grade, _, _) in pairs.items():
-        grades.setdefault(query, {})[doc] = grade
-    found = Qrels.of(grades)
-    if not origins:
-        return found
-    columns = found.columns()
-    named = Origins.of(pairs[pair][2] for pair in zip(columns["query"], columns["doc"], strict=True))
-    return Qrels(found.queries, found.docs, found.ptr, found.doc, found.grade, named)
 
 
 # Labels of people or models from whatever holds them: the one way in for a judge's labels, Weir's own or foreign.
@@ -254,7 +244,11 @@ def read_labels(path: Path | str, words: Mapping[str, float] = BINARY_WORDS) -> 
             if table is None:
                 raise
             return table.labels()
-    return _needed(file, words).labels(column)
+    table = _table(file, words)
+    if table is None:
+        expected = "CSV, TSV or JSON lines that name their columns"
+        raise FormatError(file, "no table with columns for query and document", expected)
+    return table.labels(column)
 
 
 def read_raters(path: Path | str, words: Mapping[str, float] = BINARY_WORDS) -> dict[str, Qrels]:
@@ -287,25 +281,25 @@ def rater_name(path: Path | str) -> str:
     return path.name.rpartition("#")[2] if "#" in path.name else run_name(path)
 
 
-def parse_words(given: Sequence[str]) -> Mapping[str, float]:
+def parse_words(texts: Sequence[str]) -> Mapping[str, float]:
     """What labels mean, from texts such as "partly relevant=1", with the words that always mean the same.
 
     Raises BadValue for a text without a number behind its last "=".
     """
-    if not given:
+    if not texts:
         return BINARY_WORDS
-    found = dict(BINARY_WORDS)
-    for one in given:
+    words = dict(BINARY_WORDS)
+    for one in texts:
         word, equals, grade = one.rpartition("=")
         try:
-            found[word.strip()] = float(grade)
+            words[word.strip()] = float(grade)
         except ValueError:
             equals = ""
         if not equals or not word.strip():
             raise BadValue(
                 f"--label-grade: found '{one}'; expected a label and its grade, as in 'partly relevant=1'"
             )
-    return found
+    return words
 
 
 def _located(path: Path) -> tuple[Path, str | None]:
@@ -324,14 +318,3 @@ def _table(file: Path, words: Mapping[str, float]) -> LabelTable | None:
     """The table in a file of text; None where it holds none."""
     form = format_of(file, "qrels")
     return None if form.name in ("parquet", "arrow", "pickle") else read_label_table(file, words)
-
-
-def _needed(file: Path, words: Mapping[str, float]) -> LabelTable:
-    table = _table(file, words)
-    if table is None:
-        raise FormatError(
-            file,
-            "no table with columns for query and document",
-            "CSV, TSV or JSON lines that name their columns",
-        )
-    return table

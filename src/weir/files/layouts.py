@@ -116,7 +116,12 @@ class CollectionPart:
         """The file's bytes, unpacked; raises FormatError where it is not there, no file, or a damaged zip."""
         try:
             check_regular(self.path)
-            stream = self._open_member() if self.member else cast(BinaryIO, self.path.open("rb"))
+            if self.member:
+                with zipfile.ZipFile(self.path) as archive:
+                    # The member stays readable: zipfile counts the users of its file.
+                    stream = cast(BinaryIO, archive.open(self.member))
+            else:
+                stream = cast(BinaryIO, self.path.open("rb"))
         except FileNotFoundError:
             raise FormatError(self.path, "no such file", "a file of the collection") from None
         except (zipfile.BadZipFile, KeyError, NotImplementedError, RuntimeError) as error:
@@ -126,12 +131,6 @@ class CollectionPart:
             unpacked.myfileobj = cast(Any, stream)  # closed together
             return cast(BinaryIO, unpacked)
         return stream
-
-    def _open_member(self) -> BinaryIO:
-        assert self.member is not None
-        with zipfile.ZipFile(self.path) as archive:
-            # The member stays readable: zipfile counts the users of its file.
-            return cast(BinaryIO, archive.open(self.member))
 
 
 @dataclass(frozen=True)
@@ -190,7 +189,12 @@ def find_layout(path: Path, inside: str = "") -> CollectionLayout:
         raise FormatError(path, "no such file or folder", "a folder, zip or TOML file of a collection")
     check_regular(path)
     if path.is_dir():
-        layout = _in_folder(path)
+        files = {p.name: CollectionPart(p) for p in path.iterdir() if p.is_file()}
+        folder = path / "qrels"
+        parts = folder.iterdir() if folder.is_dir() else ()
+        layout = _layout(path, files, {p.name: CollectionPart(p) for p in parts if p.is_file()})
+        if ABOUT in files:
+            layout = _from_toml(path / ABOUT, layout)
     elif path.suffix == ".toml":
         layout = _from_toml(path, CollectionLayout(path, None, None, {}))
     else:
@@ -207,14 +211,6 @@ def _needed(part: CollectionPart | None, root: Path, what: str, names: Iterable[
     return part
 
 
-def _in_folder(root: Path) -> CollectionLayout:
-    files = {p.name: CollectionPart(p) for p in root.iterdir() if p.is_file()}
-    folder = root / "qrels"
-    splits = {p.name: CollectionPart(p) for p in folder.iterdir() if p.is_file()} if folder.is_dir() else {}
-    found = _layout(root, files, splits)
-    return _from_toml(root / ABOUT, found) if ABOUT in files else found
-
-
 def _in_zip(path: Path, inside: str) -> CollectionLayout:
     try:
         with zipfile.ZipFile(path) as archive:
@@ -225,7 +221,14 @@ def _in_zip(path: Path, inside: str) -> CollectionLayout:
         raise FormatError(
             path, f"not a readable zip ({error})", "a folder, zip or TOML file of a collection"
         ) from None
-    prefix = _inner_folder(members, inside.strip("/"))
+    prefix = inside.strip("/") + "/" if inside.strip("/") else ""
+    if not prefix:  # the least deep folder with a part
+        wanted = {name + end for name in (*DOCUMENTS, *QUERIES, *QRELS) for end in ("", ".gz")}
+        paths = [PurePosixPath(member) for member in members]
+        folders = [p.parent for p in paths if p.name in wanted]
+        folders = folders or [p.parents[1] for p in paths if p.parent.name == "qrels"]
+        folders.sort(key=lambda folder: (len(folder.parts), str(folder)))
+        prefix = f"{folders[0]}/" if folders and folders[0].parts else ""
     files: dict[str, CollectionPart] = {}
     splits: dict[str, CollectionPart] = {}
     for member in members:
@@ -235,19 +238,6 @@ def _in_zip(path: Path, inside: str) -> CollectionLayout:
             if where in ("", "qrels"):
                 (splits if where else files)[name] = CollectionPart(path, member)
     return _layout(path, files, splits)
-
-
-def _inner_folder(members: list[str], inside: str) -> str:
-    """The folder of the zip that holds the collection: the one asked for, else the least deep with a part."""
-    if inside:
-        return inside + "/"
-    wanted = {name + end for name in (*DOCUMENTS, *QUERIES, *QRELS) for end in ("", ".gz")}
-    paths = [PurePosixPath(m) for m in members]
-    folders = [p.parent for p in paths if p.name in wanted] or [
-        p.parents[1] for p in paths if p.parent.name == "qrels"
-    ]
-    folders.sort(key=lambda folder: (len(folder.parts), str(folder)))
-    return f"{folders[0]}/" if folders and folders[0].parts else ""
 
 
 def _layout(
@@ -267,33 +257,27 @@ def _first(files: dict[str, CollectionPart], names: Iterable[str]) -> Collection
     return next((files[n + end] for n in names for end in ("", ".gz") if n + end in files), None)
 
 
-def _from_toml(path: Path, found: CollectionLayout) -> CollectionLayout:
-    """What a TOML file says, over what was found without it."""
-    given = read_toml(path, "keys documents, queries, qrels")
-    qrels = given.pop("qrels", {})
+def _from_toml(path: Path, layout: CollectionLayout) -> CollectionLayout:
+    """The layout with what a TOML file says of it; raises FormatError for a key or a value that no such file has."""
+    keys = read_toml(path, "keys documents, queries, qrels")
+    qrels = keys.pop("qrels", {})
     if isinstance(qrels, str):
-        qrels = {given.get("split", "test"): qrels}
-    _check(path, given, qrels)
-    named: dict[str, Any] = dict(given)
-    for key in ("documents", "queries"):
-        if key in given:
-            named[key] = CollectionPart(path.parent / given[key])
-    if qrels:
-        named["qrels"] = {split: CollectionPart(path.parent / where) for split, where in qrels.items()}
-    return replace(found, **named)
-
-
-def _check(path: Path, given: dict[str, Any], qrels: object) -> None:
-    """Raise FormatError for a key or a value that a TOML file of a collection does not have."""
+        qrels = {keys.get("split", "test"): qrels}
     known = {"name", "split", "instruction", "documents", "queries", *CHOICES}
-    if unknown := sorted(set(given) - known):
+    if unknown := sorted(set(keys) - known):
         raise FormatError(
             path, f"the key '{unknown[0]}'", f"keys among {', '.join(sorted(known | {'qrels'}))}"
         )
-    texts = [*given.values(), *(qrels.values() if isinstance(qrels, dict) else [qrels])]
+    texts = [*keys.values(), *(qrels.values() if isinstance(qrels, dict) else [qrels])]
     if not all(isinstance(text, str) for text in texts):
         raise FormatError(path, "a value that is not text", "paths in quotes; qrels may be a table of splits")
     for key, words in CHOICES.items():
-        if given.get(key, "") not in ("", *words):
+        if keys.get(key, "") not in ("", *words):
             expected = " or ".join(f"'{word}'" for word in words)
-            raise FormatError(path, f"{key} = '{given[key]}'", f"{key} = {expected}")
+            raise FormatError(path, f"{key} = '{keys[key]}'", f"{key} = {expected}")
+    for key in ("documents", "queries"):
+        if key in keys:
+            keys[key] = CollectionPart(path.parent / keys[key])
+    if qrels:
+        keys["qrels"] = {split: CollectionPart(path.parent / where) for split, where in qrels.items()}
+    return replace(layout, **keys)

@@ -249,10 +249,12 @@ class _Header:
 def _header(lines: Sequence[str]) -> _Header:
     """Raises ValueError and LookupError for lines that are damaged or missing."""
     head = [line[2:].split("\t") for line in lines if line.startswith("# ")]
-    told = {cells[0]: cells[1:] for cells in head if cells[0] != "judgments"}
+    fields = {cells[0]: cells[1:] for cells in head if cells[0] != "judgments"}
     judgments = {_text(cells[1]): cells[-1] for cells in head if cells[0] == "judgments" and len(cells) == 4}
-    geometric = tuple(told.get("geometric", ()))
-    return _Header(told["version"][0], _text(told["system"][0]), told["conventions"][0], geometric, judgments)
+    geometric = tuple(fields.get("geometric", ()))
+    return _Header(
+        fields["version"][0], _text(fields["system"][0]), fields["conventions"][0], geometric, judgments
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -297,11 +299,11 @@ def _table(path: Path, lines: Sequence[str]) -> _Table:
 
 def _lines(dataset: str, one: JudgedScores) -> list[str]:
     names = one.scores.queries.tolist()
-    found = []
+    lines = []
     for q in sorted(range(len(names)), key=lambda q: names[q]):
         values = ["-" if v != v else repr(v).removesuffix(".0") for v in one.scores.values[:, q].tolist()]  # noqa: PLR0124 - NaN
-        found.append("\t".join([_cell(dataset), _cell(names[q]), one.marks[names[q]], *values]))
-    return found
+        lines.append("\t".join([_cell(dataset), _cell(names[q]), one.marks[names[q]], *values]))
+    return lines
 
 
 def _cell(text: str) -> str:
@@ -312,7 +314,7 @@ def _cell(text: str) -> str:
 def _text(cell: str) -> str:
     if not cell.startswith('"'):
         return cell
-    found = json.loads(cell)
-    if not isinstance(found, str):
+    text = json.loads(cell)
+    if not isinstance(text, str):
         raise ValueError(cell)
-    return found
+    return text

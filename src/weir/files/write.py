@@ -98,20 +98,17 @@ def _write(
         with temporary.open("wb") as file, packing(path, file) as out:
             done = 0
             out.write("".join(f"# {line}\n" for line in comments).encode("utf-8"))
-            for piece, rows in _pieces(value, name, lists):
+            pieces: Iterator[tuple[bytes, int]]
+            if name == "pickle":
+                counts = itertools.chain([0], np.diff(value.ptr).tolist(), [0])
+                pieces = zip(pickled_rows(_nested_rows(value, lists)), counts, strict=True)
+            else:
+                texts = _json(value, lists) if name == "json" else _TEXTS[name](value)
+                pieces = ((text.encode("utf-8"), rows) for text, rows in texts)
+            for piece, rows in pieces:
                 out.write(piece)
                 done += rows
                 told(done)
-
-
-def _pieces(value: Run | Qrels, name: str, lists: bool) -> Iterator[tuple[bytes, int]]:
-    """The bytes of a file, and how many rows each piece holds."""
-    if name == "pickle":
-        counts = itertools.chain([0], np.diff(value.ptr).tolist(), [0])
-        yield from zip(pickled_rows(_nested_rows(value, lists)), counts, strict=True)
-    else:
-        texts = _json(value, lists) if name == "json" else _TEXTS[name](value)
-        yield from ((text.encode("utf-8"), rows) for text, rows in texts)
 
 
 def _nested_rows(value: Run | Qrels, lists: bool) -> Iterator[tuple[str, list[str] | dict[str, float]]]:
@@ -209,17 +206,8 @@ def _holding(ids: Strings, any_of: bytes) -> Int64:
     return np.unique(np.searchsorted(ids.ptr, ids.ptr[0] + at, side="right") - 1)
 
 
-def _csv(value: Run | Qrels) -> _Texts:
-    """Cells between commas, quoted where they must be, below a header."""
-    return _delimited(value, ",", WRITTEN["run" if isinstance(value, Run) else "qrels"])
-
-
-def _tsv(value: Run | Qrels) -> _Texts:
-    """Cells between tabs, quoted where they must be, below a header; that of judgments is BEIR's."""
-    return _delimited(value, "\t", WRITTEN["run"] if isinstance(value, Run) else BEIR_HEAD)
-
-
 def _delimited(value: Run | Qrels, separator: str, head: tuple[str, ...]) -> _Texts:
+    """Cells between separators, quoted where they must be, below a header."""
     more = (ORIGIN,) if isinstance(value, Qrels) and value.origin is not None else ()
     yield separator.join([*head, *more]) + "\n", 0
     queries = _quoted(value.queries.strings, separator)
@@ -329,7 +317,7 @@ def _arrow_texts(strings: Strings) -> Any:  # noqa: ANN401  pyarrow has no types
 
 _TEXTS: dict[str, Callable[[Run | Qrels], _Texts]] = {
     "trec": _trec,
-    "csv": _csv,
-    "tsv": _tsv,
+    "csv": lambda value: _delimited(value, ",", WRITTEN["run" if isinstance(value, Run) else "qrels"]),
+    "tsv": lambda value: _delimited(value, "\t", WRITTEN["run"] if isinstance(value, Run) else BEIR_HEAD),
     "jsonl": _json_rows,
 }

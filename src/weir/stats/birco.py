@@ -139,13 +139,13 @@ def birco_remarks(qrels: Qrels) -> list[str]:
     """
     if not len(qrels):
         return []
-    starts, count = qrels.ptr[:-1], np.diff(qrels.ptr)
+    starts, sizes = qrels.ptr[:-1], np.diff(qrels.ptr)
     worthless = np.logical_and.reduceat(qrels.grade <= 0, starts)
-    equal = np.logical_and.reduceat(qrels.grade == qrels.grade[starts].repeat(count), starts)
+    equal = np.logical_and.reduceat(qrels.grade == qrels.grade[starts].repeat(sizes), starts)
     remarks = []
     for which, remark in (
         (
-            count < RANKS_READ,
+            sizes < RANKS_READ,
             f"fewer than {RANKS_READ} candidates, where BIRCO's program ends with an error (IndexError) and "
             "prints nothing; these figures are by its rules",
         ),
@@ -166,7 +166,7 @@ def birco_remarks(qrels: Qrels) -> list[str]:
 
 
 LEAST_SHARE = 5e-6
-"""Of a difference that is told, as a share of 1: half of the last digit that BIRCO prints."""
+"""The smallest difference that is shown, as a share of 1: half of the last digit that BIRCO prints."""
 
 
 @result("official", BircoScore)

@@ -317,14 +317,14 @@ def as_system(given: object, name: str | None = None, version: str | None = None
     if isinstance(given, type):
         raise BadValue(f"{given.__name__} is a class; give a value of it, such as {given.__name__}()")
     if isinstance(given, Retriever):
-        return _as_it_is(given, name, version)
+        return _unchanged(given, name, version)
     if isinstance(given, Reranker):
         raise BadValue(f"{given} re-ranks what a system finds; write such as weir.BM25() >> ...")
     if isinstance(given, SearchObject) or callable(given):
         return FunctionSystem(given, _identity(given, name, version))
     raise BadValue(
-        f"{_shown(given)} is not a system; give one such as weir.BM25(), a function (queries, k) or an object with "
-        "search(queries, k); a name goes into weir.system(...), an encoder into weir.Dense(...)"
+        f"{_in_message(given)} is not a system; give one such as weir.BM25(), a function (queries, k) or an "
+        "object with search(queries, k); a name goes into weir.system(...), an encoder into weir.Dense(...)"
     )
 
 
@@ -340,15 +340,15 @@ def as_reranker(
     if isinstance(given, type):
         raise BadValue(f"{given.__name__} is a class; give a value of it, such as {given.__name__}()")
     if isinstance(given, Reranker):
-        return _as_it_is(given, name, version)
+        return _unchanged(given, name, version)
     if isinstance(given, PairPredictor) or (callable(given) and not isinstance(given, Retriever)):
         return FunctionReranker(given, _identity(given, name, version), depth)
     raise BadValue(
-        f"a re-ranker follows >>, such as weir.Cross(...) or a function of pairs; {_shown(given)} is not one"
+        f"a re-ranker follows >>, such as weir.Cross(...) or a function of pairs; {_in_message(given)} is not one"
     )
 
 
-def _as_it_is(system: T, name: str | None, version: str | None) -> T:
+def _unchanged(system: T, name: str | None, version: str | None) -> T:
     if name is not None or version is not None:
         raise BadValue(
             f"{system} has a name and describes itself; name and version are for functions and objects"
@@ -358,12 +358,12 @@ def _as_it_is(system: T, name: str | None, version: str | None) -> T:
 
 def _identity(function: object, name: str | None, version: str | None) -> Identity:
     identity = Identity.of(function, name, version)
-    if identity.name in SYSTEMS or identity.name in RERANKERS:
+    if identity.name in {*SYSTEMS.names(), *RERANKERS.names()}:
         raise BadValue(f"'{identity.name}' is the name of a registered system; give another: name=...")
     return identity
 
 
-def _shown(value: object) -> str:
+def _in_message(value: object) -> str:
     """A value in a message: systems as they print, others by their type."""
     if isinstance(value, (Retriever, Reranker, Sequence, int, float, type(None))):
         text = str(value) if isinstance(value, (Retriever, Reranker)) else repr(value)

@@ -103,7 +103,7 @@ def _built(registry: Registry[Callable[..., T]], node: ast.expr, text: str) -> T
         _refuse_model(name, registry.kind)
     if registry.kind == SYSTEMS.kind and name not in SYSTEMS and name in RERANKERS:
         raise BadValue(f"{name} re-ranks what a system finds: write such as bm25 >> {name}(...)")
-    if registry.kind == RERANKERS.kind and name not in RERANKERS and name in SYSTEMS:
+    if registry.kind == RERANKERS.kind and name not in RERANKERS.names() and name in SYSTEMS.names():
         raise BadValue(f"{name} is a system; to re-rank by its scores write >> score({name})")
     builder = registry.get(name)
     known = inspect.signature(builder).parameters

@@ -274,7 +274,7 @@ class LateSearcher:
         count = np.zeros(len(queries), np.int64)
         doc, score = np.zeros(0, np.int32), np.zeros(0)
         if len(filled) and len(self.corpus):
-            hits = self._found(self._encoded(queries.take(filled)), k, context.progress)
+            hits = self._nearest(self._encoded(queries.take(filled)), k, context.progress)
             count[filled] = np.diff(hits.ptr)
             doc, score = hits.doc, hits.score.astype(np.float64)
         ptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(count)])
@@ -308,10 +308,10 @@ class LateSearcher:
         rank = self.corpus.ids.tie_ranks
         exact = search_tokens(self.vectors, query, k, rank)
         remembered = exact if self.made.small is None else search_tokens(self.rows, query, k, rank)
-        quantisation = 1 - _shared(exact, remembered)
-        return Loss(quantisation, 1 - _shared(exact, self._found(query, k)) - quantisation)
+        quantisation = 1 - _overlap(exact, remembered)
+        return Loss(quantisation, 1 - _overlap(exact, self._nearest(query, k)) - quantisation)
 
-    def _found(self, query: TokenQueries, k: int, progress: Progress | None = None) -> Found:
+    def _nearest(self, query: TokenQueries, k: int, progress: Progress | None = None) -> Found:
         limit, rank = self.system.limit(len(self.corpus), k), self.corpus.ids.tie_ranks
         if not limit or self.made.clusters is None or self.made.lists is None:
             return search_tokens(self.rows, query, k, rank, progress)
@@ -324,7 +324,7 @@ class LateSearcher:
         return TokenQueries(block.ptr, block.values)
 
 
-def _shared(exact: Found, other: Found) -> float:
+def _overlap(exact: Found, other: Found) -> float:
     """The share of exact answers that others have too, on average over queries."""
     shares = []
     for q in range(len(exact.ptr) - 1):

@@ -129,14 +129,14 @@ class SparseSearcher:
         """The k best documents for each query; none for a query without text. Raises BadValue for k below 1."""
         if k < 1:
             raise BadValue(f"k is {k}; expected a whole number from 1")
-        hits = top(self.impacts, *self._asked(queries), min(k, max(len(self.corpus), 1)))
+        hits = top(self.impacts, *self._query_terms(queries), min(k, max(len(self.corpus), 1)))
         return Run(queries.ids, self.corpus.ids, hits.ptr, hits.doc, hits.score, str(self.system))
 
     def scores(self, queries: Queries, candidates: Run, context: Context = IN_MEMORY) -> Float64:
         """The score of each candidate, the same bits as searching gives; 0 for one without a term of the query."""
-        return pair_scores(self.impacts, self._asked(queries), candidates)
+        return pair_scores(self.impacts, self._query_terms(queries), candidates)
 
-    def _asked(self, queries: Queries) -> tuple[Int64, Int32, Float32]:
+    def _query_terms(self, queries: Queries) -> tuple[Int64, Int32, Float32]:
         """The queries' terms: (ptr int64[Q + 1], term int32, weight float32)."""
         texts = queries.text.tolist()
         filled = [i for i, text in enumerate(texts) if text.strip()]

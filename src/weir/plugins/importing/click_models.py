@@ -177,9 +177,9 @@ def _estimated_examination(log: ClickLog) -> Float64:
         attractive = (
             np.bincount(log.pair, log.clicks + silent * one * (1 - other), minlength=pairs) / shown_of
         )
-        found = np.bincount(log.position, log.clicks + silent * other * (1 - one), minlength=last + 1)
-        found = np.divide(found, shown_at, out=np.zeros(last + 1), where=shown_at > 0)
-        moved, examined = float(np.abs(found - examined).max()), found
+        estimate = np.bincount(log.position, log.clicks + silent * other * (1 - one), minlength=last + 1)
+        estimate = np.divide(estimate, shown_at, out=np.zeros(last + 1), where=shown_at > 0)
+        moved, examined = float(np.abs(estimate - examined).max()), estimate
         if moved < SMALLEST_STEP:
             break
     return examined / max(float(examined.max()), LEAST_EXPOSURE)

@@ -62,8 +62,8 @@ def command(
         request = request_of(files[0])
     else:
         choices = Choices(grades, judges or "", words or "", strict, clicks, impressions, allow_disjoint)
-        said = {name: what for name, _, what in (kind.rpartition("=") for kind in kinds)}
-        request = requested(files, parse_columns(columns), said, corpus, choices)
+        kind_of = {name: what for name, _, what in (kind.rpartition("=") for kind in kinds)}
+        request = requested(files, parse_columns(columns), kind_of, corpus, choices)
     progress = Progress()
     try:
         report = import_request(request, output, progress)

@@ -21,7 +21,7 @@ from weir.files.pickles import is_pickle, read_pickle
 from weir.files.text_files import DAMAGE, damaged, open_bytes, read_bytes, unpacked_name
 
 # ----------
-# Which field of a file plays which role, by the names in names.toml or as the user says.
+# Roles of fields, by the names in names.toml or as the user says.
 
 
 ROLES = (
@@ -67,14 +67,14 @@ def fold(name: str) -> str:
 @cache
 def names() -> FieldNames:
     """The names, read once."""
-    given = tomllib.loads(files("weir.plugins.importing").joinpath("names.toml").read_text(encoding="utf-8"))
+    table = tomllib.loads(files("weir.plugins.importing").joinpath("names.toml").read_text(encoding="utf-8"))
     return FieldNames(
-        {role: tuple(_folded(tier) for tier in tiers) for role, tiers in given["roles"].items()},
-        {within: _folded(listed) for within, listed in given["words"].items()},
-        _folded(given["containers"]["names"]),
-        _folded(given["containers"]["inner"]),
-        {role: _folded(listed) for role, listed in given["clicks"].items()},
-        {fold(name): frozenset(values) for name, values in given["unanswerable"].items()},
+        {role: tuple(_folded(tier) for tier in tiers) for role, tiers in table["roles"].items()},
+        {within: _folded(listed) for within, listed in table["words"].items()},
+        _folded(table["containers"]["names"]),
+        _folded(table["containers"]["inner"]),
+        {role: _folded(listed) for role, listed in table["clicks"].items()},
+        {fold(name): frozenset(values) for name, values in table["unanswerable"].items()},
     )
 
 
@@ -85,8 +85,8 @@ def click_columns(columns: Iterable[str], given: Mapping[str, str]) -> dict[str,
     """
     listed, known = list(columns), names().clicks
     named = {role: [column for column in listed if fold(column) in known[role]] for role in known}
-    found = {role: columns[0] for role, columns in named.items() if columns}
-    return found | {role: column for role, column in given.items() if role in known and column in listed}
+    roles = {role: columns[0] for role, columns in named.items() if columns}
+    return roles | {role: column for role, column in given.items() if role in known and column in listed}
 
 
 def _folded(listed: Iterable[str]) -> frozenset[str]:
@@ -98,16 +98,16 @@ def parse_columns(text: str) -> dict[str, str]:
 
     Raises BadValue for what is written otherwise, UnknownName for another role.
     """
-    given: dict[str, str] = {}
+    roles: dict[str, str] = {}
     for part in filter(None, (part.strip() for part in text.split(","))):
         role, equals, column = (piece.strip() for piece in part.partition("="))
         if not equals or not column:
             raise BadValue(
                 f"--columns: found '{part}'; expected role=column, as in query=q,doc=url,grade=ctr"
             )
-        given[role] = column
-    refuse_other_roles(given)
-    return given
+        roles[role] = column
+    refuse_other_roles(roles)
+    return roles
 
 
 def refuse_other_roles(given: Mapping[str, str]) -> None:
@@ -124,10 +124,10 @@ def roles_of(columns: Iterable[str], given: Mapping[str, str], path: object) -> 
     columns could play one role.
     """
     listed = list(columns)
-    found = {role: column for role, column in given.items() if column in listed}
-    free = [column for column in listed if column not in found.values() and not column.startswith("__")]
+    roles = {role: column for role, column in given.items() if column in listed}
+    free = [column for column in listed if column not in roles.values() and not column.startswith("__")]
     for role, tiers in names().roles.items():
-        if role in found or (role in ("relevant", "doc") and ("relevant" in found or "doc" in found)):
+        if role in roles or (role in ("relevant", "doc") and ("relevant" in roles or "doc" in roles)):
             continue
         for tier in tiers:
             played = [column for column in free if fold(column) in tier]
@@ -138,19 +138,19 @@ def roles_of(columns: Iterable[str], given: Mapping[str, str], path: object) -> 
                     f"say which: --columns {one}={played[0]}"
                 )
             if played:
-                found[role] = played[0]
+                roles[role] = played[0]
                 free.remove(played[0])
                 break
     own = next((column for column in free if fold(column) == "id"), None)
-    if own is not None and "query" in found and "query_id" not in found:
-        found["query_id"] = own
-    elif own is not None and "query" not in found and "doc" not in found and "query_id" not in given:
-        found["id"] = own
-    return found
+    if own is not None and "query" in roles and "query_id" not in roles:
+        roles["query_id"] = own
+    elif own is not None and "query" not in roles and "doc" not in roles and "query_id" not in given:
+        roles["id"] = own
+    return roles
 
 
 # ----------
-# Tables as text: which mark separates cells, and whether the first line names the columns.
+# Tables as text: the separator and the header.
 
 
 _MARKS = {".csv": ",", ".tsv": "\t"}
@@ -254,11 +254,11 @@ def _records(path: Path, text: str, separator: str) -> list[tuple[int, list[str]
         reader = csv.reader(lines, delimiter=separator, quoting=csv.QUOTE_NONE)
     else:
         reader = csv.reader(lines, delimiter=separator, strict=True)
-    found: list[tuple[int, list[str]]] = []
+    records: list[tuple[int, list[str]]] = []
     try:
         for cells in reader:
-            if any(cell.strip() for cell in cells) and not (found == [] and cells[0].startswith("#")):
-                found.append((reader.line_num, [cell.strip("\r") for cell in cells]))
+            if any(cell.strip() for cell in cells) and not (records == [] and cells[0].startswith("#")):
+                records.append((reader.line_num, [cell.strip("\r") for cell in cells]))
     except csv.Error as error:
         reason = "shorter cells" if "field limit" in str(error) else "cells quoted as a whole"
         what = (
@@ -267,11 +267,11 @@ def _records(path: Path, text: str, separator: str) -> list[tuple[int, list[str]
             else str(error)
         )
         raise FormatError(path, what, reason, reader.line_num) from None
-    return found
+    return records
 
 
 # ----------
-# What a file holds before anybody knows whose it is: a JSON value, rows with named fields, or lines.
+# A file as a JSON value, as rows with named fields, or as lines.
 
 
 LARGEST = 1 << 30  # bytes of a file, which is held as a whole
@@ -344,9 +344,9 @@ def read_contents(path: Path, given: Mapping[str, str]) -> Contents:
         return _given(Contents(path, "rows", rows=tuple(rows), columns=columns), given)
     if is_pickle(path):
         return _given(_of_value(path, read_pickle(path)), given)
-    for mark, found, expected in _CONTENTS_MARKS:
+    for mark, what, expected in _CONTENTS_MARKS:
         if begins.startswith(mark):
-            raise FormatError(path, found, expected)
+            raise FormatError(path, what, expected)
     if path.stat().st_size > LARGEST:
         raise FormatError(path, f"{path.stat().st_size:,} bytes", f"at most {LARGEST:,}; cut it into parts")
     text = _decoded(path, read_bytes(path))
@@ -370,8 +370,8 @@ def read_contents(path: Path, given: Mapping[str, str]) -> Contents:
     table = parsed_table(path, text, suffix, frozenset(given.values()))
     if table.header:
         by_number = {str(n): name for n, name in enumerate(table.header, 1) if str(n) not in table.header}
-        said = {role: by_number.get(column, column) for role, column in given.items()}
-        return _given(Contents(path, "rows", rows=table.rows, columns=table.header), said)
+        named = {role: by_number.get(column, column) for role, column in given.items()}
+        return _given(Contents(path, "rows", rows=table.rows, columns=table.header), named)
     numbered = _columns(list(table.rows))
     if given and set(given.values()) <= set(numbered):
         return _given(Contents(path, "rows", rows=table.rows, columns=numbered), given)
@@ -547,7 +547,7 @@ def parquet_rows(path: Path) -> Iterator[tuple[tuple[str, ...], list[TableRow]]]
 
 
 # ----------
-# Large files row by row: JSON lines and Parquet in batches, for readers that read each row by itself.
+# Large files in batches of rows.
 
 
 HELD_BYTES = 1 << 24
@@ -601,8 +601,8 @@ def _rows(path: Path, block: bytes, line: int) -> tuple[list[TableRow], int]:
             try:
                 value = strict_json(path, data.decode("utf-8"))
             except UnicodeDecodeError as error:
-                found = f"bytes that are no UTF-8 (0x{data[error.start]:02x})"
-                raise FormatError(path, found, "text in UTF-8; save it again in it", number) from None
+                what = f"bytes that are no UTF-8 (0x{data[error.start]:02x})"
+                raise FormatError(path, what, "text in UTF-8; save it again in it", number) from None
             except json.JSONDecodeError as error:
                 raise FormatError(
                     path, f"no valid JSON ({error.msg})", "one object on each line", number

@@ -43,7 +43,7 @@ from weir.plugins.importing.merge import (
 from weir.plugins.importing.readers import READERS, Reader, ReadRequest, chosen
 
 # ----------
-# One file of an import: its reader, what that finds, and its documents in the spill.
+# Reading one file: its reader, its items, its documents into the spill.
 
 
 _TOLD_ROWS = 100_000  # documents between two words to who watches
@@ -89,14 +89,14 @@ def read_file(
     asked: FileAsked, spill: DocumentSpill, choices: Choices, watch: Watch = unwatched
 ) -> FileRead | WeirError:
     """What a reader found, its documents in the spill; or why the file is refused, the spill as before."""
-    path, told = asked.path, FileCounts()
+    path, counts = asked.path, FileCounts()
     try:
         with spill.all_or_none():
             known, evidence, parts = _parts(asked)
             first = next(parts)
             request = ReadRequest(choices=choices)
-            found = chain.from_iterable(known.read(part, request) for part in chain([first], parts))
-            items = tuple(_items(path, shelved(found, path.name, (told, spill), watch), told))
+            read = chain.from_iterable(known.read(part, request) for part in chain([first], parts))
+            items = tuple(_items(path, shelved(read, path.name, (counts, spill), watch), counts))
     except WeirError as error:
         return error
     except RecursionError:
@@ -112,7 +112,7 @@ def read_file(
     split = asked.split or _split(first.stem)
     if split != "test" and not asked.split:
         record["notes"].append(f"the split {split}, by the file's name")
-    return FileRead(FileFound(str(path), first.stem, items, told, split), record)
+    return FileRead(FileFound(str(path), first.stem, items, counts, split), record)
 
 
 def _parts(asked: FileAsked) -> tuple[Reader, str, Iterator[Contents]]:
@@ -131,13 +131,13 @@ def shelved(
     found: Iterable[Item], name: str, into: tuple[FileCounts, DocumentSpill], watch: Watch
 ) -> Iterator[Item]:
     """What was found but for documents with an identifier, which go in the spill; name: of the file, for the watch."""
-    told, spill = into
+    counts, spill = into
     count = 0
     for item in found:
         if not isinstance(item, Document) or not item.key.id:
             yield item
             continue
-        keep_document(item, item.key.id, told, spill)
+        keep_document(item, item.key.id, counts, spill)
         count += 1
         if count % _TOLD_ROWS == 0:
             watch(f"{name}: {count:,} documents", 0, 1)
@@ -180,7 +180,7 @@ def _documents(part: CollectionPart) -> Iterator[Document]:
 
 
 # ----------
-# The collection as a folder in Weir's own layout, which appears whole or not at all.
+# Writing the collection as a folder that appears whole or not at all.
 
 
 REPORT = "import.json"
@@ -292,7 +292,7 @@ def _ending(rankings: Mapping[str, Mapping[str, float]]) -> str:
 
 
 # ----------
-# weir.import_files: files of other tools in, a collection in Weir's own layout out, and a report of both.
+# weir.import_files and its report.
 
 
 @dataclass(frozen=True)
@@ -373,8 +373,8 @@ def requested(
     choices: Choices | None = None,
 ) -> ImportRequest:
     """What `import_files` is asked for; raises UnknownName or BadValue for roles, readers and files that are none."""
-    given = dict(columns or {})
-    refuse_other_roles(given)
+    roles = dict(columns or {})
+    refuse_other_roles(roles)
     listed = [Path(paths)] if isinstance(paths, (str, Path)) else [Path(path) for path in paths]
     if isinstance(as_kind, str):
         kinds = dict.fromkeys(listed, as_kind)
@@ -385,7 +385,7 @@ def requested(
             raise BadValue(f"--as names '{odd[0]}', which is not among the files")
     for kind in filter(None, kinds.values()):
         READERS.get(kind)
-    files = tuple(FileAsked(path, given, kinds[path]) for path in listed)
+    files = tuple(FileAsked(path, roles, kinds[path]) for path in listed)
     beside = Path(corpus) if corpus is not None else None
     return ImportRequest(files, beside, choices or Choices())
 
@@ -403,16 +403,16 @@ def import_request(request: ImportRequest, folder: Path, watch: Watch = unwatche
             spill_corpus(request.corpus, spill, watch)
         read: list[FileRead] = []
         failed: dict[str, WeirError] = {}
-        for asked in request.files:
-            one = read_file(asked, spill, request.choices, watch)
+        for file in request.files:
+            one = read_file(file, spill, request.choices, watch)
             if isinstance(one, FileRead):
                 read.append(one)
             else:
-                failed[str(asked.path)] = one
+                failed[str(file.path)] = one
         used = {column for one in read for column in one.record["columns"].values()}
-        given = {(role, column) for asked in request.files for role, column in asked.columns.items()}
+        wanted = {(role, column) for file in request.files for role, column in file.columns.items()}
         missing = [
-            f"{r}={column}" for r, column in sorted(given) if not column.isdigit() and column not in used
+            f"{r}={column}" for r, column in sorted(wanted) if not column.isdigit() and column not in used
         ]
         if missing and read and not failed:
             raise BadValue(f"--columns {missing[0]}: no file has such a column where columns are asked for")
@@ -421,7 +421,7 @@ def import_request(request: ImportRequest, folder: Path, watch: Watch = unwatche
         own = bool(spill) or request.corpus is None or request.keep_corpus
         if not own and request.corpus is not None and any(map(_by_text, read)):
             spill_corpus(request.corpus, spill, watch)
-        names = [str(asked.path) for asked in request.files]
+        names = [str(file.path) for file in request.files]
         return written_collection(
             read, failed, names, Destination(folder, spill, request.choices, own, request.about)
         )
@@ -448,7 +448,7 @@ def written_collection(
     """
     whole = merged([one.found for one in read], into.spill, into.choices)
     if not (whole.queries or whole.documents or whole.qrels or whole.runs):
-        first = next((told.refused[0] for told in whole.files if told.refused), None)
+        first = next((counts.refused[0] for counts in whole.files if counts.refused), None)
         reason = f" ({first.where}: {first.reason})" if first else ""
         if any(whole.metadata.values()):
             reason = "; what it says of queries takes the queries themselves: give their file too"
@@ -485,17 +485,17 @@ def _none_written(failed: Mapping[str, WeirError], count: int) -> WeirError:
 
 
 def _reason(name: str, error: WeirError) -> str:
-    said = str(error)
-    return said if said.startswith(name) else f"{name}: {said}"
+    text = str(error)
+    return text if text.startswith(name) else f"{name}: {text}"
 
 
 def _told(one: FileRead) -> dict[str, Any]:
-    early, told = [item for item in one.found.items if isinstance(item, Refused)], one.found.counts
-    rows = [*early, *told.refused]
+    early, counts = [item for item in one.found.items if isinstance(item, Refused)], one.found.counts
+    rows = [*early, *counts.refused]
     return {
         **one.record,
-        "counts": {name: count for name, count in told.counts.items() if count},
-        "rows_refused": len(early) + told.left_out,
+        "counts": {name: count for name, count in counts.counts.items() if count},
+        "rows_refused": len(early) + counts.left_out,
         "refused_rows": [{"where": row.where, "reason": row.reason} for row in rows[:100]],
     }
 

@@ -13,7 +13,7 @@ from weir.errors import BadValue, UnknownName
 from weir.plugins.importing.click_models import ClickShare, parse_click_model
 
 # ----------
-# What readers find in a file, item by item: queries, documents, judgments, rankings, and what they refuse.
+# Items of a file.
 
 
 @dataclass(frozen=True)
@@ -122,6 +122,20 @@ class Used:
 Item: TypeAlias = FoundQuery | Document | Judgment | ByWords | Ranking | Refused | FileRemark | Used
 
 
+def ranking(
+    query: ItemKey, docs: Sequence[ItemKey], where: str, scores: Sequence[float | None], run: str = ""
+) -> Ranking:
+    """The documents in the order given; their scores stand beside them where each has one."""
+    known = tuple(score for score in scores if score is not None)
+    return Ranking(query, tuple(docs), where, known if len(known) == len(docs) else (), run)
+
+
+def lost_columns(names: Sequence[str]) -> list[FileRemark]:
+    """A remark on the columns of a file that are not kept; none where there are none."""
+    more = " ..." if len(names) > 12 else ""
+    return [FileRemark(f"columns that are not kept: {', '.join(names[:12])}{more}")] if names else []
+
+
 def plain(value: object) -> str:
     """A scalar as an identifier or a text: 7.0 and 7 are "7", nothing and NaN are ""."""
     if value is None or isinstance(value, (dict, list)):
@@ -136,14 +150,14 @@ def number(value: object) -> float | None:
     if not isinstance(value, (bool, int, float, str)):
         return None
     try:
-        found = float(value)
+        parsed = float(value)
     except (ValueError, OverflowError):
         return None
-    return found if math.isfinite(found) else None
+    return parsed if math.isfinite(parsed) else None
 
 
 # ----------
-# What is decided by the user alone: other grades, judges who disagree, how many words must occur.
+# Choices of the user: grades, judges who disagree, several words, clicks.
 
 
 LEAST_IMPRESSIONS = 10
@@ -213,7 +227,9 @@ def agreed(grades: Sequence[float], choices: Choices) -> float | None:
 
 def chosen_grade(grade: float, choices: Choices, where: str) -> float:
     """What the choice makes of a grade, an int where it is whole; raises BadValue beyond what judgments hold."""
-    found = _regraded(choices.grades)(grade)
-    if abs(found) > LARGEST:
-        raise BadValue(f"{where}: the grade {shown_number(found)} is beyond ±{LARGEST}; say --grades scale=N")
-    return grade_of(found, where)
+    regraded = _regraded(choices.grades)(grade)
+    if abs(regraded) > LARGEST:
+        raise BadValue(
+            f"{where}: the grade {shown_number(regraded)} is beyond ±{LARGEST}; say --grades scale=N"
+        )
+    return grade_of(regraded, where)

@@ -36,7 +36,7 @@ from weir.plugins.importing.items import (
 )
 
 # ----------
-# Judgments by words: a document counts where it holds them, as characters or as whole tokens.
+# Judgments by words that documents hold, as characters or as whole tokens.
 
 
 LARGEST_SEARCH = 10**12
@@ -101,25 +101,22 @@ class Matcher:
         words = [folded for word in by.words if (folded := fold(word)).strip()]
         if not words:
             raise ValueError(f"no word in '{by.field}'")
+        if (by.within, by.tokens) not in self._folded:
+            chosen: dict[str, Callable[[str, str, str], str]] = {
+                "id": lambda name, _title, _text: name,
+                "title": lambda _name, title, _text: title,
+                "text": lambda _name, title, text: text if by.tokens else f"{title} {text}",
+            }
+            part, folding = chosen[by.within], _tokens if by.tokens else _characters
+            self._folded[by.within, by.tokens] = [
+                (name, folding(part(name, *held))) for name, held in self._documents.items()
+            ]
         names = [
-            name for name, text in self._texts(by.within, by.tokens) if test(word in text for word in words)
+            name for name, text in self._folded[by.within, by.tokens] if test(word in text for word in words)
         ]
         if not names:
             raise ValueError(f"no document holds the words in '{by.field}' ({by.words[0][:40]})")
         return names
-
-    def _texts(self, within: str, tokens: bool) -> list[tuple[str, str]]:
-        if (within, tokens) not in self._folded:
-            chosen: dict[str, Callable[[str, str, str], str]] = {
-                "id": lambda name, _title, _text: name,
-                "title": lambda _name, title, _text: title,
-                "text": lambda _name, title, text: text if tokens else f"{title} {text}",
-            }
-            part, fold = chosen[within], _tokens if tokens else _characters
-            self._folded[within, tokens] = [
-                (name, fold(part(name, *held))) for name, held in self._documents.items()
-            ]
-        return self._folded[within, tokens]
 
 
 def _characters(text: str) -> str:
@@ -128,13 +125,13 @@ def _characters(text: str) -> str:
 
 def _tokens(text: str) -> str:
     """The tokens with a blank before and behind each, so that a run of them is a part of the text."""
-    given = unicodedata.normalize("NFD", text)
-    found = (
+    normal = unicodedata.normalize("NFD", text)
+    tokens = (
         token
-        for token in _token_pattern().findall(given)
+        for token in _token_pattern().findall(normal)
         if not (len(token) == 1 and unicodedata.category(token)[0] in "ZC")
     )
-    return f" {' '.join(found)} ".lower()
+    return f" {' '.join(tokens)} ".lower()
 
 
 @cache
@@ -167,7 +164,7 @@ def as_judgments(
 
 
 # ----------
-# The documents of an import, on disk: a corpus of millions is imported in the memory that a small one takes.
+# Documents on disk, so that a corpus of millions needs little memory.
 
 
 _CACHE_KIB = 64 << 10  # of the database that is held in memory; the rest is in a file that goes with it
@@ -230,9 +227,9 @@ class DocumentSpill(Mapping[str, tuple[str, str]]):
         if not self._indexed:
             self._database.execute("create index by_text on documents (hash)")
             self._indexed = True
-        found = self._database.execute("select id, text from documents where hash = ?", (_hash(text),))
+        rows = self._database.execute("select id, text from documents where hash = ?", (_hash(text),))
         wanted = _bytes(text)
-        return {_text(name) for name, held in found if held == wanted}
+        return {_text(name) for name, held in rows if held == wanted}
 
     def lines(self) -> Iterator[str]:
         """The documents as lines of corpus.jsonl."""
@@ -260,8 +257,8 @@ class DocumentSpill(Mapping[str, tuple[str, str]]):
         return row
 
     def _rows(self, columns: str) -> Iterator[tuple[Any, ...]]:
-        found = self._database.execute(f"select {columns} from documents order by n")
-        while batch := found.fetchmany(_BATCH_ROWS):
+        cursor = self._database.execute(f"select {columns} from documents order by n")
+        while batch := cursor.fetchmany(_BATCH_ROWS):
             yield from batch
 
 
@@ -296,7 +293,7 @@ def _hash(text: str) -> int:
 
 
 # ----------
-# Identifiers of queries and documents that several files name by identifier, by text, or by both.
+# Identifiers of queries and documents that files name by identifier, by text, or by both.
 
 
 class MadeNames:
@@ -370,16 +367,16 @@ class MadeNames:
     def notes(self) -> list[str]:
         """What was done for want of identifiers."""
         several = {"query": "queries", "document": "documents"}[self._what]
-        told = []
+        sentences = []
         if self.made:
-            told.append(
+            sentences.append(
                 f"{several} without an identifier, which got one made from a hash of their text: {len(self.made)}"
             )
         if self.joined:
-            told.append(
+            sentences.append(
                 f"{several} known by their text, which got the identifier of the same text: {len(self.joined)}"
             )
-        return told
+        return sentences
 
 
 def made_id(text: str, what: str) -> str:
@@ -391,7 +388,7 @@ def made_id(text: str, what: str) -> str:
 
 
 # ----------
-# From what readers found in several files to one collection: identifiers, texts, judgments and runs that agree.
+# One collection from the items of several files.
 
 
 _JOINED = {"candidates", "excluded"}
@@ -477,26 +474,39 @@ def merged(found: Sequence[FileFound], spill: DocumentSpill, choices: Choices) -
                     file.counts.refuse(item.where, str(error))
         _take_queries(file, file.counts, queries, whole_of)
     _take_judgments(found, whole_of, (queries, docs), choices)
-    for file, told in zip(found, whole_of.files, strict=True):
-        _take_rankings(file, told, (queries, docs), whole_of)
+    for file, counts in zip(found, whole_of.files, strict=True):
+        _take_rankings(file, counts, (queries, docs), whole_of)
     if not choices.allow_disjoint:
-        asked = {query for split in whole_of.qrels.values() for query in split}
+        with_judgments = {query for split in whole_of.qrels.values() for query in split}
         judged = {doc for split in whole_of.qrels.values() for row in split.values() for doc in row}
         others = {f"run {name}: it answers none": set(rankings) for name, rankings in whole_of.runs.items()}
         others |= {"queries: there is a text for none": set(whole_of.queries)}
         advice = "so that they cannot belong together; import them apart, or say --allow-disjoint"
         for what, names in others.items():
-            if asked and names and not asked & names:
+            if with_judgments and names and not with_judgments & names:
                 raise BadValue(
-                    f"{what} of the {len(asked):,} judged queries, such as '{min(asked)[:60]}' (its own are such as "
-                    f"'{min(names)[:60]}'), {advice}"
+                    f"{what} of the {len(with_judgments):,} judged queries, such as '{min(with_judgments)[:60]}' "
+                    f"(its own are such as '{min(names)[:60]}'), {advice}"
                 )
         if judged and whole_of.documents and not any(doc in whole_of.documents for doc in judged):
             raise BadValue(
                 f"documents: none of the {len(judged):,} judged documents, such as '{min(judged)[:60]}', "
                 f"is among them, {advice}"
             )
-    whole_of.notes += queries.notes() + docs.notes() + _absent(whole_of)
+    sentences = []
+    if nameless := set(whole_of.metadata) - set(whole_of.queries):
+        dropped = sum(bool(whole_of.metadata[name]) for name in nameless)
+        sentences += [f"{dropped} queries without a text have metadata, which was dropped"] if dropped else []
+    grades = [grade for split in whole_of.qrels.values() for row in split.values() for grade in row.values()]
+    if grades and max(grades) <= 0:
+        sentences.append("every grade is 0 or less: nothing is relevant")
+    judged_documents = {doc for split in whole_of.qrels.values() for row in split.values() for doc in row}
+    if whole_of.documents and (absent := sum(name not in whole_of.documents for name in judged_documents)):
+        sentences.append(f"{absent} of {len(judged_documents)} judged documents are not among the documents")
+    judged_queries = {query for split in whole_of.qrels.values() for query in split}
+    if whole_of.queries and (away := judged_queries - set(whole_of.queries)):
+        sentences.append(f"{len(away)} of {len(judged_queries)} judged queries have no text")
+    whole_of.notes += queries.notes() + docs.notes() + sentences
     return whole_of
 
 
@@ -557,18 +567,18 @@ def _take_judgments(
     pairs: dict[tuple[str, str, str], _Pair] = {}
     match, matched = Matcher(whole_of.documents, choices.words), MatchCounts()
     match.refuse_endless(item for file in found for item in file.items)
-    for file, told in zip(found, whole_of.files, strict=True):
+    for file, counts in zip(found, whole_of.files, strict=True):
         words = Counter(item.field for item in file.items if isinstance(item, ByWords))
-        for item in as_judgments(file.items, match, told.refuse, matched):
+        for item in as_judgments(file.items, match, counts.refuse, matched):
             _add_pair(
                 item if item.split != "test" else replace(item, split=file.split),
                 file.name,
-                told,
+                counts,
                 named,
                 pairs,
             )
         if words and whole_of.documents:
-            told.counts["judgments by words"] = sum(words.values())
+            counts.counts["judgments by words"] = sum(words.values())
     if matched.asked and whole_of.documents:
         whole_of.notes.append(matched.sentence())
     changed = 0
@@ -598,7 +608,7 @@ def _take_judgments(
         )
     if choices.grades:
         whole_of.notes.append(f"grades: {choices.grades}, which changed {changed} of {len(pairs)}")
-    if choices.words and any(told.counts["judgments by words"] for told in whole_of.files):
+    if choices.words and any(counts.counts["judgments by words"] for counts in whole_of.files):
         whole_of.notes.append(f"words: a document counts where it holds {choices.words} of several")
     if choices.judges and several:
         whole_of.notes.append(f"judges: the {choices.judges} of the grades of {several} pairs with several")
@@ -686,21 +696,3 @@ def _one_run(
         else:
             made.setdefault(query, row)
     return made, by_rank
-
-
-def _absent(whole_of: Imported) -> list[str]:
-    """What judgments and rankings name and the collection does not hold."""
-    told = []
-    if nameless := set(whole_of.metadata) - set(whole_of.queries):
-        kept = sum(bool(whole_of.metadata[name]) for name in nameless)
-        told += [f"{kept} queries without a text have metadata, which was dropped"] if kept else []
-    grades = [grade for split in whole_of.qrels.values() for row in split.values() for grade in row.values()]
-    if grades and max(grades) <= 0:
-        told.append("every grade is 0 or less: nothing is relevant")
-    judged = {doc for split in whole_of.qrels.values() for row in split.values() for doc in row}
-    if whole_of.documents and (absent := sum(name not in whole_of.documents for name in judged)):
-        told.append(f"{absent} of {len(judged)} judged documents are not among the documents")
-    asked = {query for split in whole_of.qrels.values() for query in split}
-    if whole_of.queries and (away := asked - set(whole_of.queries)):
-        told.append(f"{len(away)} of {len(asked)} judged queries have no text")
-    return told

@@ -50,9 +50,9 @@ READERS: Registry[Reader] = Registry("import reader", more=_import_formats)
 
 
 def reader(
-    name: str, title: str, detect: Detect, general: bool = False, by_row: bool = False
+    name: str, title: str, detect: Detect = lambda _: "", general: bool = False, by_row: bool = False
 ) -> Callable[[Read], Read]:
-    """Register the decorated function as the reader of a format."""
+    """Register the decorated function as the reader of a format; without detect it is taken only when named."""
 
     def register(read: Read) -> Read:
         READERS.add(name, Reader(name, title, detect, read, general, by_row=by_row))
@@ -83,13 +83,13 @@ def chosen(contents: Contents, kind: str) -> tuple[Reader, str]:
         return READERS.get("clicks" if by_clicks else "records"), "--columns"
     for general in (False, True):
         among = [READERS.get(name) for name in READERS.names()]
-        found = [(one, one.detect(contents)) for one in among if one.general is general]
-        found = [(one, evidence) for one, evidence in found if evidence]
-        if len(found) > 1:
-            could = " or ".join(f"{one.name} ({evidence})" for one, evidence in found)
+        fitting = [(one, one.detect(contents)) for one in among if one.general is general]
+        fitting = [(one, evidence) for one, evidence in fitting if evidence]
+        if len(fitting) > 1:
+            could = " or ".join(f"{one.name} ({evidence})" for one, evidence in fitting)
             raise BadValue(f"{contents.path}: could be {could}; say which with --as")
-        if found:
-            return found[0]
+        if fitting:
+            return fitting[0]
     raise BadValue(_unknown(contents))
 
 
@@ -101,7 +101,7 @@ def _unknown(contents: Contents) -> str:
         if contents.rows:
             count = len(contents.rows[0].fields)
             held = f"{held}, {count} columns without names"
-            said = "say which is which by number, as in --columns query=1,doc=2,grade=3, or what it is, with --as"
-            return f"{contents.path}: found {held}; {said}"
-    said = "say which columns are which, as in --columns query=NAME,doc=NAME,grade=NAME, or what it is, with --as"
-    return f"{contents.path}: found {held}, which no format has that is known; {said}"
+            advice = "say which is which by number, as in --columns query=1,doc=2,grade=3, or what it is, with --as"
+            return f"{contents.path}: found {held}; {advice}"
+    advice = "say which columns are which, as in --columns query=NAME,doc=NAME,grade=NAME, or what it is, with --as"
+    return f"{contents.path}: found {held}, which no format has that is known; {advice}"

@@ -219,7 +219,7 @@ class ElasticServer:
         except (ValueError, RecursionError):
             raise AttemptError("malformed", "the answer is not JSON, or was cut", again=False) from None
 
-    def said(self, error: AttemptError) -> ServiceError:
+    def service_error(self, error: AttemptError) -> ServiceError:
         """The error of a call that cannot be left out."""
         return ServiceError(f"{self.settings.url}: {error}")
 
@@ -252,7 +252,7 @@ def elastic_connected(settings: ElasticSettings) -> Iterator[ElasticServer]:
         try:
             yield server
         except AttemptError as error:
-            raise server.said(error) from None
+            raise server.service_error(error) from None
 
 
 # ----------

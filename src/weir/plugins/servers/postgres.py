@@ -28,11 +28,11 @@ from weir.plugins.servers.postgres_table import (
     VectorSearch,
     connected,
     dropped_tables,
+    error_line,
     failing_as,
     filled_table,
-    opened,
+    new_connection,
     read_postgres_settings,
-    said,
     server_versions,
     table_state,
 )
@@ -206,7 +206,7 @@ class PostgresAsker:
         psycopg = require("psycopg", "postgres")
         try:
             if self._connection is None:
-                self._connection = opened(self.table.settings, read_only=True)
+                self._connection = new_connection(self.table.settings, read_only=True)
                 self.table.prepare(self._connection, parameters["k"])
             connection = self._connection
             start = time.perf_counter()
@@ -220,7 +220,7 @@ class PostgresAsker:
 def _attempt(error: Exception, settings: PostgresSettings) -> AttemptError:
     """What an error of the server means: whether asking again may help."""
     psycopg = require("psycopg", "postgres")
-    text = str(error) if isinstance(error, ServiceError) else said(error, settings)
+    text = str(error) if isinstance(error, ServiceError) else error_line(error, settings)
     if isinstance(error, psycopg.errors.QueryCanceled):
         return AttemptError("timed out", text, again=False)
     passing = isinstance(error, (psycopg.OperationalError, ServiceError))
@@ -304,7 +304,7 @@ FORMAT = 1
 
 @dataclass(frozen=True)
 class WrittenName:
-    """How a system was written: the file of its settings, and what was said beside it."""
+    """How a system was written: the file of its settings, and what was error_line beside it."""
 
     file: str
     given: tuple[tuple[str, object], ...] = ()

@@ -184,7 +184,7 @@ def read_postgres_settings(path: Path) -> PostgresSettings:
     """The settings in a TOML file; raises FormatError for no such file, UnknownName and FormatError for its values."""
     entries = read_toml(path, EXPECTED)
     parts: dict[str, Callable[[Path, Any], object]] = {
-        "table": lambda p, v: settings_value(UserTable, p, "[table]", _tupled(v)),
+        "table": lambda p, v: settings_value(UserTable, p, "[table]", _with_tuple(v)),
         "text": lambda p, v: settings_value(TextSearch, p, "[text]", v),
         "vector": lambda p, v: settings_value(VectorSearch, p, "[vector]", v),
     }
@@ -196,7 +196,7 @@ def read_postgres_settings(path: Path) -> PostgresSettings:
     )
 
 
-def _tupled(table: Any) -> Any:  # noqa: ANN401  whatever TOML holds
+def _with_tuple(table: Any) -> Any:  # noqa: ANN401  whatever TOML holds
     if isinstance(table, Mapping) and isinstance(table.get("text"), list):
         return {**table, "text": tuple(table["text"])}
     return table
@@ -217,14 +217,14 @@ def connected(settings: PostgresSettings, read_only: bool) -> Iterator[psycopg.C
     read_only: refuse to change anything. Raises ServiceError, without any password, where the server cannot be reached;
     MissingExtra where psycopg is not installed.
     """
-    connection = opened(settings, read_only)
+    connection = new_connection(settings, read_only)
     try:
         yield connection
     finally:
         connection.close()
 
 
-def opened(settings: PostgresSettings, read_only: bool) -> psycopg.Connection[Any]:
+def new_connection(settings: PostgresSettings, read_only: bool) -> psycopg.Connection[Any]:
     """As `connected`, to be closed by the caller."""
     connect = require("psycopg", "postgres").connect
     with failing_as(settings):
@@ -245,10 +245,10 @@ def failing_as(settings: PostgresSettings) -> Iterator[None]:
     try:
         yield
     except psycopg.Error as error:
-        raise ServiceError(f"PostgreSQL: {said(error, settings)}") from None
+        raise ServiceError(f"PostgreSQL: {error_line(error, settings)}") from None
 
 
-def said(error: Exception, settings: PostgresSettings) -> str:
+def error_line(error: Exception, settings: PostgresSettings) -> str:
     """What a server or the library says, in one line, without what is secret of the address."""
     text = str(error)
     for secret_part in ("", *_secrets(settings)):

@@ -120,7 +120,7 @@ BLOCK_SCORES = 1 << 23
 """Scores of several fields held at once, in (query, document) pairs."""
 
 
-Asked = tuple[Int64, Int32, Float32]
+QueryTerms = tuple[Int64, Int32, Float32]
 """Queries as terms: ptr int64[Q + 1], term int32, weight float32, see query_terms."""
 
 
@@ -243,7 +243,9 @@ def load_index(at: Path) -> tuple[tuple[ImpactIndex, ...], dict[str, object]]:
         if facts.get("format") != FORMAT:
             raise StoreError(f"index format {facts.get('format')}, expected {FORMAT}")
         files, documents = facts.pop("files"), facts["documents"]
-        return tuple(_opened(at, n, some, documents, files) for n, some in enumerate(facts["fields"])), facts
+        return tuple(
+            _open_index(at, n, some, documents, files) for n, some in enumerate(facts["fields"])
+        ), facts
     except (StoreError, KeyError, TypeError) as error:
         raise StoreError(f"{at}: the index is damaged ({error}); delete it to build it again") from None
 
@@ -282,7 +284,7 @@ KINDS: dict[str, tuple[type[np.generic] | None, tuple[int, ...]]] = {
 """dtype and shape of each array on disk; None: any numbers, -1: any length."""
 
 
-def _opened(
+def _open_index(
     at: Path, number: int, vocabularies: int, documents: int, files: Mapping[str, Checksum]
 ) -> ImpactIndex:
     """One index of a folder; raises StoreError for arrays that would lead a search out of them."""
@@ -298,7 +300,7 @@ def _opened(
         columns = ByteBounds(*(mapped(f"columns-{name}") for name in ByteBounds._fields))
     wrong = flaw(documents, ptr, doc, impact, bounds, columns)
     if wrong:
-        raise _senseless(number, wrong)
+        raise _damaged_array(number, wrong)
     impacts = Impacts(documents, ptr, doc, impact, bounds, columns)
     terms = tuple(
         Strings(mapped(f"terms{n}-data", "terms-data"), mapped(f"terms{n}-ptr", "terms-ptr"))
@@ -307,17 +309,17 @@ def _opened(
     if f"{number}-forward-ptr.npy" in files:
         forward = ForwardIndex(**{f.name: mapped(f"forward-{f.name}") for f in fields(ForwardIndex)})
     index = ImpactIndex(impacts, terms, order, forward)
-    wrong = _flaw(index, documents)
+    wrong = _flaw_beside_postings(index, documents)
     if wrong:
-        raise _senseless(number, wrong)
+        raise _damaged_array(number, wrong)
     return index
 
 
-def _senseless(number: int, name: str) -> StoreError:
+def _damaged_array(number: int, name: str) -> StoreError:
     return StoreError(f"{number}-{name}.npy holds what was never written there")
 
 
-def _flaw(index: ImpactIndex, documents: int) -> str:
+def _flaw_beside_postings(index: ImpactIndex, documents: int) -> str:
     """The first array beside the postings that does not fit them, "" where all do."""
     impacts, forward = index.impacts, index.forward
     if len(index.order) != documents or not is_permutation(index.order):
@@ -338,7 +340,7 @@ def _flaw(index: ImpactIndex, documents: int) -> str:
     return "" if counted and forward.count.min(initial=0) >= 0 else "forward-count"
 
 
-def pair_scores(index: ImpactIndex, query: Asked, candidates: Run) -> Float64:
+def pair_scores(index: ImpactIndex, query: QueryTerms, candidates: Run) -> Float64:
     """The score of every candidate, 0 for one that shares no term with its query.
 
     asked and candidates are aligned by query; the documents are numbered as the corpus numbers them.
@@ -372,7 +374,7 @@ def pair_scores(index: ImpactIndex, query: Asked, candidates: Run) -> Float64:
 
 
 def best_field_scores(
-    parts: tuple[ImpactIndex, ...], query: list[Asked], share: float, candidates: Run
+    parts: tuple[ImpactIndex, ...], query: list[QueryTerms], share: float, candidates: Run
 ) -> Float64:
     """As `pair_scores` over several fields: the best field and a share of the others, see `best_field`."""
     fields = np.stack([pair_scores(part, one, candidates) for part, one in zip(parts, query, strict=True)])
@@ -381,7 +383,9 @@ def best_field_scores(
     return score
 
 
-def best_field(parts: tuple[ImpactIndex, ...], queries: list[Asked], share: float, k: int) -> TopDocuments:
+def best_field(
+    parts: tuple[ImpactIndex, ...], queries: list[QueryTerms], share: float, k: int
+) -> TopDocuments:
     """The k best documents by best + share * (sum of the others), for queries asked of each field.
 
     Every field is scored exhaustively, since the best field of a sum is not a sum: exact, and slower than

@@ -120,7 +120,7 @@ def _narrow(places: Places) -> Places:
     return document, start, stop, size
 
 
-def _made(texts: Strings, which: Int64, start: Int64, stop: Int64, size: Int64) -> Strings:
+def _passage_texts(texts: Strings, which: Int64, start: Int64, stop: Int64, size: Int64) -> Strings:
     """Passages of texts: bytes start:stop of the text `which`, white space between words as one space."""
     base = texts.ptr - texts.ptr[0]
     low, whole = base[which] + start, stop == WHOLE
@@ -140,7 +140,7 @@ def _made(texts: Strings, which: Int64, start: Int64, stop: Int64, size: Int64) 
     return Strings(np.frombuffer(b"".join(pieces), np.uint8), ptr)
 
 
-def _pieces(column: StringColumn) -> Iterator[Strings]:
+def _slices(column: StringColumn) -> Iterator[Strings]:
     for start in range(0, len(column), BATCH_PASSAGES):
         yield column.slice(start, start + BATCH_PASSAGES)
 
@@ -159,7 +159,7 @@ class _Texts:
         return self.take(np.array([i]))[0]
 
     def __iter__(self) -> Iterator[str]:
-        return (text for piece in _pieces(self) for text in piece)
+        return (text for piece in _slices(self) for text in piece)
 
     def lengths(self) -> Int64:
         """Bytes of each passage."""
@@ -178,7 +178,7 @@ class _Texts:
         places = (
             column[codes].astype(np.int64) for column in (self.cuts.start, self.cuts.stop, self.cuts.size)
         )
-        return _made(texts, which, *places)
+        return _passage_texts(texts, which, *places)
 
     def tolist(self) -> list[str]:
         """All passages."""
@@ -199,7 +199,7 @@ class _Titles:
         return self.titles[int(self.owner[i])]
 
     def __iter__(self) -> Iterator[str]:
-        return (title for piece in _pieces(self) for title in piece)
+        return (title for piece in _slices(self) for title in piece)
 
     def lengths(self) -> Int64:
         """Bytes of each title."""
@@ -231,7 +231,7 @@ class _Names:
         return self.take(np.array([range(len(self))[i]]))[0]
 
     def __iter__(self) -> Iterator[str]:
-        return (name for piece in _pieces(self) for name in piece)
+        return (name for piece in _slices(self) for name in piece)
 
     def lengths(self) -> Int64:
         """Bytes of each name."""

@@ -154,7 +154,7 @@ class WordTable:
         """As `scan`, into arrays of the caller: ptr[0] says where in `out` to begin; a word takes a byte at least."""
         from weir.kernels import words as tokenize
 
-        data, text_ptr, n = _fixed(texts.data), _fixed(texts.ptr), len(texts)
+        data, text_ptr, n = _read_only(texts.data), _read_only(texts.ptr), len(texts)
         data8 = _eights(data)
         at = 0
         while True:
@@ -185,7 +185,7 @@ class WordTable:
     def words(self) -> Strings:
         """Every word, by number; a view that later growth leaves as it is."""
         ptr = self._ptr[: len(self) + 1]
-        return Strings(_fixed(self._arena[: int(ptr[-1])]), _fixed(ptr))
+        return Strings(_read_only(self._arena[: int(ptr[-1])]), _read_only(ptr))
 
     def lines(self, start: int) -> str:
         """The words from number `start` on, one a line; none holds a line end."""
@@ -219,7 +219,7 @@ def _enlarged(array: NDArray[T], size: int) -> NDArray[T]:
     return larger
 
 
-def _fixed(array: NDArray[T]) -> NDArray[T]:
+def _read_only(array: NDArray[T]) -> NDArray[T]:
     """A read-only contiguous view: the kernels are compiled once, for read-only inputs."""
     view = np.ascontiguousarray(array).view()
     view.flags.writeable = False
@@ -234,7 +234,7 @@ def _eights(data: Bytes) -> NDArray[np.uint64]:
     if len(data) <= PADDING:
         padded = np.zeros(2 * PADDING, np.uint8)
         padded[: len(data)] = data
-        data = _fixed(padded)
+        data = _read_only(padded)
     return np.ndarray((len(data) - PADDING + 1,), np.dtype("<u8"), data, strides=(1,))
 
 
@@ -330,7 +330,7 @@ class TermTable:
 
     def _analyse(self, texts: Strings, grow: bool) -> tuple[Int64, Int32]:
         with self._lock:
-            pieces = [self._piece(piece, grow) for piece in _pieces(texts, PIECE_BYTES)]
+            pieces = [self._slice_terms(piece, grow) for piece in _slices(texts, PIECE_BYTES)]
         if len(pieces) == 1:
             return pieces[0]
         starts = np.cumsum([0, *(len(numbers) for _, numbers in pieces)])
@@ -338,7 +338,7 @@ class TermTable:
         numbers = np.concatenate([numbers for _, numbers in pieces])
         return np.concatenate([np.zeros(1, np.int64), *ends]), numbers
 
-    def _piece(self, texts: Strings, grow: bool) -> tuple[Int64, Int32]:
+    def _slice_terms(self, texts: Strings, grow: bool) -> tuple[Int64, Int32]:
         from weir.kernels import words as tokenize
 
         texts = self._lowered(texts)
@@ -388,7 +388,7 @@ class TermTable:
         return Strings.of([t.lower() for t in texts.tolist()])
 
 
-def _pieces(texts: Strings, size: int) -> list[Strings]:
+def _slices(texts: Strings, size: int) -> list[Strings]:
     """Consecutive texts of at most about `size` bytes together; one piece at least."""
     ptr, n = texts.ptr, len(texts)
     if ptr[-1] - ptr[0] <= size:

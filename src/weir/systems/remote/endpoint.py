@@ -190,7 +190,7 @@ _PUBLIC = {"x-algolia-application-id"}
 
 @dataclass(frozen=True)
 class ServerLimits:
-    """How a server is treated; nothing of it is part of a key.
+    """How a server is used; no part of a key.
 
     concurrency: requests at a time; requests_per_minute: None for as fast as answers come; attempts, pause_s,
     longest_s, timeout_s, whole_s: see Limits in services/requests.py; answer_mb: the largest answer; failures: queries
@@ -207,7 +207,7 @@ class ServerLimits:
     answer_mb: float = 16.0
     failures: int = 20
 
-    def limits(self) -> Limits:
+    def of_request(self) -> Limits:
         """The limits of one request."""
         return Limits(
             requests_per_minute=self.requests_per_minute,
@@ -242,7 +242,7 @@ class SearchTemplate:
     says where it is whole, equal: places of it that say the same then; error: where it says why it is none; empty_body:
     the body of a request that is sent after an empty answer, which is only believed where that is not refused; fields:
     how the server is asked for the fields that it has; page_size: documents of one request at most; next: where an
-    answer has the cursor of the next page; patience: how it is treated;
+    answer has the cursor of the next page; limits: how the server is used;
     name: what tables call it, "" for its file.
     """
 
@@ -264,7 +264,7 @@ class SearchTemplate:
     error: JsonPath | None = None
     empty_body: Any = None
     fields: FieldsTemplate | None = None
-    patience: ServerLimits = field(default_factory=ServerLimits)
+    limits: ServerLimits = field(default_factory=ServerLimits)
     name: str = ""
 
     def describe(self) -> dict[str, object]:
@@ -278,7 +278,7 @@ class SearchTemplate:
         description = {
             name: value
             for name, value in description.items()
-            if name not in (*later, "fields", "patience", "name")
+            if name not in (*later, "fields", "limits", "name")
         }
         paths = {
             n: None if description[n] is None else description[n].text
@@ -328,7 +328,7 @@ def read_template(path: Path, dataset: str | None = None) -> SearchTemplate:
         for at, other in equal.items():
             if not isinstance(other, str):
                 raise BadValue(f"answer.equal.{at} is {other!r:.80}, not a text")
-        values = _values(entries.get("values", {}), {} if dataset is None else {"dataset": dataset})
+        values = _file_values(entries.get("values", {}), {} if dataset is None else {"dataset": dataset})
         size = page.get("size")
         if size is not None and size < 1:
             raise BadValue(f"page.size is {size}")
@@ -357,8 +357,8 @@ def read_template(path: Path, dataset: str | None = None) -> SearchTemplate:
             equal=tuple((_path(at, values), _path(other, values)) for at, other in equal.items()),
             error=_path(answer["error"], values) if answer.get("error") else None,
             empty_body=_merged(body, entries["empty_body"]) if "empty_body" in entries else None,
-            fields=_fields(entries.get("fields"), body, values),
-            patience=_server_limits(entries.get("limits", {})),
+            fields=_fields_template(entries.get("fields"), body, values),
+            limits=_server_limits(entries.get("limits", {})),
             name=entries.get("name", ""),
         )
         _check_placeholders(template)
@@ -433,7 +433,7 @@ def _check(entries: Mapping[str, Any], known: Mapping[str, tuple[type, ...]], wi
             raise BadValue(f"{within}{name} is {value!r:.80}, not {expected}")
 
 
-def _values(entries: Mapping[str, Any], named: Mapping[str, str]) -> dict[str, Any]:
+def _file_values(entries: Mapping[str, Any], named: Mapping[str, str]) -> dict[str, Any]:
     for name, value in entries.items():
         if name in QUERY_NAMES or not re.fullmatch(r"[a-z_][a-z0-9_]*", name):
             raise BadValue(
@@ -454,7 +454,7 @@ def _merged(tree: Any, other: Any) -> Any:  # noqa: ANN401  any JSON
     return {**tree, **{name: _merged(tree.get(name), part) for name, part in other.items()}}
 
 
-def _fields(
+def _fields_template(
     entries: Mapping[str, Any] | None, body: object, values: Mapping[str, Any]
 ) -> FieldsTemplate | None:
     """How fields are asked for, None where the file does not say it, or where its body does not ask for such fields."""
@@ -606,8 +606,8 @@ class Http:
     def index(self, corpus: Corpus, context: Context = IN_MEMORY) -> RemoteSearcher:
         """Nothing is indexed here; raises FormatError for what the file says."""
         template = read_template(Path(self.file), self.dataset)
-        patience, clock = template.patience, Clock()
-        shared = _Shared(clock, Bucket(patience.requests_per_minute, clock))
+        limits, clock = template.limits, Clock()
+        shared = _Shared(clock, Bucket(limits.requests_per_minute, clock))
 
         def opened(retried: Retried) -> _EndpointAsker:
             keys = tuple(Key(name, secret(name)) for name in template.variables)
@@ -616,7 +616,7 @@ class Http:
             values = {**template.values, "dataset": self.dataset or ""}
             return _EndpointAsker(template, values, headers, keys, shared, retried)
 
-        policy = RequestPolicy(patience.concurrency, failures=patience.failures)
+        policy = RequestPolicy(limits.concurrency, failures=limits.failures)
         service = RemoteService(str(self), self._about(template), opened, policy, self.on_failure)
         return RemoteSearcher(service, corpus)
 
@@ -749,17 +749,17 @@ class _EndpointAsker:
 
     def _answer(self, request: HttpRequest, read: Callable[[bytes], T]) -> T:
         """What is read from the answer to a request, which is sent again where that may help."""
-        limits = self.template.patience.limits()
+        limits = self.template.limits.of_request()
         return retry(
             lambda: self._once(request, read), limits, self.shared.clock, lambda error, _: self.retried(error)
         )
 
     def _once(self, request: HttpRequest, read: Callable[[bytes], T]) -> T:
         self.shared.bucket.take(1)
-        patience, begun = self.template.patience, time.perf_counter()
-        most = int(patience.answer_mb * (1 << 20))
+        limits, begun = self.template.limits, time.perf_counter()
+        most = int(limits.answer_mb * (1 << 20))
         try:
-            reply = self.connection.send(request, most, (patience.timeout_s, patience.whole_s))
+            reply = self.connection.send(request, most, (limits.timeout_s, limits.whole_s))
         except AnswerTooLargeError as error:
             raise AttemptError("malformed", f"{error} (limits.answer_mb)", again=False) from None
         except NotSentError as error:

@@ -204,15 +204,15 @@ def scan(vectors: ScannedVectors, queries: Float32, k: int, bar: Float32 | None 
     from weir.kernels.dot_product import all_finite, norms, scan_few, write_top_k
     from weir.kernels.simd import WIDTH
 
-    rows, packed, best = (
+    rows, batch, best = (
         vectors.rows,
-        _Asked.of(queries, vectors),
+        _QueryBatch.of(queries, vectors),
         _Best.of(len(queries), vectors.room(k), bar),
     )
     threads = max(1, min(settings().threads, -(-len(queries) // 32)))
     size = max(1, BLOCK_BYTES // (4 * max(rows.dimensions, 1) * WIDTH)) * WIDTH
     exact, pause = 0, max(1, RELEASE_BYTES // (4 * rows.dimensions * size))
-    scanner = None if len(queries) <= FEW_QUERIES else _Scanner.of(packed, vectors.eight, size)
+    scanner = None if len(queries) <= FEW_QUERIES else _Scanner.of(batch, vectors.eight, size)
     with ThreadPoolExecutor(threads) as pool:
         for number, start in enumerate(range(0, len(rows), size)):
             block = rows.block(start, min(start + size, len(rows)))
@@ -225,10 +225,10 @@ def scan(vectors: ScannedVectors, queries: Float32, k: int, bar: Float32 | None 
             length = np.empty(len(block) if vectors.cosine else 0)
             if vectors.cosine:
                 norms(block, length)
-            piece = _Piece(block, length, vectors.rank[start : start + size])
+            piece = _DocumentBlock(block, length, vectors.rank[start : start + size])
             if scanner is None:
                 scan_few(
-                    piece.rows, piece.length, piece.rank, packed.queries, packed.length, 0, len(queries), k,
+                    piece.rows, piece.length, piece.rank, batch.queries, batch.length, 0, len(queries), k,
                     best.keys, best.held, best.floor, best.bar,
                 )  # fmt: skip
                 exact += len(queries) * len(block)
@@ -237,14 +237,14 @@ def scan(vectors: ScannedVectors, queries: Float32, k: int, bar: Float32 | None 
             exact += scored
             often = scored > MAX_RESCORED_SHARE * len(queries) * len(block)
             if often and scanner.eight and not vectors.settled and start > best.keys.shape[1]:
-                scanner = _Scanner.of(packed, False, size)
+                scanner = _Scanner.of(batch, False, size)
     ranks, scores = np.zeros((len(queries), k), np.int32), np.zeros((len(queries), k), np.float32)
     write_top_k(k, best.keys, best.held, ranks, scores)
     return BestSoFar(ranks, scores, best.held, exact)
 
 
 @dataclass(frozen=True, eq=False)
-class _Asked:
+class _QueryBatch:
     """Queries as the kernels take them: packed, with their norms and error bounds."""
 
     queries: Float32
@@ -253,13 +253,13 @@ class _Asked:
     cosine: bool
 
     @staticmethod
-    def of(queries: Float32, vectors: ScannedVectors) -> _Asked:
+    def of(queries: Float32, vectors: ScannedVectors) -> _QueryBatch:
         from weir.kernels.dot_product import norms
 
         length = np.empty(len(queries) if vectors.cosine else 0)
         if vectors.cosine:
             norms(queries, length)
-        return _Asked(queries, length, vectors.centre, vectors.cosine)
+        return _QueryBatch(queries, length, vectors.centre, vectors.cosine)
 
     def packed(self, eight: bool) -> tuple[NDArray[np.uint8], Float32, Float64]:
         """(packed queries, facts, gauge) for a first pass in bytes or floats."""
@@ -313,7 +313,7 @@ class _Best:
 
 
 @dataclass(frozen=True, eq=False)
-class _Piece:
+class _DocumentBlock:
     """A block of documents: vectors, lengths (empty for dot), tie ranks."""
 
     rows: Float32
@@ -325,7 +325,7 @@ class _Piece:
 class _Scanner:
     """Packs blocks of documents and takes queries past them; the arrays are reused from block to block."""
 
-    asked: _Asked
+    batch: _QueryBatch
     eight: bool
     packed: tuple[NDArray[np.uint8], Float32, Float64]
     panels: NDArray[Any]
@@ -333,7 +333,7 @@ class _Scanner:
     most: Float32
 
     @staticmethod
-    def of(queries: _Asked, eight: bool, size: int) -> _Scanner:
+    def of(queries: _QueryBatch, eight: bool, size: int) -> _Scanner:
         from weir.kernels.simd import WIDTH
 
         d, count = queries.queries.shape[1], -(-size // WIDTH)
@@ -342,7 +342,7 @@ class _Scanner:
         lane, most = np.zeros((count, 2, WIDTH), np.float32), np.zeros((count, 2), np.float32)
         return _Scanner(queries, eight, queries.packed(eight), panels, lane, most)
 
-    def take(self, piece: _Piece, best: _Best, k: int, pool: ThreadPoolExecutor, threads: int) -> int:
+    def take(self, piece: _DocumentBlock, best: _Best, k: int, pool: ThreadPoolExecutor, threads: int) -> int:
         """Score a block against every query; returns how many pairs were scored exactly."""
         from weir.kernels.simd import ROWS, WIDTH
 
@@ -351,25 +351,25 @@ class _Scanner:
         # What float sums of squares cannot see of very small numbers is added to the distances.
         self.most[:count] += np.float32(1e-18 * np.sqrt(piece.rows.shape[1]))
         scan = partial(self._scan, piece, best, k, count)
-        return sum(pool.map(scan, *_shares(len(self.asked.queries), threads, ROWS)))
+        return sum(pool.map(scan, *_shares(len(self.batch.queries), threads, ROWS)))
 
-    def _pack(self, piece: _Piece, first: int, stop: int) -> None:
+    def _pack(self, piece: _DocumentBlock, first: int, stop: int) -> None:
         from weir.kernels.dot_product import pack_bytes, pack_floats
 
         if self.eight:
-            centre = self.asked.centre
+            centre = self.batch.centre
             pack_bytes(piece.rows, piece.length, centre, first, stop, self.panels, self.lane, self.most)
         else:
             pack_floats(piece.rows, piece.length, first, stop, self.panels, self.lane, self.most)
 
-    def _scan(self, piece: _Piece, best: _Best, k: int, count: int, first: int, stop: int) -> int:
+    def _scan(self, piece: _DocumentBlock, best: _Best, k: int, count: int, first: int, stop: int) -> int:
         from weir.kernels.dot_product import scan
 
         packed, facts, gauge = self.packed
         panels = self.panels[:count].reshape(count, -1).view(np.uint8)
         return scan(
             self.eight, piece.rows, piece.length, piece.rank, panels, self.lane, self.most,
-            self.asked.queries, self.asked.length, packed, facts, gauge, first, stop, k,
+            self.batch.queries, self.batch.length, packed, facts, gauge, first, stop, k,
             best.keys, best.held, best.floor, best.bar,
         )  # fmt: skip
 
@@ -445,7 +445,7 @@ def search(
         return Found(np.zeros(len(queries) + 1, np.int64), np.zeros(0, np.int32), np.zeros(0, np.float32), 0)
     vectors = ScannedVectors.of(rows, rank, similarity == "cosine", first_pass)
     step = max(64, CANDIDATE_BYTES // (8 * vectors.room(count)))
-    parts = [_answers(vectors, queries[at : at + step], count) for at in range(0, len(queries), step)]
+    parts = [_search_sampled(vectors, queries[at : at + step], count) for at in range(0, len(queries), step)]
     ranks, scores = np.concatenate([p.ranks for p in parts]), np.concatenate([p.scores for p in parts])
     if not np.isfinite(scores).all():
         raise BadValue("a score is not finite: the vectors hold numbers that are too large")
@@ -478,12 +478,12 @@ def places(tie_rank: Int32 | None, count: int) -> tuple[Int32, Int32]:
     return rank, by_rank
 
 
-def _answers(vectors: ScannedVectors, queries: Float32, k: int) -> BestSoFar:
+def _search_sampled(vectors: ScannedVectors, queries: Float32, k: int) -> BestSoFar:
     """Top-k with a threshold that a sample suggests; queries for which it was too high are searched again without."""
     sample, place = _sample(vectors, len(queries), k)
     if place == 0:
         return scan(vectors, queries, k)
-    seen = _answers(sample, queries, place)
+    seen = _search_sampled(sample, queries, place)
     best = scan(vectors, queries, k, seen.scores[:, -1].copy())
     exact, again = seen.exact + best.exact, np.flatnonzero(best.count < k)
     if len(again):

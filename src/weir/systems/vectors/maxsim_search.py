@@ -187,18 +187,18 @@ def search_tokens(
         # So many of a block would be among the best so far by chance; more stay open, as bounds are wide.
         chance = k / (seen + len(some) + 1)
         keys = None
-        if first_pass and chance * looseness < MAX_OPEN_SHARE and block.able:
-            keys, share = block.open_ones(query, best, k)
+        if first_pass and chance * looseness < MAX_OPEN_SHARE and block.quantisable:
+            keys, share = block.undecided(query, best, k)
             looseness = max(1.0, share / chance)
         if keys is None and len(some):
             keys = _keys(block.scored(query, some), block.tie_rank)
         if keys is not None:
-            best, exact = _kept(best, keys, k), exact + int(np.count_nonzero(keys))
+            best, exact = _top_keys(best, keys, k), exact + int(np.count_nonzero(keys))
         rows.release()
         seen += len(some)
         if progress is not None:
             progress(stop, len(rows))
-    return _found(best, tie_rank, exact)
+    return _results(best, tie_rank, exact)
 
 
 def search_chosen(
@@ -210,8 +210,8 @@ def search_chosen(
     for q, docs in enumerate(chosen):
         some = docs[rows.lengths[docs] > 0]
         score = pair_maxsim(rows, query.of(q), some).astype(np.float32)[None]
-        keys = _kept(np.zeros((1, 0), np.uint64), _keys(score, tie_rank[some]), k)
-        parts.append(_found(keys, tie_rank, len(some)))
+        keys = _top_keys(np.zeros((1, 0), np.uint64), _keys(score, tie_rank[some]), k)
+        parts.append(_results(keys, tie_rank, len(some)))
     counts, exact = [len(part.doc) for part in parts], sum(part.exact for part in parts)
     ptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts, dtype=np.int64)])
     doc = np.concatenate([np.zeros(0, np.int32), *(part.doc for part in parts)])
@@ -240,7 +240,7 @@ class _Block:
     tie_rank: Int32
 
     @property
-    def able(self) -> bool:
+    def quantisable(self) -> bool:
         """Whether a first pass in bytes is possible."""
         from weir.kernels.maxsim import can_quantise
 
@@ -257,7 +257,7 @@ class _Block:
             parts.append(maxsim(part.values, part.ptr, values, ptr, docs, settings().threads))
         return np.concatenate(parts)
 
-    def open_ones(
+    def undecided(
         self, query: TokenQueries, best: NDArray[np.uint64], k: int
     ) -> tuple[NDArray[np.uint64] | None, float]:
         """(keys of the documents that may be among the k best, 0 for none, and the share of pairs that these are);
@@ -293,7 +293,7 @@ def _keys(score: Float32, tie_rank: Int32) -> NDArray[np.uint64]:
     return ordered << np.uint64(32) | (0xFFFFFFFF - tie_rank.astype(np.uint64))
 
 
-def _kept(best: NDArray[np.uint64], keys: NDArray[np.uint64], k: int) -> NDArray[np.uint64]:
+def _top_keys(best: NDArray[np.uint64], keys: NDArray[np.uint64], k: int) -> NDArray[np.uint64]:
     """The k greatest of each row."""
     both = np.concatenate([best, keys], axis=1)
     if both.shape[1] <= k:
@@ -307,7 +307,7 @@ def _scores(keys: NDArray[np.uint64]) -> Float32:
     return np.where(ordered >> 31, ordered & np.uint32(0x7FFFFFFF), ~ordered).view(np.float32)
 
 
-def _found(best: NDArray[np.uint64], tie_rank: Int32, exact: int) -> Found:
+def _results(best: NDArray[np.uint64], tie_rank: Int32, exact: int) -> Found:
     count = best.shape[1]
     keys = np.sort(best, axis=1)[:, ::-1].ravel()
     by_rank = np.empty(len(tie_rank), np.int32)
@@ -457,18 +457,18 @@ class Compressed:
     def block(self, start: int, stop: int) -> Tokens:
         """The vectors of documents start..stop-1."""
         low, high = int(self.clusters.ptr[start]), int(self.clusters.ptr[stop])
-        return self.clusters.ptr[start : stop + 1] - low, self._wide(np.arange(low, high))
+        return self.clusters.ptr[start : stop + 1] - low, self._decompressed(np.arange(low, high))
 
     def take(self, numbers: NDArray[np.integer]) -> Tokens:
         """The vectors of these documents."""
         starts, ends = self.clusters.ptr[numbers], self.clusters.ptr[numbers + 1]
         ptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(ends - starts)])
-        return ptr, self._wide(np.repeat(starts - ptr[:-1], ends - starts) + np.arange(ptr[-1]))
+        return ptr, self._decompressed(np.repeat(starts - ptr[:-1], ends - starts) + np.arange(ptr[-1]))
 
     def release(self) -> None:
         """Nothing: the files are small."""
 
-    def _wide(self, tokens: Int64) -> Float32:
+    def _decompressed(self, tokens: Int64) -> Float32:
         from weir.kernels.maxsim import decompress
 
         out = np.empty((len(tokens), self.dimensions), np.float32)
@@ -551,12 +551,12 @@ def read_clusters(folder: Path, bits: int) -> tuple[Centroids, CentroidLists | N
     code = mapped("clusters-code", np.int32, -1)
     centroids, ptr = mapped("clusters-centroids", np.float32, -1, -1), mapped("clusters-ptr", np.int64, -1)
     clusters, lists, documents = Centroids(centroids, code, ptr), None, len(ptr) - 1
-    _refuse_senseless(folder, "clusters", in_range(code, len(centroids)) and valid_offsets(ptr, len(code)))
+    _refuse_damaged(folder, "clusters", in_range(code, len(centroids)) and valid_offsets(ptr, len(code)))
     if (folder / "lists-ptr.npy").exists():
         lists = CentroidLists(
             mapped("lists-ptr", np.int64, len(centroids) + 1), mapped("lists-doc", np.int32, -1)
         )
-        _refuse_senseless(
+        _refuse_damaged(
             folder, "lists", in_range(lists.doc, documents) and valid_offsets(lists.ptr, len(lists.doc))
         )
     if not bits:
@@ -570,7 +570,7 @@ def read_clusters(folder: Path, bits: int) -> tuple[Centroids, CentroidLists | N
     )
 
 
-def _refuse_senseless(folder: Path, name: str, sound: bool) -> None:
+def _refuse_damaged(folder: Path, name: str, sound: bool) -> None:
     if not sound:
         raise StoreError(f"{folder}: the index is damaged ({name}); delete it to build it again")
 

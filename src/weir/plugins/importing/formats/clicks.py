@@ -22,6 +22,7 @@ from weir.plugins.importing.items import (
     Judgment,
     Refused,
     Used,
+    lost_columns,
     number,
     plain,
 )
@@ -134,10 +135,7 @@ def read_clicks(contents: Contents, asked: ReadRequest) -> Iterator[Item]:
             f"document is: a click of two impressions is not one of a hundred; give them, or --columns grade={name}"
         )
     yield from (Used(role, column) for role, column in roles.items())
-    if lost := [name for name in contents.columns if name not in roles.values()]:
-        yield FileRemark(
-            f"columns that are not kept: {', '.join(lost[:12])}{' ...' if len(lost) > 12 else ''}"
-        )
+    yield from lost_columns([name for name in contents.columns if name not in roles.values()])
     texts = [plain(row.fields.get(roles.get("query", ""))) for row in contents.rows]
     are_ids = "query_id" not in roles and all(
         len(text.split()) == 1 and len(text) <= 64 for text in texts if text
@@ -180,9 +178,9 @@ def _count(value: object) -> float | None:
     if isinstance(value, bool):
         return float(value)
     named = {"true": 1.0, "false": 0.0}
-    found = named.get(value.strip().lower()) if isinstance(value, str) else None
-    found = number(value) if found is None else found
-    return found if found is not None and found >= 0 else None
+    count = named.get(value.strip().lower()) if isinstance(value, str) else None
+    count = number(value) if count is None else count
+    return count if count is not None and count >= 0 else None
 
 
 def _wrong(
@@ -207,11 +205,11 @@ def _searches(contents: Contents) -> list[tuple[int, list[str]]]:
     return lines if known else []
 
 
-def _search_lines(contents: Contents) -> str:
-    return "lines of session, query, results and clicks" if _searches(contents) else ""
-
-
-@reader("click-searches", "searches with the results clicked", _search_lines)
+@reader(
+    "click-searches",
+    "searches with the results clicked",
+    lambda contents: "lines of session, query, results and clicks" if _searches(contents) else "",
+)
 def read_searches(contents: Contents, asked: ReadRequest) -> Iterator[Item]:
     """The log format of the clickmodels project: each result of a search is an impression at its place."""
     held = _Impressions()
@@ -234,10 +232,12 @@ def read_searches(contents: Contents, asked: ReadRequest) -> Iterator[Item]:
 
 def _by_place(value: Any) -> dict[int, Any]:  # noqa: ANN401  JSON holds anything
     """Results, or clicks, by place from 0; raises ValueError or AttributeError for what is neither list nor object."""
-    found = dict(enumerate(value)) if isinstance(value, list) else {int(at): one for at, one in value.items()}
-    if not all(0 <= at < LAST_POSITION for at in found):
+    places = (
+        dict(enumerate(value)) if isinstance(value, list) else {int(at): one for at, one in value.items()}
+    )
+    if not all(0 <= at < LAST_POSITION for at in places):
         raise ValueError("a place of a result that is none")
-    return found
+    return places
 
 
 def _events(contents: Contents) -> list[dict[str, Any]]:

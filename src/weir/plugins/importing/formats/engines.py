@@ -21,11 +21,12 @@ from weir.plugins.importing.items import (
     Used,
     number,
     plain,
+    ranking,
 )
 from weir.plugins.importing.readers import ReadRequest, reader
 
 # ----------
-# Evaluation that search engines bring along: `_rank_eval`, the Search Relevance Workbench, RRE.
+# `_rank_eval`, the Search Relevance Workbench, RRE.
 
 
 def members(value: object, name: str) -> list[dict[str, Any]]:
@@ -122,9 +123,7 @@ def read_response(contents: Contents, _: ReadRequest) -> Iterator[Item]:
     for name, detail in details.items():
         where, key, hits = f"request {name}", ItemKey(plain(name)), members(detail, "hits")
         docs = tuple(ItemKey(_document(_inside(hit), several)) for hit in hits)
-        scores = tuple(number(_inside(hit).get("_score")) for hit in hits)
-        known = tuple(score for score in scores if score is not None)
-        yield Ranking(key, docs, where, known if len(known) == len(docs) else ())
+        yield ranking(key, docs, where, [number(_inside(hit).get("_score")) for hit in hits])
         for doc, hit in zip(docs, hits, strict=True):
             if hit.get("rating") is not None:
                 yield Judgment(key, doc, hit["rating"], where)
@@ -137,16 +136,16 @@ def _judged_queries(contents: Contents) -> list[dict[str, Any]]:
     else:
         inside = [value, *sources(value)]
         listed = [one for part in inside for one in members(part, "judgmentRatings")]
-    return [one for one in listed if "query" in one and _rated(one)]
-
-
-def _rated(judged: Mapping[str, Any]) -> bool:
-    return any("docId" in one and "rating" in one for one in members(judged, "ratings"))
+    return [
+        judged
+        for judged in listed
+        if "query" in judged and any("docId" in one and "rating" in one for one in members(judged, "ratings"))
+    ]
 
 
 def _workbench(contents: Contents) -> str:
-    found = _judged_queries(contents)
-    return f"{len(found)} queries with ratings of docId" if found else ""
+    judged = _judged_queries(contents)
+    return f"{len(judged)} queries with ratings of docId" if judged else ""
 
 
 @reader("srw-judgments", "judgments of the Search Relevance Workbench", _workbench)
@@ -182,8 +181,8 @@ def read_query_set(contents: Contents, _: ReadRequest) -> Iterator[Item]:
 
 
 def _evaluations(contents: Contents) -> str:
-    found = [one for one in sources(contents.value) if "searchText" in one and "documentIds" in one]
-    return "hits with searchText and documentIds" if found else ""
+    evaluations = [one for one in sources(contents.value) if "searchText" in one and "documentIds" in one]
+    return "hits with searchText and documentIds" if evaluations else ""
 
 
 @reader("srw-evaluation", "evaluation results of the Search Relevance Workbench", _evaluations)
@@ -204,26 +203,26 @@ def _rre_groups(contents: Contents) -> list[tuple[str, str, dict[str, Any]]]:
     """(topic, name, group) of every group of queries, wherever topics and groups are left out."""
     value = contents.value
     topics = members(value, "topics") or ([value] if isinstance(value, dict) else [])
-    found = []
+    all_groups = []
     for topic in topics:
         groups = members(topic, "query_groups") or [
             one for one in [topic, *members(topic, "queries")] if "relevant_documents" in one
         ]
-        found += [(plain(topic.get("description")), plain(group.get("name")), group) for group in groups]
-    return [one for one in found if isinstance(one[2].get("relevant_documents"), dict)]
+        all_groups += [(plain(topic.get("description")), plain(group.get("name")), group) for group in groups]
+    return [one for one in all_groups if isinstance(one[2].get("relevant_documents"), dict)]
 
 
-def _rre(contents: Contents) -> str:
-    return "relevant_documents of groups of queries" if _rre_groups(contents) else ""
-
-
-@reader("rre", "ratings of the Rated Ranking Evaluator", _rre)
+@reader(
+    "rre",
+    "ratings of the Rated Ranking Evaluator",
+    lambda contents: "relevant_documents of groups of queries" if _rre_groups(contents) else "",
+)
 def read_rre(contents: Contents, _: ReadRequest) -> Iterator[Item]:
     """Queries with topic and group; the judgments of a group are those of each of its queries."""
     for n, (topic, name, group) in enumerate(_rre_groups(contents), 1):
-        asked = members(group, "queries") or [group]
+        queries = members(group, "queries") or [group]
         about = {key: value for key, value in (("topic", topic), ("group", name)) if value}
-        for at, query in enumerate(asked, 1):
+        for at, query in enumerate(queries, 1):
             where = f"group {n}, query {at}"
             holders = query.get("placeholders", group.get("placeholders"))
             texts = [plain(v) for v in holders.values()] if isinstance(holders, dict) else []
@@ -233,23 +232,19 @@ def read_rre(contents: Contents, _: ReadRequest) -> Iterator[Item]:
                 yield Refused(where, "no placeholder $query, and not exactly one other")
                 continue
             yield FoundQuery(ItemKey(text=text), where, about)
-            for doc, grade in _rre_grades(group["relevant_documents"]):
-                yield Judgment(ItemKey(text=text), ItemKey(doc), grade, where)
-
-
-def _rre_grades(given: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
-    """Documents and gains, of either layout: {"doc": {"gain": 3}} or {"3": ["doc", ...]}."""
-    for name, inner in given.items():
-        if isinstance(inner, list):
-            yield from ((plain(doc), name) for doc in inner)
-        elif isinstance(inner, dict):
-            yield plain(name), inner.get("gain")
-        else:
-            yield plain(name), inner
+            for doc, inner in group[
+                "relevant_documents"
+            ].items():  # {"3": ["doc", ...]} or {"doc": {"gain": 3}}
+                pairs = (
+                    [(plain(one), doc) for one in inner] if isinstance(inner, list) else [(plain(doc), inner)]
+                )
+                for one, gain in pairs:
+                    grade = gain.get("gain") if isinstance(gain, dict) else gain
+                    yield Judgment(ItemKey(text=text), ItemKey(one), grade, where)
 
 
 # ----------
-# Quepid's exports: cases, ratings, books, snapshots, and what it keeps beside judgments.
+# Quepid: cases, ratings, books, snapshots, information needs.
 
 
 def _case(contents: Contents) -> str:
@@ -276,8 +271,8 @@ def _about(query: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _ratings(contents: Contents) -> str:
-    found = members(contents.value, "queries")
-    known = found and all("query" in one and isinstance(one.get("ratings"), dict) for one in found)
+    queries = members(contents.value, "queries")
+    known = queries and all("query" in one and isinstance(one.get("ratings"), dict) for one in queries)
     return "queries with ratings by document" if known else ""
 
 
@@ -362,9 +357,8 @@ def read_snapshot(contents: Contents, _: ReadRequest) -> Iterator[Item]:
         key = ItemKey(plain(query.get("query_id")), plain(query.get("query_text")))
         texts[key.id] = key.text
         yield FoundQuery(key, f"query {n}", _about(query))
-        for doc, grade in (
-            (query.get("ratings") or {}).items() if isinstance(query.get("ratings"), dict) else ()
-        ):
+        ratings = query.get("ratings")
+        for doc, grade in ratings.items() if isinstance(ratings, dict) else ():
             yield Judgment(key, ItemKey(doc), grade, f"query {n}")
     for query_id, listed in value["docs"].items():
         docs = [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
@@ -372,11 +366,13 @@ def read_snapshot(contents: Contents, _: ReadRequest) -> Iterator[Item]:
         yield Ranking(ItemKey(query_id, texts.get(query_id, "")), shown, f"docs of {query_id}", run=name)
 
 
-def _needs(contents: Contents) -> str:
-    return "query and information_need" if contents.columns == ("query", "information_need") else ""
-
-
-@reader("quepid-needs", "information needs of a case of Quepid", _needs)
+@reader(
+    "quepid-needs",
+    "information needs of a case of Quepid",
+    lambda contents: (
+        "query and information_need" if contents.columns == ("query", "information_need") else ""
+    ),
+)
 def read_needs(contents: Contents, _: ReadRequest) -> Iterator[Item]:
     """Queries by their text, with information needs."""
     for row in contents.rows:
@@ -387,7 +383,7 @@ def read_needs(contents: Contents, _: ReadRequest) -> Iterator[Item]:
 
 
 # ----------
-# Traces: retrieval spans of OpenInference and of OpenTelemetry's GenAI convention.
+# Retrieval spans of OpenInference and of the GenAI convention of OpenTelemetry.
 
 
 Attributes = Mapping[str, Any]
@@ -414,19 +410,19 @@ def _attributes(listed: list[dict[str, Any]]) -> dict[str, Any]:
 def _spans(contents: Contents) -> list[tuple[str, Attributes]]:
     """The attributes of every span, with what the span is called."""
     exports = [row.fields for row in contents.rows]
-    found: list[tuple[str, Attributes]] = []
+    spans: list[tuple[str, Attributes]] = []
     for export in exports:
         for resource in members(export, "resourceSpans"):
             for scope in members(resource, "scopeSpans"):
                 for span in members(scope, "spans"):
-                    found.append(
+                    spans.append(
                         (f"span {plain(span.get('spanId'))}", _attributes(members(span, "attributes")))
                     )
     for row in contents.rows:
         held = row.fields.get("attributes")
         if isinstance(held, dict):
-            found.append((row.where, held))
-    return found
+            spans.append((row.where, held))
+    return spans
 
 
 def _is_retrieval(attributes: Attributes) -> bool:
@@ -437,9 +433,9 @@ def _is_retrieval(attributes: Attributes) -> bool:
 
 
 def _traced(contents: Contents) -> str:
-    found = sum(_is_retrieval(attributes) for _, attributes in _spans(contents))
-    if found:
-        return f"{found} retrieval spans"
+    retrievals = sum(_is_retrieval(attributes) for _, attributes in _spans(contents))
+    if retrievals:
+        return f"{retrievals} retrieval spans"
     return "resourceSpans" if "resourceSpans" in contents.columns else ""
 
 
@@ -467,9 +463,7 @@ def read_spans(contents: Contents, _: ReadRequest) -> Iterator[Item]:
             continue
         yield FoundQuery(ItemKey(text=text), where)
         yield from (Document(key, where) for key in keys if key.text)
-        scores = [_score(one) for one in docs]
-        known = tuple(score for score in scores if score is not None)
-        yield Ranking(ItemKey(text=text), keys, where, known if len(known) == len(keys) else ())
+        yield ranking(ItemKey(text=text), keys, where, [_score(one) for one in docs])
     if others:
         kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(others.items()))
         yield FileRemark(f"spans that are no retrieval were passed over: {kinds}")
@@ -499,14 +493,14 @@ _FLAT = re.compile(r"retrieval\.documents\.(\d+)\.document\.(\w+)")
 
 def _retrieved(attributes: Attributes) -> list[dict[str, Any]]:
     """The documents of a span in order: those of GenAI, or OpenInference's flattened ones."""
-    given = _json(attributes.get("gen_ai.retrieval.documents"))
-    if isinstance(given, list):
-        return [one if isinstance(one, dict) else {} for one in given]
-    found: dict[int, dict[str, Any]] = {}
+    documents = _json(attributes.get("gen_ai.retrieval.documents"))
+    if isinstance(documents, list):
+        return [one if isinstance(one, dict) else {} for one in documents]
+    flat_documents: dict[int, dict[str, Any]] = {}
     for name, value in attributes.items():
         if flat := _FLAT.fullmatch(name):
-            found.setdefault(int(flat[1]), {})[flat[2]] = value
-    docs = [found[rank] for rank in sorted(found)]
+            flat_documents.setdefault(int(flat[1]), {})[flat[2]] = value
+    docs = [flat_documents[rank] for rank in sorted(flat_documents)]
     output = _json(attributes.get("output.value"))
     beside = members(output, "documents") if isinstance(output, dict) else []
     if len(beside) == len(docs):  # the LangChain instrumentor keeps identifiers there alone
@@ -547,6 +541,4 @@ def read_frame(contents: Contents, _: ReadRequest) -> Iterator[Item]:
             continue
         yield FoundQuery(key, where)
         yield from (Document(doc, where) for doc in docs if doc.text)
-        scores = [number(row.get("document_score")) for row in rows]
-        known = tuple(score for score in scores if score is not None)
-        yield Ranking(key, docs, where, known if len(known) == len(docs) else ())
+        yield ranking(key, docs, where, [number(row.get("document_score")) for row in rows])

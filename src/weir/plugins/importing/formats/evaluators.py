@@ -21,6 +21,7 @@ from weir.plugins.importing.items import (
     Used,
     number,
     plain,
+    ranking,
 )
 from weir.plugins.importing.readers import ReadRequest, reader
 
@@ -33,11 +34,11 @@ def listed(value: object) -> list[Any] | None:
         return None
     for parse in (json.loads, ast.literal_eval):
         try:
-            found = parse(value)
+            parsed = parse(value)
         except (ValueError, SyntaxError, RecursionError, MemoryError, TypeError):
             continue
-        if isinstance(found, (list, tuple)):
-            return list(found)
+        if isinstance(parsed, (list, tuple)):
+            return list(parsed)
     return None
 
 
@@ -45,16 +46,16 @@ _ANSWERS = ("reference", "ground_truth", "ground_truths", "expected_answer", "ex
 
 
 def _answer(fields: Mapping[str, Any]) -> dict[str, str]:
-    found = next((plain(fields[name]) for name in _ANSWERS if plain(fields.get(name))), "")
-    return {"answer": found} if found else {}
+    answer = next((plain(fields[name]) for name in _ANSWERS if plain(fields.get(name))), "")
+    return {"answer": answer} if answer else {}
 
 
 def _texts(value: object, mark: str = "") -> list[str]:
     """The texts of contexts; mark: what joins several in one cell."""
-    found = listed(value)
-    if found is None and isinstance(value, str) and value.strip():
-        found = value.split(mark) if mark else [value]
-    return [one.strip() for one in found or [] if isinstance(one, str) and one.strip()]
+    contexts = listed(value)
+    if contexts is None and isinstance(value, str) and value.strip():
+        contexts = value.split(mark) if mark else [value]
+    return [one.strip() for one in contexts or [] if isinstance(one, str) and one.strip()]
 
 
 def _samples(contents: Contents) -> list[TableRow]:
@@ -92,19 +93,19 @@ def read_ragas(contents: Contents, _: ReadRequest) -> Iterator[Item]:
     yield Used("retrieved", "retrieved_context" + end)
     for row in rows:
         fields = row.fields
-        asked = fields.get("user_input", fields.get("question"))
-        key = ItemKey(text=plain(asked))
+        question = fields.get("user_input", fields.get("question"))
+        key = ItemKey(text=plain(question))
         if not key.text:
-            yield Refused(row.where, "a conversation instead of a question" if asked else "no user_input")
+            yield Refused(row.where, "a conversation instead of a question" if question else "no user_input")
             continue
         yield FoundQuery(key, row.where, _answer(fields))
         if with_ids:
             relevant, returned = (fields.get(name) for name in _IDS)
             for doc in listed(relevant) or []:
                 yield Judgment(key, ItemKey(plain(doc)), 1, row.where)
-            found = listed(returned)
-            if found is not None:
-                yield Ranking(key, tuple(ItemKey(plain(doc)) for doc in found), row.where)
+            returned_ids = listed(returned)
+            if returned_ids is not None:
+                yield Ranking(key, tuple(ItemKey(plain(doc)) for doc in returned_ids), row.where)
         else:
             retrieved = fields.get("retrieved_contexts", fields.get("contexts"))
             yield from _by_text(key, row.where, _texts(fields.get("reference_contexts")), _texts(retrieved))
@@ -147,11 +148,11 @@ def _traces(contents: Contents) -> list[dict[str, Any]]:
     return [span for one in inside for span in members(one, "retrieverSpans")]
 
 
-def _deepeval_traces(contents: Contents) -> str:
-    return "retrieverSpans" if _traces(contents) else ""
-
-
-@reader("deepeval-trace", "a trace or test run of DeepEval", _deepeval_traces)
+@reader(
+    "deepeval-trace",
+    "a trace or test run of DeepEval",
+    lambda contents: "retrieverSpans" if _traces(contents) else "",
+)
 def read_deepeval_traces(contents: Contents, _: ReadRequest) -> Iterator[Item]:
     """A ranking for each retriever span; a span whose output is no document is refused."""
     for n, span in enumerate(_traces(contents), 1):
@@ -164,9 +165,7 @@ def read_deepeval_traces(contents: Contents, _: ReadRequest) -> Iterator[Item]:
             continue
         yield FoundQuery(key, where)
         yield from (Document(doc, where) for doc in docs if doc.text)
-        scores = [number(one.get("score")) for one in output if isinstance(one, dict)]
-        known = tuple(score for score in scores if score is not None)
-        yield Ranking(key, tuple(docs), where, known if len(known) == len(docs) else ())
+        yield ranking(key, docs, where, [number(one.get("score")) for one in output if isinstance(one, dict)])
 
 
 def _span_document(one: object) -> ItemKey:
@@ -184,7 +183,7 @@ _PATH = "ai.observability."
 
 def _events(contents: Contents) -> list[tuple[str, dict[str, Any]]]:
     """The attributes of TruLens' events: in JSON, or in the cells of a table as Python's dictionaries."""
-    found = []
+    events = []
     for row in contents.rows:
         held = row.fields.get("record_attributes")
         if isinstance(held, str):
@@ -193,8 +192,8 @@ def _events(contents: Contents) -> list[tuple[str, dict[str, Any]]]:
             except (ValueError, SyntaxError, RecursionError, MemoryError):
                 held = None
         if isinstance(held, dict):
-            found.append((row.where, held))
-    return found
+            events.append((row.where, held))
+    return events
 
 
 def _trulens(contents: Contents) -> str:
@@ -248,11 +247,11 @@ def _labelled(contents: Contents) -> list[dict[str, Any]]:
     ]
 
 
-def _rag_dataset(contents: Contents) -> str:
-    return "examples with reference_contexts" if _labelled(contents) else ""
-
-
-@reader("llama-index-rag", "LlamaIndex's LabelledRagDataset", _rag_dataset)
+@reader(
+    "llama-index-rag",
+    "LlamaIndex's LabelledRagDataset",
+    lambda contents: "examples with reference_contexts" if _labelled(contents) else "",
+)
 def read_rag_dataset(contents: Contents, _: ReadRequest) -> Iterator[Item]:
     """Queries with reference answers, and judgments by the texts of reference contexts."""
     for n, one in enumerate(_labelled(contents), 1):

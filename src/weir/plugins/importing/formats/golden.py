@@ -22,13 +22,15 @@ from weir.plugins.importing.items import (
     Ranking,
     Refused,
     Used,
+    lost_columns,
     number,
     plain,
+    ranking,
 )
 from weir.plugins.importing.readers import ReadRequest, reader
 
 # ----------
-# Golden sets: the many ways in which a query says what is relevant to it.
+# The ways in which a row names relevant documents.
 
 
 _PLACEHOLDER = re.compile(r"(REPLACE|TODO|FIXME|CHANGE_?ME|PLACEHOLDER)(_[A-Z_0-9]*)?|TBD|\.\.\.")
@@ -111,17 +113,17 @@ def word_fields(columns: list[str], taken: Collection[str]) -> dict[str, str]:
 def is_unanswerable(row: TableRow, relevant: object) -> bool:
     """Whether a row says that nothing answers its query: by a flag, or by an empty list."""
     for name, value in row.fields.items():
-        said = names().unanswerable.get(fold(name))
-        if said and plain(value).casefold() in said:
+        values = names().unanswerable.get(fold(name))
+        if values and plain(value).casefold() in values:
             return True
-    found = listed(relevant)
-    return found is not None and not found
+    documents = listed(relevant)
+    return documents is not None and not documents
 
 
 def excluded(left_out: object, candidates: object) -> dict[str, list[str]]:
     """Documents that must leave the ranking, and those that alone are ranked, as metadata of a query."""
-    found = {"excluded": _names(left_out), "candidates": _names(candidates)}
-    return {name: listed_names for name, listed_names in found.items() if listed_names}
+    lists = {"excluded": _names(left_out), "candidates": _names(candidates)}
+    return {name: listed_names for name, listed_names in lists.items() if listed_names}
 
 
 def _names(value: object) -> list[str]:
@@ -136,9 +138,9 @@ def judgments(
     value: of the field of relevant documents: a document, a list of them, objects with a grade, or grades by
     document; grade: a number for all, or grades by document; words: fields of words that documents must hold.
     """
-    found = listed(value)
-    if found is not None:
-        for one in found:
+    documents = listed(value)
+    if documents is not None:
+        for one in documents:
             if isinstance(one, dict):
                 yield from _object(key, row, one)
             elif isinstance(one, list):
@@ -148,36 +150,32 @@ def judgments(
             else:
                 yield from _one(key, row, one, 1 if grade is None else grade)
     elif isinstance(value, dict):
-        for doc, given in value.items():
-            yield from _one(key, row, doc, given)
+        for doc, doc_grade in value.items():
+            yield from _one(key, row, doc, doc_grade)
     elif plain(value).casefold() not in _NONE:
-        yield from _cell(key, row, plain(value), grade)
+        if re.search(r"\s[|;]\s|^[^\s:/?]+([|;][^\s:/?]+)+$", doc := plain(value)):
+            several = f"'{doc[:60]}' looks like several documents in one cell; write them as a JSON list"
+            yield Refused(row.where, several)
+        else:
+            yield from _one(key, row, doc, 1 if grade is None else grade)
     for column, within in words.items():
         texts = listed(row.fields.get(column))
-        given = tuple(filter(None, map(plain, texts if texts is not None else [row.fields.get(column)])))
-        if given:
-            yield ByWords(key, given, column, row.where, _how(column), within)
+        held_words = tuple(filter(None, map(plain, texts if texts is not None else [row.fields.get(column)])))
+        if held_words:
+            yield ByWords(key, held_words, column, row.where, _how(column), within)
 
 
 def _how(column: str) -> str:
     return next((how for how in ("all", "any") if fold(column) in names().words[how]), "")
 
 
-def _cell(key: ItemKey, row: TableRow, doc: str, grade: object) -> Iterator[Item]:
-    if re.search(r"\s[|;]\s|^[^\s:/?]+([|;][^\s:/?]+)+$", doc):
-        yield Refused(
-            row.where, f"'{doc[:60]}' looks like several documents in one cell; write them as a JSON list"
-        )
-    else:
-        yield from _one(key, row, doc, 1 if grade is None else grade)
-
-
 def _object(key: ItemKey, row: TableRow, one: Mapping[str, Any]) -> Iterator[Item]:
-    given = next((one[name] for name in one if fold(name) in names().roles["grade"][0] | {"score"}), 1)
-    doc = next((one[name] for name in one if fold(name) in _doc_names() and plain(one[name])), None)
+    grade = next((one[name] for name in one if fold(name) in names().roles["grade"][0] | {"score"}), 1)
+    doc_names = {name for tier in names().roles["doc"] for name in tier} | {"id", "path", "corpusid"}
+    doc = next((one[name] for name in one if fold(name) in doc_names and plain(one[name])), None)
     text, title = _field(one, "text"), _field(one, "title")
     if doc is not None:
-        yield from _one(key, row, doc, given)
+        yield from _one(key, row, doc, grade)
         if text and plain(doc):
             yield Document(ItemKey(plain(doc), text), row.where, title)
         return
@@ -185,9 +183,9 @@ def _object(key: ItemKey, row: TableRow, one: Mapping[str, Any]) -> Iterator[Ite
     for column, within in words.items():
         texts = listed(one[column])
         held = tuple(filter(None, map(plain, texts if texts is not None else [one[column]])))
-        yield ByWords(key, held, column, row.where, _how(column), within, given)
+        yield ByWords(key, held, column, row.where, _how(column), within, grade)
     if text and not words:
-        yield Judgment(key, ItemKey("", text), given, row.where)
+        yield Judgment(key, ItemKey("", text), grade, row.where)
         yield Document(ItemKey("", text), row.where, title)
     elif not words:
         yield Refused(
@@ -199,11 +197,6 @@ def _field(one: Mapping[str, Any], role: str) -> str:
     """The text of a role in an object, "" where it has none."""
     tiers = names().roles[role]
     return next((plain(one[name]) for tier in tiers for name in one if fold(name) in tier), "")
-
-
-def _doc_names() -> frozenset[str]:
-    tiers = names().roles["doc"]
-    return frozenset({name for tier in tiers for name in tier} | {"id", "path", "corpusid"})
 
 
 def _one(key: ItemKey, row: TableRow, doc: object, grade: object) -> Iterator[Item]:
@@ -219,7 +212,7 @@ def _one(key: ItemKey, row: TableRow, doc: object, grade: object) -> Iterator[It
 
 
 # ----------
-# Rows with named fields of nobody's format: golden sets, tables of judgments and of rankings, lists of queries.
+# Rows with named fields: golden sets, judgments, rankings, queries.
 
 
 @dataclass(frozen=True)
@@ -242,19 +235,16 @@ def _layout(contents: Contents) -> tuple[_Layout, list[TableRow]]:
     held = {role: [row.fields.get(roles[role]) for row in rows] for role in ("grade", "doc") if role in roles}
     if "grade" in held and "doc" not in roles and "relevant" not in roles and any(map(_many, held["grade"])):
         roles["relevant"] = roles.pop("grade")
-    elif "doc" in held and _are_relevant(roles, held["doc"], "doc" in contents.given):
-        roles["relevant"] = roles.pop("doc")
+    elif "doc" in held:
+        # Documents of an open name are relevant where the user named them, or grades stand beside lists of them.
+        named = "doc" in contents.given
+        lists = ("grade" in roles or named) and any(map(_many, held["doc"]))
+        if lists or (named and not {"grade", "score", "rank"} & set(roles)):
+            roles["relevant"] = roles.pop("doc")
     texts = [plain(row.fields.get(roles["query"])) for row in rows] if "query" in roles else []
     short = bool(texts) and all(len(text.split()) == 1 and len(text) <= 64 for text in texts if text)
     words = word_fields(columns, roles.values())
     return _Layout(roles, words, short and "query_id" not in roles), rows
-
-
-def _are_relevant(roles: Mapping[str, str], docs: list[Any], told: bool) -> bool:
-    """Whether documents of an open name are relevant: the user named them, or grades stand beside lists of them."""
-    if told and not {"grade", "score", "rank"} & set(roles):
-        return True
-    return ("grade" in roles or told) and any(map(_many, docs))
 
 
 def _many(value: object) -> bool:
@@ -269,8 +259,8 @@ def _known(contents: Contents) -> str:
         return ""
     if set(layout.roles) <= {"query_id", "title", "text", "split", "answer"} and not layout.words:
         return ""
-    told = ("query_id", "query", "relevant", "doc", "retrieved", "grade", "score", "rank")
-    return ", ".join(f"{role}={layout.roles[role]}" for role in told if role in layout.roles)
+    shown_roles = ("query_id", "query", "relevant", "doc", "retrieved", "grade", "score", "rank")
+    return ", ".join(f"{role}={layout.roles[role]}" for role in shown_roles if role in layout.roles)
 
 
 @reader("records", "rows with named fields", _known, general=True)
@@ -280,28 +270,21 @@ def read_records(contents: Contents, asked: ReadRequest) -> Iterator[Item]:
     read = _meaning(contents, layout, rows, asked.kind)
     yield from (Used(role, column) for role, column in layout.roles.items())
     yield from (Used(f"words in the {within}", column) for column, within in layout.words.items())
-    yield from _without_judgments(layout, rows)
+    if not layout.words and not {"relevant", "doc", "retrieved"} & set(layout.roles):
+        others = dict.fromkeys(
+            name for row in rows for name in row.fields if name not in layout.roles.values()
+        )
+        open_names = ", ".join(list(others)[:8]) or "none besides"
+        yield FileRemark(
+            f"queries alone: no field is known to name documents ({open_names}); --columns relevant=NAME says one"
+        )
     queries = list(_queries(layout, rows))
     yield from queries
-    kept = {name for one in queries if isinstance(one, FoundQuery) for name in one.metadata}
-    taken = {*layout.roles.values(), *layout.words, "", *kept}
+    metadata = {name for one in queries if isinstance(one, FoundQuery) for name in one.metadata}
+    taken = {*layout.roles.values(), *layout.words, "", *metadata}
     held = dict.fromkeys(name for row in rows for name, value in row.fields.items() if plain(value))
-    if lost := [name for name in held if name not in taken]:
-        yield FileRemark(
-            f"columns that are not kept: {', '.join(lost[:12])}{' ...' if len(lost) > 12 else ''}"
-        )
+    yield from lost_columns([name for name in held if name not in taken])
     yield from read(layout, [row for row in rows if _key(layout, row) != ItemKey()])
-
-
-def _without_judgments(layout: _Layout, rows: list[TableRow]) -> Iterator[Item]:
-    """A note where nothing is known to name documents, with the fields that may."""
-    if layout.words or {"relevant", "doc", "retrieved"} & set(layout.roles):
-        return
-    others = dict.fromkeys(name for row in rows for name in row.fields if name not in layout.roles.values())
-    listed_others = ", ".join(list(others)[:8]) or "none besides"
-    yield FileRemark(
-        f"queries alone: no field is known to name documents ({listed_others}); --columns relevant=NAME says one"
-    )
 
 
 def _promptfoo(contents: Contents) -> str:
@@ -321,11 +304,7 @@ def read_promptfoo(contents: Contents, asked: ReadRequest) -> Iterator[Item]:
     yield from read_records(contents, asked)
 
 
-def _by_name(_: Contents) -> str:
-    return ""
-
-
-@reader("qrels", "judgments, a row for each", _by_name)
+@reader("qrels", "judgments, a row for each")
 def read_qrels_rows(contents: Contents, _: ReadRequest) -> Iterator[Item]:
     """Judgments of rows with named fields, or of lines of three or four columns."""
     if contents.shape == "lines":
@@ -334,7 +313,7 @@ def read_qrels_rows(contents: Contents, _: ReadRequest) -> Iterator[Item]:
         yield from read_records(contents, ReadRequest("qrels"))
 
 
-@reader("run", "rankings, a row for each document", _by_name)
+@reader("run", "rankings, a row for each document")
 def read_run_rows(contents: Contents, _: ReadRequest) -> Iterator[Item]:
     """Rankings of rows with named fields, or of TREC's lines."""
     if contents.shape == "lines":
@@ -424,12 +403,12 @@ def _golden(layout: _Layout, rows: list[TableRow]) -> Iterator[Item]:
     nothing = 0
     for row in rows:
         key = _key(layout, row)
-        found = list(judgments(key, row, layout.of(row, "relevant"), layout.of(row, "grade"), layout.words))
+        items = list(judgments(key, row, layout.of(row, "relevant"), layout.of(row, "grade"), layout.words))
         split, origin = plain(layout.of(row, "split")) or "test", plain(layout.of(row, "origin"))
         yield from (
-            replace(one, split=split, origin=origin) if isinstance(one, Judgment) else one for one in found
+            replace(one, split=split, origin=origin) if isinstance(one, Judgment) else one for one in items
         )
-        nothing += not found
+        nothing += not items
         if "retrieved" in layout.roles:
             yield from _list_returned(layout, row, key)
     if nothing and "relevant" in layout.roles:
@@ -437,18 +416,16 @@ def _golden(layout: _Layout, rows: list[TableRow]) -> Iterator[Item]:
 
 
 def _list_returned(layout: _Layout, row: TableRow, key: ItemKey) -> Iterator[Item]:
-    found = listed(layout.of(row, "retrieved"))
-    if found is None:
+    returned = listed(layout.of(row, "retrieved"))
+    if returned is None:
         yield Refused(row.where, f"no list in '{layout.roles['retrieved']}'")
         return
-    documents = [listed_document(one) for one in found]
+    documents = [listed_document(one) for one in returned]
     if not all(documents):
         yield Refused(row.where, f"'{layout.roles['retrieved']}' lists what names no document")
         return
-    kept = [one for one in documents if one]
-    scores = tuple(one.number for one in kept if one.number is not None)
-    docs = tuple(ItemKey(one.id) for one in kept)
-    yield Ranking(key, docs, row.where, scores if len(scores) == len(docs) else ())
+    named = [one for one in documents if one]
+    yield ranking(key, [ItemKey(one.id) for one in named], row.where, [one.number for one in named])
 
 
 def _whole_row(layout: _Layout, row: TableRow) -> str:
@@ -499,8 +476,8 @@ def _returned(layout: _Layout, rows: list[TableRow]) -> Iterator[Item]:
             if text := plain(layout.of(row, "text")):
                 doc = plain(layout.of(row, "doc"))
                 yield Document(ItemKey(doc, text), row.where, plain(layout.of(row, "title")))
-    for key, found in held.items():
-        ordered = found if name == "score" else sorted(found, key=lambda one: one[0])
+    for key, ranked in held.items():
+        ordered = ranked if name == "score" else sorted(ranked, key=lambda one: one[0])
         docs = tuple(
             ItemKey(plain(layout.of(row, "doc") or layout.of(row, "relevant"))) for _, row in ordered
         )

@@ -25,13 +25,28 @@ from weir.plugins.importing.items import (
 from weir.plugins.importing.readers import ReadRequest, reader
 
 # ----------
-# Collections as the hub lays them out, in JSON lines or Parquet: BEIR, MTEB, NanoBEIR, BRIGHT's parts; and ESCI.
+# Layouts of the hub, in JSON lines or Parquet (BEIR, MTEB, NanoBEIR, BRIGHT), and ESCI.
 
 
 _IDS = ("_id", "id", "docid", "doc_id", "docno", "pid", "query-id", "query_id", "qid")
 _TEXTS = ("text", "contents", "default_text", "segment", "content")
 _QUERIES = ("queries", "query", "topics", "topic", "questions")
 _DOCUMENTS = ("corpus", "docs", "documents", "document", "collection", "passages")
+_OF_OTHERS = frozenset(
+    [
+        "query",
+        "question",
+        "user_input",
+        "input",
+        "score",
+        "grade",
+        "rating",
+        "corpus-id",
+        "attributes",
+        "nuggets",
+    ]
+)
+"""Columns that rows of queries or documents alone do not have."""
 
 
 def _named(row: TableRow, names: tuple[str, ...]) -> str:
@@ -58,23 +73,8 @@ def _which(contents: Contents) -> tuple[str, str]:
 
 def _layout(contents: Contents) -> str:
     columns = set(contents.columns)
-    others = {
-        "query",
-        "question",
-        "user_input",
-        "input",
-        "score",
-        "grade",
-        "rating",
-        "corpus-id",
-        "attributes",
-        "nuggets",
-    }
-    return (
-        ": ".join(_which(contents))
-        if (bool(columns & set(_IDS)) and bool(columns & {*_TEXTS, "title"}) and not columns & others)
-        else ""
-    )
+    known = columns & set(_IDS) and columns & {*_TEXTS, "title"} and not columns & _OF_OTHERS
+    return ": ".join(_which(contents)) if known else ""
 
 
 @reader("beir", "queries or documents with identifiers and texts", _layout, by_row=True)
@@ -83,23 +83,19 @@ def read_layout(contents: Contents, asked: ReadRequest) -> Iterator[Item]:
     yield from (read_queries if _which(contents)[0] == "queries" else read_corpus)(contents, asked)
 
 
-def _by_name(_: Contents) -> str:
-    return ""
-
-
-@reader("queries", "queries", _by_name, by_row=True)
+@reader("queries", "queries", by_row=True)
 def read_queries(contents: Contents, _: ReadRequest) -> Iterator[Item]:
     """Queries with their metadata."""
     if contents.shape == "lines":
         yield from two_columns(contents, documents=False)
         return
-    given = contents.given
+    named = contents.given
     ids, texts = (
-        _first(given, "query_id", _IDS),
-        _first(given, "query", (*_TEXTS, "query", "question", "title")),
+        _first(named, "query_id", _IDS),
+        _first(named, "query", (*_TEXTS, "query", "question", "title")),
     )
-    taken = {*ids, *_TEXTS, *_first(given, "query", ()), *given.values()}
-    yield from _used(given, ("query_id", "query"))
+    taken = {*ids, *_TEXTS, *_first(named, "query", ()), *named.values()}
+    yield from _used(named, ("query_id", "query"))
     for row in contents.rows:
         key = ItemKey(_named(row, ids), _named(row, texts))
         if not key.id and not key.text:
@@ -108,7 +104,7 @@ def read_queries(contents: Contents, _: ReadRequest) -> Iterator[Item]:
             yield FoundQuery(key, row.where, _metadata(row, taken))
 
 
-@reader("corpus", "documents", _by_name, by_row=True)
+@reader("corpus", "documents", by_row=True)
 def read_corpus(contents: Contents, _: ReadRequest) -> Iterator[Item]:
     """Documents with their metadata; one without an identifier gets one made from its text, and vectors are dropped."""
     if contents.shape == "lines":
@@ -116,12 +112,12 @@ def read_corpus(contents: Contents, _: ReadRequest) -> Iterator[Item]:
         return
     if "vector" in contents.columns:
         yield FileRemark("the field vector was dropped: documents are their texts here")
-    given = contents.given
+    named = contents.given
     ids, texts, titles = (
-        _first(given, role, names) for role, names in (("doc", _IDS), ("text", _TEXTS), ("title", ("title",)))
+        _first(named, role, names) for role, names in (("doc", _IDS), ("text", _TEXTS), ("title", ("title",)))
     )
     taken = {*ids, *texts, *titles}
-    yield from _used(given, ("doc", "text", "title"))
+    yield from _used(named, ("doc", "text", "title"))
     for row in contents.rows:
         key = ItemKey(_named(row, ids), _named(row, texts))
         if not key.id and not key.text:
@@ -210,11 +206,11 @@ def read_candidates(contents: Contents, _: ReadRequest) -> Iterator[Item]:
             yield FoundQuery(ItemKey(query), row.where, {"candidates": [plain(doc) for doc in docs]})
 
 
-def _instructions(contents: Contents) -> str:
-    return "query-id and instruction" if _folded(contents) == {"queryid", "instruction"} else ""
-
-
-@reader("instructions", "instructions, by query", _instructions)
+@reader(
+    "instructions",
+    "instructions, by query",
+    lambda contents: "query-id and instruction" if _folded(contents) == {"queryid", "instruction"} else "",
+)
 def read_instructions(contents: Contents, _: ReadRequest) -> Iterator[Item]:
     """Instructions, as metadata of the queries."""
     by_role = {fold(name): name for name in contents.columns}
@@ -231,11 +227,11 @@ def read_instructions(contents: Contents, _: ReadRequest) -> Iterator[Item]:
 _LETTERS = {"E": 3, "S": 2, "C": 1, "I": 0}
 
 
-def _esci(contents: Contents) -> str:
-    return "esci_label" if {"query", "product_id", "esci_label"} <= set(contents.columns) else ""
-
-
-@reader("esci", "the shopping queries of ESCI", _esci)
+@reader(
+    "esci",
+    "the shopping queries of ESCI",
+    lambda contents: "esci_label" if {"query", "product_id", "esci_label"} <= set(contents.columns) else "",
+)
 def read_esci(contents: Contents, _: ReadRequest) -> Iterator[Item]:
     """Queries with locale, and judgments by split; a product is locale/identifier where there is more than one."""
     yield FileRemark(
@@ -256,25 +252,26 @@ def read_esci(contents: Contents, _: ReadRequest) -> Iterator[Item]:
 
 
 # ----------
-# BIRCO's test sets: queries, documents and a pool of graded candidates for each query, in one value.
+# Test sets of BIRCO: queries, documents and a pool of graded candidates for each query.
 
 
-def _parts(contents: Contents) -> str:
-    return "query, corpus, qrel" if contents.shape == "json" and is_birco_set(contents.value) else ""
-
-
-@reader("birco", "a test set of BIRCO", _parts)
+@reader(
+    "birco",
+    "a test set of BIRCO",
+    lambda contents: (
+        "query, corpus, qrel" if contents.shape == "json" and is_birco_set(contents.value) else ""
+    ),
+)
 def read_birco(contents: Contents, _: ReadRequest) -> Iterator[Item]:
     """Queries with the documents of their grades, 0 included, as candidates; documents; judgments."""
     pools = contents.value["qrel"]
     yield FileRemark("the judged documents of a query are its candidates")
     for query, text in contents.value["query"].items():
         pool = pools.get(query)
-        metadata = (
-            {"candidates": sorted((doc.strip() for doc in pool), reverse=True)}
-            if isinstance(pool, dict)
-            else {}
-        )
+        # By descending identifier: the order of the file gives grades away. In RELIC the relevant document of 63 of
+        # 100 queries is the last of its pool.
+        candidates = sorted((doc.strip() for doc in pool), reverse=True) if isinstance(pool, dict) else None
+        metadata = {} if candidates is None else {"candidates": candidates}
         yield FoundQuery(ItemKey(query.strip(), plain(text)), f"query {query}", metadata)
     for doc, text in contents.value["corpus"].items():
         yield Document(ItemKey(doc.strip(), plain(text)), f"document {doc}")

@@ -26,11 +26,12 @@ from weir.plugins.importing.items import (
     Refused,
     number,
     plain,
+    ranking,
 )
 from weir.plugins.importing.readers import ReadRequest, reader
 
 # ----------
-# Lines of columns without names: TREC's judgments, runs and topics, and what looks like them.
+# Lines of columns without names: judgments, runs and topics of TREC, and similar files.
 
 
 Cells = tuple[str, list[str]]  # where a line stands, and its columns
@@ -39,7 +40,7 @@ _LOOKED_AT = 2000  # lines by which a format is known
 
 def _cells(contents: Contents, most: int = 0) -> list[Cells]:
     """The columns of each line that is neither blank nor a comment: cut at tabs where the first line has some."""
-    found: list[Cells] = []
+    rows: list[Cells] = []
     tabs: bool | None = None
     for line, text in enumerate(contents.text.split("\n"), 1):
         if not text.strip() or text.startswith("#"):
@@ -47,10 +48,10 @@ def _cells(contents: Contents, most: int = 0) -> list[Cells]:
         if tabs is None:
             tabs = text.count("\t") >= 1
         cells = [cell.strip() for cell in text.strip("\r\n").split("\t")] if tabs else text.split()
-        found.append((f"line {line}", cells))
-        if most and len(found) >= most:
+        rows.append((f"line {line}", cells))
+        if most and len(rows) >= most:
             break
-    return found
+    return rows
 
 
 def _looked_at(contents: Contents) -> list[list[str]]:
@@ -99,17 +100,22 @@ def read_trec_run(contents: Contents, _: ReadRequest) -> Iterator[Item]:
 
 def run_lines(contents: Contents) -> Iterator[Item]:
     """Rankings of lines `query Q0 document rank score [tag]`; a line that is none is refused."""
-    held: dict[str, list[tuple[str, float]]] = {}
-    for where, cells in _cells(contents):
-        score = number(cells[4]) if len(cells) in (5, 6) else None
+    expected = "columns, or no finite score; expected query Q0 document rank score tag"
+    rows = [(where, cells, cells[2:5:2] if len(cells) in (5, 6) else []) for where, cells in _cells(contents)]
+    yield from _scored([(where, cells[0], pair, f"{len(cells)} {expected}") for where, cells, pair in rows])
+
+
+def _scored(rows: list[tuple[str, str, list[str], str]]) -> Iterator[Item]:
+    """Rankings by score of (where, query, [document, score], why the row is refused where there is no score)."""
+    rankings: dict[str, list[tuple[str, float]]] = {}
+    for where, query, pair, reason in rows:
+        score = number(pair[1]) if pair else None
         if score is None:
-            yield Refused(
-                where, f"{len(cells)} columns, or no finite score; expected query Q0 document rank score tag"
-            )
+            yield Refused(where, reason)
         else:
-            held.setdefault(cells[0], []).append((cells[2], score))
-    for query, found in held.items():
-        docs, scores = tuple(ItemKey(doc) for doc, _ in found), tuple(score for _, score in found)
+            rankings.setdefault(query, []).append((pair[0], score))
+    for query, pairs in rankings.items():
+        docs, scores = tuple(ItemKey(doc) for doc, _ in pairs), tuple(score for _, score in pairs)
         yield Ranking(ItemKey(query), docs, f"query {query}", scores, ordered=False)
 
 
@@ -164,10 +170,10 @@ def _ranked(rows: list[Cells], score_column: int = 0) -> Iterator[Item]:
             yield Refused(where, "no number for the rank (or the score)")
         else:
             held.setdefault(cells[0], []).append((rank, cells[1], score))
-    for query, found in held.items():
-        found.sort(key=lambda one: one[0])
-        docs = tuple(ItemKey(doc) for _, doc, _ in found)
-        scores = tuple(score for _, _, score in found) if score_column else ()
+    for query, ranked in held.items():
+        ranked.sort(key=lambda one: one[0])
+        docs = tuple(ItemKey(doc) for _, doc, _ in ranked)
+        scores = tuple(score for _, _, score in ranked) if score_column else ()
         yield Ranking(ItemKey(query), docs, f"query {query}", scores)
 
 
@@ -192,29 +198,20 @@ def read_three(contents: Contents, _: ReadRequest) -> Iterator[Item]:
     _three(contents)
 
 
-def _by_name(_: Contents) -> str:
-    return ""
-
-
-@reader("run-ranks", "query, document, rank (MS MARCO's run, PyTerrier's minimal)", _by_name)
+@reader("run-ranks", "query, document, rank (MS MARCO's run, PyTerrier's minimal)")
 def read_ranks(contents: Contents, _: ReadRequest) -> Iterator[Item]:
     """Rankings by rank, from 0 or 1, with or without gaps."""
     yield from _ranked(_lines_only(contents))
 
 
-@reader("run-scores", "query, document, score", _by_name)
+@reader("run-scores", "query, document, score")
 def read_scores(contents: Contents, _: ReadRequest) -> Iterator[Item]:
     """Rankings by score."""
-    held: dict[str, list[tuple[str, float]]] = {}
-    for where, cells in _lines_only(contents):
-        score = number(cells[2]) if len(cells) == 3 else None
-        if score is None:
-            yield Refused(where, "expected query, document and score")
-        else:
-            held.setdefault(cells[0], []).append((cells[1], score))
-    for query, found in held.items():
-        docs, scores = tuple(ItemKey(doc) for doc, _ in found), tuple(score for _, score in found)
-        yield Ranking(ItemKey(query), docs, f"query {query}", scores, ordered=False)
+    rows = _lines_only(contents)
+    expected = "expected query, document and score"
+    yield from _scored(
+        [(where, cells[0], cells[1:] if len(cells) == 3 else [], expected) for where, cells in rows]
+    )
 
 
 def _lines_only(contents: Contents) -> list[Cells]:
@@ -248,10 +245,10 @@ def read_excluded(contents: Contents, _: ReadRequest) -> Iterator[Item]:
 
 def _answers(text: str) -> list[str]:
     try:
-        found = ast.literal_eval(text)
+        parsed = ast.literal_eval(text)
     except (ValueError, SyntaxError, RecursionError, MemoryError):
         return []
-    return [one for one in found if isinstance(one, str)] if isinstance(found, (list, tuple)) else []
+    return [one for one in parsed if isinstance(one, str)] if isinstance(parsed, (list, tuple)) else []
 
 
 def _dpr(contents: Contents) -> str:
@@ -381,7 +378,7 @@ def read_letor(contents: Contents, _: ReadRequest) -> Iterator[Item]:
 
 
 # ----------
-# Numbers by query and document: ranx's JSON, MTEB's predictions; and requests to re-rankers.
+# Numbers by query and document (ranx, MTEB), and requests to re-rankers.
 
 
 def _is_nested(value: object) -> bool:
@@ -395,10 +392,6 @@ def _is_nested(value: object) -> bool:
         )
         and any(value.values())
     )
-
-
-def _nested(contents: Contents) -> str:
-    return "{query: {document: number}}" if _is_nested(contents.value) else ""
 
 
 def _is_run(contents: Contents) -> bool:
@@ -415,23 +408,24 @@ def _is_run(contents: Contents) -> bool:
     )
 
 
-@reader("nested", "{query: {document: number}} as ranx and pytrec_eval hold it", _nested, general=True)
+@reader(
+    "nested",
+    "{query: {document: number}} as ranx and pytrec_eval hold it",
+    lambda contents: "{query: {document: number}}" if _is_nested(contents.value) else "",
+    general=True,
+)
 def read_nested(contents: Contents, asked: ReadRequest) -> Iterator[Item]:
     """Judgments where the file's name says so, else a run where a number is a fraction; else asked."""
     yield from (read_nested_run if _is_run(contents) else read_nested_qrels)(contents, asked)
 
 
-def _only_by_name(_: Contents) -> str:
-    return ""
-
-
-@reader("nested-run", "a run as {query: {document: score}}", _only_by_name)
+@reader("nested-run", "a run as {query: {document: score}}")
 def read_nested_run(contents: Contents, _: ReadRequest) -> Iterator[Item]:
     """Rankings by score."""
     yield from _rankings(_checked(contents), "")
 
 
-@reader("nested-qrels", "judgments as {query: {document: grade}}", _only_by_name)
+@reader("nested-qrels", "judgments as {query: {document: grade}}")
 def read_nested_qrels(contents: Contents, _: ReadRequest) -> Iterator[Item]:
     """Judgments."""
     for query, row in _checked(contents).items():
@@ -453,18 +447,18 @@ def _rankings(nested: Mapping[str, Mapping[str, float]], run: str) -> Iterator[I
         odd = [doc for doc, score in row.items() if number(score) is None]
         for doc in odd:
             yield Refused(f"query {query}", f"the score of document '{doc}' is no finite number")
-        kept = {doc: float(score) for doc, score in row.items() if doc not in odd}
-        docs = tuple(ItemKey(doc) for doc in kept)
-        yield Ranking(ItemKey(query), docs, f"query {query}", tuple(kept.values()), run, ordered=False)
+        scores = {doc: float(score) for doc, score in row.items() if doc not in odd}
+        docs = tuple(ItemKey(doc) for doc in scores)
+        yield Ranking(ItemKey(query), docs, f"query {query}", tuple(scores.values()), run, ordered=False)
 
 
-def _predictions(contents: Contents) -> str:
-    return (
+@reader(
+    "mteb-predictions",
+    "predictions of MTEB",
+    lambda contents: (
         "mteb_model_meta" if isinstance(contents.value, dict) and "mteb_model_meta" in contents.value else ""
-    )
-
-
-@reader("mteb-predictions", "predictions of MTEB", _predictions)
+    ),
+)
 def read_predictions(contents: Contents, _: ReadRequest) -> Iterator[Item]:
     """A run for each subset and split, by score: the file is not sorted."""
     model = contents.value["mteb_model_meta"]
@@ -504,11 +498,10 @@ def read_requests(contents: Contents, _: ReadRequest) -> Iterator[Item]:
             yield Refused(row.where, "no query")
             continue
         yield FoundQuery(key, row.where)
-        found = members(row.fields, "candidates")
-        docs = tuple(ItemKey(plain(one.get("docid")), _text(one.get("doc"))) for one in found)
+        candidates = members(row.fields, "candidates")
+        docs = [ItemKey(plain(one.get("docid")), _text(one.get("doc"))) for one in candidates]
         yield from (Document(doc, row.where) for doc in docs if doc.text)
-        scores = tuple(score for one in found if (score := number(one.get("score"))) is not None)
-        yield Ranking(key, docs, row.where, scores if len(scores) == len(docs) else ())
+        yield ranking(key, docs, row.where, [number(one.get("score")) for one in candidates])
 
 
 def _text(document: object) -> str:
@@ -520,7 +513,7 @@ def _text(document: object) -> str:
 
 
 # ----------
-# Lists of documents by query: rankings, or what is relevant, as identifiers, pairs or objects.
+# Lists of documents by query, as identifiers, pairs or objects.
 
 
 @dataclass(frozen=True)
@@ -545,9 +538,9 @@ def _object(one: Mapping[str, Any]) -> ListedDocument | None:
     roles = names().roles
     docs = {name for tier in roles["doc"] for name in tier} | {"id", "corpusid"}
     numbers = {name for role in ("score", "grade") for tier in roles[role] for name in tier}
-    found = next((plain(value) for name, value in one.items() if fold(name) in docs and plain(value)), "")
+    name_of = next((plain(value) for name, value in one.items() if fold(name) in docs and plain(value)), "")
     value = next((number(value) for name, value in one.items() if fold(name) in numbers), None)
-    return ListedDocument(found, value) if found else None
+    return ListedDocument(name_of, value) if name_of else None
 
 
 def _is_lists(value: object) -> bool:
@@ -561,11 +554,14 @@ def _is_lists(value: object) -> bool:
     )
 
 
-def _lists(contents: Contents) -> str:
-    return "{query: [document, ...]}" if contents.shape == "json" and _is_lists(contents.value) else ""
-
-
-@reader("lists", "lists of documents by query", _lists, general=True)
+@reader(
+    "lists",
+    "lists of documents by query",
+    lambda contents: (
+        "{query: [document, ...]}" if contents.shape == "json" and _is_lists(contents.value) else ""
+    ),
+    general=True,
+)
 def read_lists(contents: Contents, asked: ReadRequest) -> Iterator[Item]:
     """A run where a number is a fraction or the file's name says so, or a pickle; judgments where its name says that.
 
@@ -584,17 +580,16 @@ def read_lists(contents: Contents, asked: ReadRequest) -> Iterator[Item]:
         )
 
 
-@reader("list-run", "rankings as lists by query", _only_by_name)
+@reader("list-run", "rankings as lists by query")
 def read_list_run(contents: Contents, _: ReadRequest) -> Iterator[Item]:
     """Rankings in the order of the lists."""
     for query, row in _listed_rankings_checked(contents).items():
-        found = [one for one in map(listed_document, row) if one]
-        scores = tuple(one.number for one in found if one.number is not None)
-        docs = tuple(ItemKey(one.id) for one in found)
-        yield Ranking(ItemKey(query), docs, f"query {query}", scores if len(scores) == len(docs) else ())
+        documents = [one for one in map(listed_document, row) if one]
+        keys = [ItemKey(one.id) for one in documents]
+        yield ranking(ItemKey(query), keys, f"query {query}", [one.number for one in documents])
 
 
-@reader("list-qrels", "relevant documents as lists by query", _only_by_name)
+@reader("list-qrels", "relevant documents as lists by query")
 def read_list_qrels(contents: Contents, _: ReadRequest) -> Iterator[Item]:
     """Judgments: the number beside a document is its grade, and 1 where there is none."""
     for query, row in _listed_rankings_checked(contents).items():

@@ -208,8 +208,8 @@ def _ubi_searches(contents: Contents) -> str:
     if any("action_name" in row and "query_id" in row for row in rows):
         return ""
     searches = sum({"query_id", "user_query", "client_id"} <= set(row) for row in rows)
-    asked = [row.get("ext", row.get("params")) for row in rows]
-    searches += sum(isinstance(one, dict) and "ubi" in one for one in asked)
+    extras = [row.get("ext", row.get("params")) for row in rows]
+    searches += sum(isinstance(one, dict) and "ubi" in one for one in extras)
     return f"{searches} searches" if searches else ""
 
 

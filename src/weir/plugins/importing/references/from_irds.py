@@ -49,12 +49,12 @@ class IrdsName:
 
 def irds_name(text: str) -> IrdsName:
     """Read `irds:identifier#fields`; raises BadValue for anything else."""
-    found = _NAME.fullmatch(text)
-    if found is None:
+    match = _NAME.fullmatch(text)
+    if match is None:
         raise BadValue(
             f"'{text}'; expected irds:identifier, such as irds:beir/scifact/test, or ...#field of queries"
         )
-    return IrdsName(found[1], found[2] or "")
+    return IrdsName(match[1], match[2] or "")
 
 
 def from_irds(name: IrdsName, watch: Watch, fetch: bool = True) -> Materialized:
@@ -95,10 +95,10 @@ def _parents_file() -> Path:
 def _parents() -> dict[str, str]:
     """Which data set has the documents of another, "" where none does, as far as that was asked before."""
     try:
-        told = json.loads(_parents_file().read_text(encoding="utf-8"))
+        parents = json.loads(_parents_file().read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
-    return {str(one): str(parent) for one, parent in told.items()} if isinstance(told, dict) else {}
+    return {str(one): str(parent) for one, parent in parents.items()} if isinstance(parents, dict) else {}
 
 
 def _opened(identifier: str) -> Any:  # noqa: ANN401  an object of ir_datasets
@@ -136,12 +136,12 @@ def _instead(identifier: str) -> str:
 
 def _write(name: str, items: Iterable[Item], to: Path, watch: Watch) -> None:
     """Write what a data set holds; nothing of it is held but queries and judgments."""
-    told = FileCounts()
+    counts = FileCounts()
     with document_spill() as spill:
-        rest = tuple(shelved(items, name, (told, spill), watch))
+        rest = tuple(shelved(items, name, (counts, spill), watch))
         notes = list(dict.fromkeys(item.text for item in rest if isinstance(item, FileRemark)))
         record = {"file": name, "kind": "irds", "what": "a data set of ir_datasets", "evidence": "its name"}
-        read = FileRead(FileFound(name, name, rest, told), {**record, "columns": {}, "notes": notes})
+        read = FileRead(FileFound(name, name, rest, counts), {**record, "columns": {}, "notes": notes})
         tell_refused(written_collection([read], {}, [name], Destination(to, spill, Choices())), watch)
 
 
@@ -162,24 +162,24 @@ def _document(record: IrdsRecord, where: str) -> Document:
     """A document: title and text by the names of its fields, where none is known all that it says of itself."""
     fields = dict(record._asdict())
     name = str(fields.pop("doc_id"))
-    found = next((one for one in _DOCUMENT_TEXTS if isinstance(fields.get(one), str)), "")
-    text = fields.pop(found) if found else record.default_text()
-    title = fields.pop("title", "") if found else ""
+    field = next((one for one in _DOCUMENT_TEXTS if isinstance(fields.get(one), str)), "")
+    text = fields.pop(field) if field else record.default_text()
+    title = fields.pop("title", "") if field else ""
     return Document(ItemKey(name, text), where, title if isinstance(title, str) else "", _metadata(fields))
 
 
 def _queries_and_judgments(name: IrdsName, watch: Watch) -> Iterator[Item]:
-    told = False
+    remarked = False
     for n, record in enumerate(_asked(name.identifier, "queries"), 1):
         fields = dict(record._asdict())
         identifier = str(fields.pop("query_id"))
         wanted = _text_fields(name, fields)
         text = " ".join(str(fields.pop(one)) for one in wanted) if wanted else record.default_text()
-        if not told:
-            said = _said(name, wanted, fields)
-            yield FileRemark(said)
-            watch(said, 0, 0)
-            told = True
+        if not remarked:
+            sentence = _said(name, wanted, fields)
+            yield FileRemark(sentence)
+            watch(sentence, 0, 0)
+            remarked = True
         yield FoundQuery(ItemKey(identifier, text.strip()), f"query {n}", _metadata(fields))
     for n, record in enumerate(_asked(name.identifier, "qrels"), 1):
         fields = dict(record._asdict())
@@ -202,10 +202,12 @@ def _text_fields(name: IrdsName, fields: Mapping[str, Any]) -> list[str]:
 
 def _said(name: IrdsName, wanted: list[str], others: Mapping[str, Any]) -> str:
     """Which field is the text of the queries, and how to take another."""
-    said = f"{name}: the text of queries is {'+'.join(wanted) or 'what ir_datasets calls their text'}"
+    sentence = f"{name}: the text of queries is {'+'.join(wanted) or 'what ir_datasets calls their text'}"
     if not others:
-        return said
-    return f"{said}; {', '.join(others)} beside it (irds:{name.identifier}#{next(iter(others))} takes that)"
+        return sentence
+    return (
+        f"{sentence}; {', '.join(others)} beside it (irds:{name.identifier}#{next(iter(others))} takes that)"
+    )
 
 
 def _metadata(fields: Mapping[str, Any]) -> dict[str, Any]:

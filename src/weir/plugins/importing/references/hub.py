@@ -32,11 +32,12 @@ from weir.plugins.importing.references.materialize import (
 from weir.settings import hub_cache, hub_offline
 
 # ----------
-# Which files of a data set hold documents, queries or judgments, by the names that collections on the hub use.
+# The roles of the files of a data set, by the names in use on the hub:
 #
-# corpus/test-00000-of-00001.parquet queries/... qrels/... top_ranked/... MTEB, NanoBEIR, FollowIR corpus.jsonl
-# queries.jsonl qrels/test.jsonl BEIR, older MTEB documents/biology-00000-of-00001.parquet examples/biology-... BRIGHT
-# ar-corpus/... ar-queries/... ar-qrels/... several collections in one
+# corpus/test-00000-of-00001.parquet, queries/..., qrels/..., top_ranked/...   MTEB, NanoBEIR, FollowIR
+# corpus.jsonl, queries.jsonl, qrels/test.jsonl                                BEIR, older MTEB
+# documents/biology-00000-of-00001.parquet, examples/biology-...               BRIGHT
+# ar-corpus/..., ar-queries/..., ar-qrels/...                                  several collections in one
 
 
 ENDINGS = (".parquet", ".jsonl", ".json", ".tsv", ".csv")
@@ -78,15 +79,15 @@ class HubPart:
 
 def parts_of(paths: Iterable[str], configs: Sequence[Mapping[str, Any]] = ()) -> list[HubPart]:
     """The files that play a role, in the order of their paths; configs: what the data set's card declares."""
-    found = []
+    parts = []
     for path in sorted(paths):
         if not _plain_name(path).endswith(ENDINGS) or any(one.startswith(".") for one in path.split("/")):
             continue
         config, split = _declared(path, configs) or _by_path(path)
         role, subset = _role(config)
         if role:
-            found.append(HubPart(path, role, subset, split))
-    return found
+            parts.append(HubPart(path, role, subset, split))
+    return parts
 
 
 def _plain_name(path: str) -> str:
@@ -173,8 +174,8 @@ def _one_of(subsets: set[str], wanted: str, shown: str) -> str:
 
 def _no_such(wanted: str, there: set[str], shown: str) -> BadValue:
     listed = ", ".join(sorted(there)[:20])
-    found = f"has no '{wanted}'" if wanted else "holds several collections"
-    return BadValue(f"{shown}: {found}; say one of {listed}, as in {shown}#{min(there, default='NAME')}")
+    problem = f"has no '{wanted}'" if wanted else "holds several collections"
+    return BadValue(f"{shown}: {problem}; say one of {listed}, as in {shown}#{min(there, default='NAME')}")
 
 
 def _of_subset(parts: Sequence[HubPart], role: str, subset: str) -> list[HubPart]:
@@ -184,7 +185,7 @@ def _of_subset(parts: Sequence[HubPart], role: str, subset: str) -> list[HubPart
 
 
 # ----------
-# Data sets of the Hugging Face hub, or laid out as they are in a folder, as collections.
+# Data sets of the hub, and folders of the same layout, as collections.
 
 
 _NAME = re.compile(r"hf:([\w.-]+(?:/[\w.-]+)?)(?:@([^#\s]+))?(?:#([^#\s]+))?")
@@ -214,12 +215,12 @@ class HubName:
 
 def hub_name(text: str) -> HubName:
     """Read `hf:repository@revision#subset`; raises BadValue for anything else."""
-    found = _NAME.fullmatch(text)
-    if found is None:
+    match = _NAME.fullmatch(text)
+    if match is None:
         raise BadValue(
             f"'{text}'; expected hf:organisation/name, hf:organisation/name@revision or ...#subset"
         )
-    return HubName(found[1], found[2] or "main", found[3] or "")
+    return HubName(match[1], match[2] or "main", match[3] or "")
 
 
 def from_hub(name: HubName, watch: Watch, again: bool = False, fetch: bool = True) -> Materialized:
@@ -233,22 +234,22 @@ def from_hub(name: HubName, watch: Watch, again: bool = False, fetch: bool = Tru
     commit = name.revision if _COMMIT.fullmatch(name.revision) else "" if again else _recorded(name)
     if not commit and hub_offline():
         return _from_library(name, watch, fetch)
-    asked: HubRevision | None = None
+    revision: HubRevision | None = None
     if not commit and not fetch:
         raise not_materialized(name)
     if not commit:
-        asked = hub_revision(name.repository, name.revision)
-        commit = asked.commit
+        revision = hub_revision(name.repository, name.revision)
+        commit = revision.commit
         when = datetime.now(UTC).isoformat(timespec="seconds")
         with storing(_records()):
             home().mkdir(parents=True, exist_ok=True)
         with locked(home() / ".hub-revisions.lock"):  # another process may look another one up
-            told = _known() | {f"{name.repository}@{name.revision}": {"commit": commit, "when": when}}
-            write_json(_records(), told)
+            records = _known() | {f"{name.repository}@{name.revision}": {"commit": commit, "when": when}}
+            write_json(_records(), records)
     pinned = replace(name, revision=commit)
     note = "" if _COMMIT.fullmatch(name.revision) else f"{name} is {pinned}"
     key = ["hf", name.repository, commit, name.subset]
-    make = lambda to: _make(pinned, asked or hub_revision(name.repository, commit), to, watch)  # noqa: E731  where it is needed
+    make = lambda to: _make(pinned, revision or hub_revision(name.repository, commit), to, watch)  # noqa: E731  where it is needed
     place = materialized(f"hf-{name.repository}", key, make if fetch else None)
     return Materialized(find_layout(place), str(name), str(pinned), note)
 
@@ -312,16 +313,16 @@ def _records() -> Path:
 
 def _known() -> dict[str, Any]:
     try:
-        told = json.loads(_records().read_text(encoding="utf-8"))
+        records = json.loads(_records().read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
-    return told if isinstance(told, dict) else {}
+    return records if isinstance(records, dict) else {}
 
 
 def _recorded(name: HubName) -> str:
     """The commit that a branch or tag stood for when it was looked up; "" where it never was."""
-    told = _known().get(f"{name.repository}@{name.revision}")
-    commit = str(told.get("commit", "")) if isinstance(told, dict) else ""
+    record = _known().get(f"{name.repository}@{name.revision}")
+    commit = str(record.get("commit", "")) if isinstance(record, dict) else ""
     return commit if _COMMIT.fullmatch(commit) else ""
 
 
@@ -335,8 +336,8 @@ def _from_library(name: HubName, watch: Watch, fetch: bool) -> Materialized:
     folder = below / "snapshots" / commit
     if not _COMMIT.fullmatch(commit) or not folder.is_dir():
         raise DownloadError(f"{name} is not on this machine, and HF_HUB_OFFLINE forbids to ask the hub")
-    found = from_folder(folder, name.subset, watch, fetch)
-    return replace(found, name=str(name), source=str(replace(name, revision=commit)))
+    collection = from_folder(folder, name.subset, watch, fetch)
+    return replace(collection, name=str(name), source=str(replace(name, revision=commit)))
 
 
 def is_hub_folder(folder: Path) -> bool:

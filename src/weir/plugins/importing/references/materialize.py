@@ -65,8 +65,8 @@ def tell_refused(report: ImportReport, watch: Watch) -> None:
     for one in report.files:
         if one.get("rows_refused"):
             first = one["refused_rows"][0]
-            said = f"{one['rows_refused']:,} rows left out, the first: {first['where']}: {first['reason']}"
-            watch(f"{one['file']}: {said}", 0, 0)
+            reason = f"{one['rows_refused']:,} rows left out, the first: {first['where']}: {first['reason']}"
+            watch(f"{one['file']}: {reason}", 0, 0)
 
 
 def identity(path: Path) -> list[object]:

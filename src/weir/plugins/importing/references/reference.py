@@ -19,14 +19,21 @@ from weir.plugins.importing.readers import READERS
 from weir.plugins.importing.references.materialize import identity, imported, materialized
 
 # ----------
-# A TOML file that describes a collection of an unusual layout: which files, which columns, what is the text.
+# A TOML file that describes a collection of another layout:
 #
-# name = "shop" # of the collection; by default the file's documents = "products.jsonl" # a file of documents, or a
-# collection, as it is split = "test" # whose judgments count self_match = "drop" # or "keep" candidates = "judged" #
-# only the judged documents may be ranked instruction = "..." # what embedding models that follow instructions are
-# told grades = "scale=10" # as weir data import --grades, and likewise judges, words, clicks and impressions [[files]]
-# path = "clicks/*.csv" columns = { query = "q", doc = "url", grade = "ctr" } kind = "qrels" # as weir data import --as
-# split = "train" # of these judgments
+# name = "shop"                 the collection; by default the name of the file
+# documents = "products.jsonl"  a file of documents, or a collection
+# split = "test"                whose judgments count
+# self_match = "drop"           or "keep"
+# candidates = "judged"         only judged documents may be ranked
+# instruction = "..."           for embedding models that follow instructions
+# grades = "scale=10"           as weir data import --grades; likewise judges, words, clicks and impressions
+#
+# [[files]]
+# path = "clicks/*.csv"
+# columns = { query = "q", doc = "url", grade = "ctr" }
+# kind = "qrels"                as weir data import --as
+# split = "train"               of these judgments
 
 
 EXPECTED = "a table of files, or the columns of the file it stands beside"
@@ -53,8 +60,8 @@ class Described:
 
 def is_description(path: Path) -> bool:
     """Whether a TOML file describes files to import, and not the parts of a collection in Weir's layout."""
-    given = read_toml(path, EXPECTED)
-    return bool({"files", "columns", "kind"} & set(given))
+    table = read_toml(path, EXPECTED)
+    return bool({"files", "columns", "kind"} & set(table))
 
 
 def described(path: Path, beside: Path | None = None) -> Described:
@@ -62,35 +69,37 @@ def described(path: Path, beside: Path | None = None) -> Described:
 
     Raises FormatError for what is no description, and for files that are not there; UnknownName for another key.
     """
-    given = read_toml(path, EXPECTED)
-    _checked(path, given, _KEYS)
-    listed = given.get("files", [])
+    entries = read_toml(path, EXPECTED)
+    _checked(path, entries, _KEYS)
+    listed = entries.get("files", [])
     if not isinstance(listed, list) or not all(isinstance(one, dict) for one in listed):
         raise FormatError(path, "files that are no tables", "[[files]] with path, columns, kind, split")
-    shared: dict[str, Any] = {key: given[key] for key in ("columns", "kind") if key in given}
+    shared: dict[str, Any] = {key: entries[key] for key in ("columns", "kind") if key in entries}
     tables: list[dict[str, Any]] = listed or ([{"path": beside.name}] if beside is not None else [])
     if not tables:
         raise FormatError(path, "no files", '[[files]], each with path = "..."')
     files = tuple(one for table in tables for one in _files(path, {**shared, **table}))
-    said = {key: given.get(key, "") for key in ("grades", "judges", "words", "clicks")}
-    impressions = given.get("impressions", LEAST_IMPRESSIONS)
+    texts = {key: entries.get(key, "") for key in ("grades", "judges", "words", "clicks")}
+    impressions = entries.get("impressions", LEAST_IMPRESSIONS)
     if not isinstance(impressions, int):
         raise FormatError(path, f"impressions = {impressions!r}"[:80], "a whole number")
-    choices = Choices(**said, impressions=impressions, strict=True)
+    choices = Choices(**texts, impressions=impressions, strict=True)
     for key, words in CHOICES.items():
-        if given.get(key, "") not in ("", *words):
-            raise FormatError(path, f"{key} = '{given[key]}'", f"{key} = " + " or ".join(map(repr, words)))
-    about = {key: given.get(key, "") for key in _ABOUT}
+        if entries.get(key, "") not in ("", *words):
+            raise FormatError(path, f"{key} = '{entries[key]}'", f"{key} = " + " or ".join(map(repr, words)))
+    about = {key: entries.get(key, "") for key in _ABOUT}
     return Described(path, files, choices, **about)
 
 
 def request_of(path: Path) -> ImportRequest:
     """What to import for a description, so that the folder holds all that it says; raises as `described`."""
-    said = described(path)
-    corpus = path.parent / said.documents if said.documents else None
-    facts = {"name": said.name, "split": said.split, "instruction": said.instruction}
-    facts |= {"self_match": said.self_match, "candidates": said.candidates}
-    return ImportRequest(said.files, corpus, said.choices, about={key: v for key, v in facts.items() if v})
+    description = described(path)
+    corpus = path.parent / description.documents if description.documents else None
+    facts = {"name": description.name, "split": description.split, "instruction": description.instruction}
+    facts |= {"self_match": description.self_match, "candidates": description.candidates}
+    return ImportRequest(
+        description.files, corpus, description.choices, about={key: v for key, v in facts.items() if v}
+    )
 
 
 def _checked(path: Path, given: Mapping[str, Any], known: tuple[str, ...]) -> None:
@@ -113,14 +122,14 @@ def _files(path: Path, table: Mapping[str, Any]) -> list[FileAsked]:
     if table.get("kind"):
         READERS.get(table["kind"])
     pattern, named = table["path"], {role: str(column) for role, column in columns.items()}
-    found = sorted(path.parent.glob(pattern)) if set("*?[") & set(pattern) else [path.parent / pattern]
-    if not found or not all(one.is_file() for one in found):
+    paths = sorted(path.parent.glob(pattern)) if set("*?[") & set(pattern) else [path.parent / pattern]
+    if not paths or not all(one.is_file() for one in paths):
         raise FormatError(path, f"no file {pattern}", f"a file that is there, seen from {path.parent}")
-    return [FileAsked(one, named, table.get("kind", ""), table.get("split", "")) for one in found]
+    return [FileAsked(one, named, table.get("kind", ""), table.get("split", "")) for one in paths]
 
 
 # ----------
-# A file of another tool, a golden set, or a description of several files, as a collection.
+# Files and descriptions as collections.
 
 
 def from_file(path: Path, watch: Watch, fetch: bool = True) -> Materialized:
@@ -132,8 +141,8 @@ def from_file(path: Path, watch: Watch, fetch: bool = True) -> Materialized:
     beside = path.with_suffix(".toml")
     if beside.is_file():
         return _materialized(described(beside, path), str(path.resolve()), path.stem, watch, fetch)
-    asked = Described(path, (FileAsked(path),), Choices(strict=True))
-    return _materialized(asked, str(path.resolve()), path.stem, watch, fetch)
+    description = Described(path, (FileAsked(path),), Choices(strict=True))
+    return _materialized(description, str(path.resolve()), path.stem, watch, fetch)
 
 
 def from_description(path: Path, watch: Watch, fetch: bool = True) -> Materialized:
@@ -154,8 +163,8 @@ def _materialized(said: Described, source: str, stem: str, watch: Watch, fetch: 
     place = materialized(name, key, partial(imported, request, watch) if fetch else None)
     layout = find_layout(place)
     if layout.documents is not None and documents is not None:
-        found = f"documents in {said.files[0].path.name} and in {said.documents}"
-        raise FormatError(said.path, found, "documents in one place")
+        both = f"documents in {said.files[0].path.name} and in {said.documents}"
+        raise FormatError(said.path, both, "documents in one place")
     if documents is not None:
         layout = replace(layout, documents=documents)
     if not layout.qrels:
@@ -186,7 +195,7 @@ def _documents(said: Described) -> CollectionPart | None:
 
 
 # ----------
-# What a name of a collection refers to that is neither in the catalogue nor a folder of Weir's layout.
+# The plug-in behind `weir.datasets.references`.
 
 
 BIRCO_SETS = ("test_set.pickle", "dev_set.pickle", "test_set.json", "dev_set.json")
