@@ -332,7 +332,6 @@ def diff_command(
     machine; nothing is downloaded.
     """
     from weir.api.comparisons import diff
-    from weir.api.result_set import ResultSet
     from weir.errors import BadValue
     from weir.measures.evaluate import Conventions
 
@@ -340,17 +339,17 @@ def diff_command(
         case (one, other):
             if drop_self:
                 raise BadValue("--drop-self is for run files; weir run has left out what its collection says")
-            [found] = diff(one, other, measure=measure, collection=collection, top=top)
+            found = diff(one, other, measure=measure, collection=collection, top=top)
         case (qrels, one, other):
             rules = Conventions(self_matches="drop" if drop_self else "keep")
-            [found] = diff(
+            found = diff(
                 qrels, one, other, measure=measure, collection=collection, top=top, conventions=rules
             )
         case _:
             raise BadValue(
                 f"found {len(paths)} paths; expected judgments and two runs, or two result folders"
             )
-    show_result(ResultSet("diff", (found,)), "json" if as_json else None)
+    show_result(found, "json" if as_json else None)
 
 
 @click.command("why")
@@ -477,7 +476,6 @@ def gate_command(
     different judgments are refused. The queries that lost most are named.
     """
     from weir.api.gating import gate, save_baseline
-    from weir.api.result_set import ResultSet
     from weir.errors import BadValue
     from weir.experiment.comparing import GRAMMAR
     from weir.files.atomic import write_text
@@ -507,7 +505,7 @@ def gate_command(
     say_notes(found.notes, notes)
     if junit is not None:
         write_text(junit, gate_junit(found) + "\n")
-    show_result(ResultSet("gate", tuple(found)), form)
+    show_result(found, form)
     click.get_current_context().exit(_code(found, allow_undecided))
 
 

@@ -17,7 +17,7 @@ from weir.core.rounding import change, count, score
 from weir.core.run import Run
 from weir.core.scores import Note, Scores, averaged
 from weir.core.strings import Float64, Int64
-from weir.core.tables import Table, sentences
+from weir.core.tables import Table, sentences, table_of
 from weir.errors import BadValue
 from weir.stats.score_rows import system_notes
 
@@ -211,7 +211,21 @@ LISTED = 20
 EXCERPT_CHARACTERS = 100
 
 
-@result("diff", QueryDifferences)
+def _page(results: Sequence[QueryDifferences]) -> tuple[Table, ...]:
+    """The counts of each result, and a line for each query that moved most."""
+    tables = []
+    for one in results:
+        lines = [["query", one.first, one.second, "difference"]]
+        lines += [
+            [move.query, score(move.first), score(move.second), change(move.difference)]
+            for move in (*one.up, *one.down)
+        ]
+        first, *_, notes = diff_tables([one])
+        tables.append(table_of(lines, right=3, above=first.notes[:2], notes=notes.notes))
+    return tuple(tables)
+
+
+@result("diff", QueryDifferences, page=_page)
 def diff_tables(results: Sequence[QueryDifferences]) -> tuple[Table, ...]:
     """Counts and identifiers of the queries won, lost and tied, the largest moves each way, and notes."""
     tables = []
