@@ -42,7 +42,15 @@ class Reader:
 
 
 def _import_formats() -> None:
-    for name in ("engines", "evaluators", "clicks", "layouts", "lines", "golden", "refused"):
+    for name in (
+        "engines",
+        "evaluators",
+        "clicks",
+        "layouts",
+        "lines",
+        "golden",
+        "refused",
+    ):
         importlib.import_module(f"weir.plugins.importing.formats.{name}")
 
 
