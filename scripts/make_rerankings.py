@@ -22,10 +22,10 @@ import numpy as np
 
 from weir.core.frames import plain
 from weir.core.rounding import change, probability, score, share
+from weir.core.tables import markdown_escaped
 from weir.files.runs import read_qrels, read_run
 from weir.measures import parse_measure
 from weir.plugins.sensitivity.reordering import ReorderRules, reorderings
-from weir.plugins.sensitivity.tables import markdown_table
 from weir.stats.significance import adjusted
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -120,7 +120,9 @@ def _table(records: Sequence[Record], columns: Sequence[Column]) -> str:
     lines = [["re-ranking", *(name for name, _ in columns)]]
     shown = [one for one in records if one["track"] == "dl19" and one["first"] in SHOWN]
     lines += [[f"{one['first']} {one['system']}", *(cell(one) for _, cell in columns)] for one in shown]
-    return markdown_table(lines)
+    head, *rows = [[markdown_escaped(cell) for cell in line] for line in lines]
+    rule = ["---", *["---:"] * (len(head) - 1)]
+    return "\n".join("| " + " | ".join(line) + " |" for line in [head, rule, *rows])
 
 
 def _blocks(records: Sequence[Record]) -> dict[str, object]:

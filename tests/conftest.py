@@ -52,7 +52,16 @@ def shared() -> Path:
     return SHARED
 
 
-SLOW = ("test_portability.py", "test_warm.py", "test_doc2query.py", "test_dense_kills.py", "test_faults.py")
+SLOW = (
+    "test_benchmarks.py",
+    "test_walkthroughs.py",
+    "test_portability.py",
+    "test_cross.py",
+    "test_examples.py",
+    "test_doc2query.py",
+    "test_dense_kills.py",
+    "test_faults.py",
+)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -21,6 +21,9 @@ sys.modules["examples"] = examples  # its dataclasses ask for it
 spec.loader.exec_module(examples)
 
 
+pytestmark = pytest.mark.xdist_group("examples")  # one process imports the packages, for all pages
+
+
 @pytest.fixture(scope="module")
 def ran():
     """A function: the runner on one page, in a process of its own: what an example registers stays there."""
