@@ -21,7 +21,7 @@ ADDITIONS = {
     "a system",
     "a method of llm(...)",
     "a prompt of a judge",
-    "a format of weir import",
+    "a format of weir data import",
 }
 
 
