@@ -126,10 +126,10 @@ def weir_seconds(port: int, calls: int, concurrency: int, method: str) -> tuple[
             begin = time.perf_counter()
             scorer.scores(asked, run)
             taken.append(time.perf_counter() - begin)
-            tally = scorer.costs().services[0].tally
-        assert tally.answered == 0, tally
-        assert tally.stored == calls or "score" not in method, tally
-    return tally.stored, taken[0], taken[1]
+            counts = scorer.costs().services[0].counts
+        assert counts.answered == 0, counts
+        assert counts.stored == calls or "score" not in method, counts
+    return counts.stored, taken[0], taken[1]
 
 
 def main() -> None:

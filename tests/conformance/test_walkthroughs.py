@@ -134,10 +134,10 @@ def test_the_conformance_suite_passes(copy):
 def test_the_command_line_and_python_know_all_of_it(copy):
     assert "long queries" in run(copy, "-m", "weir", "audit", "--list")
     assert "1 where the first document returned is relevant" in run(
-        copy, "-m", "weir", "measures", "FirstPlace"
+        copy, "-m", "weir", "list", "measures", "FirstPlace"
     )
-    assert "longest" in run(copy, "-m", "weir", "systems", "longest")
-    assert "example" in run(copy, "-m", "weir", "datasets")
+    assert "longest" in run(copy, "-m", "weir", "list", "systems", "longest")
+    assert "example" in run(copy, "-m", "weir", "list", "datasets")
     program = """
 import weir
 qrels, run = {"a": {"x": 1}, "b": {"x": 1}}, {"a": {"x": 2.0, "y": 1.0}, "b": {"y": 1.0}}

@@ -73,7 +73,7 @@ def test_it_is_remembered_while_every_file_is_what_it_was(folder, home, monkeypa
     before = of(folder)
     assert len(list((home / "encoders").iterdir())) == 1
     with monkeypatch.context() as patch:
-        patch.setattr(module, "_hashed", None)  # hashing again would fail
+        patch.setattr(module, "write_json", None)  # to remember it again would fail
         assert of(folder) == before
     head = folder / "2_Dense" / "model.safetensors"
     other = head.with_name("new")

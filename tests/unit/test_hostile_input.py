@@ -147,7 +147,7 @@ def test_a_json_run_is_one_by_its_name_in_every_command(tmp_path, capsys, qrels)
 def test_a_device_is_no_file(qrels, device, capsys):
     assert f"{device}: found a device; expected a file" in one_line(capsys, "eval", qrels, device)
     assert "a device" in one_line(capsys, "eval", device, qrels)
-    assert "a device" in one_line(capsys, "convert", device, "out.csv")
+    assert "a device" in one_line(capsys, "data", "convert", device, "out.csv")
 
 
 @pytest.mark.parametrize("engine", ["numpy", "numba"])
@@ -240,7 +240,7 @@ def test_a_document_that_means_harm_is_one_line(tmp_path, capsys, line, said):
     collection = write_collection(tmp_path / "brooklet")
     with (collection / "corpus.jsonl").open("ab") as file:
         file.write(line + b"\n")
-    found = one_line(capsys, "stats", str(collection))
+    found = one_line(capsys, "data", "stats", str(collection))
     assert said in found
     assert "corpus.jsonl" in found
 

@@ -337,7 +337,7 @@ def test_a_kill_leaves_the_folder_whole_or_as_it_was(tmp_path):
     out = tmp_path / "out"
     import_files([path], out)
     before = {one.name for one in out.iterdir()}
-    command = [sys.executable, "-m", "weir", "import", str(path), "-o", str(out)]
+    command = [sys.executable, "-m", "weir", "data", "import", str(path), "-o", str(out)]
     started = time.monotonic()
     subprocess.run(command, check=True, capture_output=True)
     takes = time.monotonic() - started

@@ -88,7 +88,7 @@ def test_without_numba_a_system_says_in_one_line_what_it_needs(system, tmp_path)
 
 
 def test_systems_are_listed_and_named_without_numba():
-    assert "rm3(" in weir("systems").stdout
+    assert "rm3(" in weir("list", "systems").stdout
 
 
 def test_where_compiling_is_forbidden_the_variable_is_named(tmp_path):

@@ -76,7 +76,7 @@ def test_the_command_writes_a_collection_that_loads_and_says_whether_it_is_prove
 
 
 def test_killed_at_any_moment_it_leaves_no_part_of_a_collection(tmp_path):
-    command = [sys.executable, "-m", "weir", "subset", "brook-news", "--docs", "40"]
+    command = [sys.executable, "-m", "weir", "data", "subset", "brook-news", "--docs", "40"]
     whole = 0
     for number, seconds in enumerate((0.3, 0.5, 0.7, 0.9, 1.2, 30.0)):
         out = tmp_path / f"mini{number}"

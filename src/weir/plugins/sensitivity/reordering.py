@@ -17,6 +17,7 @@ from weir.core.strings import Float64, Ids, Int64
 from weir.errors import BadValue
 from weir.measures.evaluate import score_run
 from weir.measures.measure import Measure, parse_measure
+from weir.stats import permutation  # noqa: F401 - registers the test
 from weir.stats.rank_stability import kendall_tau, rbo
 from weir.stats.resampling import SEED, interval, ratio_interval
 from weir.stats.significance import adjusted, p_values
