@@ -386,7 +386,7 @@ def planned(experiment: Experiment, watch: Watch, precise: bool = False) -> list
         for system in systems:
             if precise:
                 watch(f"{subject.name}  {system}  probe", 0, 1)
-            plans.append(_plan_planned(subject, system, experiment.k, quick, precise))
+            plans.append(_system_plan(subject, system, experiment.k, quick, precise))
     return plans
 
 
@@ -439,7 +439,7 @@ def _subjects(name: str) -> Iterator[_Subject]:
             yield _Subject(dataset.name, len(dataset.corpus), len(dataset.queries), (0.0, 0.0), dataset)
 
 
-def _plan_planned(subject: _Subject, system: Retriever, k: int, quick: _Probes, precise: bool) -> Planned:
+def _system_plan(subject: _Subject, system: Retriever, k: int, quick: _Probes, precise: bool) -> Planned:
     notes = [*([] if subject.dataset else [_NOT_HERE]), *_unscored(subject, system, k)]
     if _asks_an_api(system):
         # Tokens and dollars of an API, estimated as its budget is: nothing is asked of it

@@ -499,7 +499,7 @@ def _sound(part: CollectionPart, beside: bool) -> CorpusStore | None:
     """The store of a documents file where there is one, with all metadata, as the file is now."""
     for place in store_paths(part, beside):
         with suppress(StoreError):
-            store = _corpus_store_opened(place, part, read_only=True)
+            store = _opened_store(place, part, read_only=True)
             if store is not None and store.all_keys:
                 return store
     return None
@@ -536,7 +536,7 @@ def _open(part: CollectionPart, beside: bool, all_keys: bool = False) -> CorpusS
     places, damage = store_paths(part, beside), list[StoreError]()
     for place in places:
         try:
-            store = _corpus_store_opened(place, part)
+            store = _opened_store(place, part)
         except StoreError as error:
             damage.append(error)
             continue
@@ -557,7 +557,7 @@ def _open(part: CollectionPart, beside: bool, all_keys: bool = False) -> CorpusS
 def _again(place: Path, part: CollectionPart, damage: list[StoreError], all_keys: bool) -> CorpusStore | None:
     """The store, which another process may have built meanwhile, else built now; the caller holds the place."""
     try:
-        store = _corpus_store_opened(place, part)
+        store = _opened_store(place, part)
     except StoreError as error:
         store, damage = None, [error]
     if store is not None and (store.all_keys or not all_keys):
@@ -567,7 +567,7 @@ def _again(place: Path, part: CollectionPart, damage: list[StoreError], all_keys
     if damage:
         warnings.warn(StoreWarning(f"{damage[0]}; the store is built again"), stacklevel=5)
     _build(place, part)
-    return _corpus_store_opened(place, part)
+    return _opened_store(place, part)
 
 
 def _alone(place: Path) -> AbstractContextManager[bool]:
@@ -591,7 +591,7 @@ def store_paths(part: CollectionPart, beside: bool = True) -> list[Path]:
 
 def fingerprint_of(store: Path) -> str:
     """Hash a store's columns again, to compare with the fingerprint it records; raises StoreError."""
-    opened = _corpus_store_opened(store, None)
+    opened = _opened_store(store, None)
     if opened is None:
         raise StoreError(f"{store} is of another version")
     corpus = opened.corpus
@@ -695,9 +695,7 @@ def _write_index(folder: Path, part: CollectionPart) -> None:
 # Opening
 
 
-def _corpus_store_opened(
-    place: Path, part: CollectionPart | None, read_only: bool = False
-) -> CorpusStore | None:
+def _opened_store(place: Path, part: CollectionPart | None, read_only: bool = False) -> CorpusStore | None:
     """The store at a place; None where there is none, it is of another version, or its source has changed.
 
     Raises StoreError where it is damaged, as far as that is seen without reading the documents.

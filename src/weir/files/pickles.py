@@ -404,14 +404,14 @@ def pickled_rows(rows: Iterable[tuple[str, Iterable[str] | Mapping[str, float]]]
     yield b"\x80\x04}("
     for name, row in rows:
         if isinstance(row, Mapping):
-            pairs = (_safe_pickle_text(key) + _number(value) for key, value in row.items())
-            yield _safe_pickle_text(name) + b"}(" + b"".join(pairs) + b"u"
+            pairs = (_pickled_text(key) + _number(value) for key, value in row.items())
+            yield _pickled_text(name) + b"}(" + b"".join(pairs) + b"u"
         else:
-            yield _safe_pickle_text(name) + b"](" + b"".join(map(_safe_pickle_text, row)) + b"e"
+            yield _pickled_text(name) + b"](" + b"".join(map(_pickled_text, row)) + b"e"
     yield b"u."
 
 
-def _safe_pickle_text(text: str) -> bytes:
+def _pickled_text(text: str) -> bytes:
     data = text.encode("utf-8")
     return b"X" + len(data).to_bytes(4, "little") + data
 

@@ -343,7 +343,7 @@ def run_of(source: Source, name: str, ties: Ties = "trec", engine: EngineName = 
     """The run that a source holds; arguments and errors otherwise as read_run."""
     parts, names = read_parts(RunFile(source, None, None, ties, engine), lambda part: part)
     new, docs = names.all_docs()
-    query, ptr, doc, score = _read_assembled(parts)
+    query, ptr, doc, score = _assembled_parts(parts)
     queries = names.all_queries()
     ptr, doc, score = _by_query(len(queries), query, ptr, new.astype(np.int32)[doc], score)
     return Run(queries, docs, ptr, doc, score, name, ties)
@@ -360,7 +360,7 @@ def read_run_against(
     """
     source = file_source(Path(path), format_of(Path(path), "run"), "run")
     parts, names = read_parts(RunFile(source, queries, docs, ties, engine), lambda part: part)
-    query, ptr, doc, score = _read_assembled(parts)
+    query, ptr, doc, score = _assembled_parts(parts)
     ptr, doc, score = _by_query(len(queries), query, ptr, doc, score)
     return Run(queries, docs, ptr, doc, score, run_name(Path(path)), ties), len(names.ignored)
 
@@ -469,7 +469,7 @@ def _read_rows(
     return of_run(run)
 
 
-def _read_assembled(parts: list[RankingPart]) -> tuple[Int64, Int64, Int32, Float64]:
+def _assembled_parts(parts: list[RankingPart]) -> tuple[Int64, Int64, Int32, Float64]:
     """One column of query codes, one of lengths, one of documents and one of scores, in file order."""
     query = np.concatenate([np.empty(0, np.int64), *(p.query for p in parts)])
     lengths = np.concatenate([np.empty(0, np.int64), *(np.diff(p.ptr) for p in parts)])

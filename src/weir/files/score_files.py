@@ -174,7 +174,7 @@ def _array(rows: list[list[float | None]]) -> NDArray[np.float64]:
 # third column is a hash of the judgments of the query, so that a query that was judged anew since is found.
 
 _FIRST = "# weir baseline\t1"
-_BASELINE_FILE_EXPECTED = "a baseline as weir gate --save writes it; write it anew"
+_BASELINE_EXPECTED = "a baseline as weir gate --save writes it; write it anew"
 _UNSAFE = frozenset("\t\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029")
 _COLUMNS = ("dataset", "query", "judgments")
 
@@ -216,21 +216,21 @@ def read_baseline(path: Path) -> SystemScores:
     try:
         lines = path.read_text(encoding="utf-8").replace("\r\n", "\n").rstrip("\n").split("\n")
     except FileNotFoundError:
-        raise FormatError(path, "no such file", _BASELINE_FILE_EXPECTED) from None
+        raise FormatError(path, "no such file", _BASELINE_EXPECTED) from None
     except UnicodeDecodeError:
-        raise FormatError(path, "bytes that are not UTF-8", _BASELINE_FILE_EXPECTED) from None
+        raise FormatError(path, "bytes that are not UTF-8", _BASELINE_EXPECTED) from None
     if lines[0] != _FIRST:
-        raise FormatError(path, f"'{lines[0][:60]}'", _BASELINE_FILE_EXPECTED, 1)
+        raise FormatError(path, f"'{lines[0][:60]}'", _BASELINE_EXPECTED, 1)
     try:
         head = _header(lines)
     except (ValueError, LookupError):
-        raise FormatError(path, "a header that is damaged", _BASELINE_FILE_EXPECTED) from None
+        raise FormatError(path, "a header that is damaged", _BASELINE_EXPECTED) from None
     table = _table(path, lines)
     found = {name: table.scores(name, head.conventions, head.geometric) for name in table.rows}
     for name in dict.fromkeys([*found, *head.judgments]):
         if name not in found or found[name].fingerprint != head.judgments.get(name):
             raise FormatError(
-                path, f"queries of {name} that are not those its header tells of", _BASELINE_FILE_EXPECTED
+                path, f"queries of {name} that are not those its header tells of", _BASELINE_EXPECTED
             )
     return SystemScores(head.system, found, head.version)
 
@@ -278,7 +278,7 @@ class _Table:
 def _table(path: Path, lines: Sequence[str]) -> _Table:
     numbered = [(n, line.split("\t")) for n, line in enumerate(lines, 1) if not line.startswith("# ")]
     if not numbered or tuple(numbered[0][1][:3]) != _COLUMNS or len(numbered[0][1]) < 4:
-        raise FormatError(path, "no header of columns", _BASELINE_FILE_EXPECTED)
+        raise FormatError(path, "no header of columns", _BASELINE_EXPECTED)
     measures = tuple(numbered[0][1][3:])
     rows: dict[str, dict[str, tuple[str, list[float]]]] = {}
     for number, cells in numbered[1:]:
@@ -288,12 +288,12 @@ def _table(path: Path, lines: Sequence[str]) -> _Table:
                 raise ValueError
             dataset, query = _text(cells[0]), _text(cells[1])
         except ValueError:
-            raise FormatError(path, f"'{' '.join(cells)[:60]}'", _BASELINE_FILE_EXPECTED, number) from None
+            raise FormatError(path, f"'{' '.join(cells)[:60]}'", _BASELINE_EXPECTED, number) from None
         if query in rows.setdefault(dataset, {}):
-            raise FormatError(path, f"query '{query}' a second time", _BASELINE_FILE_EXPECTED, number)
+            raise FormatError(path, f"query '{query}' a second time", _BASELINE_EXPECTED, number)
         rows[dataset][query] = (cells[2], values)
     if not rows:
-        raise FormatError(path, "no query", _BASELINE_FILE_EXPECTED)
+        raise FormatError(path, "no query", _BASELINE_EXPECTED)
     return _Table(measures, rows)
 
 

@@ -275,7 +275,7 @@ def _records(path: Path, text: str, separator: str) -> list[tuple[int, list[str]
 
 
 LARGEST = 1 << 30  # bytes of a file, which is held as a whole
-_CONTENTS_MARKS = (
+_SHAPE_MARKS = (
     (b"PK\x03\x04", "a zip or an Excel workbook", "each sheet saved as CSV, or one file out of the zip"),
     (
         b"\x04\x22\x4d\x18",
@@ -344,7 +344,7 @@ def read_contents(path: Path, given: Mapping[str, str]) -> Contents:
         return _given(Contents(path, "rows", rows=tuple(rows), columns=columns), given)
     if is_pickle(path):
         return _given(_of_value(path, read_pickle(path)), given)
-    for mark, what, expected in _CONTENTS_MARKS:
+    for mark, what, expected in _SHAPE_MARKS:
         if begins.startswith(mark):
             raise FormatError(path, what, expected)
     if path.stat().st_size > LARGEST:

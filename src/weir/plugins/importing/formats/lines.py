@@ -583,7 +583,7 @@ def read_lists(contents: Contents, asked: ReadRequest) -> Iterator[Item]:
 @reader("list-run", "rankings as lists by query")
 def read_list_run(contents: Contents, _: ReadRequest) -> Iterator[Item]:
     """Rankings in the order of the lists."""
-    for query, row in _listed_rankings_checked(contents).items():
+    for query, row in _checked_rankings(contents).items():
         documents = [one for one in map(listed_document, row) if one]
         keys = [ItemKey(one.id) for one in documents]
         yield ranking(ItemKey(query), keys, f"query {query}", [one.number for one in documents])
@@ -592,7 +592,7 @@ def read_list_run(contents: Contents, _: ReadRequest) -> Iterator[Item]:
 @reader("list-qrels", "relevant documents as lists by query")
 def read_list_qrels(contents: Contents, _: ReadRequest) -> Iterator[Item]:
     """Judgments: the number beside a document is its grade, and 1 where there is none."""
-    for query, row in _listed_rankings_checked(contents).items():
+    for query, row in _checked_rankings(contents).items():
         for one in filter(None, map(listed_document, row)):
             grade = 1 if one.number is None else one.number
             yield Judgment(ItemKey(query), ItemKey(one.id), grade, f"query {query}")
@@ -600,7 +600,7 @@ def read_list_qrels(contents: Contents, _: ReadRequest) -> Iterator[Item]:
             yield Refused(f"query {query}", "no relevant document")
 
 
-def _listed_rankings_checked(contents: Contents) -> Mapping[str, list[Any]]:
+def _checked_rankings(contents: Contents) -> Mapping[str, list[Any]]:
     if not _is_lists(contents.value):
         raise BadValue(f"{contents.path}: found no lists by query; expected {{query: [document, ...]}}")
     lists: Mapping[str, list[Any]] = contents.value
