@@ -12,14 +12,16 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import http.server
 import io
 import json
 import re
 import statistics
 import sys
 import tempfile
+import threading
 from collections import Counter, defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -101,16 +103,20 @@ def walks() -> dict[str, dict[str, int]]:
 
     import weir
     from weir.cli.main import main
+    from weir.systems import Context
 
     qrels = {"q1": {"d1": 1, "d2": 0}, "q2": {"d3": 1}}
     run = {"q1": {"d1": 2.0, "d2": 1.0}, "q2": {"d3": 2.0, "d1": 1.5}}
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
+    with contextlib.ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         (folder / "qrels").write_text("q1 0 d1 1\nq1 0 d2 0\nq2 0 d3 1\n")
         (folder / "run").write_text("q1 Q0 d1 1 2 x\nq1 Q0 d2 2 1 x\nq2 Q0 d3 1 2 x\nq2 Q0 d1 2 1.5 x\n")
         collection = weir.load("brook-news")
         index = weir.system("bm25").index(collection.corpus)
         question = collection.queries.take(np.array([0]))
+        address = stack.enter_context(chat_server())
+        pipeline = weir.system(f'bm25 >> llm("score", model="{address}/v1#model", depth=2)')
+        reranking = pipeline.index(collection.corpus)
 
         def command(*words: str) -> Callable[[], object]:
             return lambda: main(list(words))
@@ -121,6 +127,9 @@ def walks() -> dict[str, dict[str, int]]:
             ),
             "weir.evaluate(dicts)": lambda: weir.evaluate(qrels, run, ["nDCG@10"]),
             "a query of BM25": lambda: index.search(question, 10),
+            'a query of bm25 >> llm("score", depth=2)': lambda: reranking.search(
+                question, 10, Context(reuse=False)
+            ),
         }
         measured = {title: _walk(action, walked) for title, action in actions.items()}
         for number in range(2):
@@ -128,6 +137,36 @@ def walks() -> dict[str, dict[str, int]]:
             measured["weir run -d brook-news -s bm25"] = _walk(cell, walked, warm=False)
         measured["weir audit brook-news"] = _walk(command("audit", "brook-news"), walked)
         return measured
+
+
+class ChatHandler(http.server.BaseHTTPRequestHandler):
+    """Answers every prompt as OpenAI's API does: a score of 7 in the line that the prompt asks for."""
+
+    protocol_version = "HTTP/1.1"
+
+    def do_POST(self) -> None:
+        prompt = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["messages"][-1]["content"]
+        line = f"{re.findall(r'^([a-z]{8}): ', prompt, re.MULTILINE)[-1]}: 7"
+        choice = {"message": {"role": "assistant", "content": line}, "finish_reason": "stop"}
+        usage = {"prompt_tokens": 1, "completion_tokens": 1}
+        answer = json.dumps({"model": "model", "choices": [choice], "usage": usage}).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(answer)))
+        self.end_headers()
+        self.wfile.write(answer)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@contextlib.contextmanager
+def chat_server() -> Iterator[str]:
+    """The address of a chat model on this machine."""
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), ChatHandler) as server:
+        server.daemon_threads = True
+        threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
 
 
 def _walk(action: Callable[[], object], walked: Callable[..., Walk], warm: bool = True) -> dict[str, int]:
