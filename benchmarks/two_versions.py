@@ -26,6 +26,13 @@ TASKS = {
     "search": "1,423 queries of both, 1,000 documents each",
     "rm3": "rm3 for the same",
     "dense": "100 queries in 200,000 vectors of 128 numbers, exactly, 100 documents each",
+    "late": "20 queries of 32 tokens in 5,000 documents of 40 tokens of 64 numbers, by MaxSim, 100 documents each",
+    "rerank": "the first 100 documents of 323 queries of NFCorpus scored again by rm3",
+    "fuse": "rrf of two rankings of 323 queries of NFCorpus, 1,000 documents each",
+    "dicts": "dicts of 300 queries, 100 documents each, scored with three measures, ten times",
+    "compare": "three systems on 300 queries, 100,000 permutations each pair",
+    "encode": "80 documents of brook-news encoded with minilm in fp32",
+    "cell": "weir run of bm25 on brook-news into a new folder, three measures",
 }
 PROGRAM = """
 import json, resource, sys, time
@@ -57,8 +64,70 @@ def dense():
     source = getattr(vectors, "ArraySource", None) or vectors.Array
     return lambda: vectors.search(source(rows), queries, 100)
 
-made = {"score": score, "index": lambda: lexical(""), "search": lambda: lexical("bm25"), "rm3": lambda: lexical("rm3"),
-        "dense": dense}[task]()
+def late():
+    import numpy as np
+    try:
+        from weir.systems.vectors import maxsim_search as vectors
+    except ImportError:  # of version 0.2
+        from weir.vectors import maxsim_search as vectors
+    rng = np.random.default_rng(1)
+    tokens, queries = (rng.standard_normal((n, 64)).astype(np.float32) for n in (200_000, 640))
+    rows = vectors.HeldTokens(np.full(5_000, 40, np.int64), tokens)
+    query = vectors.TokenQueries(np.arange(0, 641, 32), queries)
+    return lambda: vectors.search_tokens(rows, query, 100, np.arange(5_000, dtype=np.int32))
+
+def rankings(*names):
+    import weir
+    from weir.systems import parse_system
+    ds = weir.load(data / "nfcorpus")
+    return ds, [parse_system(name).index(ds.corpus) for name in names]
+
+def rerank():
+    ds, (system,) = rankings("bm25 >> score(rm3)")
+    return lambda: system.search(ds.queries, 100)
+
+def fuse():
+    import weir
+    ds, systems = rankings("bm25", "rm3")
+    runs = [system.search(ds.queries, 1000) for system in systems]
+    return lambda: weir.fuse(runs, "rrf", 1000)
+
+def dicts():
+    import random
+    import weir
+    draw = random.Random(1)
+    qrels = {f"q{q}": {f"d{draw.randrange(500)}": draw.randrange(3) for _ in range(30)} for q in range(300)}
+    found = {q: {f"d{d}": draw.random() for d in draw.sample(range(500), 100)} for q in qrels}
+    measures = ["nDCG@10", "R@100", "AP@1000"]
+    return lambda: [weir.evaluate(qrels, found, measures) for _ in range(10)]
+
+def compare():
+    import random
+    import weir
+    draw = random.Random(1)
+    qrels = {f"q{q}": {f"d{d}": 1 for d in range(3)} for q in range(300)}
+    runs = {s: {q: {f"d{d}": draw.random() for d in range(20)} for q in qrels} for s in "abc"}
+    return lambda: weir.compare(qrels, runs, ["nDCG@10"])
+
+def encode():
+    import weir
+    from weir.systems import parse_system
+    corpus = weir.load("brook-news").corpus
+    system = parse_system('dense("minilm")')
+    return lambda: system.index(corpus)
+
+def cell():
+    import contextlib
+    import io
+    import tempfile
+    from weir.cli.main import main
+    def made():
+        with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(io.StringIO()):
+            main(["run", "-q", "-d", "brook-news", "-s", "bm25", "-m", "nDCG@10", "-m", "R@100", "-m", "RR", "-o", folder + "/r"])
+    return made
+
+made = {"score": score, "late": late, "rerank": rerank, "fuse": fuse, "dicts": dicts, "compare": compare, "encode": encode,
+        "cell": cell, "index": lambda: lexical(""), "search": lambda: lexical("bm25"), "rm3": lambda: lexical("rm3"), "dense": dense}[task]()
 made()
 taken = []
 for _ in range(3):
@@ -100,7 +169,7 @@ def main() -> None:
     data = common.data_folder(options.data)
     with tempfile.TemporaryDirectory() as temporary:
         work = options.work or Path(temporary)
-        if "score" in options.tasks:
+        if "score" in options.tasks.split(","):
             score_run.make("a", work / "a")
         sources = {"here": common.HERE.parent, "other": options.other.resolve()}
         for task in options.tasks.split(","):

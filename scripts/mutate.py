@@ -80,7 +80,7 @@ PARTS = {
         """,
     ),
     "stages": Part(
-        ("stages",),
+        ("experiment/stages.py", "experiment/stage_store.py"),
         """
         unit/test_stage*.py unit/test_verify.py unit/test_stored_run.py unit/test_experiment.py
         unit/test_efficiency.py unit/test_reproduce.py property/test_stage_faults.py
