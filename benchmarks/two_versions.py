@@ -31,7 +31,6 @@ TASKS = {
     "fuse": "rrf of two rankings of 323 queries of NFCorpus, 1,000 documents each",
     "dicts": "dicts of 300 queries, 100 documents each, scored with three measures, ten times",
     "compare": "three systems on 300 queries, 100,000 permutations each pair",
-    "encode": "80 documents of brook-news encoded with minilm in fp32",
     "cell": "weir run of bm25 on brook-news into a new folder, three measures",
 }
 PROGRAM = """
@@ -109,13 +108,6 @@ def compare():
     runs = {s: {q: {f"d{d}": draw.random() for d in range(20)} for q in qrels} for s in "abc"}
     return lambda: weir.compare(qrels, runs, ["nDCG@10"])
 
-def encode():
-    import weir
-    from weir.systems import parse_system
-    corpus = weir.load("brook-news").corpus
-    system = parse_system('dense("minilm")')
-    return lambda: system.index(corpus)
-
 def cell():
     import contextlib
     import io
@@ -126,8 +118,7 @@ def cell():
             main(["run", "-q", "-d", "brook-news", "-s", "bm25", "-m", "nDCG@10", "-m", "R@100", "-m", "RR", "-o", folder + "/r"])
     return made
 
-made = {"score": score, "late": late, "rerank": rerank, "fuse": fuse, "dicts": dicts, "compare": compare, "encode": encode,
-        "cell": cell, "index": lambda: lexical(""), "search": lambda: lexical("bm25"), "rm3": lambda: lexical("rm3"), "dense": dense}[task]()
+made = {"score": score, "late": late, "rerank": rerank, "fuse": fuse, "dicts": dicts, "compare": compare, "cell": cell, "index": lambda: lexical(""), "search": lambda: lexical("bm25"), "rm3": lambda: lexical("rm3"), "dense": dense}[task]()
 made()
 taken = []
 for _ in range(3):
