@@ -118,7 +118,9 @@ def cell():
             main(["run", "-q", "-d", "brook-news", "-s", "bm25", "-m", "nDCG@10", "-m", "R@100", "-m", "RR", "-o", folder + "/r"])
     return made
 
-made = {"score": score, "late": late, "rerank": rerank, "fuse": fuse, "dicts": dicts, "compare": compare, "cell": cell, "index": lambda: lexical(""), "search": lambda: lexical("bm25"), "rm3": lambda: lexical("rm3"), "dense": dense}[task]()
+made = {"score": score, "index": lambda: lexical(""), "search": lambda: lexical("bm25"), "rm3": lambda: lexical("rm3"),
+        "dense": dense, "late": late, "rerank": rerank, "fuse": fuse, "dicts": dicts, "compare": compare,
+        "cell": cell}[task]()
 made()
 taken = []
 for _ in range(3):
