@@ -304,7 +304,7 @@ def doctor_command(kernels: tuple[str, ...], compiled: bool, as_json: bool, quie
     import json
 
     if compiled:
-        from weir.kernels.jit.code_cache import places
+        from weir.kernels.jit import places
         from weir.systems.warm import GROUPS, prepare
 
         for group in kernels or tuple(GROUPS):
@@ -433,7 +433,7 @@ def _caches() -> Facts:
     """Folders and their sizes in megabytes."""
     import os
 
-    from weir.kernels.jit.code_cache import places
+    from weir.kernels.jit import places
     from weir.settings import settings
 
     home = settings().home

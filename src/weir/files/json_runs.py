@@ -33,8 +33,7 @@ from weir.files.json_lines import Records, read_records
 from weir.files.parsers import filled_rows, row_arrays
 from weir.files.pickles import is_pickle, read_pickle
 from weir.files.text_files import DAMAGE, PACKED, damaged, open_bytes, read_bytes
-from weir.kernels.jit import available
-from weir.kernels.jit.code_cache import is_compiled
+from weir.kernels.jit import available, is_compiled
 
 # Rankings and judgments as JSON lines: on each an object that names query, document and score or grade.
 

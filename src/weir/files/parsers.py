@@ -35,8 +35,7 @@ from weir.files.blocks import (
 )
 from weir.files.column_names import ColumnLayout
 from weir.files.text_files import LineBuffer
-from weir.kernels.jit import available, check_available
-from weir.kernels.jit.code_cache import is_compiled
+from weir.kernels.jit import available, check_available, is_compiled
 from weir.kernels.lines import (
     TREC,
     IdTable,

@@ -27,8 +27,7 @@ from weir.files.layouts import CollectionPart
 from weir.files.runs import read_qrels
 from weir.files.text_files import check_regular
 from weir.files.write import write_qrels
-from weir.kernels.jit import available
-from weir.kernels.jit.code_cache import is_compiled
+from weir.kernels.jit import available, is_compiled
 
 # Reads documents and queries as BEIR lays them out (`_id`, `title`, `text`, `metadata`), and as TSV.
 #

@@ -7,13 +7,14 @@ for, and passes the numbers on; it reads numpy's public struct of an array (`PyA
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from weir.errors import require
-from weir.kernels.jit.loader import NUMPY_ARRAY, Code
+from weir.kernels.jit import NUMPY_ARRAY, Code
 
 ir = require("llvmlite.ir", extra="run")
 binding = require("llvmlite.binding", extra="run")
@@ -35,28 +36,30 @@ SCALARS = {"int64": "q", "float64": "d", "bool": "?", "uint64": "Q"}
 
 def dispatcher(function: Callable[..., Any]) -> Any:  # noqa: ANN401 - numba's
     """What numba compiles a function by. Only compiled code calls it: the wrappers for Python are left out."""
-    make = numba.njit(
+    return numba.njit(
         nogil=True, error_model="numpy", boundscheck=None, no_cpython_wrapper=True, no_cfunc_wrapper=True
-    )
-    return make(function)
+    )(function)
 
 
 def compiled(kernel: Any, arguments: tuple[Any, ...]) -> Code:  # noqa: ANN401  numba's objects are untyped
     """The machine code of a kernel for arguments of these types."""
+    from numba.core.registry import cpu_target
+
     types = tuple(numba.typeof(a) for a in arguments)
     kernel.compile(types)
-    made = kernel.overloads[types]
-    module = made.library._final_module
-    symbol = made.fndesc.llvm_func_name
+    overload = kernel.overloads[types]
+    module = overload.library._final_module
     leaves = tuple(leaf for a in arguments for leaf in (a if isinstance(a, tuple) else (a,)))
     kinds = tuple(leaf for t in types for leaf in (t.types if isinstance(t, numba.types.BaseTuple) else (t,)))
-    adapter = _adapter(symbol, leaves, kinds)
+    adapter = binding.parse_assembly(str(_adapter(overload.fndesc.llvm_func_name, leaves, kinds)))
+    adapter.verify()
+    machine = cpu_target.target_context.codegen()._tm  # numba's own: the same processor
     outside = [f.name for f in module.functions if f.is_declaration and not f.name.startswith("llvm.")]
     return Code(
         arguments="".join("O" if isinstance(t, numba.types.Array) else SCALARS[str(t)] for t in kinds),
-        result=_result(made.signature.return_type),
+        result=_result(overload.signature.return_type),
         outside=tuple(outside),
-        parts=(_object(adapter), made.library._get_compiled_object()),
+        parts=(machine.emit_object(adapter), overload.library._get_compiled_object()),
     )
 
 
@@ -69,35 +72,29 @@ def _result(kind: Any) -> str:  # noqa: ANN401  numba's objects are untyped
     return SCALARS[str(kind)]
 
 
-def _object(module: Any) -> bytes:  # noqa: ANN401  numba's objects are untyped
-    """A module of LLVM's as machine code for the same processor as numba's."""
-    from numba.core.registry import cpu_target
-
-    machine = cpu_target.target_context.codegen()._tm
-    parsed = binding.parse_assembly(str(module))
-    parsed.verify()
-    code: bytes = machine.emit_object(parsed)
-    return code
-
-
 def _adapter(symbol: str, arguments: tuple[Any, ...], types: tuple[Any, ...]) -> Any:  # noqa: ANN401  numba's objects are untyped
     """entry(out, arguments ...): out int64[9] receives what the function returns, its status last; -1: other types."""
     module = ir.Module(name="adapter")
     module.triple = binding.get_process_triple()
-    known = ir.GlobalVariable(module, I64, NUMPY_ARRAY)
-    known.initializer = I64(0)
-    takes = [POINTER if isinstance(t, numba.types.Array) else _scalar(t) for t in types]
+    array_class_at = ir.GlobalVariable(module, I64, NUMPY_ARRAY)
+    array_class_at.initializer = I64(0)
+    takes = [
+        POINTER if isinstance(t, numba.types.Array) else F64 if t == numba.types.float64 else I64
+        for t in types
+    ]
     entry = ir.Function(module, ir.FunctionType(ir.VoidType(), [POINTER, *takes]), "entry")
     b = ir.IRBuilder(entry.append_basic_block())
-    out, *given = entry.args
+    out, *parameters = entry.args
     out = b.bitcast(out, I64.as_pointer())
     status = b.gep(out, [I64(8)])
     b.store(I64(-1), status)
     passed: list[Value] = []
-    array_class = b.load(known)
-    for value, kind, example in zip(given, types, arguments, strict=True):
+    array_class = b.load(array_class_at)
+    for value, kind, example in zip(parameters, types, arguments, strict=True):
         if isinstance(kind, numba.types.Array):
-            _guard(b, value, kind, _needed(example, kind), array_class)
+            # What is only read may be writable too.
+            flags = {"C": C_ORDER, "F": F_ORDER, "A": 0}[kind.layout] | (WRITEABLE if kind.mutable else 0)
+            _guard(b, value, kind, flags | (ALIGNED if example.flags.aligned else 0), array_class)
             passed += _unpacked(b, value, kind)
         else:
             passed.append(b.trunc(value, I8) if kind == numba.types.boolean else value)
@@ -110,18 +107,8 @@ def _adapter(symbol: str, arguments: tuple[Any, ...], types: tuple[Any, ...]) ->
     return module
 
 
-def _scalar(kind: Any) -> Value:  # noqa: ANN401  numba's objects are untyped
-    return F64 if kind == numba.types.float64 else I64
-
-
 def _field(b: Value, at: Value, offset: int, kind: Value) -> Value:
     return b.load(b.bitcast(b.gep(at, [I64(offset)]), kind.as_pointer()))
-
-
-def _needed(array: Any, kind: Any) -> int:  # noqa: ANN401  numba's objects are untyped
-    """The flags that an array must have for code that was compiled for another; what is only read may be writable."""
-    needed = {"C": C_ORDER, "F": F_ORDER, "A": 0}[kind.layout] | (WRITEABLE if kind.mutable else 0)
-    return needed | (ALIGNED if array.flags.aligned else 0)
 
 
 def _guard(b: Value, array: Value, kind: Any, needed: int, array_class: Value) -> None:  # noqa: ANN401  numba's objects are untyped
@@ -135,10 +122,7 @@ def _guard(b: Value, array: Value, kind: Any, needed: int, array_class: Value) -
         b.icmp_signed("!=", _field(b, dtype, ORDER, I8), I8(FOREIGN)),
         b.icmp_signed("==", b.and_(_field(b, array, FLAGS, I32), I32(needed)), I32(needed)),
     )
-    held = tests[0]
-    for test in tests[1:]:
-        held = b.and_(held, test)
-    _unless(b, held)
+    _unless(b, functools.reduce(b.and_, tests))
 
 
 def _unless(b: Value, condition: Value) -> None:
