@@ -43,12 +43,12 @@ def all_finite(rows: Float32) -> bool:
 
 
 @jit
-def norms(rows: Float32, found: Float64) -> None:
-    """Euclidean norm of each row, in double: found float64[n]."""
+def norms(rows: Float32, out: Float64) -> None:
+    """Euclidean norm of each row, in double: out float64[n]."""
     n, d = rows.shape
     for i in range(n):
         at = rows.ctypes.data + i * rows.strides[0]
-        found[i] = np.sqrt(dot64(at, at, d))
+        out[i] = np.sqrt(dot64(at, at, d))
 
 
 @jit
@@ -165,7 +165,7 @@ exactly is then in the second cache."""
 @jit
 def _rescore(
     pairs: Int64, count: int, rows: Float32, length: Float64, rank: Int32, queries: Float32,
-    query_length: Float64, k: int, keys: Int64, held: Int64, floor: Int64, bar: Float64, spare: Int64,
+    query_length: Float64, k: int, keys: Int64, filled: Int64, floor: Int64, bar: Float64, spare: Int64,
     counts: Int64,
 ) -> None:  # fmt: skip
     """Exact re-scoring of candidates: keep the pairs above the floors of their queries.
@@ -190,11 +190,11 @@ def _rescore(
         key = (np.int64(b) << 32) | (LOW - np.int64(rank[i]))
         if key <= floor[q]:
             continue
-        keys[q, held[q]] = key
-        held[q] += 1
-        if held[q] == room:
+        keys[q, filled[q]] = key
+        filled[q] += 1
+        if filled[q] == room:
             floor[q] = keep_largest(keys[q], spare, room, k, counts)
-            held[q] = k
+            filled[q] = k
             bar[q] = _score(floor[q], cell, bits)
 
 
@@ -212,7 +212,7 @@ def _score(key: int, cell: Float32, bits: Int32) -> float:
 def scan(
     eight: bool, rows: Float32, length: Float64, rank: Int32, panels: Bytes, lane: Float32, most: Float32,
     queries: Float32, query_length: Float64, packed: Bytes, facts: Float32, gauge: Float64, first: int,
-    stop: int, k: int, keys: Int64, held: Int64, floor: Int64, bar: Float64,
+    stop: int, k: int, keys: Int64, filled: Int64, floor: Int64, bar: Float64,
 ) -> int:  # fmt: skip
     """Take a block of documents past queries first..stop-1; returns how many pairs were scored exactly.
 
@@ -221,7 +221,7 @@ def scan(
     query_length: float64[Q] or empty; packed: uint8[Q + ROWS, bytes], the queries as tiles take them; facts:
     float32[Q + ROWS, 3], see int8_tile, the bars are set here; gauge: float64[Q, 5], of each query what to add
     to its sums, its length from the centre, its distance from its bytes, what rounding may cost for each
-    unit of a document's length, and the length of the centre; keys, held, floor, bar: the best so far of each
+    unit of a document's length, and the length of the centre; keys, filled, floor, bar: the best so far of each
     query, see `_rescore`. first is a multiple of ROWS.
     """
     n, d = rows.shape
@@ -244,13 +244,13 @@ def scan(
                     error += gauge[q, 3] * (size + gauge[q, 4])
                     least = bar[q] - gauge[q, 0] - error
                     facts[q, 2] = np.float32(least - 1e-6 * abs(least) - 1e-37)
-                found = 0
+                count = 0
                 for q in range(begin, end, ROWS):
-                    asked, row = packed_at + q * stride, facts_at + q * facts.strides[0]
+                    query, row = packed_at + q * stride, facts_at + q * facts.strides[0]
                     if eight:
-                        hits = int8_tile(panel, asked, groups, stride, row, about, masks_at)
+                        hits = int8_tile(panel, query, groups, stride, row, about, masks_at)
                     else:
-                        hits = float_tile(panel, asked, groups, stride, row, about, masks_at)
+                        hits = float_tile(panel, query, groups, stride, row, about, masks_at)
                     while hits:
                         r = lowest_bit(hits)
                         hits &= hits - 1
@@ -258,13 +258,13 @@ def scan(
                         while mask:
                             i = p * WIDTH + lowest_bit(mask)
                             mask &= mask - 1
-                            # Beyond the last query and the last document only filling can be found.
-                            pairs[found] = ((q + r) << 32) | i
-                            found += q + r < end and i < n
-                if found:
-                    scored += found
+                            # Beyond the last query and the last document there is only filling.
+                            pairs[count] = ((q + r) << 32) | i
+                            count += q + r < end and i < n
+                if count:
+                    scored += count
                     _rescore(
-                        pairs, found, rows, length, rank, queries, query_length, k, keys, held, floor, bar,
+                        pairs, count, rows, length, rank, queries, query_length, k, keys, filled, floor, bar,
                         spare, counts,
                     )  # fmt: skip
     return scored
@@ -273,7 +273,7 @@ def scan(
 @jit
 def scan_few(
     rows: Float32, length: Float64, rank: Int32, queries: Float32, query_length: Float64, first: int,
-    stop: int, k: int, keys: Int64, held: Int64, floor: Int64, bar: Float64,
+    stop: int, k: int, keys: Int64, filled: Int64, floor: Int64, bar: Float64,
 ) -> None:  # fmt: skip
     """As `scan`, for queries so few that reading the documents is what takes the time: every pair exactly."""
     n = len(rows)
@@ -285,30 +285,30 @@ def scan_few(
             pairs[count] = (np.int64(q) << 32) | i
             count += 1
     _rescore(
-        pairs, count, rows, length, rank, queries, query_length, k, keys, held, floor, bar, spare, counts
+        pairs, count, rows, length, rank, queries, query_length, k, keys, filled, floor, bar, spare, counts
     )
 
 
 @jit
-def dot_products(rows: Float32, query: Float32, found: Float32) -> None:
-    """The score of each row by dot product: rows float32[n, d], query float32[d], found float32[n]."""
+def dot_products(rows: Float32, query: Float32, out: Float32) -> None:
+    """The score of each row by dot product: rows float32[n, d], query float32[d], out float32[n]."""
     rows_at, query_at = rows.ctypes.data, query.ctypes.data
     for i in range(len(rows)):
         total = dot64(rows_at + i * rows.strides[0], query_at, len(query))
-        found[i] = np.float32(total) + np.float32(0)
+        out[i] = np.float32(total) + np.float32(0)
 
 
 @jit
-def write_top_k(k: int, keys: Int64, held: Int64, rank: Int32, score: Float32) -> None:
-    """Sort the top k of each query: ranks int32[Q, k] and scores float32[Q, k], held how many."""
+def write_top_k(k: int, keys: Int64, filled: Int64, rank: Int32, score: Float32) -> None:
+    """Sort the top k of each query: ranks int32[Q, k] and scores float32[Q, k], filled how many."""
     spare, counts = np.empty(keys.shape[1], np.int64), np.empty(2048, np.int64)
     cell = np.zeros(1, np.float32)
     bits = cell.view(np.int32)
-    for q in range(len(held)):
-        if held[q] > k:
-            keep_largest(keys[q], spare, held[q], k, counts)
-            held[q] = k
-        sort_descending(keys[q], spare, held[q], counts)
-        for i in range(held[q]):
+    for q in range(len(filled)):
+        if filled[q] > k:
+            keep_largest(keys[q], spare, filled[q], k, counts)
+            filled[q] = k
+        sort_descending(keys[q], spare, filled[q], counts)
+        for i in range(filled[q]):
             rank[q, i] = np.int32(LOW - (keys[q, i] & LOW))
             score[q, i] = np.float32(_score(keys[q, i], cell, bits))

@@ -21,11 +21,11 @@ from weir.kernels.lines import (
 
 # A compiled reader of {"query": {"document": number}}: from JSON text to rows, and silent about anything unusual.
 #
-# Words are those of `fields.py`; the slow reference is `weir.files.json_runs.read_nested`.
+# Words are those of `lines.py`; the slow reference is `weir.files.json_runs.read_nested`.
 
 MORE, ENDED, FULL, ODD = 0, 1, 2, 3  # how a scan stops
 
-_BELOW_32, _QUOTES, _ESCAPES = (np.uint64(byte) * ONES for byte in (32, 34, 92))
+_BELOW_32, _QUOTES, _BACKSLASHES = (np.uint64(byte) * ONES for byte in (32, 34, 92))
 
 
 @jit
@@ -59,14 +59,15 @@ def scan_object(
     start, length, hashes, score, segment, slow = (
         rows.start, rows.length, rows.hashes, rows.score, rows.segment, rows.slow,
     )  # fmt: skip
-    n, segments, slows, asked, query, kept, kept_slows = 0, 0, 0, False, at, 0, 0  # kept: as the query began
+    n, segments, slows, in_query = 0, 0, 0, False
+    query, rows_before, slows_before = at, 0, 0  # where the query begins, and the counts there
     while True:
         at = _skip(buf, at) if buf[at] <= 32 else at
         if buf[at] != 34:
             break
         name, at, step = at + 1, at + 1, 8
         while step == 8:
-            step = first_of(words[at], _QUOTES, _ESCAPES, _BELOW_32)
+            step = first_of(words[at], _QUOTES, _BACKSLASHES, _BELOW_32)
             at += step
         size = at - name
         if at >= stop or buf[at] != 34 or size == 0:
@@ -77,14 +78,14 @@ def scan_object(
             break
         at += 1 + (buf[at + 1] == 32)
         at = _skip(buf, at) if buf[at] <= 32 else at
-        if not asked:
+        if not in_query:
             if buf[at] != 123:
                 break
             segment[segments, 0], segment[segments, 1], segment[segments, 2] = n, name, size
-            asked, at = True, at + 1
+            in_query, at = True, at + 1
             continue
         if n == len(start):
-            return kept, segments, kept_slows, query, FULL
+            return rows_before, segments, slows_before, query, FULL
         number = at
         while buf[at] > 32 and buf[at] != 44 and buf[at] != 125:
             at += 1
@@ -107,24 +108,21 @@ def scan_object(
             continue
         if buf[at] != 125:
             break
-        segments, asked, at = segments + 1, False, _skip(buf, at + 1)
+        segments, in_query, at = segments + 1, False, _skip(buf, at + 1)
         if buf[at] == 125:
             return n, segments, slows, at + 1, ENDED
         if buf[at] != 44:
             break
-        query, kept, kept_slows, at = at + 1, n, slows, at + 1
+        query, rows_before, slows_before, at = at + 1, n, slows, at + 1
         if n > most:
             return n, segments, slows, at, MORE
-    return kept, segments, kept_slows, query, ODD
+    return rows_before, segments, slows_before, query, ODD
 
 
 # Reads JSON lines of plain documents: objects with `_id`, `text`, perhaps `title`, nothing surprising.
 
 _SPACE, _TAB, _RETURN, _NEWLINE = 32, 9, 13, 10
 _QUOTE, _BACKSLASH, _COLON, _COMMA, _OPEN, _CLOSE = 34, 92, 58, 44, 123, 125
-_PLAIN_DOCUMENTS_BELOW_32, _PLAIN_DOCUMENTS_QUOTES, _BACKSLASHES = (
-    np.uint64(byte) * ONES for byte in (32, _QUOTE, _BACKSLASH)
-)
 _ESCAPED = np.zeros(256, np.uint8)
 _ESCAPED[list(b'"\\/ntrbf')] = list(b'"\\/\n\t\r\b\f')
 _OTHER, _ID, _TITLE, _TEXT, _METADATA = 0, 1, 2, 3, 4
@@ -177,7 +175,7 @@ def _string(buf: U8, words: U64, at: int, out: U8, out_words: U64, to: int) -> t
         step = 8
         while step == 8 and at < len(words):
             out_words[to] = words[at]
-            step = first_of(words[at], _PLAIN_DOCUMENTS_QUOTES, _BACKSLASHES, _PLAIN_DOCUMENTS_BELOW_32)
+            step = first_of(words[at], _QUOTES, _BACKSLASHES, _BELOW_32)
             at += step
             to += step
         c = buf[at]
@@ -273,23 +271,23 @@ def read_plain_documents(buf: U8, words: U64, out: U8, out_words: U64, ptr: I64,
     and ptr. Returns the number of documents, or -1 when any line is not an object of id, title and text with an id
     that is not empty and a text, or is not valid JSON: such a block is for a parser that explains, or keeps the rest.
     """
-    needed = 1 << _ID | 1 << _TEXT
+    required = 1 << _ID | 1 << _TEXT
     at = 0
     row = 0
     while at < len(buf):
         at = _blanks(buf, at)
         if buf[at] != _OPEN:
             return -1
-        seen = 0
+        keys = 0
         separator = _COMMA
         while separator == _COMMA:
             kind, at = _member(buf, words, at + 1, out, out_words, end)
-            if at < 0 or seen >> kind & 1:
+            if at < 0 or keys >> kind & 1:
                 return -1
-            seen |= 1 << kind
+            keys |= 1 << kind
             at = _blanks(buf, at)
             separator = buf[at]
-        if separator != _CLOSE or seen & needed != needed or end[0] == ptr[0, row]:
+        if separator != _CLOSE or keys & required != required or end[0] == ptr[0, row]:
             return -1
         at = _blanks(buf, at + 1)
         if buf[at] != _NEWLINE:

@@ -64,11 +64,11 @@ def _zero_bytes(word: np.uint64) -> np.uint64:
 
 
 @jit
-def _first(found: np.uint64) -> Int:
+def _first(flags: np.uint64) -> Int:
     """Which of eight bytes is the first whose top bit is set; 8: none."""
-    if found == _0:
+    if flags == _0:
         return 8
-    return np.int64((((found & (_0 - found)) >> _7) * _BYTE_NUMBER) >> _61)
+    return np.int64((((flags & (_0 - flags)) >> _7) * _BYTE_NUMBER) >> _61)
 
 
 @jit
@@ -247,12 +247,11 @@ def dot_at(word: np.uint64) -> Int:
 
 # The compiled tokenizer of lines: TREC's columns and separated cells to rows of query, document and score.
 #
-# It works on one block: a writable uint8 buffer whose lines end in "\n", and its words (see fields.py). The slow
+# It works on one block: a writable uint8 buffer whose lines end in "\n", and its words (see above). The slow
 # references are `weir.files.parsers` and the tests.
 
 _BELOW_33 = np.uint64(33) * ONES
 _ENDS = np.uint64(10) * ONES
-_tokenize_lines_0 = np.uint64(0)
 _LINE_END = 14  # of the edges of TREC's columns: where the line ends
 
 
@@ -331,15 +330,8 @@ def scan_lines(
     trec, cells, separators = shape.separator == 0, shape.cells, np.uint64(shape.separator) * ONES
     query_cell, document_cell, number_cell = 2 * shape.query, 2 * shape.document, 2 * shape.number
     at, n, segments, slows = 0, 0, 0, 0
-    query, query_length, query_1, query_2 = 0, -1, _tokenize_lines_0, _tokenize_lines_0
-    head, tail, head_1, head_2, tail_1, tail_2 = (
-        0,
-        0,
-        _tokenize_lines_0,
-        _tokenize_lines_0,
-        _tokenize_lines_0,
-        _tokenize_lines_0,
-    )
+    query, query_length, query_1, query_2 = 0, -1, _0, _0
+    head, tail, head_1, head_2, tail_1, tail_2 = 0, 0, _0, _0, _0, _0
     while at < stop:
         begin = at
         same = head > 0 and tail > 0 and begins_with(words[at], words[at + 8], head_1, head_2, head)
@@ -388,7 +380,7 @@ def scan_lines(
                 else:
                     step = 8
                     while step == 8:
-                        step = first_of(words[at], separators, _ENDS, _tokenize_lines_0)
+                        step = first_of(words[at], separators, _ENDS, _0)
                         at += step
                     edge[2 * cell + 1] = at - (buf[at] == 10 and at > edge[2 * cell] and buf[at - 1] == 13)
                 if (buf[at] == 10) != (cell == cells - 1):
@@ -539,14 +531,14 @@ def _sort(buf: U8, start: I64, length: I64, score: F64, order: I64, spare: I64) 
 
 
 @jit
-def _duplicate(buf: U8, start: I64, length: I64, hashes: U64, a: int, b: int, seen: I32) -> int:
-    """The first row of a..b-1 whose document an earlier one has, or -1; seen: a power of two >= 4(b-a)."""
-    seen[:] = -1
-    mask = len(seen) - 1
+def _duplicate(buf: U8, start: I64, length: I64, hashes: U64, a: int, b: int, scratch: I32) -> int:
+    """The first row of a..b-1 whose document an earlier one has, or -1; scratch: a power of two >= 4(b-a)."""
+    scratch[:] = -1
+    mask = len(scratch) - 1
     for row in range(a, b):
         at = np.int64(hashes[row] >> _29) & mask
-        while seen[at] >= 0:
-            other = a + seen[at]
+        while scratch[at] >= 0:
+            other = a + scratch[at]
             if hashes[other] == hashes[row] and length[other] == length[row]:
                 k = 0
                 while k < length[row] and buf[start[other] + k] == buf[start[row] + k]:
@@ -554,19 +546,19 @@ def _duplicate(buf: U8, start: I64, length: I64, hashes: U64, a: int, b: int, se
                 if k == length[row]:
                     return row
             at = (at + 1) & mask
-        seen[at] = row - a
+        scratch[at] = row - a
     return -1
 
 
 @jit
 def order_rows(
-    buf: U8, start: I64, length: I64, hashes: U64, score: F64, cuts: I64, table: IdTable, seen: I32, spare: I64,
+    buf: U8, start: I64, length: I64, hashes: U64, score: F64, cuts: I64, table: IdTable, scratch: I32, spare: I64,
     order: I64, doc: I32,
 ) -> int:  # fmt: skip
     """Rank the rows of each query and look their documents up in a table of identifiers.
 
-    cuts: int64[queries + 1] first row of each; score: at the precision in which scores compare; seen: scratch, a power
-    of two at least four times the longest ranking; spare: scratch, as long as that. Fills order (rows in rank order)
+    cuts: int64[queries + 1] first row of each; score: at the precision in which scores compare; scratch: a power
+    of two at least four times the longest ranking; spare: as long as that. Fills order (rows in rank order)
     and doc (position in the table or -1, in rank order). Returns the first row whose document occurs twice in its
     ranking, or -1.
     """
@@ -577,7 +569,7 @@ def order_rows(
         room = 2
         while room < 4 * (b - a):
             room *= 2
-        twice = _duplicate(buf, start, length, hashes, a, b, seen[:room])
+        twice = _duplicate(buf, start, length, hashes, a, b, scratch[:room])
         if twice >= 0:
             return twice
         ranked = True

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -115,43 +116,29 @@ def _best(context, rows, panel, dimensions, best):  # type: ignore[no-untyped-de
     """
 
     def generate(context, b, signature, arguments):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202 - numba's own protocol
-        return _tile(b, arguments)
+        rows, panel, dimensions, best = arguments
+        tokens = [_load(b, rows, 8 * r, I64) for r in range(ROWS)]
+        zero = ir.Constant(V16F, [0.0] * LANES)
+
+        def step(b: Value, k: Value, sums: list[Value]) -> list[Value]:
+            base, at = b.mul(k, I64(4 * WIDTH)), b.mul(k, I64(4))
+            queries = [_load(b, panel, b.add(base, I64(64 * v)), V16F) for v in range(VECTORS)]
+            products = []
+            for r in range(ROWS):
+                value = _splat(b, _load(b, tokens[r], at, F32))
+                for v in range(VECTORS):
+                    factors = [queries[v], value, sums[r * VECTORS + v]]
+                    products.append(_call(b, "llvm.fma.v16f32", V16F, factors))
+            return products
+
+        sums = _loop(b, dimensions, [zero] * (ROWS * VECTORS), step)
+        for v in range(VECTORS):
+            top = _load(b, best, 64 * v, V16F)
+            for product in sums[v::VECTORS]:
+                top = _call(b, "llvm.maximum.v16f32", V16F, [top, product])
+            _store(b, top, best, 64 * v)
 
     return numba.types.void(INT, INT, INT, INT), generate
-
-
-def _tile(b: Value, arguments: list[Value]) -> None:
-    rows, panel, dimensions, best = arguments
-    tokens = [_load(b, rows, 8 * r, I64) for r in range(ROWS)]
-    zero = ir.Constant(V16F, [0.0] * LANES)
-
-    def step(b: Value, k: Value, sums: list[Value]) -> list[Value]:
-        base, at = b.mul(k, I64(4 * WIDTH)), b.mul(k, I64(4))
-        asked = [_load(b, panel, b.add(base, I64(64 * v)), V16F) for v in range(VECTORS)]
-        found = []
-        for r in range(ROWS):
-            value = _splat(b, _load(b, tokens[r], at, F32))
-            for v in range(VECTORS):
-                found.append(_call(b, "llvm.fma.v16f32", V16F, [asked[v], value, sums[r * VECTORS + v]]))
-        return found
-
-    sums = _loop(b, dimensions, [zero] * (ROWS * VECTORS), step)
-    for v in range(VECTORS):
-        top = _load(b, best, 64 * v, V16F)
-        for found in sums[v::VECTORS]:
-            top = _call(b, "llvm.maximum.v16f32", V16F, [top, found])
-        _store(b, top, best, 64 * v)
-
-
-def _widened(b: Value, arguments: list[Value]) -> None:
-    row, dimensions, out = arguments
-
-    def step(b: Value, i: Value, state: list[Value]) -> list[Value]:
-        at = b.shl(i, I64(4))
-        _store(b, floats(b, row, at, True), out, b.shl(at, I64(2)))
-        return []
-
-    _loop(b, b.lshr(dimensions, I64(4)), [], step)
 
 
 def floats(b: Value, address: Value, offset: Value, half: bool) -> Value:
@@ -168,7 +155,14 @@ def _widen(context, row, dimensions, out):  # type: ignore[no-untyped-def]  # no
     """A row of float16 as floats. dimensions: a multiple of 16."""
 
     def generate(context, b, signature, arguments):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202 - numba's own protocol
-        return _widened(b, arguments)
+        row, dimensions, out = arguments
+
+        def step(b: Value, i: Value, state: list[Value]) -> list[Value]:
+            at = b.shl(i, I64(4))
+            _store(b, floats(b, row, at, True), out, b.shl(at, I64(2)))
+            return []
+
+        _loop(b, b.lshr(dimensions, I64(4)), [], step)
 
     return numba.types.void(INT, INT, INT), generate
 
@@ -266,27 +260,37 @@ def maxsim(
     place = np.asarray(query_ptr, np.int64)
     if not (_inside(starts, ends, len(tokens)) and _inside(place[:-1], place[1:], len(query))):
         raise BadValue("pointers lead out of the tokens; expected positions from 0 to their number, rising")
-    given = np.ascontiguousarray(query, np.float32)
-    panels = np.empty((-(-len(given) // WIDTH), given.shape[1], WIDTH), np.float32)
-    pack(given, panels)
+    queries = np.ascontiguousarray(query, np.float32)
+    panels = np.empty((-(-len(queries) // WIDTH), queries.shape[1], WIDTH), np.float32)
+    pack(queries, panels)
     out = np.empty((len(chosen), len(query_ptr) - 1), np.float32)
     half = tokens.dtype == np.float16 and tokens.shape[1] % LANES == 0
     in_place = tokens.flags.aligned and tokens.flags.c_contiguous
     in_place = in_place and (half or tokens.dtype == np.float32)
-    cuts = _cuts(ends - starts, threads, in_place)
+    # A part for each thread, or parts that fit the cache where tokens are widened.
+    lengths = ends - starts
+    total = int(lengths.sum())
+    size = max(1, -(-total // threads))
+    if not in_place:
+        size = min(size, EXACT_BLOCK_TOKENS)
+    inner = np.searchsorted(np.cumsum(lengths), np.arange(size, total, size), side="left") + 1
+    cuts = [0, *np.unique(inner[inner < len(lengths)]).tolist(), len(lengths)]
 
-    def part(low: int, high: int) -> None:
-        own = starts[low:high], ends[low:high]
-        values, first, last = (np.asarray(tokens), *own) if in_place else _copied(tokens, *own)
-        score(panels, place, flat(values), half and in_place, first, last, out[low:high])
+    def part(span: tuple[int, int]) -> None:
+        low, high = span
+        first, last = starts[low:high], ends[low:high]
+        if in_place:
+            score(panels, place, flat(np.asarray(tokens)), half, first, last, out[low:high])
+            return
+        if len(first) and (first[1:] == last[:-1]).all():
+            block = tokens[int(first[0]) : int(last[-1])]
+        else:
+            block = np.concatenate([tokens[a:b] for a, b in zip(first, last, strict=True)] or [tokens[:0]])
+        stop = np.cumsum(last - first)
+        copied = flat(np.ascontiguousarray(block, np.float32))
+        score(panels, place, copied, False, stop - (last - first), stop, out[low:high])
 
-    bounds = list(itertools.pairwise(cuts))
-    if threads == 1 or len(bounds) == 1:
-        for low, high in bounds:
-            part(low, high)
-    else:
-        with ThreadPoolExecutor(threads) as pool:
-            list(pool.map(lambda b: part(*b), bounds))
+    _each(part, cuts, threads)
     if not np.isfinite(out).all():
         raise BadValue("a score is not finite: the vectors hold numbers that are not, or too large ones")
     return np.ascontiguousarray(out.T)
@@ -304,25 +308,15 @@ def flat(tokens: NDArray[np.floating]) -> NDArray[np.uint8]:
     return view
 
 
-def _cuts(lengths: Int64, threads: int, in_place: bool) -> list[int]:
-    """Where the documents are cut: a part for each thread, and parts that fit the cache where they are widened."""
-    total, ends = int(lengths.sum()), np.cumsum(lengths)
-    size = max(1, -(-total // threads))
-    if not in_place:
-        size = min(size, EXACT_BLOCK_TOKENS)
-    inner = np.searchsorted(ends, np.arange(size, total, size), side="left") + 1
-    return [0, *np.unique(inner[inner < len(lengths)]).tolist(), len(lengths)]
-
-
-def _copied(tokens: NDArray[Any], starts: Int64, ends: Int64) -> tuple[Float32, Int64, Int64]:
-    """The tokens of some documents as floats, and where the documents are among them."""
-    if len(starts) and (starts[1:] == ends[:-1]).all():
-        block = tokens[int(starts[0]) : int(ends[-1])]
+def _each(part: Callable[[tuple[int, int]], None], cuts: list[int], threads: int) -> None:
+    """Call `part` with each two neighbouring cuts, on several threads where there are several of both."""
+    spans = list(itertools.pairwise(cuts))
+    if threads == 1 or len(spans) == 1:
+        for span in spans:
+            part(span)
     else:
-        block = np.concatenate([tokens[a:b] for a, b in zip(starts, ends, strict=True)] or [tokens[:0]])
-    lengths = ends - starts
-    stop = np.cumsum(lengths)
-    return np.ascontiguousarray(block, np.float32), stop - lengths, stop
+        with ThreadPoolExecutor(threads) as pool:
+            list(pool.map(part, spans))
 
 
 # MaxSim of int8 quantised token vectors: approximate scores and a bound of their errors.
@@ -367,8 +361,8 @@ def _bytes(b: Value, arguments: list[Value], half: bool) -> None:
             _call(b, "llvm.fma.v16f32", V16F, [x, x, state[1]]),
         ]
 
-    found = _loop(b, steps, [zero, zero], greatest)
-    top, square = _reduced(b, found[0], "max"), _reduced(b, found[1], "sum")
+    tops, squares = _loop(b, steps, [zero, zero], greatest)
+    top, square = _reduced(b, tops, "max"), _reduced(b, squares, "sum")
     some = b.fcmp_ordered(">", top, F32(0.0))
     step = b.fdiv(top, F32(127.0))
     inverse = b.select(some, b.fdiv(F32(127.0), top), F32(0.0))
@@ -392,35 +386,6 @@ def _bytes(b: Value, arguments: list[Value], half: bool) -> None:
     _store(b, square, facts, 4)
     _store(b, _reduced(b, off, "sum"), facts, 8)
     _store(b, _reduced(b, total, "sum"), facts, 12)
-
-
-def _inner(b: Value, arguments: list[Value]) -> None:
-    """A tile: best = max(best, product of bytes times the step of the row)."""
-    rows, facts, panel, groups, best = arguments
-    tokens = [_load(b, rows, 8 * r, I64) for r in range(ROWS)]
-    about = [_load(b, facts, 8 * r, I64) for r in range(ROWS)]
-    # The bytes of queries are unsigned, 128 too large: so much is taken off beforehand.
-    start = [_splat(b, b.mul(_load(b, f, 12, I32), I32(-128))) for f in about]
-
-    def step(b: Value, k: Value, sums: list[Value]) -> list[Value]:
-        base, at = b.mul(k, I64(4 * WIDTH)), b.shl(k, I64(2))
-        asked = [_load(b, panel, b.add(base, I64(64 * v)), V16I) for v in range(VECTORS)]
-        found = []
-        for r in range(ROWS):
-            value = _splat(b, _load(b, tokens[r], at, I32))
-            for v in range(VECTORS):
-                held = sums[r * VECTORS + v]
-                found.append(_call(b, "llvm.x86.avx512.vpdpbusd.512", V16I, [held, asked[v], value]))
-        return found
-
-    sums = _loop(b, groups, [start[r] for r in range(ROWS) for _ in range(VECTORS)], step)
-    steps = [_splat(b, _load(b, f, 0, F32)) for f in about]
-    for v in range(VECTORS):
-        top = _load(b, best, 64 * v, V16F)
-        for r in range(ROWS):
-            product = b.fmul(b.sitofp(sums[r * VECTORS + v], V16F), steps[r])
-            top = _call(b, "llvm.maximum.v16f32", V16F, [top, product])
-        _store(b, top, best, 64 * v)
 
 
 @intrinsic
@@ -453,7 +418,33 @@ def _best_bytes(context, rows, facts, panel, groups, best):  # type: ignore[no-u
     """
 
     def generate(context, b, signature, arguments):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202 - numba's own protocol
-        return _inner(b, arguments) if HAS_INT8 else None  # elsewhere never called
+        if not HAS_INT8:
+            return  # never called
+        rows, facts, panel, groups, best = arguments
+        tokens = [_load(b, rows, 8 * r, I64) for r in range(ROWS)]
+        about = [_load(b, facts, 8 * r, I64) for r in range(ROWS)]
+        # The bytes of queries are unsigned, 128 too large: so much is taken off beforehand.
+        start = [_splat(b, b.mul(_load(b, f, 12, I32), I32(-128))) for f in about]
+
+        def step(b: Value, k: Value, sums: list[Value]) -> list[Value]:
+            base, at = b.mul(k, I64(4 * WIDTH)), b.shl(k, I64(2))
+            queries = [_load(b, panel, b.add(base, I64(64 * v)), V16I) for v in range(VECTORS)]
+            products = []
+            for r in range(ROWS):
+                value = _splat(b, _load(b, tokens[r], at, I32))
+                for v in range(VECTORS):
+                    terms = [sums[r * VECTORS + v], queries[v], value]
+                    products.append(_call(b, "llvm.x86.avx512.vpdpbusd.512", V16I, terms))
+            return products
+
+        sums = _loop(b, groups, [start[r] for r in range(ROWS) for _ in range(VECTORS)], step)
+        steps = [_splat(b, _load(b, f, 0, F32)) for f in about]
+        for v in range(VECTORS):
+            top = _load(b, best, 64 * v, V16F)
+            for r in range(ROWS):
+                product = b.fmul(b.sitofp(sums[r * VECTORS + v], V16F), steps[r])
+                top = _call(b, "llvm.maximum.v16f32", V16F, [top, product])
+            _store(b, top, best, 64 * v)
 
     return numba.types.void(INT, INT, INT, INT, INT), generate
 
@@ -488,7 +479,7 @@ def estimate(
     out: Float32,
     off: Float32,
 ) -> None:
-    """Approximate scores: out float32[documents, queries]; arguments as those of exact_maxsim.score.
+    """Approximate scores: out float32[documents, queries]; arguments as those of `score`.
 
     unit: float32[n], the steps of the queries' tokens; off: float32[documents, 2], receives the largest |d - d~| and
     the largest |d| of each document's tokens, infinite where one is not finite.
@@ -565,26 +556,21 @@ def bounds(
     at least one.
     """
     d = tokens.shape[1]
-    given = np.ascontiguousarray(query, np.float32)
-    panels = np.empty((-(-len(given) // WIDTH), d // 4, WIDTH, 4), np.uint8)
-    facts = np.empty((len(given), 4), np.float32)
-    pack_bytes(given, panels, facts)
+    queries = np.ascontiguousarray(query, np.float32)
+    panels = np.empty((-(-len(queries) // WIDTH), d // 4, WIDTH, 4), np.uint8)
+    facts = np.empty((len(queries), 4), np.float32)
+    pack_bytes(queries, panels, facts)
     out = np.empty((len(starts), len(query_ptr) - 1), np.float32)
     off = np.empty((len(starts), 2), np.float32)
     unit, place = np.ascontiguousarray(facts[:, 0]), np.asarray(query_ptr, np.int64)
-    held, half = flat(tokens), tokens.dtype == np.float16
+    values, half = flat(tokens), tokens.dtype == np.float16
 
     def part(span: tuple[int, int]) -> None:
         low, high = span
-        some = starts[low:high], ends[low:high], out[low:high], off[low:high]
-        estimate(panels, unit, place, held, half, *some)
+        of_span = starts[low:high], ends[low:high], out[low:high], off[low:high]
+        estimate(panels, unit, place, values, half, *of_span)
 
-    cuts = np.linspace(0, len(starts), threads + 1).astype(np.int64).tolist()
-    if threads == 1:
-        part((0, len(starts)))
-    else:
-        with ThreadPoolExecutor(threads) as pool:
-            list(pool.map(part, itertools.pairwise(cuts)))
+    _each(part, np.linspace(0, len(starts), threads + 1).astype(np.int64).tolist(), threads)
     length, distance = (np.sqrt(facts[:, c].astype(np.float64)) for c in (1, 2))
     some, open_docs = np.diff(place) > 0, _beyond(off[:, 1])
     open_queries = np.zeros(len(some), np.bool_)
@@ -592,8 +578,8 @@ def bounds(
         open_queries[some] = _beyond(np.maximum.reduceat(length[: place[-1]], place[:-1][some]))
     length[_beyond(length)] = distance[_beyond(length)] = 0.0
     off[open_docs], out[open_docs], out[:, open_queries] = 0.0, 0.0, 0.0
-    sums = (_sums(v, place) for v in (length + distance, distance, length))
-    near, far, whole = (np.asarray(s)[:, None] for s in sums)
+    running = (np.concatenate([np.zeros(1), np.cumsum(v)]) for v in (length + distance, distance, length))
+    near, far, whole = ((total[place[1:]] - total[place[:-1]])[:, None] for total in running)
     rounding = (d + 16) * 2.0**-23  # of the products here and there, and of the facts themselves
     most = near * off[:, 0] * (1 + 1e-4) + (far * (1 + 1e-4) + whole * rounding) * off[:, 1]
     most[open_queries], most[:, open_docs] = np.inf, np.inf
@@ -603,10 +589,3 @@ def bounds(
 def _beyond(longest: NDArray[np.floating]) -> NDArray[np.bool_]:
     """Where float32 bounds nothing; what is not a number is there too."""
     return ~((longest >= SHORTEST) & (longest <= LONGEST))
-
-
-def _sums(values: NDArray[np.float64], ptr: Int64) -> NDArray[np.float64]:
-    """Segment sums: of values[ptr[i]:ptr[i + 1]]."""
-    total = np.concatenate([np.zeros(1), np.cumsum(values)])
-    found: NDArray[np.float64] = total[ptr[1:]] - total[ptr[:-1]]
-    return found

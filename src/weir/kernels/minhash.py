@@ -33,10 +33,10 @@ def _mixed(x: np.uint64) -> np.uint64:
 @jit
 def _shingle(term: Int32, start: int, stop: int) -> np.uint64:
     """The hash of the terms start..stop-1 in their order."""
-    found = np.uint64(stop - start)
+    key = np.uint64(stop - start)
     for i in range(start, stop):
-        found = _mixed(found ^ np.uint64(term[i]))
-    return found
+        key = _mixed(key ^ np.uint64(term[i]))
+    return key
 
 
 @jit
@@ -69,9 +69,9 @@ def band_keys(ptr: Int64, term: Int32, width: int, multiplier: UInt32, keys: UIn
 
 @jit
 def shingle_sets(
-    ptr: Int64, term: Int32, width: int, count: Int64, found: Int64, spare: Int64, counts: Int64
+    ptr: Int64, term: Int32, width: int, count: Int64, shingle: Int64, spare: Int64, counts: Int64
 ) -> None:
-    """The distinct shingles of each text, descending: found[ptr[d] : ptr[d] + count[d]].
+    """The distinct shingles of each text, descending: shingle[ptr[d] : ptr[d] + count[d]].
 
     ptr, term, width: as `band_keys` takes them; spare: int64 of the longest text, counts: int64[2048], scratch.
     """
@@ -82,14 +82,14 @@ def shingle_sets(
             continue
         last = max(begin, end - width)
         for i in range(begin, last + 1):
-            found[i] = np.int64(_shingle(term, i, min(i + width, end)) >> np.uint64(1))
-        sort_descending(found[begin : last + 1], spare, last + 1 - begin, counts)
-        kept = begin + 1
+            shingle[i] = np.int64(_shingle(term, i, min(i + width, end)) >> np.uint64(1))
+        sort_descending(shingle[begin : last + 1], spare, last + 1 - begin, counts)
+        end_of_set = begin + 1
         for i in range(begin + 1, last + 1):
-            if found[i] != found[kept - 1]:
-                found[kept] = found[i]
-                kept += 1
-        count[d] = kept - begin
+            if shingle[i] != shingle[end_of_set - 1]:
+                shingle[end_of_set] = shingle[i]
+                end_of_set += 1
+        count[d] = end_of_set - begin
 
 
 @jit
@@ -110,20 +110,20 @@ def _jaccard(a: Int64, b: Int64) -> float:
 
 @jit
 def leaders(
-    ptr: Int64, count: Int64, shingle: Int64, bucket: Int32, held: Int32, least: float, leader: Int64
+    ptr: Int64, count: Int64, shingle: Int64, bucket: Int32, room: Int32, least: float, leader: Int64
 ) -> int:
     """Give each text the earlier one that it is a near copy of, or itself; returns how many comparisons were left out.
 
     A text is compared with the leaders that share a bucket with it, and follows the most alike, of equal ones the
     first, where their Jaccard index is at least `least`; else it leads. Two that follow one leader have an index of at
     least 2 * least - 1, since one minus the index is a metric. ptr, count, shingle: as `shingle_sets` fills them;
-    bucket: int32[n, bands], -1 where nothing shares it; held: int32[buckets], how many leaders each one may hold,
+    bucket: int32[n, bands], -1 where nothing shares it; room: int32[buckets], how many leaders each one may hold,
     counted down; leader: int64[n], filled.
     """
     n, bands = bucket.shape
-    head = np.full(len(held), -1, np.int64)
+    head = np.full(len(room), -1, np.int64)
     following = np.full(n * bands, -1, np.int64)
-    seen = np.full(n, -1, np.int64)
+    compared_with = np.full(n, -1, np.int64)
     skipped = 0
     for d in range(n):
         mine = shingle[ptr[d] : ptr[d] + count[d]]
@@ -133,9 +133,9 @@ def leaders(
             while at >= 0:
                 other = at // bands
                 at = following[at]
-                if seen[other] == d:
+                if compared_with[other] == d:
                     continue
-                seen[other] = d
+                compared_with[other] = d
                 alike = _jaccard(mine, shingle[ptr[other] : ptr[other] + count[other]])
                 if alike > best or (alike == best and (chosen < 0 or other < chosen)):
                     best, chosen = alike, other
@@ -144,10 +144,10 @@ def leaders(
             place = bucket[d, b]
             if chosen >= 0 or place < 0:
                 continue
-            if held[place] == 0:
+            if room[place] == 0:
                 skipped += 1
                 continue
             following[d * bands + b] = head[place]
             head[place] = d * bands + b
-            held[place] -= 1
+            room[place] -= 1
     return skipped

@@ -100,19 +100,19 @@ def _loop(b: Value, count: Value, state: list[Value], body: Body) -> list[Value]
     b.position_at_end(head)
     i = b.phi(I64)
     i.add_incoming(I64(0), before)
-    held = []
+    phis = []
     for value in state:
-        held.append(b.phi(value.type))
-        held[-1].add_incoming(value, before)
+        phis.append(b.phi(value.type))
+        phis[-1].add_incoming(value, before)
     b.cbranch(b.icmp_signed("<", i, count), inside, after)
     b.position_at_end(inside)
-    following = body(b, i, held)
+    following = body(b, i, phis)
     i.add_incoming(b.add(i, I64(1)), b.block)
-    for value, new in zip(held, following, strict=True):
-        value.add_incoming(new, b.block)
+    for phi, new in zip(phis, following, strict=True):
+        phi.add_incoming(new, b.block)
     b.branch(head)
     b.position_at_end(after)
-    return held
+    return phis
 
 
 def _tile(b: Value, arguments: list[Value], eight: bool) -> Value:
@@ -127,16 +127,17 @@ def _tile(b: Value, arguments: list[Value], eight: bool) -> Value:
     def step(b: Value, group: Value, sums: list[Value]) -> list[Value]:
         base, at = b.mul(group, I64(4 * WIDTH)), b.mul(group, I64(4))
         documents = [_load(b, panel, b.add(base, I64(64 * v)), kind) for v in range(VECTORS)]
-        found = []
+        products = []
         for r in range(ROWS):
-            asked = _splat(b, _load(b, queries[r], at, I32 if eight else F32))
+            value = _splat(b, _load(b, queries[r], at, I32 if eight else F32))
             for v in range(VECTORS):
-                held = sums[r * VECTORS + v]
+                total = sums[r * VECTORS + v]
                 if eight:
-                    found.append(_call(b, "llvm.x86.avx512.vpdpbusd.512", V16I, [held, documents[v], asked]))
+                    name, terms = "llvm.x86.avx512.vpdpbusd.512", [total, documents[v], value]
                 else:
-                    found.append(_call(b, "llvm.fma.v16f32", V16F, [documents[v], asked, held]))
-        return found
+                    name, terms = "llvm.fma.v16f32", [documents[v], value, total]
+                products.append(_call(b, name, kind, terms))
+        return products
 
     sums = _loop(b, groups, [start[r] if eight else zero for r in range(ROWS) for _ in range(VECTORS)], step)
     # A document's facts: what a unit of the sum is worth, and what is added.
@@ -197,12 +198,12 @@ def _dot(b: Value, arguments: list[Value], double: bool) -> Value:
 
     def step(b: Value, group: Value, sums: list[Value]) -> list[Value]:
         base = b.mul(group, I64(128))
-        found = []
+        products = []
         for p in range(parts):
             at = b.add(base, I64(4 * size * p))
             x, y = (wide(_load(b, a, at, loaded)) for a in (left, right))
-            found.append(_call(b, name, lanes, [x, y, sums[p]]))
-        return found
+            products.append(_call(b, name, lanes, [x, y, sums[p]]))
+        return products
 
     zero = ir.Constant(lanes, [0.0] * size)
     whole = b.lshr(count, I64(5))

@@ -19,12 +19,8 @@ Int32: TypeAlias = NDArray[np.int32]
 Int64: TypeAlias = NDArray[np.int64]
 Words: TypeAlias = NDArray[np.uint64]
 
-SIMPLE, BEGINS, STOP, MIDDLE = (
-    1,
-    2,
-    4,
-    8,
-)  # of a byte: stands in plain words; begins one; ends one; may stand inside
+SIMPLE, BEGINS, STOP, MIDDLE = 1, 2, 4, 8
+"""Of a byte: it stands in plain words; begins one; ends one; may stand inside."""
 LONGEST = 128  # bytes of a word that the plain path takes
 EMPTY = -1
 DROPPED = -2
