@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from weir.errors import require
-from weir.kernels.jit import NUMPY_ARRAY, Code
 
 ir = require("llvmlite.ir", extra="run")
 binding = require("llvmlite.binding", extra="run")
@@ -41,8 +40,15 @@ def dispatcher(function: Callable[..., Any]) -> Any:  # noqa: ANN401 - numba's
     )(function)
 
 
-def compiled(kernel: Any, arguments: tuple[Any, ...]) -> Code:  # noqa: ANN401  numba's objects are untyped
-    """The machine code of a kernel for arguments of these types."""
+def compiled(
+    kernel: Any,  # noqa: ANN401  numba's objects are untyped
+    arguments: tuple[Any, ...],
+    array_class: str,
+) -> tuple[str, str, tuple[str, ...], tuple[bytes, ...]]:
+    """The machine code of a kernel for arguments of these types, as the fields of `weir.kernels.jit.Code`.
+
+    array_class: the symbol under which the code has the address of numpy's class of arrays.
+    """
     from numba.core.registry import cpu_target
 
     types = tuple(numba.typeof(a) for a in arguments)
@@ -51,15 +57,17 @@ def compiled(kernel: Any, arguments: tuple[Any, ...]) -> Code:  # noqa: ANN401  
     module = overload.library._final_module
     leaves = tuple(leaf for a in arguments for leaf in (a if isinstance(a, tuple) else (a,)))
     kinds = tuple(leaf for t in types for leaf in (t.types if isinstance(t, numba.types.BaseTuple) else (t,)))
-    adapter = binding.parse_assembly(str(_adapter(overload.fndesc.llvm_func_name, leaves, kinds)))
+    adapter = binding.parse_assembly(
+        str(_adapter(overload.fndesc.llvm_func_name, leaves, kinds, array_class))
+    )
     adapter.verify()
     machine = cpu_target.target_context.codegen()._tm  # numba's own: the same processor
     outside = [f.name for f in module.functions if f.is_declaration and not f.name.startswith("llvm.")]
-    return Code(
-        arguments="".join("O" if isinstance(t, numba.types.Array) else SCALARS[str(t)] for t in kinds),
-        result=_result(overload.signature.return_type),
-        outside=tuple(outside),
-        parts=(machine.emit_object(adapter), overload.library._get_compiled_object()),
+    return (
+        "".join("O" if isinstance(t, numba.types.Array) else SCALARS[str(t)] for t in kinds),
+        _result(overload.signature.return_type),
+        tuple(outside),
+        (machine.emit_object(adapter), overload.library._get_compiled_object()),
     )
 
 
@@ -72,11 +80,11 @@ def _result(kind: Any) -> str:  # noqa: ANN401  numba's objects are untyped
     return SCALARS[str(kind)]
 
 
-def _adapter(symbol: str, arguments: tuple[Any, ...], types: tuple[Any, ...]) -> Any:  # noqa: ANN401  numba's objects are untyped
+def _adapter(symbol: str, arguments: tuple[Any, ...], types: tuple[Any, ...], class_symbol: str) -> Any:  # noqa: ANN401  numba's objects are untyped
     """entry(out, arguments ...): out int64[9] receives what the function returns, its status last; -1: other types."""
     module = ir.Module(name="adapter")
     module.triple = binding.get_process_triple()
-    array_class_at = ir.GlobalVariable(module, I64, NUMPY_ARRAY)
+    array_class_at = ir.GlobalVariable(module, I64, class_symbol)
     array_class_at.initializer = I64(0)
     takes = [
         POINTER if isinstance(t, numba.types.Array) else F64 if t == numba.types.float64 else I64

@@ -169,7 +169,7 @@ def _prepared(kernel: Kernel, arguments: tuple[Any, ...], types: str) -> Callabl
             try:
                 from weir.kernels.compiler import compiled
 
-                code = compiled(kernel.dispatcher, arguments)
+                code = Code(*compiled(kernel.dispatcher, arguments, NUMPY_ARRAY))
             finally:
                 gc.freeze()
                 if enabled:
