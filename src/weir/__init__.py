@@ -10,9 +10,35 @@ indexing the `run` extra. Every registered measure is an attribute too: `weir.nD
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+from weir.core.hooks import Hook
 from weir.lazy_names import lazy_names
 
 _named, _names = lazy_names(__name__)
+
+
+def _rooms() -> Iterator[None]:
+    """Import, floor by floor, the modules that say how values of `core` are read, written and shown."""
+    import weir.files.intents
+    import weir.files.runs
+    import weir.files.score_files
+    import weir.files.write
+
+    yield
+    import weir.measures.measure
+
+    yield
+    import weir.stats.score_rows
+
+    yield
+    import weir.datasets.load  # noqa: F401  each of these registers functions
+
+    yield
+
+
+Hook.rooms = staticmethod(_rooms)
+
 _RENAMED = {
     "layered": "merge_qrels",
     "official": "official_scores",

@@ -18,9 +18,8 @@ from weir.core.scores import Scores
 from weir.core.strings import Ids
 from weir.errors import BadValue, UnknownName
 from weir.stats.compare import ComparisonMethod, ScoreTable, across, compare_scores, compared, table, verdict
-from weir.stats.intervals import fewest
 from weir.stats.power import Family, detectable, excess_kurtosis
-from weir.stats.resampling import intervals
+from weir.stats.resampling import fewest, intervals
 from weir.stats.significance import Draws, adjusted, p_values
 
 

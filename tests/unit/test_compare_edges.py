@@ -23,7 +23,8 @@ from weir.experiment.stages import records_in, write_record
 from weir.files.integrity import Checksum
 from weir.files.score_files import read_scores, write_scores
 from weir.stats.compare import Comparison, ComparisonMethod, ScoreTable, compare_scores, compared
-from weir.stats.intervals import INTERVALS, fewest
+from weir.stats.intervals import INTERVALS
+from weir.stats.resampling import fewest
 from weir.stats.significance import TESTS
 
 NAMES = [f"q{n}" for n in range(6)]

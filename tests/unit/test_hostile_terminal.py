@@ -15,10 +15,11 @@ import pytest
 
 import weir as library
 from tests.unit.brooklet import write_collection
-from weir.api.rows import long_table, rows_csv
+from weir.api.rows import rows_csv
 from weir.cli import main
 from weir.core.scores import Row
 from weir.errors import BadValue, FormatError, UnknownName, printable
+from weir.stats.score_rows import long_table
 
 QRELS = "q1 0 d1 1\nq1 0 d2 0\nq2 0 d3 2\n"
 RUN = "q1 Q0 d1 1 2.5 x\nq1 Q0 d9 2 1.5 x\n"

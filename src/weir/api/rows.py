@@ -8,20 +8,15 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from weir.core.results import json_lines, result
-from weir.core.rounding import count, score, share
-from weir.core.scores import GroupedScores, Note, Row, Scores
+from weir.core.rounding import score
+from weir.core.scores import Row
 from weir.core.short_names import short_names
 from weir.core.tables import SIGNS, Cell, Table, csv_text, layout_blocks, table_of, written
 from weir.datasets import catalogue
 from weir.errors import BadValue, UnknownName, WeirError
 from weir.stats.compare import Comparison
-from weir.stats.intervals import fewest
 from weir.stats.power import reach_note
-from weir.stats.score_rows import result_rows, rows_by_group, score_notes
-
-JUDGED = "Judged@10"
-UNRANKED = ("Judged", "Hole", "NumRet", "NumRel", "NumNonrelRet", "IDCG")
-"""Measures of which more is not better, so that none is the best."""
+from weir.stats.score_rows import JUDGED, UNRANKED, label_notes, long_table, shows_judged
 
 # ----------
 # Long tables.
@@ -98,103 +93,6 @@ def labels_of(
             raise BadValue(f"--label {text}: another system goes by '{label}'")
         labels[system] = label
     return labels
-
-
-def long_table(rows: Sequence[Row]) -> Table:
-    """A line for each dataset, system and group of queries, a column for each measure.
-
-    Each value is a mean with its 95% bootstrap interval, and with ties=bounds the means of the worst and the best
-    order of ties, * behind the best of several systems; then follow, where a model's labels count, the means by
-    people's alone and the model's share of the judged places among the first 10, then Judged@10, where it is no
-    measure of the rows already, and how many of the judged queries were answered.
-    """
-    measures = list(dict.fromkeys(r.measure for r in rows))
-    there: dict[tuple[str, ...], list[float]] = {}
-    for r in rows:
-        there.setdefault((r.dataset, _group(r), r.measure), []).append(r.mean)
-    best = {
-        key: max(means) for key, means in there.items() if len(means) > 1 and not key[-1].startswith(UNRANKED)
-    }
-    judged = says_judged(rows)
-    people = [m for m in measures if any(r.measure == m and r.people is not None for r in rows)]
-    keys = _keys(rows)
-    lines = []
-    for group in _grouped(rows).values():
-        any_row = next(iter(group.values()))
-        names = [Cell(_NAMES[key](any_row)) for key in keys]
-        cells = [_cell(row, best) if (row := group.get(m)) else Cell("") for m in measures]
-        beside = _by_people(group, people) + [Cell(_rate(any_row))] * judged
-        answered = Cell(f"{any_row.answered}/{any_row.queries}")
-        lines.append((*names, *cells, *beside, answered))
-    by_people = [f"{m} by people" for m in people] + ["labels of the model"] * bool(people)
-    header = (*keys, *measures, *by_people, *[JUDGED] * judged, "answered")
-    return Table("", header, tuple(lines), label_notes(rows), keys=len(keys))
-
-
-def label_notes(rows: Sequence[Row]) -> tuple[str, ...]:
-    """What has to be said of a model's labels, once for all rows of which it is so."""
-    several = len({r.dataset for r in rows}) > 1
-    return tuple(
-        dict.fromkeys(f"labels: {f'{r.dataset}: ' if several else ''}{r.labels}" for r in rows if r.labels)
-    )
-
-
-def says_judged(rows: Sequence[Row]) -> bool:
-    """Whether Judged@10 is known and is to be said beside the measures, not being one of them."""
-    return any(r.judged_at_10 is not None for r in rows) and all(r.measure != JUDGED for r in rows)
-
-
-def _by_people(group: Mapping[str, Row], people: Sequence[str]) -> list[Cell]:
-    """The means by people's labels alone, and the share of places that the model judged."""
-    if not people:
-        return []
-    means = [None if m not in group else group[m].people for m in people]
-    rate = next(iter(group.values())).model_share
-    return [Cell("-" if mean is None else score(mean)) for mean in means] + [
-        Cell("-" if rate is None else share(rate))
-    ]
-
-
-def _grouped(rows: Sequence[Row]) -> dict[tuple[str, ...], dict[str, Row]]:
-    found: dict[tuple[str, ...], dict[str, Row]] = {}
-    for r in rows:
-        found.setdefault((r.dataset, r.system, _group(r)), {})[r.measure] = r
-    return found
-
-
-def _keys(rows: Sequence[Row]) -> list[str]:
-    """The names of the first columns: the group where there are groups, and what of the others is not empty."""
-    grouped = any(r.group for r in rows)
-    filled = {
-        "dataset": any(r.dataset for r in rows),
-        "system": any(r.system for r in rows),
-        "group": grouped,
-    }
-    return [key for key, shown in filled.items() if shown or not (grouped or key == "group")]
-
-
-def _group(row: Row) -> str:
-    """The group of a row as tables show it."""
-    return row.group or ("" if row.groups is None else f"macro mean of {row.groups} groups")
-
-
-_NAMES: dict[str, Callable[[Row], str]] = {
-    "dataset": lambda row: row.dataset,
-    "system": lambda row: row.title or row.system,
-    "group": lambda row: _group(row) or "all queries",
-}
-
-
-def _rate(row: Row) -> str:
-    return "-" if row.judged_at_10 is None else score(row.judged_at_10)
-
-
-def _cell(row: Row, best: dict[tuple[str, ...], float]) -> Cell:
-    more = f"[{score(row.low)}, {score(row.high)}]"
-    if "ties=bounds" in row.conventions:
-        lowest, highest = (row.mean if end is None else end for end in (row.lowest, row.highest))
-        more += f" ties {score(lowest)}..{score(highest)}"
-    return Cell(score(row.mean), row.mean == best.get((row.dataset, _group(row), row.measure)), more=more)
 
 
 # ----------
@@ -320,7 +218,7 @@ def grid_tables(
     means: dict[str, dict[tuple[str, str], float]] = {}
     for r in rows:
         means.setdefault(r.measure, {})[r.dataset, r.system] = r.mean
-    if says_judged(rows):
+    if shows_judged(rows):
         means[JUDGED] = {(r.dataset, r.system): r.judged_at_10 for r in rows if r.judged_at_10 is not None}
     notes = label_notes(rows)
     tables = (
@@ -429,52 +327,3 @@ def _notes(
             baseline = labels.get(first.baseline, first.baseline)
             notes.append(f"{SIGNS['better']} better, {SIGNS['worse']} worse than {baseline} ({how})")
     return tuple(notes)
-
-
-# ----------
-# Values of one system.
-
-
-def scores_table(scores: Scores) -> Table:
-    """A line for each measure: mean, 95% bootstrap interval over queries, and over how many; then what to know."""
-    cells_of_rows, shown = [], result_rows(scores, "", "")
-    by_people = any(row.people is not None for row in shown)
-    for row, counted in zip(shown, scores.counted().tolist(), strict=True):
-        cells = (row.measure, score(row.mean), f"{score(row.low)} to {score(row.high)}", count(counted))
-        beside = ("-" if row.people is None else score(row.people),) * by_people
-        cells_of_rows.append(tuple(map(Cell, (*cells, *beside))))
-    header = ("measure", "mean", "95% interval", "queries", *("by people",) * by_people)
-    return Table("", header, tuple(cells_of_rows), (*label_notes(shown), *map(str, score_notes(scores))))
-
-
-def scores_text(scores: Scores) -> str:
-    """The same for a terminal."""
-    return scores_table(scores).text()
-
-
-def scores_html(scores: Scores) -> str:
-    """The same for a notebook."""
-    return scores_table(scores).html()
-
-
-def groups_text(grouped: GroupedScores) -> str:
-    """A line for each group, the macro mean and all queries, and what has to be said of them."""
-    rows = rows_by_group(grouped, "", "")
-    return "\n\n".join([long_table(rows).text(), *map(str, group_notes(rows, grouped.ungrouped))])
-
-
-def group_notes(rows: Sequence[Row], ungrouped: int = 0) -> list[Note]:
-    """Notes on groups that are too small for an interval, and on queries without a group."""
-    small = {row.group: row.queries for row in rows if row.group and row.queries < fewest()}
-    notes = []
-    if small:
-        named = ", ".join(list(small)[:5]) + (", ..." if len(small) > 5 else "")
-        notes.append(
-            Note(
-                f"{len(small)} group{'s have' if len(small) > 1 else ' has'} fewer than {fewest()} queries, too few "
-                f"for an interval: {named}"
-            )
-        )
-    if ungrouped:
-        notes.append(Note(f"{count(ungrouped)} queries have no group and count among all queries alone"))
-    return notes

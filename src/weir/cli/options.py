@@ -170,19 +170,17 @@ def by_group(
 
     Raises as `query_groups`.
     """
-    from weir.api.rows import group_notes
-    from weir.core.scores import GroupedScores
+    from weir.core.scores import GroupedScores, Note, Row
     from weir.datasets.load import query_groups
     from weir.stats.score_rows import rows_by_group
 
-    found, notes = [], []
+    rows, notes = list[Row](), list[Note]()
     for system, one in scores.items():
         grouped = GroupedScores.of(one, query_groups(by, one.queries, collection))
-        rows = rows_by_group(grouped, dataset, system)
-        notes += group_notes(rows, grouped.ungrouped)
-        found += rows
+        notes += grouped.notes()
+        rows += rows_by_group(grouped, dataset, system)
     say_notes(notes)
-    return found
+    return rows
 
 
 def canonical_system(text: str) -> str:

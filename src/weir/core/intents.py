@@ -8,13 +8,14 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Literal, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
-from weir.core.doors import opened
 from weir.core.frames import ArrowTable, FrameLibrary, PandasFrame, PolarsFrame, frame_of
+from weir.core.hooks import Hook
 from weir.core.input_shapes import grades_of
 from weir.core.judged import Judged
 from weir.core.qrels import Qrels, grade_column, grade_of, plain_grades
@@ -24,6 +25,10 @@ from weir.core.tables import table_of
 from weir.errors import BadValue
 
 _MOST_JUDGED = 2**15 - 1  # judged documents of a query: they are numbered by 16-bit grades
+
+
+READ_INTENTS: Hook[[Path], IntentQrels] = Hook("reading judgments for each intent")
+WRITE_INTENTS: Hook[[IntentQrels, Path], None] = Hook("writing judgments for each intent")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -123,12 +128,11 @@ class IntentQrels:
     @staticmethod
     def load(path: str | os.PathLike[str]) -> IntentQrels:
         """The judgments in TREC's four columns, the intent in the second; raises as `read_intents`."""
-        qrels: IntentQrels = opened("intents of")(path)
-        return qrels
+        return READ_INTENTS(Path(path))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write TREC's four columns; raises BadValue for an identifier with white space."""
-        opened("intents save")(self, path)
+        WRITE_INTENTS(self, Path(path))
 
     def __repr__(self) -> str:
         return f"<IntentQrels: {len(self):,} queries, {len(self.query):,} intents, {len(self.grade):,} judgments>"

@@ -6,13 +6,14 @@ import math
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Literal, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
-from weir.core.doors import opened
 from weir.core.frames import ArrowTable, FrameLibrary, PandasFrame, PolarsFrame, frame_of
+from weir.core.hooks import Hook
 from weir.core.input_shapes import grades_of
 from weir.core.strings import Grades, Ids, Int32, Int64, Strings
 from weir.core.tables import table_of
@@ -81,6 +82,10 @@ class Origins:
 # Relevance judgments.
 
 LARGEST = 2**14  # of a grade's absolute value
+
+
+READ_QRELS: Hook[[Path], Qrels] = Hook("reading judgments")
+WRITE_QRELS: Hook[[Qrels, Path], None] = Hook("writing judgments")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -154,12 +159,11 @@ class Qrels:
     @staticmethod
     def load(path: str | os.PathLike[str]) -> Qrels:
         """The judgments in a file of any format (docs/formats.md); raises as `weir.files.runs.read_qrels`."""
-        qrels: Qrels = opened("qrels of")(path)
-        return qrels
+        return READ_QRELS(Path(path))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the judgments in the format that the file's name says; raises as `write_qrels`."""
-        opened("qrels save")(self, path)
+        WRITE_QRELS(self, Path(path))
 
     def __len__(self) -> int:
         return len(self.queries)

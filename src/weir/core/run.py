@@ -5,20 +5,24 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Literal, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from weir.core.corpus import Queries
-from weir.core.doors import opened
 from weir.core.filters import DocumentLists, DocumentMasks
 from weir.core.frames import ArrowTable, FrameLibrary, PandasFrame, PolarsFrame, frame_of
+from weir.core.hooks import Hook
 from weir.core.input_shapes import scores_of_ranking
 from weir.core.order import Ties, by_score, compared, is_ordered, settled, tie_groups, tied
 from weir.core.strings import Float64, Ids, Int32, Int64
 from weir.core.tables import table_of
 from weir.errors import BadRanking, BadValue
+
+READ_RUN: Hook[[Path, Ties], Run] = Hook("reading a run")
+WRITE_RUN: Hook[[Run, Path], None] = Hook("writing a run")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -89,12 +93,11 @@ class Run:
     @staticmethod
     def load(path: str | os.PathLike[str], ties: Ties = "trec") -> Run:
         """The run in a file of any format (docs/formats.md); raises as `weir.files.runs.read_run`."""
-        run: Run = opened("run of")(path, ties)
-        return run
+        return READ_RUN(Path(path), ties)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the run in the format that the file's name says, whole or not at all; raises as `write_run`."""
-        opened("run save")(self, path)
+        WRITE_RUN(self, Path(path))
 
     def __len__(self) -> int:
         return len(self.queries)

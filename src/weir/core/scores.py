@@ -8,17 +8,19 @@ import math
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, asdict, dataclass, field, replace
+from pathlib import Path
 from typing import Any, Literal, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
-from weir.core.doors import opened
 from weir.core.frames import ArrowTable, FrameLibrary, PandasFrame, PolarsFrame, frame_of
+from weir.core.hooks import Hook
 from weir.core.intents import IntentQrels
 from weir.core.qrels import Qrels
 from weir.core.query_metadata import QueryGroups
 from weir.core.strings import Float64, Ids, Int64
+from weir.core.tables import Table, notebook_html, written
 from weir.errors import BadValue, UnknownName, WeirError
 
 # What has to be said beside a result.
@@ -181,6 +183,16 @@ class MeasureScores(Mapping[str, float]):
         return frame_of({"query": self.queries.tolist(), self.measure: self.array}, library)
 
 
+READ_SCORES: Hook[[Path], Scores] = Hook("reading scores")
+WRITE_SCORES: Hook[[Scores, Path], None] = Hook("writing scores")
+SCORE_TABLES: Hook[[Scores], tuple[Table, ...]] = Hook("tables of scores")
+SCORE_NOTES: Hook[[Scores], tuple[Note, ...]] = Hook("notes on scores")
+SCORES_BY: Hook[[Scores, object], GroupedScores] = Hook("groups of queries")
+GROUP_TABLES: Hook[[GroupedScores], tuple[Table, ...]] = Hook("tables of groups of queries")
+GROUP_NOTES: Hook[[GroupedScores], tuple[Note, ...]] = Hook("notes on groups of queries")
+MEASURE_NAME: Hook[[str], str] = Hook("names of measures")
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Scores:
     """Values of measures on queries; nothing is rounded. It prints as a table of means with their intervals.
@@ -233,17 +245,19 @@ class Scores:
         return self.measures
 
     def __repr__(self) -> str:
-        text: str = opened("scores text")(self)
-        return text
+        return written(self.tables(), "text", notes=self.notes())
 
     def _repr_html_(self) -> str:
-        """The table of means, as notebooks show it."""
-        html: str = opened("scores html")(self)
-        return html
+        """The same for a notebook."""
+        return notebook_html(self.tables(), self.notes())
+
+    def tables(self) -> tuple[Table, ...]:
+        """A line for each measure: its mean, a 95% bootstrap interval over queries, and over how many."""
+        return SCORE_TABLES(self)
 
     def notes(self) -> tuple[Note, ...]:
         """What has to be said beside the scores, as `weir eval` says it: unanswered and unjudged, ties, conventions."""
-        return tuple(opened("scores notes")(self))
+        return SCORE_NOTES(self)
 
     def to_dict(self) -> dict[str, dict[str, float]]:
         """{measure: {query: value}}."""
@@ -266,12 +280,11 @@ class Scores:
     @staticmethod
     def load(path: str | os.PathLike[str]) -> Scores:
         """The scores that `save` wrote; raises FormatError for another file."""
-        scores: Scores = opened("scores of")(path)
-        return scores
+        return READ_SCORES(Path(path))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write all values and what is known of them as JSON, at full precision; raises StoreError."""
-        opened("scores save")(self, path)
+        WRITE_SCORES(self, Path(path))
 
     def take(self, rows: Int64) -> Scores:
         """The scores of these queries alone, by number; what is known of all queries together is not of these."""
@@ -296,8 +309,7 @@ class Scores:
         path of a file of queries and labels. Raises BadValue for a rule that finds no group, FormatError for another
         file.
         """
-        found: GroupedScores = opened("scores by")(self, groups)
-        return found
+        return SCORES_BY(self, groups)
 
     def of(self, measure: object) -> Float64:
         """The values of one measure, by any name of it, float64[Q]; raises UnknownName where it is not among these."""
@@ -308,7 +320,7 @@ class Scores:
         found = dict(self.asked).get(name, name)
         if found not in self.measures:
             try:
-                found = opened("measure name")(name)
+                found = MEASURE_NAME(name)
             except WeirError:
                 found = name
         if found not in self.measures:
@@ -408,8 +420,19 @@ class GroupedScores(Mapping[str, Scores]):
         return len(self.parts)
 
     def __repr__(self) -> str:
-        text: str = opened("groups text")(self)
-        return text
+        return written(self.tables(), "text", notes=self.notes())
+
+    def _repr_html_(self) -> str:
+        """The same for a notebook."""
+        return notebook_html(self.tables(), self.notes())
+
+    def tables(self) -> tuple[Table, ...]:
+        """A line for each group, the macro mean and all queries, a column for each measure."""
+        return GROUP_TABLES(self)
+
+    def notes(self) -> tuple[Note, ...]:
+        """What has to be said of groups that are too small, and of queries without a group."""
+        return GROUP_NOTES(self)
 
     def micro(self) -> dict[str, float]:
         """The mean of each measure over all queries, those without a group too."""

@@ -215,11 +215,17 @@ def sentences(*lines: str) -> Table:
 
 
 def written(
-    tables: Sequence[Table], form: str, width: int | None = None, colour: bool = False, title: str = "results"
+    tables: Sequence[Table],
+    form: str,
+    width: int | None = None,
+    colour: bool = False,
+    title: str = "results",
+    notes: Sequence[object] = (),
 ) -> str:
     """Tables below one another as text, markdown, latex, csv or a whole page of html.
 
-    width, colour: of the terminal, for text; title: of the page. Raises UnknownName for another form.
+    width, colour: of the terminal, for text; title: of the page; notes: lines below a text. Raises UnknownName for
+    another form.
     """
     match form:
         case "text":
@@ -227,7 +233,8 @@ def written(
             for one in tables:
                 gap = "" if not text else "\n" if one.follows else "\n\n"
                 text += gap + one.text(width, colour)
-            return text
+            gap = "\n\n" if text and notes else ""
+            return text + gap + "\n".join(map(str, notes))
         case "markdown":
             return "\n\n".join(one.markdown() for one in tables)
         case "latex":
@@ -242,6 +249,12 @@ def written(
 def notes_html(notes: Iterable[str]) -> str:
     """Sentences as HTML, each a paragraph."""
     return "\n".join(f'<p class="weir-note">{html_escaped(note)}</p>' for note in notes)
+
+
+def notebook_html(tables: Sequence[Table], notes: Sequence[object] = ()) -> str:
+    """Tables and the notes below them as HTML with one style, as notebooks show a result."""
+    parts = [table.html_body() for table in tables]
+    return "\n".join(part for part in (_STYLE, *parts, notes_html(map(str, notes))) if part)
 
 
 def html_page(title: str, tables: Sequence[Table]) -> str:

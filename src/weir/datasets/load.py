@@ -16,7 +16,7 @@ from weir.core.corpus import Corpus, Queries
 from weir.core.filters import DocumentLists, DocumentMasks, filter_fields
 from weir.core.qrels import Qrels
 from weir.core.query_metadata import RULES, QueryGroups, QueryMetadata
-from weir.core.scores import GroupedScores, Scores
+from weir.core.scores import SCORES_BY, GroupedScores, Scores
 from weir.core.strings import Ids, Strings
 from weir.core.tables import table_of
 from weir.datasets import catalogue
@@ -468,6 +468,9 @@ def is_column(by: object) -> bool:
 def grouped_scores(scores: Scores, by: object) -> GroupedScores:
     """The scores of each group that `by` names, as `query_groups` takes it."""
     return GroupedScores.of(scores, query_groups(by, scores.queries))
+
+
+SCORES_BY.register(grouped_scores)
 
 
 # ----------

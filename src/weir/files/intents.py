@@ -10,7 +10,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from weir.core.intents import IntentQrels
+from weir.core.intents import READ_INTENTS, WRITE_INTENTS, IntentQrels
 from weir.core.qrels import LARGEST, grade_of, plain_grades
 from weir.errors import BadValue, FormatError
 from weir.files.atomic import atomic_file
@@ -209,6 +209,9 @@ def read_intents(path: Path | str) -> IntentQrels:
     return IntentQrels.from_rows(queries, intents, docs, [grade for grade, _ in grades.values()])
 
 
+READ_INTENTS.register(read_intents)
+
+
 def write_intents(qrels: IntentQrels, path: Path | str) -> None:
     """Write judgments as `read_intents` reads them; the file appears when it is complete.
 
@@ -235,6 +238,9 @@ def write_intents(qrels: IntentQrels, path: Path | str) -> None:
                 lines.append(line)
     with atomic_file(Path(path)) as temporary:
         temporary.write_text("\n".join([*lines, ""]), encoding="utf-8")
+
+
+WRITE_INTENTS.register(write_intents)
 
 
 def intents_from(given: object) -> IntentQrels:

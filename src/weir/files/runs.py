@@ -13,8 +13,8 @@ import numpy as np
 
 from weir.core.judged import Judged, stretches
 from weir.core.order import Ties, compared
-from weir.core.qrels import LARGEST, Origins, Qrels, grade_column, shown_number
-from weir.core.run import Run
+from weir.core.qrels import LARGEST, READ_QRELS, Origins, Qrels, grade_column, shown_number
+from weir.core.run import READ_RUN, Run
 from weir.core.strings import Bytes, Float64, Ids, Int32, Int64, Strings, hash_strings
 from weir.errors import BadRanking, BadValue, FormatError
 from weir.files.blocks import (
@@ -339,6 +339,9 @@ def read_run(path: Path | str, ties: Ties = "trec", engine: EngineName = "auto")
     )
 
 
+READ_RUN.register(read_run)
+
+
 def run_of(source: Source, name: str, ties: Ties = "trec", engine: EngineName = "auto") -> Run:
     """The run that a source holds; arguments and errors otherwise as read_run."""
     parts, names = read_parts(RunFile(source, None, None, ties, engine), lambda part: part)
@@ -422,6 +425,9 @@ def read_qrels(path: Path | str) -> Qrels:
     anything but a finite number as a grade, and for a pair with two grades.
     """
     return read_qrels_counted(path)[0]
+
+
+READ_QRELS.register(read_qrels)
 
 
 def read_qrels_counted(path: Path | str) -> tuple[Qrels, int]:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from weir.core.scores import JudgedScores, LabelUse, Note, Scores, SystemScores
+from weir.core.scores import READ_SCORES, WRITE_SCORES, JudgedScores, LabelUse, Note, Scores, SystemScores
 from weir.core.strings import Float64, Ids
 from weir.errors import BadValue, FormatError
 from weir.files.atomic import atomic_file
@@ -105,6 +105,9 @@ def write_scores_value(scores: Scores, path: Path | str) -> None:
         temporary.write_text(json.dumps(fields, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
+WRITE_SCORES.register(write_scores_value)
+
+
 def read_scores_value(path: Path | str) -> Scores:
     """Read what `write_scores_value` wrote; raises FormatError for another file."""
     try:
@@ -135,6 +138,9 @@ def read_scores_value(path: Path | str) -> Scores:
     if scores.values.shape != shape or len(scores.answered) != shape[1]:
         raise FormatError(path, "values of another number of measures or queries", _EXPECTED)
     return scores
+
+
+READ_SCORES.register(read_scores_value)
 
 
 def _use_fields(use: LabelUse) -> dict[str, object]:

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from weir.core.qrels import Origins, Qrels, plain_grades
-from weir.core.run import Run
+from weir.core.qrels import WRITE_QRELS, Origins, Qrels, plain_grades
+from weir.core.run import WRITE_RUN, Run
 from weir.core.strings import Int64, Strings
 from weir.errors import BadValue, UnknownName, require
 from weir.files.atomic import atomic_file
@@ -54,6 +54,9 @@ def write_run(
     _write(run, Path(path), progress, comments, lists)
 
 
+WRITE_RUN.register(write_run)
+
+
 def write_qrels(qrels: Qrels, path: Path | str, progress: Progress | None = None) -> None:
     """Write judgments in the format that the file's name says; arguments and errors as `write_run`.
 
@@ -61,6 +64,9 @@ def write_qrels(qrels: Qrels, path: Path | str, progress: Progress | None = None
     stands in a fourth column, `origin`, of tables, and nowhere in TREC's lines and JSON.
     """
     _write(qrels, Path(path), progress)
+
+
+WRITE_QRELS.register(write_qrels)
 
 
 def refuse_unknown(target: Path, source: Path) -> None:

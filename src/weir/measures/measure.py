@@ -14,6 +14,7 @@ import numpy as np
 
 from weir.core.judged import Judged
 from weir.core.qrels import LARGEST
+from weir.core.scores import MEASURE_NAME
 from weir.core.strings import Float64
 from weir.errors import BadValue, UnknownName, WeirError
 from weir.measures.aliases import canonical, suggestion, translated, with_setting
@@ -285,6 +286,9 @@ def _malformed(text: str) -> BadValue:
 def canonical_name(text: str) -> str:
     """The name that the measure of a text prints; raises as `parse_measure`."""
     return str(parse_measure(text))
+
+
+MEASURE_NAME.register(canonical_name)
 
 
 def within_unit(name: str) -> bool:

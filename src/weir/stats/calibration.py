@@ -17,7 +17,6 @@ from weir.core.strings import Int64
 from weir.errors import BadValue, UnknownName
 from weir.measures.evaluate import Conventions, scores_of
 from weir.measures.measure import Measure
-from weir.stats.intervals import fewest
 from weir.stats.label_agreement import (
     STATISTICS,
     binary_table,
@@ -27,6 +26,7 @@ from weir.stats.label_agreement import (
     label_tables,
     shared_pairs,
 )
+from weir.stats.resampling import fewest
 
 DEFAULT_LEAST = "binary kappa 0.4"
 """The least value of the lower end of the interval; see docs/decisions/015-labels.md."""

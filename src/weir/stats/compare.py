@@ -19,10 +19,10 @@ from weir.core.strings import Float64, Ids, Int64
 from weir.core.tables import STYLES, Cell, Table, sentences, table_of
 from weir.errors import BadValue, UnknownName
 from weir.measures.measure import within_unit
-from weir.stats.intervals import INTERVALS, bounds, fewest, two_level_means
+from weir.stats.intervals import INTERVALS, bounds, two_level_means
 from weir.stats.power import POWER, Family, Reach, detectable, equivalence, excess_kurtosis, reach, reach_note
 from weir.stats.rank_stability import letters
-from weir.stats.resampling import LEVEL, RESAMPLES, SEED, resampled_sums
+from weir.stats.resampling import LEVEL, RESAMPLES, SEED, fewest, resampled_sums
 from weir.stats.significance import (
     CORRECTIONS,
     DRAWS,

@@ -28,9 +28,9 @@ from weir.stats.compare import (
     signs,
     verdict_of,
 )
-from weir.stats.intervals import fewest, simultaneous_bounds, two_level_bounds
+from weir.stats.intervals import simultaneous_bounds, two_level_bounds
 from weir.stats.power import Family, Reach, reach
-from weir.stats.resampling import BLOCK_CELLS, RESAMPLES
+from weir.stats.resampling import BLOCK_CELLS, RESAMPLES, fewest
 from weir.stats.significance import TESTS, Draws, adjusted, p_values
 
 OTHERS = "others"

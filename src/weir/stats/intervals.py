@@ -87,19 +87,6 @@ def bounds(rows: Float64, how: str, level: float = LEVEL, draws: Draws | None = 
     return np.asarray(np.ldexp(found, power))
 
 
-def fewest(level: float = LEVEL) -> int:
-    """The fewest values for which an interval of their mean is given: 6 at a level of 0.95.
-
-    The range of n values contains the median of their population with probability 1 - 2^(1 - n). If that is below the
-    level, no interval of resampled means can keep the level, as it lies within the range, and no permutation test can
-    reach a p-value below 1 - level. Source: Thompson 1936 for the range.
-    """
-    count = 2
-    while 1 - 2.0 ** (1 - count) < level:
-        count += 1
-    return count
-
-
 def resampled(rows: Float64, draws: Draws) -> list[Resampled]:
     """Means and standard errors of samples of queries drawn with replacement, the same for each row."""
     count, n = rows.shape

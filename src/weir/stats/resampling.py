@@ -152,6 +152,19 @@ class Interval:
     high: float
 
 
+def fewest(level: float = LEVEL) -> int:
+    """The fewest values for which an interval of their mean is given: 6 at a level of 0.95.
+
+    The range of n values contains the median of their population with probability 1 - 2^(1 - n). If that is below the
+    level, no interval of resampled means can keep the level, as it lies within the range, and no permutation test can
+    reach a p-value below 1 - level. Source: Thompson 1936 for the range.
+    """
+    count = 2
+    while 1 - 2.0 ** (1 - count) < level:
+        count += 1
+    return count
+
+
 def intervals(scores: Scores, level: float = LEVEL) -> list[Interval]:
     """The mean of each measure with its percentile bootstrap interval.
 

@@ -1,9 +1,9 @@
-"""From scores to the rows of a table, and the notes that stand beside them."""
+"""From scores to rows, the tables that show them, and the notes that stand beside them."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -11,14 +11,23 @@ import numpy as np
 from weir.core.intents import IntentQrels
 from weir.core.judged import Judged
 from weir.core.qrels import Qrels
-from weir.core.rounding import score, share
-from weir.core.scores import GroupedScores, Note, Row, Scores
+from weir.core.rounding import count, score, share
+from weir.core.scores import (
+    GROUP_NOTES,
+    GROUP_TABLES,
+    SCORE_NOTES,
+    SCORE_TABLES,
+    GroupedScores,
+    Note,
+    Row,
+    Scores,
+)
 from weir.core.strings import Float64
+from weir.core.tables import Cell, Table, table_of
 from weir.errors import BadValue
 from weir.measures.evaluate import Conventions, parse_conventions
 from weir.measures.measure import Measure
-from weir.stats.intervals import fewest
-from weir.stats.resampling import LEVEL, RESAMPLES, SEED, intervals, resampled_means
+from weir.stats.resampling import LEVEL, RESAMPLES, SEED, fewest, intervals, resampled_means
 
 _FEW_GRADES = 3  # mean judgments of a query up to which nothing is made of grades that all differ
 ENOUGH_JUDGED = 0.9
@@ -28,11 +37,11 @@ APART = 0.05
 LISTED_CELLS = 3
 
 
-def score_notes(scores: Scores) -> list[Note]:
+def score_notes(scores: Scores) -> tuple[Note, ...]:
     """Notes on unanswered and unjudged queries, few queries, judged documents, ties, grades and conventions."""
     rates = {} if math.isnan(scores.judged_at_10) else {"": scores.judged_at_10}
     notes = [*_own_notes(scores), *few_notes(scores), *judged_notes(rates), *convention_notes(scores)]
-    return [*notes, *scores.remarks]
+    return (*notes, *scores.remarks)
 
 
 def system_notes(scores: Mapping[str, Scores]) -> list[Note]:
@@ -278,3 +287,120 @@ def rows_by_group(grouped: GroupedScores, dataset: str, system: str) -> list[Row
             macro = group_row(dataset, members, values, measure in grouped.whole.geometric)
             rows.append(replace(macro, conventions=whole[number].conventions, groups=len(members)))
     return rows + whole
+
+
+# ----------
+# Rows as tables: a line for each dataset, system and group of queries.
+
+JUDGED = "Judged@10"
+UNRANKED = ("Judged", "Hole", "NumRet", "NumRel", "NumNonrelRet", "IDCG")
+"""Measures of which more is not better, so that none is the best."""
+
+
+def long_table(rows: Sequence[Row]) -> Table:
+    """A line for each dataset, system and group of queries, a column for each measure.
+
+    Each value is a mean with its 95% bootstrap interval, and with ties=bounds the means of the worst and the best
+    order of ties, * behind the best of several systems; then follow, where a model's labels count, the means by
+    people's alone and the model's share of the judged places among the first 10, then Judged@10, where it is no
+    measure of the rows already, and how many of the judged queries were answered.
+    """
+    by_line: dict[tuple[str, str, str], dict[str, Row]] = {}
+    means: dict[tuple[str, str, str], list[float]] = {}
+    measures, people = dict[str, None](), dict[str, None]()
+    for row in rows:
+        group = row.group or ("" if row.groups is None else f"macro mean of {row.groups} groups")
+        by_line.setdefault((row.dataset, row.system, group), {})[row.measure] = row
+        means.setdefault((row.dataset, group, row.measure), []).append(row.mean)
+        measures[row.measure] = None
+        if row.people is not None:
+            people[row.measure] = None
+    judged = shows_judged(rows)
+    grouped = any(row.group for row in rows)
+    keys = ["group"] if grouped else []
+    for key, filled in (
+        ("system", any(row.system for row in rows)),
+        ("dataset", any(row.dataset for row in rows)),
+    ):
+        if filled or not grouped:
+            keys.insert(0, key)
+    lines = []
+    for (dataset, system, group), line in by_line.items():
+        first = next(iter(line.values()))
+        names = {"dataset": dataset, "system": first.title or system, "group": group or "all queries"}
+        cells = [Cell(names[key]) for key in keys]
+        for measure in measures:
+            if measure not in line:
+                cells.append(Cell(""))
+                continue
+            row, of_systems = line[measure], means[dataset, group, measure]
+            more = f"[{score(row.low)}, {score(row.high)}]"
+            if "ties=bounds" in row.conventions:
+                lowest, highest = (row.mean if end is None else end for end in (row.lowest, row.highest))
+                more += f" ties {score(lowest)}..{score(highest)}"
+            ranked = len(of_systems) > 1 and not measure.startswith(UNRANKED)
+            cells.append(Cell(score(row.mean), ranked and row.mean == max(of_systems), more=more))
+        for measure in people:
+            mean = line[measure].people if measure in line else None
+            cells.append(Cell("-" if mean is None else score(mean)))
+        if people:
+            cells.append(Cell("-" if first.model_share is None else share(first.model_share)))
+        if judged:
+            cells.append(Cell("-" if first.judged_at_10 is None else score(first.judged_at_10)))
+        lines.append((*cells, Cell(f"{first.answered}/{first.queries}")))
+    header = [*keys, *measures]
+    if people:
+        header += [*(f"{measure} by people" for measure in people), "labels of the model"]
+    header += [*[JUDGED] * judged, "answered"]
+    return Table("", tuple(header), tuple(lines), label_notes(rows), keys=len(keys))
+
+
+def label_notes(rows: Sequence[Row]) -> tuple[str, ...]:
+    """What has to be said of a model's labels, once for all rows of which it is so."""
+    labels = {(row.dataset, row.labels): None for row in rows if row.labels}
+    several = labels and len({row.dataset for row in rows}) > 1
+    return tuple(
+        dict.fromkeys(f"labels: {f'{dataset}: ' if several else ''}{text}" for dataset, text in labels)
+    )
+
+
+def shows_judged(rows: Sequence[Row]) -> bool:
+    """Whether Judged@10 is known and stands beside the measures, as it is none of them."""
+    return any(row.judged_at_10 is not None for row in rows) and all(row.measure != JUDGED for row in rows)
+
+
+def score_tables(scores: Scores) -> tuple[Table, ...]:
+    """A line for each measure: mean, 95% bootstrap interval over queries, and over how many."""
+    rows, lines = result_rows(scores, "", ""), list[list[str]]()
+    by_people = any(row.people is not None for row in rows)
+    for row, counted in zip(rows, scores.counted().tolist(), strict=True):
+        lines.append([row.measure, score(row.mean), f"{score(row.low)} to {score(row.high)}", count(counted)])
+        if by_people:
+            lines[-1].append("-" if row.people is None else score(row.people))
+    header = ["measure", "mean", "95% interval", "queries", *["by people"] * by_people]
+    return (table_of([header, *lines], right=None, notes=label_notes(rows)),)
+
+
+def group_tables(grouped: GroupedScores) -> tuple[Table, ...]:
+    """A line for each group, the macro mean and all queries, a column for each measure."""
+    return (long_table(rows_by_group(grouped, "", "")),)
+
+
+def group_notes(grouped: GroupedScores) -> tuple[Note, ...]:
+    """Notes on groups that are too small for an interval, and on queries without a group."""
+    small, notes = [label for label, part in grouped.items() if len(part.queries) < fewest()], list[Note]()
+    if small:
+        names = ", ".join(small[:5]) + (", ..." if len(small) > 5 else "")
+        groups = f"{len(small)} group{'s have' if len(small) > 1 else ' has'}"
+        notes.append(Note(f"{groups} fewer than {fewest()} queries, too few for an interval: {names}"))
+    if grouped.ungrouped:
+        notes.append(
+            Note(f"{count(grouped.ungrouped)} queries have no group and count among all queries alone")
+        )
+    return tuple(notes)
+
+
+SCORE_TABLES.register(score_tables)
+SCORE_NOTES.register(score_notes)
+GROUP_TABLES.register(group_tables)
+GROUP_NOTES.register(group_notes)
