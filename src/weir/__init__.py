@@ -48,12 +48,11 @@ _RENAMED = {
 }
 """Names of 0.2, and what each is called now."""
 
-_OF_PLUGINS = {"ReorderRules", "StudyRules", "import_files", "reranking", "sensitivity_of"}
-"""Names that plug-ins bring by an entry point in the group `weir.functions`."""
-
 
 def __dir__() -> list[str]:
-    return sorted([*_names(), *_OF_PLUGINS])
+    from weir.registry import Registry
+
+    return sorted({*_names(), *Registry[object]("function").names()})
 
 
 def __getattr__(name: str) -> object:
@@ -71,28 +70,27 @@ def __getattr__(name: str) -> object:
         # `from weir import errors` asks for the attribute before it imports the module.
         if name.startswith("_") or importlib.util.find_spec(f"weir.{name}"):
             raise
-    if name in _OF_PLUGINS:
-        from weir.registry import Registry
-
-        value: object = Registry[object]("function").get(name)
-        globals()[name] = value
-        return value
     import warnings
 
     import weir.labels
     import weir.measures
     import weir.stats
     import weir.systems
+    from weir.registry import Registry
 
     registered = getattr(weir.measures, name, None)
     if isinstance(registered, weir.measures.Measure):
         return registered
+    if name in weir.measures.MEASURES:
+        return weir.measures.Measure(name)
+    functions = Registry[object]("function")  # those of plug-ins, by their entry points
+    if name in functions.names():
+        globals()[name] = functions.get(name)
+        return globals()[name]
     new_name = _RENAMED.get(name, name)
     for place in (weir, weir.labels, weir.measures, weir.stats, weir.systems):
         if new_name in place.__all__:
             text = f"weir.{name} is {place.__name__}.{new_name} since 0.3; the old name goes in 0.5"
             warnings.warn(text, DeprecationWarning, stacklevel=2)
             return getattr(place, new_name)
-    if name in weir.measures.MEASURES:
-        return weir.measures.Measure(name)
     raise AttributeError(f"module 'weir' has no attribute '{name}'")

@@ -10,10 +10,10 @@ from unicodedata import category
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from weir.api.rows import Display, grid_tables, rows_shown
+from weir.api.rows import Display, grid_tables, grids_marked, rows_shown
 from weir.core.scores import Row
 from weir.core.short_names import short_names
-from weir.core.tables import columns, display_width
+from weir.core.tables import columns, display_width, written
 
 TEXTS = st.text(max_size=30) | st.sampled_from(
     ["a|b", "</td><script>", "50% & $x_1$", "\x1b[31m", "x\ny", "漢字漢字漢字", "é" * 9, "\u202eabc", 'dense("m", dtype="bf16")',
@@ -79,18 +79,18 @@ def test_no_line_is_wider_than_asked_and_nothing_is_lost(lines, width, right):
 @settings(deadline=None)
 @given(grids(), st.sampled_from([20, 40, 80, 200]))
 def test_any_names_and_values_leave_a_table_in_every_format(rows, width):
-    table = grid_tables(rows)[0]
-    count = len(table.datasets) + 1
-    assert all(display_width(line) <= width for line in table.text(width).split("\n"))
-    assert not set(table.text(width)) & set("\x1b\r\t")
+    grid = grid_tables(rows)[0]
+    table, count = grids_marked([grid])[0], len(grid.datasets) + 1
+    text = written(grids_marked([grid], width), "text", width)
+    assert all(display_width(line) <= width for line in text.split("\n"))
+    assert not set(text) & set("\x1b\r\t")
     marked = [line for line in table.markdown().split("\n") if line.startswith("|")]
-    assert len(marked) == len(table.systems) + 2
+    assert len(marked) == len(grid.systems) + 2
     assert {unescaped_bars(line) for line in marked} == {count + 1}
     body = table.latex().split("\\midrule\n")[1].split("\n\\bottomrule")[0].split("\n")
     assert {line.replace("\\&", "").count("&") for line in body} == {count - 1}
-    assert [len(line) for line in csv.reader(io.StringIO(table.csv(), newline=""))] == [count] * (
-        len(table.systems) + 1
-    )
+    lines = csv.reader(io.StringIO(table.csv(), newline=""))
+    assert [len(line) for line in lines] == [count] * (len(grid.systems) + 1)
     for page in (
         table.html(),
         rows_shown(rows, Display("html")),

@@ -12,11 +12,12 @@ from scipy.stats import kstat
 
 import weir
 from tests.shown import shown
-from weir.api.rows import grid_tables
+from weir.api.rows import grid_tables, grids_marked
 from weir.cli import main
 from weir.core.query_metadata import QueryGroups
 from weir.core.scores import Scores
 from weir.core.strings import Ids
+from weir.core.tables import written
 from weir.experiment.comparing import compare_grid
 from weir.stats.compare import ComparisonMethod, ScoreTable, compared, compared_by_group
 from weir.stats.factors import FactorStudy
@@ -215,10 +216,10 @@ def test_grids_and_groups_say_it_too():
     [grid, *_] = grid_tables(
         [row for (d, s), one in cells.items() for row in result_rows(one, d, s)], comparisons
     )
-    assert "\n2 datasets can show no difference, however large" in grid.text()
+    assert "\n2 datasets can show no difference, however large" in written(grids_marked([grid]), "text")
     few = [replace(c, reach=reach("permutation", 5), count=5) for c in comparisons[:1]]
     [grid, *_] = grid_tables([row for (d, s), one in cells.items() for row in result_rows(one, d, s)], few)
-    assert "d00: 5 queries can show no difference, however large" in grid.text()
+    assert "d00: 5 queries can show no difference, however large" in written(grids_marked([grid]), "text")
     names = [f"q{n:02}" for n in range(24)]
     groups = QueryGroups.of({name: "few" if n < 3 else "many" for n, name in enumerate(names)}, "kind")
     given = replace(table(noise(2, 2, 24)), queries=Ids.of(names))

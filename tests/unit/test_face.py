@@ -6,6 +6,7 @@ import ast
 import gc
 import importlib
 import importlib.util
+import inspect
 import json
 import math
 import re
@@ -18,7 +19,10 @@ from weir import AP, nDCG
 from weir.cli import main
 from weir.cli.main import COMMANDS
 from weir.core.frames import plain, rebuilt
+from weir.core.scores import Note, SystemScores
+from weir.core.tables import Table, html_escaped, written
 from weir.errors import BadValue, FormatError, UnknownName
+from weir.systems.fusion.fit import Fit
 
 ROOT = Path(__file__).resolve().parents[2]
 QRELS = {f"q{n}": {"abcd"[n % 4]: 1} for n in range(12)}
@@ -71,8 +75,10 @@ def test_values_in_memory_give_what_files_give(files):
     assert repr(weir.why(QRELS, *runs)) == repr(weir.why(*files))
     of_values, of_files = weir.power(QRELS, ONE, OTHER, AP), weir.power(*files, "map")
     assert of_values.items == of_files.items
-    named = [str(note).replace("(first)", "(one)").replace("(second)", "(other)") for note in of_values.notes]
-    assert named == list(map(str, of_files.notes))
+    named = [
+        str(note).replace("(first)", "(one)").replace("(second)", "(other)") for note in of_values.notes()
+    ]
+    assert named == list(map(str, of_files.notes()))
     scores = [weir.evaluate(QRELS, run, [AP]) for run in runs]
     assert repr(weir.gate(None, *scores)) == repr(weir.gate(*files, "AP"))
     assert (
@@ -241,6 +247,60 @@ def test_plans_and_fitted_fusions():
     assert len(weir.fuse([ONE, OTHER], fit.chosen)) == 12
 
 
+# What functions of the face return that is no result but something to go on with: they print and save themselves.
+VALUES = {
+    "Run",
+    "Qrels",
+    "Dataset",
+    "list[Dataset]",
+    "Path",
+    "Encoder",
+    "Retriever",
+    "Reranker",
+    "JudgingPool",
+}
+RESULTS = {
+    "ResultSet": weir.ResultSet,
+    "Scores": weir.Scores,
+    "Benchmark": weir.Benchmark,
+    "Fit": Fit,
+    "SystemScores": SystemScores,
+}
+
+
+def test_every_result_has_tables_and_notes(folder, files, tmp_path):
+    returned = set()
+    for place in (weir, weir.labels):
+        for name in place.__all__:
+            function = getattr(place, name)
+            if inspect.isfunction(function) and function.__module__.startswith("weir.api"):
+                hint = str(inspect.signature(function).return_annotation)
+                returned |= {part.strip().partition("[")[0] for part in hint.split("|")}
+    assert returned - {"list"} <= VALUES | set(RESULTS)
+    at, table = folder
+    for one in (
+        table,
+        weir.results(at),
+        weir.verify(at),
+        weir.compare(at),
+        weir.plan("brook-news", "bm25"),
+        weir.describe("brook-news"),
+        weir.audits("brook-news"),
+        weir.power(QRELS, ONE, OTHER, AP),
+        weir.gate(QRELS, ONE, OTHER),
+        weir.evaluate(QRELS, ONE),
+        weir.evaluate(QRELS, ONE, AP).by("prefix:1"),
+        weir.fit_fusion(QRELS, [ONE, OTHER], "wsum", "RR", folds=3),
+        weir.save_baseline(tmp_path / "baseline.json", *files[:2]),
+    ):
+        tables, notes = one.tables(), one.notes()
+        assert tables
+        assert all(isinstance(part, Table) for part in tables)
+        assert all(isinstance(note, Note) for note in notes)
+        assert repr(one) == written(tables, "text", notes=notes)
+        assert all(html_escaped(str(note)) in one._repr_html_() for note in notes)
+
+
 def test_every_command_has_its_python():
     page = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| (`weir .*?) \|", page, re.MULTILINE)
@@ -275,4 +335,4 @@ def test_a_run_file_that_cannot_be_scored_leaves_the_comparison_with_a_note(file
     broken.write_text("[1, 2")
     compared = weir.compare(*files, broken)
     assert compared.items == weir.compare(*files).items
-    assert any(note.text.startswith(f"left out: {broken}") for note in compared.notes)
+    assert any(note.text.startswith(f"left out: {broken}") for note in compared.notes())

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from html.parser import HTMLParser
 
 import numpy as np
@@ -28,6 +26,10 @@ def rows(datasets=DATASETS, systems=SYSTEMS, measures=("nDCG@10",)):
     return found
 
 
+def shown(grid, form="text", width=None, colour=False):
+    return written(grids_marked([grid], width), form, width, colour)
+
+
 def widest(text):
     return max(map(display_width, text.split("\n")))
 
@@ -46,10 +48,10 @@ def test_no_line_is_wider_than_the_terminal(width, systems, datasets):
 
 def test_systems_are_rows_where_that_fits_and_columns_where_only_that_does():
     grid = grid_tables(rows())[0]
-    assert grid.text(200).split("\n")[2].startswith("system ")
+    assert shown(grid, width=200).split("\n")[2].startswith("system ")
     many = grid_tables(rows([f"a-rather-long-dataset-{i}" for i in range(12)], ("bm25", "rm3")))[0]
-    assert many.text(80).split("\n")[2].startswith("dataset ")
-    assert many.text(None).split("\n")[2].startswith("system ")
+    assert shown(many, width=80).split("\n")[2].startswith("dataset ")
+    assert shown(many).split("\n")[2].startswith("system ")
 
 
 def test_the_best_of_each_dataset_is_marked_and_ties_of_it_are_too():
@@ -63,8 +65,8 @@ def test_the_best_of_each_dataset_is_marked_and_ties_of_it_are_too():
     assert [[c.best for c in row] for row in grid.cells] == [[True, True, True], [False, True, False]]
     assert grid.datasets == ("one", "two", "mean of 2 datasets")
     assert [row[2].mean for row in grid.cells] == [0.625, 0.5]
-    assert "0.5000*" in grid.text()
-    assert "* the best of its dataset" in grid.text()
+    assert "0.5000*" in shown(grid)
+    assert "* the best of its dataset" in shown(grid)
 
 
 def test_a_hole_is_a_dash_and_leaves_the_mean():
@@ -72,8 +74,7 @@ def test_a_hole_is_a_dash_and_leaves_the_mean():
     grid = grid_tables([*found, Row("two", "a", "AP", 0.75, 0, 1, 3, 3)])[0]
     assert grid.cells[1][1] is None
     assert grid.cells[1][2] is None
-    assert grid.text().split("\n")[5].split() == ["b", "0.2500", "-", "-"]
-    assert grid.csv().split("\n")[2] == "b,0.25,,"
+    assert shown(grid).split("\n")[5].split() == ["b", "0.2500", "-", "-"]
 
 
 def test_a_group_that_is_there_as_a_whole_counts_once_in_the_mean():
@@ -101,15 +102,15 @@ def test_letters_and_verdicts_come_from_comparisons():
     found = [Row("one", s, "AP", float(v.mean()), 0, 1, 40, 40) for s, v in zip("abc", values, strict=True)]
     each = grid_tables(found, [compared(table, None, None)])[0]
     assert [row[0].letters for row in each.cells] == ["b", "b", "a"]
-    assert "share a letter" in each.text()
+    assert "share a letter" in shown(each)
     against = grid_tables(found, [compared(table, "a", None)])[0]
     assert [row[0].verdict for row in against.cells][2] == "better"
-    assert "▲" in against.text()
-    assert "better, ▼ worse than a" in against.text()
-    assert r"$^{\blacktriangle}$" in against.latex()
-    assert 'class="weir-better"' in against.html()
-    assert f"\x1b[{STYLES['best']}m" in each.text(80, colour=True)
-    assert "\x1b" not in each.text(80)
+    assert "▲" in shown(against)
+    assert "better, ▼ worse than a" in shown(against)
+    assert r"$^{\blacktriangle}$" in shown(against, "latex")
+    assert 'class="weir-better"' in shown(against, "html")
+    assert f"\x1b[{STYLES['best']}m" in shown(each, width=80, colour=True)
+    assert "\x1b" not in shown(each, width=80)
 
 
 def test_short_names_are_what_differs():
@@ -141,13 +142,6 @@ def test_full_names_stand_below_once():
     assert text.count(f"all-MiniLM-L6-v2: {BERT}") == 1
 
 
-def test_csv_is_exact_and_under_full_names():
-    grid = grid_tables(rows())[0]
-    read = list(csv.reader(io.StringIO(grid.csv())))
-    assert [line[0] for line in read] == ["nDCG@10", *SYSTEMS]
-    assert [float(v) for v in read[3][1:-1]] == [c.mean for c in grid.cells[2][:-1]]
-
-
 class Tables(HTMLParser):
     """The cells of each row."""
 
@@ -176,15 +170,21 @@ class Tables(HTMLParser):
 def test_markdown_latex_and_html_escape_names():
     evil = ["a|b", "<script>x</script>", "50% & $x_1$", "**bold** `code`", "x\x1b[31m\n"]
     grid = grid_tables(rows(["one|two", "three"], evil))[0]
-    lines = grid.markdown().split("\n")
+    lines = shown(grid, "markdown").split("\n")
     assert r"a\|b" in lines[4]
     assert lines[2].count("|") - lines[2].count(r"\|") == 5
     assert all(line.count("|") - line.count(r"\|") == 5 for line in lines[2:9])
-    assert r"50\% \& \$x\_1\$" in grid.latex()
-    assert r"\textless{}script\textgreater{}" in grid.latex()
-    assert "<script>" not in grid.html()
-    assert "&lt;script&gt;" in grid.html()
-    for text in (grid.markdown(), grid.latex(), grid.html(), grid.text(), grid.text(80, True)):
+    assert r"50\% \& \$x\_1\$" in shown(grid, "latex")
+    assert r"\textless{}script\textgreater{}" in shown(grid, "latex")
+    assert "<script>" not in shown(grid, "html")
+    assert "&lt;script&gt;" in shown(grid, "html")
+    for text in (
+        shown(grid, "markdown"),
+        shown(grid, "latex"),
+        shown(grid, "html"),
+        shown(grid),
+        shown(grid, width=80, colour=True),
+    ):
         assert "\x1b[31m" not in text
     page = Tables()
     page.feed(written(grids_marked(grid_tables(rows(["one|two", "three"], evil))), "html"))

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
 from weir.api.result_set import ResultSet
 from weir.core.frames import ArrowTable, FrameLibrary, PandasFrame, PolarsFrame
 from weir.core.scores import Note, Row, Scores
+from weir.core.tables import Table, notebook_html, written
 from weir.datasets.load import Dataset
 from weir.errors import BadValue, UnknownName
 from weir.measures import DEFAULT_MEASURES, Measure, measures_of
 
 if TYPE_CHECKING:
-    from weir.api.rows import GridTable
     from weir.stats.compare import Comparison, ComparisonMethod
     from weir.stats.factors import FactorStudy
     from weir.systems import Retriever
@@ -55,34 +55,26 @@ class Benchmark:
     def __len__(self) -> int:
         return len(self.scores)
 
-    @property
-    def notes(self) -> tuple[Note, ...]:
-        """What has to be said beside the scores."""
-        return self.rows.notes
-
     def __repr__(self) -> str:
-        return "\n\n".join(
-            [self._written("text"), *(["\n".join(map(str, self.notes))] if self.notes else [])]
-        )
+        return written(self.tables(), "text", notes=self.notes())
 
     def _repr_html_(self) -> str:
-        from weir.core.tables import notes_html
+        return notebook_html(self.tables(), self.notes())
 
-        return "".join(table.html() for table in self._tables) + notes_html(map(str, self.notes))
+    def tables(self) -> tuple[Table, ...]:
+        """A table of datasets x systems for each measure; systems that share a letter cannot be told apart."""
+        return self._tables
+
+    def notes(self) -> tuple[Note, ...]:
+        """What has to be said beside the scores, as `weir run` says it."""
+        return self.rows.notes()
 
     @cached_property
-    def _tables(self) -> tuple[GridTable, ...]:
-        """A table for each measure; systems that share a letter cannot be told apart."""
-        from weir.api.rows import grid_tables
+    def _tables(self) -> tuple[Table, ...]:
+        from weir.api.rows import grid_tables, grids_marked
         from weir.experiment.comparing import tie_groups
 
-        return grid_tables(self.rows, tie_groups(self.scores))
-
-    def _written(self, form: str) -> str:
-        from weir.api.rows import grids_marked
-        from weir.core.tables import written
-
-        return written(grids_marked(self._tables), form)
+        return grids_marked(grid_tables(self.rows, tie_groups(self.scores)))
 
     @property
     def systems(self) -> tuple[str, ...]:
@@ -151,11 +143,11 @@ class Benchmark:
 
     def to_latex(self) -> str:
         """LaTeX tables of datasets x systems for the booktabs package, the best in bold."""
-        return self._written("latex")
+        return written(self.tables(), "latex")
 
     def to_markdown(self) -> str:
         """Markdown tables of datasets x systems, the best in bold."""
-        return self._written("markdown")
+        return written(self.tables(), "markdown")
 
     def to_csv(self) -> str:
         """A line for each row at full precision."""

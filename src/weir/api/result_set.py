@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, overload
 from weir.core.frames import ArrowTable, FrameLibrary, PandasFrame, PolarsFrame, frame_of, plain, rebuilt
 from weir.core.results import RESULTS, ResultKind, json_lines
 from weir.core.scores import Note
-from weir.core.tables import Table, csv_text, notes_html, written
+from weir.core.tables import Table, csv_text, notebook_html, written
 from weir.errors import BadValue, FormatError, UnknownName, WeirError, printable_text
 from weir.files.atomic import atomic_file
 from weir.measures.measure import canonical_name
@@ -34,13 +34,13 @@ class ResultSet(Sequence[T], Generic[T]):
     """Results of one kind, in order; it prints as the command line prints them.
 
     By number, or by the name of a measure where one result is of it. It is true where nothing failed, so that
-    `assert weir.gate(...)` does what it says. kind: as `core.results` has it; items: the results; notes: what has to be
-    said beside them, as the command says it.
+    `assert weir.gate(...)` does what it says. kind: as `core.results` has it; items: the results; remarks: what
+    `notes()` returns.
     """
 
     kind: str
     items: tuple[T, ...]
-    notes: tuple[Note, ...] = ()
+    remarks: tuple[Note, ...] = ()
 
     @overload
     def __getitem__(self, which: int | str) -> T: ...
@@ -49,7 +49,7 @@ class ResultSet(Sequence[T], Generic[T]):
     def __getitem__(self, which: object) -> T | ResultSet[T]:
         """A result by its number or measure, or several; raises UnknownName for a measure that none has."""
         if isinstance(which, slice):
-            return ResultSet(self.kind, self.items[which], self.notes)
+            return ResultSet(self.kind, self.items[which], self.remarks)
         if isinstance(which, int):
             return self.items[which]
         return self._of_measure(str(which))
@@ -66,19 +66,16 @@ class ResultSet(Sequence[T], Generic[T]):
         return all(getattr(one, passed) for one in self.items) if passed else len(self.items) > 0
 
     def __repr__(self) -> str:
-        below = "\n".join(map(str, self.notes))
-        return "\n\n".join(part for part in (self.shown(), below) if part)
+        return written(self.tables(), "text", notes=self.remarks)
 
     def _repr_html_(self) -> str:
         """The same for a notebook."""
-        first, *others = [*self.tables("html"), Table("", (), ())]
-        parts = [first.html(), *(table.html_body() for table in others), notes_html(map(str, self.notes))]
-        return "\n".join(part for part in parts if part)
+        return notebook_html(self.tables("html"), self.remarks)
 
     def to_dict(self) -> dict[str, Any]:
         """{"weir": kind, "results": the results as plain dicts, "notes": where there are such}, as `save` writes it."""
         values = {"weir": self.kind, "results": [plain(one) for one in self.items]}
-        return values | {"notes": [plain(note) for note in self.notes]} if self.notes else values
+        return values | {"notes": [plain(note) for note in self.remarks]} if self.remarks else values
 
     @overload
     def to_frame(self, library: Literal["pandas"] = "pandas") -> PandasFrame: ...
@@ -99,6 +96,10 @@ class ResultSet(Sequence[T], Generic[T]):
         kind = _kind(self.kind)
         tables = {"text": kind.tables, "html": kind.html}.get(form, kind.page)
         return tables(self.items) if self.items else ()
+
+    def notes(self) -> tuple[Note, ...]:
+        """What has to be said beside the results, as the command says it."""
+        return self.remarks
 
     def shown(
         self,

@@ -129,47 +129,10 @@ class GridTable:
     cells: tuple[tuple[GridCell | None, ...], ...]
     notes: tuple[str, ...] = ()
 
-    def __str__(self) -> str:
-        return self.text()
-
-    def _repr_html_(self) -> str:
-        return self.html()
-
-    def text(self, width: int | None = None, colour: bool = False) -> str:
-        """The table for a terminal of so many columns: a row for each system, or a column, whichever fits.
-
-        * marks the best of a dataset, triangles what is better or worse than the baseline; full names stand below.
-        """
-        return replace(self.marked(width), notes=self.below()).text(width, colour)
-
-    def markdown(self) -> str:
-        """A Markdown table, a row for each system: the best in bold."""
-        return replace(self.marked(), notes=self.below()).markdown()
-
-    def latex(self) -> str:
-        """A LaTeX tabular for booktabs (and amssymb for verdicts), a row for each system: the best in bold."""
-        return replace(self.marked(), notes=self.below()).latex()
-
-    def csv(self) -> str:
-        """Comma-separated values at full precision: a line for each system, under its full name."""
-        lines = [
-            [name, *(None if cell is None or math.isnan(cell.mean) else cell.mean for cell in row)]
-            for name, row in zip(self.systems, self.cells, strict=True)
-        ]
-        return csv_text([[self.measure, *self.datasets], *lines])
-
-    def html(self) -> str:
-        """A table of HTML with its own style, for a notebook or a page."""
-        return replace(self.marked(), notes=self.below()).html()
-
     def legend(self) -> tuple[str, ...]:
         """A line for each system that goes by a short name."""
         pairs = zip(self.labels, self.systems, strict=True)
         return tuple(f"{label}: {name}" for label, name in pairs if label != name)
-
-    def below(self) -> tuple[str, ...]:
-        """The sentences below the table: how the marks came about, then the legend."""
-        return (*self.notes, *self.legend())
 
     def marked(self, width: int | None = None) -> Table:
         """The table without its notes: a row for each system, or for each dataset where that breaks into fewer
@@ -239,11 +202,7 @@ def grids_marked(
     return tuple(tables)
 
 
-def _row_csv(row: Row) -> tuple[dict[str, object], ...]:
-    return (row.to_dict(),)
-
-
-@result("results", Row, records=_row_csv, csv=_row_csv)
+@result("results", Row, records=lambda row: [row.to_dict()], csv=lambda row: [row.to_dict()])
 def result_tables(rows: Sequence[Row]) -> tuple[Table, ...]:
     """A grid of datasets and systems for each measure."""
     return grids_marked(grid_tables(rows))

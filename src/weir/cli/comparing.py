@@ -502,7 +502,7 @@ def gate_command(
         paths[0], paths[1], third, wanted, max_drop=allowed, confidence=confidence, interval=interval, by=by,
         common=common, fetch=fetch, conventions=conventions, collection=collection, systems=systems,
     )  # fmt: skip
-    say_notes(found.notes, notes)
+    say_notes(found.notes(), notes)
     if junit is not None:
         write_text(junit, gate_junit(found) + "\n")
     show_result(found, form)
@@ -589,5 +589,5 @@ def power_command(
         conventions=Conventions(self_matches="drop" if drop_self else "keep"),
         collection=collection,
     )
-    say_notes(plans.notes, notes)
+    say_notes(plans.notes(), notes)
     show_result(plans, "json" if as_json else None)

@@ -162,7 +162,7 @@ def estimate_command(
         if planned
         else None
     )  # fmt: skip
-    say_notes(found.notes)
+    say_notes(found.notes())
     if as_json:
         for results in (found,) if drawn is None else (found, drawn):
             show_result(results, "json")
@@ -205,7 +205,7 @@ def holes_command(
     from weir.api.labelling import holes
 
     found = holes(qrels, *runs, human=human, model=model, measure=measure, rel=rel, collection=collection)
-    say_notes(found.notes)
+    say_notes(found.notes())
     show_result(found, "json" if as_json else None)
 
 
@@ -237,6 +237,6 @@ def relabel_command(
     from weir.api.auditing import relabel
 
     rows = relabel(judged, *targets, measure=measure, origin=origin, collection=collections, out=out)
-    for note in rows.notes:
+    for note in rows.notes():
         say(note.text)
     show_result(rows, "json" if as_json else None)

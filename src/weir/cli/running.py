@@ -334,7 +334,7 @@ def efficiency_command(folder: Path, measure: str | None, form: str | None) -> N
 
     costs = efficiency(folder, measure)
     show_result(costs, form)
-    say_notes(costs.notes)
+    say_notes(costs.notes())
 
 
 NOT_WHOLE = 3

@@ -344,7 +344,6 @@ def _fitted(pool: Pool, paths: tuple[Path, ...], judged: Path, search: Search) -
     from weir.systems.fusion.fit import (
         candidates,
         cross_validated,
-        fit_tables,
         fold_of,
         fused_by,
         held_out_tables,
@@ -366,7 +365,7 @@ def _fitted(pool: Pool, paths: tuple[Path, ...], judged: Path, search: Search) -
     single = {
         name: score_run(qrels, run, [made.measure]) for name, run in zip(names, runs.values(), strict=True)
     }
-    show_tables(fit_tables(found))
+    show_tables(found.tables())
     fused_scores = score_run(qrels, honest, [made.measure])
     click.echo()
     show_tables(held_out_tables(fused_scores, single, judged.name))
@@ -375,9 +374,7 @@ def _fitted(pool: Pool, paths: tuple[Path, ...], judged: Path, search: Search) -
         _note(f"{warning} against {judged}; the held-out score above is what it is worth", "WARNING")
         return fused(pool, found.chosen, search.depth)
     other = int((qrels.queries.codes(pool.queries.strings) < 0).sum())
-    _note(
-        "each judged query is fused with settings that other folds chose: scoring the result on them is fair"
-    )
+    say_notes(found.notes())
     if other:
         _note(f"{other} queries without judgments are fused with {found.chosen}, chosen on all judged ones")
     return honest

@@ -47,7 +47,7 @@ def threshold_command(
     found = threshold(
         qrels, run, measure, max_false=max_false, confidence=confidence, seed=seed, collection=collection
     )
-    say_notes(found.notes)
+    say_notes(found.notes())
     show_result(found, "json" if as_json else None)
 
 
@@ -83,14 +83,14 @@ def llm_command(
 
     if query is None and not verdicts:
         uses = llm_use(folder, systems, datasets)
-        notes = uses.notes
+        notes = uses.notes()
         if uses:
             show_result(uses, "json" if as_json else None)
         else:
             say("note: no language model was asked for these results")
     else:
         found = llm_trace(folder, query, systems, verdicts, datasets)
-        notes = found.notes
+        notes = found.notes()
         if found:
             show_result(found, "json" if as_json else None)
         else:

@@ -477,17 +477,40 @@ class JudgedScores:
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class SystemScores:
     """The scores of a system by the name of the collection.
 
-    version: of the Weir that saved them, "" if just made; notes: what has to be said of how its rankings were made.
+    version: of the Weir that saved them, "" if just made; remarks: what has to be said of how its rankings were made.
     """
 
     system: str
     datasets: Mapping[str, JudgedScores]
     version: str = ""
-    notes: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        return written(self.tables(), "text", notes=self.notes())
+
+    def _repr_html_(self) -> str:
+        """The same for a notebook."""
+        return notebook_html(self.tables(), self.notes())
+
+    def tables(self) -> tuple[Table, ...]:
+        """The tables of the scores on each collection, under its name."""
+        return tuple(
+            replace(table, title=name) for name, one in self.datasets.items() for table in one.scores.tables()
+        )
+
+    def notes(self) -> tuple[Note, ...]:
+        """What has to be said of the rankings, and of the scores on each collection."""
+        several = len(self.datasets) > 1
+        notes = [
+            note.about(name) if several else note
+            for name, one in self.datasets.items()
+            for note in one.scores.notes()
+        ]
+        return tuple(dict.fromkeys([*map(Note, self.remarks), *notes]))
 
 
 def judgment_marks(qrels: Qrels | IntentQrels) -> dict[str, str]:

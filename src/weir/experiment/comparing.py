@@ -486,7 +486,7 @@ def gate_cases(
     notes = [Note(f"scored by Weir {other}, this is {own}") for other in sorted(versions)]
     by_note: dict[str, list[str]] = {}  # how the rankings of both sides were made, once where it is the same
     for role, side in zip(("baseline", "candidate"), sides, strict=True):
-        for text in dict.fromkeys(text for one in side for text in one.notes):
+        for text in dict.fromkeys(text for one in side for text in one.remarks):
             by_note.setdefault(text, []).append(role)
     notes += [Note(f"{' and '.join(roles)}: {text}") for text, roles in by_note.items()]
     scored_now = {
@@ -563,7 +563,7 @@ def _systems_in(
         SystemScores(
             name,
             datasets,
-            notes=tuple(unscored_notes([c for c in cells if (c.label or c.system) == name])),
+            remarks=tuple(unscored_notes([c for c in cells if (c.label or c.system) == name])),
         )
         for name, datasets in systems.items()
     ]

@@ -67,7 +67,7 @@ def reranking_command(
 
     rules = ReorderRules(first_ranks, depth, block, rel, WindowShape(window, step))
     found = reranking(first, *reranked, qrels=qrels, measure=measure, rules=rules, collection=collection)
-    say_notes(found.notes)
+    say_notes(found.notes())
     show_result(found, form)
 
 

@@ -15,9 +15,9 @@ from weir.core.judged import Judged
 from weir.core.qrels import Qrels
 from weir.core.rounding import count, score
 from weir.core.run import Named, Run
-from weir.core.scores import Scores, averaged
+from weir.core.scores import Note, Scores, averaged
 from weir.core.strings import Float64, Ids, Int64
-from weir.core.tables import Table, sentences, table_of
+from weir.core.tables import Table, notebook_html, sentences, table_of, written
 from weir.errors import BadValue
 from weir.measures import Measure, measures_of, scores_of
 from weir.stats.compare import compare_scores, compare_tables
@@ -120,7 +120,7 @@ class Fold:
     held_out: float
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Fit:
     """Settings chosen on judged queries, with cross-validation.
 
@@ -137,6 +137,30 @@ class Fit:
     queries: Ids
     fold: Int64
     held_out: Float64
+
+    def __repr__(self) -> str:
+        return written(self.tables(), "text", notes=self.notes())
+
+    def _repr_html_(self) -> str:
+        """The same for a notebook."""
+        return notebook_html(self.tables(), self.notes())
+
+    def tables(self) -> tuple[Table, ...]:
+        """A line for each fold: what the other folds chose, its mean there, and its mean on the fold itself."""
+        lines = [
+            ["settings chosen without the fold", "fold", "queries", f"{self.measure} there", "on the fold"]
+        ]
+        for fold in self.folds:
+            numbers = [str(fold.number), str(fold.queries), score(fold.fitted), score(fold.held_out)]
+            lines.append([str(fold.chosen), *numbers])
+        lines.append([str(self.chosen), "all", str(len(self.queries)), score(self.fitted), ""])
+        note = f"{count(self.tried)} settings tried; a mean where the settings were chosen says little of other queries"
+        return table_of(lines, right=4), replace(sentences(note), follows=True)
+
+    def notes(self) -> tuple[Note, ...]:
+        """What the held-out values are worth."""
+        text = "each judged query is fused with settings that other folds chose: scoring the result on them is fair"
+        return (Note(text),)
 
 
 def fit(
@@ -263,17 +287,6 @@ def _mean(values: NDArray[np.float64]) -> float:
 
 # ----------
 # Tables.
-
-
-def fit_tables(fit: Fit) -> tuple[Table, ...]:
-    """A line for each fold: what the other folds chose, its mean there, and its mean on the fold itself."""
-    lines = [["settings chosen without the fold", "fold", "queries", f"{fit.measure} there", "on the fold"]]
-    for fold in fit.folds:
-        numbers = [str(fold.number), str(fold.queries), score(fold.fitted), score(fold.held_out)]
-        lines.append([str(fold.chosen), *numbers])
-    lines.append([str(fit.chosen), "all", str(len(fit.queries)), score(fit.fitted), ""])
-    note = f"{count(fit.tried)} settings tried; a mean where the settings were chosen says little of other queries"
-    return table_of(lines, right=4), replace(sentences(note), follows=True)
 
 
 def held_out_tables(held_out: Scores, single: Mapping[str, Scores], dataset: str) -> tuple[Table, ...]:
