@@ -104,7 +104,7 @@ def test_engines_agree_with_the_csv_module(table, block, rows, tmp_path, monkeyp
             patch.setattr(
                 runfile, "choose_engine", lambda name, size: replace(original(name, size), block=block)
             )
-            patch.setattr("weir.files.blocks.BLOCK_ROWS", rows)
+            patch.setattr("weir.files.parsers.BLOCK_ROWS", rows)
             patch.setattr("weir.files.formats.BLOCK_ROWS", rows)
             try:
                 run = read_run(path, engine=engine)

@@ -156,7 +156,7 @@ def test_judgments_in_tables_and_what_they_may_not_be(ending, tmp_path):
 
 @each_table
 def test_queries_that_come_back_and_chunks_that_cut_them(ending, tmp_path, monkeypatch):
-    monkeypatch.setattr("weir.files.blocks.BLOCK_ROWS", 4)
+    monkeypatch.setattr("weir.files.parsers.BLOCK_ROWS", 4)
     monkeypatch.setattr("weir.files.tables.BLOCK_ROWS", 3)
     rng = np.random.default_rng(0)
     for order in (np.arange(60), rng.permutation(60)):

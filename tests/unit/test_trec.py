@@ -126,8 +126,8 @@ def test_documents_with_equal_hashes_are_told_apart(
 
     made = runfile.choose_engine(engine, 0)
 
-    def colliding(buffer, stop):
-        found = made.scan(buffer, stop)
+    def colliding(buffer, stop, layout):
+        found = made.scan(buffer, stop, layout)
         found.hashes[:] = 7
         return found
 

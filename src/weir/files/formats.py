@@ -8,26 +8,14 @@ import itertools
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path, PurePath
 from typing import Any, cast
 
 import numpy as np
 
-from weir.core.qrels import Origins
+from weir.core.qrels import LARGEST, Origins
 from weir.core.strings import IDENTIFIER_BYTES, Strings
 from weir.errors import FormatError
-from weir.files.blocks import (
-    BLOCK_ROWS,
-    ParsedRows,
-    Parser,
-    RankingBlock,
-    RowScanner,
-    TableChunk,
-    differs_from_previous,
-    table_blocks,
-    text_blocks,
-)
 from weir.files.column_names import (
     WRITTEN,
     ColumnLayout,
@@ -48,7 +36,20 @@ from weir.files.json_runs import (
     line_of_row,
     read_nested,
 )
-from weir.files.parsers import parse_decimals
+from weir.files.parsers import (
+    BLOCK_ROWS,
+    ParsedRows,
+    Parser,
+    RankingBlock,
+    TableChunk,
+    differs_from_previous,
+    parse_decimals,
+    split_cells,
+    split_columns,
+    table_blocks,
+    table_rows,
+    text_blocks,
+)
 from weir.files.pickles import PICKLE_MAGIC, PICKLE_SUFFIXES, is_pickle
 from weir.files.tables import (
     frame_chunks,
@@ -104,6 +105,9 @@ _CERTAIN = {suffix: f for f in FORMATS for suffix in f.suffixes[: 1 if f.name ==
 _TABLES = ((b"PAR1", "parquet"), (b"ARROW1", "arrow"), (b"FEA1", "arrow"))
 _MAGIC = (*_TABLES, *((magic, "pickle") for magic in PICKLE_MAGIC))
 _BY_NAME = {f.name: f for f in FORMATS}
+BY_SUFFIX = {suffix: f for f in FORMATS for suffix in f.suffixes}
+NUGGETS = ("nuggets", "nugget_bank")
+"""Keys of the nuggets on a line of a nugget bank."""
 _UNPACKED = "the file unpacked, or as .gz or .zst"
 _TEXT = "UTF-8; write the file again in it"
 # How files begin that are none of these formats: what they are, and what to give instead.
@@ -124,8 +128,7 @@ _FOREIGN = (
 
 def named_format(path: Path) -> Format | None:
     """The format that a file's name says, None where it says none."""
-    suffix = PurePath(unpacked_name(path).lower()).suffix
-    return next((f for f in FORMATS if suffix in f.suffixes), None)
+    return BY_SUFFIX.get(PurePath(unpacked_name(path).lower()).suffix)
 
 
 def format_of(path: Path, kind: Kind) -> Format:
@@ -135,7 +138,9 @@ def format_of(path: Path, kind: Kind) -> Format:
     """
     suffix = PurePath(unpacked_name(path).lower()).suffix
     certain = _CERTAIN.get(suffix)
-    head = b"" if certain and path.is_fifo() else read_bytes(path, 64)  # what is read of a pipe is gone
+    head = (
+        b"" if certain and path.is_fifo() else read_bytes(path, _HEAD_BYTES)
+    )  # what is read of a pipe is gone
     for magic, data, expected in _FOREIGN:
         if head.startswith(magic):
             raise FormatError(path, data, expected)
@@ -145,16 +150,17 @@ def format_of(path: Path, kind: Kind) -> Format:
         raise FormatError(path, "text in UTF-16", _TEXT)
     if certain and certain.name != "pickle" and head.startswith(PICKLE_MAGIC):
         raise FormatError(path, "a Python pickle", f"its name to end in {PICKLE_SUFFIXES[0]}")
+    line = head.partition(b"\n")[0].rstrip(b"\r").decode("utf-8", "replace")
     if certain is not None and certain.name == "tsv":
         # Between tabs may stand TREC's columns, or those of BEIR without their names.
-        cells = first_cells(path, "\t")
+        cells = cells_of(line, "\t")
         like_trec = not is_header(cells, kind) and (kind == "qrels" or len(cells) in (5, 6))
         return _BY_NAME["trec"] if like_trec else certain
     if certain is not None:
         return certain
     if head.lstrip().startswith(b"{"):
         try:
-            row = json.loads(read_bytes(path, _HEAD_BYTES).partition(b"\n")[0])
+            row = json.loads(head.partition(b"\n")[0])
         except (ValueError, RecursionError):
             row = None
         # The first line may be an object of plain values, as a row of a table is.
@@ -164,10 +170,21 @@ def format_of(path: Path, kind: Kind) -> Format:
         if head.startswith(magic):
             return _BY_NAME[name]
     for name, separator in SEPARATORS.items():
-        cells = first_cells(path, separator)
+        cells = cells_of(line, separator) if separator in line else []
         if len(cells) > 2 and is_header(cells, kind):
             return _BY_NAME[name]
     return _BY_NAME["trec"]
+
+
+def holds_nuggets(path: Path) -> bool:
+    """Whether a file's first line is an object with nuggets; what cannot be read has none."""
+    try:
+        with open_bytes(path) as stream:
+            line = stream.readline()
+        row = json.loads(line) if line.lstrip().startswith(b"{") else None
+    except (*DAMAGE, ValueError, RecursionError):
+        return False
+    return isinstance(row, dict) and not row.keys().isdisjoint(NUGGETS)
 
 
 def first_cells(path: Path, separator: str) -> list[str]:
@@ -193,14 +210,14 @@ def kind_of_file(path: Path) -> Kind:
     form = format_of(path, "run")
     if form.name == "trec":
         form = format_of(path, "qrels")  # a header may name a grade
+    open_choice = "--kind run or --kind qrels, as these may be scores or grades"
     if not form.rows:
-        kind_said = kind_of_pickle(path) if is_pickle(path) else None
-        if kind_said is not None:
-            return kind_said
+        kind = kind_of_pickle(path) if is_pickle(path) else None
+        if kind is not None:
+            return kind
         if any(isinstance(value, float) for row in read_nested(path).values() for value in row.values()):
             return "run"
-        expected = "--kind run or --kind qrels, as these may be scores or grades"
-        raise FormatError(path, "whole numbers only", expected)
+        raise FormatError(path, "whole numbers only", open_choice)
     if form.name == "trec":
         lines = read_bytes(path, _HEAD_BYTES).decode("utf-8", "replace").split("\n")
         line = next((line for line in lines if line.strip() and not line.startswith("#")), "")
@@ -221,24 +238,20 @@ def kind_of_file(path: Path) -> Kind:
             raise FormatError(path, f"'{SEPARATORS[form.name].join(columns)[:80]}'", expected, 1)
     kind = kind_of(columns, path)
     at = three_columns(columns, kind, path)[2]
-    open_ = kind == "run" and columns[at].strip().lower() == "score" and not has_ranks(columns)
-    if open_ and _whole(path, form, columns, at):
-        raise FormatError(
-            path, "whole numbers as scores", "--kind run or --kind qrels, as these may be scores or grades"
-        )
+    if kind == "run" and columns[at].strip().lower() == "score" and not has_ranks(columns):
+        # Whole numbers may be scores or grades: by the type of the column, or as the first rows write them.
+        if form.name == "jsonl":
+            whole = type(first_json_row(path)[columns[at]]) is int
+        elif form.name not in SEPARATORS:
+            whole = whole_numbers(path, columns[at], form.name == "parquet")
+        else:
+            lines = read_bytes(path, _HEAD_BYTES).decode("utf-8", "replace").split("\n")[1:]
+            rows = [cells_of(line.rstrip("\r"), SEPARATORS[form.name]) for line in lines]
+            numbers = [row[at].strip().lstrip("-") for row in rows if len(row) == len(columns)]
+            whole = len(numbers) > 0 and all(number.isdigit() for number in numbers)
+        if whole:
+            raise FormatError(path, "whole numbers as scores", open_choice)
     return kind
-
-
-def _whole(path: Path, form: Format, columns: list[str], at: int) -> bool:
-    """Whether the numbers of a column are whole: by its type, or as the first rows write them."""
-    if form.name == "jsonl":
-        return type(first_json_row(path)[columns[at]]) is int
-    if form.name not in SEPARATORS:
-        return whole_numbers(path, columns[at], form.name == "parquet")
-    lines = read_bytes(path, _HEAD_BYTES).decode("utf-8", "replace").split("\n")[1:]
-    rows = [cells_of(line.rstrip("\r"), SEPARATORS[form.name]) for line in lines]
-    numbers = [row[at].strip().lstrip("-") for row in rows if len(row) == len(columns)]
-    return len(numbers) > 0 and all(number.isdigit() for number in numbers)
 
 
 # Rankings and judgments as blocks of rows, from a file of any format or a frame in memory.
@@ -249,6 +262,9 @@ def _whole(path: Path, form: Format, columns: list[str], at: int) -> bool:
 # A file's text is about this much larger than the file itself.
 _TEXT_TIMES = {"parquet": 3, "arrow": 1}
 _PACKED_TEXT_TIMES = 5
+CERTAIN_RANKS = 5
+"""Documents of a query whose grades count up by one, from which on they are ranks."""
+_JUDGMENT_COLUMNS = "4 columns (query 0 document grade), or query, document and grade between tabs"
 
 
 @dataclass(frozen=True)
@@ -270,18 +286,59 @@ class Source:
     name: object
     size: int
     blocks: Callable[[ReadOptions], Iterator[RankingBlock]]
-    origins: Callable[[], Origins | None] = lambda: None
+    origins: Callable[[], Origins | None] | None = None
 
 
 def file_source(path: Path, form: Format, kind: Kind) -> Source:
-    """The rows of a file of any format but JSON; of TREC's, a run's."""
+    """The rows of a file of any format that holds rows."""
+    parquet, separator = form.name == "parquet", SEPARATORS.get(form.name, "")
     try:
         size = path.stat().st_size
     except OSError:
         size = 0  # opening it will say what is wrong
     size *= _PACKED_TEXT_TIMES if path.suffix in PACKED else _TEXT_TIMES.get(form.name, 1)
-    how_read = partial(_file_blocks, path, form, kind, size)
-    return Source(path, size, how_read, partial(_origins, path, form, kind))
+
+    def blocks(how: ReadOptions) -> Iterator[RankingBlock]:
+        block = size + 64 if how.whole else min(size + 64, how.engine.block)
+        if form.name == "trec" and kind == "qrels":
+            return text_blocks(path, scan_judgments, block, how.whole)
+        if form.name in ("parquet", "arrow"):
+            chunks = table_chunks(path, kind, parquet)
+            return table_blocks(chunks, how.engine, how.whole, lambda row: f", row {row + 1}")
+        if form.name == "jsonl":
+            chunks = json_row_chunks(path, kind)
+            return table_blocks(chunks, how.engine, how.whole, lambda row: f", line {line_of_row(path, row)}")
+        layout = None if form.name == "trec" else _read_layout(path, kind, separator)
+        if how.quoted and layout is not None:
+
+            def place(row: int) -> str:
+                lines = (line for line, cells in table_records(path, separator) if cells)
+                return f", line {next(itertools.islice(lines, row, None))}"
+
+            return table_blocks(_csv_chunks(path, layout, kind), how.engine, how.whole, place)
+
+        def scan(buffer: LineBuffer, stop: int) -> ParsedRows:
+            rows = how.engine.scan(buffer, stop, layout)
+            if rows.bad < 0:
+                return rows
+            text, line = buffer.line_text(rows.bad), buffer.line_of(rows.bad)
+            if layout is None:
+                raise _not_a_result(path, text.strip(), rows.bad_score, line)
+            raise _not_a_row(path, cells_of(text.removesuffix("\r"), separator), layout, kind, line)
+
+        return text_blocks(path, scan, block, how.whole, header=layout is not None)
+
+    def origins() -> Origins | None:
+        if form.name in ("parquet", "arrow"):
+            return table_origins(path, kind, parquet)
+        if form.name == "jsonl":
+            return json_row_origins(path, kind)
+        at = origin_column(first_cells(path, separator), kind) if separator else None
+        if at is None:
+            return None
+        return Origins.of(cells[at] for _, cells in table_records(path, separator) if cells)
+
+    return Source(path, size, blocks, None if form.name == "trec" else origins)
 
 
 def frame_source(frame: Any, kind: Kind) -> Source:  # noqa: ANN401  any library's frame
@@ -305,65 +362,66 @@ def nested_source(path: Path, worth: int | None = None) -> Source | None:
     return Source(path, 1 << 40, lambda how: large_json_blocks(path, how.whole))  # always worth compiled code
 
 
-def _origins(path: Path, form: Format, kind: Kind) -> Origins | None:
-    """What the column of origins of a file holds, None where it has none."""
-    if form.name in ("parquet", "arrow"):
-        return table_origins(path, kind, form.name == "parquet")
-    if form.name == "jsonl":
-        return json_row_origins(path, kind)
-    if form.name not in SEPARATORS:
-        return None
-    at = origin_column(first_cells(path, SEPARATORS[form.name]), kind)
-    if at is None:
-        return None
-    layout = _read_layout(path, kind, SEPARATORS[form.name])
-    return Origins.of(cells[at] for _, cells in table_records(path, layout.separator) if cells)
-
-
-def _file_blocks(path: Path, form: Format, kind: Kind, size: int, how: ReadOptions) -> Iterator[RankingBlock]:
-    """The rows of a file, about `size` bytes of text; raises FormatError for a line that is no row."""
-    block = size + 64 if how.whole else min(size + 64, how.engine.block)
-    if form.name == "trec":
-        return text_blocks(path, RowScanner(how.engine.scan, _bad_line), block, how.whole)
-    if form.name in ("parquet", "arrow"):
-        chunks = table_chunks(path, kind, form.name == "parquet")
-        return table_blocks(chunks, how.engine, how.whole, lambda row: f", row {row + 1}")
-    if form.name == "jsonl":
-        chunks = json_row_chunks(path, kind)
-        return table_blocks(chunks, how.engine, how.whole, lambda row: f", line {line_of_row(path, row)}")
-    layout = _read_layout(path, kind, SEPARATORS[form.name])
-    if how.quoted:
-
-        def place(row: int) -> str:
-            lines = (line for line, cells in table_records(path, layout.separator) if cells)
-            return f", line {next(itertools.islice(lines, row, None))}"
-
-        return table_blocks(_csv_chunks(path, layout, kind), how.engine, how.whole, place)
-
-    def scan(buffer: LineBuffer, stop: int) -> ParsedRows:
-        return how.engine.cells(buffer, stop, layout)
-
-    def describe(buffer: LineBuffer, rows: ParsedRows) -> FormatError:
-        begin = buffer.begin_of_line(rows.bad)
-        line = buffer.text(begin, buffer.end_of_line(begin) - begin).removesuffix("\r")
-        cells = cells_of(line, layout.separator)
-        return _not_a_row(path, cells, layout, kind, buffer.line_of(rows.bad))
-
-    return text_blocks(path, RowScanner(scan, describe, header=True), block, how.whole)
-
-
-def _bad_line(buffer: LineBuffer, rows: ParsedRows) -> FormatError:
-    end = buffer.end_of_line(rows.bad)
-    text = buffer.text(rows.bad, end - rows.bad).strip()
-    shown = f"'{text[:80]}{'...' if len(text) > 80 else ''}'"
-    line = buffer.line_of(rows.bad)
-    if rows.bad_score:
-        return FormatError(buffer.path, shown, "a finite number as the score, in column 5", line)
-    columns = "column" if len(text.split()) == 1 else "columns"
+def _not_a_result(path: Path, text: str, bad_score: bool, line: int) -> FormatError:
+    """What is wrong with a line of TREC's columns."""
+    count, shown = len(text.split()), f"'{text[:80]}{'...' if len(text) > 80 else ''}'"
+    if bad_score:
+        return FormatError(path, shown, "a finite number as the score, in column 5", line)
     expected = "6 columns: query Q0 document rank score tag"
-    if len(text.split()) == 4:
+    if count == 4:
         expected += "; 4 are judgments, which stand before the run"
-    return FormatError(buffer.path, f"{len(text.split())} {columns} in {shown}", expected, line)
+    return FormatError(path, f"{count} column{'s' if count > 1 else ''} in {shown}", expected, line)
+
+
+def scan_judgments(buffer: LineBuffer, stop: int) -> ParsedRows:
+    """The rows of TREC's four columns, or of tab-separated ones without a header, in a whole file.
+
+    Raises FormatError for another number of columns, an empty one, a grade that is no number within the range of
+    grades, and for ranks in the place of grades.
+    """
+    path, line, at = buffer.path, "", 0  # the first line that is neither blank nor a comment
+    while at < stop and (not line or line.startswith("#")):
+        end = buffer.text.find(b"\n", at)
+        line, at = bytes(buffer.text[at:end]).decode("utf-8", "replace").strip(), end + 1
+    cells = len(line.split("\t"))
+    # Cut at tabs where the first line has some: identifiers may hold blanks.
+    tabs = cells in (3, 4) and not line.startswith("#")
+    buf = buffer.buf
+    table = split_cells(buf, stop, "\t", cells, exact=False) if tabs else split_columns(buf, stop, 4, 4)
+    if table.bad >= 0:
+        line = buffer.line_text(table.bad).strip()
+        run = "; this looks like a run, and judgments come first" if len(line.split()) == 6 else ""
+        raise FormatError(path, f"'{line[:80]}'", _JUDGMENT_COLUMNS + run, buffer.line_of(table.bad))
+    width = table.start.shape[1]
+    empty = np.flatnonzero((table.start == table.end)[:, [0, width - 2, width - 1]].any(axis=1))
+    if len(empty):
+        raise FormatError(
+            path, "an empty column", _JUDGMENT_COLUMNS, buffer.line_of(int(table.start[empty[0], 0]))
+        )
+    rows = table_rows(buf, table, (0, width - 2, width - 1))
+    odd = np.isnan(rows.score) | (np.abs(rows.score) > LARGEST)
+    if odd.any():
+        start, end = int(table.start[odd.argmax(), -1]), int(table.end[odd.argmax(), -1])
+        text = bytes(buffer.text[start:end]).decode("utf-8", "replace")
+        raise bad_grade(f"{path}, line {buffer.line_of(start)}", text)
+    if width == 3:  # such columns may be a run's ranks, as PyTerrier writes results
+        count = np.diff(rows.first, append=len(rows.score))
+        counted_up = np.arange(len(rows.score)) - np.repeat(rows.first, count)
+        first = rows.score[0] if len(count) else -1
+        if (
+            count.max(initial=0) >= CERTAIN_RANKS
+            and first in (0, 1)
+            and (rows.score == first + counted_up).all()
+        ):
+            ranks = f"numbers that count up from {first:g} for each query, as ranks do"
+            expected = "grades; a run of ranks is read by: weir data import FILE -o DIR --as run-ranks"
+            raise FormatError(path, ranks, expected)
+    return rows
+
+
+def bad_grade(where: str, text: str) -> FormatError:
+    """The error for a grade that is no number within the range of grades."""
+    return FormatError(where, f"the grade '{text}'", f"a number within ±{LARGEST}; scale the grades first")
 
 
 def _read_layout(path: Path, kind: Kind, separator: str) -> ColumnLayout:
@@ -406,42 +464,33 @@ def table_records(path: Path, separator: str) -> Iterator[tuple[int, list[str]]]
 
     Raises FormatError for quoting that cannot be read, for a cell or a line that is too long, and for damage.
     """
+
+    def lines(text: io.TextIOWrapper) -> Iterator[str]:
+        number = 1
+        while line := text.readline(LINE_BYTES + 1):
+            if len(line) > LINE_BYTES:
+                raise FormatError(
+                    path, f"a line of more than {LINE_BYTES:,} bytes", "one row on each line", number
+                )
+            yield line
+            number += 1
+
     with open_bytes(path) as raw:
-        text = io.TextIOWrapper(
-            io.BufferedReader(cast(io.RawIOBase, raw), 1 << 18),
-            "utf-8-sig",
-            errors="surrogateescape",
-            newline="",
-        )
-        reader = csv.reader(_bounded(text, path), delimiter=separator, strict=True)
+        buffered = io.BufferedReader(cast(io.RawIOBase, raw), 1 << 18)
+        text = io.TextIOWrapper(buffered, "utf-8-sig", errors="surrogateescape", newline="")
+        reader = csv.reader(lines(text), delimiter=separator, strict=True)
         try:
             next(reader, None)
             for cells in reader:
                 yield reader.line_num, cells
         except csv.Error as error:
-            expected = 'quotation marks around whole cells, those inside doubled, as in "say ""a"""'
             if "field limit" in str(error):
-                found, expected = (
-                    f"a cell of more than {csv.field_size_limit():,} characters",
-                    "shorter cells",
-                )
-                raise FormatError(path, found, expected, reader.line_num) from None
+                long_cell = f"a cell of more than {csv.field_size_limit():,} characters"
+                raise FormatError(path, long_cell, "shorter cells", reader.line_num) from None
+            expected = 'quotation marks around whole cells, those inside doubled, as in "say ""a"""'
             raise FormatError(path, f"bad quoting ({error})", expected, reader.line_num) from None
         except DAMAGE as error:
             raise damaged(path, error) from error
-
-
-def _bounded(text: io.TextIOWrapper, path: Path) -> Iterator[str]:
-    """The lines of a text; raises FormatError for one of more than LINE_BYTES characters."""
-    for number in itertools.count(1):
-        line = text.readline(LINE_BYTES + 1)
-        if len(line) > LINE_BYTES:
-            raise FormatError(
-                path, f"a line of more than {LINE_BYTES:,} bytes", "one row on each line", number
-            )
-        if not line:
-            return
-        yield line
 
 
 def _not_a_row(path: Path, cells: list[str], layout: ColumnLayout, kind: Kind, line: int) -> FormatError:

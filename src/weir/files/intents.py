@@ -14,9 +14,10 @@ from weir.core.intents import READ_INTENTS, WRITE_INTENTS, IntentQrels
 from weir.core.qrels import LARGEST, grade_of, plain_grades
 from weir.errors import BadValue, FormatError
 from weir.files.atomic import atomic_file
+from weir.files.formats import NUGGETS, holds_nuggets
 from weir.files.json_runs import json_records
 from weir.files.parsers import parse_slowly
-from weir.files.text_files import DAMAGE, open_bytes, read_bytes
+from weir.files.text_files import read_bytes
 
 # Nugget banks as JSON lines: what a good answer says, how much each part counts, and which documents support it.
 
@@ -28,19 +29,7 @@ Key = TypeVar("Key", bound=tuple[str, ...])
 _QUERY = ("qid", "query_id", "topic_id", "request_id", "narrative_id")
 _NUGGET = ("text", "nugget", "question", "nugget_id", "id")
 _DOCUMENTS = ("documents", "docids", "doc_ids", "docs", "supporting_documents")
-_NUGGETS = ("nuggets", "nugget_bank")
 _EXPECTED = 'such as {"qid": "q1", "nuggets": [{"text": "...", "importance": "vital", "documents": ["d1"]}]}'
-
-
-def holds_nuggets(path: Path) -> bool:
-    """Whether a file's first line is an object with nuggets; what cannot be read has none."""
-    try:
-        with open_bytes(path) as stream:
-            first = stream.readline()
-        found = json.loads(first) if first.lstrip().startswith(b"{") else None
-    except (*DAMAGE, OSError, ValueError, RecursionError):
-        return False
-    return isinstance(found, dict) and any(name in found for name in _NUGGETS)
 
 
 def read_nuggets(path: Path) -> IntentQrels:
@@ -124,7 +113,7 @@ def _text(path: Path, line: int, row: Mapping[str, object], names: tuple[str, ..
 
 def _listed(path: Path, line: int, row: Mapping[str, object]) -> list[Mapping[str, object]]:
     """The nuggets of a line: a list of objects, or an object of them by name."""
-    found = next((row[name] for name in _NUGGETS if name in row), None)
+    found = next((row[name] for name in NUGGETS if name in row), None)
     if isinstance(found, Mapping):
         found = list(found.values())
     if not isinstance(found, list) or not all(isinstance(one, Mapping) for one in found):

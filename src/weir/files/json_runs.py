@@ -20,17 +20,18 @@ from weir.core.input_shapes import grades_of, scores_of_ranking
 from weir.core.qrels import Origins
 from weir.core.strings import IDENTIFIER_BYTES, Bytes, Strings, first_repeated
 from weir.errors import BadRanking, FormatError, WeirError
-from weir.files.blocks import (
+from weir.files.column_names import Kind, origin_column, three_columns
+from weir.files.json_lines import Records, read_records
+from weir.files.parsers import (
     BLOCK_ROWS,
     LongIdentifierError,
     RankingBlock,
     TableChunk,
     differs_from_previous,
+    filled_rows,
+    row_arrays,
     take_strings,
 )
-from weir.files.column_names import Kind, origin_column, three_columns
-from weir.files.json_lines import Records, read_records
-from weir.files.parsers import filled_rows, row_arrays
 from weir.files.pickles import is_pickle, read_pickle
 from weir.files.text_files import DAMAGE, PACKED, damaged, open_bytes, read_bytes
 from weir.kernels.jit import available, is_compiled

@@ -1,38 +1,31 @@
-"""Parsers of blocks of lines: compiled, or numpy alone."""
+"""Rows of rankings and judgments in blocks: parsed by compiled code or with numpy, identifiers numbered."""
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
-from typing import Any
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from weir.core.order import by_score, settled
 from weir.core.strings import (
+    IDENTIFIER_BYTES,
     Bytes,
     Float64,
+    Ids,
+    Int32,
     Int64,
     Strings,
     descending_bytes,
     hash_strings,
     load_words,
 )
-from weir.errors import BadValue
-from weir.files.blocks import (
-    ENGINES,
-    EngineName,
-    Lookup,
-    ParsedRows,
-    Parser,
-    QuotedCellError,
-    RankedRows,
-    differs_from_previous,
-    refuse_long,
-    take_strings,
-)
+from weir.errors import BadValue, FormatError
 from weir.files.column_names import ColumnLayout
 from weir.files.text_files import LineBuffer
 from weir.kernels.jit import available, check_available, is_compiled
@@ -47,6 +40,163 @@ from weir.kernels.lines import (
     scan_lines,
 )
 
+EngineName: TypeAlias = Literal["auto", "numpy", "numba"]
+ENGINES: tuple[EngineName, ...] = ("auto", "numpy", "numba")
+BLOCK_ROWS = 1 << 16
+"""Rows of a table that are worked on together."""
+_PAD_BYTES = 32  # behind a block's text: whole words may be read from any position of it
+_SPARSE_TABLE_SLOTS = 1 << 16  # a table of fewer stays in the cache even when it is mostly empty
+
+# Texts numbered by first appearance.
+
+
+def distinct(data: Bytes, start: Int64, length: Int64, hashes: NDArray[np.uint64]) -> tuple[Int64, Int64]:
+    """Number texts by first appearance.
+
+    data[start[i] : start[i] + length[i]] is text i, hashes[i] its hash. Returns codes int64[n] and, for each
+    code, the position of its first text.
+    """
+    n = len(start)
+    if n == 0:
+        return np.empty(0, np.int64), np.empty(0, np.int64)
+    order = np.argsort(hashes)
+    ordered = hashes[order]
+    opens = np.ones(n, np.bool_)
+    opens[1:] = ordered[1:] != ordered[:-1]
+    first = np.minimum.reduceat(order, np.flatnonzero(opens))
+    group = np.empty(n, np.int64)
+    group[order] = np.cumsum(opens) - 1
+    # Texts of one hash are nearly always the same: their bytes are compared with those of the first.
+    rows = np.flatnonzero(first[group] != np.arange(n))
+    a, b, size = start[rows], start[first[group[rows]]], length[rows]
+    clash = (size != length[first[group[rows]]]).any()
+    for done in range(0, int(size.max(initial=0)), 8):
+        clash = (
+            clash
+            or (load_words(data, a + done, size - done) != load_words(data, b + done, size - done)).any()
+        )
+    if clash:
+        numbers: dict[bytes, int] = {}
+        texts = [data[at : at + n].tobytes() for at, n in zip(start.tolist(), length.tolist(), strict=True)]
+        codes = np.array([numbers.setdefault(text, len(numbers)) for text in texts], np.int64)
+        return codes, np.unique(codes, return_index=True)[1]
+    by_appearance = np.argsort(first)
+    number = np.empty(len(first), np.int64)
+    number[by_appearance] = np.arange(len(first))
+    return number[group], first[by_appearance]
+
+
+def distinct_strings(strings: Strings) -> tuple[Int64, Strings]:
+    """Number strings by first appearance: codes int64[n] and the distinct strings."""
+    start, length = strings.ptr[:-1], strings.lengths()
+    codes, first = distinct(strings.data, start, length, hash_strings(strings.data, start, length))
+    return codes, strings.take(first)
+
+
+def differs_from_previous(buf: Bytes, start: Int64, length: Int64) -> NDArray[np.bool_]:
+    """Whether each text differs from the one before it; the first does. start, length: int64[n]."""
+    change = np.ones(len(start), np.bool_)
+    change[1:] = length[1:] != length[:-1]
+    longest = int(length.max(initial=0))
+    for done in range(0, longest, 8):
+        word = load_words(buf, start + done, length - done)
+        change[1:] |= word[1:] != word[:-1]
+    return change
+
+
+def take_strings(buf: Bytes, start: Int64, length: Int64) -> Strings:
+    """Copy the texts buf[start[i] : start[i] + length[i]] into a column of strings."""
+    ptr = np.zeros(len(length) + 1, np.int64)
+    np.cumsum(length, out=ptr[1:])
+    where = np.repeat(start - ptr[:-1], length) + np.arange(ptr[-1])
+    return Strings(buf[where], ptr)
+
+
+# A block of rows and what parses it.
+
+
+@dataclass(frozen=True, eq=False)
+class ParsedRows:
+    """The rows of a block, in file order.
+
+    start, length, hashes: the document identifier of each row; score: float64; first: the first row of each segment (a
+    stretch of rows of one query); query_start, query_length: its identifier, where that stands in the block too. bad:
+    the position of the first line that is not a row, or -1; bad_score: it is only the score that is wrong.
+    """
+
+    start: Int64
+    length: Int64
+    hashes: NDArray[np.uint64]
+    score: Float64
+    first: Int64
+    query_start: Int64
+    query_length: Int64
+    bad: int = -1
+    bad_score: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Lookup:
+    """The identifiers that documents are looked up in; without `ids` nothing is, and every code is -1.
+
+    hashes: of each identifier; slots: int32, an open-addressing table of them; filter: bool[2**bits], which
+    top bits of a hash occur at all.
+    """
+
+    ids: Ids | None
+    hashes: NDArray[np.uint64]
+    slots: Int32
+    filter: NDArray[np.bool_]
+
+    @staticmethod
+    def of(ids: Ids | None) -> Lookup:
+        """Prepare a table; the engines fill in what they use."""
+        strings = ids.strings if ids is not None else Strings.of([])
+        hashes = hash_strings(strings.data, strings.ptr[:-1], strings.lengths())
+        bits = min(max(16, len(strings).bit_length() + 3), 24)
+        present = np.zeros(1 << bits, np.bool_)
+        present[(hashes >> np.uint64(64 - bits)).astype(np.int64)] = True
+        # A small table is given room, so that most of what is not in it meets an empty slot at once.
+        sparse = 8 if len(strings) < _SPARSE_TABLE_SLOTS else 2
+        room = 1 << (sparse * len(strings)).bit_length() if ids is not None else 0
+        return Lookup(ids, hashes, np.full(room, -1, np.int32), present)
+
+
+@dataclass(frozen=True)
+class Parser:
+    """One way of parsing; block: bytes of text worked on at a time.
+
+    scan: lines of a layout, or of TREC's columns (None); rank: the rows of each query in result order, their documents'
+    codes in the lookup in rank order, -1 where it has none, and the first row whose document an earlier row of its
+    query has, or -1 (the others are then void); hashes: of texts in a block that ends in eight bytes of padding.
+    """
+
+    name: str
+    block: int
+    scan: Callable[[LineBuffer, int, ColumnLayout | None], ParsedRows]
+    rank: Callable[[Bytes, ParsedRows, Int64, Float64, Lookup], tuple[Int64, Int32, int]]
+    hashes: Callable[[Bytes, Int64, Int64], NDArray[np.uint64]]
+
+
+class LongIdentifierError(Exception):
+    """An identifier is too long; at: where in the block it stands, size: its bytes."""
+
+    def __init__(self, at: int, size: int) -> None:
+        super().__init__(f"{size:,} bytes")
+        self.at, self.size = at, size
+
+
+def refuse_long(start: Int64, length: Int64) -> None:
+    """Raise LongIdentifierError where one of the texts has more than IDENTIFIER_BYTES."""
+    if int(length.max(initial=0)) > IDENTIFIER_BYTES:
+        row = int(length.argmax())
+        raise LongIdentifierError(int(start[row]), int(length[row]))
+
+
+class QuotedCellError(Exception):
+    """A quoted cell holds separators, line ends or quotation marks, so that its text is not what stands there."""
+
+
 # Decimal numbers in a text buffer to correctly rounded doubles, many at once with numpy alone; and back.
 
 # What counts as a score: no "nan", "inf", hexadecimal or digit-group underscores, which float() would take.
@@ -56,7 +206,7 @@ _POWERS = np.array([float(10**k) for k in range(23)], np.float64)  # exact
 _PLAIN = (1e-4, 1e15)
 """Magnitudes that are written without an exponent."""
 _BLOCK_NUMBERS = 1 << 15
-_MINUS, _PLUS = 45, 43
+_HASH, _END, _RETURN, _QUOTE, _MINUS, _PLUS, _ZERO, _NINE = b'#\n\r"-+09'
 _SPLIT = 134217729.0  # 2**27 + 1 halves a double's figures
 _ONES = np.uint64(0x0101010101010101)
 _HIGHS = np.uint64(0x8080808080808080)
@@ -80,13 +230,17 @@ def parse_slowly(text: bytes) -> float:
 def parse_decimals(buf: Bytes, start: Int64, length: Int64) -> tuple[Float64, Int64]:
     """Parse the numbers buf[start[i] : start[i] + length[i]].
 
-    start, length: int64[n], length >= 1. Returns float64[n], the double nearest to each text as Python's
-    float() gives it, and the positions, ascending, of texts that are no finite number.
+    start, length: int64[n]. Returns float64[n], the double nearest to each text as Python's float() gives it, and the
+    positions, ascending, of texts that are no finite number.
     """
+    if length.max(initial=0) == 1:  # as grades nearly always are
+        digit = buf[start] - np.uint8(_ZERO)
+        if digit.max(initial=0) < 10:
+            return digit.astype(np.float64), np.empty(0, np.int64)
     value = np.empty(len(start), np.float64)
     for at in range(0, len(start), _BLOCK_NUMBERS):
         stop = at + _BLOCK_NUMBERS
-        value[at:stop] = _parse_block(buf, start[at:stop], length[at:stop])
+        value[at:stop] = _parse_plain(buf, start[at:stop], length[at:stop])
     bad = []
     for i in np.flatnonzero(np.isnan(value)).tolist():
         value[i] = parse_slowly(buf[start[i] : start[i] + length[i]].tobytes())
@@ -95,7 +249,7 @@ def parse_decimals(buf: Bytes, start: Int64, length: Int64) -> tuple[Float64, In
     return value, np.array(bad, np.int64)
 
 
-def _parse_block(buf: Bytes, start: Int64, length: Int64) -> Float64:
+def _parse_plain(buf: Bytes, start: Int64, length: Int64) -> Float64:
     """Plain decimals such as `12345678.1234567812345678`, of up to 19 digits altogether; NaN for everything else."""
     lead = buf[start]
     negative = lead == _MINUS
@@ -111,61 +265,45 @@ def _parse_block(buf: Bytes, start: Int64, length: Int64) -> Float64:
     good = (whole <= 8) & (places <= 16) & (whole + places > 0) & (whole + places <= 19) & (start >= 8)
     end = start + length
     mantissa = np.zeros(len(start), np.uint64)
-    late = np.minimum(places, 8)
-    for stop, wanted in ((start + whole, whole), (end - 8, places - 8), (end, late)):
-        count = np.clip(wanted, 0, 8)
+    for stop, digits in ((start + whole, whole), (end - 8, places - 8), (end, np.minimum(places, 8))):
+        count = np.clip(digits, 0, 8)
         if count.any():
-            number, digits = _eight_digits(buf, np.maximum(stop - 8, 0), count)
-            mantissa = mantissa * _TENS[count] + number
-            good &= digits
-    value = _quotients(mantissa, np.where(good, places, 0))
-    value[~good] = np.nan
-    return np.negative(value, out=value, where=negative)
-
-
-def _eight_digits(buf: Bytes, at: Int64, count: Int64) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
-    """The number in the last `count` of the eight bytes at each position, and whether these are digits."""
-    word = load_words(buf, at, np.full(len(at), 8))
-    keep = _LAST[count]
-    word = (word & keep) | (_ZEROS & ~keep)
-    digits = (((word + _OVER_9) | (word - _ZEROS)) & _HIGHS) == 0
-    word -= _ZEROS
-    # Neighbouring digits are joined to pairs, pairs to fours, fours to eight, all in one word.
-    word = (word * np.uint64(10) + (word >> np.uint64(8))) & np.uint64(0x00FF00FF00FF00FF)
-    word = (word * np.uint64(100) + (word >> np.uint64(16))) & np.uint64(0x0000FFFF0000FFFF)
-    word = (word * np.uint64(10000) + (word >> np.uint64(32))) & np.uint64(0xFFFFFFFF)
-    return word, digits
-
-
-def _quotients(mantissa: NDArray[np.uint64], scale: NDArray[np.integer]) -> Float64:
-    """mantissa / 10**scale correctly rounded, or NaN where double arithmetic cannot tell; scale 0..22.
-
-    Up to 2**53 both are exact doubles and one division rounds once (Clinger). Beyond, the division is
-    repeated on its own remainder (Dekker's exact products): the quotient is then a sum of two doubles, good
-    to about 100 bits, enough unless the true value lies next to a midpoint.
-    """
+            word = load_words(buf, np.maximum(stop - 8, 0), np.full(len(stop), 8))
+            mask = _LAST[count]
+            word = (word & mask) | (_ZEROS & ~mask)
+            good &= (((word + _OVER_9) | (word - _ZEROS)) & _HIGHS) == 0
+            word -= _ZEROS
+            # Neighbouring digits are joined to pairs, pairs to fours, fours to eight, all in one word.
+            word = (word * np.uint64(10) + (word >> np.uint64(8))) & np.uint64(0x00FF00FF00FF00FF)
+            word = (word * np.uint64(100) + (word >> np.uint64(16))) & np.uint64(0x0000FFFF0000FFFF)
+            word = (word * np.uint64(10000) + (word >> np.uint64(32))) & np.uint64(0xFFFFFFFF)
+            mantissa = mantissa * _TENS[count] + word
+    # mantissa / 10**places, correctly rounded, or NaN where double arithmetic cannot tell. Up to 2**53 both are exact
+    # doubles and one division rounds once (Clinger). Beyond, the division is repeated on its own remainder (Dekker's
+    # exact products): the quotient is then a sum of two doubles, good to about 100 bits, enough unless the true value
+    # lies next to a midpoint.
     high = mantissa.astype(np.float64)
-    divisor = _POWERS[scale]
+    divisor = _POWERS[np.where(good, places, 0)]
     value: Float64 = high / divisor
     wide = np.flatnonzero(mantissa > np.uint64(1 << 53))
-    if len(wide) == 0:
-        return value
-    m, divisor = mantissa[wide], divisor[wide]
-    top = m >> np.uint64(11) << np.uint64(11)
-    high, low = top.astype(np.float64), (m - top).astype(np.float64)
-    first = high / divisor
-    split = _SPLIT * first
-    a1 = split - (split - first)
-    a2 = first - a1
-    split = _SPLIT * divisor
-    b1 = split - (split - divisor)
-    b2 = divisor - b1
-    product = first * divisor
-    error = ((a1 * b1 - product) + a1 * b2 + a2 * b1) + a2 * b2
-    rest = (((high - product) - error) + low) / divisor
-    above, below = first + rest * (1.0 + 2.0**-48), first + rest * (1.0 - 2.0**-48)
-    value[wide] = np.where(above == below, above, np.nan)
-    return value
+    if len(wide):
+        m, divisor = mantissa[wide], divisor[wide]
+        top = m >> np.uint64(11) << np.uint64(11)
+        high, low = top.astype(np.float64), (m - top).astype(np.float64)
+        first = high / divisor
+        split = _SPLIT * first
+        a1 = split - (split - first)
+        a2 = first - a1
+        split = _SPLIT * divisor
+        b1 = split - (split - divisor)
+        b2 = divisor - b1
+        product = first * divisor
+        error = ((a1 * b1 - product) + a1 * b2 + a2 * b1) + a2 * b2
+        rest = (((high - product) - error) + low) / divisor
+        above, below = first + rest * (1.0 + 2.0**-48), first + rest * (1.0 - 2.0**-48)
+        value[wide] = np.where(above == below, above, np.nan)
+    value[~good] = np.nan
+    return np.negative(value, out=value, where=negative)
 
 
 def written(numbers: NDArray[np.float64 | np.integer]) -> list[str]:
@@ -184,18 +322,15 @@ def written(numbers: NDArray[np.float64 | np.integer]) -> list[str]:
     return texts
 
 
-# The parser of blocks of lines in numpy alone: TREC's columns, separated cells, their rows in order.
+# The parser in numpy alone: TREC's columns, separated cells, their rows in order.
 
 _KIND = np.zeros(256, np.uint8)  # 1: between columns, 2: ends a line
 _KIND[[9, 11, 12, 13, 32]] = 1
-_KIND[10] = 2
-_HASH = 35
-_END, _RETURN, _QUOTE = 10, 13, 34
-_DIGITS = (48, 57)
+_KIND[_END] = 2
 
 
 @dataclass(frozen=True, eq=False)
-class WhitespaceTable:
+class CellTable:
     """Where the columns of each line stand.
 
     start, end: int64[rows, columns]; a line that lacks the last columns repeats its end there. bad: the
@@ -206,28 +341,10 @@ class WhitespaceTable:
     start: Int64
     end: Int64
     bad: int = -1
-    wide: Int64 = field(default_factory=lambda: np.empty(0, np.int64))
+    wide: Int64 | None = None
 
 
-def _regular(buf: Bytes, space: Int64, kind: NDArray[np.uint8], most: int) -> WhitespaceTable | None:
-    """The table of lines that all have `most` columns with one separator between them; None otherwise."""
-    if len(space) == 0 or len(space) % most:
-        return None
-    marks = kind.reshape(-1, most)
-    if not (marks[:, -1] == 2).all() or (marks[:, :-1] == 2).any():
-        return None
-    start = np.empty(len(space), np.int64)
-    start[0] = 0
-    np.add(space[:-1], 1, out=start[1:])
-    if not (start < space).all():
-        return None
-    rows = start.reshape(-1, most)
-    if (buf[rows[:, 0]] == _HASH).any():
-        return None
-    return WhitespaceTable(rows, space.reshape(-1, most))
-
-
-def split_columns(buf: Bytes, stop: int, fewest: int, most: int, more: bool = False) -> WhitespaceTable:
+def split_columns(buf: Bytes, stop: int, fewest: int, most: int, more: bool = False) -> CellTable:
     """Split the lines of buf[:stop] into columns; blank lines and lines that start with `#` are no rows.
 
     fewest, most: accepted numbers of columns; more: a line may have more than `most`, which are then left out.
@@ -238,19 +355,20 @@ def split_columns(buf: Bytes, stop: int, fewest: int, most: int, more: bool = Fa
     kind = _KIND[buf[space]]
     if not kind.all():  # control characters inside an identifier
         space, kind = space[kind > 0], kind[kind > 0]
-    table = _regular(buf, space, kind, most)
-    if table is not None:
-        return table
-    before = np.empty(len(space), np.int64)  # the first byte after the white space before
-    before[:1] = 0
+    before = np.zeros(len(space), np.int64)  # the first byte after the white space before
     np.add(space[:-1], 1, out=before[1:])
-    filled = before < space
-    line = np.cumsum(kind == 2) - (kind == 2)
-    start, end, line = before[filled], space[filled], line[filled]
+    ends, filled = kind == 2, before < space
+    if (
+        len(space) and len(space) % most == 0 and filled.all()
+    ):  # `most` columns and one separator between them?
+        marks, heads = ends.reshape(-1, most), before[::most]
+        if marks[:, -1].all() and not marks[:, :-1].any() and not (buf[heads] == _HASH).any():
+            return CellTable(before.reshape(-1, most), space.reshape(-1, most))
+    start, end, line = before[filled], space[filled], (np.cumsum(ends) - ends)[filled]
     if len(start) == 0:
-        return WhitespaceTable(np.empty((0, most), np.int64), np.empty((0, most), np.int64))
+        return CellTable(np.empty((0, most), np.int64), np.empty((0, most), np.int64))
     head = np.flatnonzero(np.concatenate([[True], line[1:] != line[:-1]]))
-    count = np.diff(np.append(head, len(line)))
+    count = np.diff(head, append=len(line))
     rows = buf[start[head]] != _HASH
     head, count = head[rows], count[rows]
     wrong = np.flatnonzero((count < fewest) | ((count > most) & (not more)))
@@ -262,134 +380,108 @@ def split_columns(buf: Bytes, stop: int, fewest: int, most: int, more: bool = Fa
     start, end = start[at], end[at]
     absent = np.arange(most) >= count[:, None]
     start[absent] = end[absent]
-    return WhitespaceTable(start, end, bad, np.flatnonzero(count > most))
+    return CellTable(start, end, bad, np.flatnonzero(count > most))
 
 
-def split_cells(buf: Bytes, stop: int, columns: int) -> WhitespaceTable:
-    """Split the lines of buf[:stop] at tabs; white space around cells is no part of them.
+def split_cells(buf: Bytes, stop: int, separator: str, cells: int, exact: bool) -> CellTable:
+    """Split the lines of buf[:stop] at a separator; each has that many cells, of which some may be empty.
 
-    buf[stop - 1] is a line end. Every line must have the given number of cells, of which some may be empty;
-    blank lines and lines without a tab that start with `#` are no rows.
+    buf[stop - 1] is a line end. exact: cells are as they are written, without quotation marks around them, and lines
+    without a byte are no rows; otherwise white space around cells is no part of them, and blank lines and those without
+    a separator that start with `#` are no rows. Raises QuotedCellError where a quotation mark may have to be read
+    otherwise, which is then left to a slower parser.
     """
-    cut = np.flatnonzero((buf[:stop] == 9) | (buf[:stop] == 10))
-    ends_line = buf[cut] == 10
-    start = np.empty(len(cut), np.int64)
-    start[:1] = 0
+    cut = np.flatnonzero((buf[:stop] == ord(separator)) | (buf[:stop] == _END))
+    ends = buf[cut] == _END
+    start, end = np.zeros(len(cut), np.int64), cut.copy()
     np.add(cut[:-1], 1, out=start[1:])
-    end = cut.copy()
-    while (left := (start < end) & (_KIND[buf[start]] > 0)).any():
-        start = start + left
-    while (right := (start < end) & (_KIND[buf[end - 1]] > 0)).any():
-        end = end - right
-    last = np.flatnonzero(ends_line)
-    count = np.diff(last, prepend=-1)
-    head = last - count + 1
-    # A line without a tab is no row when it is blank or a comment.
-    filled = (count > 1) | ((start[head] < end[head]) & (buf[start[head]] != _HASH))
-    head, count = head[filled], count[filled]
-    wrong = np.flatnonzero(count != columns)
-    bad = -1
-    if len(wrong):
-        bad = int(start[head[wrong[0]]])
-        head = head[: wrong[0]]
-    at = head[:, None] + np.arange(columns)
-    return WhitespaceTable(start[at], end[at], bad)
-
-
-def split_named(buf: Bytes, stop: int, layout: ColumnLayout) -> WhitespaceTable:
-    """Split the lines of buf[:stop] exactly at the separators of a layout; lines without a byte are no rows.
-
-    buf[stop - 1] is a line end. Quotation marks around a cell are no part of it. Raises QuotedCellError where one of
-    them may have to be read otherwise, which is then left to a slower parser.
-    """
-    cut = np.flatnonzero((buf[:stop] == ord(layout.separator)) | (buf[:stop] == _END))
-    start = np.empty(len(cut), np.int64)
-    start[:1] = 0
-    np.add(cut[:-1], 1, out=start[1:])
-    cells, ends = len(layout.names), buf[cut] == _END
-    bad = -1
+    last, bad = np.flatnonzero(ends), -1
+    if exact:
+        end[last] -= (cut[last] > start[last]) & (buf[cut[last] - 1] == _RETURN)
+    else:
+        while (blank := (start < end) & (_KIND[buf[start]] > 0)).any():
+            start = start + blank
+        while (blank := (start < end) & (_KIND[buf[end - 1]] > 0)).any():
+            end = end - blank
     if len(cut) % cells or not (ends.reshape(-1, cells) == (np.arange(cells) == cells - 1)).all():
-        last = np.flatnonzero(ends)
         count = np.diff(last, prepend=-1)
         head = last - count + 1
-        empty = start[head] == cut[head]
-        empty |= (cut[head] - start[head] == 1) & (buf[start[head]] == _RETURN)
-        filled = (count > 1) | ~empty
+        filled = start[head] < end[head]
+        if not exact:
+            filled &= buf[start[head]] != _HASH
+        filled |= count > 1
         head, count = head[filled], count[filled]
         wrong = np.flatnonzero(count != cells)
         if len(wrong):
-            if (buf[start] == _QUOTE).any():  # which may be why
+            if exact and (buf[start] == _QUOTE).any():  # which may be why
                 raise QuotedCellError
             bad, head = int(start[head[wrong[0]]]), head[: wrong[0]]
         at = head[:, None] + np.arange(cells)
-        start, cut = start[at].ravel(), cut[at].ravel()
-    ends_of_lines = cut[cells - 1 :: cells]  # a view: carriage returns are no part of the last cells
-    ends_of_lines -= (ends_of_lines > start[cells - 1 :: cells]) & (buf[ends_of_lines - 1] == _RETURN)
-    quoted = buf[start] == _QUOTE
-    marks = int(np.count_nonzero(buf[:stop] == _QUOTE)) if quoted.any() else 0
-    if marks:
-        around = (cut - start > 1) & (buf[cut - 1] == _QUOTE)
-        if marks != 2 * int(quoted.sum()) or not around[quoted].all():
+        start, end = start[at].ravel(), end[at].ravel()
+    if exact and (quoted := buf[start] == _QUOTE).any():
+        around = (end - start > 1) & (buf[end - 1] == _QUOTE)
+        if np.count_nonzero(buf[:stop] == _QUOTE) != 2 * quoted.sum() or not around[quoted].all():
             raise QuotedCellError
         start += quoted
-        cut -= quoted
-    return WhitespaceTable(start.reshape(-1, cells), cut.reshape(-1, cells), bad)
+        end -= quoted
+    return CellTable(start.reshape(-1, cells), end.reshape(-1, cells), bad)
 
 
-def _numpy_scan(buffer: LineBuffer, stop: int) -> ParsedRows:
+def scan_with_numpy(buffer: LineBuffer, stop: int, layout: ColumnLayout | None) -> ParsedRows:
     """Split the lines of the first `stop` bytes into rows with numpy alone."""
     buf = buffer.buf
-    table = split_columns(buf, stop, 5, 6, more=True)
-    bad = table.bad
-    if len(table.wide):
-        rank, tag = buf[table.start[table.wide, 3]], buf[table.start[table.wide, 5]]
-        shifted = np.flatnonzero(
-            (rank < _DIGITS[0]) | (rank > _DIGITS[1]) | ((tag >= 43) & (tag <= _DIGITS[1]))
-        )
-        if len(shifted):
-            row = int(table.wide[shifted[0]])
-            bad = int(table.start[row, 0])
-            table = WhitespaceTable(table.start[:row], table.end[:row])
-    return _table_rows(buf, replace(table, bad=bad), (0, 2, 4))
+    if layout is not None:
+        table = split_cells(buf, stop, layout.separator, len(layout.names), exact=True)
+        columns = (layout.query, layout.doc, layout.number)
+        odd = np.flatnonzero((table.start == table.end)[:, columns[:2]].any(axis=1))  # without an identifier
+    else:
+        table, columns = split_columns(buf, stop, 5, 6, more=True), (0, 2, 4)
+        odd = np.empty(0, np.int64)
+        if table.wide is not None and len(table.wide):
+            # What follows the tag is ignored, but a rank that is none, or a tag like a number, is a shifted column.
+            rank, tag = buf[table.start[table.wide, 3]], buf[table.start[table.wide, 5]]
+            odd = table.wide[(rank < _ZERO) | (rank > _NINE) | ((tag >= _PLUS) & (tag <= _NINE))]
+    if len(odd):
+        row = int(odd[0])
+        table = CellTable(table.start[:row], table.end[:row], int(table.start[row, 0]))
+    return table_rows(buf, table, columns)
 
 
-def _numpy_cells(buffer: LineBuffer, stop: int, layout: ColumnLayout) -> ParsedRows:
-    """Split the lines of the first `stop` bytes into rows by a layout, with numpy alone."""
-    table = split_named(buffer.buf, stop, layout)
-    ids = [layout.query, layout.doc]
-    empty = np.flatnonzero((table.start[:, ids] == table.end[:, ids]).any(axis=1))
-    if len(empty):
-        row = int(empty[0])
-        table = WhitespaceTable(table.start[:row], table.end[:row], int(table.start[row, 0]))
-    return _table_rows(buffer.buf, table, (layout.query, layout.doc, layout.number))
-
-
-def _table_rows(buf: Bytes, table: WhitespaceTable, which: tuple[int, int, int]) -> ParsedRows:
-    """Rows from the columns of query, document and score."""
-    bad, bad_score = table.bad, False
-    column = [np.ascontiguousarray(table.start[:, c]) for c in which]
-    length = [table.end[:, c] - s for c, s in zip(which, column, strict=True)]
-    refuse_long(column[0], length[0])
-    refuse_long(column[1], length[1])
-    score, wrong = parse_decimals(buf, column[2], length[2])
-    if len(wrong):
-        bad, bad_score = int(table.start[wrong[0], 0]), True
-    first = np.flatnonzero(differs_from_previous(buf, column[0], length[0]))
-    hashes = hash_strings(buf, column[1], length[1])
-    return ParsedRows(
-        column[1], length[1], hashes, score, first, column[0][first], length[0][first], bad, bad_score
+def table_rows(buf: Bytes, table: CellTable, columns: tuple[int, int, int]) -> ParsedRows:
+    """Rows from the columns of query, document and number; raises LongIdentifierError."""
+    starts = np.ascontiguousarray(table.start.T[list(columns)])
+    (query, doc, number), (query_length, doc_length, number_length) = (
+        starts,
+        table.end.T[list(columns)] - starts,
     )
+    refuse_long(query, query_length)
+    refuse_long(doc, doc_length)
+    score, wrong = parse_decimals(buf, number, number_length)
+    first = np.flatnonzero(differs_from_previous(buf, query, query_length))
+    hashes = hash_strings(buf, doc, doc_length)
+    rows = ParsedRows(doc, doc_length, hashes, score, first, query[first], query_length[first], table.bad)
+    return replace(rows, bad=int(table.start[wrong[0], 0]), bad_score=True) if len(wrong) else rows
 
 
-def _numpy_rank(buf: Bytes, rows: ParsedRows, cuts: Int64, key: Float64, lookup: Lookup) -> RankedRows:
+def rank_with_numpy(
+    buf: Bytes, rows: ParsedRows, cuts: Int64, key: Float64, lookup: Lookup
+) -> tuple[Int64, Int32, int]:
     """Put the rows of each query in order with numpy alone.
 
     cuts: int64[queries + 1] first row of each query; key: scores at the precision in which they compare.
     """
     query = np.repeat(np.arange(len(cuts) - 1), np.diff(cuts))
-    twice = _first_duplicate(buf, rows, query)
-    if twice >= 0:
-        return RankedRows(np.empty(0, np.int64), np.empty(0, np.int32), twice)
+    pair = rows.hashes ^ (query.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15))
+    ordered = np.sort(pair)
+    repeated = ordered[1:][ordered[1:] == ordered[:-1]]
+    if len(repeated):  # nearly always documents that a query has twice: the bytes of those few rows decide
+        documents: set[tuple[int, bytes]] = set()
+        for row in np.flatnonzero(np.isin(pair, repeated)).tolist():
+            start, length = int(rows.start[row]), int(rows.length[row])
+            document = (int(query[row]), buf[start : start + length].tobytes())
+            if document in documents:
+                return np.empty(0, np.int64), np.empty(0, np.int32), int(row)
+            documents.add(document)
 
     def tie_ranks(tied: Int64) -> Int64:  # places of documents in descending byte order
         place = np.empty(len(tied), np.int64)
@@ -402,28 +494,10 @@ def _numpy_rank(buf: Bytes, rows: ParsedRows, cuts: Int64, key: Float64, lookup:
         bits = len(lookup.filter).bit_length() - 1
         at = np.flatnonzero(lookup.filter[(rows.hashes >> np.uint64(64 - bits)).astype(np.int64)])
         code[at] = lookup.ids.codes(take_strings(buf, rows.start[at], rows.length[at]))
-    return RankedRows(order, code.take(order))
+    return order, code.take(order), -1
 
 
-def _first_duplicate(buf: Bytes, rows: ParsedRows, query: Int64) -> int:
-    """The first row whose document an earlier row of its query has, or -1."""
-    key = rows.hashes ^ (query.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15))
-    sorted_key = np.sort(key)
-    repeated = sorted_key[1:][sorted_key[1:] == sorted_key[:-1]]
-    if len(repeated) == 0:
-        return -1
-    # Equal keys are nearly always equal documents of one query; look at the bytes of those few rows.
-    seen = set()
-    for row in np.flatnonzero(np.isin(key, repeated)).tolist():
-        start, length = int(rows.start[row]), int(rows.length[row])
-        pair = (int(query[row]), buf[start : start + length].tobytes())
-        if pair in seen:
-            return int(row)
-        seen.add(pair)
-    return -1
-
-
-NUMPY_PARSER = Parser("numpy", 2 << 20, _numpy_scan, _numpy_cells, _numpy_rank, hash_strings)
+NUMPY_PARSER = Parser("numpy", 2 << 20, scan_with_numpy, rank_with_numpy, hash_strings)
 
 # The compiled parser of blocks of lines, and which parser reads a file; both give the same rows.
 
@@ -474,20 +548,14 @@ def filled_rows(buf: Bytes, arrays: RowArrays, n: int, segments: int, slows: int
     return ParsedRows(start, length, hashes, score, first, query_start, query_length), wrong
 
 
-def _numba_scan(buffer: LineBuffer, stop: int) -> ParsedRows:
-    """Split the lines of the first `stop` bytes into rows by TREC's columns."""
-    return _numba_rows(buffer, stop, TREC, stop // _LEAST_ROW_BYTES + 1)
-
-
-def _numba_cells(buffer: LineBuffer, stop: int, layout: ColumnLayout) -> ParsedRows:
-    """Split the lines of the first `stop` bytes into rows by a layout."""
-    cells = len(layout.names)
-    shape = LineShape(ord(layout.separator), cells, layout.query, layout.doc, layout.number)
-    return _numba_rows(buffer, stop, shape, stop // cells + 1)
-
-
-def _numba_rows(buffer: LineBuffer, stop: int, shape: LineShape, room: int) -> ParsedRows:
-    arrays = row_arrays(room)
+def scan_compiled(buffer: LineBuffer, stop: int, layout: ColumnLayout | None) -> ParsedRows:
+    """Split the lines of the first `stop` bytes into rows with compiled code."""
+    if layout is None:
+        shape, row_bytes = TREC, _LEAST_ROW_BYTES
+    else:
+        row_bytes = len(layout.names)
+        shape = LineShape(ord(layout.separator), row_bytes, layout.query, layout.doc, layout.number)
+    arrays = row_arrays(stop // row_bytes + 1)
     edge = np.zeros(2 * shape.cells + 1, np.int64)
     *counts, bad, quoted = scan_lines(buffer.buf, buffer.words, stop, shape, arrays, edge)
     if quoted:
@@ -498,7 +566,7 @@ def _numba_rows(buffer: LineBuffer, stop: int, shape: LineShape, room: int) -> P
     return replace(rows, bad=int(bad), bad_score=wrong >= 0)
 
 
-def _numba_hashes(buf: Bytes, start: Int64, length: Int64) -> NDArray[np.uint64]:
+def hash_compiled(buf: Bytes, start: Int64, length: Int64) -> NDArray[np.uint64]:
     """Hash the texts of a block that ends in eight bytes of padding."""
     hashes = np.empty(len(start), np.uint64)
     words: NDArray[np.uint64] = np.ndarray((len(buf) - 7,), "<u8", buf, strides=(1,))
@@ -506,26 +574,163 @@ def _numba_hashes(buf: Bytes, start: Int64, length: Int64) -> NDArray[np.uint64]
     return hashes
 
 
-def _read_only(values: NDArray[Any]) -> NDArray[Any]:
-    # Read-only arrays have a type of their own: identifiers come memory-mapped or not, the kernel is one.
-    view = values.view()
-    view.flags.writeable = False
-    return view
+def rank_compiled(
+    buf: Bytes, rows: ParsedRows, cuts: Int64, key: Float64, lookup: Lookup
+) -> tuple[Int64, Int32, int]:
+    """Put the rows of each query in order with compiled code; arguments as `rank_with_numpy`."""
 
+    def read_only(values: NDArray[Any]) -> NDArray[Any]:
+        # Read-only arrays have a type of their own: identifiers come memory-mapped or not, the kernel is one.
+        view = values.view()
+        view.flags.writeable = False
+        return view
 
-def _numba_rank(buf: Bytes, rows: ParsedRows, cuts: Int64, key: Float64, lookup: Lookup) -> RankedRows:
-    """Put the rows of each query in order."""
     n = len(rows.start)
     longest = int(np.diff(cuts).max(initial=0))
-    seen = np.empty(1 << (4 * longest + 2).bit_length(), np.int32)
+    slots = np.empty(1 << (4 * longest + 2).bit_length(), np.int32)
     order, spare, doc = np.empty(n, np.int64), np.empty(longest, np.int64), np.empty(n, np.int32)
     strings = lookup.ids.strings if lookup.ids is not None else Strings.of([])
     if len(lookup.slots) and len(strings) and lookup.slots.max() < 0:
         build_slots(lookup.hashes, lookup.slots)
-    data, ptr = _read_only(strings.data), _read_only(np.ascontiguousarray(strings.ptr, np.int64))
+    data, ptr = read_only(strings.data), read_only(np.ascontiguousarray(strings.ptr, np.int64))
     table = IdTable(lookup.slots, lookup.hashes, data, ptr)
-    twice = order_rows(buf, rows.start, rows.length, rows.hashes, key, cuts, table, seen, spare, order, doc)
-    return RankedRows(order, doc, int(twice))
+    twice = order_rows(buf, rows.start, rows.length, rows.hashes, key, cuts, table, slots, spare, order, doc)
+    return order, doc, int(twice)
 
 
-NUMBA_PARSER = Parser("numba", 2 << 20, _numba_scan, _numba_cells, _numba_rank, _numba_hashes)
+NUMBA_PARSER = Parser("numba", 2 << 20, scan_compiled, rank_compiled, hash_compiled)
+
+# Blocks of whole queries, with the bytes of their documents at hand, whatever they are stored as.
+
+
+@dataclass(frozen=True, eq=False)
+class RankingBlock:
+    """Rows of whole queries, and the bytes they point to.
+
+    queries: the identifier of each segment of the rows; place: where a row stands in the file, as ", line 7".
+    """
+
+    buf: Bytes
+    rows: ParsedRows
+    queries: Strings
+    place: Callable[[int], str]
+
+
+def text_blocks(
+    path: Path, scan: Callable[[LineBuffer, int], ParsedRows], size: int, whole: bool, header: bool = False
+) -> Iterator[RankingBlock]:
+    """Blocks of a text file; each is gone when the next is asked for.
+
+    scan: the rows of the whole lines in the first bytes of a buffer, or what is wrong with them; size: bytes of text
+    worked on at a time; whole: all of it in one block; header: the first line is none of the rows. Raises FormatError
+    for an identifier that is too long, and what `scan` raises.
+    """
+    buffer = LineBuffer(path, size)
+    with buffer.file:
+        if header:
+            while buffer.fill() == 0 and not buffer.ended:
+                buffer.grow()
+            buffer.consume(buffer.text.find(b"\n") + 1)
+        while True:
+            stop = buffer.fill()
+            if stop == 0 and buffer.ended:
+                return
+            if stop == 0 or (whole and not buffer.ended):
+                buffer.grow()
+                continue
+            try:
+                rows = scan(buffer, stop)
+            except LongIdentifierError as error:
+                expected, line = f"at most {IDENTIFIER_BYTES:,}", buffer.line_of(error.at)
+                raise FormatError(path, f"an identifier of {error}", expected, line) from None
+            if not buffer.ended and len(rows.first):
+                if len(rows.first) == 1:  # the query may go on: see all of it
+                    buffer.grow()
+                    continue
+                stop, n = buffer.begin_of_line(int(rows.query_start[-1])), int(rows.first[-1])
+                start, length, hashes, score = (
+                    rows.start[:n],
+                    rows.length[:n],
+                    rows.hashes[:n],
+                    rows.score[:n],
+                )
+                query = rows.first[:-1], rows.query_start[:-1], rows.query_length[:-1]
+                rows = ParsedRows(start, length, hashes, score, *query)
+
+            def place(row: int, starts: Int64 = rows.start) -> str:
+                return f", line {buffer.line_of(int(starts[row]))}"
+
+            queries = take_strings(buffer.buf, rows.query_start, rows.query_length)
+            yield RankingBlock(buffer.buf, rows, queries, place)
+            if buffer.ended:
+                return
+            buffer.consume(stop)
+
+
+@dataclass(frozen=True, eq=False)
+class TableChunk:
+    """Some consecutive rows of a table.
+
+    queries: the identifier of each segment, a stretch of rows of one query; first: int64, its first row; docs: of
+    each row; score: float64[rows].
+    """
+
+    queries: Strings
+    first: Int64
+    docs: Strings
+    score: Float64
+
+    def __len__(self) -> int:
+        return len(self.score)
+
+    @staticmethod
+    def joined(chunks: list[TableChunk]) -> TableChunk:
+        """Chunks as one, copied; a query that goes on in the next chunk is one segment."""
+        begin = np.cumsum([0, *map(len, chunks)])
+        queries = Strings.concatenated([c.queries for c in chunks])
+        opens = differs_from_previous(queries.data, queries.ptr[:-1], queries.lengths())
+        first = np.concatenate([c.first + row for c, row in zip(chunks, begin, strict=False)])[opens]
+        docs = Strings.concatenated([c.docs for c in chunks])
+        score = np.concatenate([c.score for c in chunks])
+        return TableChunk(queries.take(np.flatnonzero(opens)), first, docs, score)
+
+    def split(self) -> tuple[TableChunk, TableChunk]:
+        """All but the last segment, and the last."""
+        cut, last = int(self.first[-1]), len(self.first) - 1
+        docs = (self.docs.slice(0, cut), self.docs.slice(cut, len(self)))
+        head = TableChunk(self.queries.slice(0, last), self.first[:-1], docs[0], self.score[:cut])
+        return head, TableChunk(self.queries.slice(last, last + 1), self.first[:1], docs[1], self.score[cut:])
+
+    def block(self, engine: Parser, place: Callable[[int], str]) -> RankingBlock:
+        """The rows, with the bytes of their documents; see RankingBlock."""
+        data = np.append(self.docs.data, np.zeros(_PAD_BYTES, np.uint8))
+        start, length, queries = self.docs.ptr[:-1], self.docs.lengths(), self.queries
+        hashes, at = engine.hashes(data, start, length), queries.ptr[:-1]
+        rows = ParsedRows(start, length, hashes, self.score, self.first, at, queries.lengths())
+        return RankingBlock(data, rows, queries, place)
+
+
+def table_blocks(
+    chunks: Iterable[TableChunk], engine: Parser, whole: bool, place: Callable[[int], str]
+) -> Iterator[RankingBlock]:
+    """Blocks of a table that comes in chunks; whole: all of it in one block.
+
+    place: where a row, counted from 0, stands in the file.
+    """
+    pending: list[TableChunk] = []
+    count, done, limit = 0, 0, BLOCK_ROWS
+    for chunk in chunks:
+        pending.append(chunk)
+        count += len(chunk)
+        if whole or count < limit:
+            continue
+        pending = [TableChunk.joined(pending)]
+        if len(pending[0].first) == 1:  # one query, which may go on
+            limit *= 2
+            continue
+        head, rest = pending[0].split()
+        yield head.block(engine, lambda row, before=done: place(before + row))  # type: ignore[misc]  # an int
+        done += len(head)
+        pending, count, limit = [rest], len(rest), BLOCK_ROWS
+    if count:
+        yield TableChunk.joined(pending).block(engine, lambda row: place(done + row))

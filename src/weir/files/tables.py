@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from weir.core.qrels import Origins
 from weir.core.strings import IDENTIFIER_BYTES, Float64, Int64, Strings
 from weir.errors import FormatError, is_shortage, require
-from weir.files.blocks import BLOCK_ROWS, TableChunk
 from weir.files.column_names import Kind, origin_column, three_columns
+from weir.files.parsers import BLOCK_ROWS, TableChunk
 from weir.files.text_files import PACKED, open_bytes
 
 Arrow: TypeAlias = Any  # pyarrow has no types

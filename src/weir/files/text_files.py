@@ -44,7 +44,7 @@ _UNPACKED_TIMES = 200  # unpacked to packed; rankings reach 10, judgments 20
 
 
 def open_bytes(path: Path) -> BinaryIO:
-    """Open a file for reading bytes, unpacking `.gz` and `.zst`.
+    """Open a file for reading bytes, unpacking `.gz` and `.zst`; reading may raise one of DAMAGE.
 
     Raises FormatError when there is no such file, for a device, and when it cannot be unpacked here.
     """
@@ -52,7 +52,18 @@ def open_bytes(path: Path) -> BinaryIO:
         mode = path.stat().st_mode
         if stat.S_ISCHR(mode) or stat.S_ISBLK(mode):  # it may have no end
             raise FormatError(path, "a device", "a file")
-        return open_packed(path)
+        if path.suffix == ".gz":
+            return cast(BinaryIO, gzip.open(path, "rb"))
+        if path.suffix != ".zst":
+            return path.open("rb", buffering=0)
+        module = _zstd()
+        if module is None:
+            unpacked = "the file unpacked or as .gz (or `pip install zstandard`, or Python 3.14)"
+            raise FormatError(path, "a .zst file, which this Python cannot unpack", unpacked)
+        file = path.open("rb")
+        if module.__name__ == "pyarrow":
+            return cast(BinaryIO, module.CompressedInputStream(file, "zstd"))
+        return cast(BinaryIO, _Unpacked(file, module))
     except IsADirectoryError as error:
         raise FormatError(path, "a folder", "a file") from error
     except FileNotFoundError as error:
@@ -99,30 +110,25 @@ def damaged(path: Path, error: Exception) -> FormatError:
 class LineBuffer:
     """The part of a file that is being worked on: whole lines at the front of one buffer.
 
-    buf: uint8, the text; words: the same bytes as the little-endian word starting at each position; ended:
-    nothing is left to read.
+    file: closed by the caller; text: the bytes; buf: the same as uint8; words: the little-endian word starting at each
+    position; ended: nothing is left to read.
     """
 
     def __init__(self, path: Path, size: int) -> None:
-        self.path = path
-        self._passed = 0
-        self.ended = False
-        self._file = open_bytes(path)
-        self._end = 0
-        self._began = False
-        self._make(max(size, 64))
+        self.path, self.file = path, open_bytes(path)
+        self.ended = self._began = False
+        self._passed = self._end = self._room = 0
+        self.text = bytearray()
+        self.grow(max(size, 64))
 
-    def __enter__(self) -> LineBuffer:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._file.close()
-
-    def _make(self, size: int) -> None:
-        self._room = size
-        self._raw = bytearray(size + _PAD_BYTES)
-        self.buf: Bytes = np.frombuffer(self._raw, np.uint8)
-        self.words: NDArray[np.uint64] = np.ndarray((size + _PAD_BYTES - 7,), "<u8", self._raw, strides=(1,))
+    def grow(self, size: int = 0) -> None:
+        """Make room for `size` bytes, by default for twice as many; what is in the buffer stays."""
+        size = size or 2 * self._room
+        text = bytearray(size + _PAD_BYTES)
+        text[: self._end] = memoryview(self.text)[: self._end]
+        self._room, self.text = size, text
+        self.buf: Bytes = np.frombuffer(text, np.uint8)
+        self.words: NDArray[np.uint64] = np.ndarray((size + _PAD_BYTES - 7,), "<u8", text, strides=(1,))
 
     def fill(self) -> int:
         """Read until the buffer is full or the file ends; returns where its last whole line ends.
@@ -131,34 +137,28 @@ class LineBuffer:
         (grow and fill again), or, when `ended`, that nothing is left.
         """
         while self._end < self._room - 1 and not self.ended:
-            view = memoryview(self._raw)[self._end : self._room - 1]
+            view = memoryview(self.text)[self._end : self._room - 1]
             try:
-                size = cast(io.RawIOBase, self._file).readinto(view) or 0
+                size = cast(io.RawIOBase, self.file).readinto(view) or 0
             except DAMAGE as error:
                 raise damaged(self.path, error) from error
             self.ended = size == 0
             self._end += size
             if not self._began and (self._end >= 3 or self.ended):
                 self._began = True
-                if self._raw.startswith(_BOM, 0, self._end):
+                if self.text.startswith(_BOM, 0, self._end):
                     self.consume(3)
-        if self.ended and self._end and self._raw[self._end - 1] != 10:
-            self._raw[self._end] = 10
+        if self.ended and self._end and self.text[self._end - 1] != 10:
+            self.text[self._end] = 10
             self._end += 1
         half = LINE_BYTES // 2  # a line that is too long spans a whole stretch of half as many bytes
         for at in range(0, self._end - half, half):
-            if self._raw.find(b"\n", at, at + half) < 0:
-                begin, end = self._raw.rfind(b"\n", 0, at) + 1, self._raw.find(b"\n", at, self._end)
+            if self.text.find(b"\n", at, at + half) < 0:
+                begin, end = self.begin_of_line(at), self.text.find(b"\n", at, self._end)
                 if (end if end >= 0 else self._end) - begin > LINE_BYTES:
                     long_line = f"a line of more than {LINE_BYTES:,} bytes"
                     raise FormatError(self.path, long_line, "one row on each line", self.line_of(begin))
-        return self._raw.rfind(b"\n", 0, self._end) + 1
-
-    def grow(self) -> None:
-        """Double the buffer, keeping what is in it."""
-        raw, end = self._raw, self._end
-        self._make(2 * self._room)
-        self._raw[:end] = memoryview(raw)[:end]
+        return self.text.rfind(b"\n", 0, self._end) + 1
 
     def consume(self, count: int) -> None:
         """Drop the first `count` bytes, a number of whole lines."""
@@ -172,53 +172,26 @@ class LineBuffer:
 
         Lines are not counted on the way: the file is read again, once something has to be said about it.
         """
-        ends, left = self._raw.count(b"\n", 0, position), self._passed
+        ends, before = self.text.count(b"\n", 0, position), self._passed
         with open_bytes(self.path) as file:
-            while left > 0 and (data := file.read(min(left, _SLICE_BYTES))):
+            while before > 0 and (data := file.read(min(before, _SLICE_BYTES))):
                 ends += data.count(b"\n")
-                left -= len(data)
+                before -= len(data)
         return ends + 1
 
     def begin_of_line(self, position: int) -> int:
         """Where the line of a position in the buffer begins."""
-        return self._raw.rfind(b"\n", 0, position) + 1
-
-    def end_of_line(self, position: int) -> int:
-        """Where the line of a position in the buffer ends."""
-        return self._raw.find(b"\n", position)
+        return self.text.rfind(b"\n", 0, position) + 1
 
     def line_text(self, position: int) -> str:
-        """The line of a position in the buffer, for a message, without white space around it."""
-        begin, end = self.begin_of_line(position), self.end_of_line(position)
-        return self.text(begin, end - begin).strip()
-
-    def text(self, start: int, length: int) -> str:
-        """Some bytes of the buffer as text, for a message."""
-        return bytes(self._raw[start : start + length]).decode("utf-8", "replace")
+        """The line of a position in the buffer, for a message."""
+        begin, end = self.begin_of_line(position), self.text.find(b"\n", position)
+        return bytes(self.text[begin:end]).decode("utf-8", "replace")
 
 
 def unpacked_name(path: Path) -> str:
     """The name of a file without the ending of its packing."""
     return path.stem if path.suffix in PACKED else path.name
-
-
-def open_packed(path: Path) -> BinaryIO:
-    """Open a file for reading bytes, unpacking .gz and .zst; damage is an EOFError, OSError or zlib.error.
-
-    Raises FormatError for a .zst file when nothing here can unpack it, OSError when the file cannot be opened.
-    """
-    if path.suffix == ".gz":
-        return cast(BinaryIO, gzip.open(path, "rb"))
-    if path.suffix != ".zst":
-        return path.open("rb", buffering=0)
-    module = _zstd()
-    if module is None:
-        unpacked = "the file unpacked or as .gz (or `pip install zstandard`, or Python 3.14)"
-        raise FormatError(path, "a .zst file, which this Python cannot unpack", unpacked)
-    file = path.open("rb")
-    if module.__name__ == "pyarrow":
-        return cast(BinaryIO, module.CompressedInputStream(file, "zstd"))
-    return cast(BinaryIO, _Unpacked(file, module))
 
 
 @contextmanager

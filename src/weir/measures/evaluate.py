@@ -22,7 +22,8 @@ from weir.core.qrels import Qrels
 from weir.core.run import Named, Run
 from weir.core.scores import Scores
 from weir.errors import BadRanking, BadValue, FormatError, UnknownName, WeirError
-from weir.files.intents import holds_nuggets, read_intents
+from weir.files.formats import holds_nuggets
+from weir.files.intents import read_intents
 from weir.files.runs import join_run_file, read_qrels, read_run, run_name
 from weir.measures.measure import Measure, all_within_unit, parse_measure
 from weir.measures.ties.over_orders import Tied, expected_values, extreme_values

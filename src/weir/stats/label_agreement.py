@@ -18,7 +18,7 @@ from weir.core.run import Run
 from weir.core.strings import Float64, Ids, Int32, Int64, Strings
 from weir.core.tables import Table, sentences, table_of
 from weir.errors import BadValue, UnknownName
-from weir.files.blocks import distinct_strings
+from weir.files.parsers import distinct_strings
 from weir.measures.measure import Measure
 from weir.stats.resampling import SEED
 

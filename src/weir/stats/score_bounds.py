@@ -14,7 +14,7 @@ from weir.core.qrels import Qrels
 from weir.core.run import Run
 from weir.core.strings import Float64, Ids, Int32, Int64, Strings
 from weir.errors import BadValue
-from weir.files.blocks import distinct_strings
+from weir.files.parsers import distinct_strings
 from weir.measures.library.arithmetic import found_gains, gain_of, place, ratio
 from weir.measures.library.gains import divisor_at
 from weir.measures.measure import Measure, parse_measure

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from weir.core.strings import Float64, Ids, Int32, Int64, Strings, hash_strings, load_words
 from weir.errors import BadValue, UnknownName
-from weir.files.blocks import distinct_strings
+from weir.files.parsers import distinct_strings
 from weir.registry import Registry, printed
 
 # ----------

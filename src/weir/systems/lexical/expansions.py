@@ -19,7 +19,7 @@ from weir.core.run import Run
 from weir.core.strings import Float64, Int32, Int64, StringColumn, Strings
 from weir.errors import BadValue, FormatError, RankingWarning
 from weir.files.json_lines import read_records
-from weir.files.text_files import open_packed
+from weir.files.text_files import open_bytes
 from weir.models.checkpoints import given_settings
 from weir.models.hardware import declared_device
 from weir.models.sparse import TERM, LoadedSparse, SparseEncoder, special_tokens
@@ -119,7 +119,7 @@ def read_questions(path: Path, corpus: Corpus, n: int) -> Expansions:
     """
     codes, parts = list[Int32](), list[Strings]()
     try:
-        with open_packed(path) as stream:
+        with open_bytes(path) as stream:
             for records in read_records(stream, path):
                 pairs = [_line(row, n, path, records.line(i)) for i, row in enumerate(records.rows)]
                 code = corpus.ids.codes(Strings.of(name for name, _ in pairs))
