@@ -290,7 +290,7 @@ class Source:
 
 
 def file_source(path: Path, form: Format, kind: Kind) -> Source:
-    """The rows of a file of any format that holds rows."""
+    """The rows of a file of any format that holds rows; its blocks raise FormatError for a line that is no row."""
     parquet, separator = form.name == "parquet", SEPARATORS.get(form.name, "")
     try:
         size = path.stat().st_size
