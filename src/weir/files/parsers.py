@@ -549,7 +549,7 @@ def filled_rows(buf: Bytes, arrays: RowArrays, n: int, segments: int, slows: int
 
 
 def scan_compiled(buffer: LineBuffer, stop: int, layout: ColumnLayout | None) -> ParsedRows:
-    """Split the lines of the first `stop` bytes into rows with compiled code; raises QuotedCellError, LongIdentifierError."""
+    """Split the lines of the first `stop` bytes into rows with compiled code; raises QuotedCellError."""
     if layout is None:
         shape, row_bytes = TREC, _LEAST_ROW_BYTES
     else:

@@ -237,9 +237,7 @@ def read_run(path: Path | str, ties: Ties = "trec", engine: EngineName = "auto")
         return run_of(file_source(path, form, "run"), run_name(path), ties, engine)
     source = nested_source(path) if engine != "numpy" else None
     if source is not None:
-        with suppress(
-            OddJsonError, BadRanking
-        ):  # the general parser below says what is wrong, if anything is
+        with suppress(OddJsonError, BadRanking):  # the general reader says what is wrong
             return run_of(source, run_name(path), ties, engine)
     return _nested_run(path, ties)
 
