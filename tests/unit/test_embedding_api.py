@@ -42,7 +42,7 @@ def test_every_provider_is_asked_and_read_in_its_own_way(place: Place, model, pa
     assert (asked.path, asked.key, asked.texts) == (path, f"Bearer {KEY}", texts(3))
     assert asked.body.items() >= {"model": "m", **told}.items()
     assert np.array_equal(loaded.encode(texts(2), "document"), expected(texts(2)))
-    assert loaded.client.spent.tokens == len(PROBE) // 3 + 1 + 5 * 3
+    assert loaded.client.metered.spent.tokens == len(PROBE) // 3 + 1 + 5 * 3
 
 
 @pytest.mark.parametrize(
@@ -133,7 +133,7 @@ def test_retry_after_is_honoured_in_seconds_and_as_a_date(place: Place):
     assert np.array_equal(loaded.encode(["a"]), expected(["a"]))
     # the date lay 43 seconds ahead before the first 17 passed; what cannot be read leaves the backoff
     assert place.time.slept == [17.0, 26.0, 4.0]
-    assert (loaded.client.spent.retries, loaded.client.spent.requests) == (3, 5)
+    assert (loaded.client.metered.spent.retries, loaded.client.metered.spent.requests) == (3, 5)
 
 
 def test_backoff_doubles_with_jitter_and_ends(place: Place):
@@ -179,7 +179,7 @@ def test_an_answer_that_cannot_be_used_is_asked_for_again_and_ends_in_one_line(p
     loaded = place.ready()
     place.manners.faults = [fault]
     assert np.array_equal(loaded.encode(texts(3)), expected(texts(3)))
-    assert (loaded.client.spent.retries, len(place.manners.asked)) == (1, 2)
+    assert (loaded.client.metered.spent.retries, len(place.manners.asked)) == (1, 2)
     place.manners.faults = [fault] * 4
     with pytest.raises(ServiceError, match=r"\(4 attempts\)") as caught:
         loaded.encode(texts(3))
@@ -198,9 +198,9 @@ def test_no_answer_in_time_is_asked_for_again(place: Place):
     loaded = place.ready(limits=replace(QUICK, timeout=0.2))
     place.manners.faults = [es.hang]
     assert np.array_equal(loaded.encode(["a"]), expected(["a"]))
-    assert loaded.client.spent.retries == 1
+    assert loaded.client.metered.spent.retries == 1
     # one for the answer that never came, which may have cost as much, one for the answer that did
-    assert loaded.client.spent.tokens == len(PROBE) // 3 + 1 + 2
+    assert loaded.client.metered.spent.tokens == len(PROBE) // 3 + 1 + 2
 
 
 def test_vectors_in_another_order_are_put_right(place: Place):
@@ -265,7 +265,8 @@ def test_nobody_there_is_one_line_and_costs_nothing(place: Place):
     gone = replace(loaded.encoder, base="http://127.0.0.1:1/v1")
     with pytest.raises(ServiceError, match=r"127.0.0.1:1/v1/embeddings: Connection refused \(4 attempts\)"):
         gone.load(limits=QUICK, clock=place.time.clock)
-    client = replace(loaded.client, url=gone.address + "/embeddings", spent=Spent())
+    metered = replace(loaded.client.metered, spent=Spent())
+    client = replace(loaded.client, url=gone.address + "/embeddings", metered=metered)
     with pytest.raises(ServiceError, match="Connection refused"):
         client.ask(Ask("m", ["a" * 300], "document", None), None)
-    assert client.spent.tokens == 0
+    assert client.metered.spent.tokens == 0

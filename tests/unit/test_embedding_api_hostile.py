@@ -117,7 +117,7 @@ def test_an_answer_that_trickles_ends_at_the_limit_for_the_whole(place: Place, h
     began = time.monotonic()
     assert np.array_equal(loaded.encode(["a"]), expected(["a"]))
     assert 0.3 < time.monotonic() - began < 5
-    assert loaded.client.spent.retries == 1
+    assert loaded.client.metered.spent.retries == 1
 
 
 def flood(handler: es.EmbeddingHandler, _: dict) -> None:
@@ -141,10 +141,10 @@ def test_an_answer_is_read_up_to_a_bound_for_each_text(place: Place):
 )
 def test_a_count_of_tokens_that_is_none_is_estimated_and_never_free(place: Place, tokens):
     loaded = place.ready()
-    before = loaded.client.spent.tokens
+    before = loaded.client.metered.spent.tokens
     place.manners.faults = [es.changed(lambda a: a.update(usage={"total_tokens": tokens}))]
     assert np.array_equal(loaded.encode(texts(3)), expected(texts(3)))
-    assert loaded.client.spent.tokens - before >= sum(len(t) // 3 + 1 for t in texts(3))
+    assert loaded.client.metered.spent.tokens - before >= sum(len(t) // 3 + 1 for t in texts(3))
 
 
 def test_a_vector_of_zeros_is_refused_and_its_text_named(place: Place):

@@ -112,7 +112,7 @@ def test_one_budget_holds_for_all_that_a_process_asks(place: Place, monkeypatch)
     second.encode(["c"])
     with pytest.raises(ServiceError, match=r"the budget of 5 requests ends here: spent .* in 5 requests"):
         first.encode(["d"])
-    assert [len(place.manners.asked), first.client.spent.requests] == [5, 5]
+    assert [len(place.manners.asked), first.client.metered.spent.requests] == [5, 5]
     place.load().encode(["e"])  # limits of its own
 
 

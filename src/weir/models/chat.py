@@ -50,7 +50,7 @@ from weir.services.requests import (
     MeteredClient,
     MeteredRequest,
     Spent,
-    check_base,
+    check_address,
     check_key,
     estimated,
     paid,
@@ -221,7 +221,7 @@ class ChatModel:
             if self.base is not None or self.key is not None:
                 raise BadValue(f"{self.model} runs in this process; base and key are for services")
             return
-        check_base(self.address)
+        check_address("base", self.address)
         if self.key is not None:
             usual = self.provider.key or "WEIR_KEY_NAME"
             check_key(self.key, usual, None if self._is_default_base else self.address)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import http.client
 import json
 import math
 import re
@@ -11,6 +10,7 @@ import time
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field, fields, replace
 from functools import cache, lru_cache
 from pathlib import Path
@@ -27,22 +27,21 @@ from weir.models.encoder import Encoder, Float32, Kind, Loaded, LoadedObject, Pr
 from weir.models.prompts import shortened
 from weir.registry import Registry
 from weir.services.requests import (
-    AnswerTooLargeError,
+    MOST_COUNTED,
     AttemptError,
-    Bucket,
     Clock,
+    HttpRequest,
+    KeptConnection,
     Key,
     Limits,
-    NotSentError,
+    MeteredClient,
+    MeteredRequest,
     Spent,
-    broken,
-    check_base,
+    UnusableAnswerError,
+    check_address,
     check_key,
     estimated,
     paid,
-    post,
-    refusal,
-    retry,
 )
 from weir.settings import secret, settings
 
@@ -52,14 +51,6 @@ from weir.settings import secret, settings
 
 Json: TypeAlias = Any
 """Whatever a server sent: nothing about it is known before it is looked at."""
-
-
-class UnusableError(Exception):
-    """An answer without what was asked for; the next may have it. row: of the vector that is wrong, if one is."""
-
-    def __init__(self, message: str, row: int | None = None) -> None:
-        super().__init__(message)
-        self.row = row
 
 
 @dataclass(frozen=True)
@@ -86,7 +77,7 @@ class Provider:
 
     base, path: its address; variable: the environment variable that holds the key. texts, tokens: of a request
     at most, tokens by estimate. longest: tokens of a text by estimate, longer ones are cut; None leaves that to
-    the provider. body, read: how a request is written and an answer read; read raises UnusableError.
+    the provider. body, read: how a request is written and an answer read; read raises UnusableAnswerError.
     kinds: what the provider is told about documents and queries, for the manifest.
     """
 
@@ -105,31 +96,31 @@ PROVIDERS: Registry[Provider] = Registry("provider")
 
 
 def rows(vectors: list[Json], count: int, dimensions: int | None) -> Float32:
-    """Vectors of an answer as float32[count, d]; raises UnusableError saying what is wrong with them.
+    """Vectors of an answer as float32[count, d]; raises UnusableAnswerError saying what is wrong with them.
 
     dimensions: what they must have; None takes those of the first.
     """
     if len(vectors) != count:
-        raise UnusableError(f"the answer has {len(vectors)} vectors for {count} texts")
+        raise UnusableAnswerError(f"the answer has {len(vectors)} vectors for {count} texts")
     for at, vector in enumerate(vectors):
         if not isinstance(vector, list) or not vector or not set(map(type, vector)) <= {float, int}:
-            raise UnusableError(f"vector {at + 1} of the answer is no list of numbers", at)
+            raise UnusableAnswerError(f"vector {at + 1} of the answer is no list of numbers", at)
         wanted = dimensions or len(vectors[0])
         if len(vector) != wanted:
-            raise UnusableError(
+            raise UnusableAnswerError(
                 f"vector {at + 1} of the answer has {len(vector)} dimensions, not {wanted}", at
             )
     try:
         with np.errstate(over="ignore"):
             table: Float32 = np.array(vectors, np.float64).astype(np.float32)
     except OverflowError:  # a whole number beyond any float
-        raise UnusableError("a number of the answer is out of range") from None
+        raise UnusableAnswerError("a number of the answer is out of range") from None
     bad = np.flatnonzero(~np.isfinite(table).all(axis=1))
     if len(bad):
-        raise UnusableError(f"vector {int(bad[0]) + 1} of the answer is not finite", int(bad[0]))
+        raise UnusableAnswerError(f"vector {int(bad[0]) + 1} of the answer is not finite", int(bad[0]))
     empty = np.flatnonzero(~table.any(axis=1))
     if len(empty):
-        raise UnusableError(f"vector {int(empty[0]) + 1} of the answer is all zeros", int(empty[0]))
+        raise UnusableAnswerError(f"vector {int(empty[0]) + 1} of the answer is all zeros", int(empty[0]))
     return table
 
 
@@ -137,10 +128,10 @@ def _listed(answer: Json) -> ProviderAnswer:
     """Vectors under data, each with the place of its text: they may come in any order."""
     data = _entry(answer, "data")
     if not isinstance(data, list) or not all(isinstance(d, dict) and "embedding" in d for d in data):
-        raise UnusableError("the answer has no list 'data' of embeddings")
+        raise UnusableAnswerError("the answer has no list 'data' of embeddings")
     places = [d.get("index", at) for at, d in enumerate(data)]
     if not all(type(p) is int for p in places) or sorted(places) != list(range(len(data))):
-        raise UnusableError("the answer's 'index' does not name every text once")
+        raise UnusableAnswerError("the answer's 'index' does not name every text once")
     ordered = sorted(zip(places, data, strict=True), key=lambda pair: pair[0])
     return ProviderAnswer([d["embedding"] for _, d in ordered], _tokens(answer, "usage", "total_tokens"))
 
@@ -160,7 +151,7 @@ def _cohere_read(answer: Json) -> ProviderAnswer:
     """Vectors under embeddings, by type, in the order of the texts."""
     vectors = _entry(answer, "embeddings", "float")
     if not isinstance(vectors, list):
-        raise UnusableError("the answer has no list 'embeddings.float'")
+        raise UnusableAnswerError("the answer has no list 'embeddings.float'")
     return ProviderAnswer(vectors, _tokens(answer, "meta", "billed_units", "input_tokens"))
 
 
@@ -240,7 +231,6 @@ PROVIDERS.add(
 # Requests to an embedding API, with retries and within the budget.
 
 
-_MOST_DENSE = 100  # times the estimate that a provider may count; more is no count of these texts
 _MAYBE_SMALLER = {400, 413, 422}  # what servers answer to more texts or tokens at once than they take
 _MOST_DIMENSIONS = 16_384  # of a vector whose dimension is not known yet
 _NUMBER_BYTES = 64  # a number of an answer takes at most, its place on an indented line included
@@ -253,27 +243,20 @@ class TooMuchError(Exception):
 
 
 @dataclass(eq=False)
-class Client:
-    """One API as one process uses it: its address, its key, and what was spent.
+class EmbeddingClient:
+    """One API as one process uses it: its address, and a client that keeps to the budget and the rate.
 
     dense: tokens the provider counts for one that is estimated, the most of any answer so far, at least 1.
     """
 
     provider: Provider
     url: str
-    key: Key
-    limits: Limits
-    clock: Clock
-    spent: Spent
+    metered: MeteredClient
     dense: float = 1.0
-
-    def __post_init__(self) -> None:
-        self._requests = Bucket(self.limits.requests_per_minute, self.clock)
-        self._tokens = Bucket(self.limits.tokens_per_minute, self.clock)
 
     def room(self) -> int:
         """Estimated tokens the next request may have: what the provider takes and what the budget allows."""
-        most, left = self.provider.tokens, self.limits.left(self.spent)
+        most, left = self.provider.tokens, self.metered.limits.left(self.metered.spent)
         return int((most if left is None else min(most, left)) / self.dense)
 
     def ask(self, ask: Ask, dimensions: int | None) -> Float32:
@@ -285,61 +268,34 @@ class Client:
         """
         tokens = math.ceil(sum(map(estimated, ask.texts)) * self.dense)
 
-        def once() -> Float32:
-            self.limits.check(self.spent, tokens)
-            self.spent.waited += self._requests.take(1) + self._tokens.take(tokens)
-            return self._exchanged(ask, tokens, dimensions)
+        def read(answer: Json) -> tuple[Float32, tuple[int, int] | None]:
+            listed = self.provider.read(answer)
+            try:
+                vectors = rows(listed.vectors, len(ask.texts), dimensions)
+            except UnusableAnswerError as error:
+                if error.text is None:
+                    raise
+                raise UnusableAnswerError(
+                    f"{error}; its text begins {ask.texts[error.text][:60]!r}"
+                ) from None
+            self.metered.count_texts(len(ask.texts))
+            if listed.tokens is None or not 0 < listed.tokens <= MOST_COUNTED * tokens:
+                return vectors, None
+            self.dense = max(self.dense, self.dense * listed.tokens / tokens)
+            return vectors, (listed.tokens, 0)
 
-        def count_retry(_: AttemptError, wait: float) -> None:
-            self.spent.retries += 1
-            self.spent.waited += wait
-
+        headers = {"Content-Type": "application/json", "Accept": "application/json", "User-Agent": "weir"}
+        headers |= self.metered.key.header()
+        numbers = _NUMBER_BYTES * (dimensions or _MOST_DIMENSIONS)
+        max_bytes = _REST_BYTES + len(ask.texts) * (numbers + _TEXT_BYTES)
+        http = HttpRequest("POST", self.url, headers, json.dumps(self.provider.body(ask)).encode("ascii"))
         try:
-            return retry(once, self.limits, self.clock, count_retry)
+            with closing(KeptConnection()) as connection:
+                request = MeteredRequest(http, tokens, 0, max_bytes, read)
+                return self.metered.answered(connection, request, lambda _: None)
         except AttemptError as error:
-            raise ServiceError(f"{self.url}: {error}") from None
-
-    def _exchanged(self, ask: Ask, tokens: int, dimensions: int | None) -> Float32:
-        self.spent.requests += 1
-        used = tokens  # what an answer that never came whole may have cost
-        try:
-            body = json.dumps(self.provider.body(ask)).encode("ascii")
-            numbers = _NUMBER_BYTES * (dimensions or _MOST_DIMENSIONS)
-            max_bytes = _REST_BYTES + len(ask.texts) * (numbers + _TEXT_BYTES)
-            headers = {"Content-Type": "application/json", "Accept": "application/json", "User-Agent": "weir"}
-            headers |= self.key.header()
-            limits = (self.limits.timeout, self.limits.whole)
-            reply = post(self.url, body, headers, max_bytes, limits, (self.key,))
-            if reply.status // 100 != 2:
-                used = 0
-                refused = refusal(reply, self.key.masked, self.clock)
-                if reply.status in _MAYBE_SMALLER:
-                    raise TooMuchError(f"{self.url}: {refused}")
-                if reply.status in (401, 403):
-                    raise ServiceError(f"{self.url}: {refused}; {self.key.hint()}")
-                raise refused
-            answer = self.provider.read(json.loads(reply.body))
-            if answer.tokens is not None and 0 < answer.tokens <= _MOST_DENSE * tokens:
-                used = answer.tokens
-                self.dense = max(self.dense, self.dense * used / tokens)
-            vectors = rows(answer.vectors, len(ask.texts), dimensions)
-        except UnusableError as error:
-            which = "" if error.row is None else f"; its text begins {ask.texts[error.row][:60]!r}"
-            raise AttemptError("malformed", f"{self.key.masked(error)}{which}") from None
-        except AnswerTooLargeError as error:
-            raise AttemptError("malformed", str(error)) from None
-        except (ValueError, RecursionError):
-            raise AttemptError("malformed", "the answer is not JSON, or was cut") from None
-        except NotSentError as error:
-            used = 0
-            raise broken(error.reason, self.key.masked) from None
-        except (http.client.HTTPException, OSError) as error:
-            raise broken(error, self.key.masked) from None
-        finally:
-            self.spent.tokens += used
-            self._tokens.give(tokens - used)
-        self.spent.texts += len(ask.texts)
-        return vectors
+            message = f"{self.url}: {error}"
+            raise (TooMuchError if error.status in _MAYBE_SMALLER else ServiceError)(message) from None
 
 
 # ----------
@@ -395,7 +351,7 @@ class Hosted:
             )
         PROVIDERS.get(self.model.partition(":")[0])
         if self.base is not None:
-            check_base(self.base)
+            check_address("base", self.base)
         for name, fits, expected in _SETTINGS:
             value = getattr(self, name)
             if value is not None and not fits(value):
@@ -448,9 +404,10 @@ class Hosted:
         name = (self.model, self.address, key.variable)
         if name not in budget.clients:
             bounds, url = limits or Limits.of(settings()), self.address + self.provider.path
-            budget.clients[name] = Client(self.provider, url, key, bounds, clock or Clock(), budget.spent)
+            metered = MeteredClient(key, bounds, clock or Clock(), budget.spent)
+            budget.clients[name] = EmbeddingClient(self.provider, url, metered)
         client = budget.clients[name]
-        client.key = key  # it may have been set, or changed, since
+        client.metered.key = key  # it may have been set, or changed, since
         about = json.dumps([self.model, self.address, self.dimensions, PROBE]).encode("utf-8")
         digest = hashlib.blake2b(about, digest_size=8).hexdigest()
         path = settings().home / "encoders" / f"api-{digest}.json"
@@ -458,13 +415,13 @@ class Hosted:
             budget.probes[path] = _stored_probe(path) or self._new_probe(path, client)
         return LoadedHosted(self, client, budget.probes[path])
 
-    def _new_probe(self, path: Path, client: Client) -> ProbeVector:
+    def _new_probe(self, path: Path, client: EmbeddingClient) -> ProbeVector:
         """The probe, asked for and kept; processes that begin together keep the same."""
         with locked(path.with_suffix(".lock")):
             if (known := _stored_probe(path)) is not None:
                 return known
             vector = _probe_vector(self, client)
-            seen = time.strftime("%Y-%m-%d", time.gmtime(client.clock.wall()))
+            seen = time.strftime("%Y-%m-%d", time.gmtime(client.metered.clock.wall()))
             about = {"probe": PROBE, "model": self.model, "base": self.address, "seen": seen}
             write_json(path, about | {"vector": vector.tolist()})
         return ProbeVector(path, vector, seen, moved=0.0)
@@ -490,7 +447,7 @@ class SharedBudget:
     """What encoders that are paid for together share: what they spent, their clients, the probes they know."""
 
     spent: Spent = field(default_factory=Spent)
-    clients: dict[tuple[str, str, str | None], Client] = field(default_factory=dict)
+    clients: dict[tuple[str, str, str | None], EmbeddingClient] = field(default_factory=dict)
     probes: dict[Path, ProbeVector] = field(default_factory=dict)
 
 
@@ -505,7 +462,7 @@ class LoadedHosted:
     """An embedding API ready to be asked; nothing is asked before a text is."""
 
     encoder: Hosted
-    client: Client = field(repr=False)
+    client: EmbeddingClient = field(repr=False)
     probe: ProbeVector
 
     @property
@@ -531,7 +488,8 @@ class LoadedHosted:
 
     def describe(self) -> dict[str, object]:
         """The identity, how far the model moved since it was first seen, and what this process spent."""
-        spent, cost = self.client.spent, self.client.limits.cost(self.client.spent.tokens)
+        metered = self.client.metered
+        spent, cost = metered.spent, metered.limits.cost(metered.spent.tokens)
         use = {f.name: getattr(spent, f.name) for f in fields(spent)}
         return self.identity() | {"moved": self.probe.moved} | {"spent": use | {"dollars": cost}}
 
@@ -642,7 +600,7 @@ def _ask(encoder: Hosted, texts: Sequence[str], kind: Kind) -> Ask:
     return Ask(encoder.model.partition(":")[2], texts, kind, encoder.dimensions)
 
 
-def _probe_vector(encoder: Hosted, client: Client) -> Float32:
+def _probe_vector(encoder: Hosted, client: EmbeddingClient) -> Float32:
     """The probe's vector as the API gives it now; raises ServiceError where it has other dimensions than asked."""
     try:
         vector: Float32 = client.ask(_ask(encoder, [PROBE], "document"), None)[0]
@@ -662,7 +620,7 @@ def _stored_probe(path: Path) -> ProbeVector | None:
         return ProbeVector(path, rows([kept["vector"]], 1, None)[0], str(kept["seen"]))
     except FileNotFoundError:
         return None
-    except (OSError, ValueError, KeyError, TypeError, RecursionError, UnusableError) as error:
+    except (OSError, ValueError, KeyError, TypeError, RecursionError, UnusableAnswerError) as error:
         raise StoreError(f"cannot read {path}: {error}; remove it, and the probe is asked for anew") from None
 
 

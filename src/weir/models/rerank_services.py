@@ -33,7 +33,7 @@ from weir.services.requests import (
     MeteredClient,
     MeteredRequest,
     UnusableAnswerError,
-    check_base,
+    check_address,
     check_key,
     estimated,
     paid,
@@ -47,10 +47,6 @@ from weir.settings import secret, settings
 Json: TypeAlias = Any
 """Whatever a server sent: nothing about it is known before it is looked at."""
 DATA = Path(__file__).with_name("rerank_services.toml")
-
-
-class UnusableScoresError(Exception):
-    """An answer does not hold a score for each document; the next may."""
 
 
 @dataclass(frozen=True)
@@ -84,21 +80,21 @@ class RerankService:
         return {**named, "query": query, self.texts: list(documents), **self.sent}
 
     def read(self, answer: Json, count: int) -> ScoreAnswer:
-        """The scores of an answer to a request of so many documents; raises UnusableScoresError."""
+        """The scores of an answer to a request of so many documents; raises UnusableAnswerError."""
         found = answer.get(self.results) if self.results and isinstance(answer, dict) else answer
         if not isinstance(found, list) or not all(isinstance(one, dict) for one in found):
             where = f"'{self.results}'" if self.results else "of results"
-            raise UnusableScoresError(f"the answer has no list {where}")
+            raise UnusableAnswerError(f"the answer has no list {where}")
         places, values = [one.get("index") for one in found], [one.get(self.score) for one in found]
         if not all(type(place) is int for place in places) or sorted(places) != list(range(count)):
-            raise UnusableScoresError(f"the answer's 'index' does not name each of {count} documents once")
+            raise UnusableAnswerError(f"the answer's 'index' does not name each of {count} documents once")
         if not all(type(value) in (int, float) and math.isfinite(value) for value in values):
-            raise UnusableScoresError(f"'{self.score}' of the answer is not a number for each document")
+            raise UnusableAnswerError(f"'{self.score}' of the answer is not a number for each document")
         scores = np.empty(count, np.float32)
         with np.errstate(over="ignore"):
             scores[np.array(places, np.int64)] = np.array(values, np.float64)
         if not np.isfinite(scores).all():
-            raise UnusableScoresError(f"'{self.score}' of the answer is out of range")
+            raise UnusableAnswerError(f"'{self.score}' of the answer is out of range")
         for name in self.counted:
             answer = answer.get(name) if isinstance(answer, dict) else None
         counted = bool(self.counted) and type(answer) is int and answer >= 0
@@ -156,10 +152,7 @@ class RerankClient:
         tokens = estimated_tokens(query, documents)
 
         def read(answer: object) -> tuple[Float32, tuple[int, int] | None]:
-            try:
-                scored = self.service.read(answer, len(documents))
-            except UnusableScoresError as error:
-                raise UnusableAnswerError(str(error)) from None
+            scored = self.service.read(answer, len(documents))
             self.metered.count_texts(len(documents))
             credible = scored.tokens is not None and scored.tokens <= MOST_COUNTED * tokens
             return scored.scores, (scored.tokens or 0, 0) if credible else None
@@ -218,7 +211,7 @@ class HostedReranker:
     def __post_init__(self) -> None:
         if not isinstance(self.model, str) or not re.match(r"[A-Za-z][\w-]*:.", self.model):
             raise BadValue(f"model is {self.model!r}; expected service:model, such as cohere:rerank-v3.5")
-        check_base(self.address)
+        check_address("base", self.address)
         if self.key is not None:
             usual = self.service.key or "WEIR_KEY_NAME"
             check_key(self.key, usual, None if self.address == self.service.base else self.address)

@@ -13,7 +13,7 @@ import threading
 import time
 from base64 import b64encode, urlsafe_b64encode
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from email.utils import parsedate_to_datetime
 from functools import cache, lru_cache
@@ -195,19 +195,6 @@ class HttpRequest:
     keys: Sequence[Key] = field(default=(), repr=False)
 
 
-def post(
-    url: str,
-    body: bytes,
-    headers: Mapping[str, str],
-    max_bytes: int,
-    time_limits: tuple[float, float],
-    keys: Sequence[Key] = (),
-) -> HttpReply:
-    """Send a body over a connection of its own; see KeptConnection.send."""
-    with closing(KeptConnection()) as connection:
-        return connection.send(HttpRequest("POST", url, headers, body, keys), max_bytes, time_limits)
-
-
 @dataclass(eq=False)
 class KeptConnection:
     """A connection that stays open between the exchanges of one thread, as long as both sides are in step.
@@ -330,11 +317,6 @@ def check_key(key: object, usual: str, base: str | None) -> None:
         if key != usual:
             reason = f"'{key}' is not sent anywhere"
         raise BadValue(f"key: {reason}; put the key for this one into WEIR_KEY_NAME and name that variable")
-
-
-def check_base(base: object) -> None:
-    """Raise BadValue for what is no address, and for plain http to another machine."""
-    check_address("base", base)
 
 
 def check_address(name: str, address: object, plain: bool = False) -> None:
@@ -579,17 +561,27 @@ T = TypeVar("T")
 class AttemptError(Exception):
     """A request failed.
 
-    kind: how; wait: seconds the server asks for; again: whether the next attempt may be answered; attempts: how many
-    were made, once nobody tries again; status: that of the answer, 0 where there was none.
+    kind: how; wait: seconds the server asks for; again: whether the next attempt may be answered; status: that of the
+    answer, 0 where there was none; free: whether the service cannot have charged anything for it; attempts: how many
+    were made, once nobody tries again.
     """
 
-    def __init__(self, kind: FailureKind, message: str, wait: float = 0.0, again: bool = True) -> None:
+    def __init__(
+        self,
+        kind: FailureKind,
+        message: str,
+        wait: float = 0.0,
+        again: bool = True,
+        status: int = 0,
+        free: bool = False,
+    ) -> None:
         super().__init__(message)
         self.kind = kind
         self.wait = wait
         self.again = again
+        self.status = status
+        self.free = free
         self.attempts = 1
-        self.status = 0
 
 
 def retry(
@@ -627,48 +619,62 @@ def retry(
             clock.sleep(wait)
 
 
-def refusal(reply: HttpReply, masked: Redactor, clock: Clock) -> AttemptError:
-    """The error that a status other than 2xx means; its message is one line without secrets."""
+def exchange(
+    connection: KeptConnection,
+    request: HttpRequest,
+    max_bytes: int,
+    time_limits: tuple[float, float],
+    masked: Redactor,
+    clock: Clock,
+) -> bytes:
+    """The body of an answer with a status of 2xx; max_bytes, time_limits: see KeptConnection.send.
+
+    Raises AttemptError for a connection that breaks and for any other status, with a message of one line without
+    secrets; AnswerTooLargeError.
+    """
+    try:
+        reply = connection.send(request, max_bytes, time_limits)
+    except NotSentError as error:
+        raise _broken(error.reason, masked, free=True) from None
+    except (http.client.HTTPException, OSError) as error:
+        raise _broken(error, masked, free=False) from None
+    status = reply.status
+    if status // 100 == 2:
+        return reply.body
     text = reply.body.decode("utf-8", "replace")
     with suppress(ValueError, RecursionError):
         text = error_text(json.loads(text), text)
-    exhausted = reply.status == http.client.TOO_MANY_REQUESTS and "insufficient_quota" in text
+    exhausted = status == http.client.TOO_MANY_REQUESTS and "insufficient_quota" in text
     shown = masked(text)
     if len(shown) > SHOWN_CHARACTERS:  # servers quote the request first and say last what is wrong with it
         half = (SHOWN_CHARACTERS - 5) // 2
         shown = f"{shown[:half]} ... {shown[-half:]}"
-    message = f"{reply.status} {masked(reply.reason)[:SHOWN_CHARACTERS]}" + (f": {shown}" if shown else "")
-    again = reply.status in RETRYABLE_STATUSES and not exhausted
-    wait = asked_to_wait(reply.headers.get("Retry-After", ""), clock) if again else 0.0
+    message = f"{status} {masked(reply.reason)[:SHOWN_CHARACTERS]}" + (f": {shown}" if shown else "")
     if exhausted:
         message = f"{message}; {CONTINUES}"
-    elif 300 <= reply.status < 400:
+    elif 300 <= status < 400:
         location = masked(reply.headers.get("Location"))[:SHOWN_CHARACTERS]
         message = f"{message}; it moved to {location}: give that address"
-    error = AttemptError("failed" if reply.status >= 500 else "refused", message, wait, again)
-    error.status = reply.status
-    return error
+    again, wait = status in RETRYABLE_STATUSES and not exhausted, 0.0
+    if again and (after := reply.headers.get("Retry-After")):
+        with suppress(ValueError, TypeError):
+            wait = parsedate_to_datetime(after).timestamp() - clock.wall()
+        with suppress(ValueError):
+            wait = float(after)
+        wait = max(0.0, wait) if math.isfinite(wait) else 0.0
+    raise AttemptError("failed" if status >= 500 else "refused", message, wait, again, status, free=True)
 
 
-def broken(reason: Exception, masked: Redactor) -> AttemptError:
+def _broken(reason: Exception, masked: Redactor, free: bool) -> AttemptError:
     """The error that a broken connection means."""
     if isinstance(reason, TimeoutError):
-        return AttemptError("timed out", "no answer in time")
+        return AttemptError("timed out", "no answer in time", free=free)
     if isinstance(reason, http.client.IncompleteRead):
-        return AttemptError("malformed", "the answer was cut")
+        return AttemptError("malformed", "the answer was cut", free=free)
     message = (reason.strerror if isinstance(reason, OSError) else None) or str(reason)
     message = masked(message or type(reason).__name__)[:SHOWN_CHARACTERS]
-    return AttemptError("failed", message, again=not isinstance(reason, ssl.SSLCertVerificationError))
-
-
-def asked_to_wait(text: str, clock: Clock) -> float:
-    """Seconds that a Retry-After header names, as a number or as a date; 0 for anything else."""
-    with suppress(ValueError, OverflowError):
-        seconds = float(text)
-        return max(0.0, seconds) if math.isfinite(seconds) else 0.0
-    with suppress(ValueError, TypeError):
-        return max(0.0, parsedate_to_datetime(text).timestamp() - clock.wall())
-    return 0.0
+    again = not isinstance(reason, ssl.SSLCertVerificationError)
+    return AttemptError("failed", message, again=again, free=free)
 
 
 def error_text(answer: Any, otherwise: str) -> str:  # noqa: ANN401  (an error's body may be anything)
@@ -698,7 +704,11 @@ MOST_COUNTED = 100
 
 
 class UnusableAnswerError(Exception):
-    """An answer without what was asked for; the next may have it."""
+    """An answer without what was asked for; the next may have it. text: number of the text with a wrong value."""
+
+    def __init__(self, message: str, text: int | None = None) -> None:
+        super().__init__(message)
+        self.text = text
 
 
 @dataclass(frozen=True)
@@ -758,9 +768,11 @@ class MeteredClient:
                     self.spent.waited += waited
                 answer, used = self._exchanged(connection, request)
                 return answer
-            except _UnpaidError as error:
-                used = (0, 0)
-                raise error.reason from None
+            except AttemptError as error:
+                used = (0, 0) if error.free else used
+                if error.status in NOBODY_STATUSES:
+                    raise ServiceError(f"{request.http.url}: {error}; {self.key.hint()}") from None
+                raise
             finally:
                 self._tokens.give(request.tokens - used[0])
                 with self._turn:
@@ -801,32 +813,15 @@ class MeteredClient:
 
     def _exchanged(self, connection: KeptConnection, request: MeteredRequest[T]) -> tuple[T, tuple[int, int]]:
         """The answer, and the tokens that it took, all and the answer's."""
-        limits, masked = self.limits, self.key.masked
+        sent, masked = replace(request.http, keys=(self.key,)), self.key.masked
+        limits = (self.limits.timeout, self.limits.whole)
         try:
-            sent = replace(request.http, keys=(self.key,))
-            reply = connection.send(sent, request.answer_bytes, (limits.timeout, limits.whole))
-            if reply.status // 100 != 2:
-                error = refusal(reply, masked, self.clock)
-                if reply.status in NOBODY_STATUSES:
-                    raise _UnpaidError(ServiceError(f"{request.http.url}: {error}; {self.key.hint()}"))
-                raise _UnpaidError(error)
-            answer, counted = request.read(json.loads(reply.body))
+            body = exchange(connection, sent, request.answer_bytes, limits, masked, self.clock)
+            answer, counted = request.read(json.loads(body))
         except UnusableAnswerError as error:
             raise AttemptError("malformed", masked(error)) from None
         except AnswerTooLargeError as error:
             raise AttemptError("malformed", str(error)) from None
         except (ValueError, RecursionError):
             raise AttemptError("malformed", "the answer is not JSON, or was cut") from None
-        except NotSentError as error:
-            raise _UnpaidError(broken(error.reason, masked)) from None
-        except (http.client.HTTPException, OSError) as error:
-            raise broken(error, masked) from None
         return answer, (request.tokens, request.answer_tokens) if counted is None else counted
-
-
-class _UnpaidError(Exception):
-    """A request failed and cost nothing; reason: how."""
-
-    def __init__(self, reason: AttemptError | ServiceError) -> None:
-        super().__init__(str(reason))
-        self.reason = reason

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import http.client
 import json
 import re
 import warnings
@@ -24,17 +23,14 @@ from weir.services.requests import (
     AnswerTooLargeError,
     AttemptError,
     Clock,
-    HttpReply,
     HttpRequest,
     KeptConnection,
     Key,
     Limits,
-    NotSentError,
-    broken,
     check_address,
     check_key,
     error_text,
-    refusal,
+    exchange,
     retry,
 )
 from weir.settings import secret
@@ -209,39 +205,32 @@ class ElasticServer:
             headers["Authorization"] = f"{self.settings.scheme} {value}"
         url = self.settings.url.rstrip("/") + call.path
         request = HttpRequest(call.method, url, headers, body, (self.key,))
-        reply = retry(
-            lambda: self._once(request, call), self.limits, self.clock, lambda error, _: self.retried(error)
-        )
-        if reply is None:
-            return None
+        limits = (self.limits.timeout, self.limits.whole)
+
+        def attempt() -> bytes:
+            try:
+                return exchange(self.connection, request, MOST_BYTES, limits, self.key.masked, self.clock)
+            except AnswerTooLargeError as error:
+                raise AttemptError("malformed", str(error), again=False) from None
+
         try:
-            return json.loads(reply.body)
+            answer = retry(attempt, self.limits, self.clock, lambda error, _: self.retried(error))
+        except AttemptError as error:
+            if error.status == HTTP_NOT_FOUND and call.missing:
+                return None
+            if error.status == HTTP_TOO_LARGE:
+                raise TooLargeError(str(error)) from None
+            if error.status in (401, 403):
+                raise ServiceError(f"{self.settings.url}: {error}; {self.key.hint()}") from None
+            raise
+        try:
+            return json.loads(answer)
         except (ValueError, RecursionError):
             raise AttemptError("malformed", "the answer is not JSON, or was cut", again=False) from None
 
     def service_error(self, error: AttemptError) -> ServiceError:
         """The error of a call that cannot be left out."""
         return ServiceError(f"{self.settings.url}: {error}")
-
-    def _once(self, request: HttpRequest, call: ElasticCall) -> HttpReply | None:
-        try:
-            reply = self.connection.send(request, MOST_BYTES, (self.limits.timeout, self.limits.whole))
-        except AnswerTooLargeError as error:
-            raise AttemptError("malformed", str(error), again=False) from None
-        except NotSentError as error:
-            raise broken(error.reason, self.key.masked) from None
-        except (http.client.HTTPException, OSError) as error:
-            raise broken(error, self.key.masked) from None
-        if reply.status == HTTP_NOT_FOUND and call.missing:
-            return None
-        if reply.status // 100 == 2:
-            return reply
-        refused = refusal(reply, self.key.masked, self.clock)
-        if reply.status == HTTP_TOO_LARGE:
-            raise TooLargeError(str(refused))
-        if reply.status in (401, 403):
-            raise ServiceError(f"{self.settings.url}: {refused}; {self.key.hint()}")
-        raise refused
 
 
 @contextmanager

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import http.client
 import json
 import re
 import threading
@@ -30,10 +29,8 @@ from weir.services.requests import (
     KeptConnection,
     Key,
     Limits,
-    NotSentError,
-    broken,
     check_address,
-    refusal,
+    exchange,
     retry,
 )
 from weir.settings import KEY_VARIABLE, secret
@@ -759,22 +756,22 @@ class _EndpointAsker:
         limits, begun = self.template.limits, time.perf_counter()
         most = int(limits.answer_mb * (1 << 20))
         try:
-            reply = self.connection.send(request, most, (limits.timeout_s, limits.whole_s))
+            body = exchange(
+                self.connection,
+                request,
+                most,
+                (limits.timeout_s, limits.whole_s),
+                self._masked,
+                self.shared.clock,
+            )
         except AnswerTooLargeError as error:
             raise AttemptError("malformed", f"{error} (limits.answer_mb)", again=False) from None
-        except NotSentError as error:
-            raise broken(error.reason, self._masked) from None
-        except (http.client.HTTPException, OSError) as error:
-            raise broken(error, self._masked) from None
-        if reply.status // 100 != 2:
-            refused = refusal(reply, self._masked, self.shared.clock)
-            if reply.status not in (401, 403):
-                raise refused
+        except AttemptError as error:
+            if error.status not in (401, 403):
+                raise
             hints = "; ".join(key.hint() for key in self.keys) or "no header carries a key ([headers])"
-            hinting = AttemptError(refused.kind, f"{refused}; {hints}", again=False)
-            hinting.status = refused.status
-            raise hinting
-        answer = read(reply.body)
+            raise AttemptError(error.kind, f"{error}; {hints}", again=False, status=error.status) from None
+        answer = read(body)
         self.seconds += time.perf_counter() - begun
         return answer
 
