@@ -133,7 +133,7 @@ def places(method, worths, judge, ordering, prompts=None):
     run = Run(queries.ids, corpus.ids, ptr, codes.astype(np.int32), -np.arange(len(flat), dtype=float))
     scorer = LLMReranker(method, CHAT, 100, ordering, prompts or PromptSettings()).ready(corpus)
     asked = RerankTask(scorer, judge, queries, run, None)
-    score = fill_unscored(scorer.method(asked), ptr)
+    score = fill_unscored(asked.values(), ptr)
     ranked = [np.argsort(-score[a:b], kind="stable").tolist() for a, b in zip(ptr, ptr[1:], strict=False)]
     return ranked, asked
 
@@ -244,7 +244,7 @@ def test_a_scale_of_five_has_its_own_expected_score():
     talk = Judge(lambda prompt, _: told(prompt, "5", logs))
     for scale, mean in ((5, (5 * 0.5 + 3 * 0.25) / 0.75), (10, 5 * 0.5 + 3 * 0.25 + 9 * 0.25), (50, 5.0)):
         _, asked = places("score", [[1]], talk, Ordering(), PromptSettings(scale=scale))
-        assert asked.scorer.method(asked) == pytest.approx([mean])
+        assert asked.values() == pytest.approx([mean])
 
 
 @pytest.mark.parametrize("sort", SORTING)

@@ -24,7 +24,7 @@ from weir.errors import BadValue, RankingWarning, ServiceError
 from weir.experiment.experiment import Experiment
 from weir.services.requests import Limits, paid
 from weir.systems import BM25, Context, parse_system
-from weir.systems.rerank.llm_methods import METHODS, Windows
+from weir.systems.rerank.llm_methods import METHODS, windows
 from weir.systems.rerank.reranking import SCORE_STEP
 
 KEY = "sk-very-secret-0123456789"
@@ -124,11 +124,11 @@ def test_every_method_ends_in_the_models_order(server, method, asked):
 
 
 def test_windows_slide_from_the_last_documents_to_the_first(server):
-    assert Windows(20, 10).over(100)[:2] == [(80, 100), (70, 90)]
-    assert len(Windows(20, 10).over(100)) == 9
-    assert Windows(4, 2, 2).over(5) == [(1, 5), (0, 3)] * 2
-    assert Windows(20, 10).over(1) == []
-    assert Windows(20, 10).over(20) == [(0, 20)]
+    assert windows(100, 20, 10)[:2] == [(80, 100), (70, 90)]
+    assert len(windows(100, 20, 10)) == 9
+    assert windows(5, 4, 2, 2) == [(1, 5), (0, 3)] * 2
+    assert windows(1, 20, 10) == []
+    assert windows(20, 20, 10) == [(0, 20)]
     url, manners = server
     found, _ = ranked(f'bm25 >> llm("listwise", model="{url}/v1#m", depth=24, window=4, step=2)')
     assert len(manners.asked) == 2 * 11

@@ -308,7 +308,7 @@ WRONG = [
     ('bm25 >> llm("pairwise", model="openai:m", window=4)', '"pairwise" does not take it'),
     ('bm25 >> llm("setwise", model="openai:m", scale=5)', 'scale belongs to "score", "reason", "subtask"'),
     ('bm25 >> llm("score", model="openai:m", scale=0)', "scale is 0; expected a whole number from 1 to 100"),
-    ('bm25 >> llm("listwise", model="openai:m", window=5, step=6)', "a step is no longer than it"),
+    ('bm25 >> llm("listwise", model="openai:m", window=5, step=6)', "a step is no longer than the window"),
     ('bm25 >> llm("listwise", model="openai:m", passes=0)', "passes is 0"),
     ('bm25 >> llm("score", model="http://example.org/v1#m")', "http is allowed for localhost only"),
     ('bm25 >> llm("score", model="openai:m", temperature=3)', "temperature is 3"),

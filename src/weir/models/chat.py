@@ -10,16 +10,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from pathlib import Path
-from time import perf_counter
+from typing import TypeAlias
 
 from weir.errors import BadValue, ServiceError, UnknownName
 from weir.models.chat_shapes import (
     LOCAL,
     SHAPES,
-    ChatClient,
     ChatPrompt,
     ChatProvider,
     ChatReply,
+    Json,
     chat_providers,
 )
 from weir.models.checkpoints import fetch
@@ -28,7 +28,7 @@ from weir.registry import declared_version
 from weir.services.answers import (
     AnswerKey,
     AnswerStore,
-    Outcome,
+    ConnectionWorker,
     Request,
     RequestPolicy,
     Retried,
@@ -69,7 +69,7 @@ UNPROCESSED_STATUSES = (400, 422)
 
 @dataclass(frozen=True, eq=False)
 class HostedChat:
-    """A ChatClient of a service.
+    """A chat model behind a service, as one process asks it; threads share it.
 
     name: of the model, as the provider calls it; address: up to the version; auth_headers: the header with the key;
     schema_refused: whether it turned out to take no JSON schema.
@@ -83,7 +83,8 @@ class HostedChat:
     schema_refused: threading.Event = field(default_factory=threading.Event, repr=False)
 
     def body(self, prompt: ChatPrompt) -> dict[str, object]:
-        """The body of a prompt's request; log-probabilities and JSON are asked for where the provider offers them."""
+        """The body of a prompt's request, which with max_tokens and the sample decides the answer; log-probabilities
+        and JSON are asked for where the provider offers them."""
         provider = self.provider
         offered = replace(
             prompt,
@@ -97,9 +98,14 @@ class HostedChat:
         """So many connections, each with one prompt at a time."""
         return RequestPolicy(concurrency)
 
-    def worker(self, retried: Retried, policy: RequestPolicy) -> _HostedWorker:
-        """One connection to the service."""
-        return _HostedWorker(self, retried)
+    def worker(self, retried: Retried, policy: RequestPolicy) -> ConnectionWorker:
+        """One connection to the service, for requests of {"body", "max_tokens"}; its answers are ChatReply.kept."""
+
+        def send(connection: KeptConnection, request: Request) -> dict[str, Json]:
+            body, max_tokens = request.asked["body"], request.asked["max_tokens"]
+            return self.reply(connection, body, max_tokens, retried).kept()
+
+        return ConnectionWorker(send)
 
     def dollars(self, tokens: int, answer_tokens: int) -> float | None:
         """What so many tokens cost by WEIR_API_PRICE."""
@@ -148,29 +154,8 @@ class HostedChat:
         return reply
 
 
-@dataclass(eq=False)
-class _HostedWorker:
-    """One connection to the service."""
-
-    client: HostedChat
-    retried: Retried
-    connection: KeptConnection = field(default_factory=KeptConnection)
-
-    def ask(self, requests: Sequence[Request]) -> Iterator[Outcome]:
-        """The answer to each request."""
-        for request in requests:
-            start = perf_counter()
-            try:
-                body, max_tokens = request.asked["body"], request.asked["max_tokens"]
-                reply = self.client.reply(self.connection, body, max_tokens, self.retried)
-                yield Outcome(request, reply.kept(), perf_counter() - start)
-            except AttemptError as error:
-                yield Outcome(request, error=error)
-
-    def close(self) -> None:
-        """Close the connection."""
-        self.connection.close()
-
+ChatClient: TypeAlias = HostedChat | LocalChat
+"""A chat model as one process asks it."""
 
 # ----------
 # Chat models as values.
@@ -391,8 +376,7 @@ class CachedChatClient:
         self.usage.counts.add(counts)
         if counts.first is not None:
             request, reason = counts.first
-            kinds = ", ".join(f"{many} {kind}" for kind, many in sorted(counts.unanswered.items()))
-            message = f"{counts.failed:,} of {count:,} prompts have no answer ({kinds})"
+            message = f"{counts.failed:,} of {count:,} prompts have no answer ({counts.failed_by_kind})"
             if counts.stopped:
                 message += f"; {self.policy.failures} in a row failed, and no further one was asked"
             message += f"; the first, number {request.number + 1}: {reason}"

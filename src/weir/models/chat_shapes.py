@@ -9,11 +9,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, Literal, TypeAlias
 from urllib.parse import quote
 
 from weir.files.text_files import read_toml
-from weir.services.answers import RequestPolicy, Retried, Worker
 from weir.services.requests import UnusableAnswerError
 
 # ----------
@@ -280,28 +279,3 @@ SHAPES = {
         ("generationConfig", "responseJsonSchema"),
     ),
 }
-
-# ----------
-# The protocol of chat models: services, and models in this process.
-
-
-class ChatClient(Protocol):
-    """A chat model as one process asks it; threads share it."""
-
-    def body(self, prompt: ChatPrompt) -> dict[str, object]:
-        """What is asked for a prompt, as JSON: with max_tokens and the sample it decides the answer."""
-        ...
-
-    def policy(self, concurrency: int) -> RequestPolicy:
-        """How requests are handed over where so many prompts may be out at a time."""
-        ...
-
-    def worker(self, retried: Retried, policy: RequestPolicy) -> Worker:
-        """What asks for one thread. It takes requests of {"body", "max_tokens"}, "sample" where that is not 0, and
-        answers with what ChatReply.kept gives; retried: called after each failed attempt that is retried; policy:
-        what `policy` gave."""
-        ...
-
-    def dollars(self, tokens: int, answer_tokens: int) -> float | None:
-        """What so many tokens cost, of which so many are answers; None where no price is stated."""
-        ...

@@ -197,7 +197,7 @@ def describe_local(model: str, device: str) -> dict[str, object]:
 
 @dataclass(eq=False)
 class LocalChat:
-    """A ChatClient of a causal model, which is loaded when it is first asked.
+    """A chat model in this process, which is loaded when it is first asked.
 
     model: a folder, or a name on the hub whose files are here; name: how its answers name it.
     """

@@ -26,7 +26,7 @@ from weir.core.strings import Int64
 from weir.errors import StoreError, StoreWarning
 from weir.files.atomic import locked, storing, write_json
 from weir.registry import session_only
-from weir.services.requests import AttemptError, FailureKind
+from weir.services.requests import AttemptError, FailureKind, KeptConnection
 from weir.settings import settings
 
 # ----------
@@ -298,6 +298,28 @@ class Worker(Protocol):
         ...
 
 
+@dataclass(eq=False)
+class ConnectionWorker:
+    """A Worker with a connection of its own; send: the answer to a request as JSON, raises AttemptError."""
+
+    send: Callable[[KeptConnection, Request], Any]
+    connection: KeptConnection = field(default_factory=KeptConnection)
+
+    def ask(self, requests: Sequence[Request]) -> Iterator[Outcome]:
+        """One outcome for each request, one after the other."""
+        for request in requests:
+            start = time.perf_counter()
+            try:
+                answer = self.send(self.connection, request)
+                yield Outcome(request, answer, time.perf_counter() - start)
+            except AttemptError as error:
+                yield Outcome(request, error=error)
+
+    def close(self) -> None:
+        """Close the connection."""
+        self.connection.close()
+
+
 class KeptAnswers(Protocol):
     """Where answers go, such as an AnswerStore; threads share it."""
 
@@ -347,6 +369,11 @@ class RequestCounts:
     def failed(self) -> int:
         """Requests without an answer."""
         return sum(self.unanswered.values())
+
+    @property
+    def failed_by_kind(self) -> str:
+        """The number of requests without an answer by kind, in words."""
+        return ", ".join(f"{count} {kind}" for kind, count in sorted(self.unanswered.items()))
 
     def add(self, other: RequestCounts) -> None:
         """Add the counts of other requests."""

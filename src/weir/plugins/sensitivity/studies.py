@@ -106,12 +106,12 @@ class LoggedScorer:
         """As LLMScorer.scores, which raises the same; without warnings, since what is unclear is counted."""
         if len(candidates.doc) == 0:
             return np.empty(0)
-        scorer = self.scorer
-        with cached_chat(scorer.chat, scorer.concurrency, self.use, context.reuse) as talk:
+        reranker = self.scorer.reranker
+        with cached_chat(reranker.chat, reranker.concurrency, self.use, context.reuse) as talk:
             log = _LoggedTalk(talk, self.sample)
-            asked = RerankTask(scorer, log, queries, candidates, context.progress, log.hear)
+            asked = RerankTask(self.scorer, log, queries, candidates, context.progress, log.hear)
             log.asking = lambda: asked.query_shown
-            values = scorer.method(asked)
+            values = asked.values()
         names = queries.ids.tolist()
         self.answers += [
             HeardAnswer(names[query], prompt, shown, kind, value)
@@ -121,7 +121,7 @@ class LoggedScorer:
 
     def costs(self) -> Costs:
         """What the model was asked."""
-        return Costs(services=(self.use.named(self.scorer.chat.model),))
+        return Costs(services=(self.use.named(self.scorer.reranker.chat.model),))
 
     def totals(self) -> AskedTotals:
         """What that took."""

@@ -280,9 +280,8 @@ class RemoteSearcher:
         if counts.first is None:
             return
         request, why = counts.first
-        kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(counts.unanswered.items()))
         first = f"the first, '{request.asked['id']}': {why}"
-        message = f"{counts.failed:,} of {total:,} queries have no answer ({kinds}); {first}"
+        message = f"{counts.failed:,} of {total:,} queries have no answer ({counts.failed_by_kind}); {first}"
         if counts.stopped:
             row = self.service.policy.failures
             raise ServiceError(

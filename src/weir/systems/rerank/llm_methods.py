@@ -64,32 +64,22 @@ SORTS = ("all", "heapsort", "bubblesort", "tournament")
 """Which groups of documents are compared: every one, or those that a sort needs."""
 
 
-@dataclass(frozen=True)
-class Windows:
-    """The windows of a listwise order: documents in each, documents from one to the next, passes over all of them."""
+def windows(count: int, window: int = 20, step: int = 10, passes: int = 1) -> list[tuple[int, int]]:
+    """(start, stop) of each window of a listwise order over so many documents, the last documents first; () for one.
 
-    window: int = 20
-    step: int = 10
-    passes: int = 1
-
-    def __post_init__(self) -> None:
-        _check_counts({f.name: getattr(self, f.name) for f in fields(self)})
-        if self.window < 2 or self.step > self.window:
-            raise BadValue("llm: a window has 2 documents or more, and a step is no longer than it")
-
-    def over(self, count: int) -> list[tuple[int, int]]:
-        """(start, stop) of each window over so many documents, the last documents first; () for one alone."""
-        stops = [count - i * self.step for i in range(count)]
-        needed = next((i for i, stop in enumerate(stops) if stop <= self.window), 0) + 1
-        once = [(max(0, stop - self.window), stop) for stop in stops[:needed]]
-        return once * self.passes if count > 1 else []
+    window: documents in each; step: documents from one to the next; passes: how often all of them are passed over.
+    """
+    stops = [count - i * step for i in range(count)]
+    needed = next((i for i, stop in enumerate(stops) if stop <= window), 0) + 1
+    once = [(max(0, stop - window), stop) for stop in stops[:needed]]
+    return once * passes if count > 1 else []
 
 
 @dataclass(frozen=True)
 class Ordering:
     """How an order of documents is asked for; None takes the method's own.
 
-    window: documents of a prompt; step, passes: see Windows; sort: one of SORTS; top: how many of the first places a
+    window: documents of a prompt; step, passes: see `windows`; sort: one of SORTS; top: how many of the first places a
     sort fills, the others keep the first stage's order behind them; order: one of ORDERS, in which the documents stand
     before the first prompt; seed: of the shuffled order.
     """
@@ -103,8 +93,10 @@ class Ordering:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        named = {name: getattr(self, name) for name in ("window", "step") if getattr(self, name) is not None}
-        _check_counts(named | {"passes": self.passes, "top": self.top})
+        for name in ("window", "step", "passes", "top"):
+            value = getattr(self, name)
+            if not ((type(value) is int and value > 0) or (value is None and name in ("window", "step"))):
+                raise BadValue(f"llm: {name} is {value!r}; expected a whole number from 1")
         if self.window == 1:
             raise BadValue("llm: a window has 2 documents or more")
         if self.sort not in (None, *SORTS):
@@ -124,10 +116,9 @@ class Ordering:
         wide = self.window or window
         return replace(self, window=wide, step=self.step or max(1, wide // 2), sort=self.sort or sort)
 
-    @property
-    def windows(self) -> Windows:
-        """The windows of a listwise order, once resolved; raises BadValue for a step that leaves documents out."""
-        return Windows(self.window or 2, self.step or 1, self.passes)
+    def windows(self, count: int) -> list[tuple[int, int]]:
+        """The windows of a listwise order over so many documents, once resolved."""
+        return windows(count, self.window or 2, self.step or 1, self.passes)
 
     def initial(self, count: int, query: str) -> list[int]:
         """The places of so many documents in the order in which they stand before the first prompt.
@@ -141,12 +132,6 @@ class Ordering:
         return sorted(
             range(count), key=lambda place: hashlib.blake2b(seed + b"%d" % place, digest_size=8).digest()
         )
-
-
-def _check_counts(counts: dict[str, object]) -> None:
-    for name, value in counts.items():
-        if type(value) is not int or value < 1:
-            raise BadValue(f"llm: {name} is {value!r}; expected a whole number from 1")
 
 
 # ----------
@@ -188,15 +173,9 @@ class PromptSettings:
 
 @dataclass(frozen=True, eq=False)
 class LLMScorer:
-    """A language model and the documents that it re-ranks; name: of the re-ranker, in messages."""
+    """A re-ranker by a language model, and the documents that it re-ranks."""
 
-    name: str
-    chat: ChatModel
-    method: MethodFunction
-    templates: tuple[PromptTemplate, ...]
-    ordering: Ordering
-    settings: PromptSettings
-    concurrency: int
+    reranker: LLMReranker
     corpus: Corpus
     usage: ServiceUsage = field(default_factory=lambda: ServiceUsage(""))
 
@@ -209,16 +188,19 @@ class LLMScorer:
         """
         if len(candidates.doc) == 0:
             return np.empty(0)
-        with cached_chat(self.chat, self.concurrency, self.usage, context.reuse) as client:
+        reranker = self.reranker
+        with cached_chat(reranker.chat, reranker.concurrency, self.usage, context.reuse) as client:
             task = RerankTask(self, client, queries, candidates, context.progress)
-            values = self.method(task)
+            values = task.values()
         self.usage.verdicts.update(task.verdicts)
         self.usage.cut += task.cut
         unclear = {kind: n for kind, n in sorted(task.verdicts.items()) if kind not in SCORED_KINDS}
         if unclear:
             kinds = ", ".join(f"{n} {kind}" for kind, n in unclear.items())
             cut = f"; cut: {task.cut:,}, a higher max_tokens allows longer answers" if task.cut else ""
-            message = f"{self.name}: could not parse {sum(unclear.values()):,} of {task.verdicts.total():,} answers "
+            message = (
+                f"{reranker}: could not parse {sum(unclear.values()):,} of {task.verdicts.total():,} answers "
+            )
             message += f"({kinds}); the documents that they leave out keep their order{cut}"
             warnings.warn(RankingWarning(message), stacklevel=2)
         flagged = task.flagged()
@@ -226,14 +208,14 @@ class LLMScorer:
         if flagged:
             others = f" and {len(flagged) - 1:,} others" if len(flagged) > 1 else ""
             message = (
-                f"{self.name}: possible prompt injection in document '{self.corpus.ids[flagged[0]]}'{others}"
+                f"{reranker}: possible prompt injection in document '{self.corpus.ids[flagged[0]]}'{others}"
             )
             warnings.warn(RankingWarning(message), stacklevel=2)
         return fill_unscored(values, candidates.ptr)
 
     def costs(self) -> Costs:
         """The requests to the model and what they took; repeating them is not free."""
-        return Costs(services=(self.usage.named(self.chat.model),))
+        return Costs(services=(self.usage.named(self.reranker.chat.model),))
 
 
 class PromptRunner(Protocol):
@@ -270,17 +252,23 @@ class RerankTask:
     rows_shown: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
-        metadata, settings = self.queries.metadata, self.scorer.settings
+        reranker, metadata = self.scorer.reranker, self.queries.metadata
+        self.templates, self.ordering = reranker.templates(), reranker.resolved
+        self.settings = settings = reranker.prompts
         instructions = None if metadata is None else metadata.instruction
         self.texts = self.queries.text.tolist()
         own = [""] * len(self.texts) if instructions is None else instructions.tolist()
         self.objectives = [(text or settings.task) if settings.objective else "" for text in own]
         self.query_of_row = self.candidates.query_of_row().tolist()
 
+    def values(self) -> Float64:
+        """A value for each candidate, higher for better ones, NaN where no answer has one."""
+        return METHODS[self.scorer.reranker.method].score(self)
+
     def passages(self, rows: Sequence[int]) -> tuple[str, ...]:
         """The documents of candidates, as they stand in prompts."""
         texts = self.scorer.corpus.view_of(VIEW, self.candidates.doc[list(rows)]).tolist() if rows else ()
-        return tuple(fenced(shortened(text, self.scorer.settings.max_length)) for text in texts)
+        return tuple(fenced(shortened(text, self.settings.max_length)) for text in texts)
 
     def prompt(
         self,
@@ -292,7 +280,7 @@ class RerankTask:
     ) -> ChatPrompt:
         """A prompt about a query that shows some of its candidates, in this order."""
         self.query_shown, self.rows_shown = query, tuple(rows)
-        settings, passages = self.scorer.settings, self.passages(rows)
+        settings, passages = self.settings, self.passages(rows)
         blocks = [f"[{i}]\n<passage>\n{text}\n</passage>" for i, text in enumerate(passages, 1)]
         texts = {"query": self.texts[query], "scale": str(settings.scale), "requirement": requirement}
         texts |= {"passage": "".join(passages[:1]), "passages": "\n\n".join(blocks), "count": str(len(rows))}
@@ -333,7 +321,7 @@ class RerankTask:
     def orders(self) -> list[list[int]]:
         """The candidates of each query, as rows, in the order in which they stand before the first prompt."""
         ptr, ids = self.candidates.ptr.tolist(), self.queries.ids
-        initial = self.scorer.ordering.initial
+        initial = self.ordering.initial
         return [
             [start + place for place in initial(stop - start, ids[query])]
             for query, (start, stop) in enumerate(pairwise(ptr))
@@ -357,9 +345,6 @@ class RerankTask:
         view = self.scorer.corpus.view_of
         return [int(d) for d in documents if has_hidden_instruction(view(VIEW, np.array([d])).tolist()[0])]
 
-
-MethodFunction: TypeAlias = Callable[[RerankTask], Float64]
-"""A value for each candidate, higher for better ones, NaN where no answer has one."""
 
 # ----------
 # Sorting by choices. A sorting is a generator over places 0 to n - 1 of an initial order. It yields groups of places
@@ -531,9 +516,9 @@ def listwise(task: RerankTask) -> Float64:
 
     A candidate that no answer put anywhere has no value.
     """
-    [template] = task.scorer.templates
+    [template] = task.templates
     orders = task.orders()
-    windows = [task.scorer.ordering.windows.over(len(order)) for order in orders]
+    windows = [task.ordering.windows(len(order)) for order in orders]
     total, done = sum(map(len, windows)), 0
     placed = np.zeros(len(task.candidates.doc), np.bool_)
     for turn in range(max(map(len, windows), default=0)):
@@ -569,7 +554,7 @@ def setwise(task: RerankTask) -> Float64:
             for rows, one in zip(groups, chances, strict=True)
         ]
 
-    return _sorted(task, task.scorer.ordering.window or 2, choose)
+    return _sorted(task, task.ordering.window or 2, choose)
 
 
 def by_pairs(task: RerankTask) -> Float64:
@@ -587,7 +572,7 @@ def by_pairs(task: RerankTask) -> Float64:
             winners.append(a if lead > 0 else b if lead < 0 else None)
         return winners
 
-    if task.scorer.ordering.sort != "all":
+    if task.ordering.sort != "all":
         return _sorted(task, 2, better)
     ptr = task.candidates.ptr.tolist()
     spans = pairwise(ptr)
@@ -609,8 +594,8 @@ def _chances(
 
     One is 1 and the others 0, or by log-probabilities where they are told.
     """
-    [template] = task.scorer.templates
-    soft = task.scorer.settings.expected
+    [template] = task.templates
+    soft = task.settings.expected
 
     def prompt(number: int) -> ChatPrompt:
         rows = groups[number]
@@ -632,7 +617,7 @@ def _sorted(task: RerankTask, width: int, choose: Chooser) -> Float64:
 
     Documents stand in a prompt in their initial order, so that the same of them are asked about once.
     """
-    initial, sort, top_places = task.orders(), str(task.scorer.ordering.sort), task.scorer.ordering.top
+    initial, sort, top_places = task.orders(), str(task.ordering.sort), task.ordering.top
     sorts = {q: sorting(sort, len(rows), width, top_places) for q, rows in enumerate(initial) if rows}
     total = sum(most_groups(sort, len(rows), width, top_places) for rows in initial)
     best: dict[Rows, int] = {}
@@ -665,8 +650,8 @@ PUBLISHED_LINE = "Score:"
 
 def pointwise(task: RerankTask, last: bool) -> Float64:
     """The score of each document by itself; last: whether the score stands behind reasoning."""
-    rows, [template] = len(task.candidates.doc), task.scorer.templates
-    mean = task.scorer.settings.expected and not last
+    rows, [template] = len(task.candidates.doc), task.templates
+    mean = task.settings.expected and not last
 
     def prompt(row: int) -> ChatPrompt:
         return task.prompt(task.query_of_row[row], template, [row], log_probabilities=mean)
@@ -682,7 +667,7 @@ def pointwise(task: RerankTask, last: bool) -> Float64:
 
 def _score(task: RerankTask, form: VerdictForm, reply: ChatReply, row: int) -> float:
     """The score that an answer gives a candidate, NaN for none."""
-    settings = task.scorer.settings
+    settings = task.settings
     shown = task.passages([row]) if form.last and not form.token else ()
     verdict = read_score(reply, form, settings.scale, shown)
     value = verdict.score
@@ -695,7 +680,7 @@ def _score(task: RerankTask, form: VerdictForm, reply: ChatReply, row: int) -> f
 
 def subtask(task: RerankTask) -> Float64:
     """The mean score for the requirements that the model names for each query."""
-    naming, scoring = task.scorer.templates
+    naming, scoring = task.templates
     count, ptr = len(task.queries), task.candidates.ptr
     searched = [q for q in range(count) if ptr[q + 1] > ptr[q]]
     named: dict[int, tuple[str, ...]] = {}
@@ -707,7 +692,7 @@ def subtask(task: RerankTask) -> Float64:
 
     def prompt(number: int) -> ChatPrompt:
         row, need = parts[number]
-        mean = task.scorer.settings.expected
+        mean = task.settings.expected
         return task.prompt(task.query_of_row[row], scoring, [row], need, log_probabilities=mean)
 
     total, scored = np.zeros(ptr[-1]), np.zeros(ptr[-1])
@@ -734,12 +719,12 @@ class CallBudget:
 class Method:
     """A way to order candidates.
 
-    score: what it makes of them; prompts: its templates by name; places: that the last of them fills; max_calls: its
+    score: see RerankTask.values; prompts: its templates by name; places: that the last of them fills; max_calls: its
     prompts at most for a query with so many candidates; takes: settings of an Ordering, and "scale", that mean
     something to it; window, sort: those of an Ordering where none is named.
     """
 
-    score: MethodFunction
+    score: Callable[[RerankTask], Float64]
     prompts: tuple[str, ...]
     places: tuple[str, ...]
     max_calls: Callable[[Ordering, int], tuple[CallBudget, ...]]
@@ -778,7 +763,7 @@ METHODS = {
         listwise,
         ("listwise",),
         ("query", "passages"),
-        lambda ordering, n: (CallBudget(0, len(ordering.windows.over(n)), min(ordering.window or 2, n)),),
+        lambda ordering, n: (CallBudget(0, len(ordering.windows(n)), min(ordering.window or 2, n)),),
         takes=("window", "step", "passes", "order", "seed"),
         window=20,
     ),
@@ -838,17 +823,18 @@ class LLMReranker:
             raise BadValue('llm: seed is that of order="shuffled"')
         if self.method == "setwise" and self.ordering.sort == "all":
             raise BadValue('llm: "setwise" sorts by heapsort, bubblesort or tournament, not by all')
-        if "top" in changed and self.method == "pairwise" and self._resolved.sort == "all":
+        if "top" in changed and self.method == "pairwise" and self.resolved.sort == "all":
             raise BadValue('llm: "pairwise" has a top where it sorts: sort="heapsort"')
-        if self.method == "listwise":
-            _ = self._resolved.windows  # raises for a step that is longer than the window
+        if self.method == "listwise" and (self.resolved.step or 1) > (self.resolved.window or 2):
+            raise BadValue("llm: a step is no longer than the window")
         check_depth("llm", self.depth)
         if not (type(self.concurrency) is int and 1 <= self.concurrency <= 256):
             raise BadValue(f"llm: concurrency is {self.concurrency!r}; expected a whole number from 1 to 256")
         self.templates()
 
     @property
-    def _resolved(self) -> Ordering:
+    def resolved(self) -> Ordering:
+        """The ordering with the method's own window and sort where none is named."""
         method = METHODS[self.method]
         return self.ordering.resolved(method.window, method.sort)
 
@@ -882,12 +868,12 @@ class LLMReranker:
 
     def max_calls(self, candidates: int) -> tuple[CallBudget, ...]:
         """Its prompts at most about a query with so many candidates."""
-        return METHODS[self.method].max_calls(self._resolved, candidates)
+        return METHODS[self.method].max_calls(self.resolved, candidates)
 
     def describe(self) -> dict[str, object]:
         """Everything that decides the rankings: model, method, prompts and their versions; nothing is asked."""
         takes = [name for name in METHODS[self.method].takes if name != "scale"]
-        ordering = {name: getattr(self._resolved, name) for name in takes}
+        ordering = {name: getattr(self.resolved, name) for name in takes}
         own: dict[str, object] = {
             "reranker": "llm",
             "method": self.method,
@@ -913,9 +899,7 @@ class LLMReranker:
 
     def ready(self, corpus: Corpus, context: Context = IN_MEMORY) -> LLMScorer:
         """The model and the documents; its answers are kept in Weir's home."""
-        name, score, templates = str(self), METHODS[self.method].score, self.templates()
-        settings, ordering = self.prompts, self._resolved
-        return LLMScorer(name, self.chat, score, templates, ordering, settings, self.concurrency, corpus)
+        return LLMScorer(self, corpus)
 
 
 @RERANKERS.register("llm")
@@ -1019,9 +1003,9 @@ def traced(
     depend on an answer that is not stored are not known. Raises StoreError for an answer that is damaged.
     """
     verdicts: list[tuple[VerdictKind, object]] = []
-    scorer, whole = reranker.ready(corpus), True
+    whole = True
     task = RerankTask(
-        scorer,
+        reranker.ready(corpus),
         recorded,
         query,
         candidates,
@@ -1031,7 +1015,7 @@ def traced(
     recorded.showing = lambda: task.rows_shown
     try:
         if len(candidates.doc):
-            scorer.method(task)
+            task.values()
     except UnknownAnswerError:
         whole = False
     exchanges = []

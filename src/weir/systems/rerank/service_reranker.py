@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from threading import Lock
-from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -19,14 +18,14 @@ from weir.errors import BadValue, ServiceError
 from weir.models.rerank_services import HostedReranker, LoadedReranker
 from weir.services.answers import (
     AnswerKey,
-    Outcome,
+    ConnectionWorker,
     Request,
     RequestPolicy,
     Retried,
     ServiceUsage,
     run_requests,
 )
-from weir.services.requests import CONTINUES, AttemptError, KeptConnection
+from weir.services.requests import CONTINUES, KeptConnection
 from weir.settings import settings
 from weir.systems.compose import behind, shown
 from weir.systems.protocol import IN_MEMORY, RERANKERS, Context, Costs, called, check_depth, described_depth
@@ -172,20 +171,22 @@ class ServiceScorer:
         report = context.progress
         progress = None if report is None else lambda _: report(scored.done, total)
         requests = (Request(number, (0, number), job.name) for number, job in enumerate(jobs))
-        counts = run_requests(
-            requests,
-            lambda retried: _Worker(self.loaded, jobs, retried),
-            scored,
-            RequestPolicy(self.concurrency),
-            progress,
-        )
+
+        def new_worker(retried: Retried) -> ConnectionWorker:
+            def send(connection: KeptConnection, request: Request) -> list[float]:
+                job = jobs[request.number]
+                scores = self.loaded.client.scores(connection, job.query, job.documents, retried)
+                return list(map(float, scores))
+
+            return ConnectionWorker(send)
+
+        counts = run_requests(requests, new_worker, scored, RequestPolicy(self.concurrency), progress)
         self.use.counts.add(counts)
         self.use.tokens = self.loaded.client.metered.tokens
         self.use.dollars = self.loaded.client.metered.limits.cost(self.use.tokens)
         if counts.first is not None:
             request, reason = counts.first
-            kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(counts.unanswered.items()))
-            message = f"{total - scored.done:,} of {total:,} pairs have no score (requests: {kinds})"
+            message = f"{total - scored.done:,} of {total:,} pairs have no score (requests: {counts.failed_by_kind})"
             message += f"; the first, {request.asked}: {reason}"
             raise ServiceError(message if CONTINUES in message else f"{message}; {CONTINUES}")
 
@@ -225,30 +226,6 @@ class _ScoreStore:
             self.done += len(rows)
             self.scorer.counts.computed += len(rows)
             self.scorer.use.answered(value)
-
-
-@dataclass(eq=False)
-class _Worker:
-    """One connection to the service."""
-
-    loaded: LoadedReranker
-    jobs: Sequence[_Job]
-    retried: Retried
-    connection: KeptConnection = field(default_factory=KeptConnection)
-
-    def ask(self, requests: Sequence[Request]) -> Iterator[Outcome]:
-        """The scores of each request."""
-        for request in requests:
-            job, start = self.jobs[request.number], perf_counter()
-            try:
-                scores = self.loaded.client.scores(self.connection, job.query, job.documents, self.retried)
-                yield Outcome(request, scores.tolist(), perf_counter() - start)
-            except AttemptError as error:
-                yield Outcome(request, error=error)
-
-    def close(self) -> None:
-        """Close the connection."""
-        self.connection.close()
 
 
 @RERANKERS.register("rerank")
