@@ -21,7 +21,7 @@ from weir.cli.main import main
 from weir.core.corpus import Corpus, Queries
 from weir.core.run import Run
 from weir.errors import BadValue, RankingWarning, ServiceError, StoreError, StoreWarning, UnknownName
-from weir.plugins.servers import elastic_index
+from weir.plugins.servers import elasticsearch as elastic_index
 from weir.plugins.servers.elasticsearch import Elasticsearch
 from weir.systems import SYSTEMS, Context
 from weir.systems.remote.endpoint import Http

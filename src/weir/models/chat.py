@@ -55,7 +55,7 @@ from weir.services.requests import (
     estimated,
     paid,
 )
-from weir.settings import secret, settings
+from weir.settings import settings
 
 # ----------
 # Chat models behind services: prompts over HTTP in the provider's own format.
@@ -282,7 +282,7 @@ class ChatModel:
             silent_client = MeteredClient(Key(None, None), Limits(), Clock(), Spent())
             return HostedChat(self.name, self.address, self.provider, silent_client, {})
         variable = self.key or (self.provider.key if self._is_default_base else "") or None
-        key = Key(variable, secret(variable) if variable else None)
+        key = Key.of(variable)
         metered = MeteredClient(key, limits or Limits.of(settings()), clock or Clock(), paid())
         header = self.provider.key_header
         auth_headers = {header: key.checked()} if header and variable else key.header()

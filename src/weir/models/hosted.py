@@ -43,7 +43,7 @@ from weir.services.requests import (
     estimated,
     paid,
 )
-from weir.settings import secret, settings
+from weir.settings import settings
 
 # ----------
 # Embedding APIs: address, limits, format of requests and answers.
@@ -399,8 +399,7 @@ class Hosted:
         Raises ServiceError where the key is missing or the API does not answer as it should.
         """
         budget = purse() if limits is None else SharedBudget()
-        variable = self.key or (self.provider.variable if self.base is None else None)
-        key = Key(variable, secret(variable) if variable else None)
+        key = Key.of(self.key or (self.provider.variable if self.base is None else None))
         name = (self.model, self.address, key.variable)
         if name not in budget.clients:
             bounds, url = limits or Limits.of(settings()), self.address + self.provider.path

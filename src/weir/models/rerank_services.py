@@ -8,6 +8,7 @@ import math
 import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -38,7 +39,7 @@ from weir.services.requests import (
     estimated,
     paid,
 )
-from weir.settings import secret, settings
+from weir.settings import settings
 
 # ----------
 # Re-ranking services, from rerank_services.toml: format of requests and answers.
@@ -46,15 +47,8 @@ from weir.settings import secret, settings
 
 Json: TypeAlias = Any
 """Whatever a server sent: nothing about it is known before it is looked at."""
+Float32 = NDArray[np.float32]
 DATA = Path(__file__).with_name("rerank_services.toml")
-
-
-@dataclass(frozen=True)
-class ScoreAnswer:
-    """Scores in the order of the documents, float32[n], and the tokens that the service counted, None where none."""
-
-    scores: NDArray[np.float32]
-    tokens: int | None
 
 
 @dataclass(frozen=True)
@@ -79,13 +73,16 @@ class RerankService:
         named = {"model": model} if self.names_model else {}
         return {**named, "query": query, self.texts: list(documents), **self.sent}
 
-    def read(self, answer: Json, count: int) -> ScoreAnswer:
-        """The scores of an answer to a request of so many documents; raises UnusableAnswerError."""
-        found = answer.get(self.results) if self.results and isinstance(answer, dict) else answer
-        if not isinstance(found, list) or not all(isinstance(one, dict) for one in found):
+    def read(self, answer: Json, count: int) -> tuple[Float32, int | None]:
+        """(scores in the order of the documents, float32[n]; the tokens that the service counted, None where none).
+
+        count: documents of the request. Raises UnusableAnswerError.
+        """
+        results = answer.get(self.results) if self.results and isinstance(answer, dict) else answer
+        if not isinstance(results, list) or not all(isinstance(one, dict) for one in results):
             where = f"'{self.results}'" if self.results else "of results"
             raise UnusableAnswerError(f"the answer has no list {where}")
-        places, values = [one.get("index") for one in found], [one.get(self.score) for one in found]
+        places, values = [one.get("index") for one in results], [one.get(self.score) for one in results]
         if not all(type(place) is int for place in places) or sorted(places) != list(range(count)):
             raise UnusableAnswerError(f"the answer's 'index' does not name each of {count} documents once")
         if not all(type(value) in (int, float) and math.isfinite(value) for value in values):
@@ -98,21 +95,13 @@ class RerankService:
         for name in self.counted:
             answer = answer.get(name) if isinstance(answer, dict) else None
         counted = bool(self.counted) and type(answer) is int and answer >= 0
-        return ScoreAnswer(scores, answer if counted else None)
+        return scores, answer if counted else None
 
 
 @cache
 def rerank_services() -> dict[str, RerankService]:
     """The services by name."""
     return {name: RerankService(**facts) for name, facts in read_toml(DATA, "re-ranking services").items()}
-
-
-def rerank_service(name: str) -> RerankService:
-    """The service of that name; raises UnknownName."""
-    try:
-        return rerank_services()[name]
-    except KeyError:
-        raise UnknownName("re-ranking service", name, rerank_services()) from None
 
 
 # ----------
@@ -123,8 +112,6 @@ MAYBE_SMALLER = {400, 413, 422}
 """What servers answer to more documents or tokens at once than they take."""
 ANSWER_BYTES, DOCUMENT_BYTES = 1 << 16, 1 << 15
 """An answer has at most: beside what it has for each document, and for each of them, where it repeats its text."""
-
-Float32 = NDArray[np.float32]
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,10 +139,9 @@ class RerankClient:
         tokens = estimated_tokens(query, documents)
 
         def read(answer: object) -> tuple[Float32, tuple[int, int] | None]:
-            scored = self.service.read(answer, len(documents))
+            scores, counted = self.service.read(answer, len(documents))
             self.metered.count_texts(len(documents))
-            credible = scored.tokens is not None and scored.tokens <= MOST_COUNTED * tokens
-            return scored.scores, (scored.tokens or 0, 0) if credible else None
+            return scores, None if counted is None or counted > MOST_COUNTED * tokens else (counted, 0)
 
         http = HttpRequest("POST", self.url, headers | self.metered.key.header(), body)
         max_bytes = ANSWER_BYTES + len(documents) * DOCUMENT_BYTES + len(body)
@@ -226,7 +212,10 @@ class HostedReranker:
     @property
     def service(self) -> RerankService:
         """The service that is asked."""
-        return rerank_service(self.model.partition(":")[0])
+        name, known = self.model.partition(":")[0], rerank_services()
+        if name not in known:
+            raise UnknownName("re-ranking service", name, known)
+        return known[name]
 
     @property
     def address(self) -> str:
@@ -256,18 +245,10 @@ class HostedReranker:
         limits: None for the environment's. Raises ServiceError where the key is missing or the service does not answer
         as it should, StoreError where what is known of the probe cannot be read.
         """
-        variable = self.key or (self.service.key if self.address == self.service.base else "") or None
-        client = RerankClient(
-            self.service,
-            self.model.partition(":")[2],
-            self.address + self.service.path,
-            MeteredClient(
-                Key(variable, secret(variable) if variable else None),
-                limits or Limits.of(settings()),
-                clock or Clock(),
-                paid(),
-            ),
-        )
+        service, (_, _, model) = self.service, self.model.partition(":")
+        key = Key.of(self.key or (service.key if self.address == service.base else ""))
+        metered = MeteredClient(key, limits or Limits.of(settings()), clock or Clock(), paid())
+        client = RerankClient(service, model, self.address + service.path, metered)
         about = json.dumps([self.model, self.address, PROBE_QUERY, PROBE_DOCUMENTS]).encode("utf-8")
         digest = hashlib.blake2b(about, digest_size=8).hexdigest()
         path = settings().home / "encoders" / f"rerank-{digest}.json"
@@ -295,7 +276,7 @@ class ProbeScores:
     """The scores of the probe when it was first asked for; checked: whether they were asked for again since."""
 
     path: Path
-    scores: NDArray[np.float32]
+    scores: Float32
     seen: str
     checked: bool = False
 
@@ -358,16 +339,14 @@ class LoadedReranker:
             yield slice(start, len(documents))
 
 
-def _probe_scores(reranker: HostedReranker, client: RerankClient) -> NDArray[np.float32]:
-    connection = KeptConnection()
+def _probe_scores(reranker: HostedReranker, client: RerankClient) -> Float32:
     try:
-        return client.scores(connection, PROBE_QUERY, PROBE_DOCUMENTS, lambda _: None)
+        with closing(KeptConnection()) as connection:
+            return client.scores(connection, PROBE_QUERY, PROBE_DOCUMENTS, lambda _: None)
     except AttemptError as error:
         raise ServiceError(
             f"{reranker.model}, asked for the score of a probe: {client.url}: {error}"
         ) from None
-    finally:
-        connection.close()
 
 
 def _stored_probe(path: Path) -> ProbeScores | None:

@@ -25,7 +25,7 @@ from urllib.parse import SplitResult, quote, unquote, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 from weir.errors import BadValue, ServiceError
-from weir.settings import KEY_VARIABLE, Settings
+from weir.settings import KEY_VARIABLE, Settings, secret
 
 # ----------
 # Keys: where they come from, how they are sent, and how they are masked.
@@ -52,6 +52,11 @@ class Key:
 
     variable: str | None
     value: str | None = field(repr=False)
+
+    @staticmethod
+    def of(variable: str | None) -> Key:
+        """The key that an environment variable holds; None for no key."""
+        return Key(variable or None, secret(variable) if variable else None)
 
     def checked(self) -> str:
         """The key; raises ServiceError where it is missing or cannot be one."""
@@ -81,13 +86,13 @@ class Key:
             self.value,
             *(part for part in self.value.split(":", 1)[1:] if len(part) >= KEY_CHARACTERS),
         ]
-        for secret in secrets:  # of user:password the password alone, too
+        for whole in secrets:  # of user:password the password alone, too
             if any(sign in data for sign in (b"\\", b"%", b"&#")):
-                data = _escaped(secret).sub(_MASK, data)
-            for form in _forms(secret):
+                data = _escaped(whole).sub(_MASK, data)
+            for form in _forms(whole):
                 data = data.replace(form, _MASK)
-            if len(secret) > PIECE_CHARACTERS:
-                data = _without_pieces(data, secret.encode("utf-8"))
+            if len(whole) > PIECE_CHARACTERS:
+                data = _without_pieces(data, whole.encode("utf-8"))
         return data
 
     def hint(self) -> str:

@@ -3,42 +3,657 @@
 from __future__ import annotations
 
 import hashlib
+import json
+import re
 import time
-from collections.abc import Iterator, Mapping, Sequence
+import warnings
+from base64 import b64encode
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
-from weir.core.corpus import Corpus
-from weir.errors import BadValue, ServiceError, StoreError
+from weir.core.corpus import Corpus, check_view
+from weir.errors import BadValue, FormatError, ServiceError, StoreError, StoreWarning
 from weir.files.atomic import atomic_dir
 from weir.files.integrity import open_folder, seal_folder
-from weir.plugins.servers.elastic_index import (
-    CompleteIndex,
-    ElasticCall,
-    ElasticIndex,
-    ElasticServer,
-    ElasticSettings,
-    IndexIdentity,
-    complete_index,
-    elastic_connected,
-    elastic_versions,
-    filled_index,
-    read_elastic_settings,
-    removed_indexes,
-)
+from weir.files.text_files import read_toml
 from weir.registry import declared_version
 from weir.services.answers import Outcome, Request, RequestPolicy, Retried, ServiceUsage
-from weir.services.requests import AttemptError, error_text
+from weir.services.requests import (
+    CONTINUES,
+    AnswerTooLargeError,
+    AttemptError,
+    Clock,
+    HttpRequest,
+    KeptConnection,
+    Key,
+    Limits,
+    check_address,
+    check_key,
+    error_text,
+    exchange,
+    retry,
+)
 from weir.systems.compose import shown, then
-from weir.systems.protocol import IN_MEMORY, Context, Costs, called, folder_of
-from weir.systems.remote.remote_searcher import RemoteSearcher, RemoteService, content_of, kept_ranking
+from weir.systems.protocol import IN_MEMORY, Context, Costs, Progress, called, folder_of
+from weir.systems.remote.remote_searcher import (
+    RemoteSearcher,
+    RemoteService,
+    check_choice,
+    check_number,
+    check_on_failure,
+    check_text,
+    check_whole,
+    content_of,
+    kept_ranking,
+    settings_value,
+)
+
+# ----------
+# Settings: a TOML file, or what a name says.
+
+
+QUERIES = ("best_fields", "most_fields", "cross_fields", "bool")
+SCHEMES = ("ApiKey", "Basic", "Bearer")
+NONE: Mapping[str, Any] = MappingProxyType({})
+
+
+@dataclass(frozen=True)
+class ElasticSettings:
+    """A server, an index that Weir makes there, and how it is searched.
+
+    url: the address of the server; plain_http: whether plain http may leave this machine; key: the environment variable
+    with what authorises, WEIR_KEY_ and a name, "" for none, and scheme: ApiKey, Basic (user:password) or Bearer.
+    prefix: how names of Weir's indexes begin. fields: of a document, each a field of the index, a number behind ^ is
+    its weight; analyzer: of them all; settings: of the index, as its API takes them. query: best_fields, most_fields or
+    cross_fields, a multi_match of that type with its tie_breaker, or bool, a match for each field, added. concurrency,
+    batch: requests at a time, and searches in each. timeout_s: seconds without an answer; on_failure: "refuse" or
+    "missing", what becomes of queries without one; name: what tables call it, "" for its file.
+    """
+
+    url: str
+    plain_http: bool = False
+    key: str = ""
+    scheme: str = "ApiKey"
+    prefix: str = "weir-"
+    fields: tuple[str, ...] = ("title", "text")
+    analyzer: str = "english"
+    settings: Mapping[str, Any] = field(default_factory=lambda: NONE, hash=False)
+    query: str = "best_fields"
+    tie_breaker: float = 0.5
+    concurrency: int = 8
+    batch: int = 1
+    timeout_s: float = 60.0
+    on_failure: str = "refuse"
+    name: str = ""
+
+    def __post_init__(self) -> None:
+        check_address("url", self.url, self.plain_http is True)
+        if self.key:
+            check_key(self.key, "WEIR_KEY_NAME", self.url)
+        check_choice("scheme", self.scheme, SCHEMES)
+        check_choice("query", self.query, QUERIES)
+        check_on_failure("elasticsearch", self.on_failure)
+        check_text("analyzer", self.analyzer)
+        if not (isinstance(self.prefix, str) and re.fullmatch(r"[a-z0-9][a-z0-9._-]*", self.prefix)):
+            raise BadValue(f"prefix is {self.prefix!r}; expected small letters, digits and dashes")
+        check_whole("concurrency", self.concurrency, 1, 256)
+        check_whole("batch", self.batch, 1, 1000)
+        check_number("tie_breaker", self.tie_breaker, 1.0)
+        check_number("timeout_s", self.timeout_s, 1e6)
+        if not isinstance(self.settings, Mapping):
+            raise BadValue(f"settings are {self.settings!r}; expected a table")
+        if not self.fields or not all(isinstance(one, str) for one in self.fields):
+            raise BadValue(
+                f"fields are {list(self.fields)!r}; expected names of fields, such as title and text"
+            )
+        for one in self.names:
+            check_view(one)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The fields without their weights."""
+        return tuple(one.partition("^")[0] for one in self.fields)
+
+    def index_facts(self) -> dict[str, object]:
+        """What decides the index."""
+        return {"fields": list(self.names), "analyzer": self.analyzer, "settings": dict(self.settings)}
+
+    def search_facts(self) -> dict[str, object]:
+        """What decides how it is searched."""
+        tie = {} if self.query == "bool" else {"tie_breaker": self.tie_breaker}
+        return {"query": self.query, "fields": list(self.fields), **tie, "on_failure": self.on_failure}
+
+    def body(self, text: str, k: int) -> dict[str, Any]:
+        """One search, as JSON."""
+        if self.query == "bool":
+            weighted = [one.partition("^") for one in self.fields]
+            matches = [
+                {"match": {name: {"query": text} | ({"boost": float(weight)} if weight else {})}}
+                for name, _, weight in weighted
+            ]
+            query: dict[str, Any] = {"bool": {"should": matches}}
+        else:
+            match = {"query": text, "type": self.query, "fields": list(self.fields)}
+            query = {"multi_match": match | {"tie_breaker": self.tie_breaker}}
+        return {"query": query, "size": k, "_source": False, "track_total_hits": False}
+
+
+def read_elastic_settings(path: Path) -> ElasticSettings:
+    """The settings in a TOML file; raises FormatError and UnknownName for what it says."""
+    entries = read_toml(path, "the settings of an Elasticsearch server, see docs/servers.md")
+    if isinstance(entries.get("fields"), list):
+        entries["fields"] = tuple(entries["fields"])
+    if "url" not in entries:
+        raise FormatError(path, "no url", "the address of the server")
+    return settings_value(ElasticSettings, path, "the file", entries)
+
+
+# ----------
+# One connection: calls of the API, and errors.
+
+
+MOST_BYTES = 256 << 20
+"""Of one answer."""
+HTTP_NOT_FOUND, HTTP_TOO_LARGE = 404, 413
+
+
+class TooLargeError(Exception):
+    """The server takes no request of that size."""
+
+
+@dataclass(eq=False)
+class ElasticServer:
+    """A connection to a server, for one thread. retried: called after each failed attempt that is retried."""
+
+    settings: ElasticSettings
+    retried: Retried = lambda _: None
+    clock: Clock = field(default_factory=Clock)
+    connection: KeptConnection = field(default_factory=KeptConnection)
+
+    def __post_init__(self) -> None:
+        self.key = Key.of(self.settings.key)
+        self.limits = Limits(timeout=self.settings.timeout_s, attempts=8)
+
+    def call(
+        self,
+        method: str,
+        path: str,
+        content: Any = None,  # noqa: ANN401  any JSON
+        lines: Iterable[Any] | None = None,
+        missing: bool = False,
+    ) -> Any:  # noqa: ANN401  whatever the server says
+        """What the server answers, as JSON; asked again where that may help.
+
+        content: sent as JSON; lines: sent as lines of JSON; missing: whether 404 is an answer, None. Raises
+        AttemptError where no attempt is answered, TooLargeError for 413, ServiceError for a refused key.
+        """
+        body = None if content is None else json.dumps(content).encode("ascii")
+        if lines is not None:
+            body = b"".join(json.dumps(line).encode("ascii") + b"\n" for line in lines)
+        kind = "application/json" if lines is None else "application/x-ndjson"
+        headers = {"Accept": "application/json", "User-Agent": "weir", "Content-Type": kind}
+        if self.key.variable is not None:
+            value = self.key.checked()
+            value = b64encode(value.encode()).decode() if self.settings.scheme == "Basic" else value
+            headers["Authorization"] = f"{self.settings.scheme} {value}"
+        url = self.settings.url.rstrip("/") + path
+        request = HttpRequest(method, url, headers, body, (self.key,))
+        limits = (self.limits.timeout, self.limits.whole)
+
+        def attempt() -> bytes:
+            try:
+                return exchange(self.connection, request, MOST_BYTES, limits, self.key.masked, self.clock)
+            except AnswerTooLargeError as error:
+                raise AttemptError("malformed", str(error), again=False) from None
+
+        try:
+            answer = retry(attempt, self.limits, self.clock, lambda error, _: self.retried(error))
+        except AttemptError as error:
+            if error.status == HTTP_NOT_FOUND and missing:
+                return None
+            if error.status == HTTP_TOO_LARGE:
+                raise TooLargeError(str(error)) from None
+            if error.status in (401, 403):
+                raise ServiceError(f"{self.settings.url}: {error}; {self.key.hint()}") from None
+            raise
+        try:
+            return json.loads(answer)
+        except (ValueError, RecursionError):
+            raise AttemptError("malformed", "the answer is not JSON, or was cut", again=False) from None
+
+
+@contextmanager
+def elastic_connected(settings: ElasticSettings) -> Iterator[ElasticServer]:
+    """A server as long as the block; raises ServiceError, naming it, for what no attempt brought."""
+    server = ElasticServer(settings)
+    with closing(server.connection):
+        try:
+            yield server
+        except AttemptError as error:
+            raise ServiceError(f"{settings.url}: {error}") from None
+
+
+# ----------
+# The index. BM25 counts every copy of a document that the server has not yet purged, so no document is written twice:
+# documents go in order, each is created under its identifier, and one that is there stays as it is. A batch is sent
+# when all documents of the one before are there. The mapping's _meta is Weir's mark: what decides the index, and, last
+# of all, that it is complete and how many writes it took. An index without the mark is never written or removed.
+
+
+NUMBER = "weir_number"
+"""The field with the number of a document in the collection."""
+BATCH_DOCUMENTS, BATCH_BYTES = 1000, 5 << 20
+MOST_ID_BYTES = 512
+"""Of a document's identifier, which Elasticsearch takes at most."""
+CONFLICT, TOO_MANY_REQUESTS = 409, 429
+SHOWN_CHARACTERS = 400
+"""Of what the server says, in a message."""
+SHARD_ATTEMPTS, SHARD_PAUSE_SECONDS = 30, 1.0
+"""How often, and how long apart, a server is asked for shards that are not there: it may just have been started."""
+DECISIVE = (
+    "index.analysis.",
+    "index.default_pipeline",
+    "index.final_pipeline",
+    "index.mode",
+    "index.number_of_shards",
+    "index.search.default_pipeline",
+    "index.similarity.",
+    "index.sort.",
+)
+"""How names of settings begin that decide what is indexed or how it is scored."""
+NEUTRAL = {
+    "index.default_pipeline": "_none",
+    "index.final_pipeline": "_none",
+    "index.mode": "standard",
+    "index.search.default_pipeline": "_none",
+}
+"""What some of them say where they are as if they were not there."""
+
+
+@dataclass(frozen=True, eq=False)
+class ElasticIndex:
+    """A collection as an index; about: everything that decides it, what its name is made of."""
+
+    settings: ElasticSettings
+    corpus: Corpus
+    about: dict[str, object]
+
+    @property
+    def name(self) -> str:
+        """The name of the index: a hash of what decides it."""
+        return _index_name(self.settings.prefix, self.about)
+
+    @property
+    def properties(self) -> dict[str, Any]:
+        """The fields of the mapping."""
+        text = {"type": "text", "analyzer": self.settings.analyzer}
+        return {**dict.fromkeys(self.settings.names, text), NUMBER: {"type": "integer"}}
+
+    @property
+    def index_settings(self) -> dict[str, Any]:
+        """The settings of the index; one shard, so that statistics are those of the collection."""
+        return {"number_of_shards": 1, **self.settings.settings}
+
+    def mark(self, writes: int | None) -> dict[str, Any]:
+        """What the mapping says of it; writes: how many it took, None while it is not complete."""
+        done = {"complete": writes is not None} | ({} if writes is None else {"writes": writes})
+        return {"weir": {"about": self.about, "documents": len(self.corpus), **done}}
+
+
+@dataclass(frozen=True)
+class IndexState:
+    """An index as the server describes it.
+
+    uuid: which each index that is made gets anew; mark: what Weir wrote into its mapping, None where that is nothing;
+    settings: by their full names.
+    """
+
+    uuid: str
+    mark: Mapping[str, Any] | None
+    mappings: Mapping[str, Any]
+    settings: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class IndexIdentity:
+    """What an index holds. The number of writes only grows, so two equal identities are one content.
+
+    uuid: see IndexState; documents: that a search sees; deleted: copies that are deleted, or were written again, and
+    still count in the statistics of words; writes: of all its documents since it was made.
+    """
+
+    uuid: str
+    documents: int
+    deleted: int
+    writes: int
+
+
+@dataclass(frozen=True)
+class CompleteIndex:
+    """An index that holds the collection and nothing else.
+
+    bytes: on the server, without replicas; reused: documents that were there before it was filled.
+    """
+
+    identity: IndexIdentity
+    bytes: int
+    reused: int
+
+
+def elastic_versions(server: ElasticServer) -> dict[str, str]:
+    """What the server says it is; raises BadValue where it is neither."""
+    answer = server.call("GET", "/")
+    version = answer.get("version") if isinstance(answer, dict) else None
+    number = version.get("number") if isinstance(version, dict) else None
+    if not isinstance(version, dict) or not isinstance(number, str):
+        raise BadValue(f"{server.settings.url} does not answer as Elasticsearch or OpenSearch do")
+    name = "OpenSearch" if version.get("distribution") == "opensearch" else "Elasticsearch"
+    return {name: number}
+
+
+def complete_index(server: ElasticServer, index: ElasticIndex) -> CompleteIndex | None:
+    """The index where it is there, complete and as Weir wrote it, else None.
+
+    Raises ServiceError where something else has its name, or shards of it are not there.
+    """
+    state = _state(server, index)
+    if state is None or state.mark is None or state.mark.get("complete") is not True:
+        return None
+    identity, size = _identity(server, index, state)
+    as_written = IndexIdentity(state.uuid, len(index.corpus), 0, int(state.mark.get("writes", -1)))
+    if identity != as_written or _deviations(index, state):
+        return None
+    return CompleteIndex(identity, size, len(index.corpus))
+
+
+def filled_index(index: ElasticIndex, progress: Progress | None) -> tuple[dict[str, str], CompleteIndex]:
+    """Make the index, go on with it, or find it complete; (the server's versions, the index).
+
+    Raises ServiceError where the server refuses, naming the document where it is one; where something else has the
+    index's name; and where the server gives the index what was not asked for.
+    """
+    with elastic_connected(index.settings) as server:
+        versions = elastic_versions(server)
+        complete = complete_index(server, index)
+        if complete is None:
+            for name in index.corpus.ids:
+                if len(name) * 4 > MOST_ID_BYTES and len(name.encode("utf-8")) > MOST_ID_BYTES:
+                    raise BadValue(
+                        f"document '{name[:60]}...' has an identifier of more than {MOST_ID_BYTES} bytes, which the "
+                        f"server does not take; give the documents shorter ones, in the judgments too"
+                    )
+            complete, fault = _written(server, index, progress)
+            if complete is None:  # what an earlier attempt left could not be mended by going on
+                _warn_again(index, fault)
+                complete, fault = _written(server, index, progress)
+            if complete is None:
+                raise ServiceError(f"{index.settings.url}: {index.name} {fault}, although it was made anew")
+    return versions, complete
+
+
+def removed_indexes(settings: ElasticSettings) -> list[str]:
+    """Remove every index of the prefix that Weir made, complete or not; their names. Raises ServiceError.
+
+    An index is Weir's where its name follows from the prefix and from what its mark says.
+    """
+    with elastic_connected(settings) as server:
+        mappings = server.call("GET", f"/{settings.prefix}*/_mapping", missing=True) or {}
+        marks = {name: _mark(one.get("mappings")) for name, one in mappings.items()}
+        names = sorted(
+            name
+            for name, mark in marks.items()
+            if mark is not None and name == _index_name(settings.prefix, mark.get("about"))
+        )
+        for name in names:
+            server.call("DELETE", f"/{name}", missing=True)
+    return names
+
+
+def _index_name(prefix: str, about: object) -> str:
+    text = json.dumps(about, sort_keys=True, default=str)
+    return prefix + hashlib.blake2b(text.encode("utf-8"), digest_size=10).hexdigest()
+
+
+def _mark(mappings: Any) -> dict[str, Any] | None:  # noqa: ANN401  whatever the server says
+    """What Weir wrote into an index's mapping, None where that is nothing."""
+    for name in ("_meta", "weir"):
+        mappings = mappings.get(name) if isinstance(mappings, dict) else None
+    return mappings if isinstance(mappings, dict) else None
+
+
+def _state(server: ElasticServer, index: ElasticIndex) -> IndexState | None:
+    """The index, None where there is none; raises ServiceError where something that Weir did not make has its name."""
+    answer = server.call("GET", f"/{index.name}?flat_settings=true", missing=True)
+    if answer is None:
+        return None
+    url, way_out = index.settings.url, "nothing was written to it; set another prefix, or remove it yourself"
+    if set(answer) != {index.name}:
+        raise ServiceError(f"{url}: {index.name} is an alias of {', '.join(sorted(answer))}; {way_out}")
+    facts = answer[index.name]
+    mark = _mark(facts["mappings"])
+    if mark is None or _index_name(index.settings.prefix, mark.get("about")) != index.name:
+        raise ServiceError(f"{url}: {index.name} is there without Weir's mark in its _meta; {way_out}")
+    return IndexState(facts["settings"]["index.uuid"], mark, facts["mappings"], facts["settings"])
+
+
+def _identity(server: ElasticServer, index: ElasticIndex, state: IndexState) -> tuple[IndexIdentity, int]:
+    """(what the index holds, its bytes without replicas); raises ServiceError where shards stay away."""
+    total, url = int(state.settings["index.number_of_shards"]), index.settings.url
+    for attempt in range(SHARD_ATTEMPTS):
+        if missing := total - len(_primaries(_shards(server, index))):
+            message = f"{url}: {missing} of {total} shards of {index.name} are not there"
+            if attempt == 0:
+                seconds = SHARD_ATTEMPTS * SHARD_PAUSE_SECONDS
+                warnings.warn(StoreWarning(f"{message}; waiting up to {seconds:g} s"), stacklevel=2)
+            server.clock.sleep(SHARD_PAUSE_SECONDS)
+            continue
+        server.call("POST", f"/{index.name}/_refresh")  # it would wait long for a shard
+        shards = _shards(server, index)
+        primaries = _primaries(shards)
+        if len(primaries) == total:
+            documents = sum(copy["docs"]["count"] for copy in primaries)
+            deleted = sum(copy["docs"]["deleted"] for copies in shards for copy in copies)
+            writes = sum(copy["seq_no"]["max_seq_no"] + 1 for copy in primaries)
+            # Not from _stats, whose sizes may be ten seconds old.
+            answer = server.call("GET", f"/{index.name}/_segments")
+            copies = _primaries(list(answer["indices"].get(index.name, {}).get("shards", {}).values()))
+            size = sum(one["size_in_bytes"] for copy in copies for one in copy["segments"].values())
+            return IndexIdentity(state.uuid, documents, deleted, writes), size
+    raise ServiceError(
+        f"{url}: shards of {index.name} are lost: bring their nodes back, or weir data drop removes it"
+    )
+
+
+def _shards(server: ElasticServer, index: ElasticIndex) -> list[list[dict[str, Any]]]:
+    """The copies of each shard that is there."""
+    stats = server.call("GET", f"/{index.name}/_stats/docs?level=shards")
+    return list(stats["indices"].get(index.name, {}).get("shards", {}).values())
+
+
+def _primaries(shards: list[list[dict[str, Any]]]) -> list[dict[str, Any]]:
+    return [copy for copies in shards for copy in copies if copy["routing"]["primary"]]
+
+
+def _deviations(index: ElasticIndex, state: IndexState) -> list[str]:
+    """Where the index is not what was asked for, such as by an index template of the server."""
+    deviations: list[str] = []
+    properties = state.mappings.get("properties", {})
+    for name, wanted in index.properties.items():
+        plain = {key: value for key, value in wanted.items() if (key, value) != ("analyzer", "default")}
+        if properties.get(name) != plain or name in state.mappings.get("runtime", {}):
+            deviations.append(f"field {name} is {json.dumps(properties.get(name))}, not {json.dumps(plain)}")
+    wanted_settings = dict(_flat(index.index_settings, "index."))
+    for name in sorted({*wanted_settings, *state.settings}):
+        here, wanted = state.settings.get(name), wanted_settings.get(name)
+        if (
+            name.startswith(DECISIVE)
+            and here != wanted
+            and not (wanted is None and here == NEUTRAL.get(name))
+        ):
+            deviations.append(f"{name} is {json.dumps(here)}, not {json.dumps(wanted)}")
+    return deviations
+
+
+def _flat(settings: Mapping[str, Any], within: str) -> Iterator[tuple[str, Any]]:
+    """Settings by their full names, their values as the server keeps them: texts, or lists of texts."""
+    for name, value in settings.items():
+        full = name if name.startswith("index.") else within + name
+        if isinstance(value, Mapping):
+            yield from _flat({full + "." + key: one for key, one in value.items()}, "")
+        elif isinstance(value, list):
+            yield full, [one if isinstance(one, str) else json.dumps(one) for one in value]
+        else:
+            yield full, value if isinstance(value, str) else json.dumps(value)
+
+
+def _written(
+    server: ElasticServer, index: ElasticIndex, progress: Progress | None
+) -> tuple[CompleteIndex | None, str]:
+    """Make the index or go on with it; (the index where it is complete, else what is wrong with it)."""
+    state, reused = _begun(server, index)
+    query = {"size": 0, "aggs": {"last": {"max": {"field": NUMBER}}}}
+    last = server.call("POST", f"/{index.name}/_search", query)["aggregations"]["last"]["value"]
+    start = 0 if last is None else max(0, int(last) + 1 - BATCH_DOCUMENTS)
+    total, most = len(index.corpus), BATCH_DOCUMENTS
+    while start < total:
+        batch = list(_batch(index, start, most))
+        try:
+            _put(server, index, batch)
+        except TooLargeError as error:
+            if len(batch) == 1:
+                raise ServiceError(f"{index.settings.url}: document '{batch[0][0]}': {error}") from None
+            most = len(batch) // 2
+            continue
+        start += len(batch)
+        if progress is not None:
+            progress(start, total)
+    server.call("PUT", f"/{index.name}/_settings", {"index": {"refresh_interval": None}})
+    after = _state(server, index)
+    if after is None or after.uuid != state.uuid or _deviations(index, after):
+        raise ServiceError(f"{index.settings.url}: {index.name} was removed or changed while it was filled")
+    identity, size = _identity(server, index, after)
+    fault = _fault(server, index, identity)
+    if not fault and identity.documents < len(index.corpus):
+        fault = f"has {identity.documents:,} of {len(index.corpus):,} documents"
+    if fault:
+        return None, fault
+    server.call("PUT", f"/{index.name}/_mapping", {"_meta": index.mark(identity.writes)})
+    return CompleteIndex(identity, size, reused), ""
+
+
+def _begun(server: ElasticServer, index: ElasticIndex) -> tuple[IndexState, int]:
+    """(the index, not complete: one that is there and can be gone on with, else a new one; documents in it)."""
+    state = _state(server, index)
+    if state is not None and state.mark is not None:
+        identity, _ = _identity(server, index, state)
+        fault = "; ".join(_deviations(index, state)) or _fault(server, index, identity)
+        if not fault and state.mark.get("complete") is True:
+            fault = "was changed since it was complete"
+        if not fault:
+            return state, identity.documents
+        _warn_again(index, fault)
+        server.call("DELETE", f"/{index.name}", missing=True)
+    # What is there is seen when all is there.
+    settings = {"refresh_interval": "-1", **index.index_settings}
+    mappings = {"dynamic": False, "_meta": index.mark(None), "properties": index.properties}
+    try:
+        server.call("PUT", f"/{index.name}", {"settings": settings, "mappings": mappings})
+    except AttemptError as error:
+        if "resource_already_exists_exception" not in str(error):  # another process made it meanwhile
+            raise
+    state = _state(server, index)
+    deviations = ["it is not there"] if state is None else _deviations(index, state)
+    if state is None or deviations:
+        server.call("DELETE", f"/{index.name}", missing=True)
+        raise ServiceError(
+            f"{index.settings.url}: the server makes another index than was asked for: {'; '.join(deviations)}; an "
+            f"index template may do that: say the same in [settings], or set a prefix that no template has"
+        )
+    return state, 0
+
+
+def _warn_again(index: ElasticIndex, fault: str) -> None:
+    warnings.warn(StoreWarning(f"{index.settings.url}: {index.name} {fault}; it is made again"), stacklevel=2)
+
+
+def _fault(server: ElasticServer, index: ElasticIndex, identity: IndexIdentity) -> str:
+    """Why one cannot go on with what the index holds, "" where one can; raises ServiceError for strange documents."""
+    if identity.deleted:
+        return f"has {identity.deleted:,} deleted copies, which count in its scores"
+    numbers = {"numbers": {"stats": {"field": NUMBER}}}
+    unnumbered = {"bool": {"must_not": {"exists": {"field": NUMBER}}}}
+    answer = server.call("POST", f"/{index.name}/_search", {"size": 0, "aggs": numbers})
+    stats = answer["aggregations"]["numbers"]
+    n, total = identity.documents, len(index.corpus)
+    strange = max(n - int(stats["count"]), n - total)
+    if strange > 0:
+        query = {"size": 1, "query": unnumbered}
+        hits = server.call("POST", f"/{index.name}/_search", query)["hits"]["hits"]
+        first = f", such as '{hits[0]['_id']}'," if hits else ""
+        raise ServiceError(
+            f"{index.settings.url}: {index.name} holds {strange:,} documents{first} that are not of the collection; "
+            f"weir data drop removes the index, and the next run makes it anew"
+        )
+    whole = n < total or n == 0 or (stats["min"], stats["max"], stats["sum"]) == (0, n - 1, n * (n - 1) / 2)
+    return "" if whole else "holds other documents than the collection"
+
+
+def _batch(index: ElasticIndex, start: int, most: int) -> Iterator[tuple[str, dict[str, object]]]:
+    """The next documents, (identifier, fields)."""
+    corpus, names, size = index.corpus, index.settings.names, 0
+    stop = min(start + most, len(corpus))
+    columns = [corpus.view(name, start, stop).tolist() for name in names]
+    for at in range(stop - start):
+        name = corpus.ids[start + at]
+        texts = {field: column[at] for field, column in zip(names, columns, strict=True)}
+        yield name, {**texts, NUMBER: start + at}
+        size += sum(map(len, texts.values()))
+        if size > BATCH_BYTES:
+            return
+
+
+def _put(server: ElasticServer, index: ElasticIndex, batch: list[tuple[str, dict[str, object]]]) -> None:
+    """Create documents, those again that the server had no room for; raises AttemptError where it never has."""
+    waiting, attempt = dict(batch), 1
+    while waiting:
+        lines = [line for name, fields in waiting.items() for line in ({"create": {"_id": name}}, fields)]
+        answer = server.call("POST", f"/{index.name}/_bulk", lines=lines)
+        items = answer.get("items") if isinstance(answer, dict) else None
+        if not isinstance(items, list) or len(items) != len(waiting):
+            raise AttemptError(
+                "malformed", f"the answer does not speak of each of {len(waiting)} documents", again=False
+            )
+        again: dict[str, dict[str, object]] = {}
+        reason = ""
+        for item, (name, fields) in zip(items, waiting.items(), strict=True):
+            outcome = item.get("create", {})
+            status, error = outcome.get("status"), outcome.get("error")
+            if status in (200, 201, CONFLICT):
+                continue
+            reason = " ".join(error_text(outcome, f"status {status}").split())[:SHOWN_CHARACTERS]
+            if isinstance(error, dict) and error.get("type") == "cluster_block_exception":
+                raise ServiceError(f"{server.settings.url}: nothing can be written: {reason}; {CONTINUES}")
+            if status != TOO_MANY_REQUESTS:
+                raise ServiceError(f"{server.settings.url}: document '{name}' was refused: {reason}")
+            again[name] = fields
+        waiting = again
+        if waiting:
+            reason = f"429: no room for {len(waiting)} documents: {reason}"
+            limits, clock = server.limits, server.clock
+            if attempt >= limits.attempts:
+                raise AttemptError("refused", f"{reason} ({attempt} attempts)", again=False)
+            server.retried(AttemptError("refused", reason))
+            clock.sleep(min(limits.longest, limits.pause * 2.0 ** (attempt - 1) * (0.5 + clock.chance())))
+            attempt += 1
+
 
 FORMAT = 2
 """Of an index: 1 was filled by writing again what may have been there, which BM25 counts twice."""
-SHOWN_CHARACTERS = 400
-"""Of what the server says, in a message."""
 ADVICE = {
     "max_result_window": "; max_result_window = NUMBER under [settings] of the file makes an index that allows it",
     "maxClauseCount": "; the server's own indices.query.bool.max_clause_count allows longer queries",
@@ -178,7 +793,7 @@ class ElasticAsker:
             lines += [{"search_type": "dfs_query_then_fetch"}, body]
         start = time.perf_counter()
         try:
-            answer = self.server.call(ElasticCall("POST", f"/{self.index}/_msearch", lines=lines))
+            answer = self.server.call("POST", f"/{self.index}/_msearch", lines=lines)
             responses = answer.get("responses") if isinstance(answer, dict) else None
             if not isinstance(responses, list) or len(responses) != len(requests):
                 raise AttemptError("malformed", f"the answer has no {len(requests)} responses", again=False)

@@ -1,10 +1,16 @@
-"""PostgreSQL as a system: full-text search and pgvector."""
+"""PostgreSQL as a system: full-text search and pgvector, on a table of Weir's own or on one that is there."""
 
 from __future__ import annotations
 
+import hashlib
+import json
+import re
+import struct
 import time
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,42 +18,535 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from weir.core.corpus import Corpus, Queries
+from weir.core.corpus import Corpus, Queries, check_view
 from weir.core.run import Run
-from weir.errors import BadValue, ServiceError, StoreError, require
+from weir.errors import BadValue, ServiceError, StoreError, StoreWarning, require
 from weir.files.atomic import atomic_dir
 from weir.files.integrity import open_folder, seal_folder
+from weir.files.text_files import read_toml
 from weir.models.hosted import LoadedEncoder
-from weir.plugins.servers.postgres_table import (
-    DISTANCES,
-    PostgresSettings,
-    ServerTable,
-    TableState,
-    TextSearch,
-    UserTable,
-    VectorSearch,
-    connected,
-    dropped_tables,
-    error_line,
-    failing_as,
-    filled_table,
-    new_connection,
-    read_postgres_settings,
-    server_versions,
-    table_state,
-)
 from weir.registry import SESSION, declared_version
 from weir.services.answers import Outcome, Request, RequestPolicy, Retried, ServiceUsage
-from weir.services.requests import AttemptError, Clock, Limits, retry
-from weir.settings import settings
+from weir.services.requests import AttemptError, Clock, Key, Limits, retry
+from weir.settings import secret, settings
 from weir.systems.compose import shown, then
 from weir.systems.dense import DenseRetriever, encoder_of, query_vectors
-from weir.systems.protocol import IN_MEMORY, Component, Context, Costs, called, folder_of
-from weir.systems.remote.remote_searcher import RemoteSearcher, RemoteService, content_of, kept_ranking
+from weir.systems.protocol import IN_MEMORY, Component, Context, Costs, Progress, called, folder_of
+from weir.systems.remote.remote_searcher import (
+    RemoteSearcher,
+    RemoteService,
+    check_choice,
+    check_number,
+    check_on_failure,
+    check_text,
+    check_whole,
+    content_of,
+    kept_ranking,
+    settings_value,
+)
 from weir.systems.vectors.ann import Loss
+from weir.systems.vectors.store import StoredVectors
 
 if TYPE_CHECKING:
     import psycopg
+
+# ----------
+# Settings: what the TOML file says.
+
+
+EXPECTED = "the settings of a PostgreSQL server, see docs/servers.md"
+ADDRESS_VARIABLE = "(PG|POSTGRES|DATABASE_|WEIR_KEY_)[A-Z0-9_]*"
+"""What an environment variable is called that a file may name as the address of a server."""
+QUERIES = ("websearch", "plain", "phrase", "or")
+RANKS = ("ts_rank", "ts_rank_cd")
+DISTANCES = {"inner": "<#>", "cosine": "<=>", "l2": "<->"}
+"""Name -> pgvector's operator, smaller is nearer."""
+INDEXES = ("exact", "hnsw")
+
+
+@dataclass(frozen=True)
+class TextSearch:
+    """Full-text search.
+
+    config: PostgreSQL's text search configuration; query: how a text becomes a tsquery, websearch, plain (all words),
+    phrase, or or (any word); rank: ts_rank or ts_rank_cd; normalization: their bit mask; view: what of a document is
+    indexed.
+    """
+
+    config: str = "english"
+    query: str = "websearch"
+    rank: str = "ts_rank"
+    normalization: int = 0
+    view: str = "title text"
+
+    def __post_init__(self) -> None:
+        check_choice("query", self.query, QUERIES)
+        check_choice("rank", self.rank, RANKS)
+        check_view(self.view)
+        check_text("config", self.config)
+        check_whole("normalization", self.normalization, 0, 63)
+
+    def facts(self) -> dict[str, object]:
+        """Everything that decides its rankings on a given server."""
+        return {"kind": "full text"} | {f.name: getattr(self, f.name) for f in fields(self)}
+
+
+@dataclass(frozen=True)
+class VectorSearch:
+    """Search by pgvector.
+
+    index: exact, or hnsw; distance: inner, cosine or l2; m, ef_construction, ef_search: HNSW's own settings.
+    """
+
+    index: str = "exact"
+    distance: str = "inner"
+    m: int = 16
+    ef_construction: int = 64
+    ef_search: int = 100
+
+    def __post_init__(self) -> None:
+        check_choice("index", self.index, INDEXES)
+        check_choice("distance", self.distance, DISTANCES)
+        check_whole("m", self.m, 2, 100)
+        check_whole("ef_construction", self.ef_construction, 4, 1000)
+        check_whole("ef_search", self.ef_search, 1, 1000)
+
+    def facts(self) -> dict[str, object]:
+        """Everything that decides its rankings on a given server, beside the encoder."""
+        hnsw = {"m": self.m, "ef_construction": self.ef_construction, "ef_search": self.ef_search}
+        own: dict[str, object] = {"kind": "vectors", "index": self.index, "distance": self.distance}
+        return own | (hnsw if self.index == "hnsw" else {})
+
+
+@dataclass(frozen=True)
+class UserTable:
+    """A table that is there already and is only read.
+
+    name: with its schema, such as shop.products; id: the column of identifiers; text: columns whose texts are searched,
+    or tsvector: one that is ready; vector: the column of vectors, "" for none.
+    """
+
+    name: str
+    id: str
+    text: tuple[str, ...] = ()
+    tsvector: str = ""
+    vector: str = ""
+
+    def __post_init__(self) -> None:
+        for key in ("name", "id"):
+            check_text(key, getattr(self, key))
+        if not all(isinstance(column, str) and column for column in self.text):
+            raise BadValue(f"text is {list(self.text)!r}; expected names of columns")
+        if bool(self.text) + bool(self.tsvector) + bool(self.vector) == 0 or (self.text and self.tsvector):
+            raise BadValue(
+                "a table names text = [columns] or tsvector, or vector, or one of the first and vector"
+            )
+
+    def facts(self) -> dict[str, object]:
+        """The table and the columns that are read."""
+        columns = {"text": list(self.text), "tsvector": self.tsvector, "vector": self.vector}
+        return {"name": self.name, "id": self.id} | {k: v for k, v in columns.items() if v}
+
+
+@dataclass(frozen=True)
+class PostgresSettings:
+    """A server and what is searched there.
+
+    dsn: its address as libpq takes it, without a password, or ${NAME} for the environment variable that holds it;
+    schema: where Weir makes tables of its own; table: one that is there already, None for Weir's own; concurrency:
+    connections that search side by side; timeout_s: seconds that a statement may take; on_failure: "refuse" or
+    "missing", what becomes of queries without an answer; name: what tables call it, "" for its file.
+    """
+
+    dsn: str = field(repr=False)
+    schema: str = "weir"
+    table: UserTable | None = None
+    text: TextSearch = field(default_factory=TextSearch)
+    vector: VectorSearch = field(default_factory=VectorSearch)
+    concurrency: int = 8
+    timeout_s: float = 60.0
+    on_failure: str = "refuse"
+    name: str = ""
+
+    def __post_init__(self) -> None:
+        check_text("dsn", self.dsn)
+        check_text("schema", self.schema)
+        check_on_failure("postgres", self.on_failure)
+        check_whole("concurrency", self.concurrency, 1, 256)
+        check_number("timeout_s", self.timeout_s, 1e6)
+        named = re.fullmatch(r"\$\{(.*)\}", self.dsn)
+        if named and not re.fullmatch(ADDRESS_VARIABLE, named[1]):
+            raise BadValue(
+                f"dsn names the environment variable {named[1]}; expected PG..., DATABASE_... or WEIR_KEY_..."
+            )
+        if named is None and (
+            re.search(r"(password|passfile)\s*=", self.dsn) or re.search(r"//[^/?@]*:[^/?@]+@", self.dsn)
+        ):
+            raise BadValue(
+                "dsn holds a password, which belongs into the environment: PGPASSWORD, or the whole dsn as "
+                '"${PGURL}"'
+            )
+
+    def address(self) -> str:
+        """The dsn, read from the environment where the file says so; raises ServiceError where it is not there."""
+        named = re.fullmatch(r"\$\{(.*)\}", self.dsn)
+        if named is None:
+            return self.dsn
+        value = secret(named[1])
+        if value is None:
+            raise ServiceError(f"this needs the address of the server in the environment variable {named[1]}")
+        return value
+
+
+def read_postgres_settings(path: Path) -> PostgresSettings:
+    """The settings in a TOML file; raises FormatError for no such file, UnknownName and FormatError for its values."""
+    entries = read_toml(path, EXPECTED)
+    parts: dict[str, Callable[[Path, Any], object]] = {
+        "table": lambda p, v: settings_value(UserTable, p, "[table]", _with_tuple(v)),
+        "text": lambda p, v: settings_value(TextSearch, p, "[text]", v),
+        "vector": lambda p, v: settings_value(VectorSearch, p, "[vector]", v),
+    }
+    return settings_value(
+        PostgresSettings,
+        path,
+        "the file",
+        {key: parts[key](path, value) if key in parts else value for key, value in entries.items()},
+    )
+
+
+def _with_tuple(table: Any) -> Any:  # noqa: ANN401  whatever TOML holds
+    if isinstance(table, Mapping) and isinstance(table.get("text"), list):
+        return {**table, "text": tuple(table["text"])}
+    return table
+
+
+# ----------
+# The connection, and errors in one line.
+
+
+CONNECT_SECONDS = 30
+SHOWN_CHARACTERS = 300
+
+
+@contextmanager
+def connected(settings: PostgresSettings, read_only: bool) -> Iterator[psycopg.Connection[Any]]:
+    """A connection on which each statement stands for itself, closed afterwards.
+
+    read_only: refuse to change anything. Raises ServiceError, without any password, where the server cannot be reached;
+    MissingExtra where psycopg is not installed.
+    """
+    connection = new_connection(settings, read_only)
+    try:
+        yield connection
+    finally:
+        connection.close()
+
+
+def new_connection(settings: PostgresSettings, read_only: bool) -> psycopg.Connection[Any]:
+    """As `connected`, to be closed by the caller."""
+    connect = require("psycopg", "postgres").connect
+    with failing_as(settings):
+        connection: psycopg.Connection[Any] = connect(
+            settings.address(), autocommit=True, connect_timeout=CONNECT_SECONDS, application_name="weir"
+        )
+        milliseconds = int(1000 * settings.timeout_s)
+        connection.execute("SELECT set_config('statement_timeout', %s, false)", [str(milliseconds)])
+        if read_only:
+            connection.execute("SET default_transaction_read_only = on")
+    return connection
+
+
+@contextmanager
+def failing_as(settings: PostgresSettings) -> Iterator[None]:
+    """Raise ServiceError, in one line and without the address, for what psycopg raises."""
+    psycopg = require("psycopg", "postgres")
+    try:
+        yield
+    except psycopg.Error as error:
+        raise ServiceError(f"PostgreSQL: {error_line(error, settings)}") from None
+
+
+def error_line(error: Exception, settings: PostgresSettings) -> str:
+    """What a server or the library says, in one line, without what is secret of the address."""
+    text = str(error)
+    for secret_part in ("", *_secrets(settings)):
+        text = Key(None, secret_part).masked(text)
+    return text[:SHOWN_CHARACTERS] or type(error).__name__
+
+
+def _secrets(settings: PostgresSettings) -> list[str]:
+    """The address itself where it comes from the environment, and the password in it."""
+    if not settings.dsn.startswith("${"):
+        return []
+    with suppress(ServiceError):
+        address = settings.address()
+        parts = [address]
+        psycopg = require("psycopg", "postgres")
+        with suppress(psycopg.Error):
+            parts.append(str(psycopg.conninfo.conninfo_to_dict(address).get("password") or ""))
+        return [part for part in parts if part]
+    return []
+
+
+def server_versions(connection: psycopg.Connection[Any], vectors: bool) -> dict[str, str]:
+    """The versions of the server and, where vectors are searched, of pgvector; raises BadValue without it."""
+    versions = {"PostgreSQL": str(connection.execute("SHOW server_version").fetchone()[0])}  # type: ignore[index]  # SHOW answers with one row
+    if vectors:
+        row = connection.execute("SELECT extversion FROM pg_extension WHERE extname = 'vector'").fetchone()
+        if row is None:
+            raise BadValue("PostgreSQL: pgvector is not installed in this database: CREATE EXTENSION vector")
+        versions["pgvector"] = str(row[0])
+    return versions
+
+
+# ----------
+# The tables of Weir's own:
+#
+# <schema>.indexes   a row for each table: name, about (what decides it), documents, versions, when it was complete
+# <schema>.<name>    doc, place, id, and content with its tsvector, or the embedding
+#
+# Batches are committed in the order of documents: a killed process loses one of them at most, and the next process
+# continues behind the last. The row in `indexes` is completed last.
+
+
+TEXT_CHARACTERS = 250_000
+"""Characters of a document that are indexed: a tsvector may have a megabyte."""
+BATCH_DOCUMENTS, BATCH_BYTES = 2_000, 4 << 20
+"""What is copied in one transaction: a killed process loses so much."""
+OPERATORS = {"inner": "vector_ip_ops", "cosine": "vector_cosine_ops", "l2": "vector_l2_ops"}
+_HEAD = b"PGCOPY\n\xff\r\n\x00" + struct.pack("!ii", 0, 0)
+_END = struct.pack("!h", -1)
+
+Fields = Callable[[int, int], Iterator[tuple[bytes, ...]]]
+
+
+@dataclass(frozen=True, eq=False)
+class ServerTable:
+    """What is copied: the documents as text or as vectors, for one kind of search.
+
+    about: everything that decides the table, what its name is made of; vectors: of the documents, None for text.
+    """
+
+    settings: PostgresSettings
+    search: TextSearch | VectorSearch
+    corpus: Corpus
+    about: dict[str, object]
+    vectors: StoredVectors | None = None
+
+    @property
+    def name(self) -> str:
+        """The name of the table: a hash of what decides it."""
+        text = json.dumps(self.about, sort_keys=True, default=str)
+        kind = "text" if self.vectors is None else "vectors"
+        return f"{kind}_{hashlib.blake2b(text.encode('utf-8'), digest_size=10).hexdigest()}"
+
+
+@dataclass(frozen=True)
+class TableState:
+    """A complete table: how many documents and bytes it has, its index among them, and the versions that made it.
+
+    identity: of the table and of the transactions that wrote its rows; reused: documents of it that were there before
+    it was filled.
+    """
+
+    documents: int
+    bytes: int
+    versions: dict[str, str]
+    identity: str
+    reused: int = 0
+
+
+def filled_table(table: ServerTable, progress: Progress | None) -> TableState:
+    """Make the table, go on with it, or find it complete.
+
+    Another process that makes the same waits. Raises ServiceError where the server refuses, BadValue without pgvector.
+    """
+    with connected(table.settings, read_only=False) as connection, failing_as(table.settings):
+        connection.execute("SET statement_timeout = 0")  # an index of vectors takes its time
+        sql = require("psycopg", "postgres").sql
+        schema = table.settings.schema
+        with connection.transaction():  # of several processes one at a time
+            connection.execute("SELECT pg_advisory_xact_lock(hashtext('weir'), 0)")
+            if table.vectors is not None:
+                connection.execute("CREATE EXTENSION IF NOT EXISTS vector")
+            if not _exists(connection, schema, "indexes"):
+                connection.execute(sql.SQL("CREATE SCHEMA IF NOT EXISTS {}").format(sql.Identifier(schema)))
+                create = sql.SQL(
+                    "CREATE TABLE IF NOT EXISTS {} "
+                    "(name text PRIMARY KEY, about jsonb, documents bigint, versions jsonb, complete timestamptz)"
+                )
+                connection.execute(create.format(_named(table, "indexes")))
+        with _alone(connection, table):
+            state = table_state(connection, table.settings, table.name)
+            if state is not None and state.documents != len(table.corpus):
+                here, total = state.documents, len(table.corpus)
+                changed = f"{table.name} has {here:,} rows for {total:,} documents; it is made again"
+                warnings.warn(StoreWarning(f"schema {table.settings.schema}: {changed}"), stacklevel=2)
+                with connection.transaction():
+                    connection.execute(sql.SQL("DROP TABLE {}").format(_named(table, table.name)))
+                    forget = sql.SQL("DELETE FROM {} WHERE name = %s").format(_named(table, "indexes"))
+                    connection.execute(forget, [table.name])
+                state = None
+            if state is None:
+                if isinstance(table.search, TextSearch):
+                    own = sql.SQL(
+                        "content text NOT NULL, tsv tsvector NOT NULL "
+                        "GENERATED ALWAYS AS (to_tsvector({}::regconfig, left(content, {}))) STORED"
+                    ).format(sql.Literal(table.search.config), sql.Literal(TEXT_CHARACTERS))
+                else:
+                    assert table.vectors is not None
+                    own = sql.SQL("embedding vector({}) NOT NULL").format(
+                        sql.Literal(table.vectors.dimensions)
+                    )
+                known = sql.SQL(
+                    "CREATE TABLE IF NOT EXISTS {} (doc int PRIMARY KEY, place int NOT NULL, id text NOT NULL, {})"
+                )
+                with connection.transaction():
+                    connection.execute(known.format(_named(table, table.name), own))
+                    say = sql.SQL(
+                        "INSERT INTO {} (name, about) VALUES (%s, %s::jsonb) ON CONFLICT DO NOTHING"
+                    )
+                    about = json.dumps(table.about, default=str).replace("\\u0000", " ")
+                    connection.execute(say.format(_named(table, "indexes")), [table.name, about])
+                _copy(connection, table, progress)
+                _complete(connection, table)
+                state = table_state(connection, table.settings, table.name)
+            else:
+                state = replace(state, reused=state.documents)
+    assert state is not None  # it was just completed, while nobody else could touch it
+    return state
+
+
+def table_state(
+    connection: psycopg.Connection[Any], settings: PostgresSettings, name: str
+) -> TableState | None:
+    """The state of a table in Weir's schema, None where it is not there or not complete."""
+    sql = require("psycopg", "postgres").sql
+    if _exists(connection, settings.schema, "indexes") and _exists(connection, settings.schema, name):
+        table = sql.Identifier(settings.schema, name)
+        place = sql.SQL("{}::regclass").format(sql.Literal(table.as_string(connection)))
+        known = sql.SQL(
+            "SELECT pg_total_relation_size({}), versions, {}::oid FROM {} WHERE name = %s AND complete IS NOT NULL"
+        ).format(place, place, sql.Identifier(settings.schema, "indexes"))
+        row = connection.execute(known, [name]).fetchone()
+        if row is not None:
+            counted = sql.SQL("SELECT count(*), sum(xmin::text::numeric) FROM {}").format(table)
+            [(documents, writers)] = connection.execute(counted).fetchall()
+            return TableState(documents, int(row[0]), dict(row[1]), f"{row[2]} {writers}")
+    return None
+
+
+def dropped_tables(settings: PostgresSettings) -> list[str]:
+    """Drop every table that Weir made in its schema, complete or not, and the schema where it is then empty.
+
+    Returns their names; raises ServiceError where the server refuses.
+    """
+    sql = require("psycopg", "postgres").sql
+    with connected(settings, read_only=False) as connection, failing_as(settings):
+        if not _exists(connection, settings.schema, "indexes"):
+            return []
+        indexes = sql.Identifier(settings.schema, "indexes")
+        with connection.transaction():
+            rows = connection.execute(sql.SQL("DELETE FROM {} RETURNING name").format(indexes)).fetchall()
+            for (name,) in rows:
+                drop = sql.SQL("DROP TABLE IF EXISTS {}").format(sql.Identifier(settings.schema, name))
+                connection.execute(drop)
+            connection.execute(sql.SQL("DROP TABLE {}").format(indexes))
+            left = (
+                "SELECT 1 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = %s"
+            )
+            if connection.execute(left, [settings.schema]).fetchone() is None:
+                connection.execute(sql.SQL("DROP SCHEMA {}").format(sql.Identifier(settings.schema)))
+    return sorted(name for (name,) in rows)
+
+
+@contextmanager
+def _alone(connection: psycopg.Connection[Any], table: ServerTable) -> Iterator[None]:
+    """Hold the table's name: another process waits, a killed one lets go with its connection."""
+    connection.execute("SELECT pg_advisory_lock(hashtext('weir'), hashtext(%s))", [table.name])
+    try:
+        yield
+    finally:
+        connection.execute("SELECT pg_advisory_unlock(hashtext('weir'), hashtext(%s))", [table.name])
+
+
+def _copy(connection: psycopg.Connection[Any], table: ServerTable, progress: Progress | None) -> None:
+    """Copy the documents behind the last that is there, batch by batch; the server's pace is the copy's."""
+    sql = require("psycopg", "postgres").sql
+    where = _named(table, table.name)
+    done = connection.execute(sql.SQL("SELECT coalesce(max(doc) + 1, 0) FROM {}").format(where)).fetchone()[0]  # type: ignore[index]  # an aggregate answers with one row
+    column = "content" if table.vectors is None else "embedding"
+    into = sql.SQL("COPY {} (doc, place, id, {}) FROM STDIN (FORMAT binary)").format(
+        where, sql.Identifier(column)
+    )
+    total = len(table.corpus)
+    while done < total:
+        with connection.transaction(), connection.cursor() as cursor, cursor.copy(into) as copy:
+            copy.write(_HEAD)
+            for row in _batch(table, done):
+                copy.write(row)
+                done += 1
+            copy.write(_END)
+        if progress is not None:
+            progress(done, total)
+
+
+def _batch(table: ServerTable, start: int) -> Iterator[bytes]:
+    """The rows of the next documents as COPY's binary format has them."""
+    corpus, size = table.corpus, 0
+    stop = min(start + BATCH_DOCUMENTS, len(corpus))
+    places = corpus.ids.tie_ranks[start:stop].astype(">i4")
+    for at, content in enumerate(_contents(table, start, stop)):
+        name = corpus.ids[start + at].encode("utf-8").replace(b"\0", b" ")
+        fields = (struct.pack("!i", start + at), places[at].tobytes(), name, content)
+        row = b"".join(part for value in fields for part in (struct.pack("!i", len(value)), value))
+        yield struct.pack("!h", len(fields)) + row
+        size += len(row)
+        if size > BATCH_BYTES:
+            return
+
+
+def _contents(table: ServerTable, start: int, stop: int) -> Iterator[bytes]:
+    if table.vectors is None:
+        assert isinstance(table.search, TextSearch)
+        for text in table.corpus.view(table.search.view, start, stop):
+            yield text.encode("utf-8", "replace").replace(b"\0", b" ")  # which no text of PostgreSQL has
+    else:
+        block = table.vectors.block(start, stop).astype(">f4")
+        head = struct.pack("!hh", block.shape[1], 0)
+        yield from (head + row.tobytes() for row in block)
+
+
+def _complete(connection: psycopg.Connection[Any], table: ServerTable) -> None:
+    """Build what finds rows quickly, and say that the table is complete."""
+    sql = require("psycopg", "postgres").sql
+    where, search = _named(table, table.name), table.search
+    index = sql.Identifier(f"{table.name}_idx")
+    if isinstance(search, TextSearch):
+        make = sql.SQL("CREATE INDEX IF NOT EXISTS {} ON {} USING gin (tsv)").format(index, where)
+        connection.execute(make)
+    elif search.index == "hnsw":
+        build = "CREATE INDEX IF NOT EXISTS {} ON {} USING hnsw (embedding {}) WITH (m = {}, ef_construction = {})"
+        make = sql.SQL(build)
+        operators = sql.SQL(OPERATORS[search.distance])
+        parameters = (sql.Literal(search.m), sql.Literal(search.ef_construction))
+        connection.execute(make.format(index, where, operators, *parameters))
+    connection.execute(sql.SQL("ANALYZE {}").format(where))
+    versions = server_versions(connection, table.vectors is not None)
+    say = sql.SQL("UPDATE {} SET documents = %s, versions = %s::jsonb, complete = now() WHERE name = %s")
+    connection.execute(
+        say.format(_named(table, "indexes")), [len(table.corpus), json.dumps(versions), table.name]
+    )
+
+
+def _named(table: ServerTable, name: str) -> Any:  # noqa: ANN401  psycopg's
+    return require("psycopg", "postgres").sql.Identifier(table.settings.schema, name)
+
+
+def _exists(connection: psycopg.Connection[Any], schema: str, name: str) -> bool:
+    query = "SELECT 1 FROM pg_tables WHERE schemaname = %s AND tablename = %s"
+    return connection.execute(query, [schema, name]).fetchone() is not None
+
 
 # ----------
 # The statement of a search, and the connection that executes it.

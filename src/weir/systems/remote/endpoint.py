@@ -33,7 +33,7 @@ from weir.services.requests import (
     exchange,
     retry,
 )
-from weir.settings import KEY_VARIABLE, secret
+from weir.settings import KEY_VARIABLE
 from weir.systems.compose import shown, then
 from weir.systems.protocol import IN_MEMORY, SYSTEMS, Component, Context, called
 from weir.systems.remote.remote_searcher import (
@@ -607,7 +607,7 @@ class Http:
         shared = _Shared(clock, Bucket(limits.requests_per_minute, clock))
 
         def opened(retried: Retried) -> _EndpointAsker:
-            keys = tuple(Key(name, secret(name)) for name in template.variables)
+            keys = tuple(map(Key.of, template.variables))
             headers = {"Accept": "application/json", "User-Agent": "weir", "Content-Type": "application/json"}
             headers |= template.headers_with({str(key.variable): key.checked() for key in keys})
             values = {**template.values, "dataset": self.dataset or ""}
