@@ -12,7 +12,8 @@ from tests.unit import test_import_formats, test_import_tools
 
 from weir.cli.main import main
 from weir.errors import WeirError
-from weir.plugins.importing import Choices, import_files
+from weir.plugins.importing import Choices, contents, import_files
+from weir.plugins.importing.readers import READERS
 
 CASES = {**test_import_formats.CASES, **test_import_tools.CASES}
 FILES = [
@@ -79,7 +80,7 @@ def exchanged(value, path, new):
     return copy
 
 
-@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(file=st.sampled_from(STRUCTURED), path=st.lists(st.integers(0, 5), max_size=9), new=VALUES)
 def test_members_of_another_kind(tmp_path, file, path, new):
     name, value = file
@@ -104,11 +105,38 @@ def test_cells_of_another_kind(tmp_path, file, column, new):
     reads_or_refuses(tmp_path, name, "\n".join(rows).encode("utf-8", "surrogatepass"))
 
 
-@QUIET
-@given(data=st.binary(max_size=200) | st.text(max_size=200).map(lambda text: text.encode("utf-8", "surrogatepass")),
-       name=st.sampled_from(["x.json", "x.jsonl", "x.csv", "x.tsv", "x.txt", "x.yaml", "x.parquet", "x.gz", "qrels.txt", "x"]),
-       kind=st.sampled_from(["", "qrels", "run", "queries", "corpus", "records", "ragas", "spans", "letor", "run-ranks"]))  # fmt: skip
-def test_noise(tmp_path, data, name, kind):
+NAMES = ["query", "queries", "qrel", "corpus", "docs", "details", "requests", "relevant", "retrieved", "results", "hits", "ratings",
+         "query-id", "corpus-id", "score", "grade", "attributes", "record_attributes", "clicks", "impressions", "doc_id"]  # fmt: skip
+VALUES_OF_JSON = st.recursive(
+    VALUES, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(NAMES), inner, max_size=4), max_leaves=9
+)  # fmt: skip
+ROWS_OF_JSON = st.lists(st.dictionaries(st.sampled_from(NAMES), VALUES_OF_JSON, max_size=4), max_size=3)
+CELLS = st.sampled_from(
+    ["", "a", "1", "0.5", "-1", "[]", "['a', 1]", "[{1: 2}]", "{'a': 1}", "[[]]", "(1,)", "a b", '{"id": []}']
+)
+TABLES = st.tuples(
+    st.lists(st.sampled_from(NAMES), min_size=1, max_size=4, unique=True), st.lists(CELLS, min_size=4, max_size=12)
+)  # fmt: skip
+
+
+def as_tsv(table):
+    header, cells = table
+    rows = [cells[at : at + len(header)] for at in range(0, len(cells), len(header))]
+    return "\n".join("\t".join(row) for row in [header, *rows])
+
+
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    data=st.binary(max_size=200)
+    | st.text(max_size=200).map(lambda text: text.encode("utf-8", "surrogatepass"))
+    | VALUES_OF_JSON.map(lambda value: json.dumps(value).encode())
+    | ROWS_OF_JSON.map(lambda rows: "\n".join(map(json.dumps, rows)).encode())
+    | TABLES.map(lambda table: as_tsv(table).encode())
+    | st.sampled_from(FILES).map(lambda file: file[1]),
+    name=st.sampled_from(["x.json", "x.jsonl", "x.csv", "x.tsv", "x.txt", "x.yaml", "x.parquet", "x.gz", "qrels.txt", "x"]),
+    kind=st.sampled_from(["", *READERS.names()]),
+)  # fmt: skip
+def test_any_value_under_any_kind(tmp_path, data, name, kind):
     reads_or_refuses(tmp_path, name, data, as_kind=kind)
 
 
@@ -127,7 +155,7 @@ BOMBS = {
     "a name twice": ("x.json", b'{"q": {"a": 1}, "q": {"b": 1}}', "'q' twice in one JSON object"),
     "half a JSON": ("x.json", b'{"requests": [{"id": "q1", "ratings": [', r"no valid JSON \(Expecting value\)"),
     "half of JSON lines": ("x.jsonl", b'{"query": "a b", "relevant": ["d"]}\n{"query": "c', r"line 2: found no valid JSON"),
-    "Latin-1": ("x.csv", "query,doc_id,grade\nsmörgås,a,1\n".encode("latin-1"), r"line 2: found bytes that are no UTF-8 \(0xf6\)"),
+    "Latin-1": ("x.csv", "query,doc_id,grade\nsmörgås,a,1\n".encode("latin-1"), r"line 2: found bytes that are not UTF-8 \(0xf6\)"),
     "binary": ("x.csv", b"query,doc\0_id,grade\n1,a,1\n", "binary data"),
     "nothing": ("x.csv", b"  \n\n", "an empty file"),
     "a header alone": ("x.csv", b"query,doc_id,grade\n", "and no row below it"),
@@ -141,7 +169,8 @@ BOMBS = {
 
 
 @pytest.mark.parametrize("case", BOMBS)
-def test_bombs_and_damage_are_one_line(tmp_path, case):
+def test_bombs_and_damage_are_one_line(tmp_path, case, monkeypatch):
+    monkeypatch.setattr(contents, "_MAX_NODES", 100_000)
     name, data, said = BOMBS[case]
     found = reads_or_refuses(tmp_path, name, data)
     assert re.search(said, found), found[:300]

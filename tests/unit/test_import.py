@@ -131,14 +131,14 @@ def test_judgments_by_words_take_documents(tmp_path):
     )
     report = imported(tmp_path, "g.jsonl", golden)
     assert (
-        "judged by words (relevant_keywords), which takes documents"
+        "judged by words (relevant_keywords), which needs documents"
         in report.files[0]["refused_rows"][0]["reason"]
     )
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "corpus.jsonl").write_text(DOCUMENTS)
     report = imported(tmp_path, "g.jsonl", golden, corpus=tmp_path / "mine")
     assert written(tmp_path / "out")[1] == {Q: {"a": 1}}
-    assert "say --words all or --words any" in report.files[0]["refused_rows"][0]["reason"]
+    assert "add --words all or --words any" in report.files[0]["refused_rows"][0]["reason"]
     imported(tmp_path, "g.jsonl", golden, corpus=tmp_path / "mine", choices=Choices(words="any"))
     assert written(tmp_path / "out")[1] == {Q: {"a": 1}, R: {"b": 1}}
     report = imported(tmp_path, "g.jsonl", golden, corpus=tmp_path / "mine", choices=Choices(words="all"))
@@ -176,7 +176,7 @@ def test_a_file_named_by_a_split_holds_that_split(tmp_path):
 def test_fields_that_nobody_knows_are_named(tmp_path):
     report = imported(tmp_path, "g.jsonl", lines({"query": "red shoes", "must_cite": ["a"]}))
     assert report.files[0]["notes"] == [
-        "queries alone: no field is known to name documents (must_cite); --columns relevant=NAME says one"
+        "queries alone: no known field names documents (must_cite); --columns relevant=NAME says which does"
     ]
     imported(
         tmp_path,
@@ -192,7 +192,7 @@ def test_texts_and_answers_are_no_documents(tmp_path):
     report = imported(
         tmp_path, "g.jsonl", lines({"query": "red shoes", "relevant": [long, "a"], "expected": "Paris"})
     )
-    assert "is a text and no identifier" in report.files[0]["refused_rows"][0]["reason"]
+    assert "is a text, not the identifier" in report.files[0]["refused_rows"][0]["reason"]
     assert written(tmp_path / "out")[1] == {Q: {"a": 1}}
 
 
@@ -217,7 +217,7 @@ def test_a_document_twice_in_a_ranking(tmp_path):
     assert written(tmp_path / "out")[2] == {"run": {"q1": {"a": 2.5}}}
     reasons = [row["reason"] for row in report.files[0]["refused_rows"]]
     assert reasons == [
-        "4 columns, or no finite score; expected query Q0 document rank score tag",
+        "found 4 columns; expected query Q0 document rank score tag, with finite numbers",
         "document 'a' twice in the ranking; the first is kept",
     ]
 
@@ -227,7 +227,7 @@ def test_refused_files_are_told_and_the_others_written_unless_strict(tmp_path, c
     assert main(["data", "import", *map(str, paths), "-o", str(tmp_path / "out")]) == 2
     shown = capsys.readouterr()
     assert shown.out.startswith(
-        f"refused: {paths[0]}: found 'a,b', 2 columns without names; say which is which by number"
+        f"refused: {paths[0]}: found 'a,b', 2 columns without names; give the columns by number"
     )
     assert written(tmp_path / "out")[1] == {"q1": {"a": 1}}
     assert main(["data", "import", *map(str, paths), "-o", str(tmp_path / "new"), "--strict"]) == 2

@@ -82,7 +82,7 @@ def test_estimated_examination_is_that_of_counts_without_chance():
 @pytest.mark.parametrize(
     ("table", "options", "said"),
     [
-        ("query,url,clicks\na b,x,3\n", [], "no impressions, without which no model"),
+        ("query,url,clicks\na b,x,3\n", [], "counts clicks and no column counts impressions"),
         ("query,url,clicks,impressions\na b,x,3,50\n", ["--clicks", "coec"], "coec takes the position of each impression"),
         ("query,url,clicks,impressions\na b,x,3,50\n", ["--clicks", "pbm"], "pbm takes the position"),
         (TABLE, ["--clicks", "pbm=1,0.6"], "down to position 3, and examination is given for 2"),
@@ -116,7 +116,7 @@ def test_rows_are_refused_one_by_one_and_averaged_positions_are_not_used(tmp_pat
     assert "4 rows refused, the first: line 3: 30 clicks of 10 impressions" in said
     assert "have fractions, as averages have, and are not used" in said
     assert "grades by ctr (by default" in said
-    assert "columns that are not kept: ctr" in said
+    assert "columns not imported: ctr" in said
 
 
 def test_columns_are_named_and_each_row_may_be_an_impression(tmp_path):
@@ -163,7 +163,7 @@ def test_searches_and_events_of_ubi_are_impressions_by_query(tmp_path):
 def test_a_table_with_grades_stays_judgments_and_says_which_columns_are_not_kept(tmp_path, capsys):
     (tmp_path / "j.csv").write_text("query,url,grade,clicks,impressions\na b,x,2,30,100\na b,y,0,1,100\n")
     assert main(["data", "import", str(tmp_path / "j.csv"), "-o", str(tmp_path / "mine")]) == 0
-    assert "columns that are not kept: clicks" in capsys.readouterr().out
+    assert "columns not imported: clicks" in capsys.readouterr().out
     assert list(weir.load(tmp_path / "mine").qrels.to_dict().values()) == [{"x": 2, "y": 0}]
 
 

@@ -348,7 +348,7 @@ def test_formats(tmp_path, case):
 
 
 REFUSED = {
-    "ubi-events": ("ubi.jsonl", lines({"action_name": "click", "query_id": "1", "user_query": "x"}, {"action_name": "click", "query_id": "2"}), r"needs impressions and clicks, and this one has 2 click; without what was shown"),
+    "ubi-events": ("ubi.jsonl", lines({"action_name": "click", "query_id": "1", "user_query": "x"}, {"action_name": "click", "query_id": "2"}), r"need impressions and clicks; this log has 2 click; without impressions"),
     "measures": ("m.txt", "nDCG@10\t0.49\nAP\t0.2\n", "values of measures"),
     "measures by query": ("m.csv", "name,qid,measure,value\nb,1,map,0.1\n", "values of measures"),
     "MTEB results": ("r.json", json.dumps({"task_name": "x", "mteb_version": "2", "scores": {}}), "MTEB: the predictions"),
@@ -359,19 +359,19 @@ REFUSED = {
     "nuggets": ("n.jsonl", lines({"qid": "1", "query": "x", "nuggets": []}), "nuggets"),
     "schema": ("s.json", json.dumps({"$schema": "x"}), "a JSON schema"),
     "facts": ("f.jsonl", lines({"question": "x", "documents": ["a"], "facts": []}), "--columns relevant=documents"),
-    "a score or a grade": ("r.csv", "query_id,doc_id,score\n1,a,1\n", "say --columns grade=score, or --as run"),
-    "rank, grade or score": ("r.tsv", "1\ta\t0\n1\tb\t1\n1\tc\t2\n", "rises within each query .* say --as run-ranks, --as qrels or --as run-scores"),
-    "grades or scores": ("x.json", json.dumps({"q": {"a": 1}}), "say which with --as nested-qrels or --as nested-run"),
-    "lists of either": ("x.json", json.dumps({"q1": ["a"]}), "say which with --as list-qrels or --as list-run"),
-    "relevant or returned": ("r.jsonl", lines({"query": "x y", "documents": ["a"]}), "say --columns relevant=documents, --columns retrieved=documents"),
-    "two columns of documents": ("r.jsonl", lines({"query": "x y", "gold_ids": ["a"], "expected_sources": ["b"]}), "gold_ids and expected_sources could each be the doc; say which: --columns doc=gold_ids"),
-    "queries or documents": ("x.jsonl", lines({"_id": "1", "text": "x"}), "say --as queries or --as corpus"),
-    "queries or documents in columns": ("x.tsv", "1\tred shoes\n", "say --as queries or --as corpus"),
-    "columns without names": ("x.csv", "VESPA_1,red shoes,/a,2\n", "4 columns without names; say which is which by number, as in --columns query=1,doc=2,grade=3"),
-    "nobody's": ("x.json", json.dumps({"a": 1, "b": 2}), "found the fields a, b, which no format has"),
+    "a score or a grade": ("r.csv", "query_id,doc_id,score\n1,a,1\n", "add --columns grade=score, or --as run"),
+    "rank, grade or score": ("r.tsv", "1\ta\t0\n1\tb\t1\n1\tc\t2\n", "rises within each query .* add --as run-ranks, --as qrels or --as run-scores"),
+    "grades or scores": ("x.json", json.dumps({"q": {"a": 1}}), "add --as nested-qrels or --as nested-run"),
+    "lists of either": ("x.json", json.dumps({"q1": ["a"]}), "add --as list-qrels or --as list-run"),
+    "relevant or returned": ("r.jsonl", lines({"query": "x y", "documents": ["a"]}), "add --columns relevant=documents, --columns retrieved=documents"),
+    "two columns of documents": ("r.jsonl", lines({"query": "x y", "gold_ids": ["a"], "expected_sources": ["b"]}), "gold_ids and expected_sources could each be the doc; choose one, as in --columns doc=gold_ids"),
+    "queries or documents": ("x.jsonl", lines({"_id": "1", "text": "x"}), "add --as queries or --as corpus"),
+    "queries or documents in columns": ("x.tsv", "1\tred shoes\n", "add --as queries or --as corpus"),
+    "columns without names": ("x.csv", "VESPA_1,red shoes,/a,2\n", "4 columns without names; give the columns by number, as in --columns query=1,doc=2,grade=3"),
+    "nobody's": ("x.json", json.dumps({"a": 1, "b": 2}), "no known format has the fields a, b;"),
     "a template": ("x.jsonl", lines({"query": "x y", "expected_ids": []}), "'expected_ids' is empty for every query, as in a template"),
     "a grade beyond all scales": ("x.csv", "query,doc_id,grade\nred shoes,a,99999.5\n", "the grade 99999.5 is beyond ±16384; say --grades scale=N"),
-    "excluded alone": ("exclude.txt", "1 a\n", "give their file too"),
+    "excluded alone": ("exclude.txt", "1 a\n", "give the file of queries too"),
 }  # fmt: skip
 
 

@@ -259,7 +259,8 @@ def test_several_collections_in_one(hub):
     hub.put("weirs/many", files)
     assert [len(weir.load(f"hf:weirs/many#{language}").corpus) for language in ("ar", "sw")] == [10, 20]
     with pytest.raises(
-        BadValue, match="hf:weirs/many: holds several collections; say one of ar, sw, as in hf:weirs/many#ar"
+        BadValue,
+        match="hf:weirs/many: holds several collections; choose one of ar, sw, as in hf:weirs/many#ar",
     ):
         weir.load("hf:weirs/many")
     with pytest.raises(BadValue, match="has no 'te'; say one of ar, sw"):

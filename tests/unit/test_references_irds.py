@@ -96,7 +96,7 @@ def test_documents_queries_judgments_and_their_fields(home):
     assert dataset.qrels.to_dict() == {"1": {"d2": 2}, "2": {"d3": 1, "d1": -1}}
     assert (dataset.name, dataset.split, dataset.source) == ("irds:weirs/dev", "test", "irds:weirs/dev")
     assert said == [
-        "irds:weirs/dev: the text of queries is title; description beside it (irds:weirs/dev#description takes that)"
+        "irds:weirs/dev: the text of queries is title; other fields: description (irds:weirs/dev#description takes the first of them)"
     ]
 
 

@@ -48,13 +48,13 @@ def command(
 ) -> None:
     """Import files of other tools and golden sets as a collection.
 
-    Says of each FILE what it was taken for, by which evidence, what was read, and what was refused and why; the same
-    in import.json. What leaves something open is asked about, never guessed. Exit code 2 where a file is refused,
-    although the others are written. A TOML file that describes a collection may stand for its files.
+    For each FILE it prints the kind and the evidence, what was read, and what was refused and why; import.json holds
+    the same. Nothing is guessed: where a file leaves something open, an error asks for it. Exit code 2 where a file is
+    refused, although the others are written. A TOML file that describes a collection may stand for its files.
     """
     from weir.api.progress import Progress
     from weir.plugins.importing.contents import parse_columns
-    from weir.plugins.importing.importer import import_request, requested
+    from weir.plugins.importing.importer import import_request, request_for
     from weir.plugins.importing.items import Choices
     from weir.plugins.importing.references.reference import request_of
 
@@ -62,8 +62,8 @@ def command(
         request = request_of(files[0])
     else:
         choices = Choices(grades, judges or "", words or "", strict, clicks, impressions, allow_disjoint)
-        kind_of = {name: what for name, _, what in (kind.rpartition("=") for kind in kinds)}
-        request = requested(files, parse_columns(columns), kind_of, corpus, choices)
+        kinds_by_file = {file: kind for file, _, kind in (one.rpartition("=") for one in kinds)}
+        request = request_for(files, parse_columns(columns), kinds_by_file, corpus, choices)
     progress = Progress()
     try:
         report = import_request(request, output, progress)

@@ -1,4 +1,4 @@
-"""What a file holds before anybody knows whose it is: tables, rows, fields and their roles."""
+"""A file before its format is known: a value, rows with named fields or lines; and the roles of fields."""
 
 from __future__ import annotations
 
@@ -59,44 +59,33 @@ class FieldNames:
 
 
 @lru_cache(4096)
-def fold(name: str) -> str:
+def fold(name: object) -> str:
     """A name as it is compared: without case, blanks and marks."""
-    return re.sub(r"[\W_]+", "", name.casefold())
+    return re.sub(r"[\W_]+", "", str(name).casefold())
 
 
 @cache
 def names() -> FieldNames:
     """The names, read once."""
     table = tomllib.loads(files("weir.plugins.importing").joinpath("names.toml").read_text(encoding="utf-8"))
+
+    def folded(words: Iterable[str]) -> frozenset[str]:
+        return frozenset(map(fold, words))
+
     return FieldNames(
-        {role: tuple(_folded(tier) for tier in tiers) for role, tiers in table["roles"].items()},
-        {within: _folded(listed) for within, listed in table["words"].items()},
-        _folded(table["containers"]["names"]),
-        _folded(table["containers"]["inner"]),
-        {role: _folded(listed) for role, listed in table["clicks"].items()},
+        {role: tuple(map(folded, tiers)) for role, tiers in table["roles"].items()},
+        {within: folded(words) for within, words in table["words"].items()},
+        folded(table["containers"]["names"]),
+        folded(table["containers"]["inner"]),
+        {role: folded(words) for role, words in table["clicks"].items()},
         {fold(name): frozenset(values) for name, values in table["unanswerable"].items()},
     )
-
-
-def click_columns(columns: Iterable[str], given: Mapping[str, str]) -> dict[str, str]:
-    """Role -> column of what a log of clicks counts: clicks, impressions, or whether one was clicked.
-
-    given: what the user said, which goes first.
-    """
-    listed, known = list(columns), names().clicks
-    named = {role: [column for column in listed if fold(column) in known[role]] for role in known}
-    roles = {role: columns[0] for role, columns in named.items() if columns}
-    return roles | {role: column for role, column in given.items() if role in known and column in listed}
-
-
-def _folded(listed: Iterable[str]) -> frozenset[str]:
-    return frozenset(map(fold, listed))
 
 
 def parse_columns(text: str) -> dict[str, str]:
     """Roles and columns from `query=q,doc=url,grade=ctr`; a column may be a number from 1.
 
-    Raises BadValue for what is written otherwise, UnknownName for another role.
+    Raises BadValue for another form, UnknownName for another role.
     """
     roles: dict[str, str] = {}
     for part in filter(None, (part.strip() for part in text.split(","))):
@@ -106,54 +95,65 @@ def parse_columns(text: str) -> dict[str, str]:
                 f"--columns: found '{part}'; expected role=column, as in query=q,doc=url,grade=ctr"
             )
         roles[role] = column
-    refuse_other_roles(roles)
+    check_roles(roles)
     return roles
 
 
-def refuse_other_roles(given: Mapping[str, str]) -> None:
-    """Raise UnknownName for a role that there is not."""
-    for role in given:
+def check_roles(roles: Iterable[str]) -> None:
+    """Raise UnknownName for a role that does not exist."""
+    for role in roles:
         if role not in ROLES:
             raise UnknownName("role of a column", role, ROLES)
 
 
-def roles_of(columns: Iterable[str], given: Mapping[str, str], path: object) -> dict[str, str]:
+def click_columns(columns: Iterable[str], chosen: Mapping[str, str]) -> dict[str, str]:
+    """Role -> column of what a log of clicks counts: clicks, impressions, or whether one was clicked.
+
+    chosen: role -> column, as the user says; it goes first.
+    """
+    listed, click_names = list(columns), names().clicks
+    roles = {
+        role: next((column for column in listed if fold(column) in click_names[role]), "")
+        for role in click_names
+    }
+    roles |= {role: column for role, column in chosen.items() if role in click_names and column in listed}
+    return {role: column for role, column in roles.items() if column}
+
+
+def roles_of(columns: Iterable[str], chosen: Mapping[str, str], path: object) -> dict[str, str]:
     """Role -> column, for the roles that the columns play.
 
-    given: what the user said, which goes first; a column that is not here is left out. Raises BadValue where two
-    columns could play one role.
+    chosen: role -> column, as the user says; it goes first, and a column that is absent is left out. Raises BadValue
+    where two columns could play one role.
     """
     listed = list(columns)
-    roles = {role: column for role, column in given.items() if column in listed}
-    free = [column for column in listed if column not in roles.values() and not column.startswith("__")]
+    roles = {role: column for role, column in chosen.items() if column in listed}
+    free = [column for column in listed if column not in roles.values() and not str(column).startswith("__")]
     for role, tiers in names().roles.items():
         if role in roles or (role in ("relevant", "doc") and ("relevant" in roles or "doc" in roles)):
             continue
-        for tier in tiers:
-            played = [column for column in free if fold(column) in tier]
-            if len(played) > 1:
-                one = "doc" if role == "relevant" else role
-                raise BadValue(
-                    f"{path}: {' and '.join(played[:4])} could each be the {one}; "
-                    f"say which: --columns {one}={played[0]}"
-                )
-            if played:
-                roles[role] = played[0]
-                free.remove(played[0])
-                break
+        candidates = next(
+            (fitting for tier in tiers if (fitting := [one for one in free if fold(one) in tier])), []
+        )
+        if len(candidates) > 1:
+            one = "doc" if role == "relevant" else role
+            raise BadValue(
+                f"{path}: {' and '.join(candidates[:4])} could each be the {one}; choose one, as in --columns "
+                f"{one}={candidates[0]}"
+            )
+        if candidates:
+            roles[role] = candidates[0]
+            free.remove(candidates[0])
     own = next((column for column in free if fold(column) == "id"), None)
     if own is not None and "query" in roles and "query_id" not in roles:
         roles["query_id"] = own
-    elif own is not None and "query" not in roles and "doc" not in roles and "query_id" not in given:
+    elif own is not None and "query" not in roles and "doc" not in roles and "query_id" not in chosen:
         roles["id"] = own
     return roles
 
 
 # ----------
 # Tables as text: the separator and the header.
-
-
-_MARKS = {".csv": ",", ".tsv": "\t"}
 
 
 @dataclass(frozen=True)
@@ -164,79 +164,63 @@ class TableRow:
     fields: Mapping[str, Any]
 
 
-@dataclass(frozen=True)
-class Table:
-    """header: the names of the columns, () where the first line is data; then cells are called "1", "2" ..."""
+def _table(
+    path: Path, text: str, suffix: str, chosen: frozenset[str]
+) -> tuple[tuple[str, ...], list[TableRow]]:
+    """The header of a text, () where its first line is data, and its rows; cells are then called "1", "2" ...
 
-    header: tuple[str, ...]
-    rows: tuple[TableRow, ...]
-    separator: str
-
-
-def parsed_table(path: Path, text: str, suffix: str, expected: frozenset[str]) -> Table:
-    """The cells of a text.
-
-    suffix: of the file's name; expected: names that the user expects in the header. Text that is cut at blanks alone
-    has no rows and no separator. Raises FormatError for bad quoting and for a cell of more than 131,072 characters.
+    suffix: of the file's name; chosen: names of columns that the user gives. Text that is cut at blanks alone has no
+    rows. Raises FormatError for bad quoting and for a cell of more than 131,072 characters.
     """
     lines = [line for line in text.split("\n", 50)[:50] if line.strip() and not line.startswith("#")]
-    separator = _separator(lines, suffix)
+    first = lines[0] if lines else ""
+    separator = ""
+    if suffix == ".csv":
+        separator = "," if "," in first else ";" if ";" in first else "\t" if "\t" in first else ","
+    elif (suffix == ".tsv" or "\t" in first) and any("\t" in line for line in lines):
+        separator = "\t"
     if not separator:
-        return Table((), (), "")
+        return (), []
     records = _records(path, text, separator)
     if not records:
         raise FormatError(path, "no row", "a table of queries, judgments or rankings")
-    first = [cell.strip().removeprefix("\ufeff") for cell in records[0][1]]
-    if _is_header(first, expected):
-        header = tuple(name or f"column {n}" for n, name in enumerate(first, 1))
-        twice = [name for at, name in enumerate(header) if name in header[:at]]
-        if twice:
-            raise FormatError(path, f"two columns named '{twice[0][:60]}'", "each name once", 1)
+    cells = [cell.strip().removeprefix("\ufeff") for cell in records[0][1]]
+    header: tuple[str, ...] = ()
+    columns = tuple(str(n) for n in range(1, max(len(row) for _, row in records) + 1))
+    if _is_header(cells, chosen):
+        header = columns = tuple(name or f"column {n}" for n, name in enumerate(cells, 1))
+        if (name := first_repeated(header)) is not None:
+            raise FormatError(path, f"two columns named '{name[:60]}'", "each name once", 1)
         if len(records) == 1:
             raise FormatError(
                 path, f"the header {', '.join(header)[:80]} and no row below it", "a row for each record"
             )
-        return Table(header, tuple(_row(line, header, cells) for line, cells in records[1:]), separator)
-    width = max(len(cells) for _, cells in records)
-    numbered = tuple(str(n) for n in range(1, width + 1))
-    return Table((), tuple(_row(line, numbered, cells) for line, cells in records), separator)
-
-
-def _row(line: int, header: tuple[str, ...], cells: list[str]) -> TableRow:
-    fields: dict[str, Any] = dict(zip(header, cells, strict=False))
-    extra = [cell for cell in cells[len(header) :] if cell.strip()]
-    if extra:
-        fields[""] = extra  # more cells than columns: the readers refuse the row
-    return TableRow(f"line {line}", fields)
-
-
-def _separator(lines: list[str], suffix: str) -> str:
-    first = lines[0] if lines else ""
-    if suffix == ".csv":
-        return (
-            ";" if ";" in first and "," not in first else "\t" if "\t" in first and "," not in first else ","
-        )
-    if suffix == ".tsv" or "\t" in first:
-        return "\t" if any("\t" in line for line in lines) else ""
-    return ""
-
-
-def _is_header(cells: list[str], expected: frozenset[str]) -> bool:
-    """Whether cells name columns: no number among them, and a known or an expected name."""
-    if expected and expected <= set(cells):
-        return True
-    known = {name for tiers in names().roles.values() for tier in tiers for name in tier}
-    known |= {name for listed in names().words.values() for name in listed} | _MORE
-    if any(_is_number(cell) or cell[:1] in ("[", "{") for cell in cells):
-        return False
-    named = [cell for cell in cells if fold(cell) in known]
-    return len(named) >= 1 and all(len(cell) <= 80 for cell in cells)
+        records = records[1:]
+    rows = []
+    for line, row in records:
+        fields: dict[str, Any] = dict(zip(columns, row, strict=False))
+        if extra := [cell for cell in row[len(columns) :] if cell.strip()]:
+            fields[""] = extra  # more cells than columns: the readers refuse the row
+        rows.append(TableRow(f"line {line}", fields))
+    return header, rows
 
 
 # First cells of tables that are no collection, and are refused by name.
-_MORE = frozenset(
+_OTHER_TABLES = frozenset(
     map(fold, ("measure", "input", "scenario", "document_position", "_id", "id", "value", "event_id"))
 )
+
+
+def _is_header(cells: list[str], chosen: frozenset[str]) -> bool:
+    """Whether cells name columns: no number among them, and a usual name, or all that the user gives."""
+    if chosen and chosen <= set(cells):
+        return True
+    usual = {name for tiers in names().roles.values() for tier in tiers for name in tier}.union(
+        *names().words.values(), _OTHER_TABLES
+    )
+    if any(cell[:1] in ("[", "{") or len(cell) > 80 or _is_number(cell) for cell in cells):
+        return False
+    return any(fold(cell) in usual for cell in cells)
 
 
 def _is_number(cell: str) -> bool:
@@ -260,13 +244,10 @@ def _records(path: Path, text: str, separator: str) -> list[tuple[int, list[str]
             if any(cell.strip() for cell in cells) and not (records == [] and cells[0].startswith("#")):
                 records.append((reader.line_num, [cell.strip("\r") for cell in cells]))
     except csv.Error as error:
-        reason = "shorter cells" if "field limit" in str(error) else "cells quoted as a whole"
-        what = (
-            f"a cell of more than {csv.field_size_limit():,} characters"
-            if "limit" in str(error)
-            else str(error)
-        )
-        raise FormatError(path, what, reason, reader.line_num) from None
+        if "field limit" in str(error):
+            what = f"a cell of more than {csv.field_size_limit():,} characters"
+            raise FormatError(path, what, "shorter cells", reader.line_num) from None
+        raise FormatError(path, str(error), "cells quoted as a whole", reader.line_num) from None
     return records
 
 
@@ -275,7 +256,7 @@ def _records(path: Path, text: str, separator: str) -> list[tuple[int, list[str]
 
 
 LARGEST = 1 << 30  # bytes of a file, which is held as a whole
-_SHAPE_MARKS = (
+_FOREIGN_DATA = (
     (b"PK\x03\x04", "a zip or an Excel workbook", "each sheet saved as CSV, or one file out of the zip"),
     (
         b"\x04\x22\x4d\x18",
@@ -284,13 +265,14 @@ _SHAPE_MARKS = (
     ),
     (b"\x1f\x8b", "gzip data", "its name to end in .gz"),
     (b"\x28\xb5\x2f\xfd", "zstd data", "its name to end in .zst"),
-    (b"SQLite format 3", "an SQLite database", "a table written out of it as CSV"),
+    (b"SQLite format 3", "an SQLite database", "a table exported from it as CSV"),
     (b"%PDF", "a PDF", "text"),
     (b"\x89PNG", "a picture", "text"),
 )
-_MOST_LEVELS = 200
-_MOST_NODES = 20_000_000
+_MAX_LEVELS = 200
+_MAX_NODES = 20_000_000
 _BATCH_ROWS = 2048
+_UTF8 = "text in UTF-8; save it again in UTF-8"
 
 
 @dataclass(frozen=True)
@@ -299,7 +281,7 @@ class Contents:
 
     shape: "json" (value, also of YAML or a pickle; an object is also the one row), "rows" (JSON lines, a list of
     objects, a table with a header, Parquet) or "lines" (text without a header; rows then hold the cells under "1", "2"
-    ... where lines are cut at tabs or commas). columns: all names of fields in rows. text: of lines. given: role ->
+    ... where lines are cut at tabs or commas). columns: all names of fields in rows. text: of lines. roles: role ->
     column, as the user says.
     """
 
@@ -309,7 +291,7 @@ class Contents:
     rows: tuple[TableRow, ...] = ()
     columns: tuple[str, ...] = ()
     text: str = ""
-    given: Mapping[str, str] = field(default_factory=dict)
+    roles: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def stem(self) -> str:
@@ -319,67 +301,54 @@ class Contents:
 
     def says(self, *words: str) -> str:
         """The first of some words that the file's name holds, or that its folder is called; else ""."""
-        part = self.path.name.lower()
-        for mark in "-_ ":
-            part = part.replace(mark, ".")
-        pieces = {*part.split("."), self.path.absolute().parent.name.lower()}
+        pieces = {*re.split(r"[-_ .]", self.path.name.lower()), self.path.absolute().parent.name.lower()}
         return next((word for word in words if word in pieces), "")
 
 
-def read_contents(path: Path, given: Mapping[str, str]) -> Contents:
-    """Take a file apart; given: role -> column as the user says, a column by name or by number from 1.
+def _of_rows(path: Path, rows: list[TableRow], value: object = None) -> Contents:
+    return Contents(path, "rows", value, tuple(rows), _columns(rows))
+
+
+def _columns(rows: Iterable[TableRow]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(str(name) for row in rows for name in row.fields))
+
+
+def read_contents(path: Path, roles: Mapping[str, str]) -> Contents:
+    """Take a file apart; roles: role -> column as the user says, a column by name or by number from 1.
 
     Raises FormatError, in one line, for what cannot be read: no such file, damage, packed or foreign data, another
     encoding, JSON or YAML that is broken or nested too deeply; MissingExtra for Parquet or YAML without its package.
     """
     begins = read_bytes(path, 16)
-    if begins.startswith(b"PAR1"):
-        if path.stat().st_size > LARGEST:
-            raise FormatError(
-                path, f"{path.stat().st_size:,} bytes", f"at most {LARGEST:,}; cut it into parts"
-            )
-        columns, rows = tuple[str, ...](), list[TableRow]()
-        for columns, batch in parquet_rows(path):  # noqa: B007  the same in each
-            rows += batch
-        return _given(Contents(path, "rows", rows=tuple(rows), columns=columns), given)
-    if is_pickle(path):
-        return _given(_of_value(path, read_pickle(path)), given)
-    for mark, what, expected in _SHAPE_MARKS:
-        if begins.startswith(mark):
-            raise FormatError(path, what, expected)
+    is_parquet = begins.startswith(b"PAR1")
+    if not is_parquet:
+        if is_pickle(path):
+            return replace(_of_value(path, read_pickle(path)), roles=roles)
+        for mark, what, expected in _FOREIGN_DATA:
+            if begins.startswith(mark):
+                raise FormatError(path, what, expected)
     if path.stat().st_size > LARGEST:
         raise FormatError(path, f"{path.stat().st_size:,} bytes", f"at most {LARGEST:,}; cut it into parts")
+    if is_parquet:
+        batches = list(parquet_rows(path))
+        rows = tuple(row for _, batch in batches for row in batch)
+        return Contents(path, "rows", rows=rows, columns=batches[0][0], roles=roles)
     text = _decoded(path, read_bytes(path))
     if not text.strip():
         raise FormatError(path, "an empty file", "queries, documents, judgments or rankings")
     suffix = Path(unpacked_name(path)).suffix.lower()
     if suffix in (".yaml", ".yml"):
-        yaml = require("yaml", "yaml")
-        try:
-            documents = [one for one in yaml.load_all(text, Loader=yaml.BaseLoader) if one]
-        except yaml.YAMLError as error:
-            reason = " ".join(str(error).split())[:200]
-            raise FormatError(path, f"no valid YAML ({reason})", "a YAML document") from None
-        except (RecursionError, ValueError):
-            raise FormatError(path, "YAML nested too deeply", f"at most some {_MOST_LEVELS} levels") from None
-        _refuse_bombs(path, documents)
-        return _given(_of_value(path, documents[0] if len(documents) == 1 else documents), given)
-    begins_json = _without_comments(text).lstrip()[:1] in ("{", "[")
-    if begins_json and suffix not in (".csv", ".tsv"):
-        return _given(_json(path, text), given)
-    table = parsed_table(path, text, suffix, frozenset(given.values()))
-    if table.header:
-        by_number = {str(n): name for n, name in enumerate(table.header, 1) if str(n) not in table.header}
-        named = {role: by_number.get(column, column) for role, column in given.items()}
-        return _given(Contents(path, "rows", rows=table.rows, columns=table.header), named)
-    numbered = _columns(list(table.rows))
-    if given and set(given.values()) <= set(numbered):
-        return _given(Contents(path, "rows", rows=table.rows, columns=numbered), given)
-    return Contents(path, "lines", rows=table.rows, text=text)
-
-
-def _given(contents: Contents, given: Mapping[str, str]) -> Contents:
-    return replace(contents, given=given)
+        return replace(_yaml(path, text), roles=roles)
+    if suffix not in (".csv", ".tsv") and _begins_json(text):
+        return replace(_json(path, text), roles=roles)
+    header, table = _table(path, text, suffix, frozenset(roles.values()))
+    if header:
+        by_number = {str(n): name for n, name in enumerate(header, 1) if str(n) not in header}
+        roles = {role: by_number.get(column, column) for role, column in roles.items()}
+        return Contents(path, "rows", rows=tuple(table), columns=header, roles=roles)
+    if roles and set(roles.values()) <= set(_columns(table)):
+        return replace(_of_rows(path, table), roles=roles)
+    return Contents(path, "lines", rows=tuple(table), text=text)
 
 
 def _decoded(path: Path, data: bytes) -> str:
@@ -387,33 +356,36 @@ def _decoded(path: Path, data: bytes) -> str:
         try:
             return data.decode("utf-16")
         except UnicodeDecodeError:
-            raise FormatError(path, "damaged text in UTF-16", "text in UTF-8; save it again in it") from None
+            raise FormatError(path, "damaged text in UTF-16", _UTF8) from None
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise FormatError(
-            path,
-            f"bytes that are no UTF-8 (0x{data[error.start]:02x})",
-            "text in UTF-8; save it again in it",
-            line,
+            path, f"bytes that are not UTF-8 (0x{data[error.start]:02x})", _UTF8, line
         ) from None
     if "\0" in text[:4096]:
         raise FormatError(path, "binary data", "text, JSON, YAML, a table or Parquet")
     return text
 
 
-def _without_comments(text: str) -> str:
-    """The text from its first line that is neither blank nor a comment."""
-    at = 0
-    while at < len(text):
-        end = text.find("\n", at)
-        end = len(text) if end < 0 else end + 1
-        line = text[at:end].strip()
-        if line and not line.startswith("#"):
-            return text[at:]
-        at = end
-    return ""
+def _begins_json(text: str) -> bool:
+    """Whether the first line that is neither blank nor a comment begins an object or a list."""
+    lines = (line.strip() for line in io.StringIO(text))
+    return next((line for line in lines if line and not line.startswith("#")), "")[:1] in ("{", "[")
+
+
+def _yaml(path: Path, text: str) -> Contents:
+    yaml = require("yaml", "yaml")
+    try:
+        documents = [one for one in yaml.load_all(text, Loader=yaml.BaseLoader) if one]
+    except yaml.YAMLError as error:
+        reason = " ".join(str(error).split())[:200]
+        raise FormatError(path, f"no valid YAML ({reason})", "a YAML document") from None
+    except (RecursionError, ValueError):
+        raise FormatError(path, "YAML nested too deeply", f"at most some {_MAX_LEVELS} levels") from None
+    _refuse_bombs(path, documents)
+    return _of_value(path, documents[0] if len(documents) == 1 else documents)
 
 
 def _json(path: Path, text: str) -> Contents:
@@ -421,33 +393,28 @@ def _json(path: Path, text: str) -> Contents:
     try:
         return _of_value(path, strict_json(path, text))
     except json.JSONDecodeError as error:
-        first = error
-    rows, bad = _on_lines(path, text)
-    if bad is None:
-        return Contents(path, "rows", rows=tuple(rows), columns=_columns(rows))
-    if first.msg != "Extra data" or len(rows) > 0:
-        line, reason = bad if rows else (first.lineno, first.msg)
-        raise FormatError(
-            path, f"no valid JSON ({reason})", "one JSON value, or one object on each line", line
-        )
-    rows = [TableRow(f"object {n}", value) for n, value in enumerate(_concatenated(path, text), 1)]
-    return Contents(path, "rows", rows=tuple(rows), columns=_columns(rows))
-
-
-def _on_lines(path: Path, text: str) -> tuple[list[TableRow], tuple[int, str] | None]:
-    """The objects of JSON lines up to the first line that is none, and that line with the reason."""
+        whole = error
     rows: list[TableRow] = []
-    for line, written in enumerate(text.split("\n"), 1):
-        if not written.strip() or written.lstrip().startswith("#"):
+    for line, row_text in enumerate(text.split("\n"), 1):
+        if not row_text.strip() or row_text.lstrip().startswith("#"):
             continue
         try:
-            value = strict_json(path, written)
+            value, reason = strict_json(path, row_text), ""
         except json.JSONDecodeError as error:
-            return rows, (line, error.msg)
+            value, reason = None, error.msg
         if not isinstance(value, dict):
-            return rows, (line, f"a JSON {type(value).__name__} instead of an object")
+            reason = reason or f"a JSON {type(value).__name__} instead of an object"
+            break
         rows.append(TableRow(f"line {line}", value))
-    return rows, None
+    else:
+        return _of_rows(path, rows)
+    if rows or whole.msg != "Extra data":
+        where, what = (line, reason) if rows else (whole.lineno, whole.msg)
+        raise FormatError(
+            path, f"no valid JSON ({what})", "one JSON value, or one object on each line", where
+        )
+    members = enumerate(_concatenated(path, text), 1)
+    return _of_rows(path, [TableRow(f"object {n}", value) for n, value in members])
 
 
 def _concatenated(path: Path, text: str) -> Iterator[dict[str, Any]]:
@@ -468,38 +435,38 @@ def _concatenated(path: Path, text: str) -> Iterator[dict[str, Any]]:
 
 
 def strict_json(path: Path, text: str) -> Any:  # noqa: ANN401  JSON holds anything
-    """Parse JSON; a name twice in an object is refused: readers usually keep one of the two in silence.
+    """Parse JSON; a name twice in an object is refused: most readers keep one of the two in silence.
 
     Raises JSONDecodeError for what is no JSON, FormatError for what is nested too deeply or written twice.
     """
 
-    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         row = dict(pairs)
         if len(row) < len(pairs):
-            twice = first_repeated(key for key, _ in pairs)
-            raise FormatError(path, f"'{twice}' twice in one JSON object", "each name once")
+            name = first_repeated(key for key, _ in pairs)
+            raise FormatError(path, f"'{name}' twice in one JSON object", "each name once")
         return row
 
     try:
-        value = json.loads(text, object_pairs_hook=once)
+        value = json.loads(text, object_pairs_hook=unique)
     except json.JSONDecodeError:
         raise
     except RecursionError:
-        raise FormatError(path, "JSON nested too deeply", f"at most some {_MOST_LEVELS} levels") from None
+        raise FormatError(path, "JSON nested too deeply", f"at most some {_MAX_LEVELS} levels") from None
     except ValueError as error:  # a whole number of thousands of digits
         raise FormatError(path, f"no valid JSON ({error})", "numbers of usual size") from None
     _refuse_bombs(path, value)
     return value
 
 
-def _refuse_bombs(path: Path, value: Any) -> None:  # noqa: ANN401  JSON holds anything
+def _refuse_bombs(path: Path, value: object) -> None:
     """Refuse what is nested too deeply, or grows beyond all bounds through YAML's references."""
     level, depth, nodes = [value], 0, 0
     while level:
         nodes += len(level)
         depth += 1
-        if depth > _MOST_LEVELS or nodes > _MOST_NODES:
-            raise FormatError(path, "data nested too deeply or too often", f"at most {_MOST_LEVELS} levels")
+        if depth > _MAX_LEVELS or nodes > _MAX_NODES:
+            raise FormatError(path, "data nested too deeply or too often", f"at most {_MAX_LEVELS} levels")
         level = [
             inner
             for one in level
@@ -510,20 +477,16 @@ def _refuse_bombs(path: Path, value: Any) -> None:  # noqa: ANN401  JSON holds a
 
 
 def _of_value(path: Path, value: Any) -> Contents:  # noqa: ANN401  JSON holds anything
-    if isinstance(value, list) and value and all(isinstance(one, dict) for one in value):
-        rows = [TableRow(f"entry {n}", one) for n, one in enumerate(value, 1)]
-        return Contents(path, "rows", value, tuple(rows), _columns(rows))
     if not isinstance(value, (dict, list)) or not value:
         raise FormatError(
             path, f"{json.dumps(value, default=repr)[:60]} and nothing else", "queries, judgments or rankings"
         )
-    if isinstance(value, list):
+    if isinstance(value, dict):
+        row = TableRow("the object", value)
+        return Contents(path, "json", value, (row,), _columns([row]))
+    if not all(isinstance(one, dict) for one in value):
         return Contents(path, "json", value)
-    return Contents(path, "json", value, (TableRow("the object", value),), tuple(map(str, value)))
-
-
-def _columns(rows: list[TableRow]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(str(name) for row in rows for name in row.fields))
+    return _of_rows(path, [TableRow(f"entry {n}", one) for n, one in enumerate(value, 1)], value)
 
 
 def parquet_rows(path: Path) -> Iterator[tuple[tuple[str, ...], list[TableRow]]]:
@@ -534,12 +497,12 @@ def parquet_rows(path: Path) -> Iterator[tuple[tuple[str, ...], list[TableRow]]]
     arrow, parquet = require("pyarrow", "run"), require("pyarrow.parquet", "run")
     try:
         with parquet.ParquetFile(str(path)) as table:
-            columns, done = tuple(table.schema_arrow.names), 0
+            columns, count = tuple(table.schema_arrow.names), 0
             for batch in table.iter_batches(_BATCH_ROWS):
                 rows = batch.to_pylist()
-                yield columns, [TableRow(f"row {n}", one) for n, one in enumerate(rows, done + 1)]
-                done += len(rows)
-            if not done:
+                yield columns, [TableRow(f"row {n}", one) for n, one in enumerate(rows, count + 1)]
+                count += len(rows)
+            if not count:
                 yield columns, []
     except (arrow.ArrowException, OSError, ValueError, LookupError, ArithmeticError) as error:
         reason = str(error).partition("\n")[0][:160]
@@ -556,63 +519,58 @@ _PACKED_BYTES = 1 << 22  # likewise, of a packed one
 _BLOCK_BYTES = 1 << 21
 
 
-def row_batches(path: Path, given: Mapping[str, str]) -> Iterator[Contents] | None:
+def row_batches(path: Path, roles: Mapping[str, str]) -> Iterator[Contents] | None:
     """The rows of a large file in batches, each with the columns of the first.
 
-    given: role -> column, as the user says. None for a file that is small, or holds no rows that can be cut apart.
+    roles: role -> column, as the user says. None for a file that is small, or holds no rows that can be cut apart.
     Raises FormatError, also while rows are taken, as `read_contents`.
     """
     begins = read_bytes(path, 4)
     if begins.startswith(b"PAR1"):
-        return _of_parquet(path, given) if path.stat().st_size > HELD_BYTES else None
+        if path.stat().st_size <= HELD_BYTES:
+            return None
+        return (
+            Contents(path, "rows", rows=tuple(rows), columns=columns, roles=roles)
+            for columns, rows in parquet_rows(path)
+        )
     limit = _PACKED_BYTES if path.suffix in (".gz", ".zst") else HELD_BYTES
-    if path.stat().st_size <= limit or not begins.startswith(b"{") or not _is_json_lines(path):
+    if path.stat().st_size <= limit or not begins.startswith(b"{"):
         return None
-    return _of_json_lines(path, given)
-
-
-def _is_json_lines(path: Path) -> bool:
-    """Whether the first line is a JSON object and another line follows."""
     first, newline, rest = read_bytes(path, _BLOCK_BYTES).partition(b"\n")
     try:
-        return bool(newline and rest.strip()) and isinstance(json.loads(first), dict)
+        is_json_lines = bool(newline and rest.strip()) and isinstance(json.loads(first), dict)
     except (ValueError, RecursionError):
-        return False
+        return None
+    return _json_batches(path, roles) if is_json_lines else None
 
 
-def _of_json_lines(path: Path, given: Mapping[str, str]) -> Iterator[Contents]:
+def _json_batches(path: Path, roles: Mapping[str, str]) -> Iterator[Contents]:
     line, columns = 1, tuple[str, ...]()
     with open_bytes(path) as file:
         try:
             for block in read_blocks(file, _BLOCK_BYTES, path):
-                rows, line = _rows(path, block, line)
-                columns = columns or tuple(dict.fromkeys(str(name) for row in rows for name in row.fields))
-                yield Contents(path, "rows", rows=tuple(rows), columns=columns, given=given)
+                rows = _rows(path, block, line)
+                line += block.count(b"\n")
+                columns = columns or _columns(rows)
+                yield Contents(path, "rows", rows=tuple(rows), columns=columns, roles=roles)
         except DAMAGE as error:
             raise damaged(path, error) from error
 
 
-def _rows(path: Path, block: bytes, line: int) -> tuple[list[TableRow], int]:
-    """The objects of whole lines, and the number of the line behind them."""
+def _rows(path: Path, block: bytes, first_line: int) -> list[TableRow]:
+    """The objects of whole lines; first_line: the number of the first."""
     rows: list[TableRow] = []
-    written = block.split(b"\n")
-    for number, data in enumerate(written if written[-1] else written[:-1], line):
-        if data.strip() and not data.lstrip().startswith(b"#"):
-            try:
-                value = strict_json(path, data.decode("utf-8"))
-            except UnicodeDecodeError as error:
-                what = f"bytes that are no UTF-8 (0x{data[error.start]:02x})"
-                raise FormatError(path, what, "text in UTF-8; save it again in it", number) from None
-            except json.JSONDecodeError as error:
-                raise FormatError(
-                    path, f"no valid JSON ({error.msg})", "one object on each line", number
-                ) from None
-            if not isinstance(value, dict):
-                raise FormatError(path, f"a JSON {type(value).__name__}", "one object on each line", number)
-            rows.append(TableRow(f"line {number}", value))
-    return rows, line + block.count(b"\n")
-
-
-def _of_parquet(path: Path, given: Mapping[str, str]) -> Iterator[Contents]:
-    for columns, rows in parquet_rows(path):
-        yield Contents(path, "rows", rows=tuple(rows), columns=columns, given=given)
+    for line, data in enumerate(block.split(b"\n"), first_line):
+        if not data.strip() or data.lstrip().startswith(b"#"):
+            continue
+        try:
+            value = strict_json(path, data.decode("utf-8"))
+        except UnicodeDecodeError as error:
+            what = f"bytes that are not UTF-8 (0x{data[error.start]:02x})"
+            raise FormatError(path, what, _UTF8, line) from None
+        except json.JSONDecodeError as error:
+            raise FormatError(path, f"no valid JSON ({error.msg})", "one object on each line", line) from None
+        if not isinstance(value, dict):
+            raise FormatError(path, f"a JSON {type(value).__name__}", "one object on each line", line)
+        rows.append(TableRow(f"line {line}", value))
+    return rows

@@ -1,10 +1,12 @@
-"""What readers find in a file, item by item, and what the user decides about it."""
+"""Items that readers find in a file, the vocabulary in which readers are written, and the choices of the user."""
 
 from __future__ import annotations
 
+import ast
+import json
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -122,27 +124,62 @@ class Used:
 Item: TypeAlias = FoundQuery | Document | Judgment | ByWords | Ranking | Refused | FileRemark | Used
 
 
-def ranking(
-    query: ItemKey, docs: Sequence[ItemKey], where: str, scores: Sequence[float | None], run: str = ""
-) -> Ranking:
-    """The documents in the order given; their scores stand beside them where each has one."""
-    known = tuple(score for score in scores if score is not None)
-    return Ranking(query, tuple(docs), where, known if len(known) == len(docs) else (), run)
+# ----------
+# The vocabulary of readers: paths in a file's value, keys of queries and documents, a query with its documents.
 
 
-def lost_columns(names: Sequence[str]) -> list[FileRemark]:
-    """A remark on the columns of a file that are not kept; none where there are none."""
-    more = " ..." if len(names) > 12 else ""
-    return [FileRemark(f"columns that are not kept: {', '.join(names[:12])}{more}")] if names else []
+def at(value: object, *path: str) -> Any:  # noqa: ANN401  JSON holds anything
+    """The value at a path of names; None where there is none."""
+    for name in path:
+        value = value.get(name) if isinstance(value, Mapping) else None
+    return value
+
+
+def table_at(value: object, *path: str) -> dict[str, Any]:
+    """The object at a path; {} where there is none."""
+    table = at(value, *path)
+    return table if isinstance(table, dict) else {}
+
+
+def objects(value: object, *path: str) -> list[dict[str, Any]]:
+    """The objects in the list at a path; [] where there is none."""
+    members = at(value, *path)
+    return [one for one in members if isinstance(one, dict)] if isinstance(members, list) else []
+
+
+def listed(value: object) -> list[Any] | None:
+    """A list, also one that a cell holds as JSON or as Python writes it; None for anything else."""
+    if isinstance(value, list):
+        return value
+    if not isinstance(value, str) or not value.strip().startswith(("[", "(")):
+        return None
+    try:
+        members = json.loads(value)
+    except (ValueError, RecursionError):
+        members = python_value(value)
+    return list(members) if isinstance(members, (list, tuple)) else None
+
+
+def python_value(text: str) -> Any:  # noqa: ANN401  a literal holds anything
+    """The value of a literal as Python writes it; None for any other text."""
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError, RecursionError, MemoryError, TypeError):
+        return None
 
 
 def plain(value: object) -> str:
-    """A scalar as an identifier or a text: 7.0 and 7 are "7", nothing and NaN are ""."""
+    """A scalar as an identifier or a text: 7.0 and 7 are "7"; nothing, NaN, lists and objects are ""."""
     if value is None or isinstance(value, (dict, list)):
         return ""
     if isinstance(value, float):
         return "" if math.isnan(value) else str(int(value)) if value.is_integer() else repr(value)
     return str(value).strip()
+
+
+def is_identifier(text: str) -> bool:
+    """Whether a text can serve as an identifier: one word of at most 64 characters."""
+    return len(text.split()) == 1 and len(text) <= 64
 
 
 def number(value: object) -> float | None:
@@ -154,6 +191,64 @@ def number(value: object) -> float | None:
     except (ValueError, OverflowError):
         return None
     return parsed if math.isfinite(parsed) else None
+
+
+def text_of(fields: Mapping[str, Any], *names: str) -> str:
+    """The text under the first of these names that has one; "" where none has."""
+    return next((text for name in names if (text := plain(fields.get(name)))), "")
+
+
+def id_key(value: object) -> ItemKey:
+    """The key of a query or document known by its identifier."""
+    return ItemKey(plain(value))
+
+
+def text_key(value: object) -> ItemKey:
+    """The key of a query or document known by its text."""
+    return ItemKey(text=plain(value))
+
+
+def query_items(
+    query: ItemKey,
+    where: str,
+    missing: str,
+    metadata: Mapping[str, Any] | None = None,
+    grades: Iterable[tuple[ItemKey, object]] = (),
+    docs: Sequence[ItemKey] | None = None,
+    scores: Sequence[float | None] = (),
+    run: str = "",
+) -> Iterator[Item]:
+    """A query with its documents that have a text, its judgments and its ranking; or its refusal.
+
+    missing: the reason of the refusal where the query has neither identifier nor text; grades: judged documents with
+    their grades; docs: the ranking, None for none; scores: see `ranking`.
+    """
+    if query == ItemKey():
+        yield Refused(where, missing)
+        return
+    yield FoundQuery(query, where, metadata or {})
+    judged = list(grades)
+    for doc in [*(doc for doc, _ in judged), *(docs or ())]:
+        if doc.text:
+            yield Document(doc, where)
+    for doc, grade in judged:
+        yield Judgment(query, doc, grade, where)
+    if docs is not None:
+        yield ranking(query, docs, where, scores, run)
+
+
+def ranking(
+    query: ItemKey, docs: Sequence[ItemKey], where: str, scores: Sequence[float | None], run: str = ""
+) -> Ranking:
+    """The documents in their order, with their scores where each document has one."""
+    numbers = tuple(score for score in scores if score is not None)
+    return Ranking(query, tuple(docs), where, numbers if len(numbers) == len(docs) else (), run)
+
+
+def lost_columns(names: Sequence[str]) -> list[FileRemark]:
+    """A remark on the columns of a file that are not imported; [] where there are none."""
+    more = " ..." if len(names) > 12 else ""
+    return [FileRemark(f"columns not imported: {', '.join(names[:12])}{more}")] if names else []
 
 
 # ----------

@@ -1,4 +1,4 @@
-"""From what readers found in several files to one collection."""
+"""Files of items merged into one collection."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import sqlite3
 import sys
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache
 from itertools import pairwise
 from typing import Any, Literal
@@ -45,21 +45,20 @@ LARGEST_SEARCH = 10**12
 
 @dataclass
 class MatchCounts:
-    """What came of the judgments by words of a file. asked, answered: queries; documents: those that hold the words of
-    any; tokens: how many of `asked` were matched by whole tokens."""
+    """The judgments by words of an import: how many there are and by tokens, how many found documents, and which."""
 
-    asked: int = 0
-    answered: int = 0
-    tokens: int = 0
+    judgments: int = 0
+    by_tokens: int = 0
+    matched: int = 0
     documents: set[str] = field(default_factory=set)
 
     def sentence(self) -> str:
-        """What was matched, how, and with what success."""
+        """What was matched, and how."""
         by_characters = "as characters, whatever their case and white space"
         by_tokens = "as whole tokens of the text, after Unicode's NFD and in lower case, as DPR does"
-        ways = [by_characters] * (self.asked > self.tokens) + [by_tokens] * (self.tokens > 0)
+        ways = [by_characters] * (self.judgments > self.by_tokens) + [by_tokens] * (self.by_tokens > 0)
         return (
-            f"words: {len(self.documents):,} documents hold those of {self.answered:,} of {self.asked:,} judgments by "
+            f"words: {len(self.documents):,} documents match {self.matched:,} of {self.judgments:,} judgments by "
             f"words, {' or '.join(ways)}"
         )
 
@@ -80,40 +79,35 @@ class Matcher:
     def refuse_endless(self, items: Iterable[Item]) -> None:
         """Raise BadValue for more words and texts than can be looked through."""
         words = sum(len(item.words) for item in items if isinstance(item, ByWords))
-        held = sum(len(title) + len(text) for title, text in self._documents.values())
-        if words * held > LARGEST_SEARCH:
+        characters = sum(len(title) + len(text) for title, text in self._documents.values())
+        if words * characters > LARGEST_SEARCH:
             raise BadValue(
-                f"{words:,} words to be looked for in {held:,} characters of documents, which takes hours; give fewer "
+                f"looking for {words:,} words in {characters:,} characters of documents takes hours; give fewer "
                 "queries at a time, or a smaller --corpus"
             )
 
-    def found(self, by: ByWords) -> list[str]:
-        """The identifiers of documents that hold the words; raises ValueError, with the reason, where that is open."""
+    def documents_with(self, by: ByWords) -> list[str]:
+        """The identifiers of documents that hold the words; raises ValueError with the reason where there are none."""
         if not self._documents:
             raise ValueError(
-                f"judged by words ({by.field}), which takes documents: give them, or --corpus FOLDER"
+                f"judged by words ({by.field}), which needs documents: give them, or --corpus FOLDER"
             )
         how = by.how or self._how
         if len(by.words) > 1 and not how:
-            raise ValueError(f"{len(by.words)} words in '{by.field}': say --words all or --words any")
-        test = any if how == "any" else all
+            raise ValueError(f"{len(by.words)} words in '{by.field}': add --words all or --words any")
         fold = _tokens if by.tokens else _characters
         words = [folded for word in by.words if (folded := fold(word)).strip()]
         if not words:
             raise ValueError(f"no word in '{by.field}'")
         if (by.within, by.tokens) not in self._folded:
-            chosen: dict[str, Callable[[str, str, str], str]] = {
-                "id": lambda name, _title, _text: name,
-                "title": lambda _name, title, _text: title,
-                "text": lambda _name, title, text: text if by.tokens else f"{title} {text}",
-            }
-            part, folding = chosen[by.within], _tokens if by.tokens else _characters
-            self._folded[by.within, by.tokens] = [
-                (name, folding(part(name, *held))) for name, held in self._documents.items()
-            ]
-        names = [
-            name for name, text in self._folded[by.within, by.tokens] if test(word in text for word in words)
-        ]
+            folded_texts = []
+            for name, (title, text) in self._documents.items():
+                whole = text if by.tokens else f"{title} {text}"
+                folded_texts.append((name, fold({"id": name, "title": title}.get(by.within, whole))))
+            self._folded[by.within, by.tokens] = folded_texts
+        test = any if how == "any" else all
+        texts = self._folded[by.within, by.tokens]
+        names = [name for name, text in texts if test(word in text for word in words)]
         if not names:
             raise ValueError(f"no document holds the words in '{by.field}' ({by.words[0][:40]})")
         return names
@@ -125,10 +119,9 @@ def _characters(text: str) -> str:
 
 def _tokens(text: str) -> str:
     """The tokens with a blank before and behind each, so that a run of them is a part of the text."""
-    normal = unicodedata.normalize("NFD", text)
     tokens = (
         token
-        for token in _token_pattern().findall(normal)
+        for token in _token_pattern().findall(unicodedata.normalize("NFD", text))
         if not (len(token) == 1 and unicodedata.category(token)[0] in "ZC")
     )
     return f" {' '.join(tokens)} ".lower()
@@ -139,28 +132,6 @@ def _token_pattern() -> re.Pattern[str]:
     """Letters, digits and marks in a row, or one other character; `\\w` alone has no marks."""
     marks = [chr(c) for c in range(sys.maxunicode + 1) if unicodedata.category(chr(c))[0] == "M"]
     return re.compile(rf"(?:[^\W_]|[{''.join(marks)}])+|\S")
-
-
-def as_judgments(
-    items: Iterable[Item], match: Matcher, refuse: Callable[[str, str], None], counts: MatchCounts
-) -> Iterator[Judgment]:
-    """The judgments among items, those by words resolved and counted; refuse: told place and reason where they cannot
-    be."""
-    for item in items:
-        if isinstance(item, Judgment):
-            yield item
-        elif isinstance(item, ByWords):
-            counts.asked += 1
-            counts.tokens += item.tokens
-            try:
-                names = match.found(item)
-            except ValueError as error:
-                refuse(item.where, str(error))
-                continue
-            counts.answered += 1
-            counts.documents.update(names)
-            for name in names:
-                yield Judgment(item.query, ItemKey(name), item.grade, item.where)
 
 
 # ----------
@@ -175,10 +146,9 @@ _TABLE = """create table documents (n integer primary key, id blob unique not nu
 
 
 class DocumentSpill(Mapping[str, tuple[str, str]]):
-    """Documents by identifier, (title, text) of each, in the order in which they came.
+    """Documents by identifier, (title, text) of each, in the order of their arrival.
 
-    They lie in a temporary database that is gone with the process, however that ends. Raises StoreError where the disk
-    refuses.
+    They lie in a temporary database that ends with the process. Raises StoreError where the disk refuses.
     """
 
     def __init__(self, database: sqlite3.Connection) -> None:
@@ -205,42 +175,38 @@ class DocumentSpill(Mapping[str, tuple[str, str]]):
         return self._database.execute("select 1 from documents limit 1").fetchone() is not None
 
     def add(self, name: str, document: Document) -> Literal["new", "same", "other"]:
-        """Put a document there under its identifier.
+        """Add a document under its identifier.
 
-        "same" where one of this identifier and text is there, "other" where it has another text; both leave it.
+        "same" where one of this identifier and text is there already, "other" where it has another text; both change
+        nothing.
         """
-        text, packed = (
-            _bytes(document.key.text),
-            json.dumps(document.metadata, default=str).encode() if document.metadata else b"",
-        )
-        row = (_bytes(name), _bytes(document.title), text, packed, _hash(document.key.text))
+        text = _bytes(document.key.text)
+        metadata = json.dumps(document.metadata, default=str).encode() if document.metadata else b""
+        row = (_bytes(name), _bytes(document.title), text, metadata, hash(document.key.text))
         added = self._database.execute(
             "insert or ignore into documents (id, title, text, metadata, hash) values (?, ?, ?, ?, ?)", row
         )
         if added.rowcount:
             return "new"
-        known = self._one("text", name)
-        return "same" if known is not None and known[0] == text else "other"
+        return "same" if self._one("text", name) == (text,) else "other"
 
     def ids_of(self, text: str) -> set[str]:
         """The identifiers of the documents that have this text."""
         if not self._indexed:
             self._database.execute("create index by_text on documents (hash)")
             self._indexed = True
-        rows = self._database.execute("select id, text from documents where hash = ?", (_hash(text),))
-        wanted = _bytes(text)
-        return {_text(name) for name, held in rows if held == wanted}
+        select = "select id from documents where hash = ? and text = ?"
+        return {_text(name) for (name,) in self._database.execute(select, (hash(text), _bytes(text)))}
 
     def lines(self) -> Iterator[str]:
         """The documents as lines of corpus.jsonl."""
         for name, title, text, metadata in self._rows("id, title, text, metadata"):
-            row = {"_id": _text(name), "title": _text(title), "text": _text(text)}
-            line = json.dumps(row)
+            line = json.dumps({"_id": _text(name), "title": _text(title), "text": _text(text)})
             yield f'{line[:-1]}, "metadata": {metadata.decode()}}}' if metadata else line
 
     @contextmanager
     def all_or_none(self) -> Iterator[None]:
-        """What was added in the block leaves again where it ends in an error."""
+        """Undo what was added in the block where it ends in an error."""
         self._database.execute("savepoint file")
         try:
             yield
@@ -288,63 +254,52 @@ def _text(data: bytes) -> str:
     return data.decode("utf-8", "surrogatepass")
 
 
-def _hash(text: str) -> int:
-    return hash(text)  # of one process, as the spill is
-
-
 # ----------
 # Identifiers of queries and documents that files name by identifier, by text, or by both.
 
 
-class MadeNames:
-    """Identifiers of queries or documents; what is known by its text alone gets that of the same text, or a new one.
+class Identifiers:
+    """Identifiers of queries or documents; a text without one gets that of the same text elsewhere, or a new one.
 
-    keys: what names them, and where; spill: documents that have identifiers.
+    keys: their names in all files, and where; spill: documents that have identifiers.
     """
 
     def __init__(
-        self, what: str, keys: Iterable[tuple[ItemKey, str]], spill: DocumentSpill | None = None
+        self,
+        what: Literal["query", "document"],
+        keys: Iterable[tuple[ItemKey, str]],
+        spill: DocumentSpill | None = None,
     ) -> None:
         self._what, self._spill = what, spill
         self._of_text: dict[str, set[str]] = {}
         self._text: dict[str, str] = {}
         self._place: dict[str, str] = {}
-        self.made: set[str] = set()
-        self.joined: set[str] = set()
+        self._made: set[str] = set()
+        self._joined: set[str] = set()
         for key, place in keys:
-            self._learn(key, place)
+            if key.id:
+                self._learn(key, place)
 
     def _learn(self, key: ItemKey, place: str) -> None:
-        if not key.id:
+        text = self._text.setdefault(key.id, key.text)
+        if not key.text:
             return
-        known = self._text.get(key.id, "")
-        if (
-            self._what == "query"
-            and key.text
-            and known
-            and " ".join(known.split()) != " ".join(key.text.split())
-        ):
+        if self._what == "query" and text and " ".join(text.split()) != " ".join(key.text.split()):
             raise BadValue(
-                f"query '{key.id[:60]}' is '{known[:60]}' in {self._place[key.id]} and '{key.text[:60]}' in {place}; "
+                f"query '{key.id[:60]}' is '{text[:60]}' in {self._place[key.id]} and '{key.text[:60]}' in {place}; "
                 "go by the text alone (leave out query_id), or import different query sets into different folders"
             )
-        if key.text:
-            self._text.setdefault(key.id, key.text)
-            self._place.setdefault(key.id, place)
-            self._of_text.setdefault(key.text, set()).add(key.id)
-        else:
-            self._text.setdefault(key.id, "")
+        self._text[key.id] = text or key.text
+        self._place.setdefault(key.id, place)
+        self._of_text.setdefault(key.text, set()).add(key.id)
 
     def of(self, key: ItemKey) -> str:
         """The identifier of a query or document; raises ValueError, with the reason, where there is none."""
-        if key.id:
-            name = key.id
-        elif not key.text:
+        if key == ItemKey():
             raise ValueError(f"no {self._what}")
-        else:
-            name = self._by_text(key.text)
+        name = key.id or self._by_text(key.text)
         if len(name.encode("utf-8", "surrogatepass")) > IDENTIFIER_BYTES:
-            raise ValueError(f"an identifier of the {self._what} of more than {IDENTIFIER_BYTES:,} bytes")
+            raise ValueError(f"the identifier of the {self._what} has more than {IDENTIFIER_BYTES:,} bytes")
         return name
 
     def _by_text(self, text: str) -> str:
@@ -356,25 +311,25 @@ class MadeNames:
                 f"its text is that of {len(same)} {self._what} identifiers, {' and '.join(sorted(same)[:2])}"
             )
         if same:
-            self.joined.add(text)
+            self._joined.add(text)
             return next(iter(same))
         if text in self._text or (self._spill is not None and text in self._spill):
             return text
         name = made_id(text, self._what)
-        self.made.add(name)
+        self._made.add(name)
         return name
 
     def notes(self) -> list[str]:
         """What was done for want of identifiers."""
-        several = {"query": "queries", "document": "documents"}[self._what]
+        several = "queries" if self._what == "query" else "documents"
         sentences = []
-        if self.made:
+        if self._made:
             sentences.append(
-                f"{several} without an identifier, which got one made from a hash of their text: {len(self.made)}"
+                f"{several} without an identifier, which got a hash of their text: {len(self._made)}"
             )
-        if self.joined:
+        if self._joined:
             sentences.append(
-                f"{several} known by their text, which got the identifier of the same text: {len(self.joined)}"
+                f"{several} known by their text, which got the identifier of the same text: {len(self._joined)}"
             )
         return sentences
 
@@ -391,8 +346,8 @@ def made_id(text: str, what: str) -> str:
 # One collection from the items of several files.
 
 
-_JOINED = {"candidates", "excluded"}
-_KEPT = 100  # refused rows of a file that are told one by one
+_JOINED = {"candidates", "excluded"}  # metadata that several files may list
+_REPORTED = 100  # refused rows of a file that are reported one by one
 
 
 @dataclass
@@ -406,33 +361,34 @@ class FileCounts:
     def refuse(self, where: str, reason: str) -> None:
         """Leave out a row."""
         self.left_out += 1
-        if len(self.refused) < _KEPT:
+        if len(self.refused) < _REPORTED:
             self.refused.append(Refused(where, reason))
 
 
 @dataclass(frozen=True)
-class FileFound:
-    """What a reader found in a file.
+class ImportedFile:
+    """The items of a file.
 
-    name: as the user gave it; stem: what its runs are called; items: but for documents with an identifier, which are
-    shelved while they are read; counts: what became of those; split: where its judgments go that name no other.
+    name: as the user gave it; stem: the name of its runs; items: but for documents with an identifier, which go into
+    the spill as they are read; counts: what became of those; record: the file's part of the report; split: of its
+    judgments that name no other.
     """
 
     name: str
     stem: str
     items: tuple[Item, ...]
     counts: FileCounts
+    record: Mapping[str, Any]
     split: str = "test"
 
 
 @dataclass
-class Imported:
+class Merged:
     """A collection as it will be written.
 
     documents: id -> (title, text); queries: id -> text; metadata: id -> fields; qrels: split -> query -> document ->
-    grade; origins: split -> (query, document) -> where the judgment comes from, if files say it; clicks: likewise, what
-    a model of clicks made the grade of; runs: name -> query ->
-    document -> score; notes: sentences about the whole; files: in the order given.
+    grade; origins: split -> (query, document) -> where the judgment comes from, if files say it; clicks: likewise, the
+    clicks behind the grade; runs: name -> query -> document -> score; notes: sentences about the whole.
     """
 
     documents: DocumentSpill
@@ -443,75 +399,72 @@ class Imported:
     clicks: dict[str, dict[tuple[str, str], ClickShare]] = field(default_factory=dict)
     runs: dict[str, dict[str, dict[str, float]]] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
-    files: list[FileCounts] = field(default_factory=list)
     unanswerable: set[str] = field(default_factory=set)
 
 
-def keep_document(item: Document, name: str, told: FileCounts, spill: DocumentSpill) -> None:
-    """Put a document of a file in the spill under its name; one that is there with another text is refused."""
-    known = spill.add(name, item)
-    if known == "other":
-        told.refuse(item.where, f"document '{name[:60]}' has another text elsewhere; the first is kept")
+def keep_document(item: Document, name: str, counts: FileCounts, spill: DocumentSpill) -> None:
+    """Put a document of a file into the spill under its name; one with another text than before is refused."""
+    outcome = spill.add(name, item)
+    if outcome == "other":
+        counts.refuse(item.where, f"document '{name[:60]}' has another text elsewhere; the first is kept")
     else:
-        told.counts["documents" if known == "new" else "repeated documents"] += 1
+        counts.counts["documents" if outcome == "new" else "repeated documents"] += 1
 
 
-def merged(found: Sequence[FileFound], spill: DocumentSpill, choices: Choices) -> Imported:
-    """Join what was found; spill: the documents of the files that have identifiers, and what the user gave beside them.
+def merge_files(files: Sequence[ImportedFile], spill: DocumentSpill, choices: Choices) -> Merged:
+    """Join files; spill: their documents that have identifiers, and what the user gave beside them.
 
     Raises BadValue where one identifier has two texts of a query, for grades beyond ±16384, and where queries,
     judgments and runs have nothing in common.
     """
-    whole_of = Imported(spill, files=[file.counts for file in found])
-    queries = MadeNames("query", _query_keys(found))
-    docs = MadeNames("document", _document_keys(found), spill)
-    for file in found:
+    merged = Merged(spill)
+    queries = Identifiers("query", _query_keys(files))
+    judged_docs = (item.doc for file in files for item in file.items if isinstance(item, Judgment))
+    docs = Identifiers("document", ((doc, "") for doc in judged_docs), spill)
+    for file in files:
         for item in file.items:
             if isinstance(item, Document):
                 try:
                     keep_document(item, docs.of(item.key), file.counts, spill)
                 except ValueError as error:
                     file.counts.refuse(item.where, str(error))
-        _take_queries(file, file.counts, queries, whole_of)
-    _take_judgments(found, whole_of, (queries, docs), choices)
-    for file, counts in zip(found, whole_of.files, strict=True):
-        _take_rankings(file, counts, (queries, docs), whole_of)
+        _merge_queries(file, queries, merged)
+    _merge_judgments(files, merged, queries, docs, choices)
+    for file in files:
+        _merge_rankings(file, queries, docs, merged)
+    judgments = [(query, row) for split in merged.qrels.values() for query, row in split.items()]
+    judged = {doc for _, row in judgments for doc in row}
+    judged_queries = {query for query, _ in judgments}
+    absent = sum(name not in merged.documents for name in judged) if merged.documents else 0
     if not choices.allow_disjoint:
-        with_judgments = {query for split in whole_of.qrels.values() for query in split}
-        judged = {doc for split in whole_of.qrels.values() for row in split.values() for doc in row}
-        others = {f"run {name}: it answers none": set(rankings) for name, rankings in whole_of.runs.items()}
-        others |= {"queries: there is a text for none": set(whole_of.queries)}
-        advice = "so that they cannot belong together; import them apart, or say --allow-disjoint"
+        others = {f"run {name}: it answers none": set(rankings) for name, rankings in merged.runs.items()}
+        others |= {"queries: there is a text for none": set(merged.queries)}
+        advice = "so they do not belong together; import them apart, or add --allow-disjoint"
         for what, names in others.items():
-            if with_judgments and names and not with_judgments & names:
+            if judged_queries and names and not judged_queries & names:
                 raise BadValue(
-                    f"{what} of the {len(with_judgments):,} judged queries, such as '{min(with_judgments)[:60]}' "
+                    f"{what} of the {len(judged_queries):,} judged queries, such as '{min(judged_queries)[:60]}' "
                     f"(its own are such as '{min(names)[:60]}'), {advice}"
                 )
-        if judged and whole_of.documents and not any(doc in whole_of.documents for doc in judged):
+        if judged and absent == len(judged):
             raise BadValue(
                 f"documents: none of the {len(judged):,} judged documents, such as '{min(judged)[:60]}', "
                 f"is among them, {advice}"
             )
-    sentences = []
-    if nameless := set(whole_of.metadata) - set(whole_of.queries):
-        dropped = sum(bool(whole_of.metadata[name]) for name in nameless)
-        sentences += [f"{dropped} queries without a text have metadata, which was dropped"] if dropped else []
-    grades = [grade for split in whole_of.qrels.values() for row in split.values() for grade in row.values()]
-    if grades and max(grades) <= 0:
-        sentences.append("every grade is 0 or less: nothing is relevant")
-    judged_documents = {doc for split in whole_of.qrels.values() for row in split.values() for doc in row}
-    if whole_of.documents and (absent := sum(name not in whole_of.documents for name in judged_documents)):
-        sentences.append(f"{absent} of {len(judged_documents)} judged documents are not among the documents")
-    judged_queries = {query for split in whole_of.qrels.values() for query in split}
-    if whole_of.queries and (away := judged_queries - set(whole_of.queries)):
-        sentences.append(f"{len(away)} of {len(judged_queries)} judged queries have no text")
-    whole_of.notes += queries.notes() + docs.notes() + sentences
-    return whole_of
+    merged.notes += queries.notes() + docs.notes()
+    if dropped := sum(bool(fields) for name, fields in merged.metadata.items() if name not in merged.queries):
+        merged.notes.append(f"{dropped} queries without a text have metadata, which was dropped")
+    if judgments and max(max(row.values()) for _, row in judgments) <= 0:
+        merged.notes.append("every grade is 0 or less: nothing is relevant")
+    if absent:
+        merged.notes.append(f"{absent} of {len(judged)} judged documents are not among the documents")
+    if merged.queries and (without_text := judged_queries - set(merged.queries)):
+        merged.notes.append(f"{len(without_text)} of {len(judged_queries)} judged queries have no text")
+    return merged
 
 
-def _query_keys(found: Sequence[FileFound]) -> Iterator[tuple[ItemKey, str]]:
-    for file in found:
+def _query_keys(files: Sequence[ImportedFile]) -> Iterator[tuple[ItemKey, str]]:
+    for file in files:
         for item in file.items:
             if isinstance(item, FoundQuery):
                 yield item.key, f"{file.name}, {item.where}"
@@ -519,35 +472,28 @@ def _query_keys(found: Sequence[FileFound]) -> Iterator[tuple[ItemKey, str]]:
                 yield item.query, f"{file.name}, {item.where}"
 
 
-def _document_keys(found: Sequence[FileFound]) -> Iterator[tuple[ItemKey, str]]:
-    for file in found:
-        for item in file.items:
-            if isinstance(item, Judgment) and item.doc.id:
-                yield item.doc, ""
-
-
-def _take_queries(file: FileFound, told: FileCounts, queries: MadeNames, whole_of: Imported) -> None:
-    seen: set[str] = set()
+def _merge_queries(file: ImportedFile, queries: Identifiers, merged: Merged) -> None:
+    names: set[str] = set()
     for item in file.items:
         if not isinstance(item, FoundQuery):
             continue
         try:
             name = queries.of(item.key)
         except ValueError as error:
-            told.refuse(item.where, str(error))
+            file.counts.refuse(item.where, str(error))
             continue
-        seen.add(name)
+        names.add(name)
         if item.key.text:
-            whole_of.queries.setdefault(name, item.key.text)
-        known = whole_of.metadata.setdefault(name, {})
-        for field_name, value in item.metadata.items():
-            if field_name in _JOINED and field_name in known:  # several files may list them
-                known[field_name] = list(dict.fromkeys([*known[field_name], *value]))
+            merged.queries.setdefault(name, item.key.text)
+        metadata = merged.metadata.setdefault(name, {})
+        for key, value in item.metadata.items():
+            if key in _JOINED and key in metadata:
+                metadata[key] = list(dict.fromkeys([*metadata[key], *value]))
             else:
-                known.setdefault(field_name, value)
+                metadata.setdefault(key, value)
         if item.unanswerable:
-            whole_of.unanswerable.add(name)
-    told.counts["queries"] = len(seen)
+            merged.unanswerable.add(name)
+    file.counts.counts["queries"] = len(names)
 
 
 @dataclass
@@ -555,144 +501,145 @@ class _Pair:
     """The judgments of one pair."""
 
     grades: list[float]
+    file: ImportedFile
     where: str
-    told: FileCounts
     origins: dict[str, None] = field(default_factory=dict)
     clicks: ClickShare | None = None
 
 
-def _take_judgments(
-    found: Sequence[FileFound], whole_of: Imported, named: tuple[MadeNames, MadeNames], choices: Choices
+def _merge_judgments(
+    files: Sequence[ImportedFile], merged: Merged, queries: Identifiers, docs: Identifiers, choices: Choices
 ) -> None:
     pairs: dict[tuple[str, str, str], _Pair] = {}
-    match, matched = Matcher(whole_of.documents, choices.words), MatchCounts()
-    match.refuse_endless(item for file in found for item in file.items)
-    for file, counts in zip(found, whole_of.files, strict=True):
-        words = Counter(item.field for item in file.items if isinstance(item, ByWords))
-        for item in as_judgments(file.items, match, counts.refuse, matched):
-            _add_pair(
-                item if item.split != "test" else replace(item, split=file.split),
-                file.name,
-                counts,
-                named,
-                pairs,
-            )
-        if words and whole_of.documents:
-            counts.counts["judgments by words"] = sum(words.values())
-    if matched.asked and whole_of.documents:
-        whole_of.notes.append(matched.sentence())
-    changed = 0
+    matcher, matches = Matcher(merged.documents, choices.words), MatchCounts()
+    matcher.refuse_endless(item for file in files for item in file.items)
+    for file in files:
+        counts = file.counts
+        for item in _judgments(file, matcher, matches):
+            grade, split = number(item.grade), file.split if item.split == "test" else item.split
+            try:
+                if grade is None:
+                    raise ValueError(f"the grade {str(item.grade)[:40]!r} is no finite number")
+                if not re.fullmatch(r"[\w.-]{1,64}", split) or split.startswith("."):
+                    raise ValueError(f"the split '{split[:40]}'; expected a name of letters, digits, - and _")
+                place = (split, queries.of(item.query), docs.of(item.doc))
+            except ValueError as error:
+                counts.refuse(item.where, str(error))
+                continue
+            pair = pairs.setdefault(place, _Pair([], file, item.where))
+            if grade in pair.grades:
+                counts.counts["repeated judgments"] += 1
+            pair.grades.append(grade)
+            pair.origins[item.origin] = None
+            pair.clicks = item.clicks or pair.clicks
+        by_words = sum(isinstance(item, ByWords) for item in file.items)
+        if by_words and merged.documents:
+            counts.counts["judgments by words"] = by_words
+    if matches.judgments and merged.documents:
+        merged.notes.append(matches.sentence())
+    changed = fractions = 0
     for (split, query, doc), pair in pairs.items():
+        counts = pair.file.counts
         grade = agreed(pair.grades, choices)
         if grade is None:
-            shown = ", ".join(f"{one:g}" for one in pair.grades[:5])
-            pair.told.refuse(
-                pair.where.partition(": ")[2],
-                f"grades {shown} for query '{query[:40]}', document '{doc[:40]}'; --judges max, min, mean or majority",
+            grades = ", ".join(f"{one:g}" for one in pair.grades[:5])
+            counts.refuse(
+                pair.where,
+                f"grades {grades} for query '{query[:40]}', document '{doc[:40]}'; --judges max, min, mean or majority",
             )
             continue
-        made = chosen_grade(grade, choices, pair.where.replace(": ", ", ", 1))
-        changed += made != grade
-        whole_of.qrels.setdefault(split, {}).setdefault(query, {})[doc] = made
+        final = chosen_grade(grade, choices, f"{pair.file.name}, {pair.where}")
+        changed += final != grade
+        fractions += isinstance(final, float)
+        merged.qrels.setdefault(split, {}).setdefault(query, {})[doc] = final
         if any(pair.origins):
-            whole_of.origins.setdefault(split, {})[query, doc] = ", ".join(filter(None, pair.origins))
+            merged.origins.setdefault(split, {})[query, doc] = ", ".join(filter(None, pair.origins))
         if pair.clicks is not None:
-            whole_of.clicks.setdefault(split, {})[query, doc] = pair.clicks
-        pair.told.counts["judgments"] += 1
-    several = sum(len(set(pair.grades)) > 1 for pair in pairs.values())
-    grades = [g for split in whole_of.qrels.values() for row in split.values() for g in row.values()]
-    if fractions := sum(isinstance(grade, float) for grade in grades):
-        whole_of.notes.append(
-            f"grades: {fractions} of {len(grades)} have fractions and are kept; --grades round, scale=N or threshold=X "
-            "would make them whole"
+            merged.clicks.setdefault(split, {})[query, doc] = pair.clicks
+        counts.counts["judgments"] += 1
+    if fractions:
+        total = sum(file.counts.counts["judgments"] for file in files)
+        merged.notes.append(
+            f"grades: {fractions} of {total} have fractions and are kept; --grades round, scale=N or threshold=X "
+            "make them whole"
         )
     if choices.grades:
-        whole_of.notes.append(f"grades: {choices.grades}, which changed {changed} of {len(pairs)}")
-    if choices.words and any(counts.counts["judgments by words"] for counts in whole_of.files):
-        whole_of.notes.append(f"words: a document counts where it holds {choices.words} of several")
+        merged.notes.append(f"grades: {choices.grades}, which changed {changed} of {len(pairs)}")
+    if choices.words and any(file.counts.counts["judgments by words"] for file in files):
+        merged.notes.append(f"words: a document counts where it holds {choices.words} of several")
+    several = sum(len(set(pair.grades)) > 1 for pair in pairs.values())
     if choices.judges and several:
-        whole_of.notes.append(f"judges: the {choices.judges} of the grades of {several} pairs with several")
-    split_rows = (split.items() for split in whole_of.qrels.values())
+        merged.notes.append(f"judges: the {choices.judges} of the grades of {several} pairs with several")
+    split_rows = (split.items() for split in merged.qrels.values())
     answered = {query for rows in split_rows for query, row in rows if max(row.values()) > 0}
-    whole_of.unanswerable -= answered  # a flag beside relevant documents is about something else
+    merged.unanswerable -= answered  # a flag beside relevant documents is about something else
 
 
-def _add_pair(
-    item: Judgment,
-    name: str,
-    told: FileCounts,
-    named: tuple[MadeNames, MadeNames],
-    pairs: dict[tuple[str, str, str], _Pair],
-) -> None:
-    grade = number(item.grade)
-    try:
-        if grade is None:
-            raise ValueError(f"the grade {str(item.grade)[:40]!r} is no finite number")
-        if not re.fullmatch(r"[\w.-]{1,64}", item.split) or item.split.startswith("."):
-            raise ValueError(f"the split '{item.split[:40]}'; expected a name of letters, digits, - and _")
-        place = (item.split, named[0].of(item.query), named[1].of(item.doc))
-    except ValueError as error:
-        told.refuse(item.where, str(error))
-        return
-    pair = pairs.setdefault(place, _Pair([], f"{name}: {item.where}", told))
-    if grade in pair.grades:
-        told.counts["repeated judgments"] += 1
-    pair.grades.append(grade)
-    pair.origins[item.origin] = None
-    pair.clicks = item.clicks or pair.clicks
+def _judgments(file: ImportedFile, matcher: Matcher, matches: MatchCounts) -> Iterator[Judgment]:
+    """The judgments of a file, those by words resolved and counted, or refused."""
+    for item in file.items:
+        if isinstance(item, Judgment):
+            yield item
+        elif isinstance(item, ByWords):
+            matches.judgments += 1
+            matches.by_tokens += item.tokens
+            try:
+                names = matcher.documents_with(item)
+            except ValueError as error:
+                file.counts.refuse(item.where, str(error))
+                continue
+            matches.matched += 1
+            matches.documents.update(names)
+            for name in names:
+                yield Judgment(item.query, ItemKey(name), item.grade, item.where)
 
 
-def _take_rankings(
-    file: FileFound, told: FileCounts, named: tuple[MadeNames, MadeNames], whole_of: Imported
-) -> None:
+def _merge_rankings(file: ImportedFile, queries: Identifiers, docs: Identifiers, merged: Merged) -> None:
     rankings: dict[str, list[tuple[Ranking, str, list[str]]]] = {}
     for item in file.items:
         if isinstance(item, Ranking):
             try:
-                docs = [named[1].of(doc) for doc in item.docs]
-                rankings.setdefault(item.run or file.stem, []).append((item, named[0].of(item.query), docs))
+                names = [docs.of(doc) for doc in item.docs]
+                rankings.setdefault(item.run or file.stem, []).append((item, queries.of(item.query), names))
             except ValueError as error:
-                told.refuse(item.where, str(error))
-    for run, listed in rankings.items():
-        made, ordered = _one_run(listed, told)
+                file.counts.refuse(item.where, str(error))
+    for run, answers in rankings.items():
+        # Ranks stand for scores where a file has none, or orders ties by itself.
+        by_rank = any(
+            item.ordered
+            and not (len(item.scores) == len(names) and all(a > b for a, b in pairwise(item.scores)))
+            for item, _, names in answers
+        )
+        rows = _rows_of_run(answers, by_rank, file.counts)
         plain = re.sub(r"[^\w.@+-]+", "-", run).strip("-.")[:100] or "run"
         name, n = plain, 1
-        while fold(name) in map(fold, whole_of.runs):
+        while fold(name) in map(fold, merged.runs):
             n += 1
             name = f"{plain}-{n}"
-        if ordered and made:
-            whole_of.notes.append(
-                f"run {name}: the order of the file is kept, as scores that fall by 1 (none, or ties, in it)"
+        if by_rank:
+            merged.notes.append(
+                f"run {name}: the order of the file is kept, as scores that fall by 1 (its own are absent or tied)"
             )
-        if made:
-            whole_of.runs[name] = made
-            told.counts["rankings"] += len(made)
-            told.counts["runs"] += 1
+        merged.runs[name] = rows
+        file.counts.counts["rankings"] += len(rows)
+        file.counts.counts["runs"] += 1
 
 
-def _one_run(
-    listed: Sequence[tuple[Ranking, str, list[str]]], told: FileCounts
-) -> tuple[dict[str, dict[str, float]], bool]:
-    """The rankings of a run, and whether ranks stand for scores: where a file has none, or orders ties by itself."""
-    by_rank = any(
-        item.ordered and not (len(item.scores) == len(docs) and all(a > b for a, b in pairwise(item.scores)))
-        for item, _, docs in listed
-    )
-    made: dict[str, dict[str, float]] = {}
-    for item, query, docs in listed:
-        scores = [float(len(docs) - at) for at in range(len(docs))] if by_rank else list(item.scores)
+def _rows_of_run(
+    answers: Sequence[tuple[Ranking, str, list[str]]], by_rank: bool, counts: FileCounts
+) -> dict[str, dict[str, float]]:
+    """query -> document -> score of (ranking, query, documents)."""
+    rows: dict[str, dict[str, float]] = {}
+    for item, query, names in answers:
+        scores = [float(n) for n in range(len(names), 0, -1)] if by_rank else list(item.scores)
         row: dict[str, float] = {}
-        for doc, score in zip(docs, scores, strict=True):
+        for doc, score in zip(names, scores, strict=True):
             if doc not in row:
                 row[doc] = score
             elif item.ordered:
-                told.counts["repeated documents in a ranking"] += 1
+                counts.counts["repeated documents in a ranking"] += 1
             else:
-                told.refuse(item.where, f"document '{doc[:60]}' twice in the ranking; the first is kept")
-        if query in made and made[query] != row:
-            told.refuse(
-                item.where, f"query '{query[:60]}' was answered before, and otherwise; the first is kept"
-            )
-        else:
-            made.setdefault(query, row)
-    return made, by_rank
+                counts.refuse(item.where, f"document '{doc[:60]}' twice in the ranking; the first is kept")
+        if rows.setdefault(query, row) != row:
+            counts.refuse(item.where, f"query '{query[:60]}' has another answer before; the first is kept")
+    return rows

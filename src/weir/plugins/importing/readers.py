@@ -4,32 +4,23 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from weir.errors import BadValue
 from weir.plugins.importing.contents import Contents
 from weir.plugins.importing.items import Choices, Item
 from weir.registry import Registry
 
-
-@dataclass(frozen=True)
-class ReadRequest:
-    """What the user said that a reader may want; kind: the reader by name, "" where nothing was said."""
-
-    kind: str = ""
-    choices: Choices = field(default_factory=Choices)
-
-
 Detect = Callable[[Contents], str]  # the evidence for a format, "" where there is none
-Read = Callable[[Contents, ReadRequest], Iterator[Item]]
+Read = Callable[[Contents, Choices], Iterator[Item]]
 
 
 @dataclass(frozen=True)
 class Reader:
-    """A format: what it is called, how it is known, how it is read.
+    """A format: its name and title, its detector and its reader.
 
-    general: asked only where no other reader finds evidence; refused: it is known, and holds nothing to import; by_row:
-    each row is read by itself, so that a large file may come in batches.
+    general: its detector runs only where no other reader finds evidence; by_row: each row is read by itself, so that a
+    large file may come in batches.
     """
 
     name: str
@@ -37,7 +28,6 @@ class Reader:
     detect: Detect
     read: Read
     general: bool = False
-    refused: bool = False
     by_row: bool = False
 
 
@@ -60,56 +50,69 @@ READERS: Registry[Reader] = Registry("import reader", more=_import_formats)
 def reader(
     name: str, title: str, detect: Detect = lambda _: "", general: bool = False, by_row: bool = False
 ) -> Callable[[Read], Read]:
-    """Register the decorated function as the reader of a format; without detect it is taken only when named."""
+    """Register the decorated function as the reader of a format; without detect, only --as chooses it."""
 
     def register(read: Read) -> Read:
-        READERS.add(name, Reader(name, title, detect, read, general, by_row=by_row))
+        READERS.add(name, Reader(name, title, detect, read, general, by_row))
         return read
 
     return register
 
 
-def refuses(name: str, title: str, detect: Detect, instead: str) -> None:
-    """Register a format whose reading raises BadValue with its name and what to give instead."""
+def has_columns(*names: str, without: tuple[str, ...] = ()) -> Detect:
+    """A detector of rows with all of these columns, and none of others."""
 
-    def read(contents: Contents, _: ReadRequest) -> Iterator[Item]:
-        raise BadValue(f"{contents.path}: {title}; {instead}")
+    def detect(contents: Contents) -> str:
+        columns = set(contents.columns)
+        return ", ".join(names) if set(names) <= columns and not set(without) & columns else ""
 
-    READERS.add(name, Reader(name, title, detect, read, refused=True))
+    return detect
 
 
-def chosen(contents: Contents, kind: str) -> tuple[Reader, str]:
+def has_keys(*names: str) -> Detect:
+    """A detector of one object with all of these keys."""
+
+    def detect(contents: Contents) -> str:
+        value = contents.rows[0].fields if len(contents.rows) == 1 else contents.value
+        return ", ".join(names) if isinstance(value, dict) and set(names) <= set(value) else ""
+
+    return detect
+
+
+def any_of(*detectors: Detect) -> Detect:
+    """A detector that gives the evidence of the first of several that has some."""
+    return lambda contents: next((evidence for detect in detectors if (evidence := detect(contents))), "")
+
+
+def choose_reader(contents: Contents, kind: str) -> tuple[Reader, str]:
     """The reader of a file, and the evidence.
 
-    kind: as the user says, or "". Raises UnknownName for another kind; BadValue where two readers find evidence, and
+    kind: of --as, "" without it. Raises UnknownName for another kind; BadValue where two readers find evidence, and
     where none does.
     """
     if kind:
         return READERS.get(kind), f"--as {kind}"
-    if contents.given and set(contents.given.values()) <= set(contents.columns):
-        by_clicks = {"clicks", "clicked"} & set(contents.given)
+    if contents.roles and set(contents.roles.values()) <= set(contents.columns):
+        by_clicks = {"clicks", "clicked"} & set(contents.roles)
         return READERS.get("clicks" if by_clicks else "records"), "--columns"
     for general in (False, True):
-        among = [READERS.get(name) for name in READERS.names()]
-        fitting = [(one, one.detect(contents)) for one in among if one.general is general]
-        fitting = [(one, evidence) for one, evidence in fitting if evidence]
+        readers = [one for one in map(READERS.get, READERS.names()) if one.general is general]
+        fitting = [(one, evidence) for one in readers if (evidence := one.detect(contents))]
         if len(fitting) > 1:
-            could = " or ".join(f"{one.name} ({evidence})" for one, evidence in fitting)
-            raise BadValue(f"{contents.path}: could be {could}; say which with --as")
+            kinds = " or ".join(f"{one.name} ({evidence})" for one, evidence in fitting)
+            raise BadValue(f"{contents.path}: could be {kinds}; choose one with --as")
         if fitting:
             return fitting[0]
-    raise BadValue(_unknown(contents))
-
-
-def _unknown(contents: Contents) -> str:
-    held = f"the fields {', '.join(contents.columns[:8])}" if contents.columns else "no known fields"
-    if contents.shape == "lines":
-        first = next((line for line in contents.text.split("\n") if line.strip()), "").strip()
-        held = f"'{first[:60]}'"
-        if contents.rows:
-            count = len(contents.rows[0].fields)
-            held = f"{held}, {count} columns without names"
-            advice = "say which is which by number, as in --columns query=1,doc=2,grade=3, or what it is, with --as"
-            return f"{contents.path}: found {held}; {advice}"
-    advice = "say which columns are which, as in --columns query=NAME,doc=NAME,grade=NAME, or what it is, with --as"
-    return f"{contents.path}: found {held}, which no format has that is known; {advice}"
+    advice = "name the columns, as in --columns query=NAME,doc=NAME,grade=NAME, or the kind, with --as"
+    if contents.shape != "lines":
+        fields = (
+            f"the fields {', '.join(contents.columns[:8])}" if contents.columns else "a list of such values"
+        )
+        raise BadValue(f"{contents.path}: no known format has {fields}; {advice}")
+    first = next((line for line in contents.text.split("\n") if line.strip()), "").strip()
+    if not contents.rows:
+        raise BadValue(f"{contents.path}: no known format begins with '{first[:60]}'; {advice}")
+    raise BadValue(
+        f"{contents.path}: found '{first[:60]}', {len(contents.rows[0].fields)} columns without names; "
+        "give the columns by number, as in --columns query=1,doc=2,grade=3, or the kind, with --as"
+    )

@@ -15,6 +15,7 @@ from weir.errors import BadValue
 from weir.plugins.importing.click_models import ClickLog, ClickModel, click_shares, parse_click_model
 from weir.plugins.importing.contents import Contents, click_columns, roles_of
 from weir.plugins.importing.items import (
+    Choices,
     FileRemark,
     FoundQuery,
     Item,
@@ -22,93 +23,87 @@ from weir.plugins.importing.items import (
     Judgment,
     Refused,
     Used,
+    at,
+    is_identifier,
     lost_columns,
     number,
     plain,
 )
-from weir.plugins.importing.readers import ReadRequest, reader
+from weir.plugins.importing.readers import reader
 
 ORIGIN = "clicks"
-LAST_POSITION = 10_000
+POSITION_LIMIT = 10_000
 _ROLES = ("query", "query_id", "doc", "clicks", "clicked", "impressions", "rank")
-_SHOWN = ("impression",)
-_CLICKED = ("click",)
 
 
 @dataclass
 class _Impressions:
-    """What a log holds, row by row: a pair of query and document, its position (0: unknown), clicks, impressions."""
+    """The rows of a log: the number of a pair of query and document, its position (0: unknown), clicks, impressions."""
 
     pairs: dict[tuple[ItemKey, str], int] = field(default_factory=dict)
     where: list[str] = field(default_factory=list)
     rows: list[tuple[int, int, float, float]] = field(default_factory=list)
 
-    def add(self, query: ItemKey, doc: str, where: str, row: tuple[int, float, float]) -> None:
-        """Another row; row: position, clicks, impressions."""
+    def add(
+        self, query: ItemKey, doc: str, where: str, position: int, clicks: float, impressions: float
+    ) -> None:
+        """Add a row."""
         pair = self.pairs.setdefault((query, doc), len(self.pairs))
         if pair == len(self.where):
             self.where.append(where)
-        self.rows.append((pair, *row))
+        self.rows.append((pair, position, clicks, impressions))
 
-    def log(self) -> ClickLog:
-        """The rows as columns."""
-        columns = np.array(self.rows, np.float64).reshape(-1, 4).T
-        return ClickLog(columns[0].astype(np.int64), columns[1].astype(np.int64), columns[2], columns[3])
-
-
-def _judgments(held: _Impressions, asked: ReadRequest, path: Path) -> Iterator[Item]:
-    """A judgment of each pair that was shown often enough, by the model that was asked for."""
-    if not held.rows:
-        return
-    choices = asked.choices
-    log = held.log()
-    model = (
-        parse_click_model(choices.clicks)
-        if choices.clicks
-        else ClickModel("coec" if log.positioned else "ctr")
-    )
-    try:
-        shares = click_shares(log, model)
-    except BadValue as lacking:
-        raise BadValue(f"{path}: {lacking}") from None
-    few = sum(share.impressions < choices.impressions for share in shares)
-    if few == len(shares):
-        raise BadValue(
-            f"{path}: none of {few:,} pairs of query and document was shown {choices.impressions} times or more; say "
-            "--impressions N for a lower floor, with wider intervals"
-        )
-    queries: dict[ItemKey, str] = {}
-    for (query, _), where in zip(held.pairs, held.where, strict=True):
-        queries.setdefault(query, where)
-    yield from (FoundQuery(query, where) for query, where in queries.items())
-    for (query, doc), where, share in zip(held.pairs, held.where, shares, strict=True):
-        if share.impressions >= choices.impressions and share.expected:
-            yield Judgment(query, ItemKey(doc), share.value, where, origin=ORIGIN, clicks=share)
-    by_default = "" if choices.clicks else " (by default; --clicks ctr, coec or pbm)"
-    clicks, shown = int(log.clicks.sum()), int(log.impressions.sum())
-    yield FileRemark(
-        f"{clicks:,} clicks of {shown:,} impressions; grades by {model}{by_default}, their intervals in clicks/"
-    )
-    if few:
+    def judgments(self, choices: Choices, path: Path) -> Iterator[Item]:
+        """A judgment of each pair that was shown often enough, by the chosen model; raises BadValue."""
+        if not self.rows:
+            return
+        pair, position, clicks, impressions = np.array(self.rows, np.float64).T
+        log = ClickLog(pair.astype(np.int64), position.astype(np.int64), clicks, impressions)
+        by_default = ClickModel("coec" if log.positioned else "ctr")
+        model = parse_click_model(choices.clicks) if choices.clicks else by_default
+        try:
+            shares = click_shares(log, model)
+        except BadValue as lacking:
+            raise BadValue(f"{path}: {lacking}") from None
+        few = sum(share.impressions < choices.impressions for share in shares)
+        if few == len(shares):
+            raise BadValue(
+                f"{path}: none of {few:,} pairs of query and document was shown {choices.impressions} times or more; "
+                "--impressions N sets a lower floor, with wider intervals"
+            )
+        queries: dict[ItemKey, str] = {}
+        for (query, _), where in zip(self.pairs, self.where, strict=True):
+            queries.setdefault(query, where)
+        yield from (FoundQuery(query, where) for query, where in queries.items())
+        for (query, doc), where, share in zip(self.pairs, self.where, shares, strict=True):
+            if share.impressions >= choices.impressions and share.expected:
+                yield Judgment(query, ItemKey(doc), share.value, where, origin=ORIGIN, clicks=share)
+        choice = "" if choices.clicks else " (by default; --clicks ctr, coec or pbm)"
         yield FileRemark(
-            f"{few:,} of {len(shares):,} pairs were shown fewer than {choices.impressions} times and are left out "
-            "(--impressions)"
+            f"{int(clicks.sum()):,} clicks of {int(impressions.sum()):,} impressions; grades by {model}{choice}, their "
+            "intervals in clicks/"
         )
-    if nothing := sum(not share.expected for share in shares):
-        yield FileRemark(f"{nothing:,} pairs stood only where nothing is ever clicked, and are left out")
+        if few:
+            yield FileRemark(
+                f"{few:,} of {len(shares):,} pairs were shown fewer than {choices.impressions} times and are left out "
+                "(--impressions)"
+            )
+        if unclickable := sum(not share.expected for share in shares):
+            yield FileRemark(
+                f"{unclickable:,} pairs were shown only where nothing is ever clicked, and are left out"
+            )
 
 
 def _columns(contents: Contents) -> dict[str, str]:
-    """Role -> column of a table of clicks; {} for what is none."""
-    counted = click_columns(contents.columns, contents.given)
-    if not {"clicks", "clicked"} & set(counted):
+    """Role -> column of a table of clicks; {} for another table."""
+    counts = click_columns(contents.columns, contents.roles)
+    if not {"clicks", "clicked"} & set(counts):
         return {}
-    others = [name for name in contents.columns if name not in counted.values()]
-    roles = roles_of(others, contents.given, contents.path)
-    judged = {"grade", "score"} & set(roles)
-    if judged or not {"query", "query_id"} & set(roles) or "doc" not in roles:
+    others = [name for name in contents.columns if name not in counts.values()]
+    roles = roles_of(others, contents.roles, contents.path)
+    if {"grade", "score"} & set(roles) or not {"query", "query_id"} & set(roles) or "doc" not in roles:
         return {}
-    return {role: column for role, column in {**roles, **counted}.items() if role in _ROLES}
+    return {role: column for role, column in {**roles, **counts}.items() if role in _ROLES}
 
 
 def _table(contents: Contents) -> str:
@@ -117,7 +112,7 @@ def _table(contents: Contents) -> str:
 
 
 @reader("clicks", "clicks and impressions", _table)
-def read_clicks(contents: Contents, asked: ReadRequest) -> Iterator[Item]:
+def read_clicks(contents: Contents, choices: Choices) -> Iterator[Item]:
     """A row for each query and document, perhaps position; or for each impression, with whether it was clicked.
 
     Raises BadValue for a table without clicks, or without impressions.
@@ -131,69 +126,52 @@ def read_clicks(contents: Contents, asked: ReadRequest) -> Iterator[Item]:
     if "impressions" not in roles and "clicked" not in roles:
         name = roles["clicks"]
         raise BadValue(
-            f"{contents.path}: clicks in '{name}' and no impressions, without which no model says how attractive a "
-            f"document is: a click of two impressions is not one of a hundred; give them, or --columns grade={name}"
+            f"{contents.path}: '{name}' counts clicks and no column counts impressions; name the column of impressions "
+            f"(one click in two impressions is not one in a hundred), or import them as grades: --columns grade={name}"
         )
     yield from (Used(role, column) for role, column in roles.items())
     yield from lost_columns([name for name in contents.columns if name not in roles.values()])
     texts = [plain(row.fields.get(roles.get("query", ""))) for row in contents.rows]
-    are_ids = "query_id" not in roles and all(
-        len(text.split()) == 1 and len(text) <= 64 for text in texts if text
-    )
-    held, first = _Impressions(), 1 << 30
-    rows = []
-    averages = False
-    for row in contents.rows:
+    texts_are_ids = "query_id" not in roles and all(map(is_identifier, filter(None, texts)))
+    rows: list[tuple[ItemKey, str, str, float, float, float]] = []
+    for row, text in zip(contents.rows, texts, strict=True):
         doc = plain(row.fields.get(roles["doc"]))
-        text = plain(row.fields.get(roles.get("query", "")))
-        key = ItemKey(text if are_ids else plain(row.fields.get(roles.get("query_id", ""))), text)
+        query = ItemKey(text if texts_are_ids else plain(row.fields.get(roles.get("query_id", ""))), text)
         clicks = _count(row.fields.get(roles.get("clicks", roles.get("clicked", ""))))
-        shown = _count(row.fields.get(roles["impressions"])) if "impressions" in roles else 1.0
+        impressions = _count(row.fields.get(roles["impressions"])) if "impressions" in roles else 1.0
         position = number(row.fields.get(roles["rank"])) if "rank" in roles else 0.0
-        reason = _wrong(doc, key, clicks, shown, position)
-        if reason:
-            yield Refused(row.where, reason)
-            continue
-        assert clicks is not None
-        assert shown is not None
-        assert position is not None
-        averages = averages or not position.is_integer()
-        rows.append((key, doc, row.where, position, clicks, shown))
-        first = min(first, int(position))
+        if not doc or query == ItemKey():
+            yield Refused(row.where, "no query" if doc else "no document")
+        elif clicks is None or impressions is None:
+            yield Refused(row.where, "clicks or impressions are not a number from 0")
+        elif position is None or not 0 <= position < POSITION_LIMIT:
+            yield Refused(row.where, f"the position is not a number from 0 to {POSITION_LIMIT:,}")
+        elif clicks > impressions:
+            yield Refused(row.where, f"{clicks:g} clicks of {impressions:g} impressions")
+        else:
+            rows.append((query, doc, row.where, position, clicks, impressions))
+    averages = any(not position.is_integer() for _, _, _, position, _, _ in rows)
+    from_zero = "rank" in roles and not averages and any(int(row[3]) == 0 for row in rows)
     if averages:
         yield FileRemark(
-            f"the positions in '{roles['rank']}' have fractions, as averages have, and are not used"
+            f"the positions in '{roles['rank']}' have fractions, as averages do, and are not used"
         )
-    elif "rank" in roles and first == 0:
+    elif from_zero:
         yield FileRemark("positions begin at 0 and are counted from 1")
-    for key, doc, where, position, clicks, shown in rows:
-        at = 0 if averages or "rank" not in roles else int(position) + (first == 0)
-        if shown:
-            held.add(key, doc, where, (at, clicks, shown))
-    yield from _judgments(held, asked, contents.path)
+    log = _Impressions()
+    for query, doc, where, position, clicks, impressions in rows:
+        if impressions:
+            place = 0 if averages or "rank" not in roles else int(position) + from_zero
+            log.add(query, doc, where, place, clicks, impressions)
+    yield from log.judgments(choices, contents.path)
 
 
 def _count(value: object) -> float | None:
     """A number of times, or whether it happened; None for anything else."""
-    if isinstance(value, bool):
-        return float(value)
-    named = {"true": 1.0, "false": 0.0}
-    count = named.get(value.strip().lower()) if isinstance(value, str) else None
-    count = number(value) if count is None else count
+    if isinstance(value, str) and value.strip().lower() in ("true", "false"):
+        value = value.strip().lower() == "true"
+    count = number(value)
     return count if count is not None and count >= 0 else None
-
-
-def _wrong(
-    doc: str, query: ItemKey, clicks: float | None, shown: float | None, position: float | None
-) -> str:
-    """Why a row is none; "" where nothing is wrong."""
-    if not doc or query == ItemKey():
-        return "no document" if not doc else "no query"
-    if clicks is None or shown is None:
-        return "clicks or impressions that are no number from 0"
-    if position is None or not 0 <= position < LAST_POSITION:
-        return f"a position that is no number from 0 to {LAST_POSITION:,}"
-    return f"{clicks:g} clicks of {shown:g} impressions" if clicks > shown else ""
 
 
 def _searches(contents: Contents) -> list[tuple[int, list[str]]]:
@@ -201,8 +179,8 @@ def _searches(contents: Contents) -> list[tuple[int, list[str]]]:
     if contents.shape != "lines":
         return []
     lines = [(n, line.split("\t")) for n, line in enumerate(contents.text.split("\n"), 1) if line.strip()]
-    known = bool(lines) and all(len(cells) == 7 and cells[4][:1] in ("[", "{") for _, cells in lines)
-    return lines if known else []
+    is_log = all(len(cells) == 7 and cells[4][:1] in ("[", "{") for _, cells in lines)
+    return lines if is_log else []
 
 
 @reader(
@@ -210,89 +188,84 @@ def _searches(contents: Contents) -> list[tuple[int, list[str]]]:
     "searches with the results clicked",
     lambda contents: "lines of session, query, results and clicks" if _searches(contents) else "",
 )
-def read_searches(contents: Contents, asked: ReadRequest) -> Iterator[Item]:
+def read_searches(contents: Contents, choices: Choices) -> Iterator[Item]:
     """The log format of the clickmodels project: each result of a search is an impression at its place."""
-    held = _Impressions()
+    log = _Impressions()
     for line, cells in _searches(contents):
         try:
             results, clicks = _by_place(json.loads(cells[4])), _by_place(json.loads(cells[6]))
         except (ValueError, RecursionError, AttributeError):
-            yield Refused(f"line {line}", "results or clicks that are no JSON list or object by place")
+            yield Refused(f"line {line}", "results or clicks are not a JSON list, or an object by place")
             continue
-        for at, doc in results.items():
-            if plain(doc):
-                held.add(
-                    ItemKey(text=cells[1]),
-                    plain(doc),
-                    f"line {line}",
-                    (at + 1, float(bool(clicks.get(at))), 1.0),
-                )
-    yield from _judgments(held, asked, contents.path)
+        for place, doc in results.items():
+            if name := plain(doc):
+                clicked = float(bool(clicks.get(place)))
+                log.add(ItemKey(text=cells[1]), name, f"line {line}", place + 1, clicked, 1.0)
+    yield from log.judgments(choices, contents.path)
 
 
 def _by_place(value: Any) -> dict[int, Any]:  # noqa: ANN401  JSON holds anything
     """Results, or clicks, by place from 0; raises ValueError or AttributeError for what is neither list nor object."""
-    places = (
-        dict(enumerate(value)) if isinstance(value, list) else {int(at): one for at, one in value.items()}
+    pairs = (
+        enumerate(value) if isinstance(value, list) else ((int(place), one) for place, one in value.items())
     )
-    if not all(0 <= at < LAST_POSITION for at in places):
-        raise ValueError("a place of a result that is none")
+    places = dict(pairs)
+    if not all(0 <= place < POSITION_LIMIT for place in places):
+        raise ValueError("the place of a result is out of range")
     return places
 
 
-def _events(contents: Contents) -> list[dict[str, Any]]:
-    rows: list[Any] = [row.fields for row in contents.rows]
-    return [row for row in rows if isinstance(row, dict) and "action_name" in row and "query_id" in row]
+def _actions(contents: Contents) -> Counter[str]:
+    """How many events of each kind a log of UBI has."""
+    rows = [row.fields for row in contents.rows]
+    return Counter(plain(row["action_name"]) for row in rows if "action_name" in row and "query_id" in row)
 
 
 def _ubi(contents: Contents) -> str:
-    actions = Counter(plain(row["action_name"]) for row in _events(contents))
-    return ", ".join(f"{count} {name}" for name, count in sorted(actions.items()))
-
-
-def _object(value: object) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
+    return ", ".join(f"{count} {name}" for name, count in sorted(_actions(contents).items()))
 
 
 @reader("ubi-events", "events of User Behavior Insights", _ubi)
-def read_ubi(contents: Contents, asked: ReadRequest) -> Iterator[Item]:
+def read_ubi(contents: Contents, choices: Choices) -> Iterator[Item]:
     """Impressions and clicks by the text of the query; a document of one search counts once, clicked or not.
 
     Raises BadValue for events without impressions or clicks.
     """
-    shown: dict[tuple[str, str], tuple[str, float, str]] = {}
-    clicked: set[tuple[str, str]] = set()
-    texts = {plain(r.fields["query_id"]): plain(r.fields.get("user_query")) for r in contents.rows
-             if plain(r.fields.get("query_id")) and plain(r.fields.get("user_query"))}  # fmt: skip
-    actions = Counter(plain(row["action_name"]) for row in _events(contents))
-    if not any(actions[name] for name in _SHOWN) or not any(actions[name] for name in _CLICKED):
-        events = ", ".join(f"{count} {name}" for name, count in sorted(actions.items()))
+    actions = _actions(contents)
+    if not actions["impression"] or not actions["click"]:
         raise BadValue(
-            f"{contents.path}: a log of clicks needs impressions and clicks, and this one has {events}; without what "
-            "was shown no model says how attractive a document is"
+            f"{contents.path}: grades by clicks need impressions and clicks; this log has {_ubi(contents) or 'none'}; "
+            "without impressions no model can tell how attractive a document is"
         )
+    texts = {
+        search: text
+        for row in contents.rows
+        if (search := plain(row.fields.get("query_id"))) and (text := plain(row.fields.get("user_query")))
+    }
+    impressions: dict[tuple[str, str], tuple[float, str]] = {}
+    clicks: set[tuple[str, str]] = set()
     for row in contents.rows:
-        action = plain(row.fields.get("action_name"))
-        if action not in (*_SHOWN, *_CLICKED):
+        action, about = plain(row.fields.get("action_name")), row.fields.get("event_attributes")
+        if action not in ("impression", "click"):
             continue
-        about = _object(row.fields.get("event_attributes"))
-        search, doc = plain(row.fields.get("query_id")), plain(_object(about.get("object")).get("object_id"))
-        position = number(_object(about.get("position")).get("ordinal"))
-        if position is None or not 0 <= position < LAST_POSITION:
+        search, doc = plain(row.fields.get("query_id")), plain(at(about, "object", "object_id"))
+        position = number(at(about, "position", "ordinal"))
+        if position is None or not 0 <= position < POSITION_LIMIT:
             position = -1.0
         if not doc or search not in texts:
             yield Refused(row.where, "no object_id" if not doc else "an event whose search has no user_query")
-        elif action in _CLICKED:
-            clicked.add((search, doc))
+        elif action == "click":
+            clicks.add((search, doc))
         else:
-            shown.setdefault((search, doc), (texts[search], position, row.where))
-    first = min((position for _, position, _ in shown.values()), default=0.0)
-    if unseen := len(clicked - shown.keys()):
+            impressions.setdefault((search, doc), (position, row.where))
+    if unseen := len(clicks - impressions.keys()):
         yield FileRemark(
             f"{unseen} clicks on documents without an impression in the same search are left out"
         )
-    held = _Impressions()
-    for (search, doc), (text, position, where) in shown.items():
-        at = 0 if first < 0 else int(position) + (first == 0)
-        held.add(ItemKey(text=text), doc, where, (at, float((search, doc) in clicked), 1.0))
-    yield from _judgments(held, asked, contents.path)
+    first = min((position for position, _ in impressions.values()), default=0.0)
+    log = _Impressions()
+    for (search, doc), (position, where) in impressions.items():
+        place = 0 if first < 0 else int(position) + (first == 0)
+        clicked = float((search, doc) in clicks)
+        log.add(ItemKey(text=texts[search]), doc, where, place, clicked, 1.0)
+    yield from log.judgments(choices, contents.path)

@@ -9,9 +9,9 @@ from typing import Any
 from weir.errors import BadValue
 from weir.files.json_runs import is_birco_set
 from weir.plugins.importing.contents import Contents, TableRow, fold
-from weir.plugins.importing.formats.evaluators import listed
 from weir.plugins.importing.formats.lines import two_columns
 from weir.plugins.importing.items import (
+    Choices,
     Document,
     FileRemark,
     FoundQuery,
@@ -20,9 +20,13 @@ from weir.plugins.importing.items import (
     Judgment,
     Refused,
     Used,
+    id_key,
+    listed,
     plain,
+    table_at,
+    text_of,
 )
-from weir.plugins.importing.readers import ReadRequest, reader
+from weir.plugins.importing.readers import has_columns, reader
 
 # ----------
 # Layouts of the hub, in JSON lines or Parquet (BEIR, MTEB, NanoBEIR, BRIGHT), and ESCI.
@@ -32,122 +36,110 @@ _IDS = ("_id", "id", "docid", "doc_id", "docno", "pid", "query-id", "query_id", 
 _TEXTS = ("text", "contents", "default_text", "segment", "content")
 _QUERIES = ("queries", "query", "topics", "topic", "questions")
 _DOCUMENTS = ("corpus", "docs", "documents", "document", "collection", "passages")
-_OF_OTHERS = frozenset(
-    [
-        "query",
-        "question",
-        "user_input",
-        "input",
-        "score",
-        "grade",
-        "rating",
-        "corpus-id",
-        "attributes",
-        "nuggets",
-    ]
-)
+_OF_OTHERS = {
+    "query",
+    "question",
+    "user_input",
+    "input",
+    "score",
+    "grade",
+    "rating",
+    "corpus-id",
+    "attributes",
+}
+_OF_OTHERS |= {"nuggets"}
 """Columns that rows of queries or documents alone do not have."""
-
-
-def _named(row: TableRow, names: tuple[str, ...]) -> str:
-    return next((plain(row.fields[name]) for name in names if plain(row.fields.get(name))), "")
+_NOT_METADATA = {"metadata", "vector", ""}
+_LETTERS = {"E": 3, "S": 2, "C": 1, "I": 0}
 
 
 def _which(contents: Contents) -> tuple[str, str]:
-    """ "queries" or "corpus", and the evidence; raises BadValue where nothing says which."""
+    """("queries" or "corpus", the evidence); raises BadValue where nothing decides."""
     columns = set(contents.columns)
-    named = contents.says(*_QUERIES), contents.says(*_DOCUMENTS)
-    if named[0] and not named[1] and "contents" not in columns:
-        return "queries", f"'{named[0]}' in its name"
-    if named[1]:
-        return "corpus", f"'{named[1]}' in its name"
-    signs = [
-        name for name in ("title", "contents", "default_text", "docid", "doc_id", "docno") if name in columns
-    ]
-    if signs and not named[0]:
-        return "corpus", f"the field {signs[0]}"
+    queries, documents = contents.says(*_QUERIES), contents.says(*_DOCUMENTS)
+    if queries and not documents and "contents" not in columns:
+        return "queries", f"'{queries}' in its name"
+    if documents:
+        return "corpus", f"'{documents}' in its name"
+    fields = ("title", "contents", "default_text", "docid", "doc_id", "docno")
+    sign = next((name for name in fields if name in columns), "")
+    if sign and not queries:
+        return "corpus", f"the field {sign}"
     raise BadValue(
-        f"{contents.path}: identifiers and texts may be queries or documents; say --as queries or --as corpus"
+        f"{contents.path}: identifiers and texts may be queries or documents; add --as queries or --as corpus"
     )
 
 
-def _layout(contents: Contents) -> str:
+def _texts_by_id(contents: Contents) -> str:
     columns = set(contents.columns)
-    known = columns & set(_IDS) and columns & {*_TEXTS, "title"} and not columns & _OF_OTHERS
-    return ": ".join(_which(contents)) if known else ""
+    fits = columns & set(_IDS) and columns & {*_TEXTS, "title"} and not columns & _OF_OTHERS
+    return ": ".join(_which(contents)) if fits else ""
 
 
-@reader("beir", "queries or documents with identifiers and texts", _layout, by_row=True)
-def read_layout(contents: Contents, asked: ReadRequest) -> Iterator[Item]:
+@reader("beir", "queries or documents with identifiers and texts", _texts_by_id, by_row=True)
+def read_texts_by_id(contents: Contents, choices: Choices) -> Iterator[Item]:
     """Queries or documents, as the fields or the file's name say."""
-    yield from (read_queries if _which(contents)[0] == "queries" else read_corpus)(contents, asked)
+    yield from (read_queries if _which(contents)[0] == "queries" else read_corpus)(contents, choices)
 
 
 @reader("queries", "queries", by_row=True)
-def read_queries(contents: Contents, _: ReadRequest) -> Iterator[Item]:
+def read_queries(contents: Contents, _: Choices) -> Iterator[Item]:
     """Queries with their metadata."""
     if contents.shape == "lines":
         yield from two_columns(contents, documents=False)
         return
-    named = contents.given
-    ids, texts = (
-        _first(named, "query_id", _IDS),
-        _first(named, "query", (*_TEXTS, "query", "question", "title")),
-    )
-    taken = {*ids, *_TEXTS, *_first(named, "query", ()), *named.values()}
-    yield from _used(named, ("query_id", "query"))
+    ids = _names_of(contents, "query_id", _IDS)
+    texts = _names_of(contents, "query", (*_TEXTS, "query", "question", "title"))
+    used = {*ids, *_TEXTS, *_names_of(contents, "query", ()), *contents.roles.values()}
+    yield from _used(contents, "query_id", "query")
     for row in contents.rows:
-        key = ItemKey(_named(row, ids), _named(row, texts))
-        if not key.id and not key.text:
+        key = ItemKey(text_of(row.fields, *ids), text_of(row.fields, *texts))
+        if key == ItemKey():
             yield Refused(row.where, "neither identifier nor text")
         else:
-            yield FoundQuery(key, row.where, _metadata(row, taken))
+            yield FoundQuery(key, row.where, _metadata(row, used))
 
 
 @reader("corpus", "documents", by_row=True)
-def read_corpus(contents: Contents, _: ReadRequest) -> Iterator[Item]:
+def read_corpus(contents: Contents, _: Choices) -> Iterator[Item]:
     """Documents with their metadata; one without an identifier gets one made from its text, and vectors are dropped."""
     if contents.shape == "lines":
         yield from two_columns(contents, documents=True)
         return
     if "vector" in contents.columns:
-        yield FileRemark("the field vector was dropped: documents are their texts here")
-    named = contents.given
-    ids, texts, titles = (
-        _first(named, role, names) for role, names in (("doc", _IDS), ("text", _TEXTS), ("title", ("title",)))
-    )
-    taken = {*ids, *texts, *titles}
-    yield from _used(named, ("doc", "text", "title"))
+        yield FileRemark("the field vector was dropped: a document here is its text")
+    ids, texts = _names_of(contents, "doc", _IDS), _names_of(contents, "text", _TEXTS)
+    titles = _names_of(contents, "title", ("title",))
+    yield from _used(contents, "doc", "text", "title")
     for row in contents.rows:
-        key = ItemKey(_named(row, ids), _named(row, texts))
-        if not key.id and not key.text:
+        key = ItemKey(text_of(row.fields, *ids), text_of(row.fields, *texts))
+        if key == ItemKey():
             yield Refused(row.where, "neither identifier nor text")
         else:
-            yield Document(key, row.where, _named(row, titles), _metadata(row, taken))
+            metadata = _metadata(row, {*ids, *texts, *titles})
+            yield Document(key, row.where, text_of(row.fields, *titles), metadata)
 
 
-def _first(given: Mapping[str, str], role: str, names: tuple[str, ...]) -> tuple[str, ...]:
-    """The names under which a row holds a role: the one that the user says, alone, or the usual ones."""
-    return (given[role],) if role in given else names
+def _names_of(contents: Contents, role: str, names: tuple[str, ...]) -> tuple[str, ...]:
+    """The names under which a row holds a role: the one of --columns alone, or the usual ones."""
+    return (contents.roles[role],) if role in contents.roles else names
 
 
-def _used(given: Mapping[str, str], roles: tuple[str, ...]) -> Iterator[Item]:
-    yield from (Used(role, given[role]) for role in roles if role in given)
+def _used(contents: Contents, *roles: str) -> Iterator[Item]:
+    yield from (Used(role, contents.roles[role]) for role in roles if role in contents.roles)
 
 
-def _metadata(row: TableRow, taken: set[str]) -> dict[str, Any]:
-    """The other fields of a row, and what it calls metadata; numbers by the dozen are vectors, and left out."""
-    held = row.fields.get("metadata")
-    more = dict(held) if isinstance(held, dict) else {}
-    rest = {name: value for name, value in row.fields.items() if name not in taken and name not in _DROPPED}
-    return more | {name: value for name, value in rest.items() if _kept(value)}
+def _metadata(row: TableRow, used: set[str]) -> dict[str, Any]:
+    """The other fields of a row, and its own metadata; lists of numbers are vectors, and left out."""
+    metadata = table_at(row.fields, "metadata").copy()
+    for name, value in row.fields.items():
+        if name not in used and name not in _NOT_METADATA and _is_metadata(value):
+            metadata[name] = value
+    return metadata
 
 
-_DROPPED = {"metadata", "vector", ""}
-
-
-def _kept(value: object) -> bool:
-    """Whether a value can stand in metadata: a text, a number, or some of them."""
+def _is_metadata(value: object) -> bool:
+    """Whether a value can stand in metadata: a text, a number, or a list of texts."""
     if isinstance(value, str):
         return bool(value.strip())
     if isinstance(value, list):
@@ -155,84 +147,75 @@ def _kept(value: object) -> bool:
     return isinstance(value, (bool, int)) or (isinstance(value, float) and math.isfinite(value))
 
 
-def _folded(contents: Contents) -> set[str]:
-    return {fold(name) for name in contents.columns}
+def _folded(contents: Contents) -> dict[str, str]:
+    """Name without case and marks -> column."""
+    return {fold(name): name for name in contents.columns}
 
 
 def _hub_qrels(contents: Contents) -> str:
-    known = {"queryid", "corpusid"} <= _folded(contents) and not _folded(contents) & {
-        "query",
-        "grade",
-        "rating",
-    }
-    return "query-id and corpus-id" if known else ""
+    names = set(_folded(contents))
+    fits = {"queryid", "corpusid"} <= names and not names & {"query", "grade", "rating"}
+    return "query-id and corpus-id" if fits else ""
 
 
 @reader("hub-qrels", "judgments of BEIR, MTEB or NanoBEIR", _hub_qrels, by_row=True)
-def read_hub_qrels(contents: Contents, _: ReadRequest) -> Iterator[Item]:
+def read_hub_qrels(contents: Contents, _: Choices) -> Iterator[Item]:
     """Judgments; without a column of grades every pair is relevant."""
-    by_role = {fold(name): name for name in contents.columns}
-    score = by_role.get("score")
-    if score is None:
+    columns = _folded(contents)
+    if "score" not in columns:
         yield FileRemark("no column of grades: every document counts as relevant, grade 1")
     for row in contents.rows:
-        query, doc = (plain(row.fields.get(by_role[name])) for name in ("queryid", "corpusid"))
+        query, doc = (plain(row.fields.get(columns.get(name, ""))) for name in ("queryid", "corpusid"))
         if not query or not doc:
             yield Refused(row.where, "no query-id or no corpus-id")
         else:
-            yield Judgment(ItemKey(query), ItemKey(doc), row.fields.get(score) if score else 1, row.where)
+            grade = row.fields.get(columns["score"]) if "score" in columns else 1
+            yield Judgment(ItemKey(query), ItemKey(doc), grade, row.where)
 
 
 def _candidates(contents: Contents) -> str:
-    if _folded(contents) != {"queryid", "corpusids"} or contents.says("diff", "qrel_diff"):
+    if set(_folded(contents)) != {"queryid", "corpusids"} or contents.says("diff", "qrel_diff"):
         return ""
     if contents.says("ranked", "top_ranked", "candidates"):
         return "query-id and corpus-ids, and 'ranked' or 'candidates' in its name"
     raise BadValue(
-        f"{contents.path}: corpus-ids may be candidates or relevant documents; say --as candidates"
+        f"{contents.path}: corpus-ids may be candidates or relevant documents; for candidates add --as candidates"
     )
 
 
 @reader("candidates", "documents to rank, by query", _candidates)
-def read_candidates(contents: Contents, _: ReadRequest) -> Iterator[Item]:
+def read_candidates(contents: Contents, _: Choices) -> Iterator[Item]:
     """Candidates, as metadata of the queries."""
-    by_role = {fold(name): name for name in contents.columns}
+    columns = _folded(contents)
     for row in contents.rows:
-        query = plain(row.fields.get(by_role.get("queryid", "")))
-        docs = listed(row.fields.get(by_role.get("corpusids", "")))
-        if not query or docs is None:
+        query = id_key(row.fields.get(columns.get("queryid", "")))
+        docs = listed(row.fields.get(columns.get("corpusids", "")))
+        if not query.id or docs is None:
             yield Refused(row.where, "no query-id, or no list of corpus-ids")
         else:
-            yield FoundQuery(ItemKey(query), row.where, {"candidates": [plain(doc) for doc in docs]})
+            yield FoundQuery(query, row.where, {"candidates": [plain(doc) for doc in docs]})
 
 
 @reader(
     "instructions",
     "instructions, by query",
-    lambda contents: "query-id and instruction" if _folded(contents) == {"queryid", "instruction"} else "",
+    lambda contents: (
+        "query-id and instruction" if set(_folded(contents)) == {"queryid", "instruction"} else ""
+    ),
 )
-def read_instructions(contents: Contents, _: ReadRequest) -> Iterator[Item]:
+def read_instructions(contents: Contents, _: Choices) -> Iterator[Item]:
     """Instructions, as metadata of the queries."""
-    by_role = {fold(name): name for name in contents.columns}
+    columns = _folded(contents)
     for row in contents.rows:
-        query = plain(row.fields.get(by_role["queryid"]))
-        if query:
-            yield FoundQuery(
-                ItemKey(query), row.where, {"instruction": plain(row.fields.get(by_role["instruction"]))}
-            )
+        query, instruction = (row.fields.get(columns.get(name, "")) for name in ("queryid", "instruction"))
+        if plain(query):
+            yield FoundQuery(id_key(query), row.where, {"instruction": plain(instruction)})
         else:
             yield Refused(row.where, "no query-id")
 
 
-_LETTERS = {"E": 3, "S": 2, "C": 1, "I": 0}
-
-
-@reader(
-    "esci",
-    "the shopping queries of ESCI",
-    lambda contents: "esci_label" if {"query", "product_id", "esci_label"} <= set(contents.columns) else "",
-)
-def read_esci(contents: Contents, _: ReadRequest) -> Iterator[Item]:
+@reader("esci", "the shopping queries of ESCI", has_columns("query", "product_id", "esci_label"))
+def read_esci(contents: Contents, _: Choices) -> Iterator[Item]:
     """Queries with locale, and judgments by split; a product is locale/identifier where there is more than one."""
     yield FileRemark(
         "the letters E, S, C and I (exact, substitute, complement, irrelevant) are the grades 3, 2, 1 and 0"
@@ -262,24 +245,23 @@ def read_esci(contents: Contents, _: ReadRequest) -> Iterator[Item]:
         "query, corpus, qrel" if contents.shape == "json" and is_birco_set(contents.value) else ""
     ),
 )
-def read_birco(contents: Contents, _: ReadRequest) -> Iterator[Item]:
+def read_birco(contents: Contents, _: Choices) -> Iterator[Item]:
     """Queries with the documents of their grades, 0 included, as candidates; documents; judgments."""
-    pools = contents.value["qrel"]
+    pools = table_at(contents.value, "qrel")
     yield FileRemark("the judged documents of a query are its candidates")
-    for query, text in contents.value["query"].items():
+    for query, text in table_at(contents.value, "query").items():
         pool = pools.get(query)
         # By descending identifier: the order of the file gives grades away. In RELIC the relevant document of 63 of
         # 100 queries is the last of its pool.
         candidates = sorted((doc.strip() for doc in pool), reverse=True) if isinstance(pool, dict) else None
         metadata = {} if candidates is None else {"candidates": candidates}
         yield FoundQuery(ItemKey(query.strip(), plain(text)), f"query {query}", metadata)
-    for doc, text in contents.value["corpus"].items():
+    for doc, text in table_at(contents.value, "corpus").items():
         yield Document(ItemKey(doc.strip(), plain(text)), f"document {doc}")
     for query, grades in pools.items():
         if not isinstance(grades, dict):
             yield Refused(f"query {query}", "no grades by document")
             continue
         for doc, grade in grades.items():
-            yield Judgment(
-                ItemKey(query.strip()), ItemKey(doc.strip()), grade, f"query {query}, document {doc}"
-            )
+            where = f"query {query}, document {doc}"
+            yield Judgment(ItemKey(query.strip()), ItemKey(doc.strip()), grade, where)

@@ -1,11 +1,10 @@
-"""Lines of columns without names, numbers by query and document, listed rankings."""
+"""Lines of columns without names, numbers by query and document, lists of documents by query."""
 
 from __future__ import annotations
 
-import ast
 import html
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import groupby, pairwise
 from typing import Any
@@ -13,9 +12,9 @@ from typing import Any
 from weir.errors import BadValue
 from weir.files.pickles import is_pickle
 from weir.plugins.importing.contents import Contents, fold, names
-from weir.plugins.importing.formats.engines import members
 from weir.plugins.importing.items import (
     ByWords,
+    Choices,
     Document,
     FileRemark,
     FoundQuery,
@@ -25,17 +24,26 @@ from weir.plugins.importing.items import (
     Ranking,
     Refused,
     number,
+    objects,
     plain,
+    python_value,
+    query_items,
     ranking,
+    table_at,
+    text_of,
 )
-from weir.plugins.importing.readers import ReadRequest, reader
+from weir.plugins.importing.readers import has_keys, reader
 
 # ----------
 # Lines of columns without names: judgments, runs and topics of TREC, and similar files.
 
 
 Cells = tuple[str, list[str]]  # where a line stands, and its columns
-_LOOKED_AT = 2000  # lines by which a format is known
+
+_SAMPLE_LINES = 2000  # lines by which a format is recognised
+_ITERATIONS = {"0", "1", "2", "Q0", "q0", "q", "iter"}
+_TOPICS = ("queries", "query", "topics", "topic", "questions")
+_DOCUMENTS = ("corpus", "docs", "documents", "collection", "passages")
 
 
 def _cells(contents: Contents, most: int = 0) -> list[Cells]:
@@ -46,7 +54,7 @@ def _cells(contents: Contents, most: int = 0) -> list[Cells]:
         if not text.strip() or text.startswith("#"):
             continue
         if tabs is None:
-            tabs = text.count("\t") >= 1
+            tabs = "\t" in text
         cells = [cell.strip() for cell in text.strip("\r\n").split("\t")] if tabs else text.split()
         rows.append((f"line {line}", cells))
         if most and len(rows) >= most:
@@ -54,43 +62,66 @@ def _cells(contents: Contents, most: int = 0) -> list[Cells]:
     return rows
 
 
-def _looked_at(contents: Contents) -> list[list[str]]:
-    return [cells for _, cells in _cells(contents, _LOOKED_AT)] if contents.shape == "lines" else []
+def _lines_only(contents: Contents) -> list[Cells]:
+    if contents.shape != "lines":
+        raise BadValue(f"{contents.path}: its fields have names; expected lines of columns without names")
+    return _cells(contents)
 
 
-def _mostly(rows: list[list[str]], good: list[bool]) -> bool:
-    """Whether the first rows are of a kind; single odd ones are refused later, by their line."""
-    return bool(rows) and good[0] and sum(good) >= 0.8 * len(good)
+def _sample(contents: Contents) -> list[list[str]]:
+    return [cells for _, cells in _cells(contents, _SAMPLE_LINES)] if contents.shape == "lines" else []
+
+
+def _mostly(fits: list[bool]) -> bool:
+    """Whether a sample of rows is of a kind; single odd ones are refused later, by their line."""
+    return bool(fits) and fits[0] and sum(fits) >= 0.8 * len(fits)
 
 
 def _counts(rows: list[list[str]], column: int) -> bool:
-    """Whether a column counts 0, 1, 2 ... or 1, 2, 3 ... (or rises) within each query, over more than two lines."""
+    """Whether a column holds whole numbers that rise within each query, over more than two lines of one."""
     longest = 0
     for _, group in groupby(rows, key=lambda cells: cells[0]):
         ranks = [number(cells[column]) for cells in group]
-        if any(r is None or not r.is_integer() for r in ranks):
-            return False
-        values = [r for r in ranks if r is not None]
-        if any(b <= a for a, b in pairwise(values)):
+        values = [rank for rank in ranks if rank is not None and rank.is_integer()]
+        if len(values) < len(ranks) or any(b <= a for a, b in pairwise(values)):
             return False
         longest = max(longest, len(values))
     return longest > 2
 
 
-_ITERATIONS = {"0", "1", "2", "Q0", "q0", "q", "iter"}
+def _rankings(
+    rows: list[Cells], widths: Collection[int], expected: str, doc: int, rank: int = 0, score: int = 0
+) -> Iterator[Item]:
+    """Rankings by query, by rank where there is one; a row without its numbers is refused.
+
+    widths: how many columns a row may have; doc, rank, score: their columns, 0 for none.
+    """
+    rankings: dict[str, list[tuple[float, str, float]]] = {}
+    for where, cells in rows:
+        fits = len(cells) in widths
+        place = (number(cells[rank]) if rank else 0.0) if fits else None
+        value = (number(cells[score]) if score else 0.0) if fits else None
+        if place is None or value is None:
+            yield Refused(where, f"found {len(cells)} columns; expected {expected}, with finite numbers")
+        else:
+            rankings.setdefault(cells[0], []).append((place, cells[doc], value))
+    for query, row in rankings.items():
+        row.sort(key=lambda one: one[0])
+        scores = tuple(value for _, _, value in row) if score else ()
+        docs = tuple(ItemKey(name) for _, name, _ in row)
+        yield Ranking(ItemKey(query), docs, f"query {query}", scores, ordered=bool(rank))
 
 
 def _trec_run(contents: Contents) -> str:
-    rows = _looked_at(contents)
-    good = [
+    fits = [
         len(c) in (5, 6) and number(c[3]) is not None and number(c[4]) is not None and c[1] in _ITERATIONS
-        for c in rows
+        for c in _sample(contents)
     ]
-    return "query Q0 document rank score" if _mostly(rows, good) else ""
+    return "query Q0 document rank score" if _mostly(fits) else ""
 
 
 @reader("trec-run", "a run in TREC's format", _trec_run)
-def read_trec_run(contents: Contents, _: ReadRequest) -> Iterator[Item]:
+def read_trec_run(contents: Contents, _: Choices) -> Iterator[Item]:
     """Rankings by score; the rank column is ignored, as by trec_eval."""
     if "ir_metadata.start" in contents.text[:1000]:
         header = [line for line in contents.text.split("\n") if line.startswith("#")]
@@ -99,36 +130,18 @@ def read_trec_run(contents: Contents, _: ReadRequest) -> Iterator[Item]:
 
 
 def run_lines(contents: Contents) -> Iterator[Item]:
-    """Rankings of lines `query Q0 document rank score [tag]`; a line that is none is refused."""
-    expected = "columns, or no finite score; expected query Q0 document rank score tag"
-    rows = [(where, cells, cells[2:5:2] if len(cells) in (5, 6) else []) for where, cells in _cells(contents)]
-    yield from _scored([(where, cells[0], pair, f"{len(cells)} {expected}") for where, cells, pair in rows])
-
-
-def _scored(rows: list[tuple[str, str, list[str], str]]) -> Iterator[Item]:
-    """Rankings by score of (where, query, [document, score], why the row is refused where there is no score)."""
-    rankings: dict[str, list[tuple[str, float]]] = {}
-    for where, query, pair, reason in rows:
-        score = number(pair[1]) if pair else None
-        if score is None:
-            yield Refused(where, reason)
-        else:
-            rankings.setdefault(query, []).append((pair[0], score))
-    for query, pairs in rankings.items():
-        docs, scores = tuple(ItemKey(doc) for doc, _ in pairs), tuple(score for _, score in pairs)
-        yield Ranking(ItemKey(query), docs, f"query {query}", scores, ordered=False)
+    """Rankings of lines `query Q0 document rank score [tag]`; another line is refused."""
+    yield from _rankings(_cells(contents), (5, 6), "query Q0 document rank score tag", doc=2, score=4)
 
 
 def _trec_qrels(contents: Contents) -> str:
-    rows = _looked_at(contents)
-    good = [len(c) == 4 and c[1] in _ITERATIONS and number(c[3]) is not None for c in rows]
-    if not _mostly(rows, good) or _colbert(contents):
-        return ""
-    return f"query {rows[0][1]} document grade"
+    rows = _sample(contents)
+    fits = [len(c) == 4 and c[1] in _ITERATIONS and number(c[3]) is not None for c in rows]
+    return f"query {rows[0][1]} document grade" if _mostly(fits) and not _colbert(contents) else ""
 
 
 @reader("trec-qrels", "judgments in TREC's format", _trec_qrels)
-def read_trec_qrels(contents: Contents, _: ReadRequest) -> Iterator[Item]:
+def read_trec_qrels(contents: Contents, _: Choices) -> Iterator[Item]:
     """Judgments."""
     yield from qrels_lines(contents)
 
@@ -137,159 +150,118 @@ def qrels_lines(contents: Contents) -> Iterator[Item]:
     """Judgments of lines of four columns, or of query, document and grade."""
     for where, cells in _cells(contents):
         if len(cells) not in (3, 4):
-            yield Refused(where, f"{len(cells)} columns; expected query 0 document grade")
+            yield Refused(where, f"found {len(cells)} columns; expected query 0 document grade")
         else:
             yield Judgment(ItemKey(cells[0]), ItemKey(cells[-2]), cells[-1], where)
 
 
+def _is_tabbed(contents: Contents) -> bool:
+    return contents.shape == "lines" and "\t" in contents.text.partition("\n")[0]
+
+
 def _colbert(contents: Contents) -> str:
-    rows = _looked_at(contents)
-    tabbed = contents.shape == "lines" and "\t" in contents.text.partition("\n")[0]
-    if not tabbed or not rows or {len(c) for c in rows} - {4, 5} or not _counts(rows, 2):
+    rows = _sample(contents)
+    if not _is_tabbed(contents) or not rows or {len(c) for c in rows} - {4, 5} or not _counts(rows, 2):
         return ""
     falls = all((number(b[3]) or 0) <= (number(a[3]) or 0) for a, b in pairwise(rows) if a[0] == b[0])
     return "query, document, rank that counts, score that falls" if falls else ""
 
 
 @reader("colbert", "a ranking of ColBERT", _colbert)
-def read_colbert(contents: Contents, _: ReadRequest) -> Iterator[Item]:
-    """Rankings in the order of their ranks; a fifth column of labels is passed over."""
+def read_colbert(contents: Contents, _: Choices) -> Iterator[Item]:
+    """Rankings in the order of their ranks; a fifth column of labels is ignored."""
     rows = _cells(contents)
     if any(len(cells) == 5 for _, cells in rows):
-        yield FileRemark("the fifth column, a label, was passed over")
-    yield from _ranked(rows, 3)
-
-
-def _ranked(rows: list[Cells], score_column: int = 0) -> Iterator[Item]:
-    """Rankings of query, document, rank, and perhaps a score."""
-    held: dict[str, list[tuple[float, str, float]]] = {}
-    for where, cells in rows:
-        rank = number(cells[2]) if len(cells) >= 3 else None
-        score = number(cells[score_column]) if score_column and len(cells) > score_column else 0.0
-        if rank is None or score is None:
-            yield Refused(where, "no number for the rank (or the score)")
-        else:
-            held.setdefault(cells[0], []).append((rank, cells[1], score))
-    for query, ranked in held.items():
-        ranked.sort(key=lambda one: one[0])
-        docs = tuple(ItemKey(doc) for _, doc, _ in ranked)
-        scores = tuple(score for _, _, score in ranked) if score_column else ()
-        yield Ranking(ItemKey(query), docs, f"query {query}", scores)
+        yield FileRemark("the fifth column, a label, was ignored")
+    yield from _rankings(rows, range(4, 1 << 20), "query, document, rank and score", doc=1, rank=2, score=3)
 
 
 def _three(contents: Contents) -> str:
-    rows = _looked_at(contents)
-    good = [len(c) == 3 and number(c[2]) is not None for c in rows]
-    if not _mostly(rows, good):
+    rows = _sample(contents)
+    if not _mostly([len(c) == 3 and number(c[2]) is not None for c in rows]):
         return ""
-    counted = (
-        ", which rises within each query as ranks do" if _counts([c for c in rows if len(c) == 3], 2) else ""
-    )
+    rises = _counts([c for c in rows if len(c) == 3], 2)
     raise BadValue(
-        f"{contents.path}: the third column{counted} may be a rank, a grade or a score; "
-        "say --as run-ranks, --as qrels or --as run-scores"
+        f"{contents.path}: the third column{', which rises within each query as ranks do,' if rises else ''} may be a "
+        "rank, a grade or a score; add --as run-ranks, --as qrels or --as run-scores"
     )
 
 
 @reader("three-columns", "query, document and a number", _three, general=True)
-def read_three(contents: Contents, _: ReadRequest) -> Iterator[Item]:
-    """Lines whose query, document and number were told apart by --columns are rows; these never are."""
+def read_three(contents: Contents, _: Choices) -> Iterator[Item]:
+    """Nothing: --columns names the columns of such lines, which are then rows, or --as the kind of the number."""
     yield from ()
     _three(contents)
 
 
 @reader("run-ranks", "query, document, rank (MS MARCO's run, PyTerrier's minimal)")
-def read_ranks(contents: Contents, _: ReadRequest) -> Iterator[Item]:
+def read_ranks(contents: Contents, _: Choices) -> Iterator[Item]:
     """Rankings by rank, from 0 or 1, with or without gaps."""
-    yield from _ranked(_lines_only(contents))
+    rows = _lines_only(contents)
+    yield from _rankings(rows, range(3, 1 << 20), "query, document and rank", doc=1, rank=2)
 
 
 @reader("run-scores", "query, document, score")
-def read_scores(contents: Contents, _: ReadRequest) -> Iterator[Item]:
+def read_scores(contents: Contents, _: Choices) -> Iterator[Item]:
     """Rankings by score."""
-    rows = _lines_only(contents)
-    expected = "expected query, document and score"
-    yield from _scored(
-        [(where, cells[0], cells[1:] if len(cells) == 3 else [], expected) for where, cells in rows]
-    )
-
-
-def _lines_only(contents: Contents) -> list[Cells]:
-    if contents.shape != "lines":
-        raise BadValue(f"{contents.path}: its fields have names; expected lines of three columns")
-    return _cells(contents)
+    yield from _rankings(_lines_only(contents), (3,), "query, document and score", doc=1, score=2)
 
 
 def _excluded(contents: Contents) -> str:
-    rows = _looked_at(contents)
-    named = contents.says("exclude", "excluded")
-    return (
-        f"two columns, and '{named}' in its name"
-        if named and _mostly(rows, [len(c) == 2 for c in rows])
-        else ""
-    )
+    word = contents.says("exclude", "excluded")
+    fits = bool(word) and _mostly([len(c) == 2 for c in _sample(contents)])
+    return f"two columns, and '{word}' in its name" if fits else ""
 
 
 @reader("exclude", "documents to leave out, query and document", _excluded)
-def read_excluded(contents: Contents, _: ReadRequest) -> Iterator[Item]:
+def read_excluded(contents: Contents, _: Choices) -> Iterator[Item]:
     """Excluded documents, as metadata of the queries."""
-    held: dict[str, list[str]] = {}
+    excluded: dict[str, list[str]] = {}
     for where, cells in _lines_only(contents):
         if len(cells) != 2:
-            yield Refused(where, f"{len(cells)} columns; expected query and document")
+            yield Refused(where, f"found {len(cells)} columns; expected query and document")
         else:
-            held.setdefault(cells[0], []).append(cells[1])
-    for query, docs in held.items():
+            excluded.setdefault(cells[0], []).append(cells[1])
+    for query, docs in excluded.items():
         yield FoundQuery(ItemKey(query), f"query {query}", {"excluded": docs})
 
 
-def _answers(text: str) -> list[str]:
-    try:
-        parsed = ast.literal_eval(text)
-    except (ValueError, SyntaxError, RecursionError, MemoryError):
-        return []
-    return [one for one in parsed if isinstance(one, str)] if isinstance(parsed, (list, tuple)) else []
+def _answers(cells: list[str]) -> list[str]:
+    """The answers in the second of two cells."""
+    answers = python_value(cells[1]) if len(cells) == 2 else None
+    return [one for one in answers if isinstance(one, str)] if isinstance(answers, (list, tuple)) else []
 
 
 def _dpr(contents: Contents) -> str:
-    rows = _looked_at(contents)
-    good = [len(c) == 2 and c[1].startswith("[") and bool(_answers(c[1])) for c in rows]
-    return "question, tab, a list of answers" if _mostly(rows, good) else ""
+    fits = [bool(_answers(cells)) and cells[1].startswith("[") for cells in _sample(contents)]
+    return "question, tab, a list of answers" if _mostly(fits) else ""
 
 
 @reader("dpr-topics", "topics of DPR: question and answers", _dpr)
-def read_dpr(contents: Contents, _: ReadRequest) -> Iterator[Item]:
+def read_dpr(contents: Contents, _: Choices) -> Iterator[Item]:
     """Queries by their text; a document that holds one of the answers is relevant."""
     for where, cells in _lines_only(contents):
-        answers = _answers(cells[1]) if len(cells) == 2 else []
-        if answers:
-            yield FoundQuery(ItemKey(text=cells[0]), where, {"answers": answers})
-            yield ByWords(ItemKey(text=cells[0]), tuple(answers), "answers", where, "any", tokens=True)
+        if answers := _answers(cells):
+            query = ItemKey(text=cells[0])
+            yield FoundQuery(query, where, {"answers": answers})
+            yield ByWords(query, tuple(answers), "answers", where, "any", tokens=True)
         else:
             yield Refused(where, "expected a question, a tab and a list of answers")
 
 
 def _two(contents: Contents) -> str:
-    if contents.shape != "lines":
-        return ""
-    rows = _looked_at(contents)
-    tabbed = "\t" in contents.text.partition("\n")[0]
-    if not tabbed or not _mostly(rows, [len(c) == 2 for c in rows]):
+    if not _is_tabbed(contents) or not _mostly([len(c) == 2 for c in _sample(contents)]):
         return ""
     for kind, words in (("queries", _TOPICS), ("corpus", _DOCUMENTS)):
-        if named := contents.says(*words):
-            return f"two columns, and '{named}' in its name: {kind}"
+        if word := contents.says(*words):
+            return f"two columns, and '{word}' in its name: {kind}"
     raise BadValue(
-        f"{contents.path}: identifiers and texts may be queries or documents; say --as queries or --as corpus"
+        f"{contents.path}: identifiers and texts may be queries or documents; add --as queries or --as corpus"
     )
 
 
-_TOPICS = ("queries", "query", "topics", "topic", "questions")
-_DOCUMENTS = ("corpus", "docs", "documents", "collection", "passages")
-
-
 @reader("two-columns", "identifier and text between a tab", _two, general=True)
-def read_two(contents: Contents, _: ReadRequest) -> Iterator[Item]:
+def read_two(contents: Contents, _: Choices) -> Iterator[Item]:
     """Queries or documents, as the file's name says."""
     yield from two_columns(contents, documents=not contents.says(*_TOPICS))
 
@@ -299,10 +271,8 @@ def two_columns(contents: Contents, documents: bool) -> Iterator[Item]:
     for where, cells in _lines_only(contents):
         if len(cells) != 2 or not all(cells):
             yield Refused(where, "expected an identifier, a tab and a text")
-        elif documents:
-            yield Document(ItemKey(*cells), where)
         else:
-            yield FoundQuery(ItemKey(*cells), where)
+            yield (Document if documents else FoundQuery)(ItemKey(*cells), where)
 
 
 _TOP = re.compile(r"<top\b[^>]*>(.*?)(?:</top>|(?=<top\b)|\Z)", re.DOTALL | re.I)
@@ -317,12 +287,15 @@ def _topics(contents: Contents) -> str:
 
 
 @reader("trec-topics", "topics in TREC's tags or XML", _topics)
-def read_topics(contents: Contents, _: ReadRequest) -> Iterator[Item]:
-    """Queries: the title (or query) is the text, description, question and narrative are kept beside it."""
-    topics = [(name, dict(_fields(body))) for name, body in _TOPIC.findall(contents.text)]
-    topics = topics or [("", dict(_fields(body))) for body in _TOP.findall(contents.text)]
-    for n, (number_, fields) in enumerate(topics, 1):
-        name, text = number_ or fields.get("num", ""), fields.get("title") or fields.get("query") or ""
+def read_topics(contents: Contents, _: Choices) -> Iterator[Item]:
+    """Queries: the title (or query) is the text; description, question and narrative are metadata."""
+    topics = _TOPIC.findall(contents.text) or [("", body) for body in _TOP.findall(contents.text)]
+    for n, (identifier, body) in enumerate(topics, 1):
+        fields = {
+            name.lower(): " ".join(html.unescape(_LABEL.sub("", value)).split())
+            for name, value in _FIELD.findall(body)
+        }
+        name, text = identifier or fields.get("num", ""), fields.get("title") or fields.get("query") or ""
         if not name or not text:
             yield Refused(f"topic {name or n}", "no number, or neither title nor query")
             continue
@@ -330,49 +303,42 @@ def read_topics(contents: Contents, _: ReadRequest) -> Iterator[Item]:
         yield FoundQuery(ItemKey(name, text), f"topic {n}", more)
 
 
-def _fields(body: str) -> Iterator[tuple[str, str]]:
-    for name, value in _FIELD.findall(body):
-        yield name.lower(), " ".join(html.unescape(_LABEL.sub("", value)).split())
-
-
 _LETOR = re.compile(r"(-?\d+(?:\.\d+)?)\s+qid:(\S+)\s*([^#]*)(?:#\s*(.*))?")
 _TITLE = re.compile(r"#\s*qid:([^:\s]+):\s*(.*)")
 
 
 def _letor(contents: Contents) -> str:
-    if contents.shape != "lines":
-        return ""
-    lines = [line for line in contents.text.split("\n")[:400] if line.strip() and not line.startswith("#")]
-    return "grade qid:query" if lines and _LETOR.match(lines[0].strip()) else ""
+    lines = contents.text.split("\n")[:400] if contents.shape == "lines" else []
+    first = next((line for line in lines if line.strip() and not line.startswith("#")), "")
+    return "grade qid:query" if _LETOR.match(first.strip()) else ""
 
 
 @reader("letor", "LETOR or SVMrank", _letor)
-def read_letor(contents: Contents, _: ReadRequest) -> Iterator[Item]:
+def read_letor(contents: Contents, _: Choices) -> Iterator[Item]:
     """Judgments of the documents that comments name; texts of queries stand in comments above; features are dropped.
 
     Raises BadValue where every grade is 0.
     """
     lines = [line for line in contents.text.split("\n") if line.strip() and not line.startswith("#")]
     if lines and all(re.match(r"\s*0(\.0*)?\s", line) for line in lines):
-        reason = (
-            "every grade is 0, as PyTerrier writes where it has no labels; give the run and its judgments"
+        raise BadValue(
+            f"{contents.path}: every grade is 0, as PyTerrier writes where it has no labels; import the run and its "
+            "judgments instead"
         )
-        raise BadValue(f"{contents.path}: {reason}")
     features = 0
-    for line, text in enumerate(contents.text.split("\n"), 1):
+    for n, text in enumerate(contents.text.split("\n"), 1):
         if titled := _TITLE.match(text):
-            title = titled[2].strip()
-            yield FoundQuery(ItemKey(titled[1], re.sub(r"\*[\d.]+$", "", title)), f"line {line}")
+            title = re.sub(r"\*[\d.]+$", "", titled[2].strip())
+            yield FoundQuery(ItemKey(titled[1], title), f"line {n}")
         elif text.strip() and not text.startswith("#"):
             row = _LETOR.match(text.strip())
             comment = (row[4] or "").split() if row else []
             if row is None or not comment:
-                yield Refused(f"line {line}", "expected grade qid:query features # document")
+                yield Refused(f"line {n}", "expected grade qid:query features # document")
                 continue
             features += bool(row[3].strip())
-            yield Judgment(
-                ItemKey(row[2]), ItemKey(comment[0].removeprefix("docno=")), row[1], f"line {line}"
-            )
+            doc = ItemKey(comment[0].removeprefix("docno="))
+            yield Judgment(ItemKey(row[2]), doc, row[1], f"line {n}")
     if features:
         yield FileRemark(f"the features of {features} lines were dropped")
 
@@ -381,31 +347,26 @@ def read_letor(contents: Contents, _: ReadRequest) -> Iterator[Item]:
 # Numbers by query and document (ranx, MTEB), and requests to re-rankers.
 
 
+Nested = Mapping[str, Mapping[str, float]]
+
+
 def _is_nested(value: object) -> bool:
     """Whether it is {query: {document: number}}."""
     return (
         isinstance(value, dict)
-        and bool(value)
+        and any(value.values())
         and all(
             isinstance(row, dict) and all(isinstance(v, (int, float)) for v in row.values())
             for row in value.values()
         )
-        and any(value.values())
     )
 
 
-def _is_run(contents: Contents) -> bool:
-    """Whether nested numbers are scores; raises BadValue where whole numbers leave it open."""
-    if contents.says("qrels", "qrel"):
-        return False
-    if any(
-        isinstance(v, float) and not v.is_integer() for row in contents.value.values() for v in row.values()
-    ):
-        return True
-    raise BadValue(
-        f"{contents.path}: whole numbers by query and document, which may be grades or scores; "
-        "say which with --as nested-qrels or --as nested-run"
-    )
+def _nested(contents: Contents) -> Nested:
+    if not _is_nested(contents.value):
+        raise BadValue(f"{contents.path}: no object of objects; expected {{query: {{document: number}}}}")
+    nested: Nested = contents.value
+    return nested
 
 
 @reader(
@@ -414,64 +375,62 @@ def _is_run(contents: Contents) -> bool:
     lambda contents: "{query: {document: number}}" if _is_nested(contents.value) else "",
     general=True,
 )
-def read_nested(contents: Contents, asked: ReadRequest) -> Iterator[Item]:
-    """Judgments where the file's name says so, else a run where a number is a fraction; else asked."""
-    yield from (read_nested_run if _is_run(contents) else read_nested_qrels)(contents, asked)
+def read_nested(contents: Contents, choices: Choices) -> Iterator[Item]:
+    """Judgments where the file's name says so, else a run where a number is a fraction; raises BadValue otherwise."""
+    numbers = [value for row in _nested(contents).values() for value in row.values()]
+    if contents.says("qrels", "qrel"):
+        yield from read_nested_qrels(contents, choices)
+    elif any(isinstance(value, float) and not value.is_integer() for value in numbers):
+        yield from read_nested_run(contents, choices)
+    else:
+        raise BadValue(
+            f"{contents.path}: whole numbers by query and document may be grades or scores; add --as nested-qrels or "
+            "--as nested-run"
+        )
 
 
 @reader("nested-run", "a run as {query: {document: score}}")
-def read_nested_run(contents: Contents, _: ReadRequest) -> Iterator[Item]:
+def read_nested_run(contents: Contents, _: Choices) -> Iterator[Item]:
     """Rankings by score."""
-    yield from _rankings(_checked(contents), "")
+    yield from _nested_rankings(_nested(contents), "")
 
 
 @reader("nested-qrels", "judgments as {query: {document: grade}}")
-def read_nested_qrels(contents: Contents, _: ReadRequest) -> Iterator[Item]:
+def read_nested_qrels(contents: Contents, _: Choices) -> Iterator[Item]:
     """Judgments."""
-    for query, row in _checked(contents).items():
+    for query, row in _nested(contents).items():
         for doc, grade in row.items():
             yield Judgment(ItemKey(query), ItemKey(doc), grade, f"query {query}")
 
 
-def _checked(contents: Contents) -> Mapping[str, Mapping[str, float]]:
-    if not _is_nested(contents.value):
-        raise BadValue(
-            f"{contents.path}: found no object of objects; expected {{query: {{document: number}}}}"
-        )
-    nested: Mapping[str, Mapping[str, float]] = contents.value
-    return nested
-
-
-def _rankings(nested: Mapping[str, Mapping[str, float]], run: str) -> Iterator[Item]:
+def _nested_rankings(nested: Nested, run: str) -> Iterator[Item]:
     for query, row in nested.items():
-        odd = [doc for doc, score in row.items() if number(score) is None]
-        for doc in odd:
-            yield Refused(f"query {query}", f"the score of document '{doc}' is no finite number")
-        scores = {doc: float(score) for doc, score in row.items() if doc not in odd}
-        docs = tuple(ItemKey(doc) for doc in scores)
-        yield Ranking(ItemKey(query), docs, f"query {query}", tuple(scores.values()), run, ordered=False)
+        scores: dict[ItemKey, float] = {}
+        for doc, value in row.items():
+            score = number(value)
+            if score is None:
+                yield Refused(f"query {query}", f"the score of document '{doc}' is no finite number")
+            else:
+                scores[ItemKey(doc)] = score
+        docs, values = tuple(scores), tuple(scores.values())
+        yield Ranking(ItemKey(query), docs, f"query {query}", values, run, ordered=False)
 
 
-@reader(
-    "mteb-predictions",
-    "predictions of MTEB",
-    lambda contents: (
-        "mteb_model_meta" if isinstance(contents.value, dict) and "mteb_model_meta" in contents.value else ""
-    ),
-)
-def read_predictions(contents: Contents, _: ReadRequest) -> Iterator[Item]:
+@reader("mteb-predictions", "predictions of MTEB", has_keys("mteb_model_meta"))
+def read_predictions(contents: Contents, _: Choices) -> Iterator[Item]:
     """A run for each subset and split, by score: the file is not sorted."""
-    model = contents.value["mteb_model_meta"]
-    name = plain(model.get("model_name")).replace("/", "__") if isinstance(model, dict) else ""
-    parts = _parts({k: v for k, v in contents.value.items() if k != "mteb_model_meta"})
+    name = plain(table_at(contents.value, "mteb_model_meta").get("model_name")).replace("/", "__")
+    name = name or contents.stem
+    subsets = {key: value for key, value in table_at(contents.value).items() if key != "mteb_model_meta"}
+    parts = _parts(subsets)
     if len(parts) > 1:
         yield FileRemark("a run for each subset and split: " + ", ".join(path for path, _ in parts))
     for path, nested in parts:
-        alone = len(parts) == 1
-        yield from _rankings(nested, (name or contents.stem) + ("" if alone else f".{path}"))
+        yield from _nested_rankings(nested, name if len(parts) == 1 else f"{name}.{path}")
 
 
-def _parts(value: Mapping[str, Any], path: str = "") -> list[tuple[str, Mapping[str, Mapping[str, float]]]]:
+def _parts(value: Mapping[str, Any], path: str = "") -> list[tuple[str, Nested]]:
+    """(path, numbers by query and document) of each subset and split."""
     if _is_nested(value):
         return [(path, value)]
     inner = [(f"{path}.{name}".strip("."), one) for name, one in value.items() if isinstance(one, dict)]
@@ -480,36 +439,22 @@ def _parts(value: Mapping[str, Any], path: str = "") -> list[tuple[str, Mapping[
 
 def _requests(contents: Contents) -> str:
     first = contents.rows[0].fields if contents.rows else {}
-    known = isinstance(first.get("query"), dict) and bool(members(first, "candidates"))
-    return "query and candidates" if known else ""
+    return "query and candidates" if table_at(first, "query") and objects(first, "candidates") else ""
 
 
 @reader("rerank-requests", "requests to Anserini's re-rankers", _requests)
-def read_requests(contents: Contents, _: ReadRequest) -> Iterator[Item]:
+def read_requests(contents: Contents, _: Choices) -> Iterator[Item]:
     """Queries, documents, and the first stage's run."""
     for row in contents.rows:
-        query = row.fields.get("query")
-        key = (
-            ItemKey(plain(query.get("qid")), plain(query.get("text")))
-            if isinstance(query, dict)
-            else ItemKey()
-        )
-        if not key.id and not key.text:
-            yield Refused(row.where, "no query")
-            continue
-        yield FoundQuery(key, row.where)
-        candidates = members(row.fields, "candidates")
-        docs = [ItemKey(plain(one.get("docid")), _text(one.get("doc"))) for one in candidates]
-        yield from (Document(doc, row.where) for doc in docs if doc.text)
-        yield ranking(key, docs, row.where, [number(one.get("score")) for one in candidates])
-
-
-def _text(document: object) -> str:
-    if not isinstance(document, dict):
-        return plain(document)
-    return next(
-        (plain(document[name]) for name in ("contents", "text", "segment") if plain(document.get(name))), ""
-    )
+        query, docs = table_at(row.fields, "query"), []
+        candidates = objects(row.fields, "candidates")
+        for one in candidates:
+            inner = one.get("doc")
+            text = text_of(inner, "contents", "text", "segment") if isinstance(inner, dict) else plain(inner)
+            docs.append(ItemKey(plain(one.get("docid")), text))
+        key = ItemKey(plain(query.get("qid")), plain(query.get("text")))
+        scores = [number(one.get("score")) for one in candidates]
+        yield from query_items(key, row.where, "no query", docs=docs, scores=scores)
 
 
 # ----------
@@ -524,34 +469,37 @@ class ListedDocument:
     number: float | None = None
 
 
-def listed_document(one: object) -> ListedDocument | None:
-    """The document that a member of a list names: as identifier, [identifier, number] or an object; None for none."""
-    if isinstance(one, dict):
-        return _object(one)
-    if isinstance(one, list):
-        value = number(one[1]) if len(one) == 2 and isinstance(one[1], (int, float)) else None
-        return ListedDocument(plain(one[0]), value) if value is not None and plain(one[0]) else None
-    return ListedDocument(plain(one)) if plain(one) else None
-
-
-def _object(one: Mapping[str, Any]) -> ListedDocument | None:
-    roles = names().roles
-    docs = {name for tier in roles["doc"] for name in tier} | {"id", "corpusid"}
-    numbers = {name for role in ("score", "grade") for tier in roles[role] for name in tier}
-    name_of = next((plain(value) for name, value in one.items() if fold(name) in docs and plain(value)), "")
-    value = next((number(value) for name, value in one.items() if fold(name) in numbers), None)
-    return ListedDocument(name_of, value) if name_of else None
+def listed_document(member: object) -> ListedDocument | None:
+    """The document of a member of a list: an identifier, [identifier, number] or an object; None for anything else."""
+    name, value = plain(member), None
+    if isinstance(member, dict):
+        roles = names().roles
+        doc_names = {name for tier in roles["doc"] for name in tier} | {"id", "corpusid"}
+        number_names = {name for role in ("score", "grade") for tier in roles[role] for name in tier}
+        name = text_of(member, *(key for key in member if fold(key) in doc_names))
+        value = next((number(one) for key, one in member.items() if fold(key) in number_names), None)
+    elif isinstance(member, list):
+        value = number(member[1]) if len(member) == 2 and isinstance(member[1], (int, float)) else None
+        name = "" if value is None else plain(member[0])
+    return ListedDocument(name, value) if name else None
 
 
 def _is_lists(value: object) -> bool:
     """Whether it is {query: [document, ...]}, and no list under a name that says what it holds."""
     if not isinstance(value, dict) or not any(value.values()):
         return False
-    known = names().containers | {name for tiers in names().roles.values() for tier in tiers for name in tier}
+    field_names = {name for tiers in names().roles.values() for tier in tiers for name in tier}
+    field_names |= names().containers
     return all(
-        isinstance(row, list) and fold(query) not in known and all(map(listed_document, row))
+        isinstance(row, list) and fold(query) not in field_names and all(map(listed_document, row))
         for query, row in value.items()
     )
+
+
+def _lists(contents: Contents) -> dict[str, list[ListedDocument]]:
+    if not _is_lists(contents.value):
+        raise BadValue(f"{contents.path}: no lists by query; expected {{query: [document, ...]}}")
+    return {query: [one for one in map(listed_document, row) if one] for query, row in contents.value.items()}
 
 
 @reader(
@@ -562,46 +510,38 @@ def _is_lists(value: object) -> bool:
     ),
     general=True,
 )
-def read_lists(contents: Contents, asked: ReadRequest) -> Iterator[Item]:
+def read_lists(contents: Contents, choices: Choices) -> Iterator[Item]:
     """A run where a number is a fraction or the file's name says so, or a pickle; judgments where its name says that.
 
     Raises BadValue where neither is so.
     """
-    numbers = [one.number for row in contents.value.values() for one in map(listed_document, row) if one]
-    named = contents.says("run", "runs", "rank", "ranks") or is_pickle(contents.path)
-    if named or any(n is not None and not n.is_integer() for n in numbers):
-        yield from read_list_run(contents, asked)
+    numbers = [one.number for row in _lists(contents).values() for one in row]
+    is_run = bool(contents.says("run", "runs", "rank", "ranks")) or is_pickle(contents.path)
+    if is_run or any(n is not None and not n.is_integer() for n in numbers):
+        yield from read_list_run(contents, choices)
     elif contents.says("qrels", "qrel", "judgments"):
-        yield from read_list_qrels(contents, asked)
+        yield from read_list_qrels(contents, choices)
     else:
         raise BadValue(
-            f"{contents.path}: lists of documents by query, which may be relevant or returned; "
-            "say which with --as list-qrels or --as list-run"
+            f"{contents.path}: lists of documents by query may be relevant or returned; add --as list-qrels or --as "
+            "list-run"
         )
 
 
 @reader("list-run", "rankings as lists by query")
-def read_list_run(contents: Contents, _: ReadRequest) -> Iterator[Item]:
+def read_list_run(contents: Contents, _: Choices) -> Iterator[Item]:
     """Rankings in the order of the lists."""
-    for query, row in _checked_rankings(contents).items():
-        documents = [one for one in map(listed_document, row) if one]
-        keys = [ItemKey(one.id) for one in documents]
-        yield ranking(ItemKey(query), keys, f"query {query}", [one.number for one in documents])
+    for query, row in _lists(contents).items():
+        docs = [ItemKey(one.id) for one in row]
+        yield ranking(ItemKey(query), docs, f"query {query}", [one.number for one in row])
 
 
 @reader("list-qrels", "relevant documents as lists by query")
-def read_list_qrels(contents: Contents, _: ReadRequest) -> Iterator[Item]:
+def read_list_qrels(contents: Contents, _: Choices) -> Iterator[Item]:
     """Judgments: the number beside a document is its grade, and 1 where there is none."""
-    for query, row in _checked_rankings(contents).items():
-        for one in filter(None, map(listed_document, row)):
+    for query, row in _lists(contents).items():
+        for one in row:
             grade = 1 if one.number is None else one.number
             yield Judgment(ItemKey(query), ItemKey(one.id), grade, f"query {query}")
         if not row:
             yield Refused(f"query {query}", "no relevant document")
-
-
-def _checked_rankings(contents: Contents) -> Mapping[str, list[Any]]:
-    if not _is_lists(contents.value):
-        raise BadValue(f"{contents.path}: found no lists by query; expected {{query: [document, ...]}}")
-    lists: Mapping[str, list[Any]] = contents.value
-    return lists

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -15,15 +15,15 @@ from weir.errors import BadValue, DownloadError, UnknownName, WeirError, require
 from weir.files.atomic import write_json
 from weir.files.layouts import find_layout
 from weir.files.text_files import Watch
-from weir.plugins.importing.importer import Destination, FileRead, shelved, written_collection
+from weir.plugins.importing.importer import ImportReport, spill_documents, write_collection
 from weir.plugins.importing.items import Choices, Document, FileRemark, FoundQuery, Item, ItemKey, Judgment
-from weir.plugins.importing.merge import FileCounts, FileFound, document_spill
-from weir.plugins.importing.references.materialize import home, materialized, not_materialized, tell_refused
+from weir.plugins.importing.merge import FileCounts, ImportedFile, document_spill
+from weir.plugins.importing.references.materialize import home, materialized, not_materialized
 
 _NAME = re.compile(r"irds:([\w./-]+)(?:#([\w+]+))?")
 _DOCUMENT_TEXTS = ("text", "body", "contents", "abstract", "passage", "segment")
 _QUERY_TEXTS = ("text", "title", "query", "question")
-_MOST_NAMED = 8
+_MAX_SUGGESTIONS = 8
 
 
 class IrdsRecord(Protocol):
@@ -33,7 +33,7 @@ class IrdsRecord(Protocol):
         """Its fields."""
 
     def default_text(self) -> str:
-        """What the package takes for the text of a document or query."""
+        """The text of a document or query, as the package chooses it."""
 
 
 @dataclass(frozen=True)
@@ -58,50 +58,42 @@ def irds_name(text: str) -> IrdsName:
 
 
 def from_irds(name: IrdsName, watch: Watch, fetch: bool = True) -> Materialized:
-    """Bring a data set of ir_datasets here, once; documents that several share are brought once for all of them.
+    """Import a data set of ir_datasets, once; documents that several share are imported once for all of them.
 
-    What was brought is read without the package; fetch: see `materialize`. Raises MissingExtra
-    without it, UnknownName for a data set that it does not have, BadValue for one without queries or judgments,
-    DownloadError where the package cannot give it.
+    An imported data set is read without the package; fetch: see `materialize`. Raises MissingExtra without it,
+    UnknownName for an unknown data set, BadValue for one without queries or judgments, DownloadError where the package
+    cannot provide it.
     """
-    key = ["irds", name.identifier, name.fields]
-    judged = materialized(
-        f"irds-{name.identifier}", key, partial(_make_judged, name, watch) if fetch else None
-    )
+
+    def place(identifier: str, key: list[str], make: Callable[[Path], ImportReport]) -> Path:
+        return materialized(f"irds-{identifier}", ["irds", *key], make if fetch else None, watch)
+
+    judged = place(name.identifier, [name.identifier, name.fields], partial(_write_judged, name, watch))
     layout = replace(find_layout(judged), name=str(name))
-    parents = _parents()
+    parents = _document_parents()
     if name.identifier not in parents:
         if not fetch:
             raise not_materialized(name)
-        package, dataset = require("ir_datasets", extra="irds"), _opened(name.identifier)
-        parents = {
-            **parents,
-            name.identifier: (str(package.docs_parent_id(name.identifier)) if dataset.has_docs() else ""),
-        }
-        write_json(_parents_file(), parents)
+        package, dataset = require("ir_datasets", extra="irds"), _dataset(name.identifier)
+        parent = str(package.docs_parent_id(name.identifier)) if dataset.has_docs() else ""
+        parents = {**parents, name.identifier: parent}
+        write_json(home() / "irds-documents.json", parents)
     if parent := parents[name.identifier]:
-        key = ["irds", parent, "documents"]
-        place = materialized(
-            f"irds-{parent}", key, partial(_make_documents, parent, watch) if fetch else None
-        )
-        layout = replace(layout, documents=find_layout(place).need_documents())
+        documents = place(parent, [parent, "documents"], partial(_write_documents, parent, watch))
+        layout = replace(layout, documents=find_layout(documents).need_documents())
     return Materialized(layout, str(name), str(name))
 
 
-def _parents_file() -> Path:
-    return home() / "irds-documents.json"
-
-
-def _parents() -> dict[str, str]:
-    """Which data set has the documents of another, "" where none does, as far as that was asked before."""
+def _document_parents() -> dict[str, str]:
+    """Which data set has the documents of another, "" where none does, as far as that was looked up before."""
     try:
-        parents = json.loads(_parents_file().read_text(encoding="utf-8"))
+        parents = json.loads((home() / "irds-documents.json").read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
     return {str(one): str(parent) for one, parent in parents.items()} if isinstance(parents, dict) else {}
 
 
-def _opened(identifier: str) -> Any:  # noqa: ANN401  an object of ir_datasets
+def _dataset(identifier: str) -> Any:  # noqa: ANN401  an object of ir_datasets
     package = require("ir_datasets", extra="irds")
     try:
         return package.load(identifier)
@@ -109,46 +101,39 @@ def _opened(identifier: str) -> Any:  # noqa: ANN401  an object of ir_datasets
         raise UnknownName("data set of ir_datasets", identifier, list(package.registry)) from None
 
 
-def _make_documents(identifier: str, watch: Watch, to: Path) -> None:
-    items = (_document(one, f"document {n}") for n, one in enumerate(_asked(identifier, "docs"), 1))
-    _write(f"irds:{identifier}", items, to, watch)
+def _write_documents(identifier: str, watch: Watch, to: Path) -> ImportReport:
+    items = (_document(one, f"document {n}") for n, one in enumerate(_records(identifier, "docs"), 1))
+    return _write(f"irds:{identifier}", items, to, watch)
 
 
-def _make_judged(name: IrdsName, watch: Watch, to: Path) -> None:
-    dataset = _opened(name.identifier)
-    missing = [
-        what
-        for what, there in (("queries", dataset.has_queries()), ("judgments", dataset.has_qrels()))
-        if not there
-    ]
-    if missing:
-        raise BadValue(f"irds:{name.identifier} has no {' and no '.join(missing)}{_instead(name.identifier)}")
-    _write(str(name), _queries_and_judgments(name, watch), to, watch)
+def _write_judged(name: IrdsName, watch: Watch, to: Path) -> ImportReport:
+    dataset = _dataset(name.identifier)
+    parts = (("queries", dataset.has_queries()), ("judgments", dataset.has_qrels()))
+    if missing := [what for what, exists in parts if not exists]:
+        registry = require("ir_datasets", extra="irds").registry
+        below = [
+            one for one in registry if one.startswith(f"{name.identifier}/") and registry[one].has_qrels()
+        ]
+        suggestion = f"; {', '.join(below[:_MAX_SUGGESTIONS])} have" if below else ""
+        raise BadValue(f"irds:{name.identifier} has no {' and no '.join(missing)}{suggestion}")
+    return _write(str(name), _queries_and_judgments(name, watch), to, watch)
 
 
-def _instead(identifier: str) -> str:
-    """The data sets below one that have judgments."""
-    package = require("ir_datasets", extra="irds")
-    below = [one for one in package.registry if one.startswith(f"{identifier}/")]
-    judged = [one for one in below if package.registry[one].has_qrels()]
-    return f"; {', '.join(judged[:_MOST_NAMED])} have" if judged else ""
-
-
-def _write(name: str, items: Iterable[Item], to: Path, watch: Watch) -> None:
-    """Write what a data set holds; nothing of it is held but queries and judgments."""
+def _write(name: str, items: Iterable[Item], to: Path, watch: Watch) -> ImportReport:
+    """Write a data set; only its queries and judgments are held in memory."""
     counts = FileCounts()
     with document_spill() as spill:
-        rest = tuple(shelved(items, name, (counts, spill), watch))
+        rest = tuple(spill_documents(items, name, counts, spill, watch))
         notes = list(dict.fromkeys(item.text for item in rest if isinstance(item, FileRemark)))
         record = {"file": name, "kind": "irds", "what": "a data set of ir_datasets", "evidence": "its name"}
-        read = FileRead(FileFound(name, name, rest, counts), {**record, "columns": {}, "notes": notes})
-        tell_refused(written_collection([read], {}, [name], Destination(to, spill, Choices())), watch)
+        file = ImportedFile(name, name, rest, counts, {**record, "columns": {}, "notes": notes})
+        return write_collection([file], to, spill, Choices(), [name], {})
 
 
-def _asked(identifier: str, what: str) -> Iterator[IrdsRecord]:
+def _records(identifier: str, what: str) -> Iterator[IrdsRecord]:
     """The documents, queries or judgments of a data set; raises DownloadError where the package cannot give them."""
     try:
-        yield from getattr(_opened(identifier), f"{what}_iter")()
+        yield from getattr(_dataset(identifier), f"{what}_iter")()
     except WeirError:
         raise
     except Exception as error:  # noqa: BLE001 - the package and its hundred readers raise errors of many families
@@ -159,29 +144,35 @@ def _asked(identifier: str, what: str) -> Iterator[IrdsRecord]:
 
 
 def _document(record: IrdsRecord, where: str) -> Document:
-    """A document: title and text by the names of its fields, where none is known all that it says of itself."""
+    """A document: title and text by the names of its fields; without a known one, the package's own text."""
     fields = dict(record._asdict())
     name = str(fields.pop("doc_id"))
-    field = next((one for one in _DOCUMENT_TEXTS if isinstance(fields.get(one), str)), "")
-    text = fields.pop(field) if field else record.default_text()
-    title = fields.pop("title", "") if field else ""
+    text_field = next((one for one in _DOCUMENT_TEXTS if isinstance(fields.get(one), str)), "")
+    text = fields.pop(text_field) if text_field else record.default_text()
+    title = fields.pop("title", "") if text_field else ""
     return Document(ItemKey(name, text), where, title if isinstance(title, str) else "", _metadata(fields))
 
 
 def _queries_and_judgments(name: IrdsName, watch: Watch) -> Iterator[Item]:
-    remarked = False
-    for n, record in enumerate(_asked(name.identifier, "queries"), 1):
+    for n, record in enumerate(_records(name.identifier, "queries"), 1):
         fields = dict(record._asdict())
         identifier = str(fields.pop("query_id"))
-        wanted = _text_fields(name, fields)
-        text = " ".join(str(fields.pop(one)) for one in wanted) if wanted else record.default_text()
-        if not remarked:
-            sentence = _said(name, wanted, fields)
+        text_fields = name.fields.split("+") if name.fields else []
+        for one in text_fields:
+            if one not in fields:
+                raise UnknownName(f"field of queries of irds:{name.identifier}", one, list(fields))
+        text_fields = text_fields or [one for one in _QUERY_TEXTS if isinstance(fields.get(one), str)][:1]
+        texts = [str(fields.pop(one)) for one in text_fields]
+        text = " ".join(texts) if texts else record.default_text()
+        if n == 1:
+            sentence = f"{name}: the text of queries is {'+'.join(text_fields) or 'what ir_datasets calls their text'}"
+            if fields:
+                other = f"irds:{name.identifier}#{next(iter(fields))}"
+                sentence += f"; other fields: {', '.join(fields)} ({other} takes the first of them)"
             yield FileRemark(sentence)
             watch(sentence, 0, 0)
-            remarked = True
         yield FoundQuery(ItemKey(identifier, text.strip()), f"query {n}", _metadata(fields))
-    for n, record in enumerate(_asked(name.identifier, "qrels"), 1):
+    for n, record in enumerate(_records(name.identifier, "qrels"), 1):
         fields = dict(record._asdict())
         if "subtopic_id" in fields:
             raise BadValue(f"{name}: its judgments are by subtopic; weir eval takes them as a file")
@@ -189,34 +180,12 @@ def _queries_and_judgments(name: IrdsName, watch: Watch) -> Iterator[Item]:
         yield Judgment(*pair, fields.get("relevance", 1), f"judgment {n}")
 
 
-def _text_fields(name: IrdsName, fields: Mapping[str, Any]) -> list[str]:
-    """The fields that make the text of a query; raises UnknownName for one that is not there."""
-    if not name.fields:
-        return [one for one in _QUERY_TEXTS if isinstance(fields.get(one), str)][:1]
-    wanted = name.fields.split("+")
-    for one in wanted:
-        if one not in fields:
-            raise UnknownName(f"field of queries of irds:{name.identifier}", one, list(fields))
-    return wanted
-
-
-def _said(name: IrdsName, wanted: list[str], others: Mapping[str, Any]) -> str:
-    """Which field is the text of the queries, and how to take another."""
-    sentence = f"{name}: the text of queries is {'+'.join(wanted) or 'what ir_datasets calls their text'}"
-    if not others:
-        return sentence
-    return (
-        f"{sentence}; {', '.join(others)} beside it (irds:{name.identifier}#{next(iter(others))} takes that)"
-    )
-
-
 def _metadata(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields that JSON holds and that say something."""
-    held = {one: list(value) if isinstance(value, tuple) else value for one, value in fields.items()}
-    return {one: value for one, value in held.items() if value not in ("", None, []) and _is_plain(value)}
-
-
-def _is_plain(value: object) -> bool:
-    if isinstance(value, list):
-        return all(isinstance(one, (str, int, float)) for one in value)
-    return isinstance(value, (str, int, float))
+    """The fields that JSON holds and that are not empty."""
+    values = {one: list(value) if isinstance(value, tuple) else value for one, value in fields.items()}
+    return {
+        name: value
+        for name, value in values.items()
+        if value not in ("", None, [])
+        and all(isinstance(one, (str, int, float)) for one in (value if isinstance(value, list) else [value]))
+    }

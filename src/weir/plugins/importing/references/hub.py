@@ -20,12 +20,11 @@ from weir.files.atomic import locked, storing, write_json
 from weir.files.downloads import HubFile, HubRevision, checksum_of, download, hub_address, hub_revision
 from weir.files.layouts import find_layout
 from weir.files.text_files import Watch
-from weir.plugins.importing.importer import FileAsked, ImportRequest
+from weir.plugins.importing.importer import ImportReport, ImportRequest, InputFile, import_request
 from weir.plugins.importing.items import Choices
 from weir.plugins.importing.references.materialize import (
     home,
     identity,
-    imported,
     materialized,
     not_materialized,
 )
@@ -81,17 +80,14 @@ def parts_of(paths: Iterable[str], configs: Sequence[Mapping[str, Any]] = ()) ->
     """The files that play a role, in the order of their paths; configs: what the data set's card declares."""
     parts = []
     for path in sorted(paths):
-        if not _plain_name(path).endswith(ENDINGS) or any(one.startswith(".") for one in path.split("/")):
+        plain = next((path.removesuffix(end) for end in _PACKED if path.endswith(end)), path)
+        if not plain.endswith(ENDINGS) or any(one.startswith(".") for one in path.split("/")):
             continue
-        config, split = _declared(path, configs) or _by_path(path)
+        config, split = _declared(path, configs) or _by_path(PurePosixPath(plain))
         role, subset = _role(config)
         if role:
             parts.append(HubPart(path, role, subset, split))
     return parts
-
-
-def _plain_name(path: str) -> str:
-    return next((path.removesuffix(end) for end in _PACKED if path.endswith(end)), path)
 
 
 def _declared(path: str, configs: Sequence[Mapping[str, Any]]) -> tuple[str, str] | None:
@@ -106,10 +102,9 @@ def _declared(path: str, configs: Sequence[Mapping[str, Any]]) -> tuple[str, str
     return None
 
 
-def _by_path(path: str) -> tuple[str, str]:
+def _by_path(path: PurePosixPath) -> tuple[str, str]:
     """Configuration and split of a path by its folders and name."""
-    whole = PurePosixPath(_plain_name(path))
-    stem, folders = whole.stem, whole.parent.parts
+    stem, folders = path.stem, path.parent.parts
     shard = _SHARD.fullmatch(stem)
     stem = shard[1] if shard else stem
     if len(folders) >= 2 and stem.isdecimal():  # the hub's own conversion: config/split/0000.parquet
@@ -137,51 +132,51 @@ def _role(config: str) -> tuple[str, str]:
     return "", ""
 
 
-def chosen_parts(parts: Sequence[HubPart], wanted: str, shown: str) -> list[HubPart]:
+def chosen_parts(parts: Sequence[HubPart], subset: str, name: str) -> list[HubPart]:
     """The parts of one collection among those of a data set.
 
-    wanted: a subset, or a split of the documents, "" where there is but one; shown: the data set in errors. Raises
-    BadValue where there are several and none, or another one, is wanted, and for parts without documents or queries.
+    subset: of the data set, or a split of its documents, "" where there is but one; name: of the data set, for errors.
+    Raises BadValue where there are several and none, or an unknown one, is named, and for parts without documents or
+    queries.
     """
+
+    def unknown(names: set[str]) -> BadValue:
+        problem = f"has no '{subset}'" if subset else "holds several collections"
+        listed = ", ".join(sorted(names)[:20])
+        return BadValue(
+            f"{name}: {problem}; choose one of {listed}, as in {name}#{min(names, default='NAME')}"
+        )
+
     documents = [part for part in parts if part.role == "documents"]
     if not documents and not any(part.role in ("queries", "examples") for part in parts):
-        held = ", ".join(dict.fromkeys(part.path for part in parts)) or "nothing with a known name"
+        paths = ", ".join(dict.fromkeys(part.path for part in parts)) or "nothing with a known name"
         raise BadValue(
-            f"{shown}: holds {held[:120]}; expected corpus, queries and qrels, as BEIR and MTEB lay them out"
+            f"{name}: holds {paths[:120]}; expected corpus, queries and qrels, as BEIR and MTEB lay them out"
         )
     subsets = {part.subset for part in parts if part.role in ("documents", "queries", "judgments")}
-    subset = _one_of(subsets, wanted, shown)
-    mine = [part for role in dict.fromkeys(_ROLES.values()) for part in _of_subset(parts, role, subset)]
+    if subset in subsets:
+        chosen = subset
+    elif "" in subsets:
+        chosen = ""
+    elif len(subsets) == 1 and not subset:
+        chosen = next(iter(subsets))
+    else:
+        raise unknown(subsets)
+    mine: list[HubPart] = []
+    for role in dict.fromkeys(_ROLES.values()):  # its own parts, else those that belong to all
+        of_role = [part for part in parts if part.role == role]
+        own = [part for part in of_role if part.subset == chosen]
+        mine += own or [part for part in of_role if not part.subset]
     splits = {part.split for part in mine if part.role == "documents"}
     if len(splits) < 2:
-        if wanted and wanted != subset and wanted not in splits:
-            raise _no_such(wanted, (subsets | splits) - {""}, shown)
+        if subset and subset != chosen and subset not in splits:
+            raise unknown((subsets | splits) - {""})
         return mine
-    split = wanted if wanted in splits else "test" if "test" in splits and wanted in ("", subset) else ""
+    split = subset if subset in splits else "test" if "test" in splits and subset in ("", chosen) else ""
     if not split:
-        raise _no_such(wanted, splits, shown)
-    own = {part.role for part in mine if part.split == split}
-    return [part for part in mine if part.split == split or part.role not in own]
-
-
-def _one_of(subsets: set[str], wanted: str, shown: str) -> str:
-    if wanted in subsets or "" in subsets:
-        return wanted if wanted in subsets else ""
-    if len(subsets) == 1 and not wanted:
-        return next(iter(subsets))
-    raise _no_such(wanted, subsets, shown)
-
-
-def _no_such(wanted: str, there: set[str], shown: str) -> BadValue:
-    listed = ", ".join(sorted(there)[:20])
-    problem = f"has no '{wanted}'" if wanted else "holds several collections"
-    return BadValue(f"{shown}: {problem}; say one of {listed}, as in {shown}#{min(there, default='NAME')}")
-
-
-def _of_subset(parts: Sequence[HubPart], role: str, subset: str) -> list[HubPart]:
-    """The parts of a role that belong to a collection: its own, else those that belong to all."""
-    own = [part for part in parts if part.role == role and part.subset == subset]
-    return own or [part for part in parts if part.role == role and not part.subset]
+        raise unknown(splits)
+    roles = {part.role for part in mine if part.split == split}
+    return [part for part in mine if part.split == split or part.role not in roles]
 
 
 # ----------
@@ -224,65 +219,80 @@ def hub_name(text: str) -> HubName:
 
 
 def from_hub(name: HubName, watch: Watch, again: bool = False, fetch: bool = True) -> Materialized:
-    """Bring a data set here, once for each commit.
+    """Import a data set, once for each commit.
 
-    A branch or tag is looked up the first time, and the commit kept, so that what it names does not change under
-    anybody's hands; again: look it up anew; fetch: see `materialize`. Raises DownloadError where
-    the hub cannot be asked or a file is not the published one, BadValue or FormatError for a data set that is no
-    collection.
+    A branch or tag is looked up the first time, and its commit kept, so that the same name always means the same data;
+    again: look it up anew; fetch: see `materialize`. Raises DownloadError where the hub cannot be reached or a file is
+    not the published one, BadValue or FormatError for a data set that is no collection.
     """
-    commit = name.revision if _COMMIT.fullmatch(name.revision) else "" if again else _recorded(name)
+    records_file, records_key = home() / "hub-revisions.json", f"{name.repository}@{name.revision}"
+    is_commit = _COMMIT.fullmatch(name.revision) is not None
+    commit = name.revision if is_commit else ""
+    if not is_commit and not again:
+        record = _records(records_file).get(records_key)
+        commit = str(record.get("commit", "")) if isinstance(record, dict) else ""
+        commit = commit if _COMMIT.fullmatch(commit) else ""
     if not commit and hub_offline():
         return _from_library(name, watch, fetch)
-    revision: HubRevision | None = None
     if not commit and not fetch:
         raise not_materialized(name)
+    revision: HubRevision | None = None
     if not commit:
         revision = hub_revision(name.repository, name.revision)
         commit = revision.commit
         when = datetime.now(UTC).isoformat(timespec="seconds")
-        with storing(_records()):
+        with storing(records_file):
             home().mkdir(parents=True, exist_ok=True)
         with locked(home() / ".hub-revisions.lock"):  # another process may look another one up
-            records = _known() | {f"{name.repository}@{name.revision}": {"commit": commit, "when": when}}
-            write_json(_records(), records)
-    pinned = replace(name, revision=commit)
-    note = "" if _COMMIT.fullmatch(name.revision) else f"{name} is {pinned}"
+            write_json(records_file, _records(records_file) | {records_key: {"commit": commit, "when": when}})
+
+    def make(to: Path) -> ImportReport:
+        return _make(name, revision or hub_revision(name.repository, commit), to, watch)
+
     key = ["hf", name.repository, commit, name.subset]
-    make = lambda to: _make(pinned, revision or hub_revision(name.repository, commit), to, watch)  # noqa: E731  where it is needed
-    place = materialized(f"hf-{name.repository}", key, make if fetch else None)
-    return Materialized(find_layout(place), str(name), str(pinned), note)
+    place = materialized(f"hf-{name.repository}", key, make if fetch else None, watch)
+    pinned = str(replace(name, revision=commit))
+    return Materialized(find_layout(place), str(name), pinned, "" if is_commit else f"{name} is {pinned}")
 
 
-def _make(name: HubName, held: HubRevision, folder: Path, watch: Watch) -> None:
-    """Download what a collection takes and write it; what was downloaded stays until the collection is written."""
-    files = {one.path: one for one in held.files}
-    below = home() / "downloads" / name.repository.replace("/", "--") / held.commit
-    parts = chosen_parts(parts_of(files, held.configs), name.subset, f"hf:{name.repository}")
-    got = [_got(name.repository, held.commit, files[part.path], below, watch) for part in parts]
+def _records(path: Path) -> dict[str, Any]:
+    """The commits of branches and tags that were looked up, by repository@revision."""
+    try:
+        records = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return records if isinstance(records, dict) else {}
+
+
+def _make(name: HubName, revision: HubRevision, folder: Path, watch: Watch) -> ImportReport:
+    """Download the files of a collection and write it; downloads stay until the collection is written."""
+    files = {one.path: one for one in revision.files}
+    below = home() / "downloads" / name.repository.replace("/", "--") / revision.commit
+    parts = chosen_parts(parts_of(files, revision.configs), name.subset, f"hf:{name.repository}")
+    paths = [_fetched(name.repository, revision.commit, files[part.path], below, watch) for part in parts]
     if not any(part.role in ("judgments", "examples") for part in parts):
-        judged, paths = _judgments_beside(name, below, watch)
-        parts, got = [*parts, *judged], [*got, *paths]
-    imported(_request(parts, got), watch, folder)
+        beside = f"{name.repository}-qrels"  # a second data set with the judgments, as BEIR's on the hub have
+        try:
+            other = hub_revision(beside)
+        except DownloadError as error:
+            raise BadValue(
+                f"hf:{name.repository}: no judgments in it, and none beside it ({error})"
+            ) from None
+        files = {one.path: one for one in other.files}
+        judgments = [part for part in parts_of(files, other.configs) if part.role == "judgments"]
+        parts += judgments
+        paths += [
+            _fetched(beside, other.commit, files[part.path], below / "qrels", watch) for part in judgments
+        ]
+    report = import_request(_request(parts, paths), folder, watch)
     shutil.rmtree(below, ignore_errors=True)
     with suppress(OSError):  # another commit is being fetched
         below.parent.rmdir()
+    return report
 
 
-def _judgments_beside(name: HubName, below: Path, watch: Watch) -> tuple[list[HubPart], list[Path]]:
-    """The judgments of a data set that has a second one for them, as BEIR's on the hub have."""
-    repository = f"{name.repository}-qrels"
-    try:
-        held = hub_revision(repository)
-    except DownloadError as error:
-        raise BadValue(f"hf:{name.repository}: no judgments in it, and none beside it ({error})") from None
-    files = {one.path: one for one in held.files}
-    parts = [part for part in parts_of(files, held.configs) if part.role == "judgments"]
-    return parts, [_got(repository, held.commit, files[part.path], below / "qrels", watch) for part in parts]
-
-
-def _got(repository: str, commit: str, file: HubFile, below: Path, watch: Watch) -> Path:
-    """A file of a commit: out of the cache of the hub's library, else downloaded; compared with its checksum."""
+def _fetched(repository: str, commit: str, file: HubFile, below: Path, watch: Watch) -> Path:
+    """A file of a commit: out of the cache of the hub's library, else downloaded; its checksum verified."""
     cached = hub_cache() / f"datasets--{repository.replace('/', '--')}" / "snapshots" / commit / file.path
     if cached.is_file() and checksum_of(cached, file.checksum) == file.checksum:
         return cached
@@ -290,44 +300,25 @@ def _got(repository: str, commit: str, file: HubFile, below: Path, watch: Watch)
     with storing(to):
         to.parent.mkdir(parents=True, exist_ok=True)
 
-    def told(done: int, _: int | None) -> None:
+    def progress(done: int, _: int | None) -> None:
         watch(f"fetch {file.path}", done, max(2, file.bytes))
 
-    download([hub_address(repository, commit, file.path)], to, file.checksum, file.bytes, told)
+    download([hub_address(repository, commit, file.path)], to, file.checksum, file.bytes, progress)
     return to
 
 
 def _request(parts: Sequence[HubPart], paths: Sequence[Path]) -> ImportRequest:
-    """What to import: documents first, since judgments may name them by text."""
-    both = sorted(zip(parts, paths, strict=True), key=lambda one: list(_KINDS).index(one[0].role))
+    """The import of these parts: documents first, since judgments may name them by text."""
+    pairs = sorted(zip(parts, paths, strict=True), key=lambda pair: list(_KINDS).index(pair[0].role))
     files = [
-        FileAsked(path, {}, _KINDS[part.role], (part.split or "test") if part.role == "judgments" else "test")
-        for part, path in both
+        InputFile(path, {}, _KINDS[part.role], (part.split or "test") if part.role == "judgments" else "test")
+        for part, path in pairs
     ]
     return ImportRequest(tuple(files), choices=Choices(strict=True))
 
 
-def _records() -> Path:
-    return home() / "hub-revisions.json"
-
-
-def _known() -> dict[str, Any]:
-    try:
-        records = json.loads(_records().read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return records if isinstance(records, dict) else {}
-
-
-def _recorded(name: HubName) -> str:
-    """The commit that a branch or tag stood for when it was looked up; "" where it never was."""
-    record = _known().get(f"{name.repository}@{name.revision}")
-    commit = str(record.get("commit", "")) if isinstance(record, dict) else ""
-    return commit if _COMMIT.fullmatch(commit) else ""
-
-
 def _from_library(name: HubName, watch: Watch, fetch: bool) -> Materialized:
-    """What the hub's own library has kept, where nothing may be asked of the network."""
+    """A data set in the cache of the hub's own library, where the network may not be used."""
     below = hub_cache() / f"datasets--{name.repository.replace('/', '--')}"
     try:
         commit = (below / "refs" / name.revision).read_text(encoding="ascii").strip()
@@ -335,7 +326,7 @@ def _from_library(name: HubName, watch: Watch, fetch: bool) -> Materialized:
         commit = ""
     folder = below / "snapshots" / commit
     if not _COMMIT.fullmatch(commit) or not folder.is_dir():
-        raise DownloadError(f"{name} is not on this machine, and HF_HUB_OFFLINE forbids to ask the hub")
+        raise DownloadError(f"{name} is not on this machine, and HF_HUB_OFFLINE forbids asking the hub")
     collection = from_folder(folder, name.subset, watch, fetch)
     return replace(collection, name=str(name), source=str(replace(name, revision=commit)))
 
@@ -346,12 +337,13 @@ def is_hub_folder(folder: Path) -> bool:
 
 
 def from_folder(folder: Path, subset: str, watch: Watch, fetch: bool = True) -> Materialized:
-    """Bring a local folder of the hub's layout; raises BadValue or FormatError where it is no collection."""
+    """Import a local folder of the hub's layout; raises BadValue or FormatError where it is no collection."""
     parts = chosen_parts(parts_of(_paths(folder)), subset, str(folder))
     paths = [folder / part.path for part in parts]
     key = ["folder", subset, [[part.path, identity(path)] for part, path in zip(parts, paths, strict=True)]]
     name = folder.resolve().name + (f"-{subset}" if subset else "")
-    place = materialized(name, key, partial(imported, _request(parts, paths), watch) if fetch else None)
+    make = partial(import_request, _request(parts, paths), watch=watch)
+    place = materialized(name, key, make if fetch else None, watch)
     return Materialized(find_layout(place), name, str(folder.resolve()) + (f"#{subset}" if subset else ""))
 
 

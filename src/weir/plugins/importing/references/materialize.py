@@ -1,4 +1,4 @@
-"""Collections brought into Weir's home, each once, in Weir's own layout."""
+"""Collections imported once into Weir's home, in Weir's own layout."""
 
 from __future__ import annotations
 
@@ -11,25 +11,26 @@ from pathlib import Path
 from weir.errors import DownloadError, StoreError
 from weir.files.atomic import locked, storing
 from weir.files.text_files import Watch, check_regular
-from weir.plugins.importing.importer import REPORT, ImportReport, ImportRequest, import_request
+from weir.plugins.importing.importer import REPORT, ImportReport
 from weir.settings import settings
 
 FORMAT = 1
-"""Of what is kept; another number makes everything anew."""
-_HASHED_BYTES = 1 << 28  # of a file that is known by its content; a larger one by length and time
+"""The version of stored collections; another version makes them anew."""
+_HASHED_BYTES = 1 << 28  # files up to this size are known by their content, larger ones by length and time
 
 
 def home() -> Path:
-    """The folder of all that was brought."""
+    """The folder of all imported collections."""
     return settings().home / "references"
 
 
-def materialized(name: str, key: object, make: Callable[[Path], None] | None) -> Path:
+def materialized(name: str, key: object, make: Callable[[Path], ImportReport] | None, watch: Watch) -> Path:
     """The folder of a collection, made where it is not there yet.
 
-    name: what people see in the folder's name; key: JSON, all that decides the content; make: writes the folder, whole
-    or not at all; None where nothing may be brought here. Of several processes one makes it. Raises DownloadError for
-    what is not there and may not be brought, StoreError where the disk refuses, and what `make` raises.
+    name: part of the folder's name; key: JSON, all that decides the content; make: writes the folder, whole or not at
+    all; None where nothing may be imported. watch: is told of rows that were left out. Of several processes one makes
+    it. Raises DownloadError for what is absent and may not be imported, StoreError where the disk refuses, and what
+    `make` raises.
     """
     digest = hashlib.sha256(json.dumps([FORMAT, key], sort_keys=True).encode()).hexdigest()[:12]
     plain = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.")[:80] or "collection"
@@ -42,31 +43,19 @@ def materialized(name: str, key: object, make: Callable[[Path], None] | None) ->
         place.parent.mkdir(parents=True, exist_ok=True)
     with locked(place.with_name(f".{place.name}.lock")):
         if not (place / REPORT).is_file():
-            make(place)
+            for record in make(place).files:
+                if record.get("rows_refused"):
+                    first = record["refused_rows"][0]
+                    reason = f"the first: {first['where']}: {first['reason']}"
+                    watch(f"{record['file']}: {record['rows_refused']:,} rows left out, {reason}", 0, 0)
     if not (place / REPORT).is_file():
-        raise StoreError(f"{place} is not there after it was written; is the disk failing?")
+        raise StoreError(f"{place} is missing right after it was written; is the disk failing?")
     return place
 
 
 def not_materialized(name: object) -> DownloadError:
-    """The error for what would have to be brought here first, and may not."""
-    return DownloadError(
-        f"{name} was not brought into Weir's home before, and nothing was asked for; --fetch does so"
-    )
-
-
-def imported(request: ImportRequest, watch: Watch, to: Path) -> None:
-    """Import files into a folder; rows that were left out are told. Raises as `weir.import_files`."""
-    tell_refused(import_request(request, to, watch), watch)
-
-
-def tell_refused(report: ImportReport, watch: Watch) -> None:
-    """Say what was left out, a line for each file."""
-    for one in report.files:
-        if one.get("rows_refused"):
-            first = one["refused_rows"][0]
-            reason = f"{one['rows_refused']:,} rows left out, the first: {first['where']}: {first['reason']}"
-            watch(f"{one['file']}: {reason}", 0, 0)
+    """The error for a collection that is not here, where nothing may be fetched."""
+    return DownloadError(f"{name} is not in Weir's home yet; add --fetch to import it")
 
 
 def identity(path: Path) -> list[object]:
