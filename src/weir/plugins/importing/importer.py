@@ -80,7 +80,10 @@ class ImportRequest:
 def read_file(
     file: InputFile, spill: DocumentSpill, choices: Choices, watch: Watch = unwatched
 ) -> ImportedFile | WeirError:
-    """The items of a file, its documents in the spill; or why the file is refused, the spill as before."""
+    """The items of a file, its documents in the spill; or why the file is refused, the spill as before.
+
+    Raises no WeirError but returns it, so that the other files can be read.
+    """
     path, counts = file.path, FileCounts()
     try:
         with spill.all_or_none():
