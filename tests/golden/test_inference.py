@@ -17,7 +17,6 @@ from weir.stats import compare  # noqa: F401  registers every test
 from weir.stats.distributions import (
     binomial_tail,
     incomplete_beta,
-    noncentral_tail,
     normal_quantile,
     normal_tail,
     student_quantile,
@@ -77,13 +76,6 @@ def test_students_distribution_is_scipys(df):
         assert student_quantile(p, df) == pytest.approx(stats.t.ppf(p, df), rel=1e-9)
     assert student_tail(math.inf, df) == 0
     assert student_tail(-math.inf, df) == 1
-
-
-@pytest.mark.parametrize("df", [1, 2, 3, 9, 49, 299, 7404])
-@pytest.mark.parametrize("shift", [0.5, 1, 2, 3, 5])
-def test_the_noncentral_t_is_scipys(df, shift):
-    for t in (-2, 0, 1.9, 2.5):
-        assert noncentral_tail(t, df, shift) == pytest.approx(stats.nct.sf(t, df, shift), abs=1e-9)
 
 
 def test_the_normal_and_the_binomial_are_scipys():
@@ -164,22 +156,18 @@ def test_published_corrections():
 
 
 @pytest.mark.parametrize(
-    ("delta", "deviation", "n", "expected"),
+    ("delta", "deviation", "n"),
     [
-        (0.05, 0.2, 50, 0.4103806417610208),
-        (0.05, 0.2, 100, 0.696980274054786),
-        (0.05, 0.2, 128, 0.8015071363726672),
-        (0.02, 0.15, 300, 0.6338401420566345),
-        (0.02, 0.15, 444, 0.8005119926977851),
-        (0.01, 0.1, 50, 0.10662906419444307),
+        (0.05, 0.2, 50),
+        (0.05, 0.2, 100),
+        (0.05, 0.2, 128),
+        (0.02, 0.15, 300),
+        (0.02, 0.15, 444),
+        (0.01, 0.1, 50),
     ],
 )
-def test_power_is_that_of_scipys_noncentral_t(delta, deviation, n, expected):
-    """SciPy 1.17.1's nct: P(|T| > t) with n - 1 degrees of freedom and shift delta * sqrt(n) / deviation."""
+def test_power_is_that_of_scipys_noncentral_t(delta, deviation, n):
     shift, edge = delta * math.sqrt(n) / deviation, student_quantile(0.975, n - 1)
-    assert noncentral_tail(edge, n - 1, shift) + noncentral_tail(edge, n - 1, -shift) == pytest.approx(
-        expected, rel=1e-9
-    )
     # The deviation is an estimate: the mean over what it may have been, by SciPy's chi and nct.
     width = 10 / math.sqrt(2 * (n - 1))
 

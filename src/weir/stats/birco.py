@@ -13,6 +13,7 @@ from weir.core.results import result
 from weir.core.rounding import count, percent_points, percent_step, score
 from weir.core.run import Run
 from weir.core.short_names import short_names
+from weir.core.strings import Int64
 from weir.core.tables import Table, table_of
 from weir.errors import BadValue
 from weir.measures.evaluate import scores_of
@@ -38,23 +39,20 @@ class BircoMeasure:
     line: str
     own: Measure
     plain: Measure
-    leaves_out: bool = True
-
-
-def _same(line: str, name: str, leaves_out: bool = True) -> BircoMeasure:
-    return BircoMeasure(line, parse_measure(name), parse_measure(name), leaves_out)
+    leaves_out: bool
 
 
 BIRCO_MEASURES: dict[str, BircoMeasure] = {
-    "R@5": _same("R@5", "R@5"),
-    "R@10": _same("R@100", "R@10"),
-    "R@20": _same("R@20", "R@20"),
-    "R@100": _same("R@100", "R@100"),
-    "nDCG@10": _same("NDCG", "nDCG@10", leaves_out=False),
-    "MRR@10": BircoMeasure(
-        "MRR", parse_measure("RR(of='best', rel=0.001)@10"), parse_measure("RR@10"), leaves_out=False
-    ),
-    "MAP": _same("MAP", "AP"),
+    name: BircoMeasure(line, parse_measure(own), parse_measure(plain), leaves_out)
+    for name, line, own, plain, leaves_out in (
+        ("R@5", "R@5", "R@5", "R@5", True),
+        ("R@10", "R@100", "R@10", "R@10", True),
+        ("R@20", "R@20", "R@20", "R@20", True),
+        ("R@100", "R@100", "R@100", "R@100", True),
+        ("nDCG@10", "NDCG", "nDCG@10", "nDCG@10", False),
+        ("MRR@10", "MRR", "RR(of='best', rel=0.001)@10", "RR@10", False),
+        ("MAP", "MAP", "AP", "AP", True),
+    )
 }
 """BIRCO's measures by what its program calls them without resampling. MRR@10 looks for the documents of the query's
 highest grade, and two lines of resampled means are named R@100, of which the first is R@10."""
@@ -115,21 +113,29 @@ def birco_scores(qrels: Qrels, run: Run, dataset: str = "", system: str = "") ->
     joined = Judged.of(run, qrels)
     counted = joined.relevant(RELEVANT_GRADE) > 0
     plain = scores_of(joined, tuple(one.plain for one in BIRCO_MEASURES.values()))
-    figures = []
+    scores = []
+    draws: dict[
+        int, Int64
+    ] = {}  # of so many queries: the same for each measure, as the generator is seeded anew
     for (measure, one), row in zip(BIRCO_MEASURES.items(), result_rows(plain, dataset, name), strict=True):
         every = one.own.per_query(joined)
         values = every[counted] if one.leaves_out else every
-        count, generator = len(values), np.random.RandomState(SEED)
+        count = len(values)
         if not count:
             raise BadValue("no query has a document of grade 1 or more, so that BIRCO has nothing to average")
-        means = np.array([np.mean(values[generator.choice(count, size=count)]) for _ in range(TRIALS)])
+        if count not in draws:
+            draws[count] = np.random.RandomState(SEED).choice(count, size=(TRIALS, count))
+        means = np.mean(values[draws[count]], axis=1)
         mean, printed, over_all = float(np.mean(values)), float(np.mean(means)), float(np.mean(every))
-        names = (dataset, name, measure, one.line, str(one.own))
-        figure = (mean, count, printed, float(np.std(means)))
-        scored = (str(one.plain), row.mean, row.low, row.high)
         best_grade = 0.0 if one.own == one.plain else over_all - row.mean
-        figures.append(BircoScore(*names, *figure, *scored, printed - mean, mean - over_all, best_grade))
-    return figures
+        names = (dataset, name, measure, one.line, str(one.own))
+        deviation, causes = float(np.std(means)), (printed - mean, mean - over_all, best_grade)
+        scores.append(
+            BircoScore(
+                *names, mean, count, printed, deviation, str(one.plain), row.mean, row.low, row.high, *causes
+            )
+        )
+    return scores
 
 
 def birco_remarks(qrels: Qrels) -> list[str]:

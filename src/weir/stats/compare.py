@@ -32,6 +32,7 @@ from weir.stats.significance import (
     Pairs,
     adjusted,
     all_pairs,
+    exact_mean,
     p_values,
 )
 
@@ -302,14 +303,14 @@ def table(dataset: str, measure: str, scores: Mapping[str, Scores]) -> ScoreTabl
 
 
 def compared(
-    given: ScoreTable, baseline: str | None = None, method: ComparisonMethod | None = None
+    scores: ScoreTable, baseline: str | None = None, method: ComparisonMethod | None = None
 ) -> Comparison:
     """Compare the systems of a table: each with each, or each with a baseline.
 
     The correction counts the tests that are made: all pairs, or all systems but the baseline. Ranks and letters
     follow from the verdicts. Raises UnknownName for a baseline that is not among the systems.
     """
-    return compared_together([given], baseline, method)[0]
+    return compared_together([scores], baseline, method)[0]
 
 
 def compared_together(
@@ -317,10 +318,9 @@ def compared_together(
 ) -> list[Comparison]:
     """Compare the systems of each table, as `compared`; the correction counts the tests of all tables together."""
     method = method or ComparisonMethod()
-    tested = [_TestedTable.of(table, baseline, method) for table in tables]
-    return [
-        one.comparison([other for other in tested if other is not one], baseline, method) for one in tested
-    ]
+    tested = [_tested(table, baseline, method) for table in tables]
+    return [_comparison(one, [other for other in tested if other is not one], baseline, method)
+            for one in tested]  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -336,152 +336,102 @@ class _TestedTable:
     smallest: float
     means: list[float]
 
-    @staticmethod
-    def of(table: ScoreTable, baseline: str | None, method: ComparisonMethod) -> _TestedTable:
-        if baseline is not None and baseline not in table.systems:
-            raise UnknownName("system to be the baseline", baseline, table.systems)
-        means = [_mean(row) for row in table.values]
-        ranked = sorted(range(len(means)), key=lambda k: (-means[k], table.systems[k]))
-        names = tuple(table.systems[k] for k in ranked)
-        # Draws follow the systems in this order, so that p-values do not depend on the order of the arguments.
-        parts = tuple(tuple(values[ranked] for values in dataset) for dataset in table.parts)
-        best_first = replace(table, systems=names, values=table.values[ranked], parts=parts)
-        if baseline is None:
-            every = all_pairs(len(ranked)).tolist()
-            chosen = [(i, j) if ranked[i] < ranked[j] else (j, i) for i, j in every]
-        else:
-            first = names.index(baseline)
-            chosen = [(first, k) for k in range(len(ranked)) if k != first]
-        pairs = np.array(chosen, np.int64)
-        draws = Draws(method.draws, method.seed)
-        p = p_values(method.test, best_first.values, pairs, draws)
-        smallest = TESTS.get(method.test).smallest(table.values.shape[1], len(names), draws)
-        return _TestedTable(best_first, pairs, p, smallest, [means[k] for k in ranked])
 
-    def comparison(
-        self, beside: Sequence[_TestedTable], baseline: str | None, method: ComparisonMethod
-    ) -> Comparison:
-        """The comparison of the table; beside: tables whose tests the correction counts too."""
-        table = self.table
-        systems, units = table.values.shape
-        levels: Float64 | None = None  # means over datasets in samples of datasets and queries, float64[B, K]
+def _tested(table: ScoreTable, baseline: str | None, method: ComparisonMethod) -> _TestedTable:
+    if baseline is not None and baseline not in table.systems:
+        raise UnknownName("system to be the baseline", baseline, table.systems)
+    means = [exact_mean(row) for row in table.values]
+    ranked = sorted(range(len(means)), key=lambda k: (-means[k], table.systems[k]))
+    names = tuple(table.systems[k] for k in ranked)
+    # Draws follow the systems in this order, so that p-values do not depend on the order of the arguments.
+    parts = tuple(tuple(values[ranked] for values in dataset) for dataset in table.parts)
+    best_first = replace(table, systems=names, values=table.values[ranked], parts=parts)
+    if baseline is None:
+        every = all_pairs(len(ranked)).tolist()
+        chosen = [(i, j) if ranked[i] < ranked[j] else (j, i) for i, j in every]
+    else:
+        first = names.index(baseline)
+        chosen = [(first, k) for k in range(len(ranked)) if k != first]
+    pairs, draws = np.array(chosen, np.int64), Draws(method.draws, method.seed)
+    p = p_values(method.test, best_first.values, pairs, draws)
+    smallest = TESTS.get(method.test).smallest(table.values.shape[1], len(names), draws)
+    return _TestedTable(best_first, pairs, p, smallest, [means[k] for k in ranked])
+
+
+def _comparison(
+    tested: _TestedTable, beside: Sequence[_TestedTable], baseline: str | None, method: ComparisonMethod
+) -> Comparison:
+    """The comparison of a table; beside: tables whose tests the correction counts too."""
+    table, pairs, p, means = tested.table, tested.pairs, tested.p, tested.means
+    values, names = table.values, table.systems
+    systems, units = values.shape
+    other_p = np.concatenate([np.empty(0), *(other.p for other in beside)])
+    family = method.family(len(pairs) + len(other_p), systems, 1 if baseline is not None else systems - 1)
+    smallest = [np.full(len(o.p), o.smallest) for o in beside] if family.correct != "none" else []
+    others, draws = np.concatenate([np.empty(0), *smallest]), Draws(method.draws, method.seed)
+    possible = reach(method.test, units, method.alpha, family, draws, systems, others)
+    corrected = adjusted(np.concatenate([p, other_p]), method.correction)
+    differences = values[pairs[:, 1]] - values[pairs[:, 0]]
+
+    # Intervals of means and of differences.
+    mean_ends: list[list[float | None]] = [[None, None]] * systems
+    pair_ends: list[list[float | None]] = [[None, None]] * len(pairs)
+    if units >= fewest(method.level):
+        ends, draws = [(1 - method.level) / 2, (1 + method.level) / 2], Draws(RESAMPLES, method.seed)
         if method.interval == "two-level" and table.parts:
-            levels = two_level_means(
-                [list(dataset) for dataset in table.parts], Draws(RESAMPLES, method.seed)
+            samples = two_level_means(table.parts, draws)
+            of_means = np.quantile(samples, ends, axis=0).T
+            of_pairs = np.stack([np.quantile(samples[:, j] - samples[:, i], ends) for i, j in pairs.tolist()])
+        else:  # the samples of means are those of `weir eval`, so the intervals are too
+            sums = np.concatenate(list(resampled_sums(values, RESAMPLES, np.random.default_rng(SEED))))
+            of_means = np.quantile(sums / units, ends, axis=0).T
+            constant = (values == values[:, :1]).all(axis=1)
+            of_means[constant] = np.array(means)[constant, None]
+            of_pairs = bounds(differences, method.interval, method.level, draws)
+        # An interval cut at the bounds of what it estimates covers it as often. Source: Mandelkern 2002.
+        mean_ends, pair_ends = of_means.tolist(), np.clip(of_pairs, -table.span, table.span).tolist()
+
+    equal_p = equivalences(differences, method)
+    unit = math.inf  # what is detectable is a multiple of the deviation
+    if possible.possible and TESTS.get(method.test).detection is not None:
+        kurtosis = excess_kurtosis(differences)
+        unit = detectable(1.0, units, method.power, method.alpha, method.test, family, kurtosis)
+    compared_pairs = []
+    better = np.zeros((systems, systems), np.bool_)
+    for number, (i, j) in enumerate(pairs.tolist()):
+        row, pair_p, same_p = differences[number], float(corrected[number]), float(equal_p[number])
+        mean, deviation = means[j] - means[i], float(row.std(ddof=1))
+        low, high = pair_ends[number]
+        least, outcome = unit * deviation, verdict_of(mean, pair_p, same_p, method.alpha)
+        better[j, i], better[i, j] = outcome == "better", outcome == "worse"
+        compared_pairs.append(
+            Pair(
+                *(names[i], names[j], mean, low, high, float(p[number]), pair_p, family.tests),
+                hedges_g(mean, deviation, units),
+                *signs(row),
+                least if math.isfinite(least) and least <= table.span else None,
+                None if method.margin is None else same_p,
+                outcome,
             )
-        others = np.concatenate([np.empty(0), *(other.p for other in beside)])
-        family = method.family(
-            len(self.pairs) + len(others), systems, 1 if baseline is not None else systems - 1
-        )
-        smallest = [np.full(len(o.p), o.smallest) for o in beside] if family.correct != "none" else []
-        possible = reach(
-            method.test,
-            units,
-            method.alpha,
-            family,
-            Draws(method.draws, method.seed),
-            systems,
-            np.concatenate([np.empty(0), *smallest]),
-        )
-        pairs = self.compared_pairs(others, method, levels, family, possible)
-        decided = possible.possible or any(pair.verdict != "not separable" for pair in pairs)
-        return Comparison(
-            table.dataset,
-            table.measure,
-            units,
-            table.unit,
-            table.left_out,
-            self.standings(pairs, method, levels, lettered=baseline is None and decided),
-            pairs,
-            baseline,
-            method,
-            possible,
-            table.geometric,
-            group=table.group,
         )
 
-    def standings(
-        self, pairs: Iterable[Pair], method: ComparisonMethod, levels: Float64 | None, *, lettered: bool
-    ) -> tuple[Standing, ...]:
-        """The systems with percentile bootstrap intervals of their means, and ranks by the verdicts."""
-        values, names = self.table.values, self.table.systems
-        count, at = len(names), {name: k for k, name in enumerate(names)}
-        better = np.zeros((count, count), np.bool_)
-        for pair in pairs:
-            first, second = at[pair.first], at[pair.second]
-            better[second, first] = pair.verdict == "better"
-            better[first, second] = pair.verdict == "worse"
-        groups = letters(better | better.T) if lettered else [""] * count
-        ends: list[tuple[float | None, float | None]] = [(None, None)] * count
-        if values.shape[1] >= fewest(method.level):
-            means = levels
-            if means is None:  # the samples are those of `weir eval`, so the intervals are too
-                sums = np.concatenate(list(resampled_sums(values, RESAMPLES, np.random.default_rng(SEED))))
-                means = sums / values.shape[1]
-            low, high = np.quantile(means, [(1 - method.level) / 2, (1 + method.level) / 2], axis=0)
-            ends = list(zip(low.tolist(), high.tolist(), strict=True))
-            if levels is None:
-                for k in np.flatnonzero((values == values[:, :1]).all(axis=1)).tolist():
-                    ends[k] = (self.means[k],) * 2
-        standings = []
-        for k, name in enumerate(names):
-            lower, upper = (None if end is None else averaged(end, self.table.geometric) for end in ends[k])
-            best, worst = 1 + int(better[:, k].sum()), count - int(better[k].sum())
-            mean = averaged(self.means[k], self.table.geometric)
-            standings.append(Standing(name, mean, lower, upper, best, worst, groups[k]))
-        return tuple(standings)
-
-    def compared_pairs(
-        self,
-        beside: Float64,
-        method: ComparisonMethod,
-        levels: Float64 | None,
-        family: Family,
-        possible: Reach,
-    ) -> tuple[Pair, ...]:
-        """The pairs with corrected p-values, intervals within what is possible, and verdicts.
-
-        beside: p-values of other tables; an interval cut at the bounds of what it estimates covers it as often as
-        before. Source: Mandelkern 2002.
-        """
-        table, pairs, p = self.table, self.pairs, self.p
-        values, queries = table.values, table.values.shape[1]
-        corrected = adjusted(np.concatenate([p, beside]), method.correction)
-        differences = values[pairs[:, 1]] - values[pairs[:, 0]]
-        limits: list[tuple[float | None, float | None]] = [(None, None)] * len(pairs)
-        if queries >= fewest(method.level):
-            if levels is not None:
-                ends = [(1 - method.level) / 2, (1 + method.level) / 2]
-                raw = np.stack([np.quantile(levels[:, j] - levels[:, i], ends) for i, j in pairs.tolist()])
-            else:
-                raw = bounds(differences, method.interval, method.level, Draws(RESAMPLES, method.seed))
-            limits = [(low, high) for low, high in np.clip(raw, -table.span, table.span).tolist()]
-        same = equivalences(differences, method)
-        unit = math.inf  # what is detectable is a multiple of the deviation
-        if possible.possible and TESTS.get(method.test).detection is not None:
-            kurtosis = excess_kurtosis(differences)
-            unit = detectable(1.0, queries, method.power, method.alpha, method.test, family, kurtosis)
-        compared_pairs = []
-        for number, (i, j) in enumerate(pairs.tolist()):
-            row = differences[number]
-            mean, deviation = self.means[j] - self.means[i], float(row.std(ddof=1))
-            compared_pairs.append(
-                Pair(
-                    table.systems[i],
-                    table.systems[j],
-                    mean,
-                    *limits[number],
-                    float(p[number]),
-                    float(corrected[number]),
-                    family.tests,
-                    hedges_g(mean, deviation, len(row)),
-                    *signs(row),
-                    unit * deviation if math.isfinite(unit) and unit * deviation <= table.span else None,
-                    None if method.margin is None else float(same[number]),
-                    verdict_of(mean, float(corrected[number]), float(same[number]), method.alpha),
-                )
-            )
-        return tuple(compared_pairs)
+    decided = possible.possible or any(pair.verdict != "not separable" for pair in compared_pairs)
+    groups = letters(better | better.T) if baseline is None and decided else [""] * systems
+    standings = []
+    for k, name in enumerate(names):
+        low, high = (None if end is None else averaged(end, table.geometric) for end in mean_ends[k])
+        best, worst = 1 + int(better[:, k].sum()), systems - int(better[k].sum())
+        mean = averaged(means[k], table.geometric)
+        standings.append(Standing(name, mean, low, high, best, worst, groups[k]))
+    return Comparison(
+        *(table.dataset, table.measure, units, table.unit, table.left_out, tuple(standings)),
+        tuple(compared_pairs),
+        baseline,
+        method,
+        possible,
+        table.geometric,
+        group=table.group,
+    )
 
 
 def compare_scores(
@@ -506,10 +456,6 @@ def shared_measures(scores: Iterable[Scores]) -> list[str]:
     if not shared:
         raise BadValue("the systems have no measure in common; score them with the same ones")
     return shared
-
-
-def _mean(values: Float64) -> float:
-    return math.fsum(values.tolist()) / len(values)
 
 
 def signs(differences: Float64) -> tuple[int, int, int]:
@@ -554,22 +500,21 @@ def across(datasets: Mapping[str, Sequence[ScoreTable]], name: str) -> ScoreTabl
     if len(datasets) < 2:
         raise BadValue(f"a comparison across datasets needs at least two; found {len(datasets)}")
     first = _alike([t for tables in datasets.values() for t in tables])
-    parts = [_by_name(datasets[dataset]) for dataset in sorted(datasets)]
+    parts = [sorted(datasets[name], key=lambda t: t.dataset) for name in sorted(datasets)]
     columns = [
-        [_mean(np.array([_mean(t.values[k]) for t in tables])) for k in range(len(first.systems))]
+        [exact_mean(np.array([exact_mean(t.values[k]) for t in tables])) for k in range(len(first.systems))]
         for tables in parts
     ]
-    values = tuple(tuple(t.values for t in tables) for tables in parts)
-    return ScoreTable(
-        name,
-        first.measure,
-        first.systems,
-        np.array(columns).T,
-        0,
-        "datasets",
-        span=first.span,
-        geometric=first.geometric,
-        parts=values,
+    values, of_parts = np.array(columns).T, tuple(tuple(t.values for t in tables) for tables in parts)
+    return replace(
+        first,
+        dataset=name,
+        values=values,
+        left_out=0,
+        unit="datasets",
+        parts=of_parts,
+        queries=None,
+        group="",
     )
 
 
@@ -578,18 +523,18 @@ def compared_across(
     name: str,
     baseline: str | None = None,
     method: ComparisonMethod | None = None,
-    known: Iterable[Comparison] = (),
+    each: Iterable[Comparison] = (),
 ) -> Comparison:
     """Compare the systems across datasets; with a baseline, also count the datasets on which each is better or worse.
 
-    Arguments and errors as `across` and `compared`; known: comparisons of datasets with the baseline that are made
+    Arguments and errors as `across` and `compared`; each: comparisons of datasets with the baseline that are made
     already. A dataset counts as better or worse where its own comparison says so, which is corrected for the number
     of systems, not of datasets; that of several parts is of all their queries, each part weighing the same.
     """
     comparison = compared(across(datasets, name), baseline, method)
     if baseline is None:
         return comparison
-    by_dataset = {c.dataset: c for c in known}
+    by_dataset = {c.dataset: c for c in each}
     verdicts: dict[str, list[str]] = {pair.second: [] for pair in comparison.pairs}
     for dataset, tables in datasets.items():
         own = by_dataset.get(dataset) or compared(pooled(tables, dataset), baseline, method)
@@ -597,11 +542,7 @@ def compared_across(
             verdicts.get(pair.second, []).append(pair.verdict)
     tallies = [
         DatasetCounts(
-            pair.second,
-            baseline,
-            comparison.count,
-            pair.difference,
-            *(pair.won, pair.lost, pair.tied),
+            *(pair.second, baseline, comparison.count, pair.difference, pair.won, pair.lost, pair.tied),
             *(verdicts[pair.second].count(v) for v in ("better", "worse", "equivalent", "not separable")),
         )
         for pair in comparison.pairs
@@ -617,7 +558,7 @@ def pooled(tables: Sequence[ScoreTable], name: str) -> ScoreTable:
     """
     if len(tables) == 1:
         return tables[0]
-    first, parts = _alike(tables), _by_name(tables)
+    first, parts = _alike(tables), sorted(tables, key=lambda t: t.dataset)
     total = sum(t.values.shape[1] for t in parts)
     values = np.concatenate([t.values * (total / (len(parts) * t.values.shape[1])) for t in parts], axis=1)
     return replace(first, dataset=name, values=values, left_out=sum(t.left_out for t in parts), queries=None)
@@ -630,10 +571,6 @@ def _alike(tables: Sequence[ScoreTable]) -> ScoreTable:
     return tables[0]
 
 
-def _by_name(tables: Sequence[ScoreTable]) -> list[ScoreTable]:
-    return sorted(tables, key=lambda t: t.dataset)
-
-
 # Comparisons by group of queries.
 
 BY_GROUP = ComparisonMethod(correct="bh")
@@ -641,7 +578,7 @@ BY_GROUP = ComparisonMethod(correct="bh")
 
 
 def compared_by_group(
-    given: ScoreTable,
+    scores: ScoreTable,
     groups: QueryGroups,
     baseline: str | None = None,
     method: ComparisonMethod | None = None,
@@ -657,15 +594,15 @@ def compared_by_group(
         raise BadValue(
             f"{method.test} holds for the pairs of one group alone; take another test for several groups"
         )
-    assert given.queries is not None
-    rows = groups.rows(given.queries)
-    parts = [replace(given.take(at), group=label) for label, at in rows.items() if len(at) > 1]
+    assert scores.queries is not None
+    rows = groups.rows(scores.queries)
+    parts = [replace(scores.take(at), group=label) for label, at in rows.items() if len(at) > 1]
     if not parts:
-        raise BadValue(f"{given.dataset}, {groups.name}: no group has two queries, which a comparison needs")
+        raise BadValue(f"{scores.dataset}, {groups.name}: no group has two queries, which a comparison needs")
     tables = [replace(part, dataset=part.group) for part in parts]  # in one order whatever the dataset
-    macro = replace(pooled(tables, given.dataset), group=f"macro mean of {len(parts)} groups")
+    macro = replace(pooled(tables, scores.dataset), group=f"macro mean of {len(parts)} groups")
     each = compared_together(parts, baseline, method)
-    return [compared(given, baseline, method), compared(macro, baseline, method), *each]
+    return [compared(scores, baseline, method), compared(macro, baseline, method), *each]
 
 
 def compare_scores_by_group(
@@ -685,6 +622,7 @@ def compare_scores_by_group(
 
 # Tables.
 
+_PAIR_HEAD = ("pair", "difference", "p", "adjusted", "Hedges' g", "won/lost/tied")
 FEW_SYSTEMS = 3
 """Systems up to which a sentence says of each how it fares across datasets."""
 SEVERAL = 6
@@ -716,16 +654,16 @@ def family(c: Comparison) -> str:
     return f"{c.method.correct}, adjusted over {tests} comparison{'s' * (tests != 1)}"
 
 
-def tally(found: DatasetCounts) -> str:
+def tally(counts: DatasetCounts) -> str:
     """On how many datasets a system is higher than the baseline by its mean, and on how many by the verdict."""
-    by_mean = [("higher", found.higher), ("lower", found.lower), ("equal", found.equal)]
-    verdicts = [("better", found.better), ("worse", found.worse), ("equivalent", found.equivalent)]
+    by_mean = [("higher", counts.higher), ("lower", counts.lower), ("equal", counts.equal)]
+    verdicts = [("better", counts.better), ("worse", counts.worse), ("equivalent", counts.equivalent)]
     always = {"higher", "lower", "better", "worse"}
     means = ", ".join(f"{what} on {n}" for what, n in by_mean if n or what in always)
     certain = ", ".join(f"{what} on {n}" for what, n in verdicts if n or what in always)
     return (
-        f"{found.system} against {found.baseline} on {found.datasets} datasets, by mean: {means} "
-        f"({change(found.difference)} over all); by verdict: {certain}, not separable on {found.not_separable}"
+        f"{counts.system} against {counts.baseline} on {counts.datasets} datasets, by mean: {means} "
+        f"({change(counts.difference)} over all); by verdict: {certain}, not separable on {counts.not_separable}"
     )
 
 
@@ -754,23 +692,13 @@ def _csv(c: Comparison) -> list[dict[str, object]]:
 
 def _pages(comparisons: Sequence[Comparison]) -> tuple[Table, ...]:
     """The means with the marks that papers use, under the pairs with their verdicts."""
-    header = [
-        "dataset",
-        "measure",
-        "pair",
-        "difference",
-        "p",
-        "adjusted",
-        "Hedges' g",
-        "won/lost/tied",
-        "verdict",
-    ]
     lines = [
         [f"{c.dataset}, {c.group}" if c.group else c.dataset, c.measure, *_pair(p, c)]
         for c in comparisons
         for p in c.pairs
     ]
-    return (table_of([header, *lines], right=5, keys=3, tail=1), *marked_means(comparisons))
+    head = ["dataset", "measure", *_PAIR_HEAD, "verdict"]
+    return (table_of([head, *lines], right=5, keys=3, tail=1), *marked_means(comparisons))
 
 
 def marked_means(comparisons: Sequence[Comparison]) -> tuple[Table, ...]:
@@ -826,7 +754,7 @@ def compare_tables(
         title = f"{c.measure} on {c.dataset} ({count(c.count)} {c.unit}{left_out})"
         tables.append(table_of(lines, title=title))
         listed = c.pairs if long or len(c.standings) <= SEVERAL else _with_best(c)
-        head = ["pair", "difference", "p", "adjusted", "Hedges' g", "won/lost/tied", f"verdict ({family(c)})"]
+        head = [*_PAIR_HEAD, f"verdict ({family(c)})"]
         pairs = table_of([head, *(_pair(p, c) for p in listed)], right=5, tail=1)
         tables.append(replace(pairs, narrow=(1, 6)))
         if len(listed) < len(c.pairs):
@@ -837,8 +765,18 @@ def compare_tables(
                     "are separable, which letters tell; --long lists them all"
                 )
             )
-        if c.tallies:
-            tables.append(_tallies(c.tallies))
+        if 0 < len(c.tallies) <= FEW_SYSTEMS:
+            tables.append(sentences(*map(tally, c.tallies)))
+        elif c.tallies:
+            head = ["system", "difference", "higher", "lower", "equal", "better", "worse", "equivalent"]
+            rows = [
+                [t.system, change(t.difference), *map(str, (t.higher, t.lower, t.equal, t.better, t.worse)),
+                 *map(str, (t.equivalent, t.not_separable))]
+                for t in c.tallies
+            ]  # fmt: skip
+            datasets = f"against {c.tallies[0].baseline} on {c.tallies[0].datasets} datasets"
+            title = f"{datasets}: on how many by mean, and by verdict"
+            tables.append(table_of([[*head, "not separable"], *rows], right=len(head), title=title))
     legend = [f"{label}: {system}" for system, label in labels.items() if label != system]
     return (*tables, sentences(*_notes(comparisons, explain), *legend))
 
@@ -846,18 +784,8 @@ def compare_tables(
 def _by_group(comparisons: Sequence[Comparison], long: bool) -> Table:
     """A line for each group and pair: all queries first, then the macro mean, then the groups."""
     first, last = comparisons[0], comparisons[-1]
-    head = [
-        "group",
-        "pair",
-        "queries",
-        "first",
-        "second",
-        "difference",
-        "adjusted",
-        "won/lost/tied",
-        "verdict",
-    ]
-    lines: list[Sequence[str | Cell]] = [head]
+    head = ["group", "pair", "queries", "first", "second", "difference", "adjusted"]
+    lines: list[Sequence[str | Cell]] = [[*head, "won/lost/tied", "verdict"]]
     for c in comparisons:
         means = {s.system: score(s.mean) for s in c.standings}
         for p in c.pairs if long or len(c.standings) <= SEVERAL else _with_best(c):
@@ -867,31 +795,6 @@ def _by_group(comparisons: Sequence[Comparison], long: bool) -> Table:
             lines.append([*names, difference, adjusted_p, outcomes, p.verdict if certain else verdict(p, c)])
     title = f"{first.measure} on {first.dataset}, by group; verdicts on groups: {family(last)}"
     return table_of(lines, right=6, keys=2, tail=1, title=title)
-
-
-def _tallies(tallies: Sequence[DatasetCounts]) -> Table:
-    """Sentences on a few systems, a table of many."""
-    if len(tallies) <= FEW_SYSTEMS:
-        return sentences(*map(tally, tallies))
-    first = tallies[0]
-    head = [
-        "system",
-        "difference",
-        "higher",
-        "lower",
-        "equal",
-        "better",
-        "worse",
-        "equivalent",
-        "not separable",
-    ]
-    lines = [
-        [t.system, change(t.difference), *map(str, (t.higher, t.lower, t.equal)),
-         *map(str, (t.better, t.worse, t.equivalent, t.not_separable))]
-        for t in tallies
-    ]  # fmt: skip
-    title = f"against {first.baseline} on {first.datasets} datasets: on how many by mean, and by verdict"
-    return table_of([head, *lines], right=len(head) - 1, title=title)
 
 
 def _with_best(c: Comparison) -> tuple[Pair, ...]:
@@ -919,7 +822,8 @@ def _notes(comparisons: Sequence[Comparison], explain: bool = False) -> list[str
         return ["nothing to compare"]
     first = comparisons[0]
     m = first.method
-    drawn = f", {m.draws:,} draws, seed {m.seed}" if TESTS.get(m.test).drawn else ""
+    kind = TESTS.get(m.test)
+    drawn = f", {m.draws:,} draws, seed {m.seed}" if kind.drawn else ""
     test = f"{m.test} (randomised HSD)" if m.test == "tukey" else m.test
     lines = [f"{test} test at level {m.alpha:g}; --explain says how the numbers were made"]
     if explain:
@@ -932,9 +836,26 @@ def _notes(comparisons: Sequence[Comparison], explain: bool = False) -> list[str
             f"difference: {pairs}, with {interval}; p: {test}{drawn}; level {m.alpha:g}",
             "rank, by the verdicts: 1 + the systems that are better, to all less those that are worse"
             + (letters if any(s.letters for c in comparisons for s in c.standings) else ""),
-            *_effects(comparisons),
         ]
-    lines += [*_unreachable(comparisons), *_too_few(comparisons)]
+        if kind.detection is None:
+            lines.append(f"minimum detectable effect: none is known of {m.test}; permutation and t have one")
+        elif any(c.reach.possible for c in comparisons):
+            corrected = "" if m.correction == "none" else f" with {m.correction}"
+            lines.append(
+                f"minimum detectable effect: a true difference that {m.test}{corrected} finds {100 * m.power:g} times "
+                "in 100 in new data (weir power: of one test alone)"
+            )
+    lines += dict.fromkeys(
+        reach_note(c.reach, m.test, c.count, c.unit, c.pairs[0].comparisons if c.pairs else 0)
+        for c in comparisons
+        if not c.reach.possible
+    )
+    least = fewest(m.level)
+    lines += [
+        f"too few {unit} for an interval: {n}, at least {least} are needed; even the whole range of {n} holds the "
+        f"median {share(1 - 2.0 ** (1 - n))} of the time only"
+        for n, unit in dict.fromkeys((c.count, c.unit) for c in comparisons if c.count < least)
+    ]
     if any(c.geometric for c in comparisons):
         names = ", ".join(sorted({c.measure for c in comparisons if c.geometric}))
         lines.append(f"{names}: means are geometric; differences are those of logarithms")
@@ -945,41 +866,6 @@ def _notes(comparisons: Sequence[Comparison], explain: bool = False) -> list[str
     if m.margin is not None:
         lines.append(f"equivalent: the difference lies within ±{m.margin:g} (two one-sided t-tests)")
     return lines
-
-
-def _effects(comparisons: Sequence[Comparison]) -> list[str]:
-    """What the minimum detectable effects are, where there are such."""
-    m = comparisons[0].method
-    if TESTS.get(m.test).detection is None:
-        return [f"minimum detectable effect: none is known of {m.test}; permutation and t have one"]
-    if not any(c.reach.possible for c in comparisons):
-        return []
-    corrected = "" if m.correction == "none" else f" with {m.correction}"
-    return [
-        f"minimum detectable effect: a true difference that {m.test}{corrected} finds {100 * m.power:g} times in 100 "
-        "in new data (weir power: of one test alone)"
-    ]
-
-
-def _unreachable(comparisons: Sequence[Comparison]) -> list[str]:
-    """Where nothing can be found at all, and how many queries or datasets it takes."""
-    test = comparisons[0].method.test
-    few = [c for c in comparisons if not c.reach.possible]
-    notes = (
-        reach_note(c.reach, test, c.count, c.unit, c.pairs[0].comparisons if c.pairs else 0) for c in few
-    )
-    return list(dict.fromkeys(notes))
-
-
-def _too_few(comparisons: Sequence[Comparison]) -> list[str]:
-    """A line for each number of queries or datasets that is too small for intervals."""
-    level = comparisons[0].method.level
-    few = dict.fromkeys((c.count, c.unit) for c in comparisons if c.count < fewest(level))
-    return [
-        f"too few {unit} for an interval: {n}, at least {fewest(level)} are needed; even the whole range of {n} holds "
-        f"the median {share(1 - 2.0 ** (1 - n))} of the time only"
-        for n, unit in few
-    ]
 
 
 def _interval(shown: Callable[[float], str], low: float | None, high: float | None) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from functools import cache, lru_cache
 from statistics import NormalDist
 
@@ -14,6 +13,7 @@ from weir.errors import BadValue
 
 _SMALLEST_DENOMINATOR = 1e-300
 _MOST_TERMS = 20_000
+_legendre = cache(np.polynomial.legendre.leggauss)
 
 
 def normal_tail(z: float) -> float:
@@ -43,7 +43,15 @@ def student_quantile(p: float, df: float) -> float:
         raise BadValue(f"there is no quantile for the probability {p}; expected between 0 and 1")
     if p < 0.5:
         return -student_quantile(1 - p, df)
-    return root(lambda t: (1 - p) - student_tail(t, df), 1.0)
+    low, high = 0.0, 1.0  # bisection to the last digit
+    while student_tail(high, df) > 1 - p and high < 1e300:
+        low, high = high, 2 * high
+    while (middle := (low + high) / 2) not in (low, high):
+        if student_tail(middle, df) > 1 - p:
+            low = middle
+        else:
+            high = middle
+    return middle
 
 
 def binomial_tail(successes: int, trials: int) -> float:
@@ -55,21 +63,12 @@ def binomial_tail(successes: int, trials: int) -> float:
     return incomplete_beta(successes, trials - successes + 1, 0.5)
 
 
-def noncentral_tail(t: float, df: int, shift: float) -> float:
-    """Probability that the noncentral t with df degrees of freedom and this shift exceeds t.
-
-    The normal tail, averaged over the distribution of the estimated deviation by Gauss-Legendre quadrature.
-    """
-    deviations, weights = _estimated_deviation(df, 200)
-    tails = np.array([normal_tail(t * v - shift) for v in deviations.tolist()])
-    return float(np.sum(weights * tails))
-
-
 def foreseen_tail(t: float, df: float, shift: float) -> float:
-    """As `noncentral_tail`, for a shift that is so many times a deviation estimated beforehand, with df degrees too.
+    """Probability that the noncentral t exceeds t, its shift being so many times a deviation estimated beforehand.
 
-    The two estimates are of different samples, so that the one that is planned with may be too small or too large. df:
-    need not be whole; fewer than there are stand for values with heavy tails, whose deviation is known less well.
+    df: degrees of freedom of both estimates, which are of different samples, so that the one that is planned with may
+    be too small or too large. They need not be whole; fewer than there are stand for values with heavy tails, whose
+    deviation is known less well. The normal tail, averaged over both by Gauss-Legendre quadrature.
     """
     deviations, weights = _estimated_deviation(df, 64 if df < 10 else 40)
     edges = t * deviations - shift * deviations[:, None]
@@ -91,24 +90,6 @@ def incomplete_beta(a: float, b: float, x: float) -> float:
     return math.exp(front) * _fraction(a, b, x) / a
 
 
-def root(rising: Callable[[float], float], start: float) -> float:
-    """Where a function that rises from below zero at 0 crosses zero, by bisection to the last digit.
-
-    start: a first guess of an upper bound, doubled as long as the function is negative there.
-    """
-    low, high = 0.0, start
-    while rising(high) < 0 and high < 1e300:
-        low, high = high, 2 * high
-    while True:
-        middle = (low + high) / 2
-        if middle in (low, high):
-            return middle
-        if rising(middle) < 0:
-            low = middle
-        else:
-            high = middle
-
-
 @lru_cache(maxsize=256)
 def _estimated_deviation(df: float, points: int) -> tuple[Float64, Float64]:
     """Values of an estimated deviation, in units of the true one, and how much each weighs in a mean over them."""
@@ -118,12 +99,6 @@ def _estimated_deviation(df: float, points: int) -> tuple[Float64, Float64]:
     s: Float64 = (high - low) / 2 * nodes + (high + low) / 2
     log_scale = (1 - df / 2) * math.log(2) + df / 2 * math.log(df) - math.lgamma(df / 2)
     return s, (high - low) / 2 * weights * np.exp(log_scale + (df - 1) * np.log(s) - df / 2 * s * s)
-
-
-@cache
-def _legendre(points: int) -> tuple[Float64, Float64]:
-    nodes, weights = np.polynomial.legendre.leggauss(points)
-    return nodes, weights
 
 
 def _log_gamma_step(a: float, b: float) -> float:
@@ -137,17 +112,17 @@ def _log_gamma_step(a: float, b: float) -> float:
 
 def _fraction(a: float, b: float, x: float) -> float:
     c, d = 1.0, 1 / _away(1 - (a + b) * x / (a + 1))
-    found = d
+    fraction = d
     for m in range(1, _MOST_TERMS):
         even = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m))
         odd = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1))
         for term in (even, odd):
             d = 1 / _away(1 + term * d)
             c = _away(1 + term / c)
-            found *= c * d
+            fraction *= c * d
         if abs(c * d - 1) < 1e-16:
             break
-    return found
+    return fraction
 
 
 def _away(value: float) -> float:

@@ -31,7 +31,7 @@ from weir.stats.compare import (
 from weir.stats.intervals import simultaneous_bounds, two_level_bounds
 from weir.stats.power import Family, Reach, reach
 from weir.stats.resampling import BLOCK_CELLS, RESAMPLES, fewest
-from weir.stats.significance import TESTS, Draws, adjusted, p_values
+from weir.stats.significance import TESTS, Draws, adjusted, exact_mean, p_values
 
 OTHERS = "others"
 """What a level of three or more is set against: the mean of all others."""
@@ -196,16 +196,6 @@ _SOME_ORDERS = 5_000  # of more levels
 _LEAST_DEALS = 999
 
 
-@dataclass(frozen=True)
-class _Squares:
-    """A source before its share is known; axes: the factors it is of, None for what is not tested."""
-
-    source: str
-    df: int
-    squares: float
-    axes: tuple[int, ...] | None = None
-
-
 def variance_shares(
     parts: Sequence[Float64], factors: Sequence[Factor], method: ComparisonMethod
 ) -> tuple[VarianceSource, ...]:
@@ -220,31 +210,40 @@ def variance_shares(
     values = np.concatenate(list(parts), axis=1)
     shape = tuple(len(factor.levels) for factor in factors)
     systems, queries = values.shape
-    found: list[_Squares] = []
+
+    def of_systems(part: Float64) -> float:
+        return float(np.square(part.mean(axis=1) - part.mean()).sum() * part.shape[1])
+
+    squares: dict[str, tuple[int, float]] = {}  # degrees of freedom and sum of squares of each source
     if len(parts) > 1:
         among = systems * sum(p.shape[1] * float(p.mean() - values.mean()) ** 2 for p in parts)
-        found.append(_Squares("collections", len(parts) - 1, among))
+        squares["collections"] = (len(parts) - 1, among)
     within = systems * sum(float(np.square(p.mean(axis=0) - p.mean()).sum()) for p in parts)
-    found.append(_Squares("queries", queries - len(parts), within))
-    found += _squares_of_factors(values, factors, shape)
+    squares["queries"] = (queries - len(parts), within)
+    means, numbers = values.mean(axis=1).reshape(shape), range(len(factors))
+    tested: dict[str, tuple[int, ...]] = {}  # the factors that each effect is of
+    for axes in [*((axis,) for axis in numbers), *itertools.combinations(numbers, 2)]:
+        name, sizes = " × ".join(factors[axis].name for axis in axes), [shape[axis] for axis in axes]
+        apart = float(np.square(_projected(means, axes, len(shape))).sum()) * values.size / math.prod(sizes)
+        squares[name], tested[name] = (math.prod(size - 1 for size in sizes), apart), axes
+    if len(factors) > 2:
+        df, effects = (sum(squares[name][n] for name in tested) for n in (0, 1))
+        among = float(np.square(means - means.mean()).sum()) * queries
+        squares[HIGHER] = (means.size - 1 - int(df), max(0.0, among - effects))
     if len(parts) > 1:  # how systems differ by collection, less how they differ on all queries
-        apart = sum(_systems_squares(p) for p in parts) - _systems_squares(values)
-        found.append(_Squares("systems × collections", (systems - 1) * (len(parts) - 1), max(0.0, apart)))
+        apart = sum(map(of_systems, parts)) - of_systems(values)
+        squares["systems × collections"] = ((systems - 1) * (len(parts) - 1), max(0.0, apart))
     total = float(np.square(values - values.mean()).sum())
-    rest = values.size - 1 - sum(one.df for one in found)
-    found.append(_Squares("residual", rest, max(0.0, total - sum(one.squares for one in found))))
-    by_chance = sum(one.squares for one in found if one.axes is None and one.source != HIGHER)
+    df, explained = (sum(one[n] for one in squares.values()) for n in (0, 1))
+    squares["residual"] = (values.size - 1 - int(df), max(0.0, total - explained))
+    by_chance = sum(size for name, (_, size) in squares.items() if name not in tested and name != HIGHER)
+    p = np.array([randomised_p(values, shape, axes, method) for axes in tested.values()])
+    p_of = dict(zip(tested, zip(p.tolist(), adjusted(p, method.correct).tolist(), strict=True), strict=True))
     sources = []
-    for one in found:
-        against = one.squares + by_chance
-        eta = one.squares / against if one.axes is not None and against else None
-        share = one.squares / total if total else math.nan
-        sources.append(VarianceSource(one.source, one.df, one.squares, share, eta, None, None))
-    tested = [n for n, one in enumerate(found) if one.axes is not None]
-    p = np.array([randomised_p(values, shape, found[n].axes or (), method) for n in tested])
-    corrected = adjusted(p, method.correct)
-    for number, alone, both in zip(tested, p.tolist(), corrected.tolist(), strict=True):
-        sources[number] = replace(sources[number], p=alone, adjusted=both)
+    for name, (df, size) in squares.items():
+        eta = size / (size + by_chance) if name in tested and size + by_chance else None
+        share = size / total if total else math.nan
+        sources.append(VarianceSource(name, df, size, share, eta, *p_of.get(name, (None, None))))
     return tuple(sources)
 
 
@@ -297,27 +296,6 @@ def _dealt(effect: Float64, draws: Draws) -> Iterator[Float64]:
         at = places.reshape(count, queries, cells) + np.arange(queries)[:, None] * cells
         sums = by_query.reshape(-1).take(at).sum(axis=1)
         yield np.asarray(np.square(sums).sum(axis=1))
-
-
-def _squares_of_factors(values: Float64, factors: Sequence[Factor], shape: tuple[int, ...]) -> list[_Squares]:
-    """Each factor, each interaction of two, and all higher interactions together."""
-    means, each = values.mean(axis=1).reshape(shape), range(len(factors))
-    found = []
-    for axes in [*((axis,) for axis in each), *itertools.combinations(each, 2)]:
-        name = " × ".join(factors[axis].name for axis in axes)
-        sizes = [shape[axis] for axis in axes]
-        apart = float(np.square(_projected(means, axes, len(shape))).sum()) * values.size / math.prod(sizes)
-        found.append(_Squares(name, math.prod(size - 1 for size in sizes), apart, axes))
-    if len(factors) > 2:
-        systems = float(np.square(means - means.mean()).sum()) * values.shape[1]
-        rest = means.size - 1 - sum(one.df for one in found)
-        higher = max(0.0, systems - sum(one.squares for one in found))
-        found.append(_Squares(HIGHER, rest, higher))
-    return found
-
-
-def _systems_squares(values: Float64) -> float:
-    return float(np.square(values.mean(axis=1) - values.mean()).sum() * values.shape[1])
 
 
 def _projected(table: Float64, axes: Sequence[int], factors: int) -> Float64:
@@ -380,33 +358,11 @@ def factor_study_across(
         raise BadValue(
             f"{method.interval} intervals are of single differences; those of effects hold together: t or two-level"
         )
-    wanted = [
+    contrasts = [
         c for c in design.contrasts if not chosen or {design.factors[n].name for n in c.factors} <= {*chosen}
     ]
-    first = tables[0]
-    return FactorStudy(
-        name,
-        first.measure,
-        sum(t.values.shape[1] for t in tables),
-        tuple(datasets) if len(datasets) > 1 else (),
-        sum(t.left_out for t in tables),
-        design.factors,
-        len(design.systems),
-        factor_effects(datasets, design, wanted, method),
-        variance_shares([t.values for t in tables], design.factors, method),
-        method,
-        first.geometric,
-    )
-
-
-def factor_effects(
-    datasets: Mapping[str, Sequence[ScoreTable]],
-    design: FactorialDesign,
-    contrasts: Sequence[Contrast],
-    method: ComparisonMethod,
-) -> tuple[FactorEffect, ...]:
-    """The effect of each contrast, with corrected p-values and intervals that hold for all of them together."""
-    two_level = method.interval == "two-level" and len(datasets) > 1
+    first, several = tables[0], len(datasets) > 1
+    two_level = method.interval == "two-level" and several
     names = sorted(datasets)  # draws do not depend on the order of the arguments
     parts = [[t.values for t in sorted(datasets[name], key=lambda t: t.dataset)] for name in names]
     wholes = [pooled(datasets[name], name) for name in names]
@@ -419,51 +375,57 @@ def factor_effects(
     nothing = np.zeros((1, rows.shape[1]))
     pairs = np.array([(number, len(rows)) for number in range(len(rows))])
     p = p_values(method.test, np.concatenate([rows, nothing]), pairs, Draws(method.draws, method.seed))
-    corrected, same = adjusted(p, method.correct), equivalences(rows, method)
-    limits: list[tuple[float | None, float | None]] = [(None, None)] * len(contrasts)
+    corrected, equal_p = adjusted(p, method.correct), equivalences(rows, method)
+    limits: list[list[float | None]] = [[None, None]] * len(contrasts)
     if (len(parts) if two_level else min(p.shape[1] for part in parts for p in part)) >= fewest(method.level):
         draws = Draws(RESAMPLES, method.seed)
         by_part = [[_differences(weights, part) for part in dataset] for dataset in parts]
         if two_level:
-            both = two_level_bounds(by_part, method.level, draws)
+            limits = two_level_bounds(by_part, method.level, draws).tolist()
         else:
             shares = [1 / (len(parts) * len(dataset)) for dataset in parts for _ in dataset]
-            both = simultaneous_bounds([*itertools.chain(*by_part)], shares, method.level, draws)
-        limits = [(low, high) for low, high in both.tolist()]
-    geometric = next(iter(datasets.values()))[0].geometric
-    found = []
+            flat = [*itertools.chain(*by_part)]
+            limits = simultaneous_bounds(flat, shares, method.level, draws).tolist()
+    effects = []
     for number, contrast in enumerate(contrasts):
-        row, difference = rows[number], _mean(rows[number])
-        deviation = float(row.std(ddof=1))
+        row, effect_p = rows[number], float(corrected[number])
+        difference, deviation = exact_mean(row), float(row.std(ddof=1))
         factors = [design.factors[n] for n in contrast.factors]
-        one, other = np.maximum(contrast.weights, 0), np.maximum(-contrast.weights, 0)
-        found.append(
+        low, high = limits[number]
+        mean, other = None, None
+        if len(factors) == 1:
+            sides = (np.maximum(contrast.weights, 0), np.maximum(-contrast.weights, 0))
+            mean, other = (averaged(exact_mean(side @ values), first.geometric) for side in sides)
+        effects.append(
             FactorEffect(
                 tuple(factor.name for factor in factors),
                 tuple(f.levels[level] for f, level in zip(factors, contrast.levels, strict=True)),
                 tuple(f.levels[0] if len(f.levels) == 2 else OTHERS for f in factors),
-                averaged(_mean(one @ values), geometric) if len(factors) == 1 else None,
-                averaged(_mean(other @ values), geometric) if len(factors) == 1 else None,
-                difference,
-                *limits[number],
-                float(p[number]),
-                float(corrected[number]),
-                None if len(datasets) > 1 else hedges_g(difference, deviation, len(row)),
+                *(mean, other, difference, low, high, float(p[number]), effect_p),
+                None if several else hedges_g(difference, deviation, len(row)),
                 *signs(row),
-                verdict_of(difference, float(corrected[number]), float(same[number]), method.alpha),
+                verdict_of(difference, effect_p, float(equal_p[number]), method.alpha),
             )
         )
-    return tuple(found)
+    return FactorStudy(
+        name,
+        first.measure,
+        sum(t.values.shape[1] for t in tables),
+        tuple(datasets) if several else (),
+        sum(t.left_out for t in tables),
+        design.factors,
+        len(design.systems),
+        tuple(effects),
+        variance_shares([t.values for t in tables], design.factors, method),
+        method,
+        first.geometric,
+    )
 
 
 def _differences(weights: Float64, values: Float64) -> Float64:
     """The effects on each query, float64[E, Q]; differences by rounding alone are 0."""
     rows = weights @ values
     return np.where(np.abs(rows) > _EFFECT_ROUNDING * np.abs(values).max(), rows, 0.0)
-
-
-def _mean(values: Float64) -> float:
-    return math.fsum(values.tolist()) / len(values)
 
 
 # Tables.
@@ -479,7 +441,10 @@ def _csv(study: FactorStudy) -> list[dict[str, object]]:
 
 def _page(studies: Sequence[FactorStudy]) -> tuple[Table, ...]:
     """Of each measure a table of effects and one of shares; the sentences stand below the last."""
-    tables = [part for of in _by_measure(studies) for part in (_effect_table(of), _source_table(of))]
+    tables = []
+    for _, of_measure in itertools.groupby(studies, key=lambda study: study.measure):
+        same = list(of_measure)
+        tables += [_effect_table(same), _source_table(same)]
     tables[-1] = replace(tables[-1], notes=(*tables[-1].notes, *_notes(studies)))
     return tuple(tables)
 
@@ -491,17 +456,11 @@ def factor_tables(studies: Sequence[FactorStudy], long: bool = False) -> tuple[T
     One collection's effects stand with their p-values and verdicts; so do all with `long`.
     """
     tables = []
-    for of_measure in _by_measure(studies):
-        if len(of_measure) == 1 or long:
-            tables += [_detailed(study) for study in of_measure]
-        else:
-            tables.append(_effect_table(of_measure))
-        tables.append(_source_table(of_measure))
+    for _, of_measure in itertools.groupby(studies, key=lambda study: study.measure):
+        same = list(of_measure)
+        tables += [_detailed(study) for study in same] if len(same) == 1 or long else [_effect_table(same)]
+        tables.append(_source_table(same))
     return (*tables, sentences(*_notes(studies)))
-
-
-def _by_measure(studies: Sequence[FactorStudy]) -> list[list[FactorStudy]]:
-    return [list(of) for _, of in itertools.groupby(studies, key=lambda study: study.measure)]
 
 
 def _effect_table(studies: Sequence[FactorStudy]) -> Table:
@@ -528,13 +487,10 @@ def _detailed(study: FactorStudy) -> Table:
             verdict = {"better": "larger", "worse": "smaller"}.get(verdict, verdict)
         lines.append(
             [
-                " × ".join(one.factors),
-                _levels(one, labels),
+                *(" × ".join(one.factors), _levels(one, labels)),
                 *("" if mean is None else score(mean) for mean in (one.mean, one.other)),
                 f"{cell.text} {cell.more}".rstrip(),
-                probability(one.p),
-                probability(one.adjusted),
-                effect(one.effect),
+                *(probability(one.p), probability(one.adjusted), effect(one.effect)),
                 f"{one.won}/{one.lost}/{one.tied}",
                 Cell(verdict, style=one.verdict if one.verdict in STYLES else ""),
             ]

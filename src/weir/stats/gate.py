@@ -13,7 +13,6 @@ from weir.core.frames import plain
 from weir.core.results import result
 from weir.core.rounding import change, count, probability, score, share
 from weir.core.scores import averaged
-from weir.core.strings import Float64
 from weir.core.tables import Table, sentences, table_of
 from weir.errors import BadValue, printable
 from weir.measures.measure import within_unit
@@ -22,7 +21,7 @@ from weir.stats.distributions import student_tail
 from weir.stats.intervals import INTERVALS, bounds
 from weir.stats.power import POWER, queries_needed
 from weir.stats.query_differences import QueryDifference
-from weir.stats.significance import adjusted, t_statistic
+from weir.stats.significance import adjusted, exact_mean, t_statistic
 
 _ROUNDING = 1e-12  # a bound that equals the allowed drop but for rounding passes
 BROKEN_KEPT = 10
@@ -135,62 +134,45 @@ def gates(cases: Sequence[tuple[str, ScoreTable]], rules: GateRules) -> list[Gat
     dropped, at most 1 gate in 20 fails for all queries, and 1 in 20 for a group, at a confidence of 0.95. Else
     undecided. Raises BadValue for fewer than two queries of a dataset. Sources: Berger 1982; Holm 1979.
     """
-    found = [gate_numbers(group, table, rules) for group, table in cases]
-    p = np.array([one.p for one in found])
+    tested = []  # before p-values are adjusted and verdicts decided
+    for group, table in cases:
+        before, after = table.values
+        d = after - before
+        if len(d) < 2 and not group:
+            raise BadValue(f"{table.dataset}: a gate needs at least two queries; found {len(d)}")
+        assert table.queries is not None
+        low = p = deviation = math.nan
+        if len(d) > 1:
+            low = float(bounds(d[None], rules.interval, 2 * rules.confidence - 1)[0, 0])
+            low = max(low, -1.0) if within_unit(table.measure) else low
+            p, deviation = student_tail(-t_statistic(d), len(d) - 1), float(d.std(ddof=1))
+        worst = np.argsort(d, kind="stable")[:BROKEN_KEPT]
+        broken = tuple(
+            QueryDifference(table.queries[q], float(before[q]), float(after[q]))
+            for q in worst[d[worst] < 0].tolist()
+        )
+        means = [averaged(exact_mean(row), table.geometric) for row in (before, after)]
+        tested.append(
+            Gate(
+                *(table.dataset, group, table.measure, len(d), means[0], means[1]),
+                *(exact_mean(d), low, rules.allowed(table.measure), rules.confidence, p, 0),
+                "undecided",
+                *(deviation, int(np.count_nonzero(d < 0)), broken, table.left_out, table.geometric),
+            )
+        )
+    p_of = np.array([one.p for one in tested])
     for grouped, correction in CORRECTED.items():
-        rows = np.flatnonzero([bool(one.group) == grouped for one in found])
-        corrected, tests = adjusted(p[rows], correction), int(np.count_nonzero(~np.isnan(p[rows])))
+        rows = np.flatnonzero([bool(one.group) == grouped for one in tested])
+        corrected, tests = adjusted(p_of[rows], correction), int(np.count_nonzero(~np.isnan(p_of[rows])))
         for row, value in zip(rows.tolist(), corrected.tolist(), strict=True):
-            one = found[row]
+            one = tested[row]
             verdict: GateVerdict = "undecided"
             if one.low >= -one.max_drop - _ROUNDING:
                 verdict = "pass"
             elif not one.within and value <= 1 - one.confidence:
                 verdict = "fail"
-            found[row] = replace(one, p=value, tests=tests, verdict=verdict)
-    return found
-
-
-def gate_numbers(group: str, table: ScoreTable, rules: GateRules) -> Gate:
-    """The numbers of a case before its p-value is adjusted and its verdict decided; raises BadValue as `gates`."""
-    before, after = table.values
-    d = after - before
-    if len(d) < 2 and not group:
-        raise BadValue(f"{table.dataset}: a gate needs at least two queries; found {len(d)}")
-    assert table.queries is not None
-    one, other = (averaged(_mean(row), table.geometric) for row in (before, after))
-    low = math.nan
-    if len(d) > 1:
-        low = float(bounds(d[None], rules.interval, 2 * rules.confidence - 1)[0, 0])
-        low = max(low, -1.0) if within_unit(table.measure) else low
-    worst = np.argsort(d, kind="stable")[:BROKEN_KEPT]
-    return Gate(
-        table.dataset,
-        group,
-        table.measure,
-        len(d),
-        one,
-        other,
-        _mean(d),
-        low,
-        rules.allowed(table.measure),
-        rules.confidence,
-        student_tail(-t_statistic(d), len(d) - 1) if len(d) > 1 else math.nan,
-        0,
-        "undecided",
-        float(d.std(ddof=1)) if len(d) > 1 else math.nan,
-        int(np.count_nonzero(d < 0)),
-        tuple(
-            QueryDifference(table.queries[q], float(before[q]), float(after[q]))
-            for q in worst[d[worst] < 0].tolist()
-        ),
-        table.left_out,
-        table.geometric,
-    )
-
-
-def _mean(values: Float64) -> float:
-    return math.fsum(values.tolist()) / len(values)
+            tested[row] = replace(one, p=value, tests=tests, verdict=verdict)
+    return tested
 
 
 # Tables.

@@ -48,22 +48,10 @@ class LabelPairs:
     def worth(self, measure: Measure, grades: Float64, queries: Ids) -> Float64:
         """What each pair alone adds to a measure that is a sum over the documents returned, by these grades."""
         count = len(grades)
-        one, each = np.ones(count, np.int32), np.arange(count, dtype=np.int32)
-        rank = self.rank.astype(np.int32)
-        return measure.per_query(
-            Judged(
-                queries.take(self.query),
-                rank,
-                np.zeros(count, np.int32),
-                each,
-                rank,
-                grades,
-                one * rank,
-                one * rank,
-                np.arange(count + 1, dtype=np.int64),
-                grades,
-            )
-        )
+        rank, zeros = self.rank.astype(np.int32), np.zeros(count, np.int32)
+        each, ptr = np.arange(count, dtype=np.int32), np.arange(count + 1, dtype=np.int64)
+        names = queries.take(self.query)
+        return measure.per_query(Judged(names, rank, zeros, each, rank, grades, rank, rank, ptr, grades))
 
 
 def label_pairs(runs: Sequence[Run], human: Qrels, model: Qrels, k: int) -> list[LabelPairs]:
@@ -82,17 +70,12 @@ def label_pairs(runs: Sequence[Run], human: Qrels, model: Qrels, k: int) -> list
         np.bincount(query_of_row[rows], minlength=len(model)) for rows in (pooled, pooled & ~np.isnan(grade))
     )
     drawn = np.divide(labelled, judged, out=np.full(len(model), np.inf), where=judged > 0)
-    return [
-        LabelPairs(
-            query_of_row[row],
-            rank,
-            row,
-            model.grade[row].astype(np.float64),
-            grade[row],
-            drawn[query_of_row[row]],
-        )
-        for row, rank in returned
-    ]
+    pairs = []
+    for row, rank in returned:
+        query = query_of_row[row]
+        by_model = model.grade[row].astype(np.float64)
+        pairs.append(LabelPairs(query, rank, row, by_model, grade[row], drawn[query]))
+    return pairs
 
 
 def _rows(qrels: Qrels, queries: Ids, docs: Ids, query: Int32, doc: Int32) -> Int64:
@@ -100,15 +83,16 @@ def _rows(qrels: Qrels, queries: Ids, docs: Ids, query: Int32, doc: Int32) -> In
     width = max(1, len(qrels.docs))
     q = qrels.queries.codes(queries.strings)[query].astype(np.int64) if len(query) else np.zeros(0, np.int64)
     d = qrels.docs.codes(docs.strings)[doc].astype(np.int64) if len(doc) else np.zeros(0, np.int64)
-    wanted = np.where((q >= 0) & (d >= 0), q * width + d, -1)
-    known = qrels.query_of_row().astype(np.int64) * width + qrels.doc
-    at = np.minimum(np.searchsorted(known, wanted), max(0, len(known) - 1))
-    return np.where(known[at] == wanted, at, -1) if len(known) else np.full(len(wanted), -1)
+    pair = np.where((q >= 0) & (d >= 0), q * width + d, -1)
+    judged = qrels.query_of_row().astype(np.int64) * width + qrels.doc
+    at = np.minimum(np.searchsorted(judged, pair), max(0, len(judged) - 1))
+    return np.where(judged[at] == pair, at, -1) if len(judged) else np.full(len(pair), -1)
 
 
 # Agreement of two raters.
 
 Level: TypeAlias = Literal["nominal", "ordinal", "interval"]
+LEVELS: tuple[Level, ...] = get_args(Level)
 Summed = TypeVar("Summed", Int64, Float64)
 MOST_LABELS = 100
 """Different grades; with more a confusion table says nothing."""
@@ -180,37 +164,32 @@ def label_tables(first: Qrels, second: Qrels) -> LabelTables:
         raise BadValue("no pair of query and document is judged by both")
     pair = (first.grade[both].astype(np.float64), second.grade[at].astype(np.float64))
     labels = np.unique(np.concatenate(pair))
-    if len(labels) > MOST_LABELS:
-        raise BadValue(
-            f"{len(labels):,} different grades; agreement is of at most {MOST_LABELS}: round them first"
-        )
+    _check_number(labels)
     row, column = (np.searchsorted(labels, grades) for grades in pair)
     shared, query = np.unique(first.query_of_row()[both], return_inverse=True)
     order = np.argsort(
         first.queries.take(shared).tie_ranks
-    )  # by identifier: draws do not depend on the file's order
+    )  # so that draws do not depend on the file's order
     place = np.empty(len(shared), np.int64)
     place[order] = np.arange(len(shared))
     table = np.zeros((len(shared), len(labels), len(labels)), np.int64)
     np.add.at(table, (place[query], row, column), 1)
-    return LabelTables(
-        first.queries.take(shared[order].astype(np.int64)),
-        labels,
-        table,
-        len(first.doc) - len(both),
-        len(second.doc) - len(both),
-    )
+    queries = first.queries.take(shared[order].astype(np.int64))
+    return LabelTables(queries, labels, table, len(first.doc) - len(both), len(second.doc) - len(both))
+
+
+def _check_number(labels: Float64) -> None:
+    if len(labels) > MOST_LABELS:
+        raise BadValue(
+            f"{len(labels):,} different grades; agreement is of at most {MOST_LABELS}: round them first"
+        )
 
 
 def shared_pairs(first: Qrels, second: Qrels) -> tuple[Int64, Int64]:
     """The judgments of pairs that both judge: their rows in the first, ascending, and in the second."""
-    docs = second.docs.codes(first.docs.strings)[first.doc].astype(np.int64)
-    queries = second.queries.codes(first.queries.strings)[first.query_of_row()].astype(np.int64)
-    here = second.query_of_row().astype(np.int64) * max(1, len(second.docs)) + second.doc
-    wanted = np.where((docs >= 0) & (queries >= 0), queries * max(1, len(second.docs)) + docs, -1)
-    at = np.minimum(np.searchsorted(here, wanted), max(0, len(here) - 1))
-    both = np.flatnonzero(here[at] == wanted) if len(here) else np.zeros(0, np.int64)
-    return both, at[both]
+    row = _rows(second, first.queries, first.docs, first.query_of_row(), first.doc)
+    both = np.flatnonzero(row >= 0)
+    return both, row[both]
 
 
 def cohen_kappa(
@@ -243,24 +222,11 @@ def ac1(table: Int64) -> float:
     return (float(np.trace(table)) / total - chance) / (1 - chance)
 
 
-def krippendorff_alpha(ratings: Float64, level: Level = "nominal") -> float:
-    """Krippendorff's alpha of several raters, 1 for perfect agreement and 0 for chance; NaN where all values are equal.
-
-    ratings: float64[raters, items], NaN for an item that a rater left out; items with fewer than two ratings count
-    for nothing. level: how far two grades are apart. Raises UnknownName for another level, BadValue where no item has
-    two ratings. Source: Krippendorff 2011.
-    """
-    labels = np.unique(ratings[~np.isnan(ratings)])
-    table = coincidences(ratings, labels)
-    if not table.any():
-        raise BadValue("no item has two ratings")
-    return alpha_of(table, labels, level)
-
-
 def coincidences(ratings: Float64, labels: Float64) -> Float64:
     """How often two ratings of one item are these two labels, float64[L, L]; an item weighs as many as rated it.
 
-    ratings: as `krippendorff_alpha`; labels: the grades that may occur. Those of several sets of items are summed.
+    ratings: float64[raters, items], NaN for an item that a rater left out; items with fewer than two ratings count for
+    nothing. labels: the grades that may occur. Those of several sets of items are summed.
     """
     counts = (
         np.array([(ratings == label).sum(axis=0) for label in labels], np.int64).reshape(len(labels), -1).T
@@ -271,10 +237,13 @@ def coincidences(ratings: Float64, labels: Float64) -> Float64:
     return np.asarray(counts.T @ weighted - np.diag(weighted.sum(axis=0)), np.float64)
 
 
-def alpha_of(coincidence: Float64, labels: Float64, level: Level) -> float:
-    """Alpha from `coincidences`; NaN where all values are equal. Raises UnknownName for another level."""
-    if level not in get_args(Level):
-        raise UnknownName("level", level, get_args(Level))
+def alpha_of(coincidence: Int64 | Float64, labels: Float64, level: Level) -> float:
+    """Krippendorff's alpha from `coincidences`: 1 for perfect agreement, 0 for chance; NaN where all values are equal.
+
+    level: how far two grades are apart. Raises UnknownName for another level. Source: Krippendorff 2011.
+    """
+    if level not in LEVELS:
+        raise UnknownName("level", level, LEVELS)
     number = coincidence.sum(axis=0)
     if level == "nominal":
         apart = np.asarray(labels[:, None] != labels, np.float64)
@@ -298,11 +267,9 @@ STATISTICS: dict[str, Statistic] = {
     "kappa": lambda table, labels: cohen_kappa(table),
     "linear kappa": lambda table, labels: cohen_kappa(table, "linear", labels),
     "quadratic kappa": lambda table, labels: cohen_kappa(table, "quadratic", labels),
-    "nominal alpha": lambda table, labels: alpha_of((table + table.T).astype(np.float64), labels, "nominal"),
-    "ordinal alpha": lambda table, labels: alpha_of((table + table.T).astype(np.float64), labels, "ordinal"),
-    "interval alpha": lambda table, labels: alpha_of(
-        (table + table.T).astype(np.float64), labels, "interval"
-    ),
+    "nominal alpha": lambda table, labels: alpha_of(table + table.T, labels, "nominal"),
+    "ordinal alpha": lambda table, labels: alpha_of(table + table.T, labels, "ordinal"),
+    "interval alpha": lambda table, labels: alpha_of(table + table.T, labels, "interval"),
     "AC1": lambda table, labels: ac1(table),
     "mean absolute error": lambda table, labels: _moments(table, labels)[0],
     "bias": lambda table, labels: _moments(table, labels)[1],
@@ -358,20 +325,15 @@ def drawn_tables(by_query: Summed) -> Iterator[Summed]:
 
 def binary_table(table: Int64, cut: int) -> Int64:
     """The table of below and from a grade's place on, [2, 2]."""
-    return np.array(
-        [
-            [table[:cut, :cut].sum(), table[:cut, cut:].sum()],
-            [table[cut:, :cut].sum(), table[cut:, cut:].sum()],
-        ]
-    )
+    return np.array([[part[:, :cut].sum(), part[:, cut:].sum()] for part in (table[:cut], table[cut:])])
 
 
 def bounds(values: Sequence[float]) -> tuple[float, float]:
     """The 95% interval of resampled values, those that are undefined left out; NaN where all are."""
-    known = [value for value in values if not math.isnan(value)]
-    if not known:
+    defined = [value for value in values if not math.isnan(value)]
+    if not defined:
         return math.nan, math.nan
-    low, high = np.quantile(known, [0.025, 0.975]).tolist()
+    low, high = np.quantile(defined, [0.025, 0.975]).tolist()
     return low, high
 
 
@@ -432,10 +394,7 @@ def many_raters(labels: Mapping[str, Qrels]) -> ManyRaters:
         raise BadValue("no pair of query and document has two labels")
     query, shared = query[several], ratings[:, several]
     grades = np.unique(shared[~np.isnan(shared)])
-    if len(grades) > MOST_LABELS:
-        raise BadValue(
-            f"{len(grades):,} different grades; agreement is of at most {MOST_LABELS}: round them first"
-        )
+    _check_number(grades)
     judged, at = np.unique(query, return_inverse=True)
     order = np.argsort(at, kind="stable")
     cuts = np.searchsorted(at[order], np.arange(1, len(judged)))
@@ -444,7 +403,6 @@ def many_raters(labels: Mapping[str, Qrels]) -> ManyRaters:
     )
     drawn = list(drawn_tables(by_query))
     whole = by_query.sum(axis=0)
-    levels: tuple[Level, ...] = get_args(Level)
     bases = []
     for name, one in labels.items():
         grade = one.grade.astype(np.float64)
@@ -458,7 +416,7 @@ def many_raters(labels: Mapping[str, Qrels]) -> ManyRaters:
         int((~several).sum()),
         tuple(
             (level, alpha_of(whole, grades, level), *bounds([alpha_of(one, grades, level) for one in drawn]))
-            for level in levels
+            for level in LEVELS
         ),
     )
 

@@ -230,10 +230,14 @@ def sign_test(values: Float64, pairs: Pairs, draws: Draws) -> Float64:
     return _each(values, pairs, sign_p)
 
 
+def exact_mean(values: Float64) -> float:
+    """The mean by a sum that is rounded once, so that the order of the values changes nothing."""
+    return math.fsum(values.tolist()) / len(values)
+
+
 def t_statistic(differences: Float64) -> float:
     """The mean difference in units of its standard error; 0 where all differences are zero."""
-    n = len(differences)
-    mean = math.fsum(differences.tolist()) / n
+    n, mean = len(differences), exact_mean(differences)
     error = math.sqrt(math.fsum(((differences - mean) ** 2).tolist()) / (n - 1) / n)
     if error == 0:
         return math.copysign(math.inf, mean) if mean else 0.0
