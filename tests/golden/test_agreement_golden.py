@@ -19,7 +19,6 @@ from weir.core.qrels import Qrels
 from weir.errors import BadValue
 from weir.stats.label_agreement import ac1, agreement, alpha_of, cohen_kappa, coincidences
 
-
 LABELS = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=2, max_size=40)
 
 
@@ -89,7 +88,7 @@ def test_the_published_agreement_of_dl19_comes_out(shared):
 @settings(max_examples=15, deadline=None, phases=(Phase.generate,))
 @given(LABELS)
 def test_alpha_of_two_raters_is_that_of_their_table_and_nothing_depends_on_the_order_of_pairs(
-    few_resamples, pairs
+    pairs,
 ):
     a, b = np.array(pairs, float).T
     if len({*a, *b}) < 2:
