@@ -6,6 +6,7 @@ import math
 import numpy as np
 import pytest
 
+import weir
 from tests.shown import shown
 from tests.unit.brooklet import write_collection
 from tests.unit.cells import MANIFEST, QRELS, RUN, changed, noted, write_cell, write_qrels_file
@@ -24,7 +25,6 @@ from weir.experiment.why import (
     differences,
     explain_cells,
     explain_published,
-    explain_runs,
     mean,
     other_measures,
     other_rules,
@@ -268,14 +268,14 @@ def test_run_files_are_explained_by_what_can_be_seen_of_them(tmp_path):
     qrels = write_qrels_file(tmp_path / "q")
     write_run(Run.of(RUN), tmp_path / "a.trec")
     write_run(Run.of(RUN).top(1), tmp_path / "b.trec")
-    found = explain_runs(qrels, tmp_path / "a.trec", tmp_path / "b.trec", "AP")
+    [found] = weir.why(qrels, tmp_path / "a.trec", tmp_path / "b.trec", measure="AP")
     assert found.settings[0].setting == "k"
     assert (found.settings[0].first, found.settings[0].second) == ("4", "1")
     assert found.effects[0].change == "rankings cut at 1"
     assert found.effects[0].closes
     write_run(Run.of({"other": {"d1": 1.0}}), tmp_path / "c.trec")
     with pytest.raises(BadValue, match="c answers none of the 4 judged queries"):
-        explain_runs(qrels, tmp_path / "a.trec", tmp_path / "c.trec")
+        weir.why(qrels, tmp_path / "a.trec", tmp_path / "c.trec")
 
 
 def test_judgments_come_first_as_in_every_command(tmp_path, capsys):
@@ -284,7 +284,7 @@ def test_judgments_come_first_as_in_every_command(tmp_path, capsys):
     write_run(Run.of(RUN).top(1), tmp_path / "b.trec")
     files = [str(path) for path in (qrels, tmp_path / "a.trec", tmp_path / "b.trec")]
     assert main(["why", *files, "-m", "AP"]) == 0
-    found = explain_runs(qrels, tmp_path / "a.trec", tmp_path / "b.trec", "AP")
+    [found] = weir.why(qrels, tmp_path / "a.trec", tmp_path / "b.trec", measure="AP")
     assert capsys.readouterr().out.startswith(
         f"AP: {found.first_mean:.4f} a, {found.second_mean:.4f} b: gap -"
     )
@@ -321,8 +321,8 @@ def test_mistakes_are_refused_in_one_line(tmp_path, capsys):
     good = str(write_cell(tmp_path / "good"))
     assert "claims no published model" in refused(capsys, "why", str(other_system(tmp_path)))
     assert "no published model named" in refused(capsys, "why", good, "--published", "BM52 flat")
-    assert "--published takes one result" in refused(capsys, "why", good, good, "--published", "x")
-    assert "found 3 paths" in refused(capsys, "why", good, good, good)
+    assert "published takes one result" in refused(capsys, "why", good, good, "--published", "x")
+    assert "found 3 results" in refused(capsys, "why", good, good, good)
     run = f"{good}/run.trec"
     assert "need their judgments before them: weir why QRELS RUN RUN" in refused(capsys, "why", run, run)
     elsewhere = str(write_cell(tmp_path / "ap", measures=("AP",)))

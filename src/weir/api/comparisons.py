@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias, cast, overload
 
@@ -13,12 +14,13 @@ from weir.core.scores import Note, Scores
 from weir.errors import BadValue, WeirError
 from weir.files.frames import qrels_from, refuse_mismatched, refuse_rankings, run_from
 from weir.measures import DEFAULT_MEASURES, Measure, measures_of
-from weir.measures.evaluate import DEFAULT, Conventions, distinct_names
+from weir.measures.evaluate import DEFAULT, Conventions, distinct_names, names_of_runs
 
 if TYPE_CHECKING:
     from weir.core.intents import IntentQrels
     from weir.core.qrels import Qrels
     from weir.core.run import Run
+    from weir.core.tables import Table
     from weir.datasets.load import Dataset
     from weir.datasets.scoring_rules import ScoringRules
     from weir.experiment.results import ResultCell
@@ -34,6 +36,8 @@ Wanted: TypeAlias = "Measure | str | Iterable[Measure | str]"
 FolderPath: TypeAlias = "str | os.PathLike[str]"
 Collection: TypeAlias = "str | Path | Dataset | None"
 """A collection by name, path or itself."""
+LEFT_OUT = "left out: "
+"""The first words of a note on a run file that could not be scored."""
 
 
 @overload
@@ -59,7 +63,7 @@ def compare(
     datasets: Sequence[str] = (),
     only: Sequence[str] = (),
 ) -> ResultSet[Comparison] | ResultSet[FactorStudy]:
-    """Which system is better, and is that certain? A comparison for each measure, each pair with its verdict.
+    """Compare systems, with significance tests: for each measure a comparison, each pair of systems with its verdict.
 
     compare(qrels, a, b), compare(qrels, {"a": a, "b": b}) or compare(qrels, [a, b]): judgments and rankings, both as
     `evaluate` takes them; measures may stand behind them without a name. What holds scores already needs no
@@ -77,9 +81,81 @@ def compare(
     Raises BadValue for fewer than two systems and for systems that share no query or one only, UnknownName for a
     baseline, test or correction that does not exist, and the WeirErrors of the parts.
     """
+    return compare_shown(
+        qrels,
+        *systems,
+        measures=measures,
+        baseline=baseline,
+        method=method,
+        conventions=conventions,
+        by=by,
+        factors=factors,
+        collection=collection,
+        datasets=datasets,
+        only=only,
+    ).results
+
+
+@dataclass(frozen=True)
+class ShownComparison:
+    """A comparison with what its tables need: cells: of a results folder; labels: names to show for systems."""
+
+    results: ResultSet[Comparison] | ResultSet[FactorStudy]
+    cells: Sequence[ResultCell] = ()
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+    def tables(
+        self, long: bool = False, explain: bool = False, width: int | None = None
+    ) -> tuple[Table, ...]:
+        """The comparisons as tables for a terminal of this width; those of several datasets as a grid for each measure,
+        followed by the comparison across them.
+
+        long: every pair on every dataset; explain: with how the numbers were made.
+        """
+        from weir.api.rows import grid_tables, grids_marked
+        from weir.experiment.results import rows_with_groups, system_titles
+        from weir.stats.compare import compare_tables
+        from weir.stats.factors import factor_tables
+
+        if self.results.kind == "factors":
+            return factor_tables(cast("ResultSet[FactorStudy]", self.results), long)
+        comparisons = cast("ResultSet[Comparison]", self.results)
+        across = [one for one in comparisons if one.unit == "datasets"]
+        if long or not across:
+            return compare_tables(comparisons, long, explain)
+        names = {**system_titles(self.cells), **self.labels}
+        measures = {one.measure for one in comparisons}
+        rows = [
+            replace(row, system=names.get(row.system, row.system), title="")
+            for row in rows_with_groups(self.cells)
+            if row.measure in measures
+        ]
+        grids = grid_tables(rows, comparisons, {label: label for label in self.labels.values()})
+        marked = grids_marked([grid for grid in grids if grid.measure in measures], width, legend=False)
+        return (*marked, *compare_tables(across, long, explain))
+
+
+def compare_shown(
+    qrels: object,
+    *systems: object,
+    measures: Wanted = (),
+    baseline: str | None = None,
+    method: ComparisonMethod | str = "permutation",
+    conventions: Conventions | str = DEFAULT,
+    by: object = None,
+    factors: str | Iterable[str] | Literal[True] | None = None,
+    collection: Collection = None,
+    datasets: Sequence[str] = (),
+    only: Sequence[str] = (),
+    labels: Sequence[str] = (),
+) -> ShownComparison:
+    """As `compare`, with the tables of `weir compare`; labels: names for these, such as "tuned=bm25(k1=1.2)".
+
+    Raises as `compare`, and as `labels_of`.
+    """
     from weir.datasets.load import query_groups
     from weir.datasets.scoring_rules import ScoringRules
-    from weir.experiment.comparing import lacking_notes
+    from weir.experiment.comparing import compare_cells, compare_cells_by_group, lacking_notes
     from weir.experiment.factors import (
         factor_names,
         refuse_beside_factors,
@@ -88,32 +164,52 @@ def compare(
         twin_notes,
         twin_systems,
     )
-    from weir.experiment.results import cell_notes, chosen_cells, finished_cells, largest_k, system_titles
+    from weir.experiment.results import (
+        cell_groups,
+        cell_notes,
+        chosen_cells,
+        finished_cells,
+        largest_k,
+        system_titles,
+    )
     from weir.stats.compare import ComparisonMethod, compare_scores, compare_scores_by_group, relabelled
     from weir.stats.score_rows import system_notes
 
-    correction = "holm" if by is None else "bh"
-    how = ComparisonMethod(method, correction) if isinstance(method, str) else method
+    how = ComparisonMethod(method, "holm" if by is None else "bh") if isinstance(method, str) else method
     rankings = systems
     if systems and not measures and _are_measures(systems[-1]):
         rankings, measures = systems[:-1], cast("Wanted", systems[-1])
     wanted = (measures,) if isinstance(measures, (str, Measure)) else tuple(measures)
-    folder = Path(qrels) if not rankings and isinstance(qrels, (str, os.PathLike)) else None
     if factors is not None:
         refuse_beside_factors(baseline, by)
-    if folder is not None:
-        cells, remarks = chosen_cells(finished_cells(folder), datasets, only), list[str]()
+    if not rankings and isinstance(qrels, (str, os.PathLike)):
+        if conventions_of(conventions) != DEFAULT:
+            raise BadValue(
+                f"{conventions}: a results folder holds scores already; pass judgments and runs instead"
+            )
+        cells, remarks = chosen_cells(finished_cells(Path(qrels)), datasets, only), list[str]()
         if not any("#" in system for system in only):  # a label means its cell, whatever its depth
             cells, remarks = largest_k(cells)
-        titles = system_titles(cells)
-        baseline = next((name for name, title in titles.items() if title == baseline), baseline)
-        names = [str(m) for m in measures_of(wanted)] if wanted else []
-        remarks += [*twin_notes(twin_systems(cells)), *lacking_notes(cells, names, baseline)]
+        label_of = _labels(labels, [cell.label for cell in cells])
+        names = {**system_titles(cells), **label_of}
+        baseline = next((name for name, label in names.items() if label == baseline), baseline)
+        remarks += [*twin_notes(twin_systems(cells)), *lacking_notes(cells, wanted, baseline)]
         notes = (*map(Note, remarks), *cell_notes(cells))
         if factors is not None:
-            return ResultSet("factors", tuple(study_cells(cells, factor_names(factors), wanted, how)), notes)
-        compared = relabelled(_of_cells(cells, wanted, baseline, how, by), titles)
-        return ResultSet("compare", tuple(compared), notes)
+            studies = study_cells(cells, factor_names(factors), wanted, how)
+            return ShownComparison(ResultSet("factors", tuple(studies), notes))
+        if by is None:
+            comparisons = compare_cells(cells, wanted, baseline, how)
+        else:
+            comparisons = compare_cells_by_group(
+                cells, lambda c, queries: cell_groups(c, by, queries, collection), wanted, baseline, how
+            )
+        found = ResultSet("compare", tuple(relabelled(comparisons, names)), notes)
+        return ShownComparison(found, cells, label_of)
+    if datasets or only:
+        raise BadValue(
+            "datasets and systems (-d, -s) are those of a results folder; name the run files instead"
+        )
     name = Path(qrels).name if isinstance(qrels, (str, os.PathLike)) else "the judged queries"
     dataset, left_out = None, list[str]()
     if isinstance(qrels, Scores):
@@ -122,18 +218,34 @@ def compare(
         scores = _scored(qrels)
     elif len(rankings) > 1 and (paths := _all_paths((qrels, *rankings))):
         scores, dataset, left_out = _scores_of_files(paths, collection, conventions, wanted)
+        lost = dict(zip(names_of_runs(paths[1:]), paths[1:], strict=True)).get(baseline or "")
+        if lost is not None and baseline not in scores:
+            reason = next(one for one in left_out if one.startswith(str(lost)))
+            raise BadValue(f"the baseline '{baseline}' cannot be scored: {reason}")
     else:
         rules = ScoringRules.of(collection, conventions_of(conventions))
         dataset, several = rules.dataset, rankings[0] if len(rankings) == 1 else rankings
         scores = _scores_by_name(qrels, several, wanted or DEFAULT_MEASURES, rules)
-    notes = (*system_notes(scores), *(Note(f"left out: {reason}") for reason in left_out))
+    label_of = _labels(labels, scores)
+    baseline = next((system for system, label in label_of.items() if label == baseline), baseline)
+    notes = (*system_notes(scores), *(Note(f"{LEFT_OUT}{reason}") for reason in left_out))
     if factors is not None:
         of = {(name, system): one for system, one in scores.items()}
-        return ResultSet("factors", tuple(study_factors(of, factor_names(factors), wanted, how)), notes)
+        studies = study_factors(of, factor_names(factors), wanted, how)
+        return ShownComparison(ResultSet("factors", tuple(studies), notes))
     if by is None:
-        return ResultSet("compare", tuple(compare_scores(scores, name, baseline, how)), notes)
-    groups = query_groups(by, next(iter(scores.values())).queries, dataset)
-    return ResultSet("compare", tuple(compare_scores_by_group(scores, name, groups, baseline, how)), notes)
+        comparisons = compare_scores(scores, name, baseline, how)
+    else:
+        groups = query_groups(by, next(iter(scores.values())).queries, dataset)
+        comparisons = compare_scores_by_group(scores, name, groups, baseline, how)
+    return ShownComparison(ResultSet("compare", tuple(relabelled(comparisons, label_of)), notes))
+
+
+def _labels(texts: Sequence[str], systems: Iterable[str]) -> dict[str, str]:
+    from weir.api.rows import labels_of
+    from weir.systems import parse_system
+
+    return labels_of(texts, tuple(systems), lambda text: str(parse_system(text))) if texts else {}
 
 
 def power(
@@ -204,7 +316,9 @@ def diff(
     if third is None:
         one, other = _folder(first), _folder(second)
         if conventions_of(conventions) != DEFAULT:
-            raise BadValue(f"{conventions}: cells are scored already; pass judgments and two runs instead")
+            raise BadValue(
+                f"{conventions}: folders of results are scored already; pass judgments and two runs instead"
+            )
         return ResultSet("diff", (diff_cells(one, other, name, collection, top),))
     if paths := _all_paths((first, second, third)):
         qrels, known = judged_collection(paths[0], None)
@@ -238,24 +352,31 @@ def why(
     from weir.experiment.why import Judgments, explain_cells, explain_published, explain_rankings
 
     name = None if measure is None else str(measure)
-    given = Judgments(None if qrels is None else Path(qrels), collection)
+    judgments = Judgments(None if qrels is None else Path(qrels), collection)
     match results:
         case (one,):
-            return ResultSet("why", (explain_published(_folder(one), published, name, given),))
-        case (one, other) if published is None:
-            return ResultSet("why", (explain_cells(_folder(one), _folder(other), name, given),))
-        case (judgments, one, other) if not (published or qrels):
-            refuse_mismatched(judgments, one)
+            found = explain_published(_folder(one), published, name, judgments)
+        case (_, _) if published is not None:
+            raise BadValue("published takes one result; two results are compared with each other")
+        case (one, other):
+            folders = _folder(one), _folder(other)
+            if all(folder.is_file() for folder in folders):
+                raise BadValue("two run files need their judgments before them: weir why QRELS RUN RUN")
+            found = explain_cells(*folders, name, judgments)
+        case (judged, one, other) if not (
+            published or qrels or (_all_paths([one]) and Path(str(one)).is_dir())
+        ):
+            refuse_mismatched(judged, one)
             runs = run_from(one), run_from(other)
-            names = distinct_names([run.name for run in runs], ["first", "second"])
-            found = explain_rankings(
-                qrels_from(judgments), dict(zip(names, runs, strict=True)), name, ScoringRules.of(collection)
+            long = [str(run) for run in _all_paths([one, other])] or ["first", "second"]
+            names = distinct_names([run.name for run in runs], long)
+            by_name = dict(zip(names, runs, strict=True))
+            found = explain_rankings(qrels_from(judged), by_name, name, ScoringRules.of(collection))
+        case _:
+            raise BadValue(
+                f"found {len(results)} results; expected one or two result folders, or judgments and two runs alone"
             )
-            return ResultSet("why", (found,))
-    raise BadValue(
-        f"found {len(results)} results; expected judgments and two runs, two result folders, or one and what is "
-        "published"
-    )
+    return ResultSet("why", (found,))
 
 
 def abstention(
@@ -302,21 +423,6 @@ def threshold(
     ranked = scoring.ranked(run_from(run))
     found = chosen(ranked, qrels_from(qrels), wanted, rules, [*unanswerable, *silent])
     return ResultSet("threshold", (found,), scoring.notes)
-
-
-def _of_cells(
-    cells: Sequence[ResultCell],
-    measures: tuple[Measure | str, ...],
-    baseline: str | None,
-    method: ComparisonMethod,
-    by: object,
-) -> list[Comparison]:
-    from weir.experiment.comparing import compare_cells, compare_cells_by_group
-    from weir.experiment.results import cell_groups
-
-    if by is None:
-        return compare_cells(cells, measures, baseline, method)
-    return compare_cells_by_group(cells, lambda c, q: cell_groups(c, by, q), measures, baseline, method)
 
 
 def _all_paths(given: Sequence[object]) -> list[Path]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -12,20 +13,68 @@ from weir.core.scores import Note
 from weir.datasets.load import Dataset
 
 if TYPE_CHECKING:
+    from weir.api.rows import Display
     from weir.core.scores import Row
     from weir.datasets.card import CollectionCard
     from weir.experiment.efficiency import Efficiency
     from weir.experiment.llm_answers import ModelUse, QueryTrace
-    from weir.experiment.plan import Planned
+    from weir.experiment.plan import Node, Planned
     from weir.experiment.reproduce import PublishedCheck
-    from weir.experiment.results import ResultCell
+    from weir.experiment.results import Provenance, ResultCell
     from weir.experiment.verify import Verdict
     from weir.measures import Measure
+    from weir.stats.compare import Comparison
     from weir.systems import Retriever
 
 
 FolderPath: TypeAlias = "str | os.PathLike[str]"
 Systems: TypeAlias = "str | Retriever | Sequence[str | Retriever] | None"
+
+
+@dataclass(frozen=True)
+class ShownResults:
+    """Finished cells as `weir results` shows them.
+
+    rows: their means, groups of datasets after their members; by: whether these are of groups of queries.
+    """
+
+    cells: Sequence[ResultCell]
+    rows: ResultSet[Row]
+    by: bool = False
+
+    @staticmethod
+    def of(
+        cells: Sequence[ResultCell], measures: Sequence[str] = (), damaged: Iterable[Note] = ()
+    ) -> ShownResults:
+        """All that has to be shown of cells; measures: these alone, in this order, by default all."""
+        from weir.experiment.factors import twin_notes, twin_systems
+        from weir.experiment.results import cell_notes, rows_with_groups
+
+        rows = rows_with_groups(cells)
+        if measures:
+            rows = [row for measure in measures for row in rows if row.measure == measure]
+        notes = (*cell_notes(cells), *map(Note, twin_notes(twin_systems(cells))), *damaged)
+        return ShownResults(cells, ResultSet("results", tuple(rows), notes))
+
+    def shown(self, display: Display) -> tuple[str, tuple[Note, ...]]:
+        """(the rows in the form of the display, all notes); a grid has tie groups where these do not take long."""
+        from weir.api.rows import rows_shown
+        from weir.experiment.comparing import MOST_COMPARED, compare_cells, comparison_cost
+        from weir.experiment.results import largest_k
+
+        left_out: list[Note] = []
+
+        def compared() -> Sequence[Comparison]:
+            measures = list(dict.fromkeys(row.measure for row in self.rows))
+            if comparison_cost(self.cells, measures) > MOST_COMPARED:
+                left_out.append(
+                    Note("tie groups are left out, as they take long here: weir compare FOLDER shows them")
+                )
+                return ()
+            return compare_cells(largest_k(self.cells)[0], measures)
+
+        text = rows_shown(self.rows.items, display, None if self.by else compared)
+        return text, (*left_out, *self.rows.notes)
 
 
 def results(
@@ -39,30 +88,73 @@ def results(
     measures, datasets, systems: these alone, by default all; a group of datasets stands for its members. Raises
     FormatError where the folder holds no finished cell, UnknownName for a measure, dataset or system that is not there.
     """
+    return results_shown(folder, measures, datasets, systems).rows
+
+
+def results_shown(
+    folder: FolderPath,
+    measures: Measure | str | Iterable[Measure | str] = (),
+    datasets: Sequence[str] = (),
+    systems: Sequence[str | Retriever] = (),
+    by: object = None,
+    collection: str | Path | Dataset | None = None,
+    fetch: bool = False,
+) -> ShownResults:
+    """As `results`, with the tables of `weir results`; by: groups of queries, whose means are the rows.
+
+    collection: whose column `by` may be, where that of a cell is not found; fetch: whether it may be brought here.
+    Raises as `results`, and BadValue for groups that are not there.
+    """
+    from weir.api.rows import group_notes
+    from weir.core.scores import GroupedScores
     from weir.errors import UnknownName
-    from weir.experiment.results import cell_notes, rows_with_groups
+    from weir.experiment.results import cell_groups, mixed_provenance
     from weir.measures import measures_of
+    from weir.stats.score_rows import rows_by_group
 
     cells, damaged = _cells_of(folder, systems, datasets)
-    rows = rows_with_groups(cells)
     wanted = [str(measure) for measure in measures_of(measures)] if measures else []
-    known = {row.measure for row in rows}
+    known = {row.measure for cell in cells for row in cell.rows}
     for measure in wanted:
         if measure not in known:
             raise UnknownName("measure among these results", measure, known)
-    rows = [row for measure in wanted for row in rows if row.measure == measure] if wanted else rows
-    return ResultSet("results", tuple(rows), (*cell_notes(cells), *damaged))
+    if by is None:
+        return ShownResults.of(cells, wanted, damaged)
+    rows: list[Row] = []
+    notes: list[Note] = []
+    for cell in cells:
+        scores = cell.values()
+        grouped = GroupedScores.of(scores, cell_groups(cell, by, scores.queries, collection, fetch))
+        of_cell = rows_by_group(grouped, cell.dataset, cell.label)
+        notes += group_notes(of_cell, grouped.ungrouped)
+        rows += [row for row in of_cell if not wanted or row.measure in wanted]
+    notes += [*damaged, *map(Note, mixed_provenance(cells))]
+    return ShownResults(cells, ResultSet("results", tuple(rows), tuple(notes)), by=True)
 
 
-def verify(folder: FolderPath, fetch: bool = False) -> ResultSet[Verdict]:
+def provenance(
+    folder: FolderPath, datasets: Sequence[str] = (), systems: Sequence[str | Retriever] = ()
+) -> ResultSet[Provenance]:
+    """What made each result of a folder, stage by stage: `weir results --provenance`; arguments as `results`."""
+    from weir.experiment.results import mixed_provenance, provenance_of
+
+    cells, damaged = _cells_of(folder, systems, datasets)
+    notes = (*damaged, *map(Note, mixed_provenance(cells)))
+    return ResultSet("provenance", tuple(map(provenance_of, cells)), notes)
+
+
+def verify(
+    folder: FolderPath, fetch: bool = False, progress: Callable[[str, int, int], None] | None = None
+) -> ResultSet[Verdict]:
     """Whether a results folder is what its records say: true where every file and every score is, and all was checked.
 
-    fetch: whether the collections that its records name may be brought here; else nothing is asked of the network and
-    nothing is written, as the folder may be somebody else's. Raises FormatError for a folder without results.
+    progress: is called with a folder, how many are checked, and how many there are; fetch: whether the collections that
+    its records name may be brought here; else nothing is asked of the network and nothing is written, as the folder may
+    be somebody else's. Raises FormatError for a folder without results.
     """
     from weir.experiment.verify import verified
 
-    return ResultSet("verify", tuple(verified(Path(folder), fetch=fetch)))
+    return ResultSet("verify", tuple(verified(Path(folder), progress, fetch)))
 
 
 def efficiency(folder: FolderPath, measure: Measure | str | None = None) -> ResultSet[Efficiency]:
@@ -135,24 +227,41 @@ def reproduce(
 
 
 def plan(
-    datasets: str | Dataset | Iterable[str | Dataset],
+    datasets: str | Path | Dataset | Iterable[str | Path | Dataset],
     systems: str | Retriever | Iterable[str | Retriever],
     k: int = 1000,
     precise: bool = False,
+    progress: Callable[[str, int, int], None] | None = None,
 ) -> ResultSet[Planned]:
     """What `benchmark` would take: time, disk, memory and tokens of each system on each dataset, from small probes.
 
     precise: whether each system is probed by itself on growing samples; else all probes end within a
-    minute. Raises UnknownName and BadValue as running the grid would.
+    minute; progress: is called with what is being done, how much of it, of how much. Raises UnknownName and BadValue as
+    running the grid would.
     """
     from weir.experiment.experiment import Experiment
     from weir.experiment.plan import plan_notes, planned
 
-    named = [datasets] if isinstance(datasets, (str, Dataset)) else list(datasets)
+    named = [datasets] if isinstance(datasets, (str, Path, Dataset)) else list(datasets)
     several = tuple(systems) if isinstance(systems, Iterable) and not isinstance(systems, str) else (systems,)
-    names = tuple(d if isinstance(d, str) else d.entry.name if d.entry else str(d.layout.root) for d in named)
-    plans = tuple(planned(Experiment(names, several, k=k), lambda stage, done, total: None, precise))
+    names = tuple(
+        str(d) if not isinstance(d, Dataset) else d.entry.name if d.entry else str(d.layout.root)
+        for d in named
+    )
+    plans = tuple(planned(Experiment(names, several, k=k), progress or (lambda *_: None), precise))
     return ResultSet("plan", plans, tuple(plan_notes(plans)))
+
+
+def plan_stages(systems: str | Retriever | Iterable[str | Retriever]) -> ResultSet[Node]:
+    """The stages that `benchmark` would make on each collection, each once: `weir plan --only-stages`.
+
+    Raises UnknownName or BadValue for a system that is none.
+    """
+    from weir.experiment.experiment import Experiment
+    from weir.experiment.plan import stage_graph
+
+    several = tuple(systems) if isinstance(systems, Iterable) and not isinstance(systems, str) else (systems,)
+    return ResultSet("stages", tuple(stage_graph(Experiment((), several).parsed_systems())))
 
 
 def describe(*collections: str | Path | Dataset, split: str | None = None) -> ResultSet[CollectionCard]:

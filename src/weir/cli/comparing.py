@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import click
 
@@ -20,21 +19,11 @@ from weir.cli.options import (
     notes_option,
     systems_option,
 )
-from weir.cli.terminal import say, say_left_out, say_notes, show_result, show_tables
+from weir.cli.terminal import output_width, say, say_left_out, say_notes, show_result
 
 if TYPE_CHECKING:
-    from weir.api.rows import Display
-    from weir.experiment.results import ResultCell
     from weir.measures import Measure
-    from weir.measures.evaluate import Conventions
-    from weir.stats.compare import Comparison, ComparisonMethod
-    from weir.stats.factors import FactorStudy
     from weir.stats.gate import Gate
-
-
-Asked: TypeAlias = "tuple[tuple[str, ...], str | None, ComparisonMethod, str | None]"
-"""Measures, baseline, method, factors."""
-Shown: TypeAlias = tuple[tuple[str, ...], str | None, bool, bool]  # labels, form, long, explain
 
 
 def _no_path(context: click.Context, option: click.Parameter, given: str | None) -> str | None:
@@ -124,177 +113,37 @@ def compare_command(
     each level of a factor is set against the others, averaged over the other factors, every two factors are looked at
     for an interaction, and intervals and tests hold for all effects together; then follow shares of the variance.
     """
-    from weir.errors import BadValue, FormatError
-    from weir.experiment.factors import refuse_beside_factors
-    from weir.measures.evaluate import DEFAULT, Conventions
+    from weir.api.comparisons import LEFT_OUT, compare_shown
+    from weir.errors import BadValue
+    from weir.measures.evaluate import Conventions
     from weir.stats.compare import ComparisonMethod
     from weir.stats.resampling import SEED
     from weir.stats.significance import DRAWS
 
-    correction = correct or ("holm" if by is None else "bh")
-    method = ComparisonMethod(test, correction, interval, level, margin=margin,
-                    draws=DRAWS if draws is None else draws, seed=SEED if seed is None else seed)  # fmt: skip
-    conventions = Conventions(ties, missing, self_matches="drop" if drop_self else "keep")
-    if factors is not None:
-        refuse_beside_factors(baseline, by)
-    if len(paths) == 1 and paths[0].is_dir():
-        if conventions != DEFAULT:
-            raise BadValue(
-                f"{conventions}: a results folder holds scores already; pass judgments and runs instead"
-            )
-        _folder(
-            paths[0],
-            (datasets, systems),
-            (measures, baseline, method, factors),
-            (labels, form, long, explain),
-            (by, collection),
-            notes,
-        )
-    elif len(paths) == 1 and not paths[0].exists():
-        raise FormatError(paths[0], "no such folder", "a results folder, or judgments and two or more runs")
-    elif len(paths) < 3:
+    if len(paths) == 2:
         raise BadValue("expected judgments and two or more runs, or one results folder")
-    elif datasets or systems:
-        raise BadValue("-d and -s choose from a results folder; run files are named one by one")
-    else:
-        _files(
-            paths,
-            conventions,
-            (measures, baseline, method, factors),
-            (labels, form, long, explain),
-            (by, collection),
-            notes,
-        )
-
-
-def _files(
-    paths: Sequence[Path],
-    conventions: Conventions,
-    asked: Asked,
-    shown: Shown,
-    groups: tuple[str | None, str | None],
-    notes: bool,
-) -> None:
-    """Compare run files by judgments."""
-    from weir.cli.options import display_of
-    from weir.datasets.load import query_groups
-    from weir.datasets.scoring_rules import ScoringRules, judged_collection
-    from weir.experiment.factors import factor_names, study_factors
-    from weir.experiment.run_files import scores_of_files
-    from weir.stats.compare import compare_scores, compare_scores_by_group
-    from weir.stats.score_rows import system_notes
-
-    measures, baseline, method, factors = asked
-    by, collection = groups
-    qrels, collection = judged_collection(paths[0], collection)
-    rules = ScoringRules.of(collection, conventions)
-    scores, refused = scores_of_files(qrels, paths[1:], measures, rules)
-    labels, form, long, explain = shown
-    display = display_of(form, long, labels, scores)
-    baseline = _named(baseline, display)
-    say_notes(system_notes(scores), notes)
-    say_left_out(refused)  # before a baseline that is one of them is missed
-    if factors is not None:
-        of = {(paths[0].name, name): one for name, one in scores.items()}
-        _show_factors(study_factors(of, factor_names(factors), measures, method), display)
-    elif by is None:
-        _show(compare_scores(scores, paths[0].name, baseline, method), display, explain)
-    else:
-        parts = query_groups(by, next(iter(scores.values())).queries, rules.dataset)
-        _show(compare_scores_by_group(scores, paths[0].name, parts, baseline, method), display, explain)
-    if refused:
+    method = ComparisonMethod(test, correct or ("holm" if by is None else "bh"), interval, level, margin=margin,
+                    draws=DRAWS if draws is None else draws, seed=SEED if seed is None else seed)  # fmt: skip
+    compared = compare_shown(
+        *paths,
+        measures=measures,
+        baseline=baseline,
+        method=method,
+        conventions=Conventions(ties, missing, self_matches="drop" if drop_self else "keep"),
+        by=by,
+        factors=factors,
+        collection=collection,
+        datasets=datasets,
+        only=systems,
+        labels=labels,
+    )
+    left_out = [note for note in compared.results.notes if note.text.startswith(LEFT_OUT)]
+    say_notes((note for note in compared.results.notes if note not in left_out), notes)
+    say_left_out(note.text.removeprefix(LEFT_OUT) for note in left_out)
+    tables = compared.tables(long, explain, output_width()) if form is None else None
+    show_result(compared.results, form, tables)
+    if left_out:
         click.get_current_context().exit(2)
-
-
-def _folder(
-    folder: Path,
-    chosen: tuple[tuple[str, ...], tuple[str, ...]],
-    asked: Asked,
-    shown: Shown,
-    groups: tuple[str | None, str | None],
-    notes: bool,
-) -> None:
-    """Compare the systems of a results folder, on each dataset and across them."""
-    from weir.cli.options import display_of
-    from weir.core.scores import Note
-    from weir.experiment.comparing import lacking_notes
-    from weir.experiment.factors import factor_names, study_cells, twin_notes, twin_systems
-    from weir.experiment.results import cell_notes, chosen_cells, finished_cells, largest_k, system_titles
-
-    measures, baseline, method, factors = asked
-    labels, form, long, explain = shown
-    cells, said = chosen_cells(finished_cells(folder), *chosen), list[str]()
-    if not any("#" in system for system in chosen[1]):  # who names a label means that cell
-        cells, said = largest_k(cells)
-    display = display_of(form, long, labels, [c.label for c in cells])
-    display = replace(display, labels={**system_titles(cells), **display.labels})
-    baseline = _named(baseline, display)
-    said += twin_notes(twin_systems(cells))
-    if factors is not None:
-        _show_factors(study_cells(cells, factor_names(factors), measures, method), display)
-    else:
-        _compare_cells(cells, asked, groups, display, explain)
-    lacking = [*said, *lacking_notes(cells, measures, baseline)]
-    say_notes([*map(Note, lacking), *cell_notes(cells)], notes)
-
-
-def _compare_cells(
-    cells: Sequence[ResultCell],
-    asked: Asked,
-    groups: tuple[str | None, str | None],
-    display: Display,
-    explain: bool,
-) -> None:
-    """The comparisons of finished cells, those of several datasets behind a grid."""
-    from weir.api.rows import grid_tables, grids_marked
-    from weir.experiment.comparing import compare_cells, compare_cells_by_group
-    from weir.experiment.results import cell_groups, rows_with_groups
-
-    (measures, baseline, method, _), (by, collection) = asked, groups
-    baseline = _named(baseline, display)
-    if by is None:
-        found = compare_cells(cells, measures, baseline, method)
-    else:
-        found = compare_cells_by_group(
-            cells,
-            lambda cell, queries: cell_groups(cell, by, queries, collection),
-            measures,
-            baseline,
-            method,
-        )
-    across = [c for c in found if c.unit == "datasets"]
-    if across and display.form == "text" and not display.long:
-        compared = {c.measure for c in found}
-        rows = [row for row in rows_with_groups(cells) if row.measure in compared]
-        tables = grid_tables(rows, found, display.labels)
-        grid = [table for table in tables if table.measure in compared]
-        show_tables(grids_marked(grid, display.width, legend=False))
-        click.echo()
-        found = across
-    _show(found, display, explain)
-
-
-def _show_factors(found: Sequence[FactorStudy], display: Display) -> None:
-    """Print the factorial studies of systems."""
-    from weir.api.result_set import ResultSet
-    from weir.stats.factors import factor_tables
-
-    tables = factor_tables(found, display.long) if display.form == "text" else None
-    show_result(ResultSet("factors", tuple(found)), display.form, tables)
-
-
-def _named(baseline: str | None, display: Display) -> str | None:
-    """The baseline's own name where it was given by its label."""
-    return next((name for name, label in display.labels.items() if label == baseline), baseline)
-
-
-def _show(found: Sequence[Comparison], display: Display, explain: bool) -> None:
-    from weir.api.result_set import ResultSet
-    from weir.stats.compare import compare_tables, relabelled
-
-    found = relabelled(found, display.labels)
-    tables = compare_tables(found, display.long, explain) if display.form == "text" else None
-    show_result(ResultSet("compare", tuple(found)), display.form, tables)
 
 
 @click.command("diff")
@@ -335,20 +184,10 @@ def diff_command(
     from weir.errors import BadValue
     from weir.measures.evaluate import Conventions
 
-    match paths:
-        case (one, other):
-            if drop_self:
-                raise BadValue("--drop-self is for run files; weir run has left out what its collection says")
-            found = diff(one, other, measure=measure, collection=collection, top=top)
-        case (qrels, one, other):
-            rules = Conventions(self_matches="drop" if drop_self else "keep")
-            found = diff(
-                qrels, one, other, measure=measure, collection=collection, top=top, conventions=rules
-            )
-        case _:
-            raise BadValue(
-                f"found {len(paths)} paths; expected judgments and two runs, or two result folders"
-            )
+    if not 2 <= len(paths) <= 3:
+        raise BadValue(f"found {len(paths)} paths; expected judgments and two runs, or two result folders")
+    rules = Conventions(self_matches="drop" if drop_self else "keep")
+    found = diff(*paths, measure=measure, collection=collection, top=top, conventions=rules)
     show_result(found, "json" if as_json else None)
 
 
@@ -387,28 +226,10 @@ def why_command(
     in the order of their likely effect. What can be scored again is: tie rule, self-matches, unanswered queries, depth,
     and for a published number cut-off, capped recall, relevance level and gains. Nothing is downloaded.
     """
-    from weir.api.result_set import ResultSet
-    from weir.datasets.scoring_rules import ScoringRules
-    from weir.errors import BadValue
-    from weir.experiment.why import Judgments, explain_cells, explain_published, explain_runs
+    from weir.api.comparisons import why
 
-    given = Judgments(qrels, collection)
-    match results:
-        case (one,):
-            found = explain_published(one, model, measure, given)
-        case (_, _) if model is not None:
-            raise BadValue("--published takes one result; two results are compared with each other")
-        case (one, other) if one.is_file() and other.is_file():
-            raise BadValue("two run files need their judgments before them: weir why QRELS RUN RUN")
-        case (one, other):
-            found = explain_cells(one, other, measure, given)
-        case (judgments, one, other) if not (one.is_dir() or model or qrels):
-            found = explain_runs(judgments, one, other, measure, ScoringRules.of(collection))
-        case _:
-            raise BadValue(
-                f"found {len(results)} paths; expected one or two result folders, or judgments and two run files alone"
-            )
-    show_result(ResultSet("why", (found,)), "json" if as_json else None)
+    found = why(*results, published=model, measure=measure, qrels=qrels, collection=collection)
+    show_result(found, "json" if as_json else None)
 
 
 UNDECIDED = 3

@@ -9,13 +9,12 @@ import click
 from click import Context, Parameter, option
 from click.shell_completion import CompletionItem
 
-from weir.cli.terminal import output_width, say, say_notes, show, show_result, shows_colours
+from weir.cli.terminal import output_width, say, say_notes, show_result, shows_colours
 
 if TYPE_CHECKING:
     from weir.api.rows import Display
     from weir.core.scores import Row, Scores
     from weir.datasets.load import Dataset
-    from weir.experiment.results import ResultCell
     from weir.stats.birco import BircoScore
 
 
@@ -188,31 +187,3 @@ def canonical_system(text: str) -> str:
     from weir.systems import parse_system
 
     return str(parse_system(text))
-
-
-def show_cells(
-    cells: Sequence[ResultCell], display: Display, measures: Sequence[str] = (), details: bool = False
-) -> None:
-    """Print finished cells, by these measures alone where some are named, and say what has to be said beside them."""
-    from weir.api.rows import rows_shown
-    from weir.core.scores import Note
-    from weir.experiment.comparing import MOST_COMPARED, compare_cells, comparison_cost
-    from weir.experiment.factors import twin_notes, twin_systems
-    from weir.experiment.results import cell_notes, largest_k, rows_with_groups
-    from weir.stats.compare import Comparison
-
-    notes = []
-
-    def compared() -> Sequence[Comparison]:
-        if comparison_cost(cells, measures) > MOST_COMPARED:
-            notes.append(
-                Note("tie groups are left out, as they take long here: weir compare FOLDER shows them")
-            )
-            return ()
-        return compare_cells(largest_k(cells)[0], measures)
-
-    rows = rows_with_groups(cells)
-    if measures:
-        rows = [row for measure in measures for row in rows if row.measure == measure]
-    show(rows_shown(rows, display, compared), display.form == "text")
-    say_notes([*notes, *cell_notes(cells), *map(Note, twin_notes(twin_systems(cells)))], details)

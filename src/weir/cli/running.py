@@ -21,17 +21,15 @@ from weir.cli.options import (
     notes_option,
     price_option,
     scorer_option,
+    show_birco,
     systems_option,
     table_options,
 )
-from weir.cli.terminal import say, say_notes, show, show_result, show_tables
+from weir.cli.terminal import say, say_notes, show, show_result
 from weir.errors import WeirError
 
 if TYPE_CHECKING:
-    from weir.api.rows import Display
-    from weir.core.scores import Row
     from weir.experiment.experiment import Experiment
-    from weir.experiment.results import ResultCell
 
 
 @click.command("run")
@@ -87,50 +85,59 @@ def run_command(
     """
     from weir.api.collection_notes import dataset_notes
     from weir.api.progress import Progress
-    from weir.cli.options import display_of, show_cells
-    from weir.experiment.experiment import Experiment
+    from weir.api.results_folder import ShownResults
+    from weir.cli.options import display_of
     from weir.settings import use_budget, use_device
 
     if device is not None:
         use_device(device)
     use_budget(budget, price)
-    plan = Experiment.read(experiment) if experiment is not None else Experiment((), ())
     plan = replace(
-        plan,
-        datasets=datasets or plan.datasets,
-        systems=systems or plan.systems,
-        measures=measures or plan.measures,
-        k=plan.k if depth is None else depth,
-        stages=stages,
-        drop_self=drop_self,
+        _experiment(experiment, datasets, systems, measures, depth), stages=stages, drop_self=drop_self
     )
-    named = [str(system) for system in plan.parsed_systems()] if labels else []
-    display = display_of(form, long, labels, named)
+    names = [str(system) for system in plan.parsed_systems()] if labels else []
+    display = display_of(form, long, labels, names)
     progress = Progress(quiet)
     try:
-        found = plan.complete(output, progress)
+        cells = plan.complete(output, progress)
     except WeirError:
         progress.close()
         with suppress(WeirError):  # what is wrong may be the grid itself
-            _show_finished(plan, output, display)
+            finished = plan.finished(output) if output.exists() else []
+            if finished:
+                from weir.api.rows import rows_shown
+                from weir.experiment.results import rows_with_groups
+
+                show(rows_shown(rows_with_groups(finished), display), display.form == "text")
         raise
     finally:
         progress.close()
-    show_cells(found, display, details=notes)
-    wanted = [str(measure) for measure in plan.measures]
+    text, remarks = ShownResults.of(cells).shown(display)
+    show(text, display.form == "text")
+    say_notes(remarks, notes)
     for dataset in plan.loaded_datasets():
-        say_notes(dataset_notes(dataset, wanted, drop_self or None), notes)
+        say_notes(dataset_notes(dataset, [str(one) for one in plan.measures], drop_self or None), notes)
     say(f"results: {output}")
 
 
-def _show_finished(plan: Experiment, output: Path, display: Display) -> None:
-    """The rows that are there although the grid failed."""
-    from weir.api.rows import rows_shown
-    from weir.experiment.results import rows_with_groups
+def _experiment(
+    path: Path | None,
+    datasets: tuple[str, ...],
+    systems: tuple[str, ...],
+    measures: tuple[str, ...],
+    depth: int | None,
+) -> Experiment:
+    """The experiment of a file, or an empty one, with what the options say instead."""
+    from weir.experiment.experiment import Experiment
 
-    found = plan.finished(output) if output.exists() else []
-    if found:
-        show(rows_shown(rows_with_groups(found), display), display.form == "text")
+    read = Experiment.read(path) if path is not None else Experiment((), ())
+    return replace(
+        read,
+        datasets=datasets or read.datasets,
+        systems=systems or read.systems,
+        measures=measures or read.measures,
+        k=read.k if depth is None else depth,
+    )
 
 
 @click.command("plan")
@@ -170,39 +177,27 @@ def plan_command(
     APIs and language models are not asked: prompts and tokens are estimated, and the last line counts what several
     systems ask alike once.
     """
-    from dataclasses import asdict
-
     from weir.api.progress import Progress
-    from weir.api.result_set import ResultSet
-    from weir.core.results import json_lines
-    from weir.experiment.experiment import Experiment, stage_graph
-    from weir.experiment.plan import graph_table, plan_notes, planned
+    from weir.api.results_folder import plan, plan_stages
     from weir.settings import use_budget, use_device
 
     if device is not None:
         use_device(device)
     use_budget(None, price)
-    plan = Experiment.read(experiment) if experiment is not None else Experiment((), ())
-    plan = replace(
-        plan,
-        datasets=datasets or plan.datasets,
-        systems=systems or plan.systems,
-        k=plan.k if depth is None else depth,
-    )
-    nodes = stage_graph(plan.parsed_systems())
-    if as_json:
-        click.echo(json_lines(map(asdict, nodes)))
-    else:
-        click.echo(graph_table(nodes).text())
+    grid = _experiment(experiment, datasets, systems, (), depth)
+    form = "json" if as_json else None
+    every = grid.parsed_systems()
+    if every:
+        show_result(plan_stages(every), form)
     if graph_only:
         return
     progress = Progress(quiet)
     try:
-        found = planned(plan, progress, precise)
+        plans = plan(grid.datasets, every, grid.k, precise, progress)
     finally:
         progress.close()
-    show_result(ResultSet("plan", tuple(found)), "json" if as_json else None)
-    say_notes(plan_notes(found))
+    show_result(plans, form)
+    say_notes(plans.notes)
 
 
 @click.command("results")
@@ -241,74 +236,31 @@ def results_command(
     and with --long, each mean stands with its 95% bootstrap interval over queries. Datasets and systems come in the
     order in which they were first finished. Tables fit the terminal; a pipe gets whole rows unless COLUMNS is set.
     """
-    from weir.api.rows import rows_shown
-    from weir.cli.options import display_of, show_cells
-    from weir.core.results import json_lines
-    from weir.core.scores import Note
-    from weir.errors import UnknownName
-    from weir.experiment.results import (
-        chosen_cells,
-        damaged_records,
-        finished_cells,
-        mixed_provenance,
-        provenance_records,
-        provenance_tables,
-    )
-    from weir.measures import measures_of
-
-    cells = chosen_cells(finished_cells(folder), datasets, systems)
-    if scorer is not None:
-        _official(cells, collection, fetch, form, bool(measures or by or provenance))
-        return
-    wanted = [str(m) for m in measures_of(measures)] if measures else []
-    known = {row.measure for cell in cells for row in cell.rows}
-    for measure in wanted:
-        if measure not in known:
-            raise UnknownName("measure among these results", measure, known)
-    if provenance:
-        if form == "json":
-            show(json_lines(provenance_records(cells)))
-        else:
-            show_tables(provenance_tables(cells))
-    elif by is not None:
-        rows = [
-            row
-            for cell in cells
-            for row in _by_group(cell, by, collection, fetch)
-            if not wanted or row.measure in wanted
-        ]
-        display = display_of(form, long, labels, [c.label for c in cells])
-        show(rows_shown(rows, display), display.form == "text")
-    else:
-        show_cells(cells, display_of(form, long, labels, [c.label for c in cells]), wanted, notes)
-    beside = (
-        map(Note, mixed_provenance(cells)) if provenance or by is not None else ()
-    )  # show_cells says it itself
-    say_notes([*map(Note, damaged_records(folder)), *beside], notes)
-
-
-def _official(
-    cells: list[ResultCell], collection: str | None, fetch: bool, form: str | None, more: bool
-) -> None:
-    """BIRCO's figures of the cells; more: whether options were given that it has no use for."""
-    from weir.cli.options import show_birco
+    from weir.api.results_folder import provenance as provenance_of
+    from weir.api.results_folder import results_shown
+    from weir.cli.options import display_of
     from weir.errors import BadValue
-    from weir.experiment.reproduce import birco_of_cells
 
-    if more or form not in (None, "json"):
-        raise BadValue("--scorer birco has measures of its own and writes text or --json; leave out the rest")
-    show_birco(*birco_of_cells(cells, collection, fetch), form)
+    if scorer is not None:
+        if measures or by or provenance or form not in (None, "json"):
+            raise BadValue(
+                "--scorer birco has measures of its own and writes text or --json; leave out the rest"
+            )
+        from weir.experiment.reproduce import birco_of_cells
+        from weir.experiment.results import chosen_cells, finished_cells
 
-
-def _by_group(cell: ResultCell, by: str, collection: str | None, fetch: bool) -> list[Row]:
-    """The rows of each group of the queries of a cell."""
-    from weir.cli.options import by_group
-    from weir.experiment.results import cell_groups
-
-    scores = cell.values()
-    return by_group(
-        cell.dataset, {cell.label: scores}, cell_groups(cell, by, scores.queries, collection, fetch)
-    )
+        cells = chosen_cells(finished_cells(folder), datasets, systems)
+        show_birco(*birco_of_cells(cells, collection, fetch), form)
+    elif provenance:
+        made = provenance_of(folder, datasets, systems)
+        show_result(made, form)
+        say_notes(made.notes, notes)
+    else:
+        found = results_shown(folder, measures, datasets, systems, by, collection, fetch)
+        display = display_of(form, long, labels, [cell.label for cell in found.cells])
+        text, remarks = found.shown(display)
+        show(text, display.form == "text")
+        say_notes(remarks, notes)
 
 
 @click.command("efficiency")
@@ -357,18 +309,17 @@ def verify_command(context: click.Context, folder: Path, as_json: bool, fetch: b
     not all could be checked.
     """
     from weir.api.progress import Progress
-    from weir.api.result_set import ResultSet
-    from weir.experiment.verify import verified
+    from weir.api.results_folder import verify
 
     progress = Progress(quiet)
     try:
-        found = verified(folder, progress, fetch)
+        verdicts = verify(folder, fetch, progress)
     finally:
         progress.close()
-    show_result(ResultSet("verify", tuple(found)), "json" if as_json else None)
-    if not all(one.sound for one in found):
+    show_result(verdicts, "json" if as_json else None)
+    if not all(one.sound for one in verdicts):
         context.exit(1)
-    if not all(one.whole for one in found):
+    if not all(one.whole for one in verdicts):
         context.exit(NOT_WHOLE)
 
 
@@ -393,9 +344,8 @@ def reproduce_command(
     another order of ties. The exit code is 0 when all that is claimed is reproduced or explained or nothing is
     published, 1 when something is off, 2 for bad input.
     """
-    from weir.api.result_set import ResultSet
-    from weir.experiment.reproduce import reproduce
+    from weir.api.results_folder import reproduce
 
-    found = reproduce(folder, model, tolerance, nearest)
-    show_result(ResultSet("reproduce", tuple(found)), "json" if as_json else None)
-    click.get_current_context().exit(1 if any(c.outcome == "off" for c in found) else 0)
+    checks = reproduce(folder, model, tolerance, nearest)
+    show_result(checks, "json" if as_json else None)
+    click.get_current_context().exit(1 if any(one.outcome == "off" for one in checks) else 0)

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal, TypeAlias
 
 from weir.core.scores import Row
 from weir.datasets.load import Dataset, load_group
@@ -22,71 +21,7 @@ from weir.measures import DEFAULT_MEASURES, Measure, measures_of
 from weir.systems.composite import one_session, parts_of
 from weir.systems.expression import parse_systems
 from weir.systems.expression import system as system_of
-from weir.systems.protocol import Composite, Fetched, Indexed, Retriever
-
-# ----------
-# Which stages a grid has, what each is made from, and which systems share it.
-
-
-Kind: TypeAlias = Literal["index", "run"]
-
-
-@dataclass(frozen=True)
-class Node:
-    """A stage that a grid makes once for each collection.
-
-    kind: "index" or "run", the rankings of a system; name: the system; inputs: the stages it is made from, as
-    "kind name"; systems: those of the grid that need it.
-    """
-
-    kind: Kind
-    name: str
-    inputs: tuple[str, ...]
-    systems: tuple[str, ...]
-
-    def __str__(self) -> str:
-        return f"{self.kind} {self.name}"
-
-
-def stage_graph(systems: Sequence[Retriever]) -> list[Node]:
-    """The stages of these systems, each once, after those that it is made from."""
-    nodes: dict[str, Node] = {}
-    for system in systems:
-        for node in _walk(system):
-            known = nodes.setdefault(str(node), node)
-            users = tuple(dict.fromkeys((*known.systems, str(system))))
-            nodes[str(node)] = Node(known.kind, known.name, known.inputs, users)
-    return list(nodes.values())
-
-
-def _walk(system: Retriever) -> Iterator[Node]:
-    """The stages of a system, its own rankings last."""
-    inputs = []
-    if isinstance(system, Composite):
-        for part in system.components():
-            if part.takes == "run":
-                inputs.append(f"run {part.system}")
-                yield from _walk(part.system)
-            else:
-                names = [
-                    f"{name} over {part.over}" if part.over else name
-                    for name in [node.name for node in _walk(part.system) if node.kind == "index"]
-                ]
-                inputs += [f"index {name}" for name in names]
-                yield from (Node("index", name, (), ()) for name in names)
-    else:
-        inputs.append(f"index {_index_name(system)}")
-        yield Node("index", _index_name(system), (), ())
-    yield Node("run", str(system), tuple(inputs), ())
-
-
-def _index_name(system: Retriever) -> str:
-    return str(system.indexed_as() if isinstance(system, Indexed) else system)
-
-
-# ----------
-# A grid of datasets, systems and measures.
-
+from weir.systems.protocol import Fetched, Retriever
 
 DEPTH = 1000
 

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -25,17 +25,77 @@ from weir.core.tables import Table, sentences, table_of
 from weir.datasets import catalogue
 from weir.datasets.load import Dataset, load
 from weir.errors import BadValue, WeirError
-from weir.experiment.experiment import Experiment, Node
+from weir.experiment.experiment import Experiment
 from weir.experiment.results import finished_cells, index_cost, search_cost, unscored_note
 from weir.experiment.stage_store import Watch, silent
 from weir.settings import settings
 from weir.systems.compose import Pipeline
 from weir.systems.composite import adapted_to, parts_of, rankings
 from weir.systems.expression import parse_system
-from weir.systems.protocol import DEPTH, CandidateSource, Remote, Retriever
+from weir.systems.protocol import DEPTH, CandidateSource, Composite, Indexed, Remote, Retriever
 from weir.systems.rerank.llm_methods import LLMReranker
 from weir.systems.rerank.reranking import has_candidates, rerank_depths, rerank_room
 from weir.systems.stored_run import CandidatePool, StoredRun
+
+# ----------
+# Which stages a grid has, what each is made from, and which systems share it.
+
+
+Kind: TypeAlias = Literal["index", "run"]
+
+
+@dataclass(frozen=True)
+class Node:
+    """A stage that a grid makes once for each collection.
+
+    kind: "index" or "run", the rankings of a system; name: the system; inputs: the stages it is made from, as
+    "kind name"; systems: those of the grid that need it.
+    """
+
+    kind: Kind
+    name: str
+    inputs: tuple[str, ...]
+    systems: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.name}"
+
+
+def stage_graph(systems: Sequence[Retriever]) -> list[Node]:
+    """The stages of these systems, each once, after those that it is made from."""
+    nodes: dict[str, Node] = {}
+    for system in systems:
+        for node in _walk(system):
+            known = nodes.setdefault(str(node), node)
+            users = tuple(dict.fromkeys((*known.systems, str(system))))
+            nodes[str(node)] = Node(known.kind, known.name, known.inputs, users)
+    return list(nodes.values())
+
+
+def _walk(system: Retriever) -> Iterator[Node]:
+    """The stages of a system, its own rankings last."""
+    inputs = []
+    if isinstance(system, Composite):
+        for part in system.components():
+            if part.takes == "run":
+                inputs.append(f"run {part.system}")
+                yield from _walk(part.system)
+            else:
+                names = [
+                    f"{name} over {part.over}" if part.over else name
+                    for name in [node.name for node in _walk(part.system) if node.kind == "index"]
+                ]
+                inputs += [f"index {name}" for name in names]
+                yield from (Node("index", name, (), ()) for name in names)
+    else:
+        inputs.append(f"index {_index_name(system)}")
+        yield Node("index", _index_name(system), (), ())
+    yield Node("run", str(system), tuple(inputs), ())
+
+
+def _index_name(system: Retriever) -> str:
+    return str(system.indexed_as() if isinstance(system, Indexed) else system)
+
 
 # ----------
 # Prompts and tokens of a language model on a collection.
@@ -825,14 +885,15 @@ def plan_tables(results: Sequence[Planned]) -> tuple[Table, ...]:
     return (table_of(lines, right=len(head) - 2, keys=2),)
 
 
-def graph_table(nodes: Sequence[Node]) -> Table:
+@result("stages", Node)
+def stage_tables(nodes: Sequence[Node]) -> tuple[Table, ...]:
     """The stages of the grid on each collection, in the order they are made, and how many systems share each."""
     lines = []
     for node in nodes:
         made_from = f"  from {', '.join(node.inputs)}" if node.inputs else ""
         shared = f"  for {len(node.systems)} systems" if len(node.systems) > 1 else ""
         lines.append(f"  {node}{made_from}{shared}")
-    return sentences("stages on each collection, each made once:", *lines)
+    return (sentences("stages on each collection, each made once:", *lines),)
 
 
 def plan_notes(results: Sequence[Planned]) -> list[Note]:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from weir.core.query_metadata import QueryGroups
+from weir.core.results import result
 from weir.core.scores import Note, Row, Scores
 from weir.core.strings import Ids
 from weir.core.tables import Table, sentences
@@ -22,7 +23,16 @@ from weir.datasets.load import Dataset, is_column, load, load_here, query_groups
 from weir.errors import BadValue, FormatError, StoreError, UnknownName, WeirError
 from weir.experiment.cell import SCORES, rows_of
 from weir.experiment.stage_store import run_file
-from weir.experiment.stages import RECORD, Record, changes, flattened, read_record, record_of, records_in
+from weir.experiment.stages import (
+    RECORD,
+    Record,
+    Stage,
+    changes,
+    flattened,
+    read_record,
+    record_of,
+    records_in,
+)
 from weir.files.atomic import locked
 from weir.files.integrity import read_sealed, write_sealed
 from weir.files.score_files import read_scores
@@ -310,7 +320,11 @@ def cell_collection(cell: ResultCell, fetch: bool = False) -> Dataset | None:
 
 
 def cell_groups(
-    cell: ResultCell, by: object, queries: Ids, collection: str | None = None, fetch: bool = False
+    cell: ResultCell,
+    by: object,
+    queries: Ids,
+    collection: str | Path | Dataset | None = None,
+    fetch: bool = False,
 ) -> QueryGroups:
     """The groups that `by` names among the queries of a cell.
 
@@ -322,7 +336,7 @@ def cell_groups(
     return query_groups(by, queries, given_or_own(cell, collection, fetch))
 
 
-def given_or_own(cell: ResultCell, given: str | None, fetch: bool = False) -> Dataset | None:
+def given_or_own(cell: ResultCell, given: str | Path | Dataset | None, fetch: bool = False) -> Dataset | None:
     """The given collection where it is the cell's by its name or judgments, or where the cell's own is not here.
 
     Else the cell's own, so that one collection is never taken for all of a folder; fetch: as `cell_collection` takes
@@ -332,9 +346,9 @@ def given_or_own(cell: ResultCell, given: str | None, fetch: bool = False) -> Da
     if given is None:
         return own
     try:
-        known = load(given, cell.split)
+        known = given if isinstance(given, Dataset) else load(given, cell.split)
     except FormatError:
-        if own is None:
+        if own is None or isinstance(given, Dataset):
             raise
         load(given)  # it is there, without the split of this cell
         return own
@@ -641,51 +655,53 @@ def _mixed_depths(cells: Sequence[ResultCell]) -> list[str]:
 # What made each cell, stage by stage.
 
 
-def provenance_records(cells: Sequence[ResultCell]) -> Iterator[dict[str, object]]:
-    """Of each cell the whole record of each of its stages."""
-    for cell in cells:
-        stages = [{"folder": _relative(cell, folder), **record.to_json()} for folder, record in _stages(cell)]
-        yield {"dataset": cell.dataset, "system": cell.label, "stages": stages}
+@dataclass(frozen=True)
+class Provenance:
+    """What made a cell: of each stage its whole record, and its folder as seen from that of the collection."""
+
+    dataset: str
+    system: str
+    stages: tuple[Mapping[str, Any], ...]
 
 
-def provenance_tables(cells: Sequence[ResultCell]) -> tuple[Table, ...]:
+def provenance_of(cell: ResultCell) -> Provenance:
+    """The stages behind a cell in the order they were made."""
+    stages = tuple(
+        {"folder": folder.relative_to(cell.folder.parent).as_posix(), **record.to_json()}
+        for folder, record in (*stages_of(cell), *cell.scored)
+    )
+    return Provenance(cell.dataset, cell.label, stages)
+
+
+@result("provenance", Provenance)
+def provenance_tables(results: Sequence[Provenance]) -> tuple[Table, ...]:
     """A paragraph for each cell: its stages in the order they were made, what was declared and what made them."""
     tables = []
-    for cell in cells:
-        lines = [f"{cell.dataset}  {cell.label}"]
-        for folder, record in _stages(cell):
-            made = record.made
-            taken = record.cost.get("seconds")
+    for cell in results:
+        lines = [f"{cell.dataset}  {cell.system}"]
+        for stage in cell.stages:
+            made, seconds = stage["made"], stage["cost"].get("seconds")
+            engines = Stage(stage["stage"], stage["name"], stage["declared"]).engines
             facts = [
                 str(made.get("when", "")),
                 f"weir {made.get('weir')} (code {made.get('code')})",
-                ", ".join(str(engine) for engine in record.engines),
-                f"{taken:.3g} s" if isinstance(taken, (int, float)) else "",
+                ", ".join(map(str, engines)),
+                f"{seconds:.3g} s" if isinstance(seconds, (int, float)) else "",
             ]
-            packages: Mapping[str, str] = made.get("packages") or {}
             machine = [
-                *(f"{name} {version}" for name, version in packages.items()),
+                *(f"{name} {version}" for name, version in (made.get("packages") or {}).items()),
                 f"Python {made.get('python')}",
                 f"Unicode {made.get('unicode')}",
                 str(made.get("system")),
                 f"{made.get('processor')} ({made.get('instructions') or 'no vector instructions told'})",
                 f"{made.get('threads')} threads",
             ]
-            declared = [f"{name}={value}" for name, value in flattened("", dict(record.declared))]
+            declared = [f"{name}={value}" for name, value in flattened("", dict(stage["declared"]))]
             lines += [
-                f"  {record.kind}  {_relative(cell, folder)}",
+                f"  {stage['stage']}  {stage['folder']}",
                 f"    made: {', '.join(fact for fact in facts if fact)}",
                 f"    by: {', '.join(machine)}",
                 f"    declared: {'; '.join(declared)}",
             ]
         tables.append(sentences(*lines))
     return tuple(tables)
-
-
-def _stages(cell: ResultCell) -> Iterator[tuple[Path, Record]]:
-    yield from stages_of(cell)
-    yield from cell.scored
-
-
-def _relative(cell: ResultCell, folder: Path) -> str:
-    return folder.relative_to(cell.folder.parent).as_posix()

@@ -612,23 +612,13 @@ def _published_score(cell: ResultCell, model: str | None, measure: str | None) -
     return min(scores, key=lambda s: cell.mean(s.measure) is None)  # what the cell has already comes first
 
 
-def explain_runs(
-    qrels: Path, first: Path, second: Path, measure: str | None = None, rules: ScoringRules = NO_COLLECTION
-) -> Why:
-    """Why two run files have different means; their settings are what can be seen of them.
-
-    rules: of their collection. Raises the errors of reading and measuring, and BadValue for a run that answers none of
-    the judged queries.
-    """
-    judged, one, other = read_qrels(qrels), read_run(first), read_run(second)
-    names = (one.name, other.name) if one.name != other.name else (str(first), str(second))
-    return explain_rankings(judged, dict(zip(names, (one, other), strict=True)), measure, rules)
-
-
 def explain_rankings(
     qrels: Qrels, runs: Mapping[str, Run], measure: str | None = None, rules: ScoringRules = NO_COLLECTION
 ) -> Why:
-    """As `explain_runs`, of two runs by name."""
+    """Why two rankings by name have different means; their settings are what can be seen of them.
+
+    rules: of their collection. Raises BadValue for a run that answers none of the judged queries.
+    """
     judged, dropped = rules.counted(qrels), rules.conventions.self_matches == "drop"
     ranked = {name: rules.ranked(run) for name, run in runs.items()}
     one, other = (
