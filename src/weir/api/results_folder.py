@@ -74,7 +74,7 @@ class ShownResults:
             return compare_cells(largest_k(self.cells)[0], measures)
 
         text = rows_shown(self.rows.items, display, None if self.by else compared)
-        return text, (*left_out, *self.rows.notes)
+        return text, (*left_out, *self.rows.notes())
 
 
 def results(
@@ -105,7 +105,6 @@ def results_shown(
     collection: whose column `by` may be, where that of a cell is not found; fetch: whether it may be brought here.
     Raises as `results`, and BadValue for groups that are not there.
     """
-    from weir.api.rows import group_notes
     from weir.core.scores import GroupedScores
     from weir.errors import UnknownName
     from weir.experiment.results import cell_groups, mixed_provenance
@@ -126,7 +125,7 @@ def results_shown(
         scores = cell.values()
         grouped = GroupedScores.of(scores, cell_groups(cell, by, scores.queries, collection, fetch))
         of_cell = rows_by_group(grouped, cell.dataset, cell.label)
-        notes += group_notes(of_cell, grouped.ungrouped)
+        notes += grouped.notes()
         rows += [row for row in of_cell if not wanted or row.measure in wanted]
     notes += [*damaged, *map(Note, mixed_provenance(cells))]
     return ShownResults(cells, ResultSet("results", tuple(rows), tuple(notes)), by=True)

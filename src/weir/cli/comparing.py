@@ -137,8 +137,9 @@ def compare_command(
         only=systems,
         labels=labels,
     )
-    left_out = [note for note in compared.results.notes if note.text.startswith(LEFT_OUT)]
-    say_notes((note for note in compared.results.notes if note not in left_out), notes)
+    remarks = compared.results.notes()
+    left_out = [note for note in remarks if note.text.startswith(LEFT_OUT)]
+    say_notes((note for note in remarks if note not in left_out), notes)
     say_left_out(note.text.removeprefix(LEFT_OUT) for note in left_out)
     tables = compared.tables(long, explain, output_width()) if form is None else None
     show_result(compared.results, form, tables)

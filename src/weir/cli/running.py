@@ -197,7 +197,7 @@ def plan_command(
     finally:
         progress.close()
     show_result(plans, form)
-    say_notes(plans.notes)
+    say_notes(plans.notes())
 
 
 @click.command("results")
@@ -254,7 +254,7 @@ def results_command(
     elif provenance:
         made = provenance_of(folder, datasets, systems)
         show_result(made, form)
-        say_notes(made.notes, notes)
+        say_notes(made.notes(), notes)
     else:
         found = results_shown(folder, measures, datasets, systems, by, collection, fetch)
         display = display_of(form, long, labels, [cell.label for cell in found.cells])
