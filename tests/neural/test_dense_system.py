@@ -127,16 +127,13 @@ def test_what_is_not_finite_is_refused_as_on_the_processor(k, bad):
         gpu.search_on("cpu", ArraySource(np.full((500, 16), 1e30, "f4")), np.full((4, 16), 1e30, "f4"), k)
 
 
-def test_a_search_of_a_stored_corpus_tells_how_far_it_is(home):
-    from weir.systems.vectors.exact_search import ReportingSource
-
+def test_a_search_reports_how_many_documents_it_has_read(home):
     told: list[tuple[int, int]] = []
     documents = np.random.default_rng(3).standard_normal((40_000, 64)).astype(np.float32)
-    rows = ReportingSource(ArraySource(documents), lambda done, total: told.append((done, total)))
-    for find in (search, lambda *given: gpu.search_on("cpu", *given)):
+    rows = ArraySource(documents)
+    for find in (search, lambda *rest, **named: gpu.search_on("cpu", *rest, **named)):
         told.clear()
-        np.testing.assert_array_equal(
-            find(rows, documents[:5], 3).doc, search(ArraySource(documents), documents[:5], 3).doc
-        )
+        reported = find(rows, documents[:5], 3, progress=lambda done, total: told.append((done, total)))
+        np.testing.assert_array_equal(reported.doc, search(rows, documents[:5], 3).doc)
         assert told == sorted(told)
         assert {total for _, total in told} == {40_000}

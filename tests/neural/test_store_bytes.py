@@ -20,7 +20,7 @@ from weir.core.strings import Strings
 from weir.settings import settings
 from weir.systems import dense, parse_system
 from weir.systems.protocol import Context
-from weir.systems.vectors.journal import hash_texts
+from weir.systems.vectors.journal import alone, hash_texts
 from weir.systems.vectors.store import VectorStore
 
 pytestmark = pytest.mark.filterwarnings("default")
@@ -99,7 +99,7 @@ def test_whatever_was_there_before_a_text_gets_the_same_bytes(system, corpus, fr
     assert here.folder.name == folder.name
     some = np.arange(1, COUNT, step)
     texts = [t.encode() for t in Strings.of(corpus.view("title text").tolist()).take(some).tolist()]
-    with here.alone():
+    with alone(here.folder):
         here.add(hash_texts(texts), whole.take(some))
     found = system.index(corpus)
     assert found.reused >= len(some)

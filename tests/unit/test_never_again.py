@@ -273,13 +273,14 @@ import sys
 from pathlib import Path
 import numpy as np
 from weir.systems.vectors import StoredVectors, VectorStore, search
+from weir.systems.vectors.journal import alone
 
 def memory(key):
     lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
     return int(next(line.split()[1] for line in lines if line.startswith(key))) / 1024
 
 store, rng = VectorStore.of(Path(sys.argv[1]), {"model": "m"}, sys.argv[2]), np.random.default_rng(8)
-with store.alone():
+with alone(store.folder):
     for start in range(0, 160_000, 20_000):
         numbers = np.arange(start, start + 20_000, dtype=np.uint64)
         store.add(np.stack([numbers, numbers], axis=1), rng.standard_normal((20_000, 384), dtype=np.float32))

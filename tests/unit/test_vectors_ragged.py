@@ -98,7 +98,7 @@ def test_texts_without_any_rows_and_no_texts(tmp_path):
     seen: list[str] = []
     check(stored_ragged(store(tmp_path), texts("", "a"), counted(seen)).block(0, 2), ["", "a"])
     assert seen == ["", "a"]  # the block as a whole, of which the new one is added
-    assert len(store(tmp_path).snapshot()) == 2
+    assert len(store(tmp_path).snapshot().texts) == 2
 
 
 def test_blocks_that_an_encoder_yields_are_kept_one_by_one(tmp_path):
@@ -207,7 +207,7 @@ def work():
 
 def die_while_adding():
     store = RaggedStore.of(at, {"model": "m"}, 8) if kind == "ragged" else VectorStore.of(at, {"model": "m"})
-    with store.alone():
+    with journal.alone(store.folder):
         os.kill(os.getpid(), signal.SIGKILL)
 
 def die_in_write(number):

@@ -33,9 +33,9 @@ from weir.systems.protocol import (
     Retriever,
     Scorer,
     Searcher,
-    Shelf,
     called,
     check_depth,
+    check_k,
     described_depth,
 )
 from weir.systems.rerank.reranking import RerankingSearcher, has_candidates
@@ -98,8 +98,7 @@ class FunctionSystem:
     def __str__(self) -> str:
         return self.identity.name
 
-    def __repr__(self) -> str:
-        return str(self)
+    __repr__ = __str__
 
     def __rshift__(self, reranker: object) -> Pipeline:
         return then(self, reranker)
@@ -140,8 +139,7 @@ class FunctionSearcher:
 
     def search(self, queries: Queries, k: int, context: Context = IN_MEMORY) -> Run:
         """What the function answers, as a run; raises BadRanking for what is no ranking of these documents."""
-        if k < 1:
-            raise BadValue(f"k is {k}; expected a whole number from 1")
+        check_k(k)
         texts = dict(zip(queries.ids, queries.text, strict=True))
         answer = self.function(texts, k) if texts else {}
         return run_of_answer(answer, queries, self.corpus.ids, self.name).top(k)
@@ -171,8 +169,7 @@ class FunctionReranker:
     def __str__(self) -> str:
         return called(self.identity.name, [], {} if self.depth is None else {"depth": self.depth})
 
-    def __repr__(self) -> str:
-        return str(self)
+    __repr__ = __str__
 
     def __rrshift__(self, first: object) -> Pipeline:
         return behind(self, first)
@@ -185,11 +182,9 @@ class FunctionReranker:
     def ready(self, corpus: Corpus, context: Context = IN_MEMORY) -> FunctionScorer:
         """The function and the documents it reads."""
         model = self.score
-        if not isinstance(model, PairPredictor):
-            return FunctionScorer(model, corpus)
-        return FunctionScorer(
-            lambda queries, docs: model.predict(list(zip(queries, docs, strict=True))), corpus
-        )
+        if isinstance(model, PairPredictor):
+            return FunctionScorer(lambda a, b: model.predict(list(zip(a, b, strict=True))), corpus)
+        return FunctionScorer(model, corpus)
 
 
 @dataclass(frozen=True, eq=False)
@@ -245,8 +240,7 @@ class Pipeline:
     def __str__(self) -> str:
         return f"{self.first} >> {self.reranker}"
 
-    def __repr__(self) -> str:
-        return str(self)
+    __repr__ = __str__
 
     def __rshift__(self, reranker: object) -> Pipeline:
         return then(self, reranker)
@@ -279,16 +273,14 @@ class Pipeline:
 
     def index(self, corpus: Corpus, context: Context = IN_MEMORY) -> RerankingSearcher:
         """The first system's answers, and what scores them anew, each from the context's shelf."""
-        return self._over(corpus, shelf_of(context), context)
-
-    def open(self, corpus: Corpus, context: Context) -> RerankingSearcher:
-        """Open what `index` wrote for the same corpus; raises StoreError where it is not complete."""
-        return self._over(corpus, shelf_of(context, build=False), context)
-
-    def _over(self, corpus: Corpus, shelf: Shelf, context: Context) -> RerankingSearcher:
+        shelf = shelf_of(context)
         first = shelf.answers(self.first, corpus, context.for_part(0, 2))
         scorer: Scorer = self.reranker.ready(corpus, replace(context.for_part(1, 2), shelf=shelf))
         return RerankingSearcher(self, corpus, first, scorer)
+
+    def open(self, corpus: Corpus, context: Context) -> RerankingSearcher:
+        """Open what `index` wrote for the same corpus; raises StoreError where it is not complete."""
+        return self.index(corpus, replace(context, shelf=shelf_of(context, build=False)))
 
 
 def shown(system: object) -> str:
@@ -424,14 +416,11 @@ class Filtered:
 
     def index(self, corpus: Corpus, context: Context = IN_MEMORY) -> FilteredSearcher:
         """The system over all documents, from the context's shelf."""
-        return self._over(corpus, shelf_of(context), context)
+        return FilteredSearcher(self, corpus, shelf_of(context).index(self.system, corpus, context))
 
     def open(self, corpus: Corpus, context: Context) -> FilteredSearcher:
         """Open what `index` wrote for the same corpus; raises StoreError where it is not complete."""
-        return self._over(corpus, shelf_of(context, build=False), context)
-
-    def _over(self, corpus: Corpus, shelf: Shelf, context: Context) -> FilteredSearcher:
-        return FilteredSearcher(self, corpus, shelf.index(self.system, corpus, context))
+        return self.index(corpus, replace(context, shelf=shelf_of(context, build=False)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -449,8 +438,7 @@ class FilteredSearcher:
 
     def search(self, queries: Queries, k: int, context: Context = IN_MEMORY) -> Run:
         """The k best of the documents that fit; raises BadValue for k below 1."""
-        if k < 1:
-            raise BadValue(f"k is {k}; expected a whole number from 1")
+        check_k(k)
         metadata = queries.metadata or QueryMetadata()
         if metadata.filter is not None and metadata.permitted is None:  # the queries' own filters come first
             queries = filtered(queries, self.corpus)

@@ -26,10 +26,10 @@ from weir.models.multi_device import PIECES_PER_DEVICE, devices, on_several
 from weir.registry import session_only
 from weir.settings import settings
 from weir.systems.compose import shown, then
-from weir.systems.protocol import IN_MEMORY, SYSTEMS, Context, Costs, Progress, called, folder_of
+from weir.systems.protocol import IN_MEMORY, SYSTEMS, Context, Costs, Progress, called, check_k, folder_of
 from weir.systems.restricted import LOWEST_SCORE, deepened, scored_candidates
 from weir.systems.vectors.ann import Approximate, ApproximateIndex, Loss, loss, search_with
-from weir.systems.vectors.exact_search import Found, ReportingSource, VectorSource, pair_scores, search
+from weir.systems.vectors.exact_search import Found, pair_scores, search
 from weir.systems.vectors.gpu_search import search_on
 from weir.systems.vectors.store import (
     Encode,
@@ -148,7 +148,7 @@ class DenseRetriever:
                 if near is not None:
                     near.write(folder / "ann.bin")
                 seal_folder(folder, "index.json", facts)
-        reused = 0 if before is None else int(np.count_nonzero(vectors.rows < len(before)))
+        reused = 0 if before is None else int(np.count_nonzero(vectors.rows < len(before.texts)))
         return DenseSearcher(self, corpus, vectors, loaded, reused, near)
 
     def open(self, corpus: Corpus, context: Context) -> DenseSearcher:
@@ -170,7 +170,7 @@ class DenseRetriever:
         if known[0] != FORMAT or snapshot is None or len(rows) != len(corpus):
             raise StoreError(f"{at}: its vectors are not in {store.folder} any more; they are encoded again")
         vectors = StoredVectors(snapshot, rows)
-        if not in_range(rows, len(snapshot)) or vectors.digest() != facts["texts"]:
+        if not in_range(rows, len(snapshot.texts)) or vectors.digest() != facts["texts"]:
             raise StoreError(f"{at}: {store.folder} holds other vectors now; they are encoded again")
         near = None if self.nearest is None else self.nearest.open(at / "ann.bin", vectors.dimensions)
         return DenseSearcher(self, corpus, vectors, None, near=near)
@@ -202,8 +202,7 @@ class DenseSearcher:
 
     def search(self, queries: Queries, k: int, context: Context = IN_MEMORY) -> Run:
         """The k best documents for each query; none for a query without text. Raises BadValue for k below 1."""
-        if k < 1:
-            raise BadValue(f"k is {k}; expected a whole number from 1")
+        check_k(k)
         filled = [i for i, text in enumerate(queries.text.tolist()) if text.strip()]
         count = np.zeros(len(queries), np.int64)
         if filled and len(self.corpus):
@@ -246,10 +245,9 @@ class DenseSearcher:
         places = self.corpus.ids.tie_ranks
         if self.near is not None:
             return search_with(self.near, self.vectors, vectors, k, places)
-        rows: VectorSource = self.vectors if progress is None else ReportingSource(self.vectors, progress)
         if isinstance(self.loaded, Loaded) and self.loaded.place.device.startswith("cuda"):
-            return search_on(self.loaded.place.device, rows, vectors, k, places)
-        return search(rows, vectors, k, "dot", places)
+            return search_on(self.loaded.place.device, self.vectors, vectors, k, places, progress)
+        return search(self.vectors, vectors, k, "dot", places, progress=progress)
 
     def encoded(self, queries: Queries) -> NDArray[np.float32]:
         """The queries' vectors, see `query_vectors`."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import cast
 
@@ -24,9 +24,9 @@ from weir.systems.protocol import (
     Costs,
     Retriever,
     Searcher,
-    Shelf,
     called,
     check_depth,
+    check_k,
 )
 
 DEPTH = 1000
@@ -92,17 +92,16 @@ class Fused:
 
     def index(self, corpus: Corpus, context: Context = IN_MEMORY) -> FusedSearcher:
         """The answers of the parts, each from the context's shelf; equal parts share one searcher."""
-        return self._over(corpus, shelf_of(context), context)
+        shelf, count = shelf_of(context), len(self.distinct)
+        searchers = {
+            name: shelf.answers(part, corpus, context.for_part(number, count))
+            for number, (name, part) in enumerate(self.distinct.items())
+        }
+        return FusedSearcher(self, corpus, tuple(searchers[folder_name(part)] for part in self.parts))
 
     def open(self, corpus: Corpus, context: Context) -> FusedSearcher:
         """Open what `index` wrote for the same corpus; raises StoreError where a part is missing or damaged."""
-        return self._over(corpus, shelf_of(context, build=False), context)
-
-    def _over(self, corpus: Corpus, shelf: Shelf, context: Context) -> FusedSearcher:
-        made: dict[str, Searcher] = {}
-        for number, (name, part) in enumerate(self.distinct.items()):
-            made[name] = shelf.answers(part, corpus, context.for_part(number, len(self.distinct)))
-        return FusedSearcher(self, corpus, tuple(made[folder_name(part)] for part in self.parts))
+        return self.index(corpus, replace(context, shelf=shelf_of(context, build=False)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,13 +114,11 @@ class FusedSearcher:
 
     def search(self, queries: Queries, k: int, context: Context = IN_MEMORY) -> Run:
         """The k best documents by fusion of each part's answers; raises BadValue for k below 1."""
-        if k < 1:
-            raise BadValue(f"k is {k}; expected a whole number from 1")
+        check_k(k)
         depth = max(DEPTH, k) if self.system.depth is None else self.system.depth
-        named = dict(zip(self.searchers, self.system.parts, strict=True))
         runs = {
             searcher: rankings(searcher, queries, depth, part, context=context)
-            for searcher, part in named.items()
+            for searcher, part in dict(zip(self.searchers, self.system.parts, strict=True)).items()
         }
         pool = Pool.of([runs[searcher] for searcher in self.searchers])
         return fused(pool, self.system.fusion, k, str(self.system))

@@ -19,7 +19,17 @@ from weir.models.checkpoints import given_settings
 from weir.models.late import LateEncoder, LoadedLate
 from weir.settings import settings
 from weir.systems.compose import shown, then
-from weir.systems.protocol import IN_MEMORY, SYSTEMS, Context, Costs, Progress, Scorer, called, folder_of
+from weir.systems.protocol import (
+    IN_MEMORY,
+    SYSTEMS,
+    Context,
+    Costs,
+    Progress,
+    Scorer,
+    called,
+    check_k,
+    folder_of,
+)
 from weir.systems.rerank.scorers import (
     BATCH_TEXTS,
     DTYPES,
@@ -177,7 +187,7 @@ class ColBERT:
                 if made.clusters is not None:
                     write_clusters(folder, made.clusters, made.lists, made.small)
                 seal_folder(folder, "index.json", facts)
-        reused = 0 if before is None else int(np.count_nonzero(rows.numbers < len(before)))
+        reused = 0 if before is None else int(np.count_nonzero(rows.numbers < len(before.texts)))
         return LateSearcher(self, corpus, tokens, made, loaded, reused)
 
     def open(self, corpus: Corpus, context: Context) -> LateSearcher:
@@ -197,7 +207,7 @@ class ColBERT:
         if known[1:] != (corpus.fingerprint_with(self.fields_read()), len(corpus)):
             raise BadValue(f"{at}: this index was made from another corpus; delete it to build it again")
         snapshot, vectors = store.snapshot(), None
-        if snapshot is not None and in_range(numbers, len(snapshot)):
+        if snapshot is not None and in_range(numbers, len(snapshot.texts)):
             rows = GatheredRagged(snapshot, numbers)
             if rows.digest() == facts["texts"]:
                 vectors = TokenVectors(rows, DTYPES[self.store])
@@ -268,8 +278,7 @@ class LateSearcher:
 
     def search(self, queries: Queries, k: int, context: Context = IN_MEMORY) -> Run:
         """The k best documents for each query; none for a query without text. Raises BadValue for k below 1."""
-        if k < 1:
-            raise BadValue(f"k is {k}; expected a whole number from 1")
+        check_k(k)
         filled = asked_of(queries)
         count = np.zeros(len(queries), np.int64)
         doc, score = np.zeros(0, np.int32), np.zeros(0)

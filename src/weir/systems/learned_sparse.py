@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
 
@@ -12,14 +12,11 @@ from weir.algorithms import algorithm
 from weir.core.corpus import Corpus, Queries, check_view
 from weir.core.run import Run
 from weir.core.strings import Float64, Int32, Int64
-from weir.errors import BadValue
 from weir.kernels.inverted.block_bounds import EXHAUSTIVE_DOCUMENTS, BlockBounds
 from weir.kernels.inverted.byte_bounds import ByteBounds
 from weir.kernels.inverted.postings import document_frequencies, place
 from weir.kernels.inverted.search import Impacts
-from weir.models.batching import Ragged
 from weir.models.checkpoints import given_settings
-from weir.models.encoder import Kind
 from weir.models.sparse import TERM, LoadedSparse, SparseEncoder
 from weir.settings import settings
 from weir.systems.compose import shown, then
@@ -32,8 +29,15 @@ from weir.systems.lexical.inverted_index import (
     sparse_kernels,
     top,
 )
-from weir.systems.protocol import IN_MEMORY, SYSTEMS, Context, Costs, Progress, called, folder_of
-from weir.systems.vectors.store import EncodingBlocks, GatheredRagged, RaggedStore, TextSource, stored_ragged
+from weir.systems.protocol import IN_MEMORY, SYSTEMS, Context, Costs, Progress, called, check_k, folder_of
+from weir.systems.vectors.store import (
+    Block,
+    EncodingBlocks,
+    GatheredRagged,
+    RaggedStore,
+    TextSource,
+    stored_ragged,
+)
 
 VIEW = "title text"
 BATCH_TEXTS = {"cpu": 128, "cuda": 8192}
@@ -70,12 +74,8 @@ class Sparse:
         """Everything that decides the rankings; raises DownloadError where the checkpoint is not here."""
         numbers = {name: algorithm(name) for name in ("sparse index", "sparse search")}
         about = {"encoder": self.encoder.describe(settings().device), "view": self.view}
-        return {
-            "system": self.encoder.family,
-            **about,
-            **numbers,
-            "search": "exact, in double, rounded to float",
-        }
+        search = {"search": "exact, in double, rounded to float"}
+        return {"system": self.encoder.family, **about, **numbers, **search}
 
     def kernels(self, documents: int) -> tuple[str, ...]:
         """Those of a sparse index; another where weights are bounded block by block."""
@@ -127,8 +127,7 @@ class SparseSearcher:
 
     def search(self, queries: Queries, k: int, context: Context = IN_MEMORY) -> Run:
         """The k best documents for each query; none for a query without text. Raises BadValue for k below 1."""
-        if k < 1:
-            raise BadValue(f"k is {k}; expected a whole number from 1")
+        check_k(k)
         hits = top(self.impacts, *self._query_terms(queries), min(k, max(len(self.corpus), 1)))
         return Run(queries.ids, self.corpus.ids, hits.ptr, hits.doc, hits.score, str(self.system))
 
@@ -157,14 +156,14 @@ def stored_terms(
     before = store.snapshot()
     texts = TextSource(len(corpus), partial(corpus.view, view), corpus.ids.__getitem__)
     cut = EncodingBlocks(BATCH_TEXTS[loaded.place.kind])
-    rows = stored_ragged(store, texts, partial(_encode, loaded, "document"), progress, cut)
-    reused = 0 if before is None else int(np.count_nonzero(rows.numbers < len(before)))
+
+    def encode(some: list[str]) -> Block:
+        block = loaded.encode(some, "document")
+        return block.ptr, np.ascontiguousarray(block.values).view(np.uint8).reshape(-1, TERM.itemsize)
+
+    rows = stored_ragged(store, texts, encode, progress, cut)
+    reused = 0 if before is None else int(np.count_nonzero(rows.numbers < len(before.texts)))
     return rows, Costs(int(rows.lengths.sum()) * TERM.itemsize, reused, repeatable=True)
-
-
-def _encode(loaded: LoadedSparse, kind: Kind, texts: list[str]) -> tuple[Int64, Any]:
-    block: Ragged = loaded.encode(texts, kind)
-    return block.ptr, np.ascontiguousarray(block.values).view(np.uint8).reshape(-1, TERM.itemsize)
 
 
 def _inverted(terms: GatheredRagged, corpus: Corpus, vocabulary: int) -> ImpactIndex:
@@ -220,25 +219,9 @@ def splade(
     max_query, dtype, engine, batch_tokens: see weir.models.Encoder. Search is exact. Source: Formal et al. 2021 and
     2024; sentence-transformers' SparseEncoder. Raises BadValue for settings out of range.
     """
-    return Sparse(
-        SparseEncoder(
-            "splade",
-            model,
-            query,
-            pooling,
-            activation,
-            top,
-            top_query,
-            threshold,
-            quantised,
-            max_length,
-            max_query,
-            dtype,
-            engine,
-            batch_tokens,
-        ),
-        view,
-    )
+    weighing = query, pooling, activation, top, top_query, threshold, quantised
+    encoder = SparseEncoder("splade", model, *weighing, max_length, max_query, dtype, engine, batch_tokens)
+    return Sparse(encoder, view)
 
 
 @SYSTEMS.register("sparta")
@@ -258,16 +241,8 @@ def sparta(
     weights there depend on what stands in its batch; here only those of its tokens count. Source: Zhao et al. 2021;
     BEIR's models/sparta.py. Raises BadValue for settings out of range.
     """
-    encoder = SparseEncoder(
-        "sparta",
-        model,
-        top=top,
-        max_length=max_length,
-        dtype=dtype,
-        engine=engine,
-        batch_tokens=batch_tokens,
-    )
-    return Sparse(encoder, view)
+    encoder = SparseEncoder("sparta", model, top=top, max_length=max_length)
+    return Sparse(replace(encoder, dtype=dtype, engine=engine, batch_tokens=batch_tokens), view)
 
 
 @SYSTEMS.register("unicoil")
@@ -287,14 +262,5 @@ def unicoil(
     as a term. quantised: weights as whole 256ths of 5, as Pyserini's impacts; other settings: see `splade`. Source:
     Lin and Ma 2021; Pyserini's encode/_unicoil.py. Raises BadValue for settings out of range.
     """
-    encoder = SparseEncoder(
-        "unicoil",
-        model,
-        quantised=quantised,
-        max_length=max_length,
-        max_query=max_query,
-        dtype=dtype,
-        engine=engine,
-        batch_tokens=batch_tokens,
-    )
-    return Sparse(encoder, view)
+    encoder = SparseEncoder("unicoil", model, quantised=quantised, max_length=max_length, max_query=max_query)
+    return Sparse(replace(encoder, dtype=dtype, engine=engine, batch_tokens=batch_tokens), view)

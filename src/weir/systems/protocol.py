@@ -310,6 +310,12 @@ def check_depth(name: str, depth: object) -> None:
         raise BadValue(f"{name}: depth is {depth!r}; expected a whole number from 1 to {MAX_DEPTH:,}")
 
 
+def check_k(k: int) -> None:
+    """Raise BadValue for a number of results below 1."""
+    if k < 1:
+        raise BadValue(f"k is {k}; expected a whole number from 1")
+
+
 def described_depth(depth: int | None) -> dict[str, object]:
     """The entries of a re-ranker's description. A named depth of DEPTH differs from none: with none, all candidates are
     scored."""

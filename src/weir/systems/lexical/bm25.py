@@ -34,7 +34,7 @@ from weir.systems.lexical.inverted_index import (
     top,
 )
 from weir.systems.lexical.terms import TermTable
-from weir.systems.protocol import IN_MEMORY, SYSTEMS, Context, Costs, Progress, called, folder_of
+from weir.systems.protocol import IN_MEMORY, SYSTEMS, Context, Costs, Progress, called, check_k, folder_of
 
 # ----------
 # Presets, by the tool that they reproduce.
@@ -397,8 +397,7 @@ class BM25Searcher:
 
         Raises BadValue for k below 1.
         """
-        if k < 1:
-            raise BadValue(f"k is {k}; expected a whole number from 1")
+        check_k(k)
         terms, k = (
             [query_terms(tables, queries.text) for tables in self.tables],
             min(k, max(len(self.corpus), 1)),
@@ -567,8 +566,7 @@ class BM25FSearcher:
 
     def search(self, queries: Queries, k: int, context: Context = IN_MEMORY) -> Run:
         """The k best documents for each query; none for a query without a known term. Raises BadValue for k below 1."""
-        if k < 1:
-            raise BadValue(f"k is {k}; expected a whole number from 1")
+        check_k(k)
         terms = query_terms((self.table,), queries.text)
         hits = top(self.impacts, *terms, min(k, max(len(self.corpus), 1)))
         return Run(queries.ids, self.corpus.ids, hits.ptr, hits.doc, hits.score, str(self.system))

@@ -23,7 +23,7 @@ from weir.files.text_files import open_bytes
 from weir.models.checkpoints import given_settings
 from weir.models.hardware import declared_device
 from weir.models.sparse import TERM, LoadedSparse, SparseEncoder, special_tokens
-from weir.models.t5 import LoadedWriter, QuestionWriter
+from weir.models.t5 import QuestionWriter
 from weir.settings import settings
 from weir.systems.compose import shown, then
 from weir.systems.composite import FolderShelf
@@ -35,13 +35,7 @@ from weir.systems.lexical.rm3 import RM3, RM3Searcher
 from weir.systems.lexical.terms import TermTable
 from weir.systems.protocol import IN_MEMORY, SYSTEMS, Context, Costs, Progress, called
 from weir.systems.rerank.reranking import Steps
-from weir.systems.vectors.store import (
-    Block,
-    EncodingBlocks,
-    RaggedStore,
-    TextSource,
-    stored_ragged,
-)
+from weir.systems.vectors.store import Block, EncodingBlocks, RaggedStore, TextSource, stored_ragged
 
 # ----------
 # Questions that documents answer: written by a model, or read from a file.
@@ -73,41 +67,32 @@ def written_questions(writer: QuestionWriter, corpus: Corpus, progress: Progress
     A killed process loses the few texts it was at. The model is loaded only where something is missing. Raises what
     the writer raises.
     """
-    device = settings().device
+    device, loaded, count = settings().device, None, 0
     store = RaggedStore.of(settings().home / "questions", writer.describe(device), 1)
     texts = TextSource(
         len(corpus), lambda start, stop: corpus.view(EXPANSION_VIEW, start, stop), corpus.ids.__getitem__
     )
-    writing = _Writing(writer, device, Steps(progress, len(corpus)))
+    steps = Steps(progress, len(corpus))
+
+    def questions(some: list[str]) -> Iterator[Block]:
+        """The questions of texts as rows of bytes, a line for each question."""
+        nonlocal loaded, count
+        loaded = loaded or writer.load(device)
+        for answers in loaded.questions(some, steps.within):
+            lines = Strings.of("\n".join(q.replace("\n", " ") for q in each) for each in answers)
+            count += len(lines)
+            yield lines.ptr, lines.data[:, None]
+
     # On a processor a text is written about by itself, so that only what is missing has to be.
     cut = EncodingBlocks(BATCH_TEXTS, whole=declared_device(device) != "cpu")
-    rows = stored_ragged(store, texts, writing, writing.steps.batch, cut)
+    rows = stored_ragged(store, texts, questions, steps.batch, cut)
 
     def block(start: int, stop: int) -> Strings:
         ptr, data = rows.block(start, stop)
         flat = np.ascontiguousarray(data[:, 0])
         return Strings(np.where(flat == ord("\n"), np.uint8(ord(" ")), flat), ptr)
 
-    return Expansions(block, max(len(corpus) - writing.count, 0))
-
-
-@dataclass
-class _Writing:
-    """A writer at work, loaded once there is something to write; count: texts written."""
-
-    writer: QuestionWriter
-    device: str
-    steps: Steps
-    loaded: LoadedWriter | None = None
-    count: int = 0
-
-    def __call__(self, texts: list[str]) -> Iterator[Block]:
-        """The questions of texts as rows of bytes, a line for each question."""
-        self.loaded = self.loaded or self.writer.load(self.device)
-        for answers in self.loaded.questions(texts, self.steps.within):
-            lines = Strings.of("\n".join(q.replace("\n", " ") for q in questions) for questions in answers)
-            self.count += len(lines)
-            yield lines.ptr, lines.data[:, None]
+    return Expansions(block, max(len(corpus) - count, 0))
 
 
 def read_questions(path: Path, corpus: Corpus, n: int) -> Expansions:
@@ -228,16 +213,7 @@ class Doc2Query:
     @cached_property
     def writer(self) -> QuestionWriter:
         """What writes the questions."""
-        return QuestionWriter(
-            self.model,
-            self.n,
-            self.top_k,
-            self.seed,
-            self.max_length,
-            self.max_words,
-            self.dtype,
-            self.batch_tokens,
-        )
+        return QuestionWriter(**{name: getattr(self, name) for name in WRITING})
 
     @property
     def _given(self) -> dict[str, object]:
@@ -263,7 +239,7 @@ class Doc2Query:
             return self.writer.describe(settings().device)
         return {"contents": contents(Path(self.expansions).expanduser()), "n": self.n}
 
-    def index(self, corpus: Corpus, context: Context = IN_MEMORY) -> Doc2QuerySearcher:
+    def index(self, corpus: Corpus, context: Context = IN_MEMORY) -> ExpandedSearcher:
         """Write or read the questions that are missing, and index the enlarged documents.
 
         Warns (RankingWarning) where a file has no questions for some documents.
@@ -275,29 +251,21 @@ class Doc2Query:
         if expansions.without:
             text = f"{self}: no questions for {expansions.without} of {len(corpus)} documents"
             warnings.warn(RankingWarning(text), stacklevel=2)
-        starts = range(0, len(corpus), BLOCK_DOCUMENTS)
-        enlarged = self._named(
-            corpus,
-            Strings.concatenated(
-                [
-                    joined(
-                        corpus.text.slice(s, s + BLOCK_DOCUMENTS),
-                        expansions.block(s, min(s + BLOCK_DOCUMENTS, len(corpus))),
-                    )
-                    for s in starts
-                ]
-            ),
-        )
+        texts = []
+        for start in range(0, len(corpus), BLOCK_DOCUMENTS):
+            stop = min(start + BLOCK_DOCUMENTS, len(corpus))
+            texts.append(joined(corpus.text.slice(start, stop), expansions.block(start, stop)))
+        enlarged = self._named(corpus, Strings.concatenated(texts))
         inner = FolderShelf(context.folder).index(self.system, enlarged, context.for_part(1, 2))
         assert isinstance(inner, (BM25Searcher, RM3Searcher))
-        return Doc2QuerySearcher(self, inner, expansions.kept)
+        return ExpandedSearcher(self, inner, Costs(reused_documents=expansions.kept, repeatable=True))
 
-    def open(self, corpus: Corpus, context: Context) -> Doc2QuerySearcher:
+    def open(self, corpus: Corpus, context: Context) -> ExpandedSearcher:
         """Open what `index` wrote for the same corpus; raises StoreError where it is not complete."""
         # The index of words needs no texts any more: neither the questions nor the model.
         inner = FolderShelf(context.folder, build=False).index(self.system, self._named(corpus, corpus.text))
         assert isinstance(inner, (BM25Searcher, RM3Searcher))
-        return Doc2QuerySearcher(self, inner)
+        return ExpandedSearcher(self, inner)
 
     def _named(self, corpus: Corpus, text: StringColumn) -> Corpus:
         """The corpus with another text, named by what made it."""
@@ -310,12 +278,12 @@ class Doc2Query:
 
 
 @dataclass(frozen=True, eq=False)
-class Doc2QuerySearcher:
-    """An index of enlarged documents; kept: documents whose questions were written before."""
+class ExpandedSearcher:
+    """An index of enlarged or reweighted documents. stored: what its making took, such as weights in a store."""
 
-    system: Doc2Query
+    system: Doc2Query | DeepCT
     inner: BM25Searcher | RM3Searcher
-    kept: int = 0
+    stored: Costs = Costs(repeatable=True)  # noqa: RUF009 - a frozen value
 
     def search(self, queries: Queries, k: int, context: Context = IN_MEMORY) -> Run:
         """The k best documents for each query; raises BadValue for k below 1."""
@@ -326,8 +294,8 @@ class Doc2QuerySearcher:
         return self.inner.scores(queries, candidates)
 
     def costs(self) -> Costs:
-        """How many documents had their questions before; nothing is kept of a search."""
-        return Costs(reused_documents=self.kept, repeatable=True)
+        """What its making took; nothing is kept of a search."""
+        return self.stored
 
 
 # ----------
@@ -383,14 +351,8 @@ class DeepCT:
     @property
     def encoder(self) -> SparseEncoder:
         """What weighs the tokens."""
-        return SparseEncoder(
-            "deepct",
-            self.model,
-            max_length=self.max_length,
-            dtype=self.dtype,
-            engine=self.engine,
-            batch_tokens=self.batch_tokens,
-        )
+        reading = ("max_length", "dtype", "engine", "batch_tokens")
+        return SparseEncoder("deepct", self.model, **{name: getattr(self, name) for name in reading})
 
     def __str__(self) -> str:
         named = given_settings(self, leave_out=())
@@ -411,7 +373,7 @@ class DeepCT:
         """Download the checkpoint where it is not here; raises DownloadError where that fails."""
         self.encoder.fetch()
 
-    def index(self, corpus: Corpus, context: Context = IN_MEMORY) -> DeepCTSearcher:
+    def index(self, corpus: Corpus, context: Context = IN_MEMORY) -> ExpandedSearcher:
         """Weigh the tokens of all documents that the store does not hold, and index the words."""
         loaded = self.encoder.load(settings().device)
         weights, costs = stored_terms(loaded, corpus, self.view, context.progress)
@@ -422,42 +384,21 @@ class DeepCT:
         def batches() -> Iterator[tuple[Int64, Int32]]:
             for _, _, (ptr, rows) in weights.blocks(BLOCK_TOKENS):
                 tokens = np.ascontiguousarray(rows).reshape(-1).view(TERM)
-                found = words.of_tokens(ptr, tokens["term"], tokens["weight"])
-                least = np.maximum(found[2].astype(np.float64), 0.0)
-                smooth = np.sqrt(least) if self.smoothing == "sqrt" else least
+                cuts, spelled, weight, word = words.of_tokens(ptr, tokens["term"], tokens["weight"])
+                smooth = np.maximum(weight.astype(np.float64), 0.0)
+                smooth = np.sqrt(smooth) if self.smoothing == "sqrt" else smooth
                 times: Int64 = np.maximum(np.rint(self.m * smooth), 1 if self.keep else 0).astype(np.int64)
-                yield _repeated(table, *found[:2], times, found[3])
+                yield _repeated(table, cuts, spelled, times, word)
 
         index = assembled([weighed(table, batches(), recipe, order)], order)
         if context.folder is None:
-            return DeepCTSearcher(self, BM25Searcher(self.system, corpus, (index,)), costs)
+            return ExpandedSearcher(self, BM25Searcher(self.system, corpus, (index,)), costs)
         save_index_of(self, corpus, self.fields_read(), context.folder, (index,))
         return replace(self.open(corpus, context), stored=costs)
 
-    def open(self, corpus: Corpus, context: Context) -> DeepCTSearcher:
+    def open(self, corpus: Corpus, context: Context) -> ExpandedSearcher:
         """Open an index that `index` wrote for the same corpus; the model is not needed any more."""
-        return DeepCTSearcher(self, self.system.open(corpus, context))
-
-
-@dataclass(frozen=True, eq=False)
-class DeepCTSearcher:
-    """An index of words as often as they matter."""
-
-    system: DeepCT
-    inner: BM25Searcher
-    stored: Costs = Costs(repeatable=True)  # noqa: RUF009 - a frozen value
-
-    def search(self, queries: Queries, k: int, context: Context = IN_MEMORY) -> Run:
-        """The k best documents for each query; raises BadValue for k below 1."""
-        return replace(self.inner.search(queries, k, context), name=str(self.system))
-
-    def scores(self, queries: Queries, candidates: Run, context: Context = IN_MEMORY) -> Float64:
-        """The scores of given documents, as `search` scores them."""
-        return self.inner.scores(queries, candidates)
-
-    def costs(self) -> Costs:
-        """The weights in the store from which the index was made, and how many texts were there before."""
-        return self.stored
+        return ExpandedSearcher(self, self.system.open(corpus, context))
 
 
 @dataclass(frozen=True, eq=False)

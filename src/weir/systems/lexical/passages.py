@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from weir.algorithms import algorithm
 from weir.core.corpus import Corpus, Queries
 from weir.core.run import Named, Run
-from weir.core.strings import Float64, Ids, Int32, Int64, StringColumn, Strings
+from weir.core.strings import Float64, Ids, Int32, Int64, Strings
 from weir.errors import BadValue
 from weir.systems.compose import shown, then
 from weir.systems.composite import renumbered, shelf_of
@@ -27,8 +27,8 @@ from weir.systems.protocol import (
     Costs,
     Retriever,
     Searcher,
-    Shelf,
     called,
+    check_k,
 )
 from weir.systems.restricted import unrestricted
 
@@ -48,7 +48,7 @@ SPACED = bytes(ord(" ") if chr(byte) in WHITE_SPACE[:10] else byte for byte in r
 
 Whole: TypeAlias = NDArray[np.signedinteger[Any]]
 Places: TypeAlias = tuple[Whole, Whole, Whole, Whole]
-"""Of passages: document, first byte in it, end, and bytes once made."""
+"""Document, first byte in it, end, and bytes once made of each passage."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,15 +76,76 @@ def cut(corpus: Corpus, words: int, overlap: int, first: bool = False) -> Passag
     """
     parts: list[Places] = [_cut(Strings.of([]), 0, words, overlap, first)]
     for number, texts in corpus.batches("text", BATCH_BYTES):
-        parts.append(_narrow(_cut(texts, number, words, overlap, first)))
+        places = _cut(texts, number, words, overlap, first)
+        largest = max(int(column.max(initial=0)) for column in places)
+        # Half the memory, unless a document is larger than 2 GB.
+        kind: type[np.signedinteger[Any]] = np.int32 if largest < 2**31 else np.int64
+        owner, start, stop, size = (column.astype(kind) for column in places)
+        parts.append((owner, start, stop, size))
     owner, start, stop, size = (np.concatenate(column) for column in zip(*parts[1:] or parts, strict=True))
     return PassageSpans(owner.astype(np.int32, copy=False), start, stop, size)
 
 
 def as_corpus(corpus: Corpus, cuts: PassageSpans, fingerprint: str) -> Corpus:
     """The passages as a corpus: each with its document's title, identified by its document's number and its own."""
-    title = None if corpus.title is None else _Titles(corpus.title, cuts.owner)
-    return Corpus(Ids(_Names(cuts.owner)), _Texts(corpus.text, cuts), title, fingerprint)
+    owner, title = cuts.owner, None
+    if corpus.title is not None:
+        titles = corpus.title
+        title = _Column(len(cuts), lambda codes: titles.take(owner[codes]), lambda: titles.lengths()[owner])
+
+    def texts(codes: NDArray[np.integer]) -> Strings:
+        docs, which = np.unique(owner[codes], return_inverse=True)
+        near = len(docs) and int(docs[-1]) - int(docs[0]) == len(docs) - 1
+        of_docs = corpus.text.slice(int(docs[0]), int(docs[-1]) + 1) if near else corpus.text.take(docs)
+        places = (column[codes].astype(np.int64) for column in (cuts.start, cuts.stop, cuts.size))
+        return _passage_texts(of_docs, which, *places)
+
+    def names(codes: NDArray[np.integer]) -> Strings:
+        parts = []
+        for start in range(0, len(codes), BATCH_PASSAGES):
+            some = codes[start : start + BATCH_PASSAGES]
+            docs = owner[some]
+            numbers = some - np.searchsorted(owner, docs)
+            parts.append(Strings.of(f"{d}:{n}" for d, n in zip(docs.tolist(), numbers.tolist(), strict=True)))
+        return Strings.concatenated(parts)
+
+    name = _Column(len(cuts), names, lambda: names(np.arange(len(cuts))).lengths())
+    text = _Column(len(cuts), texts, lambda: cuts.size.astype(np.int64))
+    return Corpus(Ids(name), text, title, fingerprint)
+
+
+@dataclass(frozen=True, eq=False)
+class _Column:
+    """A text of each passage, made when it is read; see StringColumn.
+
+    count: of passages; strings: the texts of some of them; sizes: the bytes of each.
+    """
+
+    count: int
+    strings: Callable[[NDArray[np.integer]], Strings]
+    sizes: Callable[[], Int64]
+
+    def __len__(self) -> int:
+        return self.count
+
+    def __getitem__(self, i: int) -> str:
+        return self.take(np.array([range(self.count)[i]]))[0]
+
+    def __iter__(self) -> Iterator[str]:
+        for start in range(0, self.count, BATCH_PASSAGES):
+            yield from self.slice(start, start + BATCH_PASSAGES)
+
+    def lengths(self) -> Int64:
+        return self.sizes()
+
+    def slice(self, start: int, stop: int) -> Strings:
+        return self.take(np.arange(*slice(start, stop).indices(self.count)))
+
+    def take(self, codes: NDArray[np.integer]) -> Strings:
+        return self.strings(codes)
+
+    def tolist(self) -> list[str]:
+        return list(self)
 
 
 def _cut(texts: Strings, number: int, words: int, overlap: int, first: bool) -> Places:
@@ -111,15 +172,6 @@ def _cut(texts: Strings, number: int, words: int, overlap: int, first: bool) -> 
     return doc + number, start, stop, size
 
 
-def _narrow(places: Places) -> Places:
-    """The same in half the memory, unless a document is larger than 2 GB."""
-    kind: type[np.signedinteger[Any]] = (
-        np.int32 if max(int(p.max(initial=0)) for p in places) < 2**31 else np.int64
-    )
-    document, start, stop, size = (p.astype(kind) for p in places)
-    return document, start, stop, size
-
-
 def _passage_texts(texts: Strings, which: Int64, start: Int64, stop: Int64, size: Int64) -> Strings:
     """Passages of texts: bytes start:stop of the text `which`, white space between words as one space."""
     base = texts.ptr - texts.ptr[0]
@@ -138,120 +190,6 @@ def _passage_texts(texts: Strings, which: Int64, start: Int64, stop: Int64, size
     ptr = np.zeros(len(pieces) + 1, np.int64)
     np.cumsum(np.fromiter(map(len, pieces), np.int64, len(pieces)), out=ptr[1:])
     return Strings(np.frombuffer(b"".join(pieces), np.uint8), ptr)
-
-
-def _slices(column: StringColumn) -> Iterator[Strings]:
-    for start in range(0, len(column), BATCH_PASSAGES):
-        yield column.slice(start, start + BATCH_PASSAGES)
-
-
-@dataclass(frozen=True, eq=False)
-class _Texts:
-    """The texts of passages; see StringColumn."""
-
-    texts: StringColumn
-    cuts: PassageSpans
-
-    def __len__(self) -> int:
-        return len(self.cuts)
-
-    def __getitem__(self, i: int) -> str:
-        return self.take(np.array([i]))[0]
-
-    def __iter__(self) -> Iterator[str]:
-        return (text for piece in _slices(self) for text in piece)
-
-    def lengths(self) -> Int64:
-        """Bytes of each passage."""
-        return self.cuts.size.astype(np.int64)
-
-    def slice(self, start: int, stop: int) -> Strings:
-        """Passages start..stop-1."""
-        start, stop, _ = slice(start, stop).indices(len(self))
-        return self.take(np.arange(start, stop))
-
-    def take(self, codes: NDArray[np.integer]) -> Strings:
-        """These passages."""
-        docs, which = np.unique(self.cuts.owner[codes], return_inverse=True)
-        near = len(docs) and int(docs[-1]) - int(docs[0]) == len(docs) - 1
-        texts = self.texts.slice(int(docs[0]), int(docs[-1]) + 1) if near else self.texts.take(docs)
-        places = (
-            column[codes].astype(np.int64) for column in (self.cuts.start, self.cuts.stop, self.cuts.size)
-        )
-        return _passage_texts(texts, which, *places)
-
-    def tolist(self) -> list[str]:
-        """All passages."""
-        return list(self)
-
-
-@dataclass(frozen=True, eq=False)
-class _Titles:
-    """The title of each passage's document; see StringColumn."""
-
-    titles: StringColumn
-    owner: Int32
-
-    def __len__(self) -> int:
-        return len(self.owner)
-
-    def __getitem__(self, i: int) -> str:
-        return self.titles[int(self.owner[i])]
-
-    def __iter__(self) -> Iterator[str]:
-        return (title for piece in _slices(self) for title in piece)
-
-    def lengths(self) -> Int64:
-        """Bytes of each title."""
-        return self.titles.lengths()[self.owner]
-
-    def slice(self, start: int, stop: int) -> Strings:
-        """The titles of passages start..stop-1."""
-        return self.titles.take(self.owner[start:stop])
-
-    def take(self, codes: NDArray[np.integer]) -> Strings:
-        """The titles of these passages."""
-        return self.titles.take(self.owner[codes])
-
-    def tolist(self) -> list[str]:
-        """All titles."""
-        return list(self)
-
-
-@dataclass(frozen=True, eq=False)
-class _Names:
-    """What identifies each passage, document:passage, both by number; see StringColumn."""
-
-    owner: Int32
-
-    def __len__(self) -> int:
-        return len(self.owner)
-
-    def __getitem__(self, i: int) -> str:
-        return self.take(np.array([range(len(self))[i]]))[0]
-
-    def __iter__(self) -> Iterator[str]:
-        return (name for piece in _slices(self) for name in piece)
-
-    def lengths(self) -> Int64:
-        """Bytes of each name."""
-        return self.slice(0, len(self)).lengths()
-
-    def slice(self, start: int, stop: int) -> Strings:
-        """The names of passages start..stop-1."""
-        start, stop, _ = slice(start, stop).indices(len(self))
-        parts = [np.arange(at, min(at + BATCH_PASSAGES, stop)) for at in range(start, stop, BATCH_PASSAGES)]
-        return Strings.concatenated([self.take(part) for part in parts])
-
-    def take(self, codes: NDArray[np.integer]) -> Strings:
-        """The names of these passages."""
-        owner = self.owner[codes]
-        number = codes - np.searchsorted(self.owner, owner)
-        return Strings.of(f"{d}:{n}" for d, n in zip(owner.tolist(), number.tolist(), strict=True))
-
-    def tolist(self) -> list[str]:
-        """All names."""
-        return list(self)
 
 
 # ----------
@@ -307,12 +245,8 @@ class Chunked:
     def describe(self) -> dict[str, object]:
         """Everything that can move a number."""
         own = {"words": self.words, "overlap": self.overlap, "collapse": self.collapse}
-        return {
-            "system": str(self),
-            "algorithm": algorithm("passages"),
-            "passages": own,
-            "of": self.system.describe(),
-        }
+        about = {"system": str(self), "algorithm": algorithm("passages"), "passages": own}
+        return about | {"of": self.system.describe()}
 
     def components(self) -> tuple[Component, ...]:
         """The system's index of the passages."""
@@ -321,22 +255,16 @@ class Chunked:
 
     def index(self, corpus: Corpus, context: Context = IN_MEMORY) -> ChunkedSearcher:
         """The system over the passages of a corpus, from the context's shelf."""
-        return self._over(corpus, shelf_of(context), context)
-
-    def open(self, corpus: Corpus, context: Context) -> ChunkedSearcher:
-        """Open what `index` wrote for the same corpus; raises StoreError where it is not complete."""
-        return self._over(corpus, shelf_of(context, build=False), context)
-
-    def _over(self, corpus: Corpus, shelf: Shelf, context: Context) -> ChunkedSearcher:
-        passages, owner = self._passages(corpus)
-        return ChunkedSearcher(self, corpus, passages, owner, shelf.index(self.system, passages, context))
-
-    def _passages(self, corpus: Corpus) -> tuple[Corpus, Int32]:
-        """The passages as a corpus, and the document that each is of."""
         cuts = cut(corpus, self.words, self.overlap, self.collapse == "first")
         shape = f"{corpus.fingerprint} {self.words} {self.overlap} {self.collapse == 'first'}"
         key = hashlib.blake2b(shape.encode("utf-8"), digest_size=16).hexdigest()
-        return as_corpus(corpus, cuts, key if corpus.fingerprint else ""), cuts.owner
+        passages = as_corpus(corpus, cuts, key if corpus.fingerprint else "")
+        searcher = shelf_of(context).index(self.system, passages, context)
+        return ChunkedSearcher(self, corpus, passages, cuts.owner, searcher)
+
+    def open(self, corpus: Corpus, context: Context) -> ChunkedSearcher:
+        """Open what `index` wrote for the same corpus; raises StoreError where it is not complete."""
+        return self.index(corpus, replace(context, shelf=shelf_of(context, build=False)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -351,8 +279,7 @@ class ChunkedSearcher:
 
     def search(self, queries: Queries, k: int, context: Context = IN_MEMORY) -> Run:
         """The k best distinct documents for each query, fewer where fewer match; raises BadValue for k below 1."""
-        if k < 1:
-            raise BadValue(f"k is {k}; expected a whole number from 1")
+        check_k(k)
         every = max(len(self.passages), 1)
         depth = every if self.system.collapse == "sum" else min(every, PASSAGES_PER_DOCUMENT * k + 1)
         free = unrestricted(queries)  # what may be ranked are documents, not passages
@@ -378,9 +305,8 @@ class ChunkedSearcher:
         empty = (np.empty(0, np.int64), np.empty(0, np.int32), np.empty(0))
         query, doc, score = (np.concatenate(column) for column in zip(empty, *parts, strict=True))
         named = Named(str(self.system))
-        return Run.from_columns(queries.ids, self.corpus.ids, query, doc.astype(np.int32), score, named).top(
-            k
-        )
+        run = Run.from_columns(queries.ids, self.corpus.ids, query, doc.astype(np.int32), score, named)
+        return run.top(k)
 
     def costs(self) -> Costs:
         """Those of its system."""

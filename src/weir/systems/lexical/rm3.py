@@ -16,7 +16,7 @@ from weir.errors import BadValue, StoreError
 from weir.systems.compose import shown, then
 from weir.systems.lexical.bm25 import BM25, BM25Searcher, query_terms
 from weir.systems.lexical.inverted_index import pair_scores
-from weir.systems.protocol import IN_MEMORY, SYSTEMS, Context, Costs, called
+from weir.systems.protocol import IN_MEMORY, SYSTEMS, Context, Costs, called, check_k
 
 MAX_DOCUMENT_SHARE = 0.1
 """Words in more than this share of the documents are never added."""
@@ -117,8 +117,7 @@ class RM3Searcher:
 
     def search(self, queries: Queries, k: int, context: Context = IN_MEMORY) -> Run:
         """The k best documents for each enlarged query; raises BadValue for k below 1."""
-        if k < 1:
-            raise BadValue(f"k is {k}; expected a whole number from 1")
+        check_k(k)
         hits = self.first.weighted(*self.enlarged(queries), min(k, max(len(self.first.corpus), 1)))
         return Run(queries.ids, self.first.corpus.ids, hits.ptr, hits.doc, hits.score, str(self.system))
 

@@ -189,7 +189,7 @@ class PairScorer:
             block, whole=not self.model.alone, group=candidates.query_of_row().astype(np.int64)
         )
         snapshot = completed(store, hashes, add, steps.batch, cut)
-        return snapshot.vectors(snapshot.find(hashes))[:, 0].astype(np.float64)
+        return snapshot.vectors(snapshot.texts.find(hashes))[:, 0].astype(np.float64)
 
     def costs(self) -> Costs:
         """How many scores were asked for, and computed, so far; without reuse each is computed and none kept."""

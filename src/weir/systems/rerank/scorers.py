@@ -286,7 +286,7 @@ class LateScorer:
             return HeldTokens(lengths, np.concatenate(values).astype(DTYPES[self.kept]))
         store = documents_store(self.loaded, self.kept)
         before = store.snapshot()
-        new = np.ones(len(docs), np.bool_) if before is None else before.find(texts.hashes()) < 0
+        new = np.ones(len(docs), np.bool_) if before is None else before.texts.find(texts.hashes()) < 0
         self.counts.requested += len(place)
         self.counts.computed += int(new[place].sum())
         cut = EncodingBlocks(BATCH_TEXTS[self.loaded.place.kind], whole=not self.loaded.document.engine.alone)

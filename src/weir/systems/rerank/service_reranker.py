@@ -30,7 +30,7 @@ from weir.settings import settings
 from weir.systems.compose import behind, shown
 from weir.systems.protocol import IN_MEMORY, RERANKERS, Context, Costs, called, check_depth, described_depth
 from weir.systems.rerank.reranking import VIEW, CacheCounts, Pairs
-from weir.systems.vectors.journal import hash_texts
+from weir.systems.vectors.journal import alone, hash_texts
 from weir.systems.vectors.store import VectorStore
 
 CONCURRENCY = 4
@@ -130,18 +130,18 @@ class ServiceScorer:
             return scores.astype(np.float64)
         store = VectorStore.of(settings().home / "scores", self.loaded.identity())
         snapshot = store.snapshot()
-        if snapshot is None or (snapshot.find(hashes) < 0).any():
-            with store.alone():
+        if snapshot is None or (snapshot.texts.find(hashes) < 0).any():
+            with alone(store.folder):
                 snapshot = store.snapshot(check=False)  # another process may have asked meanwhile
                 lacking = np.zeros(len(hashes), np.bool_)  # of equal pairs the first alone
                 lacking[np.unique(hashes, axis=0, return_index=True)[1]] = True
-                lacking &= True if snapshot is None else snapshot.find(hashes) < 0
+                lacking &= True if snapshot is None else snapshot.texts.find(hashes) < 0
                 self._ask(
                     pairs, lacking, lambda rows, values: store.add(hashes[rows], values[:, None]), context
                 )
                 snapshot = store.snapshot(check=False)
         assert snapshot is not None  # something was added, or found
-        return snapshot.vectors(snapshot.find(hashes))[:, 0].astype(np.float64)
+        return snapshot.vectors(snapshot.texts.find(hashes))[:, 0].astype(np.float64)
 
     def costs(self) -> Costs:
         """How many scores were asked for, and computed, what the service was asked and how long it took."""

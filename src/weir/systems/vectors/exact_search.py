@@ -105,35 +105,6 @@ class SubsetSource:
         self.rows.release()
 
 
-@dataclass(frozen=True, eq=False)
-class ReportingSource:
-    """Vectors that report how far a search has read them. progress: called with (vectors read, all)."""
-
-    rows: VectorSource
-    progress: Progress
-
-    @property
-    def dimensions(self) -> int:
-        """The dimension of a vector."""
-        return self.rows.dimensions
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def block(self, start: int, stop: int) -> Float32:
-        """Vectors start..stop-1; progress is reported before they are read."""
-        self.progress(start, len(self.rows))
-        return self.rows.block(start, stop)
-
-    def take(self, numbers: NDArray[np.integer]) -> Float32:
-        """See VectorSource."""
-        return self.rows.take(numbers)
-
-    def release(self) -> None:
-        """See VectorSource."""
-        self.rows.release()
-
-
 def spread(count: int, runs: int, each: int) -> Int64:
     """Numbers of documents, ascending: so many runs, evenly spread over `count` documents, of `each` side by side."""
     first = np.arange(runs, dtype=np.int64) * count // max(runs, 1)
@@ -162,7 +133,8 @@ MAX_BYTE_DIMENSIONS = 1 << 16
 @dataclass(frozen=True, eq=False)
 class ScannedVectors:
     """What is searched. rank: int32[N], places among ties; centre: float32[d], a vector near the middle of the
-    documents; eight: whether the first pass is in bytes; settled: whether it stays so, however little bytes tell."""
+    documents; eight: whether the first pass is in bytes; settled: whether it stays so, however little bytes tell;
+    progress: called with (documents read, all)."""
 
     rows: VectorSource
     rank: Int32
@@ -170,15 +142,18 @@ class ScannedVectors:
     eight: bool
     settled: bool
     centre: Float32
+    progress: Progress | None
 
     @staticmethod
-    def of(rows: VectorSource, rank: Int32, cosine: bool, first_pass: str) -> ScannedVectors:
+    def of(
+        rows: VectorSource, rank: Int32, cosine: bool, first_pass: str, progress: Progress | None = None
+    ) -> ScannedVectors:
         """Bytes where the processor multiplies them, unless floats are asked for; floats otherwise."""
         from weir.kernels.simd import HAS_INT8
 
         eight = HAS_INT8 and first_pass != "fp32" and rows.dimensions <= MAX_BYTE_DIMENSIONS
         centre = _centre(rows, cosine) if eight else np.zeros(rows.dimensions, np.float32)
-        return ScannedVectors(rows, rank, cosine, eight, first_pass != "auto", centre)
+        return ScannedVectors(rows, rank, cosine, eight, first_pass != "auto", centre, progress)
 
     def room(self, k: int) -> int:
         """Candidates that a query may have before all but its k best are dropped."""
@@ -215,6 +190,8 @@ def scan(vectors: ScannedVectors, queries: Float32, k: int, bar: Float32 | None 
     scanner = None if len(queries) <= FEW_QUERIES else _Scanner.of(batch, vectors.eight, size)
     with ThreadPoolExecutor(threads) as pool:
         for number, start in enumerate(range(0, len(rows), size)):
+            if vectors.progress is not None:
+                vectors.progress(start, len(rows))
             block = rows.block(start, min(start + size, len(rows)))
             if not all_finite(block):
                 bad = start + int(np.flatnonzero(~np.isfinite(block).all(axis=1))[0])
@@ -424,12 +401,14 @@ def search(
     similarity: Similarity = "dot",
     tie_rank: Int32 | None = None,
     first_pass: Literal["auto", "int8", "fp32"] = "auto",
+    progress: Progress | None = None,
 ) -> Found:
     """The k best documents for each query, fewer where there are fewer; exact, and the same bits everywhere.
 
     rows: N vectors; queries: float32[Q, d]; similarity: dot, or cosine (0 for a vector of length 0); tie_rank:
     int32[N], the numbers 0..N-1, places of documents of equal score (Ids.tie_ranks; by default their numbers).
-    first_pass: how candidates are found; it decides the time and never the answer. A score is the sum of
+    first_pass: how candidates are found; it decides the time and never the answer; progress: called with (documents
+    read, all) before each block. A score is the sum of
     products in double, rounded to float32. Memory: some blocks of documents and 1.5 k candidates for each query.
     Raises BadValue for k below 1, other dimensions, and numbers that are not finite.
     """
@@ -443,7 +422,7 @@ def search(
     count = min(k, len(rows))
     if count == 0 or len(queries) == 0:
         return Found(np.zeros(len(queries) + 1, np.int64), np.zeros(0, np.int32), np.zeros(0, np.float32), 0)
-    vectors = ScannedVectors.of(rows, rank, similarity == "cosine", first_pass)
+    vectors = ScannedVectors.of(rows, rank, similarity == "cosine", first_pass, progress)
     step = max(64, CANDIDATE_BYTES // (8 * vectors.room(count)))
     parts = [_search_sampled(vectors, queries[at : at + step], count) for at in range(0, len(queries), step)]
     ranks, scores = np.concatenate([p.ranks for p in parts]), np.concatenate([p.scores for p in parts])
@@ -504,7 +483,8 @@ def _sample(vectors: ScannedVectors, queries: int, k: int) -> tuple[ScannedVecto
     if queries <= FEW_QUERIES or 2 * SAMPLED_ONE_IN * place > k * (1 + math.log(n / k)):
         return vectors, 0
     numbers = spread(n, n // (SAMPLED_ONE_IN * SAMPLE_RUN), SAMPLE_RUN)
-    return replace(vectors, rows=SubsetSource(vectors.rows, numbers), rank=vectors.rank[numbers]), place
+    rows = SubsetSource(vectors.rows, numbers)
+    return replace(vectors, rows=rows, rank=vectors.rank[numbers], progress=None), place
 
 
 def checked(rows: VectorSource, queries: Float32, k: int) -> None:

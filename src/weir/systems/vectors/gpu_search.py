@@ -13,6 +13,7 @@ from weir.errors import require
 from weir.systems.vectors.exact_search import (
     Float32,
     Found,
+    Progress,
     VectorSource,
     checked,
     pair_scores,
@@ -30,13 +31,19 @@ RELEASE_QUERIES = 64
 
 
 def search_on(
-    device: str, rows: VectorSource, queries: Float32, k: int, tie_rank: Int32 | None = None
+    device: str,
+    rows: VectorSource,
+    queries: Float32,
+    k: int,
+    tie_rank: Int32 | None = None,
+    progress: Progress | None = None,
 ) -> Found:
     """The k best documents of each query by dot product, as `search` finds them, with a first pass on a device.
 
     device: as torch names it. Some more than k candidates are taken by their float scores and scored again as
     `search` does; a query for which the error of floats leaves open whether that was enough, as where many
-    documents are equal, is asked of `search`. Raises BadValue as `search`, MissingExtra without torch.
+    documents are equal, is asked of `search`. progress: as `search`. Raises BadValue as `search`, MissingExtra without
+    torch.
     """
     queries = np.ascontiguousarray(queries, np.float32)
     checked(rows, queries, k)
@@ -46,7 +53,7 @@ def search_on(
     if count == 0 or len(queries) == 0:
         return search(rows, queries, k, "dot", rank)
     parts = [
-        _part(device, rows, queries[at : at + BLOCK_QUERIES], (count, more), rank)
+        _part(device, rows, queries[at : at + BLOCK_QUERIES], (count, more), rank, progress)
         for at in range(0, len(queries), BLOCK_QUERIES)
     ]
     doc, score = (np.concatenate([part[c] for part in parts]) for c in (0, 1))
@@ -55,11 +62,16 @@ def search_on(
 
 
 def _part(
-    device: str, rows: VectorSource, queries: Float32, sizes: tuple[int, int], rank: Int32
+    device: str,
+    rows: VectorSource,
+    queries: Float32,
+    sizes: tuple[int, int],
+    rank: Int32,
+    progress: Progress | None,
 ) -> tuple[NDArray[np.int32], Float32]:
     """(documents, scores) [Q, k] of some queries."""
     k, more = sizes
-    near, number, longest = _candidates(device, rows, queries, more)
+    near, number, longest = _candidates(device, rows, queries, more, progress)
     doc, score = np.empty((len(queries), k), np.int32), np.empty((len(queries), k), np.float32)
     # What float sums cannot see of very small numbers, squared or multiplied, is added.
     d, length = rows.dimensions, np.linalg.norm(queries.astype(np.float64), axis=1)
@@ -82,7 +94,7 @@ def _part(
 
 
 def _candidates(
-    device: str, rows: VectorSource, queries: Float32, more: int
+    device: str, rows: VectorSource, queries: Float32, more: int, progress: Progress | None
 ) -> tuple[NDArray[np.float64], NDArray[np.int64], float]:
     """(least float score taken [Q], documents taken [Q, more], greatest length of a document)."""
     torch: Any = require("torch", extra="neural")
@@ -94,6 +106,8 @@ def _candidates(
     torch.set_float32_matmul_precision("highest")  # TF32 has ten bits: its error would leave everything open
     try:
         for start in range(0, len(rows), BLOCK_DOCUMENTS):
+            if progress is not None:
+                progress(start, len(rows))
             block = rows.block(start, min(start + BLOCK_DOCUMENTS, len(rows)))
             vectors = torch.from_numpy(block if block.flags.writeable else block.copy()).to(device)
             longest = torch.maximum(longest, torch.linalg.vector_norm(vectors, dim=1).max())

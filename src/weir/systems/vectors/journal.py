@@ -24,14 +24,14 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any, BinaryIO, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from weir.core.strings import Int64, hash_strings
 from weir.errors import StoreError, StoreWarning, is_shortage
-from weir.files.atomic import atomic_dir, clear_lock, locked, storing, sweep_inside, write_json
+from weir.files.atomic import atomic_dir, locked, storing, sweep_inside, write_json
 
 T = TypeVar("T")
 
@@ -66,28 +66,44 @@ def store_folder(root: Path, about: Mapping[str, object]) -> tuple[Path, str]:
 class KnownTexts:
     """The texts that a store holds, by their hashes in the order they were added."""
 
-    texts: Hashes
+    hashes: Hashes
+
+    def __len__(self) -> int:
+        return len(self.hashes)
 
     @cached_property
     def _sorted(self) -> tuple[Int64, NDArray[np.uint64]]:
-        order = np.argsort(self.texts[:, 0], kind="stable")
-        return order, self.texts[order, 0]
+        order = np.argsort(self.hashes[:, 0], kind="stable")
+        return order, self.hashes[order, 0]
 
-    def find(self, wanted: Hashes) -> Int64:
+    def find(self, hashes: Hashes) -> Int64:
         """The number of each text, -1 for one that is not here."""
-        found = np.full(len(wanted), -1, np.int64)
+        numbers = np.full(len(hashes), -1, np.int64)
         order, ordered = self._sorted
-        at = np.searchsorted(ordered, wanted[:, 0])
-        pending = np.arange(len(wanted))
+        at = np.searchsorted(ordered, hashes[:, 0])
+        pending = np.arange(len(hashes))
         while len(pending):  # halves of different hashes may agree: walk along
             pending = pending[at[pending] < len(ordered)]
-            pending = pending[ordered[at[pending]] == wanted[pending, 0]]
+            pending = pending[ordered[at[pending]] == hashes[pending, 0]]
             row = order[at[pending]]
-            same = self.texts[row, 1] == wanted[pending, 1]
-            found[pending[same]] = row[same]
+            same = self.hashes[row, 1] == hashes[pending, 1]
+            numbers[pending[same]] = row[same]
             pending = pending[~same]
             at[pending] += 1
-        return found
+        return numbers
+
+
+def lock_of(folder: Path) -> Path:
+    """The lock of a store's folder."""
+    return folder.with_name(f".{folder.name}.lock")
+
+
+@contextmanager
+def alone(folder: Path) -> Iterator[None]:
+    """Hold a store for adding: another process that wants to add waits; a killed one lets go."""
+    with locked(lock_of(folder)):
+        sweep_inside(folder)
+        yield
 
 
 @dataclass(frozen=True)
@@ -112,18 +128,6 @@ class Journal:
     record: np.dtype[Any]
     columns: tuple[JournalColumn, ...]
     about: str
-
-    @contextmanager
-    def alone(self) -> Iterator[None]:
-        """Hold the folder for adding: another process that wants to add waits; a killed one lets go."""
-        with locked(self._lock):
-            sweep_inside(self.folder)
-            yield
-
-    def clear_lock(self) -> None:
-        """Take away the lock that a killed process left; one that is held, or in a read-only folder, stays."""
-        with suppress(StoreError):
-            clear_lock(self._lock)
 
     def records(self) -> NDArray[np.void]:
         """The records of whole batches; raises StoreError, naming the first, where one is damaged."""
@@ -156,7 +160,7 @@ class Journal:
                 cuts = np.concatenate([[0], records[column.count]])
                 first, last = cuts[damaged[0]], cuts[damaged[0] + 1] - 1
                 raise StoreError(f"{self.folder / column.file}: rows {first} to {last} are damaged")
-        if self.about and self._facts() != self._wanted(records):
+        if self.about and self._facts() != self._described(records):
             raise StoreError(f"{self.folder / FACTS}: changed since it was written")
 
     def add(self, parts: Sequence[NDArray[Any]], size: int, durable: bool = True) -> None:
@@ -168,7 +172,7 @@ class Journal:
         record = np.zeros(1, self.record)
         record["size"] = size
         if len(records) == 0:
-            write_json(self.folder / FACTS, self._wanted(record), durable)
+            write_json(self.folder / FACTS, self._described(record), durable)
         for column, part, before in zip(self.columns, parts, self.totals(records), strict=True):
             data = np.ascontiguousarray(part)
             width = data.itemsize * int(np.prod(data.shape[1:], dtype=np.int64))
@@ -192,21 +196,23 @@ class Journal:
         for column, wide in zip(self.columns, widths, strict=True):
             known &= self._whole(column, records, wide, known)
         if known.all() and len(records):  # nothing but the description
-            write_json(self.folder / FACTS, self._wanted(records))
+            write_json(self.folder / FACTS, self._described(records))
             return self.totals(records)[-1]
         with atomic_dir(self.folder) as folder:
-            kept = replace(self, folder=folder, about=self.about or json.dumps(self._facts().get("about")))
+            copy = replace(self, folder=folder, about=self.about or json.dumps(self._facts().get("about")))
             for batch in np.flatnonzero(known).tolist():
-                parts = [self._rows(c, records, w, batch) for c, w in zip(self.columns, widths, strict=True)]
                 before = [int(records[c.count][batch - 1]) if batch else 0 for c in self.columns]
-                rows = moved_rows(parts, before, kept.totals(kept.records())) if moved_rows else parts
-                if rows is not None:
-                    kept.add(rows, size, durable=False)
-            return kept.totals(kept.records())[-1]
-
-    @property
-    def _lock(self) -> Path:
-        return self.folder.with_name(f".{self.folder.name}.lock")
+                parts = []
+                for column, wide, first in zip(self.columns, widths, before, strict=True):
+                    count = int(records[column.count][batch]) - first
+                    with (self.folder / column.file).open("rb") as file:
+                        file.seek(first * wide)
+                        rows = np.frombuffer(file.read(count * wide), np.uint8)
+                    parts.append(rows.reshape(count, wide))
+                moved = moved_rows(parts, before, copy.totals(copy.records())) if moved_rows else parts
+                if moved is not None:
+                    copy.add(moved, size, durable=False)
+            return copy.totals(copy.records())[-1]
 
     def _read(self) -> tuple[NDArray[np.void], NDArray[np.bool_]]:
         """All records, but for half a one that a killed process left at the end, and which of them are sound."""
@@ -221,7 +227,12 @@ class Journal:
         width = self.record.itemsize
         records = np.frombuffer(data[: len(data) // width * width], self.record)
         good: NDArray[np.bool_] = records["check"] == self._check(records)
-        good[good] = self._rises(records[good])
+        sound = records[good]
+        assert self.record.names is not None
+        rises = np.diff(sound[self.record.names[0]], prepend=0) > 0  # each counts more than the one before it
+        for column in self.columns:
+            rises &= np.diff(sound[column.count], prepend=0) >= 0
+        good[good] = rises
         if good.any():
             good &= records["size"] == records["size"][good][0]
         return records, good
@@ -231,39 +242,19 @@ class Journal:
         width = self.record.itemsize
         plain = np.ascontiguousarray(records).view(np.uint8)
         assert self.record.fields is not None
-        said = self.record.fields["check"][1]
-        return hash_strings(plain, np.arange(len(records)) * width, np.full(len(records), said)).astype(
-            np.uint32
-        )
+        lengths = np.full(len(records), self.record.fields["check"][1])
+        return hash_strings(plain, np.arange(len(records)) * width, lengths).astype(np.uint32)
 
-    def _rises(self, records: NDArray[np.void]) -> NDArray[np.bool_]:
-        """Whether each record counts more than the one before it."""
-        never_less: NDArray[np.bool_] = np.all(
-            [np.diff(records[c.count], prepend=0) >= 0 for c in self.columns], axis=0
-        )
-        assert self.record.names is not None
-        return never_less & (np.diff(records[self.record.names[0]], prepend=0) > 0)
-
-    def _wanted(self, records: NDArray[np.void]) -> dict[str, object]:
-        """What store.json says."""
+    def _described(self, records: NDArray[np.void]) -> dict[str, object]:
+        """What store.json has to say."""
         return {"format": FORMAT, "size": int(records["size"][0]), "about": json.loads(self.about or "null")}
 
     def _facts(self) -> dict[str, object]:
         """What store.json says now, nothing where it cannot be read."""
         with suppress(OSError, ValueError, RecursionError):
-            found = json.loads((self.folder / FACTS).read_text(encoding="utf-8"))
-            return found if isinstance(found, dict) else {}
+            facts = json.loads((self.folder / FACTS).read_text(encoding="utf-8"))
+            return facts if isinstance(facts, dict) else {}
         return {}
-
-    def _rows(
-        self, column: JournalColumn, records: NDArray[np.void], width: int, batch: int
-    ) -> NDArray[np.uint8]:
-        """What a batch added to a column: uint8[rows, width]."""
-        first = int(records[column.count][batch - 1]) if batch else 0
-        count = int(records[column.count][batch]) - first
-        with (self.folder / column.file).open("rb") as file:
-            file.seek(first * width)
-            return np.frombuffer(file.read(count * width), np.uint8).reshape(count, width)
 
     def _whole(
         self,
@@ -278,34 +269,39 @@ class Journal:
         spans = np.stack([np.concatenate([[0], ends[:-1]]), ends, records[column.checksum].astype(np.int64)])
         if known is not None:
             spans = spans[:, known]
-        found = np.zeros(len(records), np.bool_)
+        whole = np.zeros(len(records), np.bool_)
         try:
             stat = path.stat()
             state = stat.st_ino, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns
             sound = np.frombuffer(_sound(str(path), state, spans.astype(np.int64).tobytes()), np.bool_)
         except OSError:
-            return found
-        found[slice(None) if known is None else known] = sound
-        return found
+            return whole
+        whole[slice(None) if known is None else known] = sound
+        return whole
 
 
-def mended(journal: Journal, read: Callable[[], T], mend: Callable[[], int]) -> T:
-    """What `read` gives of a folder; where it finds damage, after `mend`, which says how many texts it kept.
+def mended(
+    journal: Journal,
+    read: Callable[[bool], T],
+    width: Callable[[int], Sequence[int]],
+    moved_rows: MovedRows | None = None,
+) -> T:
+    """What `read(True)` gives of a folder; where it finds damage, after the journal was mended.
 
-    Warns (StoreWarning) of what was damaged. Raises StoreError where nothing may be written there.
+    width, moved_rows: see `Journal.mend`. Warns (StoreWarning) of what was damaged. Raises StoreError where nothing may
+    be written there.
     """
     try:
-        return read()
-    except StoreError as found:
-        error = found
-    with storing(journal.folder), journal.alone():
+        return read(True)
+    except StoreError as first_error:
+        error = first_error
+    with storing(journal.folder), alone(journal.folder):
         try:
-            return read()  # another process mended it meanwhile
+            return read(True)  # another process mended it meanwhile
         except StoreError:
-            kept = mend()
-    said = f"{error}; {kept} texts are kept, the others are made again"
-    warnings.warn(StoreWarning(said), stacklevel=2)
-    return read()
+            count = journal.mend(width, moved_rows)
+    warnings.warn(StoreWarning(f"{error}; {count} texts are kept, the others are made again"), stacklevel=2)
+    return read(True)
 
 
 @lru_cache(maxsize=64)
@@ -315,20 +311,15 @@ def _sound(path: str, state: tuple[int, ...], spans: bytes) -> bytes:
     spans: int64[3, n], where each begins and ends, and its CRC-32.
     """
     starts, ends, sums = np.frombuffer(spans, np.int64).reshape(3, -1).tolist()
-    found = bytearray()
+    sound = bytearray()
     with Path(path).open("rb") as file:
-        for start, end, wanted in zip(starts, ends, sums, strict=True):
+        for start, end, checksum in zip(starts, ends, sums, strict=True):
             file.seek(start)
-            found.append(_crc(file, end - start) == wanted)
-    return bytes(found)
-
-
-def _crc(file: BinaryIO, size: int) -> int:
-    """The CRC-32 of the next bytes, -1 where there are fewer."""
-    value = 0
-    while size > 0 and (data := file.read(min(size, PIECE_BYTES))):
-        value, size = zlib.crc32(data, value), size - len(data)
-    return value if size == 0 else -1
+            crc, size = 0, end - start
+            while size > 0 and (data := file.read(min(size, PIECE_BYTES))):
+                crc, size = zlib.crc32(data, crc), size - len(data)
+            sound.append(size == 0 and crc == checksum)
+    return bytes(sound)
 
 
 def _put(path: Path, at: int, data: NDArray[np.uint8], durable: bool = True) -> None:

@@ -6,7 +6,7 @@ import hashlib
 import itertools
 import mmap
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -17,13 +17,15 @@ from numpy.typing import NDArray
 
 from weir.core.strings import Int64, Strings
 from weir.errors import BadValue, StoreError, UnknownName
-from weir.files.atomic import storing
+from weir.files.atomic import clear_lock, storing
 from weir.systems.vectors.journal import (
     Hashes,
     Journal,
     JournalColumn,
     KnownTexts,
+    alone,
     hash_texts,
+    lock_of,
     mended,
     store_folder,
 )
@@ -36,97 +38,62 @@ Float32: TypeAlias = NDArray[np.float32]
 Rows: TypeAlias = NDArray[np.uint8]
 
 
+CODECS = ("fp32", "fp16", "bf16", "int8", "binary")
+
+
 @dataclass(frozen=True)
 class Codec:
-    """A way to store vectors. width: bytes of a vector of d numbers; write, read: vectors to rows and back.
-
-    Scores are always computed from what `read` gives, in full precision.
-    """
+    """A way to store vectors, one of CODECS. Scores are always computed from what `read` gives, in full precision."""
 
     name: str
-    width: Callable[[int], int]
-    write: Callable[[Float32], Rows]
-    read: Callable[[Rows, int], Float32]
+
+    def width(self, dimensions: int) -> int:
+        """Bytes of a vector."""
+        if self.name == "binary":
+            return 4 + -(-dimensions // 8)
+        return {"fp32": 4 * dimensions, "int8": 4 + dimensions}.get(self.name, 2 * dimensions)
+
+    def write(self, vectors: Float32) -> Rows:
+        """Vectors as rows of bytes; a number beyond the range of fp16 becomes infinite, which the store refuses."""
+        if self.name == "fp32":
+            return _bytes(vectors)
+        if self.name == "fp16":
+            with np.errstate(over="ignore"):
+                return _bytes(vectors.astype(np.float16))
+        if self.name == "bf16":  # to the nearest, ties to even
+            bits = np.ascontiguousarray(vectors).view(np.uint32)
+            return _bytes(((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype(np.uint16))
+        if self.name == "int8":
+            scale = np.abs(vectors).max(axis=1) / np.float32(127)
+            inverse = np.divide(1, scale, out=np.zeros_like(scale), where=scale > 0)
+            codes = _bytes(np.rint(np.clip(vectors * inverse[:, None], -127, 127)).astype(np.int8))
+        else:  # signs alone would lose the length
+            scale = np.sqrt((vectors.astype(np.float64) ** 2).mean(axis=1))
+            codes = np.packbits(vectors > 0, axis=1)
+        return np.concatenate([_bytes(scale.astype(np.float32)[:, None]), codes], axis=1)
+
+    def read(self, rows: Rows, dimensions: int) -> Float32:
+        """Rows of bytes as vectors; a view where they are float32."""
+        if self.name in ("fp32", "fp16"):
+            numbers = np.ascontiguousarray(rows).view(np.float32 if self.name == "fp32" else np.float16)
+            return numbers.astype(np.float32, copy=False)
+        if self.name == "bf16":
+            return (np.ascontiguousarray(rows).view(np.uint16).astype(np.uint32) << 16).view(np.float32)
+        scale = np.ascontiguousarray(rows[:, :4]).view(np.float32)
+        if self.name == "int8":
+            return rows[:, 4:].view(np.int8).astype(np.float32) * scale
+        return (2 * np.unpackbits(rows[:, 4:], axis=1, count=dimensions).astype(np.float32) - 1) * scale
 
 
 def codec(name: str) -> Codec:
     """The codec of that name; raises UnknownName, suggesting the nearest."""
     if name not in CODECS:
         raise UnknownName("way to store vectors", str(name), CODECS)
-    return CODECS[name]
+    return Codec(name)
 
 
 def _bytes(values: NDArray[Any]) -> Rows:
     return np.ascontiguousarray(values).view(np.uint8).reshape(len(values), -1)
-
-
-def _fp32_read(rows: Rows, d: int) -> Float32:
-    return rows.view(np.float32) if rows.flags.c_contiguous else np.ascontiguousarray(rows).view(np.float32)
-
-
-def _fp16_write(x: Float32) -> Rows:
-    with np.errstate(over="ignore"):  # beyond its range a number becomes infinite, which the store refuses
-        return _bytes(x.astype(np.float16))
-
-
-def _fp16_read(rows: Rows, d: int) -> Float32:
-    return np.ascontiguousarray(rows).view(np.float16).astype(np.float32)
-
-
-def _bf16_write(x: Float32) -> Rows:
-    bits = np.ascontiguousarray(x).view(np.uint32)
-    return _bytes(
-        ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype(np.uint16)
-    )  # to the nearest, ties to even
-
-
-def _bf16_read(rows: Rows, d: int) -> Float32:
-    return (np.ascontiguousarray(rows).view(np.uint16).astype(np.uint32) << 16).view(np.float32)
-
-
-def _scaled(x: Float32, scale: Float32, codes: NDArray[Any]) -> Rows:
-    return np.concatenate([_bytes(scale.astype(np.float32)[:, None]), _bytes(codes)], axis=1)
-
-
-def _int8_write(x: Float32) -> Rows:
-    scale = np.abs(x).max(axis=1) / np.float32(127)
-    inverse = np.divide(1, scale, out=np.zeros_like(scale), where=scale > 0)
-    return _scaled(x, scale, np.rint(np.clip(x * inverse[:, None], -127, 127)).astype(np.int8))
-
-
-def _int8_read(rows: Rows, d: int) -> Float32:
-    return rows[:, 4:].view(np.int8).astype(np.float32) * _scale(rows)
-
-
-def _binary_write(x: Float32) -> Rows:
-    scale = np.sqrt((x.astype(np.float64) ** 2).mean(axis=1))  # signs alone would lose the length
-    return _scaled(x, scale.astype(np.float32), np.packbits(x > 0, axis=1))
-
-
-def _binary_read(rows: Rows, d: int) -> Float32:
-    signs = np.unpackbits(rows[:, 4:], axis=1, count=d).astype(np.float32)
-    return (2 * signs - 1) * _scale(rows)
-
-
-def _scale(rows: Rows) -> Float32:
-    return np.ascontiguousarray(rows[:, :4]).view(np.float32)
-
-
-CODECS = {
-    c.name: c
-    for c in (
-        Codec("fp32", lambda d: 4 * d, _bytes, _fp32_read),
-        Codec(
-            "fp16",
-            lambda d: 2 * d,
-            _fp16_write,
-            lambda r, d: np.ascontiguousarray(r).view(np.float16).astype(np.float32),
-        ),
-        Codec("bf16", lambda d: 2 * d, _bf16_write, _bf16_read),
-        Codec("int8", lambda d: 4 + d, _int8_write, _int8_read),
-        Codec("binary", lambda d: 4 + -(-d // 8), _binary_write, _binary_read),
-    )
-}
 
 
 # ----------
@@ -154,30 +121,12 @@ def release(raw: NDArray[np.uint8]) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Snapshot:
-    """A store as it was at one moment: rows, memory-mapped, and the hashes of their texts.
-
-    raw: uint8[n, width]; texts: uint64[n, 2].
-    """
+    """A store as it was at one moment. raw: its rows, uint8[n, width], memory-mapped; texts: that of each row."""
 
     codec: Codec
     dimensions: int
-    raw: NDArray[np.uint8]
-    texts: Hashes
-
-    def __len__(self) -> int:
-        return len(self.texts)
-
-    @cached_property
-    def _known(self) -> KnownTexts:
-        return KnownTexts(self.texts)
-
-    def find(self, wanted: Hashes) -> Int64:
-        """The row of each text, -1 for one that is not here."""
-        return self._known.find(wanted)
-
-    def release(self) -> None:
-        """Let the system take back the memory of rows read before; they are read again when they are used."""
-        release(self.raw)
+    raw: Rows
+    texts: KnownTexts
 
     def vectors(self, rows: Int64) -> Float32:
         """The vectors of these rows: float32[n, d]; a view where they are float32 and follow each other."""
@@ -214,33 +163,22 @@ class VectorStore:
         """
         if not check:
             return self._read(check)
-        journal, kind = self._journal, codec(self.dtype)
-        return mended(
-            journal, lambda: self._read(check), lambda: journal.mend(lambda d: (kind.width(d), TEXT_BYTES))
-        )
-
-    def alone(self) -> AbstractContextManager[None]:
-        """Hold the store for adding: another process that wants to add waits; a killed one lets go."""
-        return self._journal.alone()
-
-    def clear_lock(self) -> None:
-        """Take away the lock that a killed process left; one that is held, or in a read-only folder, stays."""
-        self._journal.clear_lock()
+        kind = codec(self.dtype)
+        return mended(self._journal, self._read, lambda d: (kind.width(d), TEXT_BYTES))
 
     def add(self, texts: Hashes, vectors: Float32) -> None:
         """Add a batch of texts that are not there, while holding the store; it is there whole once this returns.
 
         Raises BadValue for other dimensions than the store's, StoreError where the disk refuses.
         """
-        journal = self._journal
         with storing(self.folder):
-            records, dimensions = journal.records(), vectors.shape[1]
-            d = int(records["size"][0]) if len(records) else dimensions
-            if dimensions != d:
+            records, dimensions = self._journal.records(), vectors.shape[1]
+            if len(records) and dimensions != records["size"][0]:
                 raise BadValue(
-                    f"the encoder gave vectors of {dimensions} dimensions; those in {self.folder} have {d}"
+                    f"the encoder gave vectors of {dimensions} dimensions; those in {self.folder} have "
+                    f"{records['size'][0]}"
                 )
-            journal.add((codec(self.dtype).write(vectors), texts.astype("<u8")), d)
+            self._journal.add((codec(self.dtype).write(vectors), texts.astype("<u8")), dimensions)
 
     def _read(self, check: bool) -> Snapshot | None:
         journal, kind = self._journal, codec(self.dtype)
@@ -251,7 +189,7 @@ class VectorStore:
         journal.check(records, (kind.width(d), TEXT_BYTES), check)
         raw = np.memmap(self.folder / COLUMNS[0].file, np.uint8, "r", shape=(rows, kind.width(d)))
         texts = np.fromfile(self.folder / COLUMNS[1].file, "<u8", 2 * rows).reshape(-1, 2)
-        return Snapshot(kind, d, raw, texts)
+        return Snapshot(kind, d, raw, KnownTexts(texts))
 
     @property
     def _journal(self) -> Journal:
@@ -320,14 +258,11 @@ class EncodingBlocks:
         if not self.whole:
             once = once[lacking[once]]
         group = np.zeros(len(once), np.int64) if self.group is None or not self.whole else self.group[once]
-        ends = np.append(np.flatnonzero(np.diff(group)) + 1, len(once))
-        start = 0
-        for end in ends.tolist():
-            for first in range(start, end, self.size):
-                numbers = once[first : min(first + self.size, end)]
+        for part in np.split(once, np.flatnonzero(np.diff(group)) + 1):
+            for first in range(0, len(part), self.size):
+                numbers = part[first : first + self.size]
                 if lacking[numbers].any():
                     yield numbers
-            start = end
 
 
 @dataclass(frozen=True, eq=False)
@@ -355,11 +290,11 @@ class StoredVectors:
 
     def release(self) -> None:
         """Let the system take back the memory of blocks read before; blocks in use stay valid."""
-        self.snapshot.release()
+        release(self.snapshot.raw)
 
     def digest(self) -> str:
         """A hash of whose vectors these are."""
-        return hashlib.blake2b(self.snapshot.texts[self.rows].tobytes(), digest_size=16).hexdigest()
+        return hashlib.blake2b(self.snapshot.texts.hashes[self.rows].tobytes(), digest_size=16).hexdigest()
 
     @cached_property
     def values(self) -> Float32:
@@ -367,33 +302,21 @@ class StoredVectors:
         return self.block(0, len(self))
 
 
-class _Finding(Protocol):
-    """A snapshot of a store: which texts it holds."""
-
-    def find(self, wanted: Hashes) -> Int64:
-        """The number of each text, -1 for one that is not here."""
-        ...
+class _Contents(Protocol):
+    @property
+    def texts(self) -> KnownTexts: ...
 
 
-S_co = TypeVar("S_co", bound=_Finding, covariant=True)
-F = TypeVar("F", bound=_Finding)
+S_co = TypeVar("S_co", bound=_Contents, covariant=True)
+S = TypeVar("S", bound=_Contents)
 B = TypeVar("B")
 
 
-class _Storing(Protocol[S_co]):
-    """A store, as far as completing it goes."""
+class _Store(Protocol[S_co]):
+    @property
+    def folder(self) -> Path: ...
 
-    def snapshot(self, check: bool = True) -> S_co | None:
-        """The store as it is now; None where nothing was added yet."""
-        ...
-
-    def alone(self) -> AbstractContextManager[None]:
-        """Hold the store for adding."""
-        ...
-
-    def clear_lock(self) -> None:
-        """Take away the lock that a killed process left."""
-        ...
+    def snapshot(self, check: bool = True) -> S_co | None: ...
 
 
 def stored(
@@ -411,18 +334,17 @@ def stored(
     """
     hashes = texts.hashes()
     if texts.count == 0 and store.snapshot() is None:
-        return StoredVectors(
-            Snapshot(codec(store.dtype), 0, np.zeros((0, 0), np.uint8), hashes), np.zeros(0, np.int64)
-        )
+        nothing = Snapshot(codec(store.dtype), 0, np.zeros((0, 0), np.uint8), KnownTexts(hashes))
+        return StoredVectors(nothing, np.zeros(0, np.int64))
 
-    def keep(numbers: Int64, wanted: Bool) -> None:
+    def keep(numbers: Int64, lacking: Bool) -> None:
         for some, vectors in _encoded(texts, numbers, encode, store.dtype):
-            new = wanted[np.searchsorted(numbers, some)]
+            new = lacking[np.searchsorted(numbers, some)]
             if new.any():
                 store.add(hashes[some[new]], vectors[new])
 
     snapshot = completed(store, hashes, keep, progress, cut)
-    return StoredVectors(snapshot, snapshot.find(hashes))
+    return StoredVectors(snapshot, snapshot.texts.find(hashes))
 
 
 def encoded_in_memory(
@@ -430,39 +352,42 @@ def encoded_in_memory(
 ) -> StoredVectors:
     """The vectors of texts in their order, as a store of that dtype gives them, kept nowhere; raises as `stored`."""
     hashes, stored_as = texts.hashes(), codec(dtype)
-    once = _first_of_each(hashes, np.arange(len(hashes)))
-    rows, dimensions = list[NDArray[np.uint8]](), 0
+    once = _first_of_each(hashes)
+    rows, dimensions = [np.zeros((0, 0), np.uint8)], 0
     for numbers in cut.blocks(once, np.ones(len(hashes), np.bool_)):
         if progress is not None:
             progress(int(numbers[0]), len(hashes))
         for _, vectors in _encoded(texts, numbers, encode, dtype):
             dimensions = vectors.shape[1]
             rows.append(stored_as.write(vectors))
-    raw = np.concatenate(rows) if rows else np.zeros((0, 0), np.uint8)
-    snapshot = Snapshot(stored_as, dimensions, raw, hashes[once])
-    return StoredVectors(snapshot, snapshot.find(hashes))
+    raw = np.concatenate(rows[1:] or rows)
+    snapshot = Snapshot(stored_as, dimensions, raw, KnownTexts(hashes[once]))
+    return StoredVectors(snapshot, snapshot.texts.find(hashes))
 
 
 def completed(
-    store: _Storing[F],
+    store: _Store[S],
     hashes: Hashes,
     keep: Callable[[Int64, Bool], None],
     progress: Progress | None = None,
     cut: EncodingBlocks | None = None,
-) -> F:
+) -> S:
     """The store once it holds all texts with these hashes.
 
-    keep: encodes the texts of these numbers, which ascend, together, and adds those that are wanted, while the store is
-    held. progress: called with (texts that are there, all texts).
+    keep: encodes the texts of these numbers, which ascend, together, and adds those that are lacking, while the store
+    is held. progress: called with (texts that are there, all texts).
     """
     snapshot = store.snapshot()
-    if snapshot is not None and (snapshot.find(hashes) >= 0).all():
-        store.clear_lock()  # a process that was killed between its last batch and letting go leaves it
+    if snapshot is not None and (snapshot.texts.find(hashes) >= 0).all():
+        with suppress(
+            StoreError
+        ):  # a process that was killed between its last batch and letting go leaves its lock
+            clear_lock(lock_of(store.folder))
         return snapshot
-    with store.alone():
+    with alone(store.folder):
         snapshot = store.snapshot(check=False)  # another process may have added them meanwhile
-        lacking = np.ones(len(hashes), np.bool_) if snapshot is None else snapshot.find(hashes) < 0
-        cut, once = cut or EncodingBlocks(), _first_of_each(hashes, np.arange(len(hashes)))
+        lacking = np.ones(len(hashes), np.bool_) if snapshot is None else snapshot.texts.find(hashes) < 0
+        cut, once = cut or EncodingBlocks(), _first_of_each(hashes)
         done = len(hashes) - int(lacking[once].sum())
         for numbers in cut.blocks(once, lacking):
             if progress is not None:
@@ -474,18 +399,18 @@ def completed(
     return snapshot
 
 
-def in_pieces(
-    made: B | Iterator[B], numbers: Int64, size: Callable[[B], int], name: Callable[[int], str]
+def _in_pieces(
+    blocks: B | Iterator[B], numbers: Int64, size: Callable[[B], int], name: Callable[[int], str]
 ) -> Iterator[tuple[Int64, B]]:
     """(texts, what an encoder made of them), whether it gave all at once or block by block; size: texts of a block.
 
     Raises BadValue, naming the first text, where there are more or fewer texts than were asked for.
     """
-    if not isinstance(made, Iterator):
-        yield numbers, made
+    if not isinstance(blocks, Iterator):
+        yield numbers, blocks
         return
     at = 0
-    for block in made:
+    for block in blocks:
         some = numbers[at : at + size(block)]
         if len(some):
             yield some, block
@@ -494,9 +419,9 @@ def in_pieces(
         raise BadValue(f"text '{name(int(numbers[0]))}': {len(numbers)} texts gave {at} vectors")
 
 
-def _first_of_each(hashes: Hashes, numbers: Int64) -> Int64:
-    """The first of the numbers for each distinct hash, ascending."""
-    order = numbers[np.lexsort((numbers, hashes[numbers, 1], hashes[numbers, 0]))]
+def _first_of_each(hashes: Hashes) -> Int64:
+    """The number of the first text of each distinct hash, ascending."""
+    order = np.lexsort((hashes[:, 1], hashes[:, 0]))
     new = np.ones(len(order), np.bool_)
     new[1:] = (hashes[order[1:]] != hashes[order[:-1]]).any(axis=1)
     return np.sort(order[new])
@@ -507,7 +432,7 @@ def _encoded(
 ) -> Iterator[tuple[Int64, Float32]]:
     """(texts, their vectors) in the blocks that the encoder makes."""
     stored_as = codec(dtype)
-    for some, block in in_pieces(encode(texts.take(numbers)), numbers, len, texts.name):
+    for some, block in _in_pieces(encode(texts.take(numbers)), numbers, len, texts.name):
         vectors = np.asarray(block, np.float32)
         if vectors.ndim != 2 or len(vectors) != len(some) or vectors.shape[1] == 0:
             first = texts.name(int(some[0]))
@@ -530,8 +455,7 @@ def _encoded(
 #     journal.bin    a record for each batch: the numbers of texts and rows, and checksums of what was added
 
 
-Bytes: TypeAlias = NDArray[np.uint8]
-Block: TypeAlias = tuple[Int64, Bytes]
+Block: TypeAlias = tuple[Int64, Rows]
 """Rows of some texts: those of text i are rows[ptr[i]:ptr[i + 1]]; ptr int64[n + 1] from 0, rows uint8[any, width]."""
 EncodeRagged: TypeAlias = Callable[[list[str]], Block | Iterator[Block]]
 """Texts to rows: all at once, or block by block in their order, each kept before the next is asked for."""
@@ -557,28 +481,12 @@ RAGGED_TEXT_BYTES = 24
 
 @dataclass(frozen=True, eq=False)
 class RaggedSnapshot:
-    """A store as it was at one moment. raw: uint8[rows, width], memory-mapped; texts: uint64[n, 2], the hashes;
-    ptr: int64[n + 1], the rows of text i are ptr[i]:ptr[i + 1].
-    """
+    """A store as it was at one moment. raw: uint8[rows, width], memory-mapped; ptr: int64[n + 1], where the rows of
+    each text begin."""
 
-    raw: Bytes
-    texts: Hashes
+    raw: Rows
+    texts: KnownTexts
     ptr: Int64
-
-    def __len__(self) -> int:
-        return len(self.texts)
-
-    @cached_property
-    def _known(self) -> KnownTexts:
-        return KnownTexts(self.texts)
-
-    def find(self, wanted: Hashes) -> Int64:
-        """The number of each text, -1 for one that is not here."""
-        return self._known.find(wanted)
-
-    def release(self) -> None:
-        """Let the system take back the memory of rows read before; they are read again when they are used."""
-        release(self.raw)
 
     def rows(self, numbers: Int64) -> Block:
         """The rows of these texts; a view where the texts follow each other in the store."""
@@ -621,22 +529,9 @@ class RaggedStore:
         """
         if not check:
             return self._read(check)
-        journal = self._journal
-        return mended(
-            journal,
-            lambda: self._read(check),
-            lambda: journal.mend(lambda width: (width, RAGGED_TEXT_BYTES), _moved_rows),
-        )
+        return mended(self._journal, self._read, lambda width: (width, RAGGED_TEXT_BYTES), _moved_rows)
 
-    def alone(self) -> AbstractContextManager[None]:
-        """Hold the store for adding: another process that wants to add waits; a killed one lets go."""
-        return self._journal.alone()
-
-    def clear_lock(self) -> None:
-        """Take away the lock that a killed process left; one that is held, or in a read-only folder, stays."""
-        self._journal.clear_lock()
-
-    def add(self, texts: Hashes, lengths: Int64, rows: Bytes) -> None:
+    def add(self, texts: Hashes, lengths: Int64, rows: Rows) -> None:
         """Add a batch of texts that are not there, while holding the store; it is there whole once this returns.
 
         lengths: int64[n], rows of each text, which may be none; rows: uint8[their sum, width]. Raises BadValue for
@@ -666,7 +561,7 @@ class RaggedStore:
         ptr = np.concatenate([np.zeros(1, np.int64), table[:, 2].astype(np.int64)])
         if ptr[-1] != rows or not (ptr[1:] >= ptr[:-1]).all():
             raise StoreError(f"{self.folder / RAGGED_COLUMNS[1].file}: its ends were never written so")
-        return RaggedSnapshot(raw, np.ascontiguousarray(table[:, :2]), ptr)
+        return RaggedSnapshot(raw, KnownTexts(np.ascontiguousarray(table[:, :2])), ptr)
 
     def _records(self) -> NDArray[np.void]:
         """The journal's; raises StoreError where its rows have another width."""
@@ -734,11 +629,11 @@ class GatheredRagged:
 
     def digest(self) -> str:
         """A hash of whose rows these are."""
-        return hashlib.blake2b(self.snapshot.texts[self.numbers].tobytes(), digest_size=16).hexdigest()
+        return hashlib.blake2b(self.snapshot.texts.hashes[self.numbers].tobytes(), digest_size=16).hexdigest()
 
     def release(self) -> None:
         """Let the system take back the memory of blocks read before; blocks in use stay valid."""
-        self.snapshot.release()
+        release(self.snapshot.raw)
 
 
 def stored_ragged(
@@ -748,21 +643,20 @@ def stored_ragged(
     progress: Progress | None = None,
     cut: EncodingBlocks | None = None,
 ) -> GatheredRagged:
-    """The rows of texts in their order; those the store lacks are encoded, in blocks, see
-    EncodingBlocks.
+    """The rows of texts in their order, as `stored` gives vectors.
 
-    A text that occurs often is encoded once. progress: called with (texts that have their rows, all texts). Raises
-    BadValue, naming the text, for another number of texts or another width than expected, and for numbers that are not
-    finite; StoreError as the store.
+    Raises BadValue, naming the text, for another number of texts or another width than expected, and for numbers that
+    are not finite; StoreError as the store.
     """
     hashes = texts.hashes()
     if texts.count == 0 and store.snapshot() is None:
         nothing = np.zeros((0, store.width), np.uint8)
-        return GatheredRagged(RaggedSnapshot(nothing, hashes, np.zeros(1, np.int64)), np.zeros(0, np.int64))
+        snapshot = RaggedSnapshot(nothing, KnownTexts(hashes), np.zeros(1, np.int64))
+        return GatheredRagged(snapshot, np.zeros(0, np.int64))
 
-    def keep(numbers: Int64, wanted: NDArray[np.bool_]) -> None:
-        made = encode(texts.take(numbers))
-        for some, (ptr, rows) in in_pieces(made, numbers, lambda block: len(block[0]) - 1, texts.name):
+    def keep(numbers: Int64, lacking: Bool) -> None:
+        blocks = encode(texts.take(numbers))
+        for some, (ptr, rows) in _in_pieces(blocks, numbers, lambda block: len(block[0]) - 1, texts.name):
             if len(ptr) != len(some) + 1:
                 first = f"text '{texts.name(int(some[0]))}'"
                 raise BadValue(f"{first}: {len(some)} texts gave the rows of {len(ptr) - 1}")
@@ -771,9 +665,9 @@ def stored_ragged(
                 for row in np.flatnonzero(~finite):
                     text = texts.name(int(some[np.searchsorted(ptr, row, side="right") - 1]))
                     raise BadValue(f"text '{text}': one of its vectors is not finite")
-            new, lengths = wanted[np.searchsorted(numbers, some)], np.diff(ptr)
+            new, lengths = lacking[np.searchsorted(numbers, some)], np.diff(ptr)
             if new.any():
                 store.add(hashes[some[new]], lengths[new], rows[np.repeat(new, lengths)])
 
     snapshot = completed(store, hashes, keep, progress, cut)
-    return GatheredRagged(snapshot, snapshot.find(hashes))
+    return GatheredRagged(snapshot, snapshot.texts.find(hashes))
