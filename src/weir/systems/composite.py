@@ -7,7 +7,7 @@ import json
 import os
 import re
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
@@ -89,15 +89,15 @@ def scores(
             raise PluginError(
                 f"answered with {_type_name(answer)}; expected a number for each candidate"
             ) from None
-        wanted = len(candidates.doc)
-        if score.shape != (wanted,):
-            raise BadRanking(f"{score.size} scores for {wanted} candidates; expected one for each")
+        count = len(candidates.doc)
+        if score.shape != (count,):
+            raise BadRanking(f"{score.size} scores for {count} candidates; expected one for each")
         bad = np.flatnonzero(~np.isfinite(score))
         if len(bad):
             query = candidates.queries[int(candidates.query_of_row()[bad[0]])]
             document = candidates.docs[int(candidates.doc[bad[0]])]
             raise BadRanking(
-                f"{len(bad)} of {wanted} scores are not finite, the first that of query '{query}', "
+                f"{len(bad)} of {count} scores are not finite, the first that of query '{query}', "
                 f"document '{document}': {score[bad[0]]}"
             )
     return score
@@ -106,24 +106,21 @@ def scores(
 @contextmanager
 def _named(who: object, collection: str, doing: str) -> Iterator[None]:
     """Name the system, the collection and the call in every error that the system may have caused."""
+    subject = f"{who} on {collection}" if collection else str(who)
     try:
         yield
     except (PluginError, ServiceError, BadRanking) as error:
-        raise type(error)(f"{_subject(who, collection)}: {error}") from error
+        raise type(error)(f"{subject}: {error}") from error
     except (WeirError, MemoryError):
         raise
     except Exception as error:
         failure = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-        raise PluginError(f"{_subject(who, collection)}, {doing}: failed with {failure}") from error
+        raise PluginError(f"{subject}, {doing}: failed with {failure}") from error
 
 
 def _request_text(queries: Queries) -> str:
     count = len(queries)
     return f"asked {count:,} queries, the first '{queries.ids[0]}'" if count else "asked no queries"
-
-
-def _subject(who: object, collection: str) -> str:
-    return f"{who} on {collection}" if collection else str(who)
 
 
 def _type_name(value: object) -> str:
@@ -174,8 +171,10 @@ def run_of_answer(answer: object, queries: Queries, documents: Ids, name: str) -
         raise BadRanking(f"answered query '{run.queries[int(number)]}', which was not asked")
     rows, code = query[run.query_of_row()], doc[run.doc].astype(np.int32)
     for row in np.flatnonzero(code < 0):
-        found = f"document '{run.docs[int(run.doc[row])]}' is not in the collection"
-        raise BadRanking(f"query '{queries.ids[int(rows[row])]}': {found}")
+        document = run.docs[int(run.doc[row])]
+        raise BadRanking(
+            f"query '{queries.ids[int(rows[row])]}': document '{document}' is not in the collection"
+        )
     return Run.from_columns(queries.ids, documents, rows, code, run.score, Named(name, run.ties))
 
 
@@ -236,16 +235,21 @@ def adapted_to(system: T, collection: str, instruction: str) -> T:
     """
     if isinstance(system, CollectionAware):
         return cast(T, system.adapted_to(collection, instruction))
+    return _rebuilt(
+        system, lambda part: adapted_to(part, collection, instruction), lambda a, b: a is b or a == b
+    )
+
+
+def _rebuilt(system: T, change: Callable[[object], object], same: Callable[[object, object], bool]) -> T:
+    """A system, or a tuple of its parts, with each part changed; itself where all stay the same."""
     if isinstance(system, tuple):
-        return cast(T, tuple(adapted_to(part, collection, instruction) for part in system))
+        return cast(T, tuple(map(change, system)))
     if not (isinstance(system, (Retriever, Reranker)) and is_dataclass(type(system))):
         return system
     plain: Any = system
     before = {f.name: getattr(plain, f.name) for f in fields(plain) if f.init}
-    after = {name: adapted_to(part, collection, instruction) for name, part in before.items()}
-    changed = {
-        name: part for name, part in after.items() if part is not before[name] and part != before[name]
-    }
+    after = {name: change(part) for name, part in before.items()}
+    changed = {name: part for name, part in after.items() if not same(part, before[name])}
     return cast(T, replace(plain, **changed)) if changed else system
 
 
@@ -260,10 +264,8 @@ def one_session(systems: Iterable[T]) -> list[T]:
 
 
 def _with_sessions(value: T, known: dict[tuple[type, str], Identity]) -> T:
-    if isinstance(value, tuple):
-        return cast(T, tuple(_with_sessions(one, known) for one in value))
-    plain: Any = value
     if isinstance(value, Identified) and is_dataclass(type(value)):
+        plain: Any = value
         own = value.identity
         first = known.setdefault((type(value), own.name), own)
         if not own.same_object(first):
@@ -271,13 +273,8 @@ def _with_sessions(value: T, known: dict[tuple[type, str], Identity]) -> T:
                 f"two objects are named '{own.name}'; give one another name: {value.adapter}(..., name=\"other\")"
             )
         return cast(T, value if own.session == first.session else replace(plain, identity=first))
-    if not (isinstance(value, (Retriever, Reranker)) and is_dataclass(type(value))):
-        return value
-    before = {f.name: getattr(plain, f.name) for f in fields(plain) if f.init}
-    after = {name: _with_sessions(part, known) for name, part in before.items()}
     # Values that differ in their session alone are equal, so that parts are held against each other one by one.
-    changed = {name: part for name, part in after.items() if not _is_same(part, before[name])}
-    return cast(T, replace(plain, **changed)) if changed else value
+    return _rebuilt(value, lambda part: _with_sessions(part, known), _is_same)
 
 
 def _is_same(one: object, other: object) -> bool:

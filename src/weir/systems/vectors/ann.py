@@ -122,7 +122,11 @@ class ApproximateIndex:
 
     def describe(self) -> dict[str, object]:
         """What decides which documents it finds; engine: the library and its version, None where it is not here."""
-        return {"search": self.name, "effort": self.effort, "engine": self._library()}
+        library = None
+        for distribution in DISTRIBUTIONS[self._package]:  # without importing it
+            with suppress(PackageNotFoundError):
+                library = library or f"{self._package} {version(distribution)}"
+        return {"search": self.name, "effort": self.effort, "engine": library}
 
     def require(self) -> None:
         """Raise MissingExtra where its library is not installed."""
@@ -131,13 +135,6 @@ class ApproximateIndex:
     @property
     def _package(self) -> str:
         return "usearch" if self.name.startswith("usearch") else "faiss"
-
-    def _library(self) -> str | None:
-        """The library and its version, without importing it."""
-        for distribution in DISTRIBUTIONS[self._package]:
-            with suppress(PackageNotFoundError):
-                return f"{self._package} {version(distribution)}"
-        return None
 
     def build(self, rows: VectorSource) -> Approximate:
         """Index vectors for search by dot product.

@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, Literal, Protocol, TypeAlias
 
 import numpy as np
@@ -179,15 +178,16 @@ def scan(vectors: ScannedVectors, queries: Float32, k: int, bar: Float32 | None 
     from weir.kernels.dot_product import all_finite, norms, scan_few, write_top_k
     from weir.kernels.simd import WIDTH
 
-    rows, batch, best = (
-        vectors.rows,
-        _QueryBatch.of(queries, vectors),
-        _Best.of(len(queries), vectors.room(k), bar),
-    )
+    rows, length = vectors.rows, np.empty(len(queries) if vectors.cosine else 0)
+    if vectors.cosine:
+        norms(queries, length)
+    best = _Best.of(len(queries), vectors.room(k), bar)
     threads = max(1, min(settings().threads, -(-len(queries) // 32)))
     size = max(1, BLOCK_BYTES // (4 * max(rows.dimensions, 1) * WIDTH)) * WIDTH
     exact, pause = 0, max(1, RELEASE_BYTES // (4 * rows.dimensions * size))
-    scanner = None if len(queries) <= FEW_QUERIES else _Scanner.of(batch, vectors.eight, size)
+    scanner = None
+    if len(queries) > FEW_QUERIES:
+        scanner = _Scanner.of(vectors, queries, length, vectors.eight, size)
     with ThreadPoolExecutor(threads) as pool:
         for number, start in enumerate(range(0, len(rows), size)):
             if vectors.progress is not None:
@@ -199,75 +199,24 @@ def scan(vectors: ScannedVectors, queries: Float32, k: int, bar: Float32 | None 
                 raise BadValue(f"the vector of document {bad} is not finite")
             if number % pause == pause - 1:
                 rows.release()
-            length = np.empty(len(block) if vectors.cosine else 0)
+            lengths, rank = np.empty(len(block) if vectors.cosine else 0), vectors.rank[start : start + size]
             if vectors.cosine:
-                norms(block, length)
-            piece = _DocumentBlock(block, length, vectors.rank[start : start + size])
+                norms(block, lengths)
             if scanner is None:
                 scan_few(
-                    piece.rows, piece.length, piece.rank, batch.queries, batch.length, 0, len(queries), k,
+                    block, lengths, rank, queries, length, 0, len(queries), k,
                     best.keys, best.held, best.floor, best.bar,
                 )  # fmt: skip
                 exact += len(queries) * len(block)
                 continue
-            scored = scanner.take(piece, best, k, pool, threads)
+            scored = scanner.take(block, lengths, rank, best, k, pool, threads)
             exact += scored
             often = scored > MAX_RESCORED_SHARE * len(queries) * len(block)
             if often and scanner.eight and not vectors.settled and start > best.keys.shape[1]:
-                scanner = _Scanner.of(batch, False, size)
+                scanner = _Scanner.of(vectors, queries, length, False, size)
     ranks, scores = np.zeros((len(queries), k), np.int32), np.zeros((len(queries), k), np.float32)
     write_top_k(k, best.keys, best.held, ranks, scores)
     return BestSoFar(ranks, scores, best.held, exact)
-
-
-@dataclass(frozen=True, eq=False)
-class _QueryBatch:
-    """Queries as the kernels take them: packed, with their norms and error bounds."""
-
-    queries: Float32
-    length: Float64
-    centre: Float32
-    cosine: bool
-
-    @staticmethod
-    def of(queries: Float32, vectors: ScannedVectors) -> _QueryBatch:
-        from weir.kernels.dot_product import norms
-
-        length = np.empty(len(queries) if vectors.cosine else 0)
-        if vectors.cosine:
-            norms(queries, length)
-        return _QueryBatch(queries, length, vectors.centre, vectors.cosine)
-
-    def packed(self, eight: bool) -> tuple[NDArray[np.uint8], Float32, Float64]:
-        """(packed queries, facts, gauge) for a first pass in bytes or floats."""
-        from weir.kernels.simd import ROWS
-
-        q, d = self.queries.shape
-        unit = self.queries.astype(np.float64)
-        if self.cosine:
-            unit = np.divide(
-                unit, self.length[:, None], out=np.zeros_like(unit), where=self.length[:, None] > 0
-            )
-        centre = self.centre.astype(np.float64) if eight else np.zeros(d)
-        facts, gauge = np.zeros((q + ROWS, 3), np.float32), np.zeros((q, 5))
-        facts[:, 2] = np.inf
-        centred = unit - centre
-        norm, middle = np.linalg.norm(centred, axis=1), float(np.linalg.norm(centre))
-        gauge[:, 0], gauge[:, 1], gauge[:, 4] = unit @ centre, norm, middle
-        gauge[:, 3] = (d + 32) * 2.0**-22 * (norm + 2 * middle)
-        if not eight:
-            floats = np.zeros((q + ROWS, d), np.float32)
-            floats[:q], facts[:q, 1] = unit, 1
-            return floats.view(np.uint8), facts, gauge
-        scale = (np.abs(centred).max(axis=1) / 127).astype(np.float32)
-        inverse = np.divide(1, scale, out=np.zeros(q), where=scale > 1e-30)
-        whole = np.rint(np.clip(centred * inverse[:, None], -127, 127))
-        gauge[:, 2] = np.linalg.norm(centred - whole * scale[:, None].astype(np.float64), axis=1)
-        bytes_ = np.zeros((q + ROWS, 4 * -(-d // 4)), np.int8)
-        bytes_[:q, :d] = whole
-        facts.view(np.int32)[:q, 0] = -128 * bytes_[:q].sum(axis=1, dtype=np.int32)
-        facts[:q, 1] = scale
-        return bytes_.view(np.uint8), facts, gauge
 
 
 @dataclass(frozen=True, eq=False)
@@ -290,65 +239,101 @@ class _Best:
 
 
 @dataclass(frozen=True, eq=False)
-class _DocumentBlock:
-    """A block of documents: vectors, lengths (empty for dot), tie ranks."""
-
-    rows: Float32
-    length: Float64
-    rank: Int32
-
-
-@dataclass(frozen=True, eq=False)
 class _Scanner:
-    """Packs blocks of documents and takes queries past them; the arrays are reused from block to block."""
+    """Packs blocks of documents and takes queries past them; the arrays are reused from block to block.
 
-    batch: _QueryBatch
+    length: of each query, empty for dot; packed, facts, gauge: the queries and their error bounds, see `_packed`.
+    """
+
+    queries: Float32
+    length: Float64
+    centre: Float32
     eight: bool
-    packed: tuple[NDArray[np.uint8], Float32, Float64]
+    packed: NDArray[np.uint8]
+    facts: Float32
+    gauge: Float64
     panels: NDArray[Any]
     lane: Float32
     most: Float32
 
     @staticmethod
-    def of(queries: _QueryBatch, eight: bool, size: int) -> _Scanner:
+    def of(vectors: ScannedVectors, queries: Float32, length: Float64, eight: bool, size: int) -> _Scanner:
         from weir.kernels.simd import WIDTH
 
-        d, count = queries.queries.shape[1], -(-size // WIDTH)
+        d, count = queries.shape[1], -(-size // WIDTH)
         shape = (count, -(-d // 4), WIDTH) if eight else (count, d, WIDTH)
         panels = np.zeros(shape, np.uint32 if eight else np.float32)
         lane, most = np.zeros((count, 2, WIDTH), np.float32), np.zeros((count, 2), np.float32)
-        return _Scanner(queries, eight, queries.packed(eight), panels, lane, most)
+        unit = queries.astype(np.float64)
+        if vectors.cosine:
+            unit = np.divide(unit, length[:, None], out=np.zeros_like(unit), where=length[:, None] > 0)
+        packed = _packed(unit, vectors.centre, eight)
+        return _Scanner(queries, length, vectors.centre, eight, *packed, panels, lane, most)
 
-    def take(self, piece: _DocumentBlock, best: _Best, k: int, pool: ThreadPoolExecutor, threads: int) -> int:
-        """Score a block against every query; returns how many pairs were scored exactly."""
+    def take(
+        self,
+        block: Float32,
+        lengths: Float64,
+        rank: Int32,
+        best: _Best,
+        k: int,
+        pool: ThreadPoolExecutor,
+        threads: int,
+    ) -> int:
+        """Score a block against every query; returns how many pairs were scored exactly.
+
+        lengths: of the documents, empty for dot; rank: their places among ties.
+        """
+        from weir.kernels.dot_product import pack_bytes, pack_floats, scan
         from weir.kernels.simd import ROWS, WIDTH
 
-        count = -(-len(piece.rows) // WIDTH)
-        list(pool.map(partial(self._pack, piece), *_shares(count, threads, 1)))
-        # What float sums of squares cannot see of very small numbers is added to the distances.
-        self.most[:count] += np.float32(1e-18 * np.sqrt(piece.rows.shape[1]))
-        scan = partial(self._scan, piece, best, k, count)
-        return sum(pool.map(scan, *_shares(len(self.batch.queries), threads, ROWS)))
-
-    def _pack(self, piece: _DocumentBlock, first: int, stop: int) -> None:
-        from weir.kernels.dot_product import pack_bytes, pack_floats
-
-        if self.eight:
-            centre = self.batch.centre
-            pack_bytes(piece.rows, piece.length, centre, first, stop, self.panels, self.lane, self.most)
-        else:
-            pack_floats(piece.rows, piece.length, first, stop, self.panels, self.lane, self.most)
-
-    def _scan(self, piece: _DocumentBlock, best: _Best, k: int, count: int, first: int, stop: int) -> int:
-        from weir.kernels.dot_product import scan
-
-        packed, facts, gauge = self.packed
+        count = -(-len(block) // WIDTH)
         panels = self.panels[:count].reshape(count, -1).view(np.uint8)
-        return scan(
-            self.eight, piece.rows, piece.length, piece.rank, panels, self.lane, self.most,
-            self.batch.queries, self.batch.length, packed, facts, gauge, first, stop, k,
-            best.keys, best.held, best.floor, best.bar,
-        )  # fmt: skip
+
+        def pack(first: int, stop: int) -> None:
+            if self.eight:
+                pack_bytes(block, lengths, self.centre, first, stop, self.panels, self.lane, self.most)
+            else:
+                pack_floats(block, lengths, first, stop, self.panels, self.lane, self.most)
+
+        def score(first: int, stop: int) -> int:
+            return scan(
+                self.eight, block, lengths, rank, panels, self.lane, self.most,
+                self.queries, self.length, self.packed, self.facts, self.gauge, first, stop, k,
+                best.keys, best.held, best.floor, best.bar,
+            )  # fmt: skip
+
+        list(pool.map(pack, *_shares(count, threads, 1)))
+        # What float sums of squares cannot see of very small numbers is added to the distances.
+        self.most[:count] += np.float32(1e-18 * np.sqrt(block.shape[1]))
+        return sum(pool.map(score, *_shares(len(self.queries), threads, ROWS)))
+
+
+def _packed(unit: Float64, centre: Float32, eight: bool) -> tuple[NDArray[np.uint8], Float32, Float64]:
+    """(packed queries, facts, gauge) for a first pass in bytes or floats; unit: float64[Q, d], see kernels."""
+    from weir.kernels.simd import ROWS
+
+    q, d = unit.shape
+    middle = centre.astype(np.float64) if eight else np.zeros(d)
+    facts, gauge = np.zeros((q + ROWS, 3), np.float32), np.zeros((q, 5))
+    facts[:, 2] = np.inf
+    centred = unit - middle
+    norm, far = np.linalg.norm(centred, axis=1), float(np.linalg.norm(middle))
+    gauge[:, 0], gauge[:, 1], gauge[:, 4] = unit @ middle, norm, far
+    gauge[:, 3] = (d + 32) * 2.0**-22 * (norm + 2 * far)
+    if not eight:
+        floats = np.zeros((q + ROWS, d), np.float32)
+        floats[:q], facts[:q, 1] = unit, 1
+        return floats.view(np.uint8), facts, gauge
+    scale = (np.abs(centred).max(axis=1) / 127).astype(np.float32)
+    inverse = np.divide(1, scale, out=np.zeros(q), where=scale > 1e-30)
+    whole = np.rint(np.clip(centred * inverse[:, None], -127, 127))
+    gauge[:, 2] = np.linalg.norm(centred - whole * scale[:, None].astype(np.float64), axis=1)
+    bytes_ = np.zeros((q + ROWS, 4 * -(-d // 4)), np.int8)
+    bytes_[:q, :d] = whole
+    facts.view(np.int32)[:q, 0] = -128 * bytes_[:q].sum(axis=1, dtype=np.int32)
+    facts[:q, 1] = scale
+    return bytes_.view(np.uint8), facts, gauge
 
 
 def _shares(count: int, threads: int, unit: int) -> tuple[list[int], list[int]]:
@@ -462,9 +447,9 @@ def _search_sampled(vectors: ScannedVectors, queries: Float32, k: int) -> BestSo
     sample, place = _sample(vectors, len(queries), k)
     if place == 0:
         return scan(vectors, queries, k)
-    seen = _search_sampled(sample, queries, place)
-    best = scan(vectors, queries, k, seen.scores[:, -1].copy())
-    exact, again = seen.exact + best.exact, np.flatnonzero(best.count < k)
+    sampled = _search_sampled(sample, queries, place)
+    best = scan(vectors, queries, k, sampled.scores[:, -1].copy())
+    exact, again = sampled.exact + best.exact, np.flatnonzero(best.count < k)
     if len(again):
         full = scan(vectors, queries[again], k)
         best.ranks[again], best.scores[again] = full.ranks, full.scores

@@ -178,16 +178,19 @@ def search_tokens(
     scores need not be computed, which decides the time and never the result. Raises BadValue for other dimensions and
     for numbers that are not finite.
     """
+    from weir.kernels.maxsim import can_quantise
+
     _refuse_other(rows, query)
-    best, seen, exact = np.zeros((len(query), 0), np.uint64), 0, 0
+    best, read, exact = np.zeros((len(query), 0), np.uint64), 0, 0
     looseness = 1.0
     for start, stop in spans(rows.lengths, BLOCK_TOKENS):
         some = np.flatnonzero(rows.lengths[start:stop] > 0)
         block = _Block(rows.block(start, stop), some, tie_rank[start + some])
         # So many of a block would be among the best so far by chance; more stay open, as bounds are wide.
-        chance = k / (seen + len(some) + 1)
+        chance = k / (read + len(some) + 1)
         keys = None
-        if first_pass and chance * looseness < MAX_OPEN_SHARE and block.quantisable:
+        quantisable = len(some) > 0 and can_quantise(block.tokens[1])
+        if first_pass and chance * looseness < MAX_OPEN_SHARE and quantisable:
             keys, share = block.undecided(query, best, k)
             looseness = max(1.0, share / chance)
         if keys is None and len(some):
@@ -195,7 +198,7 @@ def search_tokens(
         if keys is not None:
             best, exact = _top_keys(best, keys, k), exact + int(np.count_nonzero(keys))
         rows.release()
-        seen += len(some)
+        read += len(some)
         if progress is not None:
             progress(stop, len(rows))
     return _results(best, tie_rank, exact)
@@ -239,13 +242,6 @@ class _Block:
     some: Int64
     tie_rank: Int32
 
-    @property
-    def quantisable(self) -> bool:
-        """Whether a first pass in bytes is possible."""
-        from weir.kernels.maxsim import can_quantise
-
-        return len(self.some) > 0 and can_quantise(self.tokens[1])
-
     def scored(self, query: TokenQueries, docs: Int64) -> Float32:
         """float32[Q, n]: the scores of these documents."""
         from weir.kernels.maxsim import maxsim
@@ -273,13 +269,13 @@ class _Block:
         about, off = (np.concatenate(columns) for columns in zip(*parts, strict=True))
         least = np.concatenate([_scores(best), about - off], axis=1)
         bar = np.partition(least, least.shape[1] - k, axis=1)[:, -k]
-        still = ~(about + off < bar[:, None])  # what is not a number is looked at exactly
-        share = float(still.mean())
+        undecided = ~(about + off < bar[:, None])  # what is not a number is looked at exactly
+        share = float(undecided.mean())
         if share > MAX_OPEN_SHARE:
             return None, share
-        keys = np.zeros((len(query), int(still.sum(axis=1).max())), np.uint64)
+        keys = np.zeros((len(query), int(undecided.sum(axis=1).max())), np.uint64)
         for q in range(len(query)):
-            docs = np.flatnonzero(still[q])
+            docs = np.flatnonzero(undecided[q])
             if len(docs):
                 score = self.scored(query.slice(q, q + 1), self.some[docs])
                 keys[q, : len(docs)] = _keys(score, self.tie_rank[docs])[0]
@@ -368,16 +364,15 @@ def clustered(rows: TokenRows, count: int = 0) -> Centroids:
     ptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(rows.lengths)])
     if total == 0:
         return Centroids(np.zeros((0, rows.dimensions), np.float32), np.zeros(0, np.int32), ptr)
-    wanted = count or 1 << int(np.log2(16 * np.sqrt(total)))
-    wanted = max(1, min(wanted, total // 4))
-    size = min(total, TRAINING_VECTORS_PER_CENTROID * wanted)
+    count = max(1, min(count or 1 << int(np.log2(16 * np.sqrt(total))), total // 4))
+    size = min(total, TRAINING_VECTORS_PER_CENTROID * count)
     sampled, sample = np.arange(size) * total // size, []  # evenly spaced
     for start, stop in spans(rows.lengths, BLOCK_VECTORS):
         low, high = np.searchsorted(sampled, [ptr[start], ptr[stop]])
         if high > low:
             sample.append(_floats(rows.block(start, stop))[sampled[low:high] - ptr[start]])
         rows.release()
-    centroids = _kmeans(np.concatenate(sample), wanted)
+    centroids = _kmeans(np.concatenate(sample), count)
     code = np.empty(total, np.int32)
     for start, stop in spans(rows.lengths, BLOCK_VECTORS):
         code[ptr[start] : ptr[stop]] = _nearest(_floats(rows.block(start, stop)), centroids)
@@ -475,13 +470,8 @@ class Compressed:
         bits = int(np.log2(len(self.buckets)))
         shifts = np.arange(8 - bits, -1, -bits)
         codewords: Float32 = self.buckets[(np.arange(256)[:, None] >> shifts) & (len(self.buckets) - 1)]
-        decompress(
-            self.clusters.code[tokens],
-            self.packed[tokens],
-            self.clusters.centroids,
-            codewords,
-            out,
-        )
+        code, packed = self.clusters.code[tokens], self.packed[tokens]
+        decompress(code, packed, self.clusters.centroids, codewords, out)
         return out
 
 
@@ -548,31 +538,24 @@ def read_clusters(folder: Path, bits: int) -> tuple[Centroids, CentroidLists | N
     def mapped(name: str, dtype: DTypeLike, *shape: int) -> Any:  # noqa: ANN401 - the dtype is what was saved
         return read_array(folder / f"{name}.npy", dtype, shape)
 
-    code = mapped("clusters-code", np.int32, -1)
-    centroids, ptr = mapped("clusters-centroids", np.float32, -1, -1), mapped("clusters-ptr", np.int64, -1)
+    def refuse(name: str, sound: bool) -> None:
+        if not sound:
+            raise StoreError(f"{folder}: the index is damaged ({name}); delete it to build it again")
+
+    code, ptr = mapped("clusters-code", np.int32, -1), mapped("clusters-ptr", np.int64, -1)
+    centroids = mapped("clusters-centroids", np.float32, -1, -1)
     clusters, lists, documents = Centroids(centroids, code, ptr), None, len(ptr) - 1
-    _refuse_damaged(folder, "clusters", in_range(code, len(centroids)) and valid_offsets(ptr, len(code)))
+    refuse("clusters", in_range(code, len(centroids)) and valid_offsets(ptr, len(code)))
     if (folder / "lists-ptr.npy").exists():
-        lists = CentroidLists(
-            mapped("lists-ptr", np.int64, len(centroids) + 1), mapped("lists-doc", np.int32, -1)
-        )
-        _refuse_damaged(
-            folder, "lists", in_range(lists.doc, documents) and valid_offsets(lists.ptr, len(lists.doc))
-        )
+        doc = mapped("lists-doc", np.int32, -1)
+        lists = CentroidLists(mapped("lists-ptr", np.int64, len(centroids) + 1), doc)
+        refuse("lists", in_range(doc, documents) and valid_offsets(lists.ptr, len(doc)))
     if not bits:
         return clusters, lists, None
     mean, largest = mapped("error", np.float64, 2).tolist()
     packed = mapped("packed", np.uint8, len(code), centroids.shape[1] * bits // 8)
-    return (
-        clusters,
-        lists,
-        Compressed(clusters, packed, mapped("buckets", np.float32, 1 << bits), mean, largest),
-    )
-
-
-def _refuse_damaged(folder: Path, name: str, sound: bool) -> None:
-    if not sound:
-        raise StoreError(f"{folder}: the index is damaged ({name}); delete it to build it again")
+    buckets = mapped("buckets", np.float32, 1 << bits)
+    return clusters, lists, Compressed(clusters, packed, buckets, mean, largest)
 
 
 def _floats(tokens: Tokens) -> Float32:
@@ -589,9 +572,9 @@ def _kmeans(sample: Float32, count: int) -> Float32:
     for _ in range(KMEANS_ITERATIONS):
         code = _nearest(sample, centroids)
         order = np.argsort(code, kind="stable")
-        held, first = np.unique(code[order], return_index=True)
-        centroids[held] = np.add.reduceat(sample[order], first, axis=0)
-        empty = np.setdiff1d(np.arange(count), held)
+        filled, first = np.unique(code[order], return_index=True)
+        centroids[filled] = np.add.reduceat(sample[order], first, axis=0)
+        empty = np.setdiff1d(np.arange(count), filled)
         centroids[empty] = sample[rng.integers(0, len(sample), len(empty))]
         centroids /= np.maximum(np.linalg.norm(centroids, axis=1, keepdims=True), 1e-12)
     return centroids
