@@ -115,7 +115,7 @@ class Learned:
         from weir.kernels.inverted import byte_bounds as columns
         from weir.kernels.inverted.block_bounds import BlockBounds
         from weir.kernels.inverted.search import Impacts
-        from weir.systems.lexical.bm25 import tie_order
+        from weir.systems.lexical.inverted_index import tie_order
 
         columns._LEAST_DOCUMENTS = 1
         rng = np.random.default_rng(2)

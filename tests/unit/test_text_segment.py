@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from weir.errors import UnknownName
-from weir.systems.lexical.analyzer import tokenizer, tokenizer_names
+from weir.systems.lexical.analyzer import TOKENIZERS, tokenizer
 from weir.systems.lexical.terms import BEGINS, MIDDLE, SIMPLE, STOP, WordScanner
 
 
@@ -60,7 +60,7 @@ def test_plain_tokenizers():
 
 
 def test_unknown_tokenizer_gets_a_suggestion():
-    assert all(tokenizer(name).name == name for name in tokenizer_names())
+    assert all(tokenizer(name).name == name for name in TOKENIZERS)
     with pytest.raises(UnknownName, match="did you mean uax29"):
         tokenizer("uax-29")
 

@@ -27,6 +27,7 @@ from weir.systems.lexical.inverted_index import (
     pair_scores,
     save_index_of,
     sparse_kernels,
+    tie_order,
     top,
 )
 from weir.systems.protocol import IN_MEMORY, SYSTEMS, Context, Costs, Progress, called, check_k, folder_of
@@ -168,8 +169,7 @@ def stored_terms(
 
 def _inverted(terms: GatheredRagged, corpus: Corpus, vocabulary: int) -> ImpactIndex:
     """The impact index of documents' terms; what a document weighs a term is the term's impact there."""
-    order = np.empty(len(corpus), np.int32)
-    order[corpus.ids.tie_ranks] = np.arange(len(corpus), dtype=np.int32)
+    order = tie_order(corpus)
     count = np.zeros(vocabulary, np.int64)
     for _, _, (_, rows) in terms.blocks(BLOCK_WEIGHTS):
         count += document_frequencies(np.ascontiguousarray(_terms(rows)["term"]), vocabulary)

@@ -8,6 +8,7 @@ import unicodedata
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
+from importlib.metadata import PackageNotFoundError, version
 from importlib.resources import files
 
 import numpy as np
@@ -87,11 +88,11 @@ def stem_all(stemmer: str, words: list[str]) -> list[str]:
 def _snowball(language: str) -> Callable[[list[str]], list[str]]:
     library = require("Stemmer", extra="run")
     try:
-        made = library.Stemmer(language, 0)  # every word comes once: PyStemmer's own cache would only cost
+        # Every word comes once: PyStemmer's own cache would only cost.
+        stem: Callable[[list[str]], list[str]] = library.Stemmer(language, 0).stemWords
     except KeyError:
         message = f"the installed PyStemmer {library.version()} has no stemmer '{language}'; a newer one may"
         raise BadValue(message) from None
-    stem: Callable[[list[str]], list[str]] = made.stemWords
     return stem
 
 
@@ -211,9 +212,7 @@ class WordTokenizer:
             start = max(end, start + 1)
 
 
-def tokenizer_names() -> list[str]:
-    """The tokenizers there are."""
-    return ["lines", "uax29", "whitespace", "words"]
+TOKENIZERS = ("lines", "uax29", "whitespace", "words")
 
 
 @cache
@@ -226,21 +225,18 @@ def tokenizer(name: str) -> WordTokenizer:
         for line in _lines(UAX29_TABLES[1]):
             first, last, kind = line.split()
             classes[int(first, 16) : int(last, 16) + 1] = int(kind)
-        says = (
+        cuts = (
             "UAX #29 words and UTS #51 emoji of Unicode 12.1 as Lucene 9 cuts them, at most 255 UTF-16 units"
         )
-        accept = states[:, 0].astype(np.bool_)
-        return WordTokenizer(
-            "uax29", says, classes, np.ascontiguousarray(states[:, 1:]), accept, LUCENE_LIMIT
-        )
+        table, accept = np.ascontiguousarray(states[:, 1:]), states[:, 0].astype(np.bool_)
+        return WordTokenizer("uax29", cuts, classes, table, accept, LUCENE_LIMIT)
     if name == "whitespace":
         return _runs(name, "runs of anything but whitespace, as str.split cuts them", ~_matching(r"\s+"), 1)
     if name == "words":
-        says = r"the regular expression (?u)\b\w\w+\b on lowercased text"
-        return _runs(name, says, _matching(r"\w+"), 2)
+        return _runs(name, r"the regular expression (?u)\b\w\w+\b on lowercased text", _matching(r"\w+"), 2)
     if name == "lines":
         return _runs(name, "one word a line", np.arange(CODE_POINTS) != NEWLINE, 1)
-    raise UnknownName("tokenizer", name, tokenizer_names())
+    raise UnknownName("tokenizer", name, TOKENIZERS)
 
 
 @cache
@@ -335,31 +331,25 @@ class Analyzer:
 
     def describe(self) -> dict[str, object]:
         """Everything that can change a term, step by step: contents of tables, versions, the algorithm's number."""
-        says: dict[str, object] = {"analyzer": self.name, "algorithm": algorithm("analysis")}
+        described: dict[str, object] = {"analyzer": self.name, "algorithm": algorithm("analysis")}
         if self.lower_text:
-            says["lowercase"] = "str.lower of the whole text"
-        says["tokenizer"] = tokenizer_tables(self.tokenizer)
+            described["lowercase"] = "str.lower of the whole text"
+        described["tokenizer"] = tokenizer_tables(self.tokenizer)
         if self.possessive:
-            says["possessive"] = "final 's dropped"
+            described["possessive"] = "final 's dropped"
         if self.lower_words:
-            says["lowercase"] = "each code point by itself"
-        says["stopwords"] = (
-            "none"
-            if self.stopwords is None
-            else f"{self.stopwords}: {' '.join(sorted(stopword_list(self.stopwords or '')))}"
-        )
-        says["stemmer"] = "none" if self.stemmer is None else self._stemmer_text()
+            described["lowercase"] = "each code point by itself"
+        described["stopwords"] = described["stemmer"] = "none"
+        if self.stopwords is not None:
+            described["stopwords"] = f"{self.stopwords}: {' '.join(sorted(stopword_list(self.stopwords)))}"
+        if self.stemmer is not None:
+            try:
+                described["stemmer"] = f"{self.stemmer}, PyStemmer {version('PyStemmer')}"
+            except PackageNotFoundError:
+                described["stemmer"] = f"{self.stemmer}, PyStemmer not installed"
         # str.lower, str.split and the classes of `re` are those of the running Python.
-        says["unicode"] = f"{unicodedata.unidata_version} (Python's tables)"
-        return says
-
-    def _stemmer_text(self) -> str:
-        from importlib.metadata import PackageNotFoundError, version
-
-        try:
-            return f"{self.stemmer}, PyStemmer {version('PyStemmer')}"
-        except PackageNotFoundError:
-            return f"{self.stemmer}, PyStemmer not installed"
+        described["unicode"] = f"{unicodedata.unidata_version} (Python's tables)"
+        return described
 
 
 @cache
@@ -372,11 +362,7 @@ def stopword_list(name: str) -> frozenset[str]:
 analyzers: Registry[Analyzer] = Registry("analyzer")
 
 
-def _register(analyzer: Analyzer) -> None:
-    analyzers.add(analyzer.name, analyzer)
-
-
-_register(
+for _analyzer in (
     Analyzer(
         "lucene-english",
         "Lucene 9 EnglishAnalyzer, the default of Anserini and Pyserini",
@@ -385,10 +371,8 @@ _register(
         lower_words=True,
         stopwords="english-33",
         stemmer=LUCENE_PORTER,
-    )
-)
-_register(Analyzer("lucene-standard", "Lucene 9 StandardAnalyzer", "uax29", lower_words=True))
-_register(
+    ),
+    Analyzer("lucene-standard", "Lucene 9 StandardAnalyzer", "uax29", lower_words=True),
     Analyzer(
         "bm25s-english",
         "bm25s 0.3 tokenize with stopwords='en' and PyStemmer's english",
@@ -396,16 +380,17 @@ _register(
         lower_text=True,
         stopwords="english-33",
         stemmer="english",
-    )
-)
-_register(Analyzer("whitespace", "Python's str.split", "whitespace"))
-for _language in SNOWBALL:
-    _register(
+    ),
+    Analyzer("whitespace", "Python's str.split", "whitespace"),
+    *(
         Analyzer(
-            f"snowball-{_language}",
-            f"UAX #29 words with the Snowball stemmer for {_language}",
+            f"snowball-{language}",
+            f"UAX #29 words with the Snowball stemmer for {language}",
             "uax29",
             lower_words=True,
-            stemmer=_language,
+            stemmer=language,
         )
-    )
+        for language in SNOWBALL
+    ),
+):
+    analyzers.add(_analyzer.name, _analyzer)

@@ -31,6 +31,7 @@ from weir.systems.lexical.inverted_index import (
     pair_scores,
     save_index_of,
     sparse_kernels,
+    tie_order,
     top,
 )
 from weir.systems.lexical.terms import TermTable
@@ -97,22 +98,6 @@ Field: TypeAlias = tuple[Strings, tuple[Int64, Int32, Float32], ForwardIndex | N
 """The terms of a field, its postings with impacts, and each document's terms where they are kept."""
 
 
-def build(
-    corpus: Corpus,
-    recipe: BM25Preset,
-    fields: Sequence[tuple[str, float]],
-    keep_terms: bool = False,
-    progress: Progress | None = None,
-) -> ImpactIndex:
-    """Index views of a corpus as fields with statistics of their own; scores of the fields, times weights, add up."""
-    order, made = tie_order(corpus), list[Field]()
-    for view, weight in fields:
-        table = TermTable(analyzers.get(recipe.analyzer))
-        batches = analysed(table, corpus, view, progress)
-        made.append(weighed(table, batches, recipe, order, keep_terms, weight))
-    return assembled(made, order)
-
-
 def analysed(
     table: TermTable, corpus: Corpus, view: str, progress: Progress | None = None
 ) -> Iterator[tuple[Int64, Int32]]:
@@ -121,13 +106,6 @@ def analysed(
         yield table.add(texts)
         if progress is not None:
             progress(start + len(texts), len(corpus))
-
-
-def tie_order(corpus: Corpus) -> Int32:
-    """The corpus number of each internal number: int32[N]."""
-    order = np.empty(len(corpus), np.int32)
-    order[corpus.ids.tie_ranks] = np.arange(len(corpus), dtype=np.int32)
-    return order
 
 
 def assembled(fields: list[Field], order: Int32) -> ImpactIndex:
@@ -258,6 +236,11 @@ def names_of(numbers: FieldNumbers) -> tuple[str, ...]:
     return tuple(name for name, _ in numbers)
 
 
+def existing_fields(weights: FieldNumbers, corpus: Corpus) -> FieldNumbers:
+    """The weights without that of the title where the corpus has no titles, unless nothing else is left."""
+    return tuple(f for f in weights if f[0] != "title" or corpus.title is not None) or weights
+
+
 def written(numbers: FieldNumbers) -> list[str] | dict[str, float]:
     """How weights of fields are written: the fields alone where all weigh 1."""
     if all(number == 1 for _, number in numbers):
@@ -360,13 +343,18 @@ class BM25:
     def indexed(self, corpus: Corpus, context: Context, keep_terms: bool) -> BM25Searcher:
         """As `index`; keep_terms also keeps each document's terms, which query expansion needs."""
         recipe = self.recipe
-        fields = [f for f in self.weights if f[0] != "title" or corpus.title is not None] or self.weights
-        groups = [fields] if recipe.tie_breaker is None else [[field] for field in fields]
-        parts = tuple(build(corpus, recipe, group, keep_terms, context.progress) for group in groups)
-        if context.folder is not None:
-            save_index_of(self, corpus, recipe.fields, context.folder, parts)
-            return self.open(corpus, context)
-        return BM25Searcher(self, corpus, parts)
+        fields, order, parts = existing_fields(self.weights, corpus), tie_order(corpus), list[ImpactIndex]()
+        for group in [fields] if recipe.tie_breaker is None else [[field] for field in fields]:
+            postings_of_fields = list[Field]()
+            for view, weight in group:
+                table = TermTable(analyzers.get(recipe.analyzer))
+                batches = analysed(table, corpus, view, context.progress)
+                postings_of_fields.append(weighed(table, batches, recipe, order, keep_terms, weight))
+            parts.append(assembled(postings_of_fields, order))
+        if context.folder is None:
+            return BM25Searcher(self, corpus, tuple(parts))
+        save_index_of(self, corpus, recipe.fields, context.folder, tuple(parts))
+        return self.open(corpus, context)
 
     def open(self, corpus: Corpus, context: Context) -> BM25Searcher:
         """Open an index that `index` wrote for the same corpus; raises StoreError where it is damaged."""
@@ -377,13 +365,13 @@ class BM25:
 class BM25Searcher:
     """An index of a corpus, ready to answer."""
 
-    system: BM25
+    system: BM25 | BM25F
     corpus: Corpus
     parts: tuple[ImpactIndex, ...]
 
     @cached_property
     def name(self) -> str:
-        """What its runs are called."""
+        """The name of its runs."""
         return str(self.system)
 
     @cached_property
@@ -398,10 +386,8 @@ class BM25Searcher:
         Raises BadValue for k below 1.
         """
         check_k(k)
-        terms, k = (
-            [query_terms(tables, queries.text) for tables in self.tables],
-            min(k, max(len(self.corpus), 1)),
-        )
+        terms = [query_terms(tables, queries.text) for tables in self.tables]
+        k = min(k, max(len(self.corpus), 1))
         share = self.system.recipe.tie_breaker
         if share is None or len(self.parts) == 1:
             hits = top(self.parts[0], *terms[0], k)
@@ -474,10 +460,15 @@ class BM25F:
         if type(self.k1) is int:
             object.__setattr__(self, "k1", float(self.k1))
         object.__setattr__(self, "b", _by_field(self.b, names_of(self.weights)))
-        check_recipe(NAME, BM25Preset("", self.analyzer, self.k1, DEFAULT.b, self.lengths))
+        check_recipe(NAME, self.recipe)
 
     __repr__ = shown
     __rshift__ = then
+
+    @property
+    def recipe(self) -> BM25Preset:
+        """Its settings but for b, which fields may have each of their own."""
+        return BM25Preset("", self.analyzer, self.k1, DEFAULT.b, self.lengths, names_of(self.weights))
 
     @property
     def weights(self) -> FieldNumbers:
@@ -515,13 +506,11 @@ class BM25F:
         """The fields that are indexed."""
         return names_of(self.weights)
 
-    def index(self, corpus: Corpus, context: Context = IN_MEMORY) -> BM25FSearcher:
+    def index(self, corpus: Corpus, context: Context = IN_MEMORY) -> BM25Searcher:
         """Index a corpus, in memory or into the context's folder."""
         table, order = TermTable(analyzers.get(self.analyzer)), tie_order(corpus)
         pairs, filled = list[tuple[ForwardIndex, Float64]](), np.zeros(len(corpus), np.bool_)
-        weights = [
-            (f, w) for f, w in self.weights if f != "title" or corpus.title is not None
-        ] or self.weights
+        weights = existing_fields(self.weights, corpus)
         for number, (name, weight) in enumerate(weights):
             part = context.for_part(number, len(weights))
             collected, lengths = postings.ForwardBuilder(), [np.empty(0, np.int64)]
@@ -541,43 +530,13 @@ class BM25F:
         made = postings.invert(ptr, term, share.astype(np.float32), order, idf, ones, postings.LUCENE)
         index = assembled([(table.terms(), made, None)], order)
         if context.folder is None:
-            return BM25FSearcher(self, corpus, index)
+            return BM25Searcher(self, corpus, (index,))
         save_index_of(self, corpus, self.fields_read(), context.folder, (index,))
         return self.open(corpus, context)
 
-    def open(self, corpus: Corpus, context: Context) -> BM25FSearcher:
+    def open(self, corpus: Corpus, context: Context) -> BM25Searcher:
         """Open an index that `index` wrote for the same corpus; raises StoreError where it is damaged."""
-        (index,) = load_index_of(corpus, folder_of(context), self.fields_read())
-        return BM25FSearcher(self, corpus, index)
-
-
-@dataclass(frozen=True, eq=False)
-class BM25FSearcher:
-    """An index of fields, ready to answer."""
-
-    system: BM25F
-    corpus: Corpus
-    impacts: ImpactIndex
-
-    @cached_property
-    def table(self) -> TermTable:
-        """The terms of all fields, ready to look words up."""
-        return TermTable(analyzers.get(self.system.analyzer), self.impacts.vocabularies[0])
-
-    def search(self, queries: Queries, k: int, context: Context = IN_MEMORY) -> Run:
-        """The k best documents for each query; none for a query without a known term. Raises BadValue for k below 1."""
-        check_k(k)
-        terms = query_terms((self.table,), queries.text)
-        hits = top(self.impacts, *terms, min(k, max(len(self.corpus), 1)))
-        return Run(queries.ids, self.corpus.ids, hits.ptr, hits.doc, hits.score, str(self.system))
-
-    def scores(self, queries: Queries, candidates: Run, context: Context = IN_MEMORY) -> Float64:
-        """The scores of given documents, as `search` scores them; 0 for one without a term of the query."""
-        return pair_scores(self.impacts, query_terms((self.table,), queries.text), candidates)
-
-    def costs(self) -> Costs:
-        """Time alone: nothing is kept."""
-        return Costs(repeatable=True)
+        return BM25Searcher(self, corpus, load_index_of(corpus, folder_of(context), self.fields_read()))
 
 
 def _by_field(b: object, fields: tuple[str, ...]) -> float | FieldNumbers:

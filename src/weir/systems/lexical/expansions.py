@@ -29,8 +29,8 @@ from weir.systems.compose import shown, then
 from weir.systems.composite import FolderShelf
 from weir.systems.learned_sparse import VIEW, stored_terms
 from weir.systems.lexical.analyzer import analyzers
-from weir.systems.lexical.bm25 import BM25, BM25Searcher, assembled, tie_order, weighed
-from weir.systems.lexical.inverted_index import save_index_of
+from weir.systems.lexical.bm25 import BM25, BM25Searcher, assembled, weighed
+from weir.systems.lexical.inverted_index import save_index_of, tie_order
 from weir.systems.lexical.rm3 import RM3, RM3Searcher
 from weir.systems.lexical.terms import TermTable
 from weir.systems.protocol import IN_MEMORY, SYSTEMS, Context, Costs, Progress, called

@@ -34,25 +34,28 @@ PIECE_ENTRIES = 1 << 20
 """Entries looked at together: what lies between stays in the cache."""
 
 
-def flaw(
-    n_docs: int,
+def _flaw(
+    documents: int,
     ptr: Int64,
     doc: Int32,
     impact: Float32,
     bounds: BlockBounds | None,
     columns: ByteBounds | None,
+    order: Int32,
+    vocabularies: tuple[Strings, ...],
+    forward: ForwardIndex | None,
 ) -> str:
     """The first array that a search must not be given, "" where all are sound; see kernels/inverted/search.py."""
     if not valid_offsets(ptr, len(doc)):
         return "ptr"
-    if not _ascends(ptr, doc, n_docs):
+    if not _ascends(ptr, doc, documents):
         return "doc"
     if impact.shape != doc.shape or not _weights(impact):
         return "impact"
     if bounds is not None:
-        rows, listed, shift, base = range_layout(ptr, n_docs)
-        for name, wanted in (("listed", listed), ("shift", shift), ("base", base)):
-            if not np.array_equal(getattr(bounds, name), wanted):
+        rows, listed, shift, base = range_layout(ptr, documents)
+        for name, expected in (("listed", listed), ("shift", shift), ("base", base)):
+            if not np.array_equal(getattr(bounds, name), expected):
                 return f"bounds-{name}"
         if len(bounds.top) != len(rows) or not _weights(bounds.top):
             return "bounds-top"
@@ -61,14 +64,29 @@ def flaw(
         if bounds.peak.shape != bounds.offset.shape or not _weights(bounds.peak):
             return "bounds-peak"
     if columns is not None:
-        frequent, number = frequent_terms(ptr, n_docs)
+        frequent, number = frequent_terms(ptr, documents)
         if not np.array_equal(columns.number, number):
             return "columns-number"
         if len(columns.step) != len(frequent) or not _weights(columns.step):
             return "columns-step"
-        if columns.values.shape != column_shape(n_docs, len(frequent)):
+        if columns.values.shape != column_shape(documents, len(frequent)):
             return "columns-values"
-    return ""
+    if len(order) != documents or not is_permutation(order):
+        return "order"
+    for field, terms in enumerate(vocabularies):
+        if not valid_offsets(terms.ptr, len(terms.data)):
+            return f"terms{field}-ptr"
+    sizes = [len(terms) for terms in vocabularies]
+    if sizes and sum(sizes) != len(ptr) - 1:  # a learned index has the encoder's vocabulary
+        return "ptr"
+    if forward is None:
+        return ""
+    if len(forward.ptr) != documents + 1 or not valid_offsets(forward.ptr, len(forward.term)):
+        return "forward-ptr"
+    if not sizes or not in_range(forward.term, sizes[0]):
+        return "forward-term"
+    counted = forward.count.dtype.kind in "iu" and forward.count.shape == forward.term.shape
+    return "" if counted and forward.count.min(initial=0) >= 0 else "forward-count"
 
 
 def _ascends(ptr: Int64, doc: Int32, n_docs: int) -> bool:
@@ -157,6 +175,13 @@ class TopDocuments:
     score: Float64
 
 
+def tie_order(corpus: Corpus) -> Int32:
+    """The corpus number of each internal number: int32[N]."""
+    order = np.empty(len(corpus), np.int32)
+    order[corpus.ids.tie_ranks] = np.arange(len(corpus), dtype=np.int32)
+    return order
+
+
 def sparse_kernels(documents: int) -> tuple[str, ...]:
     """The kinds of kernels that build and search an index of so many documents, see `weir.systems.warm.GROUPS`."""
     return "sparse index", "sparse search of many" if documents > EXHAUSTIVE_DOCUMENTS else "sparse search"
@@ -207,13 +232,9 @@ def save_index(indexes: tuple[ImpactIndex, ...], at: Path, facts: dict[str, obje
                 "impact": index.impacts.impact,
                 "order": index.order,
             }
-            bounds = index.impacts.bounds
-            if bounds is not None:
-                arrays |= {f"bounds-{name}": np.asarray(array) for name, array in bounds._asdict().items()}
-            if index.impacts.columns is not None:
-                arrays |= {
-                    f"columns-{name}": array for name, array in index.impacts.columns._asdict().items()
-                }
+            for kind, bounds in (("bounds", index.impacts.bounds), ("columns", index.impacts.columns)):
+                if bounds is not None:
+                    arrays |= {f"{kind}-{name}": np.asarray(a) for name, a in bounds._asdict().items()}
             for n, terms in enumerate(index.vocabularies):
                 arrays |= {f"terms{n}-data": terms.data, f"terms{n}-ptr": terms.ptr}
             if index.forward is not None:
@@ -298,52 +319,22 @@ def _open_index(
         bounds = BlockBounds(*(mapped(f"bounds-{name}") for name in BlockBounds._fields))
     if f"{number}-columns-number.npy" in files:
         columns = ByteBounds(*(mapped(f"columns-{name}") for name in ByteBounds._fields))
-    wrong = flaw(documents, ptr, doc, impact, bounds, columns)
-    if wrong:
-        raise _damaged_array(number, wrong)
-    impacts = Impacts(documents, ptr, doc, impact, bounds, columns)
     terms = tuple(
         Strings(mapped(f"terms{n}-data", "terms-data"), mapped(f"terms{n}-ptr", "terms-ptr"))
         for n in range(vocabularies)
     )
     if f"{number}-forward-ptr.npy" in files:
         forward = ForwardIndex(**{f.name: mapped(f"forward-{f.name}") for f in fields(ForwardIndex)})
-    index = ImpactIndex(impacts, terms, order, forward)
-    wrong = _flaw_beside_postings(index, documents)
-    if wrong:
-        raise _damaged_array(number, wrong)
-    return index
-
-
-def _damaged_array(number: int, name: str) -> StoreError:
-    return StoreError(f"{number}-{name}.npy holds what was never written there")
-
-
-def _flaw_beside_postings(index: ImpactIndex, documents: int) -> str:
-    """The first array beside the postings that does not fit them, "" where all do."""
-    impacts, forward = index.impacts, index.forward
-    if len(index.order) != documents or not is_permutation(index.order):
-        return "order"
-    for number, terms in enumerate(index.vocabularies):
-        if not valid_offsets(terms.ptr, len(terms.data)):
-            return f"terms{number}-ptr"
-    known = [len(terms) for terms in index.vocabularies]
-    if known and sum(known) != len(impacts.ptr) - 1:  # a learned index has the encoder's vocabulary
-        return "ptr"
-    if forward is None:
-        return ""
-    if len(forward.ptr) != documents + 1 or not valid_offsets(forward.ptr, len(forward.term)):
-        return "forward-ptr"
-    if not known or not in_range(forward.term, known[0]):
-        return "forward-term"
-    counted = forward.count.dtype.kind in "iu" and forward.count.shape == forward.term.shape
-    return "" if counted and forward.count.min(initial=0) >= 0 else "forward-count"
+    if flaw := _flaw(documents, ptr, doc, impact, bounds, columns, order, terms, forward):
+        raise StoreError(f"{number}-{flaw}.npy holds what was never written there")
+    impacts = Impacts(documents, ptr, doc, impact, bounds, columns)
+    return ImpactIndex(impacts, terms, order, forward)
 
 
 def pair_scores(index: ImpactIndex, query: QueryTerms, candidates: Run) -> Float64:
     """The score of every candidate, 0 for one that shares no term with its query.
 
-    asked and candidates are aligned by query; the documents are numbered as the corpus numbers them.
+    query and candidates are aligned; the documents are numbered as the corpus numbers them.
     """
     ptr, term, weight = query
     inside = np.empty(len(index.order), np.int32)
@@ -389,13 +380,13 @@ def best_field(
     """The k best documents by best + share * (sum of the others), for queries asked of each field.
 
     Every field is scored exhaustively, since the best field of a sum is not a sum: exact, and slower than
-    one index. parts and asked are aligned. Source: Lucene, DisjunctionMaxQuery.
+    one index. parts and queries are aligned. Source: Lucene, DisjunctionMaxQuery.
     """
     count, documents = len(queries[0][0]) - 1, len(parts[0].order)
     rank = np.empty(documents, np.int32)
     rank[parts[0].order] = np.arange(documents, dtype=np.int32)
     block = max(1, BLOCK_SCORES // max(documents, 1))
-    ptr, docs, scores = [0], [], []
+    ptr, docs, scores = [0], [np.empty(0, np.int32)], [np.empty(0)]
     for start in range(0, count, block):
         stop = min(start + block, count)
         total, best = np.zeros((stop - start, documents)), np.zeros((stop - start, documents))
@@ -411,7 +402,4 @@ def best_field(
             docs.append(doc)
             scores.append(row[doc].astype(np.float64))
             ptr.append(ptr[-1] + len(doc))
-    none: tuple[Int32, Float64] = np.empty(0, np.int32), np.empty(0, np.float64)
-    return TopDocuments(
-        np.array(ptr, np.int64), np.concatenate([none[0], *docs]), np.concatenate([none[1], *scores])
-    )
+    return TopDocuments(np.array(ptr, np.int64), np.concatenate(docs), np.concatenate(scores))

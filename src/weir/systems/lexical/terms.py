@@ -244,9 +244,7 @@ def _eights(data: Bytes) -> NDArray[np.uint64]:
 
 UNKNOWN = -1
 DROPPED = -2
-PIECE_BYTES = (
-    1 << 21
-)  # bytes of text between two looks at the new words: what was written is still in the cache
+PIECE_BYTES = 1 << 21  # of text between two looks at the new words: what was written is still in the cache
 FIRST_SCRATCH = 1 << 12
 KEPT_STRETCHES = 1 << 16
 # U+0130 lowercases to two characters and U+03A3 by its neighbours: such texts are lowercased before they are cut.
@@ -301,20 +299,17 @@ class TermTable:
         if not (self._cut_by_spaces and text.isascii()):
             return self._known([text])[0]
         stretches = text.split(" ")
-        numbers = [self._kept.get(one) for one in stretches]
+        numbers = [self._kept.get(stretch) for stretch in stretches]
         if None in numbers:
-            new = list(
-                dict.fromkeys(one for one, known in zip(stretches, numbers, strict=True) if known is None)
-            )
+            pairs = zip(stretches, numbers, strict=True)
+            new = list(dict.fromkeys(stretch for stretch, terms in pairs if terms is None))
             looked_up = dict(zip(new, self._known(new), strict=True))
             if len(self._kept) >= KEPT_STRETCHES:
                 self._kept.clear()
             self._kept.update(looked_up)
-            numbers = [
-                looked_up[one] if known is None else known
-                for one, known in zip(stretches, numbers, strict=True)
-            ]
-        return [number for some in numbers if some for number in some]
+            pairs = zip(stretches, numbers, strict=True)
+            numbers = [looked_up[stretch] if terms is None else terms for stretch, terms in pairs]
+        return [number for terms in numbers if terms for number in terms]
 
     def _known(self, texts: list[str]) -> list[list[int]]:
         """The terms of each text that are in the vocabulary."""
@@ -329,27 +324,26 @@ class TermTable:
         return self._terms.words()
 
     def _analyse(self, texts: Strings, grow: bool) -> tuple[Int64, Int32]:
+        from weir.kernels import words as tokenize
+
+        pieces = []
         with self._lock:
-            pieces = [self._slice_terms(piece, grow) for piece in _slices(texts, PIECE_BYTES)]
+            for piece in _slices(texts, PIECE_BYTES):
+                some = self._lowered(piece)
+                most = int(some.ptr[-1] - some.ptr[0])  # a word takes a byte at least
+                if most > len(self._scratch):
+                    self._scratch = np.empty(max(most, FIRST_SCRATCH), np.int32)
+                ptr = np.zeros(len(some) + 1, np.int64)
+                self._words.scan_into(some, self._scanner, True, ptr, self._scratch)
+                self._learn(grow)
+                tokenize.renumber(ptr, self._scratch, self._term_of)
+                pieces.append((ptr, self._scratch[: int(ptr[-1])].copy()))
         if len(pieces) == 1:
             return pieces[0]
         starts = np.cumsum([0, *(len(numbers) for _, numbers in pieces)])
         ends = [ptr[1:] + start for (ptr, _), start in zip(pieces, starts[:-1], strict=True)]
         numbers = np.concatenate([numbers for _, numbers in pieces])
         return np.concatenate([np.zeros(1, np.int64), *ends]), numbers
-
-    def _slice_terms(self, texts: Strings, grow: bool) -> tuple[Int64, Int32]:
-        from weir.kernels import words as tokenize
-
-        texts = self._lowered(texts)
-        most = int(texts.ptr[-1] - texts.ptr[0])  # a word takes a byte at least
-        if most > len(self._scratch):
-            self._scratch = np.empty(max(most, FIRST_SCRATCH), np.int32)
-        ptr = np.zeros(len(texts) + 1, np.int64)
-        self._words.scan_into(texts, self._scanner, True, ptr, self._scratch)
-        self._learn(grow)
-        tokenize.renumber(ptr, self._scratch, self._term_of)
-        return ptr, self._scratch[: int(ptr[-1])].copy()
 
     def _learn(self, grow: bool) -> None:
         """Find the terms of words that have none yet; when the vocabulary grows, of the unknown ones too."""
@@ -358,12 +352,7 @@ class TermTable:
             known = int(np.argmax(self._term_of == UNKNOWN))
         if known == len(self._words):
             return
-        numbers = self._numbers(self.analyzer.normalise_lines(self._words.lines(known)), grow)
-        self._unknown = not grow and (self._unknown or bool((numbers == UNKNOWN).any()))
-        self._term_of = np.concatenate([self._term_of[:known], numbers])
-
-    def _numbers(self, terms: list[str], grow: bool) -> Int32:
-        """Term numbers; "" is DROPPED."""
+        terms = self.analyzer.normalise_lines(self._words.lines(known))
         if self._terms is None:
             table = WordTable(0 if self._given is None else len(self._given))
             if self._given is not None:
@@ -372,20 +361,19 @@ class TermTable:
                     raise BadValue("the vocabulary holds a term twice, or an empty one")
             self._terms = table
         _, numbers = self._terms.scan(Strings.of(["\n".join(terms)]), self._lines, grow)
-        if len(numbers) == len(terms):
-            return numbers
-        out = np.full(len(terms), DROPPED, np.int32)
-        out[np.fromiter(map(bool, terms), np.bool_, len(terms))] = numbers
-        return out
+        if len(numbers) < len(terms):  # "" is dropped
+            every = np.full(len(terms), DROPPED, np.int32)
+            every[np.fromiter(map(bool, terms), np.bool_, len(terms))] = numbers
+            numbers = every
+        self._unknown = not grow and (self._unknown or bool((numbers == UNKNOWN).any()))
+        self._term_of = np.concatenate([self._term_of[:known], numbers])
 
     def _lowered(self, texts: Strings) -> Strings:
         """Texts whose lowercase depends on more than one character, lowercased; the others as they are."""
-        if not self.analyzer.lower_text or not len(texts):
+        if not self.analyzer.lower_text:
             return texts
         raw = texts.data[int(texts.ptr[0]) : int(texts.ptr[-1])].tobytes()
-        if not NEEDS_LOWER.search(raw):
-            return texts
-        return Strings.of([t.lower() for t in texts.tolist()])
+        return Strings.of([t.lower() for t in texts.tolist()]) if NEEDS_LOWER.search(raw) else texts
 
 
 def _slices(texts: Strings, size: int) -> list[Strings]:
