@@ -10,6 +10,7 @@ from weir.datasets.load import load
 from weir.errors import BadValue, StoreError
 from weir.systems import BM25, Chunked, parse_system
 from weir.systems.lexical.analyzer import WHITE_SPACE, spaces
+from weir.systems.lexical.passages import passages_of
 from weir.systems.protocol import Context
 
 WORDS = [
@@ -59,7 +60,7 @@ def cut(text, words, overlap, first=False):
 @pytest.mark.parametrize("length", [0, 1, 5, 6, 7, 8, 50])
 def test_passages_cover_every_word_in_order(words, overlap, length):
     text = " ".join(f"w{n}" for n in range(length))
-    passages, _ = Chunked(words=words, overlap=overlap)._passages(Corpus.of({"d": text}))
+    passages, _ = passages_of(Corpus.of({"d": text}), words, overlap)
     pieces = [p.split() for p in passages.text]
     assert all(len(p) <= words for p in pieces)
     joined = pieces[0] + [w for p in pieces[1:] for w in p[overlap:]]
@@ -78,8 +79,7 @@ TEXTS = st.lists(
 def test_passages_are_those_of_str_split_however_they_are_asked_for(texts, words, data, first, titles):
     overlap = data.draw(st.integers(0, words - 1))
     documents = {f"d{n}": {"title": f"t{n}" if titles else "", "text": t} for n, t in enumerate(texts)}
-    system = Chunked(words=words, overlap=overlap, collapse="first" if first else "max")
-    made, owner = system._passages(Corpus.of(documents))
+    made, owner = passages_of(Corpus.of(documents), words, overlap, first)
     pieces = [cut(text, words, overlap, first) for text in texts]
     expected = [piece for each in pieces for piece in each]
     assert made.text.tolist() == list(made.text) == expected
@@ -119,7 +119,7 @@ def test_rankings_of_the_collections_are_those_of_passages_held_in_memory(collec
         for n, text in enumerate(corpus.text)
         for i, piece in enumerate(cut(text, 20, 7))
     }
-    passages, owner = system._passages(corpus)
+    passages, owner = passages_of(corpus, system.words, system.overlap)
     found = BM25().index(Corpus.of(held)).search(dataset.queries, len(held))
     again = BM25().index(passages).search(dataset.queries, len(held))
     for name in ("ptr", "doc", "score"):
@@ -130,7 +130,7 @@ def test_rankings_of_the_collections_are_those_of_passages_held_in_memory(collec
 
 def by_definition(corpus, system, k):
     """Every passage scored, then collapsed, in plain Python."""
-    passages, owner = system._passages(corpus)
+    passages, owner = passages_of(corpus, system.words, system.overlap, system.collapse == "first")
     run = system.system.index(passages).search(QUERIES, len(passages)).to_dict()
     of = dict(zip(passages.ids.tolist(), [corpus.ids[int(o)] for o in owner], strict=True))
     found = {}

@@ -93,9 +93,9 @@ class DenseRetriever:
 
     def describe(self) -> dict[str, object]:
         """Everything that decides the rankings; raises DownloadError where the checkpoint is not here."""
-        how: dict[str, object] = {"search": "exact, in double, rounded to float"}
+        search: dict[str, object] = {"search": "exact, in double, rounded to float"}
         if self.nearest is not None:
-            how = self.nearest.describe() | {"scored": "in double, rounded to float"}
+            search = self.nearest.describe() | {"scored": "in double, rounded to float"}
         return {
             "system": "dense",
             "dense search": algorithm("dense search"),
@@ -103,7 +103,7 @@ class DenseRetriever:
             "store": self.store,
             "view": self.view,
             "separator": self.between,
-            **how,
+            **search,
         }
 
     def kernels(self, documents: int) -> tuple[str, ...]:
@@ -189,11 +189,10 @@ class DenseSearcher:
 
     def costs(self) -> Costs:
         """The vectors in the store, and how many were there before; an API's vectors of queries are kept too."""
-        held = len(np.unique(self.vectors.rows)) * self.vectors.snapshot.raw.shape[1]
-        hosted = isinstance(self.system.encoder, Hosted)
-        return Costs(
-            held, self.reused, cached_queries=hosted, repeatable=isinstance(self.system.encoder, Encoder)
-        )
+        size = len(np.unique(self.vectors.rows)) * self.vectors.snapshot.raw.shape[1]
+        encoder = self.system.encoder
+        hosted, repeatable = isinstance(encoder, Hosted), isinstance(encoder, Encoder)
+        return Costs(size, self.reused, cached_queries=hosted, repeatable=repeatable)
 
     @cached_property
     def loaded(self) -> LoadedEncoder:
@@ -205,13 +204,12 @@ class DenseSearcher:
         check_k(k)
         filled = [i for i, text in enumerate(queries.text.tolist()) if text.strip()]
         count = np.zeros(len(queries), np.int64)
+        doc, score = np.zeros(0, np.int32), np.zeros(0)
         if filled and len(self.corpus):
             vectors = self.encoded(queries.take(np.array(filled)))
             hits = self._nearest(vectors, k, context.progress)
             count[filled] = np.diff(hits.ptr)
             doc, score = hits.doc, hits.score.astype(np.float64)
-        else:
-            doc, score = np.zeros(0, np.int32), np.zeros(0)
         ptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(count)])
         return Run(queries.ids, self.corpus.ids, ptr, doc, score, str(self.system))
 
@@ -262,7 +260,7 @@ def query_vectors(encoder: VectorEncoder, loaded: LoadedEncoder, queries: Querie
     store = VectorStore.of(settings().home / "vectors", _about(encoder, loaded, "query"))
     texts = TextSource(len(queries), text.slice, queries.ids.__getitem__)
     cut = EncodingBlocks(API_TEXTS, whole=False)
-    return stored(store, texts, partial(_encode, loaded, "query"), None, cut).values
+    return stored(store, texts, partial(loaded.stream, kind="query"), None, cut).values
 
 
 def _about(encoder: VectorEncoder, loaded: LoadedEncoder, kind: Kind) -> dict[str, object]:
@@ -276,26 +274,23 @@ def _about(encoder: VectorEncoder, loaded: LoadedEncoder, kind: Kind) -> dict[st
 
 @contextmanager
 def _encoding(loaded: LoadedEncoder) -> Iterator[tuple[Encode, EncodingBlocks]]:
-    """(what encodes documents, the blocks it takes): on one device, on several, or by an API."""
+    """(what encodes documents, the blocks it takes): on one device, on several, or by an API.
+
+    An API gives vectors answer by answer, so that each is kept before the next is paid for.
+    """
     if isinstance(loaded, LoadedHosted):
-        yield partial(_encode, loaded, "document"), EncodingBlocks(API_TEXTS, whole=False)
+        yield partial(loaded.stream, kind="document"), EncodingBlocks(API_TEXTS, whole=False)
         return
+    encode: Encode = partial(loaded.encode, kind="document")
     if isinstance(loaded, LoadedObject):
-        yield partial(_encode, loaded, "document"), EncodingBlocks()
+        yield encode, EncodingBlocks()
         return
     names, size = devices(settings().device), BATCH_TEXTS[loaded.place.kind]
     if len(names) == 1:
-        yield partial(_encode, loaded, "document"), EncodingBlocks(size)
+        yield encode, EncodingBlocks(size)
         return
-    with on_several(loaded, names, size) as encode:
-        yield encode, EncodingBlocks(size * PIECES_PER_DEVICE * len(names))
-
-
-def _encode(
-    loaded: LoadedEncoder, kind: Kind, texts: list[str]
-) -> NDArray[np.float32] | Iterator[NDArray[np.float32]]:
-    """Vectors; those of an API answer by answer, so that each is kept before the next is paid for."""
-    return loaded.stream(texts, kind) if isinstance(loaded, LoadedHosted) else loaded.encode(texts, kind)
+    with on_several(loaded, names, size) as encode_on_several:
+        yield encode_on_several, EncodingBlocks(size * PIECES_PER_DEVICE * len(names))
 
 
 _DEFAULTS = {f.name: f.default for f in fields(DenseRetriever)}
@@ -349,31 +344,23 @@ def dense(
         "dimensions": dimensions,
         "key": key,
     }
-    encoder = encoder_of(
-        model, {setting: value for setting, value in encoder_settings.items() if value is not None}
-    )
-    return DenseRetriever(encoder, store, ApproximateIndex.of(index, effort), view, separator)
+    named = {setting: value for setting, value in encoder_settings.items() if value is not None}
+    nearest = ApproximateIndex.of(index, effort)
+    return DenseRetriever(encoder_of(model, named), store, nearest, view, separator)
 
 
 def encoder_of(model: object, named: dict[str, object] | None = None) -> VectorEncoder:
     """The encoder that a model and its settings name; raises BadValue for a setting that it does not have."""
-    named = named or {}
-    kinds: dict[bool, tuple[type, str]] = {
-        True: (Hosted, "an embedding API"),
-        False: (Encoder, "a checkpoint"),
-    }
     if isinstance(model, (Encoder, Hosted, ObjectEncoder)):
         return model
-    if not isinstance(model, (str, int, float, type(None))):
-        _refuse_idle(named, {"similarity"}, "an object", type(model).__name__)
-        return as_encoder(model, **named)  # type: ignore[arg-type]  # it checks the values it is given
-    kind, what = kinds[isinstance(model, str) and is_hosted(model)]
-    _refuse_idle(named, {f.name for f in fields(kind)}, what, str(model))
-    encoder: VectorEncoder = kind(model, **named)
-    return encoder
-
-
-def _refuse_idle(named: dict[str, object], known: set[str], what: str, model: str) -> None:
+    named, by_name = named or {}, isinstance(model, (str, int, float, type(None)))
+    kind: type[Encoder | Hosted] = Hosted if isinstance(model, str) and is_hosted(model) else Encoder
+    what = "an embedding API" if kind is Hosted else "a checkpoint"
     for setting in named:
-        if setting not in known:
+        if by_name and setting not in {f.name for f in fields(kind)}:
             raise BadValue(f"dense: {setting} does not apply to {what} such as {model}")
+        if not by_name and setting != "similarity":
+            raise BadValue(f"dense: {setting} does not apply to an object such as {type(model).__name__}")
+    if by_name:
+        return kind(model, **named)  # type: ignore[arg-type]  # they check the values they are given
+    return as_encoder(model, **named)  # type: ignore[arg-type]  # it checks the values it is given

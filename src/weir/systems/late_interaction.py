@@ -234,7 +234,7 @@ class ColBERT:
 
 @dataclass(frozen=True, eq=False)
 class TokenIndex:
-    """What an index holds of its own; see weir.systems.vectors.maxsim_search."""
+    """What an index holds beside the store; see weir.systems.vectors.maxsim_search."""
 
     clusters: Centroids | None = None
     lists: CentroidLists | None = None
@@ -268,8 +268,8 @@ class LateSearcher:
             return Costs(0, self.reused, repeatable=True)
         rows = self.vectors.rows
         once = np.unique(rows.numbers)
-        held = (rows.snapshot.ptr[once + 1] - rows.snapshot.ptr[once]).sum()
-        return Costs(int(held) * rows.snapshot.raw.shape[1], self.reused, repeatable=True)
+        tokens = (rows.snapshot.ptr[once + 1] - rows.snapshot.ptr[once]).sum()
+        return Costs(int(tokens) * rows.snapshot.raw.shape[1], self.reused, repeatable=True)
 
     @cached_property
     def loaded(self) -> LoadedLate:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -22,7 +22,7 @@ from weir.errors import BadValue
 from weir.measures import Measure, measures_of, scores_of
 from weir.stats.compare import compare_scores, compare_tables
 from weir.systems.fusion.fuse import Pool, fused, fused_block
-from weir.systems.fusion.methods import METHODS, NORMS, Fusion, FusionMethod, Setting, call_of, parse_fusion
+from weir.systems.fusion.methods import METHODS, NORMS, Fusion, Setting, call_of, parse_fusion
 
 # ----------
 # The settings that are tried.
@@ -45,30 +45,25 @@ def candidates(method: str | Fusion, runs: int, step: float = STEP) -> tuple[Fus
     fixed: Mapping[str, object] = dict(how.settings) if isinstance(method, Fusion) else call_of(method)[1]
     how.refuse_other_than(runs)
     known = METHODS.get(how.name)
-    open_ = {key: list(_grid(known, key, runs, step)) for key in known.defaults() if key not in fixed}
-    count = math.prod(map(len, open_.values()))
+    values = dict[str, list[Setting]]()
+    for key, default in known.defaults().items():
+        if key in fixed:
+            continue
+        grid: Iterable[Setting] = known.grid.get(key, ())
+        if key == "norm":
+            grid = NORMS
+        elif isinstance(default, tuple):
+            grid = _simplex(runs, step)
+        values[key] = [default, *(value for value in grid if value != default)]
+    count = math.prod(map(len, values.values()))
     if count < 2:
         raise BadValue(f"{how}: no setting is left to fit; try rrf, rbc, wsum or a method with norms")
     if count > MOST_SETTINGS:
         raise BadValue(
             f"{how}: {count:,} settings to try, more than {MOST_SETTINGS:,}; take a larger step or fix the norm"
         )
-    return tuple(
-        how.with_settings(dict(zip(open_, chosen, strict=True)))
-        for chosen in itertools.product(*open_.values())
-    )
-
-
-def _grid(known: FusionMethod, key: str, runs: int, step: float) -> Iterator[Setting]:
-    """What is tried of a setting, its default first."""
-    default = known.defaults()[key]
-    yield default
-    if key == "norm":
-        yield from (name for name in NORMS if name != default)
-    elif isinstance(default, tuple):
-        yield from _simplex(runs, step)
-    else:
-        yield from (value for value in dict(known.grid).get(key, ()) if value != default)
+    combinations = itertools.product(*values.values())
+    return tuple(how.with_settings(dict(zip(values, chosen, strict=True))) for chosen in combinations)
 
 
 def _simplex(runs: int, step: float) -> Iterator[tuple[float, ...]]:
@@ -188,8 +183,8 @@ def trials(
 
     Some queries at a time, so memory does not grow with the number of settings. Raises as `fit`.
     """
-    wanted = measures_of(measure)
-    if len(wanted) != 1 or not tried:
+    measures = measures_of(measure)
+    if len(measures) != 1 or not tried:
         raise BadValue("a fit takes one measure and at least one fusion")
     codes = qrels.queries.codes(pool.queries.strings)
     known = np.flatnonzero((codes >= 0) & (pool.answered() > 0))
@@ -197,7 +192,7 @@ def trials(
         raise BadValue("no judged query is answered by two of the rankings: there is nothing to fit on")
     values = np.empty((len(tried), len(qrels)))
     ptr, doc, score = np.zeros(len(qrels) + 1, np.int64), np.empty(0, np.int32), np.empty(0)
-    values[:] = _measured(wanted[0], Run(qrels.queries, qrels.docs, ptr, doc, score), qrels)
+    values[:] = _measured(measures[0], Run(qrels.queries, qrels.docs, ptr, doc, score), qrels)
     number = qrels.docs.codes(pool.docs.strings)
     judged, codes = pool.only(known), codes[known]
     for block in judged.blocks():
@@ -206,27 +201,34 @@ def trials(
         for row, how in enumerate(tried):
             ptr, doc, score = fused_block(judged, block, how)
             run = Run(judgments.queries, judgments.docs, ptr, number[doc], score)
-            values[row, at] = _measured(wanted[0], run, judgments)
+            values[row, at] = _measured(measures[0], run, judgments)
             if watch is not None:
                 watch(block.first * len(tried) + (row + 1) * len(block), len(known) * len(tried))
-    return Trials(tuple(tried), wanted[0], qrels.queries, values)
+    return Trials(tuple(tried), measures[0], qrels.queries, values)
 
 
-def cross_validated(made: Trials, folds: int = FOLDS, seed: int = SEED) -> Fit:
+def cross_validated(trials: Trials, folds: int = FOLDS, seed: int = SEED) -> Fit:
     """For each fold of queries choose the best settings on the others; of equal ones the first that was tried."""
-    fold = fold_of(made.queries, folds, seed)
-    held_out = np.empty(len(made.queries))
+    fold = fold_of(trials.queries, folds, seed)
+    held_out = np.empty(len(trials.queries))
     results = []
     for number in range(folds):
         inside = fold == number
-        best, mean = _best(made.values[:, ~inside])
-        held_out[inside] = made.values[best, inside]
-        shown = [averaged(m, made.measure.geometric) for m in (mean, _mean(held_out[inside]))]
-        results.append(Fold(number + 1, int(inside.sum()), made.tried[best], *shown))
-    best, mean = _best(made.values)
-    fitted = averaged(mean, made.measure.geometric)
+        best, mean = _best(trials.values[:, ~inside])
+        held_out[inside] = trials.values[best, inside]
+        means = [averaged(m, trials.measure.geometric) for m in (mean, _mean(held_out[inside]))]
+        results.append(Fold(number + 1, int(inside.sum()), trials.tried[best], *means))
+    best, mean = _best(trials.values)
+    fitted = averaged(mean, trials.measure.geometric)
     return Fit(
-        made.measure, len(made.tried), made.tried[best], fitted, tuple(results), made.queries, fold, held_out
+        trials.measure,
+        len(trials.tried),
+        trials.tried[best],
+        fitted,
+        tuple(results),
+        trials.queries,
+        fold,
+        held_out,
     )
 
 

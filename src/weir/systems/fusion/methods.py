@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -189,24 +190,16 @@ class ScoreLists:
         rows = np.repeat(np.arange(len(self.ptr) - 1), self.size)
         return np.bincount(rows, values, len(self.ptr) - 1).astype(np.float64, copy=False)
 
-    def highest(self) -> Float64:
-        """float64[Q]: the largest score of each list, 0 for an empty one."""
-        return self._reduced(np.maximum)
-
-    def lowest(self) -> Float64:
-        """float64[Q]: the smallest score of each list, 0 for an empty one."""
-        return self._reduced(np.minimum)
-
-    def _reduced(self, function: np.ufunc) -> Float64:
-        extreme = np.zeros(len(self.ptr) - 1)
-        filled = np.flatnonzero(self.size)
+    def extremes(self) -> tuple[Float64, Float64]:
+        """The smallest and the largest score of each list, float64[Q] each, 0 for an empty one."""
+        extremes, filled = np.zeros((2, len(self.ptr) - 1)), np.flatnonzero(self.size)
         if len(filled):
-            extreme[filled] = function.reduceat(self.score, self.ptr[filled])
-        return extreme
+            for row, function in zip(extremes, (np.minimum, np.maximum), strict=True):
+                row[filled] = function.reduceat(self.score, self.ptr[filled])
+        return extremes[0], extremes[1]
 
 
-Norm: TypeAlias = Callable[[ScoreLists], Float64]
-NORMS: Registry[Norm] = Registry("normalisation")
+NORMS: Registry[Callable[[ScoreLists], Float64]] = Registry("normalisation")
 
 
 @NORMS.register("none")
@@ -218,8 +211,8 @@ def none(lists: ScoreLists) -> Float64:
 @NORMS.register("minmax")
 def minmax(lists: ScoreLists) -> Float64:
     """(score - lowest) / (highest - lowest); 1 where all scores of the list are equal. Source: Lee 1997."""
-    low = lists.lowest()
-    return _ratio(lists.score - lists.spread(low), lists.spread(lists.highest() - low), 1.0)
+    low, high = lists.extremes()
+    return _ratio(lists.score - lists.spread(low), lists.spread(high - low), 1.0)
 
 
 @NORMS.register("zscore")
@@ -230,8 +223,8 @@ def zscore(lists: ScoreLists) -> Float64:
     """
     deviation = lists.score - lists.spread(lists.sums(lists.score) / lists.size)
     spread = np.sqrt(lists.sums(deviation**2) / lists.size)
-    flat = lists.highest() == lists.lowest()
-    return _ratio(deviation, lists.spread(np.where(flat, 0.0, spread)), 0.0)
+    low, high = lists.extremes()
+    return _ratio(deviation, lists.spread(np.where(high == low, 0.0, spread)), 0.0)
 
 
 @NORMS.register("rank")
@@ -244,7 +237,7 @@ def rank(lists: ScoreLists) -> Float64:
 @NORMS.register("sum")
 def summed(lists: ScoreLists) -> Float64:
     """(score - lowest) / sum of these over the list; equal scores share 1 equally. Source: Montague and Aslam 2001."""
-    raised = lists.score - lists.spread(lists.lowest())
+    raised = lists.score - lists.spread(lists.extremes()[0])
     flat = lists.spread(1.0 / lists.size)
     return _ratio(raised, lists.spread(lists.sums(raised)), flat)
 
@@ -252,8 +245,8 @@ def summed(lists: ScoreLists) -> Float64:
 @NORMS.register("max")
 def maximum(lists: ScoreLists) -> Float64:
     """Score / largest absolute score; 0 where all scores are 0. Source: the usual one, made to hold below 0 too."""
-    most = np.maximum(np.abs(lists.highest()), np.abs(lists.lowest()))
-    return _ratio(lists.score, lists.spread(most), 0.0)
+    low, high = lists.extremes()
+    return _ratio(lists.score, lists.spread(np.maximum(np.abs(high), np.abs(low))), 0.0)
 
 
 def _ratio(top: Float64, bottom: Float64, otherwise: Float64 | float) -> Float64:
@@ -279,7 +272,7 @@ _LARGEST_WEIGHT = 1e9
 _LARGEST = 1 << 63  # no number of a setting reaches it
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class FusionMethod:
     """How rankings may be fused: a function, whether it goes by scores, the range and the grid of its settings.
 
@@ -289,8 +282,8 @@ class FusionMethod:
     name: str
     function: Callable[..., Float64]
     scored: bool
-    within: tuple[tuple[str, tuple[float, float]], ...] = ()
-    grid: tuple[tuple[str, tuple[Setting, ...]], ...] = ()
+    within: Mapping[str, tuple[float, float]]
+    grid: Mapping[str, tuple[Setting, ...]]
 
     @property
     def summary(self) -> str:
@@ -321,8 +314,7 @@ def fusion(
     """
 
     def register(function: Callable[..., Float64]) -> Fusion:
-        ranges, tried = tuple((within or {}).items()), tuple((grid or {}).items())
-        METHODS.add(name, FusionMethod(name, function, scored, ranges, tried))
+        METHODS.add(name, FusionMethod(name, function, scored, within or {}, grid or {}))
         return Fusion(name)
 
     return register
@@ -427,7 +419,7 @@ def _setting_value(method: FusionMethod, key: str, value: object, default: Setti
         if value and not (all(0 <= w <= _LARGEST_WEIGHT for w in value) and any(value)):
             raise BadValue(f"{where}: expected numbers from 0 to {_LARGEST_WEIGHT:g}, not all of them 0")
         return tuple(float(w) for w in value)
-    low, high = dict(method.within).get(key, (-math.inf, math.inf))
+    low, high = method.within.get(key, (-math.inf, math.inf))
     if isinstance(default, float) and type(value) is int:
         value = float(value)
     if type(value) is not type(default) or not isinstance(value, (int, float)):
@@ -512,8 +504,8 @@ def condorcet(candidates: Candidates) -> Float64:
     documents. Source: Montague and Aslam 2002.
     """
     score = np.zeros(len(candidates.query))
-    cuts = np.searchsorted(candidates.query, np.arange(candidates.sizes.shape[1] + 1))
-    for start, stop in zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True):
+    cuts = np.searchsorted(candidates.query, np.arange(candidates.sizes.shape[1] + 1)).tolist()
+    for start, stop in itertools.pairwise(cuts):
         if stop > start:
             score[start:stop] = _beaten(candidates.rank[:, start:stop])
     return score

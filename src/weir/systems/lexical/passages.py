@@ -86,9 +86,15 @@ def cut(corpus: Corpus, words: int, overlap: int, first: bool = False) -> Passag
     return PassageSpans(owner.astype(np.int32, copy=False), start, stop, size)
 
 
-def as_corpus(corpus: Corpus, cuts: PassageSpans, fingerprint: str) -> Corpus:
-    """The passages as a corpus: each with its document's title, identified by its document's number and its own."""
-    owner, title = cuts.owner, None
+def passages_of(corpus: Corpus, words: int, overlap: int, first: bool = False) -> tuple[Corpus, Int32]:
+    """(the passages as a corpus, the document of each); see `cut`.
+
+    A passage has its document's title and is identified by its document's number and its own.
+    """
+    cuts, title = cut(corpus, words, overlap, first), None
+    owner = cuts.owner
+    shape = f"{corpus.fingerprint} {words} {overlap} {first}"
+    key = hashlib.blake2b(shape.encode("utf-8"), digest_size=16).hexdigest()
     if corpus.title is not None:
         titles = corpus.title
         title = _Column(len(cuts), lambda codes: titles.take(owner[codes]), lambda: titles.lengths()[owner])
@@ -111,7 +117,7 @@ def as_corpus(corpus: Corpus, cuts: PassageSpans, fingerprint: str) -> Corpus:
 
     name = _Column(len(cuts), names, lambda: names(np.arange(len(cuts))).lengths())
     text = _Column(len(cuts), texts, lambda: cuts.size.astype(np.int64))
-    return Corpus(Ids(name), text, title, fingerprint)
+    return Corpus(Ids(name), text, title, key if corpus.fingerprint else ""), owner
 
 
 @dataclass(frozen=True, eq=False)
@@ -255,12 +261,9 @@ class Chunked:
 
     def index(self, corpus: Corpus, context: Context = IN_MEMORY) -> ChunkedSearcher:
         """The system over the passages of a corpus, from the context's shelf."""
-        cuts = cut(corpus, self.words, self.overlap, self.collapse == "first")
-        shape = f"{corpus.fingerprint} {self.words} {self.overlap} {self.collapse == 'first'}"
-        key = hashlib.blake2b(shape.encode("utf-8"), digest_size=16).hexdigest()
-        passages = as_corpus(corpus, cuts, key if corpus.fingerprint else "")
+        passages, owner = passages_of(corpus, self.words, self.overlap, self.collapse == "first")
         searcher = shelf_of(context).index(self.system, passages, context)
-        return ChunkedSearcher(self, corpus, passages, cuts.owner, searcher)
+        return ChunkedSearcher(self, corpus, passages, owner, searcher)
 
     def open(self, corpus: Corpus, context: Context) -> ChunkedSearcher:
         """Open what `index` wrote for the same corpus; raises StoreError where it is not complete."""
