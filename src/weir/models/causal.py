@@ -245,9 +245,9 @@ def read_causal(model: str) -> Checkpoint:
     for one that is not here.
     """
     checkpoint = read_checkpoint(locate(model))
-    named = str((checkpoint.config.get("architectures") or [""])[0])
-    if not named.endswith(WRITERS):
-        kind = named or checkpoint.architecture or "model of an unknown kind"
+    architecture = str((checkpoint.config.get("architectures") or [""])[0])
+    if not architecture.endswith(WRITERS):
+        kind = architecture or checkpoint.architecture or "model of an unknown kind"
         raise BadValue(f"'{model}' is a {kind}; expected a causal language model, such as LlamaForCausalLM")
     if not any(checkpoint.folder.glob("*.safetensors")):
         raise StoreError(
@@ -259,10 +259,10 @@ def read_causal(model: str) -> Checkpoint:
 
 def declare_causal(checkpoint: Checkpoint, device: str) -> Declared:
     """The engine on a device: transformers, in fp32 on a processor, on a GPU in what the weights are kept in."""
-    kept = str(checkpoint.config.get("dtype") or checkpoint.config.get("torch_dtype"))
+    stored_dtype = str(checkpoint.config.get("dtype") or checkpoint.config.get("torch_dtype"))
     on_processor = declared_device(device).startswith("cpu")
     return declare(
-        checkpoint, "auto", "fp32" if on_processor else KEPT_AS.get(kept, "fp32"), device, own=False
+        checkpoint, "auto", "fp32" if on_processor else KEPT_AS.get(stored_dtype, "fp32"), device, own=False
     )
 
 
@@ -276,8 +276,8 @@ def load_causal(checkpoint: Checkpoint, place: ComputePlace, end: int | None = N
     kind = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}[place.dtype]
     module = load_model(checkpoint, kind, "AutoModelForCausalLM", safe=True).to(torch.device(place.device))
     ends = module.generation_config.eos_token_id
-    named = frozenset(
+    end_tokens = frozenset(
         int(end) for end in [*np.ravel([] if ends is None else ends), *([] if end is None else [end])]
     )
     alone = bool(getattr(module, "_is_stateful", False))  # transformers' own mark of such models
-    return CausalModel(module, place, named, checkpoint.positions, alone)
+    return CausalModel(module, place, end_tokens, checkpoint.positions, alone)

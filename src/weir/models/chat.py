@@ -221,10 +221,10 @@ class ChatModel:
     def provider(self) -> ChatProvider:
         """Who is asked; raises UnknownName."""
         name = "server" if "://" in self.model else self.model.partition(":")[0]
-        known = chat_providers()
-        if name not in known:
-            raise UnknownName("provider of chat models", name, known)
-        return known[name]
+        providers = chat_providers()
+        if name not in providers:
+            raise UnknownName("provider of chat models", name, providers)
+        return providers[name]
 
     @property
     def local(self) -> bool:
@@ -234,8 +234,8 @@ class ChatModel:
     @property
     def name(self) -> str:
         """The model, as whoever answers calls it; of one in this process the last part of its place."""
-        named = self.model.partition("#" if "://" in self.model else ":")[2]
-        return Path(named).name if self.local else named
+        name = self.model.partition("#" if "://" in self.model else ":")[2]
+        return Path(name).name if self.local else name
 
     @property
     def address(self) -> str:
@@ -367,9 +367,9 @@ class CachedChatClient:
 
         def requests() -> Iterator[Request]:
             for number in range(count):
-                asked = _request_of(self.client, prompt_of(number))
-                keys.append(answer_key(asked))
-                yield Request(number, keys[-1], asked)
+                request_body = _request_of(self.client, prompt_of(number))
+                keys.append(answer_key(request_body))
+                yield Request(number, keys[-1], request_body)
 
         new_worker = partial(self.client.worker, policy=self.policy)
         counts = run_requests(requests(), new_worker, self.store, self.policy, progress)

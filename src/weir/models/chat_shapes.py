@@ -106,11 +106,11 @@ class ChatReply:
         }
 
     @staticmethod
-    def of(kept: Mapping[str, Json]) -> ChatReply:
+    def of(stored: Mapping[str, Json]) -> ChatReply:
         """The reply that `kept` gave."""
-        choices = tuple((token, others) for token, others in kept["choices"])
-        tokens_in, tokens_out = kept["tokens"]
-        return ChatReply(kept["text"], kept["finish"], kept["model"], tokens_in, tokens_out, choices)
+        choices = tuple((token, others) for token, others in stored["choices"])
+        tokens_in, tokens_out = stored["tokens"]
+        return ChatReply(stored["text"], stored["finish"], stored["model"], tokens_in, tokens_out, choices)
 
 
 @dataclass(frozen=True)
@@ -248,8 +248,8 @@ def _gemini_read(answer: Json) -> ChatReply:
 def _choice(token: Json, others: Json, name: str, value: str) -> TokenChoice:
     """A token and its alternatives, of which those without a finite log-probability are left out."""
     rows = [row for row in others if isinstance(row, dict)] if isinstance(others, list) else []
-    known = {row[name]: row[value] for row in rows if isinstance(row.get(name), str) and value in row}
-    finite = {k: float(v) for k, v in known.items() if type(v) in (int, float) and math.isfinite(v)}
+    alternatives = {row[name]: row[value] for row in rows if isinstance(row.get(name), str) and value in row}
+    finite = {k: float(v) for k, v in alternatives.items() if type(v) in (int, float) and math.isfinite(v)}
     return _text(token), finite
 
 

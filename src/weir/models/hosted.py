@@ -105,10 +105,10 @@ def rows(vectors: list[Json], count: int, dimensions: int | None) -> Float32:
     for at, vector in enumerate(vectors):
         if not isinstance(vector, list) or not vector or not set(map(type, vector)) <= {float, int}:
             raise UnusableAnswerError(f"vector {at + 1} of the answer is no list of numbers", at)
-        wanted = dimensions or len(vectors[0])
-        if len(vector) != wanted:
+        size = dimensions or len(vectors[0])
+        if len(vector) != size:
             raise UnusableAnswerError(
-                f"vector {at + 1} of the answer has {len(vector)} dimensions, not {wanted}", at
+                f"vector {at + 1} of the answer has {len(vector)} dimensions, not {size}", at
             )
     try:
         with np.errstate(over="ignore"):
@@ -256,8 +256,8 @@ class EmbeddingClient:
 
     def room(self) -> int:
         """Estimated tokens the next request may have: what the provider takes and what the budget allows."""
-        most, left = self.provider.tokens, self.metered.limits.left(self.metered.spent)
-        return int((most if left is None else min(most, left)) / self.dense)
+        most, tokens_left = self.provider.tokens, self.metered.limits.left(self.metered.spent)
+        return int((most if tokens_left is None else min(most, tokens_left)) / self.dense)
 
     def ask(self, ask: Ask, dimensions: int | None) -> Float32:
         """Vectors of the texts, float32[n, d], in their order.
@@ -417,13 +417,13 @@ class Hosted:
     def _new_probe(self, path: Path, client: EmbeddingClient) -> ProbeVector:
         """The probe, asked for and kept; processes that begin together keep the same."""
         with locked(path.with_suffix(".lock")):
-            if (known := _stored_probe(path)) is not None:
-                return known
+            if (stored := _stored_probe(path)) is not None:
+                return stored
             vector = _probe_vector(self, client)
-            seen = time.strftime("%Y-%m-%d", time.gmtime(client.metered.clock.wall()))
-            about = {"probe": PROBE, "model": self.model, "base": self.address, "seen": seen}
+            date = time.strftime("%Y-%m-%d", time.gmtime(client.metered.clock.wall()))
+            about = {"probe": PROBE, "model": self.model, "base": self.address, "seen": date}
             write_json(path, about | {"vector": vector.tolist()})
-        return ProbeVector(path, vector, seen, moved=0.0)
+        return ProbeVector(path, vector, date, moved=0.0)
 
 
 @dataclass(eq=False)
@@ -542,8 +542,8 @@ class LoadedHosted:
                 continue
             except ServiceError as error:
                 begins = f"the {kind} that begins {batch[0][:60]!r}"
-                asked = begins if len(batch) == 1 else f"{len(batch)} {kind} texts, the first {begins}"
-                raise ServiceError(f"{self.encoder.model}, asked for {asked}: {error}") from None
+                texts_asked = begins if len(batch) == 1 else f"{len(batch)} {kind} texts, the first {begins}"
+                raise ServiceError(f"{self.encoder.model}, asked for {texts_asked}: {error}") from None
             finished += len(batch)
             if done is not None:
                 done(finished)
@@ -615,8 +615,8 @@ def _probe_vector(encoder: Hosted, client: EmbeddingClient) -> Float32:
 
 def _stored_probe(path: Path) -> ProbeVector | None:
     try:
-        kept = json.loads(path.read_text(encoding="utf-8"))
-        return ProbeVector(path, rows([kept["vector"]], 1, None)[0], str(kept["seen"]))
+        record = json.loads(path.read_text(encoding="utf-8"))
+        return ProbeVector(path, rows([record["vector"]], 1, None)[0], str(record["seen"]))
     except FileNotFoundError:
         return None
     except (OSError, ValueError, KeyError, TypeError, RecursionError, UnusableAnswerError) as error:

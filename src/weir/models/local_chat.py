@@ -98,8 +98,8 @@ class ChatForm:
             by_token = dict(zip(tokens, zip(pieces, odds[place].tolist(), strict=True), strict=True))
             by_text: dict[str, float] = {}  # tokens of equal text have their odds together
             for piece, value in by_token.values():
-                known = by_text.get(piece, -math.inf)
-                high, low = max(known, value), min(known, value)
+                log_odds = by_text.get(piece, -math.inf)
+                high, low = max(log_odds, value), min(log_odds, value)
                 by_text[piece] = high if math.isinf(low) else high + math.log1p(math.exp(low - high))
             choices.append((own, by_text))
         return tuple(choices)
@@ -210,8 +210,8 @@ class LocalChat:
     def body(self, prompt: ChatPrompt) -> dict[str, object]:
         """What is asked; JSON is not held to."""
         most = min(prompt.log_probabilities, chat_providers()[LOCAL].log_probabilities)
-        asked: dict[str, object] = {"system": prompt.system, "user": prompt.user}
-        return asked | {"temperature": prompt.temperature, "log_probabilities": most}
+        request: dict[str, object] = {"system": prompt.system, "user": prompt.user}
+        return request | {"temperature": prompt.temperature, "log_probabilities": most}
 
     def policy(self, concurrency: int) -> RequestPolicy:
         """One thread that is handed some batches of so many prompts."""
@@ -256,13 +256,13 @@ class _LoadedChat:
 
     def order(self, request: Request, length: int) -> WritingOrder:
         """How a request is answered whose prompt has so many tokens; the draws are the request's own."""
-        asked, bound = request.asked["body"], self.engine.positions
+        body, bound = request.asked["body"], self.engine.positions
         most = int(request.asked["max_tokens"])
         most = min(most, bound - length) if bound else most
-        warmth, top_k, top_p = asked["temperature"], 0, 1.0
+        warmth, top_k, top_p = body["temperature"], 0, 1.0
         if warmth is None:
             warmth, top_k, top_p = self.drawn
-        return WritingOrder(most, float(warmth), top_k, top_p, request.key, asked["log_probabilities"])
+        return WritingOrder(most, float(warmth), top_k, top_p, request.key, body["log_probabilities"])
 
     def replies(self, jobs: list[tuple[Request, Int64]], stopped: Callable[[], bool]) -> list[ChatReply]:
         """The answers to requests with the tokens of their prompts, read side by side."""

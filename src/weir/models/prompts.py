@@ -167,10 +167,10 @@ def drawn_token(version: str, texts: Iterable[str]) -> str:
     parts = [version, *texts]
     whole = "\x1f".join(parts)
     letters = re.sub(r"[^a-z]+", "", unicodedata.normalize("NFKC", whole).casefold())
-    begun = hashlib.blake2b(whole.encode("utf-8", "surrogatepass"), digest_size=2 * TOKEN_SYLLABLES)
+    digest = hashlib.blake2b(whole.encode("utf-8", "surrogatepass"), digest_size=2 * TOKEN_SYLLABLES)
     turn = 0
     while True:
-        drawn = begun.copy()
+        drawn = digest.copy()
         drawn.update(b"%d" % turn)
         places = drawn.digest()
         pairs = zip(places[::2], places[1::2], strict=True)
@@ -211,8 +211,8 @@ def checked_template(path: Path, entries: Mapping[str, Any], needed: tuple[str, 
     user = entries["user"]
     if lacking := [place for place in needed if f"{{{place}}}" not in user]:
         raise BadValue(f"{path}: user has no place {{{lacking[0]}}}, which this method fills")
-    known = set(PLACES)
-    if odd := [m[1] for m in _PLACE.finditer(entries["system"] + user) if m[1] not in known]:
+    places = set(PLACES)
+    if odd := [m[1] for m in _PLACE.finditer(entries["system"] + user) if m[1] not in places]:
         raise BadValue(f"{path}: {{{odd[0]}}} is no place; expected {', '.join(PLACES)}")
     flags = [entries.get(name, False) for name in ("json", "verbatim")]
     if entries["max_tokens"] < 1 or any(type(flag) is not bool for flag in flags):

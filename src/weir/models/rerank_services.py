@@ -70,8 +70,8 @@ class RerankService:
 
     def body(self, model: str, query: str, documents: Sequence[str]) -> dict[str, Json]:
         """A request, as JSON."""
-        named = {"model": model} if self.names_model else {}
-        return {**named, "query": query, self.texts: list(documents), **self.sent}
+        model_entry = {"model": model} if self.names_model else {}
+        return {**model_entry, "query": query, self.texts: list(documents), **self.sent}
 
     def read(self, answer: Json, count: int) -> tuple[Float32, int | None]:
         """(scores in the order of the documents, float32[n]; the tokens that the service counted, None where none).
@@ -212,16 +212,16 @@ class HostedReranker:
     @property
     def service(self) -> RerankService:
         """The service that is asked."""
-        name, known = self.model.partition(":")[0], rerank_services()
-        if name not in known:
-            raise UnknownName("re-ranking service", name, known)
-        return known[name]
+        name, services = self.model.partition(":")[0], rerank_services()
+        if name not in services:
+            raise UnknownName("re-ranking service", name, services)
+        return services[name]
 
     @property
     def address(self) -> str:
         """The address up to the version."""
-        named = self.model.partition(":")[2]
-        address = self.base or (named if "://" in named else "") or self.service.base
+        place = self.model.partition(":")[2]
+        address = self.base or (place if "://" in place else "") or self.service.base
         if not address:
             raise BadValue(f'{self.model} has no address of its own: base="http://localhost:8000" names one')
         return address.rstrip("/")
@@ -261,14 +261,14 @@ class HostedReranker:
     def _new_probe(self, path: Path, client: RerankClient) -> ProbeScores:
         """The probe, asked for and kept; processes that begin together keep the same."""
         with locked(path.with_suffix(".lock")):
-            if (known := _stored_probe(path)) is not None:
-                return known
+            if (stored := _stored_probe(path)) is not None:
+                return stored
             scores = _probe_scores(self, client)
-            seen = time.strftime("%Y-%m-%d", time.gmtime(client.metered.clock.wall()))
+            date = time.strftime("%Y-%m-%d", time.gmtime(client.metered.clock.wall()))
             about = {"query": PROBE_QUERY, "documents": PROBE_DOCUMENTS, "model": self.model}
-            about |= {"base": self.address, "seen": seen}
+            about |= {"base": self.address, "seen": date}
             write_json(path, about | {"scores": [float(score) for score in scores]})
-        return ProbeScores(path, scores, seen, checked=True)
+        return ProbeScores(path, scores, date, checked=True)
 
 
 @dataclass(eq=False)
@@ -351,11 +351,11 @@ def _probe_scores(reranker: HostedReranker, client: RerankClient) -> Float32:
 
 def _stored_probe(path: Path) -> ProbeScores | None:
     try:
-        kept = json.loads(path.read_text(encoding="utf-8"))
-        scores = np.array(kept["scores"], np.float32)
+        record = json.loads(path.read_text(encoding="utf-8"))
+        scores = np.array(record["scores"], np.float32)
         if scores.shape != (len(PROBE_DOCUMENTS),) or not np.isfinite(scores).all():
             raise ValueError("scores of another number")
-        return ProbeScores(path, scores, str(kept["seen"]))
+        return ProbeScores(path, scores, str(record["seen"]))
     except FileNotFoundError:
         return None
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:

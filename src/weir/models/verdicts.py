@@ -98,12 +98,12 @@ def read_verdict(
     form: VerdictForm,
     parse: Callable[[str], Parsed[T]],
     entries: Sequence[str] = (),
-    shown: Sequence[str] = (),
+    passages: Sequence[str] = (),
 ) -> Parsed[T]:
     """The verdict of an answer, and what became of the answer.
 
     parse: the verdict that a text is, with "missing" for none; entries: names of the verdict in an answer of JSON;
-    shown: the passages of the prompt, which only matter to a form without a token.
+    passages: the passages of the prompt, which only matter to a form without a token.
     """
     text = answer_text(reply)
     if reply.finish == "refused" or not text:
@@ -113,14 +113,14 @@ def read_verdict(
     elif not (form.token or form.line or form.last):
         verdict, kind = (None, "missing") if reply.finish == "length" else parse(_bare(text))
     else:
-        verdict, kind = _of_last_line(text, form, parse, reply.finish == "length", shown)
+        verdict, kind = _of_last_line(text, form, parse, reply.finish == "length", passages)
     if verdict is None and kind == "missing":
         return None, kind_without_verdict(reply, text)
     return verdict, "unsigned" if not form.token and kind in SCORED_KINDS else kind
 
 
 def _of_last_line(
-    text: str, form: VerdictForm, parse: Callable[[str], Parsed[T]], cut: bool, shown: Sequence[str]
+    text: str, form: VerdictForm, parse: Callable[[str], Parsed[T]], cut: bool, passages: Sequence[str]
 ) -> Parsed[T]:
     """The verdict of the last line, if all lines in the form say the same."""
     lines = [line for line in _whole(text).splitlines() if re.search(r"\w", line)]
@@ -138,7 +138,7 @@ def _of_last_line(
         return None, "missing"
     if not form.token:
         folded = " ".join(lines[-1].split()).casefold()
-        if any(folded in " ".join(passage.split()).casefold() for passage in shown):
+        if any(folded in " ".join(passage.split()).casefold() for passage in passages):
             return None, "missing"
     verdict, kind = parse(behind[-1])
     others = [parse(one)[0] for one in behind[:-1] if one is not None]
@@ -178,8 +178,8 @@ def _of_object(text: str, parse: Callable[[str], Parsed[T]], entries: Sequence[s
         value = json.loads(_whole(text), object_pairs_hook=noted)
     if not isinstance(value, dict):
         return None, "missing"
-    named = [value for name, value in pairs if name.casefold() in entries]
-    values = named or [value for _, value in pairs if len(pairs) == 1]
+    by_name = [value for name, value in pairs if name.casefold() in entries]
+    values = by_name or [value for _, value in pairs if len(pairs) == 1]
     if len(values) > 1 and any(value != values[0] for value in values):
         return None, "duplicate"
     if not values or isinstance(values[0], (dict, bool, type(None))):
@@ -194,11 +194,11 @@ def several_numbers(text: str) -> bool:
 
 
 def read_score(
-    reply: ChatReply, form: VerdictForm, highest: int = HIGHEST_SCORE, shown: Sequence[str] = ()
+    reply: ChatReply, form: VerdictForm, highest: int = HIGHEST_SCORE, passages: Sequence[str] = ()
 ) -> ScoreVerdict:
     """The score that an answer gives, 0 to `highest`; one beyond the range is not cut to it.
 
-    shown: see `read_verdict`.
+    passages: see `read_verdict`.
     """
 
     def parse(text: str) -> Parsed[tuple[float, str]]:
@@ -210,8 +210,8 @@ def read_score(
             return None, "out of range"
         return (value, match["number"]), "ok" if top is None else "repaired"
 
-    found, kind = read_verdict(reply, form, parse, ("score", "verdict"), shown)
-    return ScoreVerdict(None, kind) if found is None else ScoreVerdict(found[0], kind, found[1])
+    score, kind = read_verdict(reply, form, parse, ("score", "verdict"), passages)
+    return ScoreVerdict(None, kind) if score is None else ScoreVerdict(score[0], kind, score[1])
 
 
 def read_choice(reply: ChatReply, form: VerdictForm, count: int) -> tuple[int | None, VerdictKind]:
@@ -233,15 +233,15 @@ def read_requirements(reply: ChatReply) -> tuple[tuple[str, ...], VerdictKind]:
     if reply.finish == "refused" or not text:
         return (), kind_without_verdict(reply, text)
     kind: VerdictKind = "ok"
-    found: object = None
+    entries: object = None
     with suppress(ValueError, RecursionError):
-        found = json.loads(_whole(text))
-        found = found.get("requirements") if isinstance(found, dict) else found
-    if not isinstance(found, list):
+        entries = json.loads(_whole(text))
+        entries = entries.get("requirements") if isinstance(entries, dict) else entries
+    if not isinstance(entries, list):
         kind = "repaired"
         listed = re.findall(r"^\s*(?:[-*•]|\d+[.)])\s+(.+)$", text, re.MULTILINE)
-        found = listed or re.findall(r'"([^"\n]+)"(?=\s*[,\]])', text[text.find("[") :])  # cut JSON
-    texts = [" ".join(one.split()) for one in found if isinstance(one, str) and one.strip()]
+        entries = listed or re.findall(r'"([^"\n]+)"(?=\s*[,\]])', text[text.find("[") :])  # cut JSON
+    texts = [" ".join(one.split()) for one in entries if isinstance(one, str) and one.strip()]
     unique = tuple(dict.fromkeys(texts))[:MAX_REQUIREMENTS]
     return (unique, kind) if unique else ((), kind_without_verdict(reply, text))
 

@@ -52,9 +52,9 @@ AnswerKey = tuple[int, int]
 """The two halves of the hash of what was asked."""
 
 
-def answer_key(asked: object) -> AnswerKey:
+def answer_key(request: object) -> AnswerKey:
     """The 128-bit hash of what is asked, any value that JSON can write."""
-    text = json.dumps(asked, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    text = json.dumps(request, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
     digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
     return int.from_bytes(digest[:8]), int.from_bytes(digest[8:])
 
@@ -116,9 +116,9 @@ def _folder(name: str, about: Mapping[str, object]) -> tuple[Path, str]:
 
 def _whole(line: bytes) -> bool:
     """Whether a line is as it was written."""
-    name, said = line[8:40], line[_VALUE_AT:-2]
+    name, value = line[8:40], line[_VALUE_AT:-2]
     begins = line[:8] == b'{"key":"' and line[57:_VALUE_AT] == b'","value":' and line.endswith(b"}\n")
-    return begins and line[_CRC_AT:57] == b"%08x" % zlib.crc32(said, zlib.crc32(name))
+    return begins and line[_CRC_AT:57] == b"%08x" % zlib.crc32(value, zlib.crc32(name))
 
 
 @dataclass
@@ -141,9 +141,9 @@ class _Places:
 
     def find(self, key: AnswerKey) -> int:
         """The place of an answer, -1 where there is none."""
-        found = self.recent.get(key)
-        if found is not None:
-            return found
+        at = self.recent.get(key)
+        if at is not None:
+            return at
         row = int(np.searchsorted(self.first, np.uint64(key[0])))
         while row < len(self.at) and int(self.first[row]) == key[0]:  # halves of different hashes may agree
             if int(self.second[row]) == key[1]:
@@ -198,11 +198,11 @@ class AnswerStore:
 
         Raises StoreError when the disk refuses; the file is then as it was.
         """
-        said = json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode(
+        data = json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode(
             "utf-8", "backslashreplace"
         )
         name = b"%016x%016x" % key
-        line = b'{"key":"%b","crc":"%08x","value":%b}\n' % (name, zlib.crc32(said, zlib.crc32(name)), said)
+        line = b'{"key":"%b","crc":"%08x","value":%b}\n' % (name, zlib.crc32(data, zlib.crc32(name)), data)
         with self._turn, storing(self.path):
             try:
                 self.file.seek(self._end)
@@ -249,11 +249,11 @@ class AnswerStore:
     def _line(self, at: int) -> bytes:
         """The line that begins at a byte."""
         self.file.seek(at)
-        found = bytearray()
-        while not found.endswith(b"\n") and (piece := self.file.read(1 << 14)):
+        line = bytearray()
+        while not line.endswith(b"\n") and (piece := self.file.read(1 << 14)):
             end = piece.find(b"\n")
-            found += piece if end < 0 else piece[: end + 1]
-        return bytes(found)
+            line += piece if end < 0 else piece[: end + 1]
+        return bytes(line)
 
 
 # ----------

@@ -266,12 +266,16 @@ class KeptConnection:
 
     def _connected(self, parts: SplitResult, silence: float) -> http.client.HTTPConnection:
         """The open connection, where it leads there and the server did not close it; else another."""
-        to, known = (parts.scheme, parts.netloc), self._open
+        to, open_connection = (parts.scheme, parts.netloc), self._open
         # What arrived before anything was asked is the end of the connection, or nonsense.
-        if known is not None and self._to == to and not select.select([known.sock], [], [], 0)[0]:
-            return known
-        if known is not None:
-            known.close()
+        if (
+            open_connection is not None
+            and self._to == to
+            and not select.select([open_connection.sock], [], [], 0)[0]
+        ):
+            return open_connection
+        if open_connection is not None:
+            open_connection.close()
         self._to = to
         host, port = parts.hostname or "", parts.port
         if parts.scheme == "http":
@@ -457,8 +461,10 @@ class Limits:
 
     def check(self, spent: Spent, tokens: int) -> None:
         """Raise ServiceError, saying what was spent, where a request of so many tokens goes beyond the budget."""
-        left = self.left(spent)
-        if (self.requests is None or spent.requests < self.requests) and (left is None or tokens <= left):
+        tokens_left = self.left(spent)
+        if (self.requests is None or spent.requests < self.requests) and (
+            tokens_left is None or tokens <= tokens_left
+        ):
             return
         raise ServiceError(
             f"the budget of {self.budget()} ends here: spent {self.described(spent)}, the next request takes about "
@@ -467,12 +473,12 @@ class Limits:
 
     def budget(self) -> str:
         """The budget in words."""
-        named = [
+        amounts = [
             (self.requests, "{:,} requests"),
             (self.tokens, "{:,} tokens"),
             (self.dollars, "{:g} dollars"),
         ]
-        return " and ".join(text.format(value) for value, text in named if value is not None) or "no bound"
+        return " and ".join(text.format(value) for value, text in amounts if value is not None) or "no bound"
 
     def described(self, spent: Spent) -> str:
         """What was spent, in words."""

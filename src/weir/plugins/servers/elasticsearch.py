@@ -483,19 +483,19 @@ def _deviations(index: ElasticIndex, state: IndexState) -> list[str]:
     """Where the index is not what was asked for, such as by an index template of the server."""
     deviations: list[str] = []
     properties = state.mappings.get("properties", {})
-    for name, wanted in index.properties.items():
-        plain = {key: value for key, value in wanted.items() if (key, value) != ("analyzer", "default")}
+    for name, expected in index.properties.items():
+        plain = {key: value for key, value in expected.items() if (key, value) != ("analyzer", "default")}
         if properties.get(name) != plain or name in state.mappings.get("runtime", {}):
             deviations.append(f"field {name} is {json.dumps(properties.get(name))}, not {json.dumps(plain)}")
     wanted_settings = dict(_flat(index.index_settings, "index."))
     for name in sorted({*wanted_settings, *state.settings}):
-        here, wanted = state.settings.get(name), wanted_settings.get(name)
+        here, expected = state.settings.get(name), wanted_settings.get(name)
         if (
             name.startswith(DECISIVE)
-            and here != wanted
-            and not (wanted is None and here == NEUTRAL.get(name))
+            and here != expected
+            and not (expected is None and here == NEUTRAL.get(name))
         ):
-            deviations.append(f"{name} is {json.dumps(here)}, not {json.dumps(wanted)}")
+            deviations.append(f"{name} is {json.dumps(here)}, not {json.dumps(expected)}")
     return deviations
 
 
@@ -676,8 +676,8 @@ class Elasticsearch:
     __rshift__ = then
 
     def __str__(self) -> str:
-        positional, named = self.arguments
-        return called("elasticsearch", list(positional), dict(named))
+        positional, options = self.arguments
+        return called("elasticsearch", list(positional), dict(options))
 
     def title(self) -> tuple[str, str]:
         """The file, and the name that it gives."""
@@ -710,9 +710,9 @@ class Elasticsearch:
             tie_breaker=plain.tie_breaker,
             on_failure=plain.on_failure,
         )
-        positional, named = self.arguments
+        positional, options = self.arguments
         index_arguments = tuple(
-            (name, value) for name, value in named if name in ("url", "analyzer", "fields")
+            (name, value) for name, value in options if name in ("url", "analyzer", "fields")
         )
         return replace(self, settings=settings, arguments=(positional, index_arguments))
 
@@ -863,5 +863,5 @@ def elasticsearch(
     overrides = {"url": url, "query": query, "analyzer": analyzer, "fields": weighted}
     settings = ElasticSettings(str(url)) if file is None else read_elastic_settings(Path(file))
     own: dict[str, Any] = {name: value for name, value in overrides.items() if value is not None}
-    named = tuple({**own, **({} if version is None else {"version": version})}.items())
-    return Elasticsearch((() if file is None else (file,), named), replace(settings, **own), version)
+    arguments = tuple({**own, **({} if version is None else {"version": version})}.items())
+    return Elasticsearch((() if file is None else (file,), arguments), replace(settings, **own), version)

@@ -174,12 +174,12 @@ class PostgresSettings:
         check_on_failure("postgres", self.on_failure)
         check_whole("concurrency", self.concurrency, 1, 256)
         check_number("timeout_s", self.timeout_s, 1e6)
-        named = re.fullmatch(r"\$\{(.*)\}", self.dsn)
-        if named and not re.fullmatch(ADDRESS_VARIABLE, named[1]):
+        variable = re.fullmatch(r"\$\{(.*)\}", self.dsn)
+        if variable and not re.fullmatch(ADDRESS_VARIABLE, variable[1]):
             raise BadValue(
-                f"dsn names the environment variable {named[1]}; expected PG..., DATABASE_... or WEIR_KEY_..."
+                f"dsn names the environment variable {variable[1]}; expected PG..., DATABASE_... or WEIR_KEY_..."
             )
-        if named is None and (
+        if variable is None and (
             re.search(r"(password|passfile)\s*=", self.dsn) or re.search(r"//[^/?@]*:[^/?@]+@", self.dsn)
         ):
             raise BadValue(
@@ -189,12 +189,14 @@ class PostgresSettings:
 
     def address(self) -> str:
         """The dsn, read from the environment where the file says so; raises ServiceError where it is not there."""
-        named = re.fullmatch(r"\$\{(.*)\}", self.dsn)
-        if named is None:
+        variable = re.fullmatch(r"\$\{(.*)\}", self.dsn)
+        if variable is None:
             return self.dsn
-        value = secret(named[1])
+        value = secret(variable[1])
         if value is None:
-            raise ServiceError(f"this needs the address of the server in the environment variable {named[1]}")
+            raise ServiceError(
+                f"this needs the address of the server in the environment variable {variable[1]}"
+            )
         return value
 
 
@@ -398,11 +400,11 @@ def filled_table(table: ServerTable, progress: Progress | None) -> TableState:
                     own = sql.SQL("embedding vector({}) NOT NULL").format(
                         sql.Literal(table.vectors.dimensions)
                     )
-                known = sql.SQL(
+                create_table = sql.SQL(
                     "CREATE TABLE IF NOT EXISTS {} (doc int PRIMARY KEY, place int NOT NULL, id text NOT NULL, {})"
                 )
                 with connection.transaction():
-                    connection.execute(known.format(_named(table, table.name), own))
+                    connection.execute(create_table.format(_named(table, table.name), own))
                     say = sql.SQL(
                         "INSERT INTO {} (name, about) VALUES (%s, %s::jsonb) ON CONFLICT DO NOTHING"
                     )
@@ -425,10 +427,10 @@ def table_state(
     if _exists(connection, settings.schema, "indexes") and _exists(connection, settings.schema, name):
         table = sql.Identifier(settings.schema, name)
         place = sql.SQL("{}::regclass").format(sql.Literal(table.as_string(connection)))
-        known = sql.SQL(
+        state_query = sql.SQL(
             "SELECT pg_total_relation_size({}), versions, {}::oid FROM {} WHERE name = %s AND complete IS NOT NULL"
         ).format(place, place, sql.Identifier(settings.schema, "indexes"))
-        row = connection.execute(known, [name]).fetchone()
+        row = connection.execute(state_query, [name]).fetchone()
         if row is not None:
             counted = sql.SQL("SELECT count(*), sum(xmin::text::numeric) FROM {}").format(table)
             [(documents, writers)] = connection.execute(counted).fetchall()
@@ -452,10 +454,10 @@ def dropped_tables(settings: PostgresSettings) -> list[str]:
                 drop = sql.SQL("DROP TABLE IF EXISTS {}").format(sql.Identifier(settings.schema, name))
                 connection.execute(drop)
             connection.execute(sql.SQL("DROP TABLE {}").format(indexes))
-            left = (
+            relations = (
                 "SELECT 1 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = %s"
             )
-            if connection.execute(left, [settings.schema]).fetchone() is None:
+            if connection.execute(relations, [settings.schema]).fetchone() is None:
                 connection.execute(sql.SQL("DROP SCHEMA {}").format(sql.Identifier(settings.schema)))
     return sorted(name for (name,) in rows)
 
@@ -1036,17 +1038,17 @@ def postgres(
         text=replace(text, query=query or text.query, rank=rank or text.rank),
         vector=replace(vector, index=index or vector.index),
     )
-    made = DenseRetriever(encoder_of(encoder)) if isinstance(encoder, str) else encoder
-    if not isinstance(made, (DenseRetriever, type(None))):
+    retriever = DenseRetriever(encoder_of(encoder)) if isinstance(encoder, str) else encoder
+    if not isinstance(retriever, (DenseRetriever, type(None))):
         raise BadValue(
             f'postgres: encoder is {encoder!r}; expected a model, such as "minilm", or a dense(...)'
         )
     if settings.table is None:
-        return PostgresCollection(written, settings, made, version)
-    if made is None and not (settings.table.text or settings.table.tsvector):
+        return PostgresCollection(written, settings, retriever, version)
+    if retriever is None and not (settings.table.text or settings.table.tsvector):
         raise BadValue(
             f'{written}: [table] names a vector alone; say which encoder asks it: encoder="minilm"'
         )
-    if made is not None and not settings.table.vector:
+    if retriever is not None and not settings.table.vector:
         raise BadValue(f"{written}: [table] names no vector column, which an encoder needs")
-    return PostgresTable(written, settings, made, version)
+    return PostgresTable(written, settings, retriever, version)

@@ -333,7 +333,7 @@ class _ProgramAsker:
         waiting = {request.asked["id"]: request for request in requests}
         failed: list[tuple[Request, AttemptError]] = []
         lines = [json.dumps(request.asked, ensure_ascii=False) for request in requests]
-        begun = time.perf_counter()
+        start = time.perf_counter()
         program.write(("\n".join(lines) + "\n").encode("utf-8", "surrogatepass"))
         while waiting:
             try:
@@ -357,7 +357,7 @@ class _ProgramAsker:
                 failed.append((request, answer))
             else:
                 self.answered = True
-                yield Outcome(request, answer, time.perf_counter() - begun)
+                yield Outcome(request, answer, time.perf_counter() - start)
         program.idle()
         return failed
 

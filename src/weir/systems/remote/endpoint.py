@@ -419,18 +419,18 @@ _PAGE: dict[str, tuple[type, ...]] = {"size": (int,), "next": (str,)}
 _SHAPES = {str: "a text", bool: "true or false", dict: "a table", list: "a list", int: "a whole number"}
 
 
-def _check(entries: Mapping[str, Any], known: Mapping[str, tuple[type, ...]], within: str) -> None:
+def _check(entries: Mapping[str, Any], types_of_entries: Mapping[str, tuple[type, ...]], within: str) -> None:
     """Raise UnknownName for an entry that does not exist, BadValue for one of another type."""
     for name, value in entries.items():
-        if name not in known:
-            raise UnknownName("entry", within + name, [within + one for one in known])
-        types = known[name]
+        if name not in types_of_entries:
+            raise UnknownName("entry", within + name, [within + one for one in types_of_entries])
+        types = types_of_entries[name]
         if not isinstance(value, types) or (isinstance(value, bool) and bool not in types):
             expected = " or ".join(_SHAPES[one] for one in types)
             raise BadValue(f"{within}{name} is {value!r:.80}, not {expected}")
 
 
-def _file_values(entries: Mapping[str, Any], named: Mapping[str, str]) -> dict[str, Any]:
+def _file_values(entries: Mapping[str, Any], dataset_value: Mapping[str, str]) -> dict[str, Any]:
     for name, value in entries.items():
         if name in QUERY_NAMES or not re.fullmatch(r"[a-z_][a-z0-9_]*", name):
             raise BadValue(
@@ -441,7 +441,7 @@ def _file_values(entries: Mapping[str, Any], named: Mapping[str, str]) -> dict[s
         for place, _ in names_in(value):
             if place != "dataset":
                 raise UnknownName("placeholder of a value", place, ["dataset"])
-    return {name: filled(value, named) if named else value for name, value in entries.items()}
+    return {name: filled(value, dataset_value) if dataset_value else value for name, value in entries.items()}
 
 
 def _merged(tree: Any, other: Any) -> Any:  # noqa: ANN401  any JSON
@@ -490,11 +490,11 @@ def _header(name: str, text: object, values: Mapping[str, Any]) -> str:
 
 
 def _server_limits(entries: Mapping[str, Any]) -> ServerLimits:
-    known = {f.name: f for f in fields(ServerLimits)}
+    limits = {f.name: f for f in fields(ServerLimits)}
     for name, value in entries.items():
-        if name not in known:
-            raise UnknownName("entry", f"limits.{name}", [f"limits.{one}" for one in known])
-        whole = isinstance(known[name].default, int) and not isinstance(known[name].default, float)
+        if name not in limits:
+            raise UnknownName("entry", f"limits.{name}", [f"limits.{one}" for one in limits])
+        whole = isinstance(limits[name].default, int) and not isinstance(limits[name].default, float)
         number = type(value) is int or (type(value) is float and not whole)
         if not number or not 0 < value < 1e9:
             raise BadValue(f"limits.{name} is {value!r}, not a {'whole ' if whole else ''}number above 0")
@@ -507,10 +507,10 @@ def _check_placeholders(template: SearchTemplate) -> None:
     """Raise UnknownName for a placeholder that nothing fills, BadValue for a request without the query."""
     used = list(names_in([template.path, dict(template.params), template.body, template.empty_body]))
     used += [] if template.fields is None else names_in(template.fields.path)
-    known = [*QUERY_NAMES, *template.values]
+    names = [*QUERY_NAMES, *template.values]
     for name, escape in used:
-        if name not in known:
-            raise UnknownName("placeholder", name, known)
+        if name not in names:
+            raise UnknownName("placeholder", name, names)
         if escape is not None and escape not in ESCAPES:
             raise UnknownName("escape of a placeholder", escape, ESCAPES)
     if not {"query", "id"} & {name for name, _ in used}:
@@ -681,16 +681,16 @@ class _EndpointAsker:
     def _pages(self, query: Mapping[str, Any]) -> dict[str, object]:
         template, k = self.template, int(query["k"])
         size = min(k, template.page_size or k)
-        known = {**self.values, "query": query["text"], "id": query["id"], "k": k, "size": size}
+        values = {**self.values, "query": query["text"], "id": query["id"], "k": k, "size": size}
         names: list[object] = []
         scores: list[object] = []
         cursor: object = ABSENT
         for number in range(MOST_PAGES):
             place = {"offset": len(names), "page": number + 1, "page0": number, "cursor": cursor}
-            page = self._answer(self._request(template.body, {**known, **place}), self._read)
+            page = self._answer(self._request(template.body, {**values, **place}), self._read)
             if not page.names and number == 0 and template.empty_body is not None:
                 try:
-                    self._answer(self._request(template.empty_body, {**known, **place}), self._read)
+                    self._answer(self._request(template.empty_body, {**values, **place}), self._read)
                 except AttemptError as error:
                     words = len(str(query["text"]).split())
                     reason = f"the answer to a query of {words:,} words is empty, and in another form it is refused"
@@ -753,7 +753,7 @@ class _EndpointAsker:
 
     def _once(self, request: HttpRequest, read: Callable[[bytes], T]) -> T:
         self.shared.bucket.take(1)
-        limits, begun = self.template.limits, time.perf_counter()
+        limits, start = self.template.limits, time.perf_counter()
         most = int(limits.answer_mb * (1 << 20))
         try:
             body = exchange(
@@ -772,7 +772,7 @@ class _EndpointAsker:
             hints = "; ".join(key.hint() for key in self.keys) or "no header carries a key ([headers])"
             raise AttemptError(error.kind, f"{error}; {hints}", again=False, status=error.status) from None
         answer = read(body)
-        self.seconds += time.perf_counter() - begun
+        self.seconds += time.perf_counter() - start
         return answer
 
     def _read(self, body: bytes) -> _Page:
@@ -781,20 +781,20 @@ class _EndpointAsker:
         reason = ABSENT if template.error is None else template.error.find(answer)
         if reason not in (ABSENT, None):
             raise AttemptError("refused", self._masked(reason)[:SHOWN_CHARACTERS], again=False)
-        for path, wanted in template.expect:
+        for path, expected in template.expect:
             value = path.find(answer)
             if value is not ABSENT and (
-                value != wanted or isinstance(value, bool) != isinstance(wanted, bool)
+                value != expected or isinstance(value, bool) != isinstance(expected, bool)
             ):
                 raise AttemptError(
-                    "failed", f"the answer says {path.text}: {brief(value)}, not {brief(wanted)}"
+                    "failed", f"the answer says {path.text}: {brief(value)}, not {brief(expected)}"
                 )
         for path, other in template.equal:
-            value, wanted = path.find(answer), other.find(answer)
-            if value != wanted:
+            value, expected = path.find(answer), other.find(answer)
+            if value != expected:
                 raise AttemptError(
                     "failed",
-                    f"the answer says {path.text}: {brief(value)}, not {brief(wanted)} as {other.text}",
+                    f"the answer says {path.text}: {brief(value)}, not {brief(expected)} as {other.text}",
                 )
         results = template.results.find(answer)
         if results is ABSENT and template.empty:

@@ -44,9 +44,9 @@ HASHED_DOCUMENTS = 4096
 
 def content_of(corpus: Corpus, views: tuple[str, ...]) -> str:
     """The fingerprint of what these views read of a corpus; for one in memory the hash of it."""
-    known = corpus.fingerprint_with(views)
-    if known:
-        return known
+    fingerprint = corpus.fingerprint_with(views)
+    if fingerprint:
+        return fingerprint
     digest, names = hashlib.blake2b(digest_size=16), corpus.ids.tolist()
     for start in range(0, len(names), HASHED_DOCUMENTS):
         stop = min(start + HASHED_DOCUMENTS, len(names))
@@ -129,10 +129,10 @@ def settings_value(kind: Callable[..., T], path: Path, where: str, table: object
     """
     if not isinstance(table, Mapping):
         raise FormatError(path, f"{where} is {type(table).__name__}", "a table")
-    known = [f.name for f in fields(kind)]  # type: ignore[arg-type]  # each is a dataclass
+    names = [f.name for f in fields(kind)]  # type: ignore[arg-type]  # each is a dataclass
     for key in table:
-        if key not in known:
-            raise UnknownName(f"setting in {where} of {path}", key, known)
+        if key not in names:
+            raise UnknownName(f"setting in {where} of {path}", key, names)
     try:
         return kind(**table)
     except BadValue as error:
@@ -143,10 +143,10 @@ def settings_value(kind: Callable[..., T], path: Path, where: str, table: object
         raise FormatError(path, f"{where} without{name}", EXPECTED) from None
 
 
-def check_choice(name: str, value: object, known: Collection[str]) -> None:
+def check_choice(name: str, value: object, choices: Collection[str]) -> None:
     """Raise BadValue for a setting that is none of the known words."""
-    if not (isinstance(value, str) and value in known):
-        raise BadValue(f"{name} is {value!r}; expected {', '.join(known)}")
+    if not (isinstance(value, str) and value in choices):
+        raise BadValue(f"{name} is {value!r}; expected {', '.join(choices)}")
 
 
 def check_text(name: str, value: object) -> None:

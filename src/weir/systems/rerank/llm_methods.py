@@ -624,19 +624,21 @@ def _sorted(task: RerankTask, width: int, choose: Chooser) -> Float64:
     tops: dict[int, list[int]] = {}
     sent: dict[int, list[int] | None] = dict.fromkeys(sorts)
     while sent:
-        wanted: dict[int, list[Rows]] = {}
+        groups_of_query: dict[int, list[Rows]] = {}
         for q, answer in sent.items():
             try:
                 groups = sorts[q].send(answer)  # type: ignore[arg-type]  # None starts a generator
             except StopIteration as done:
                 tops[q] = [initial[q][place] for place in done.value]
                 continue
-            wanted[q] = [tuple(initial[q][place] for place in sorted(group)) for group in groups]
-        new = [rows for q in wanted for rows in dict.fromkeys(wanted[q]) if rows not in best]
+            groups_of_query[q] = [tuple(initial[q][place] for place in sorted(group)) for group in groups]
+        new = [
+            rows for q in groups_of_query for rows in dict.fromkeys(groups_of_query[q]) if rows not in best
+        ]
         choices = choose(new, task.progress_callback(len(best), total)) if new else []
         for rows, chosen in zip(new, choices, strict=True):
             best[rows] = min(rows) if chosen is None else chosen
-        sent = {q: [initial[q].index(best[rows]) for rows in groups] for q, groups in wanted.items()}
+        sent = {q: [initial[q].index(best[rows]) for rows in groups] for q, groups in groups_of_query.items()}
     values = np.full(len(task.candidates.doc), np.nan)
     for q, top in tops.items():
         others = sorted(set(initial[q]) - set(top))
@@ -668,8 +670,8 @@ def pointwise(task: RerankTask, last: bool) -> Float64:
 def _score(task: RerankTask, form: VerdictForm, reply: ChatReply, row: int) -> float:
     """The score that an answer gives a candidate, NaN for none."""
     settings = task.settings
-    shown = task.passages([row]) if form.last and not form.token else ()
-    verdict = read_score(reply, form, settings.scale, shown)
+    passages = task.passages([row]) if form.last and not form.token else ()
+    verdict = read_score(reply, form, settings.scale, passages)
     value = verdict.score
     if value is not None and settings.expected and not form.last and verdict.kind != "repaired":
         mean = expected_score(reply, verdict.written, settings.scale)
@@ -683,12 +685,12 @@ def subtask(task: RerankTask) -> Float64:
     naming, scoring = task.templates
     count, ptr = len(task.queries), task.candidates.ptr
     searched = [q for q in range(count) if ptr[q + 1] > ptr[q]]
-    named: dict[int, tuple[str, ...]] = {}
+    requirements: dict[int, tuple[str, ...]] = {}
     replies = task.client.replies(len(searched), lambda number: task.prompt(searched[number], naming))
     for q, reply in zip(searched, replies, strict=True):
-        named[q], kind = read_requirements(reply)
-        task.count(kind, reply, list(named[q]))
-    parts = [(row, need) for row, q in enumerate(task.query_of_row) for need in named[q]]
+        requirements[q], kind = read_requirements(reply)
+        task.count(kind, reply, list(requirements[q]))
+    parts = [(row, need) for row, q in enumerate(task.query_of_row) for need in requirements[q]]
 
     def prompt(number: int) -> ChatPrompt:
         row, need = parts[number]
@@ -817,7 +819,7 @@ class LLMReranker:
         changed = self.ordering.options | ({} if self.prompts.scale == HIGHEST_SCORE else {"scale": 0})
         for name in changed:
             if name not in METHODS[self.method].takes:
-                takers = ", ".join(f'"{known}"' for known, method in METHODS.items() if name in method.takes)
+                takers = ", ".join(f'"{other}"' for other, method in METHODS.items() if name in method.takes)
                 raise BadValue(f'llm: {name} belongs to {takers}; "{self.method}" does not take it')
         if "seed" in changed and self.ordering.order != "shuffled":
             raise BadValue('llm: seed is that of order="shuffled"')
@@ -1022,13 +1024,13 @@ def traced(
     for number, (one, (kind, value)) in enumerate(zip(recorded.exchanges, verdicts, strict=True), 1):
         reply, prompt = one.reply, one.prompt
         documents = tuple(candidates.docs[int(candidates.doc[row])] for row in one.about)
-        asked = (number, documents, prompt.system, prompt.user)
+        prompt_facts = (number, documents, prompt.system, prompt.user)
         if reply is None:
-            exchanges.append(Exchange(*asked, None, NOT_KEPT, "", "", "", None, None, None))
+            exchanges.append(Exchange(*prompt_facts, None, NOT_KEPT, "", "", "", None, None, None))
             continue
         verdict = "" if value is None or value == [] else json.dumps(value, ensure_ascii=False)
         answer = (reply.text, kind, verdict, reply.finish, reply.model)
         tokens = (reply.tokens_in, reply.tokens_out)
-        exchanges.append(Exchange(*asked, *answer, *tokens, one.milliseconds, one.time))
+        exchanges.append(Exchange(*prompt_facts, *answer, *tokens, one.milliseconds, one.time))
     flagged = tuple(corpus.ids[document] for document in task.flagged())
     return QueryExchanges(tuple(exchanges), whole, flagged)

@@ -57,13 +57,13 @@ def fill_unscored(values: Float64, ptr: Int64) -> Float64:
     score = np.empty(len(values))
     for start, stop in pairwise(ptr.tolist()):
         own = values[start:stop]
-        known = np.flatnonzero(~np.isnan(own))
+        scored = np.flatnonzero(~np.isnan(own))
         order = np.arange(stop - start)
-        order[known] = known[np.argsort(-own[known], kind="stable")]
+        order[scored] = scored[np.argsort(-own[scored], kind="stable")]
         level = own[order]
-        if len(known):
+        if len(scored):
             last = np.maximum.accumulate(np.where(np.isnan(level), -1, np.arange(len(level))))
-            level = level[np.where(last < 0, known[0], last)]
+            level = level[np.where(last < 0, scored[0], last)]
         else:
             level = np.zeros(len(level))
         score[start + order] = level - SCORE_STEP * np.arange(len(level))
@@ -81,8 +81,8 @@ def settled_by_place(values: Float64, ptr: Int64) -> Float64:
     for start, stop in pairwise(ptr.tolist()):
         own = values[start:stop]
         order = np.argsort(-own, kind="stable")
-        known = own > LOWEST_SCORE
-        level = np.where(known, own, own[known].min() if known.any() else 0.0)[order]
+        scored = own > LOWEST_SCORE
+        level = np.where(scored, own, own[scored].min() if scored.any() else 0.0)[order]
         step = RELATIVE_STEP * (float(np.abs(level).max(initial=0.0)) or 1.0) * np.arange(len(level))
         least = np.minimum.accumulate(level + step)
         score[start + order] = np.where(least == level + step, level, least - step)
@@ -178,9 +178,9 @@ class PairScorer:
         self.counts.requested += len(pairs)
         steps = Steps(context.progress, len(pairs))
 
-        def add(numbers: Int64, wanted: NDArray[np.bool_]) -> None:
+        def add(numbers: Int64, lacking: NDArray[np.bool_]) -> None:
             scores = self._computed(pairs, numbers, steps.within)
-            store.add(hashes[numbers[wanted]], scores[wanted][:, None])
+            store.add(hashes[numbers[lacking]], scores[lacking][:, None])
             self.counts.computed += len(numbers)
 
         # The pairs of a query are a block where company moves bits, so that another query changes nothing.
@@ -278,21 +278,21 @@ def rerank_depths(system: TwoStage, queries: Queries) -> Int64:
     Without one all candidates, be they those of the first stage or those that the collection names for the query, and
     DEPTH of other rankings.
     """
-    named = system.reranker.depth
-    if named is not None or has_candidates(system):
-        return np.full(len(queries), MAX_DEPTH if named is None else named)
+    depth = system.reranker.depth
+    if depth is not None or has_candidates(system):
+        return np.full(len(queries), MAX_DEPTH if depth is None else depth)
     return np.where(_listed(queries) > 0, MAX_DEPTH, DEPTH)
 
 
 def rerank_room(system: TwoStage, queries: Queries, k: int, corpus: Corpus) -> int:
     """How many documents the first stage is asked for, where k are wanted of both stages."""
-    named, first = system.reranker.depth, system.first
-    if named is None and isinstance(first, CandidateSource):
+    depth, first = system.reranker.depth, system.first
+    if depth is None and isinstance(first, CandidateSource):
         pool = first.pool_depth(k, len(corpus))
         if pool is not None:
             return pool
-    room = (DEPTH if named is None else named) + int((corpus.ids.codes(queries.ids.strings) >= 0).any())
-    longest = 0 if named is not None else int(_listed(queries).max(initial=0))
+    room = (DEPTH if depth is None else depth) + int((corpus.ids.codes(queries.ids.strings) >= 0).any())
+    longest = 0 if depth is not None else int(_listed(queries).max(initial=0))
     return max(k, room, longest)
 
 
@@ -359,8 +359,8 @@ class RerankingSearcher:
             score = _behind(first, chosen, np.where(by_place, settled_by_place(new, candidates.ptr), new))
         else:
             score = _behind(first, chosen, new)
-        named = Named(str(self.system))
-        run = Run.from_columns(first.queries, first.docs, first.query_of_row(), first.doc, score, named)
+        name = Named(str(self.system))
+        run = Run.from_columns(first.queries, first.docs, first.query_of_row(), first.doc, score, name)
         for note in _notes(str(self.system.reranker), candidates, new, run, drawn):
             warnings.warn(RankingWarning(f"{self.system}: {note}"), stacklevel=2)
         return run.top(k)

@@ -126,8 +126,8 @@ class PairReranker:
     __rrshift__ = behind
 
     def __str__(self) -> str:
-        first, given = self.encoder.arguments
-        return called(self.name, first, ({} if self.depth is None else {"depth": self.depth}) | given)
+        first, options = self.encoder.arguments
+        return called(self.name, first, ({} if self.depth is None else {"depth": self.depth}) | options)
 
     def describe(self) -> dict[str, object]:
         """Everything that decides the rankings; raises DownloadError where the checkpoint is not here."""
@@ -204,19 +204,19 @@ QUERY_ENTRIES = {"query", "max_query", "filled", "cut", "left out of queries"}
 """What in an encoder's description says nothing about documents."""
 
 
-def documents_store(loaded: LoadedLate, kept: str) -> RaggedStore:
-    """The store of documents' token vectors by this encoder; kept: fp16 or fp32."""
+def documents_store(loaded: LoadedLate, stored_as: str) -> RaggedStore:
+    """The store of documents' token vectors by this encoder; stored_as: fp16 or fp32."""
     described = loaded.encoder.describe(settings().device)
     about = {name: value for name, value in described.items() if name not in QUERY_ENTRIES}
-    width = loaded.dimensions * np.dtype(DTYPES[kept]).itemsize
-    about |= {"kind": "tokens", "stored": kept}
-    return RaggedStore.of(settings().home / "vectors", about, width, np.dtype(DTYPES[kept]).name)
+    width = loaded.dimensions * np.dtype(DTYPES[stored_as]).itemsize
+    about |= {"kind": "tokens", "stored": stored_as}
+    return RaggedStore.of(settings().home / "vectors", about, width, np.dtype(DTYPES[stored_as]).name)
 
 
-def encoded_blocks(loaded: LoadedLate, kept: str, texts: list[str]) -> Iterator[Block]:
+def encoded_blocks(loaded: LoadedLate, stored_as: str, texts: list[str]) -> Iterator[Block]:
     """The token vectors of documents as the store takes them, block by block."""
     for block in loaded.stream(texts):
-        rows = np.ascontiguousarray(block.values, DTYPES[kept])
+        rows = np.ascontiguousarray(block.values, DTYPES[stored_as])
         yield block.ptr, rows.view(np.uint8).reshape(len(rows), -1)
 
 
@@ -225,11 +225,11 @@ def asked_of(queries: Queries) -> Int64:
     return np.array([i for i, text in enumerate(queries.text.tolist()) if text.strip()], np.int64)
 
 
-def score_candidates(rows: TokenRows, asked: Int64, query: TokenQueries, candidates: Run) -> Float64:
+def score_candidates(rows: TokenRows, numbers: Int64, query: TokenQueries, candidates: Run) -> Float64:
     """The score of each candidate of the queries asked, whose vectors `query` has in their order; the lowest there is
     for the others, and for documents without tokens."""
     score = np.full(len(candidates.doc), LOWEST_SCORE)
-    for at, q in enumerate(asked.tolist()):
+    for at, q in enumerate(numbers.tolist()):
         own = np.arange(candidates.ptr[q], candidates.ptr[q + 1])
         own = own[rows.lengths[candidates.doc[own]] > 0]
         score[own] = pair_maxsim(rows, query.of(at), candidates.doc[own])
@@ -257,12 +257,12 @@ class LateScorer:
 
     def scores(self, queries: Queries, candidates: Run, context: Context = IN_MEMORY) -> Float64:
         """The score of each candidate, the same bits as searching gives."""
-        asked = asked_of(queries)
-        encoded = self.loaded.encode(queries.take(asked).text, "query")
+        numbers = asked_of(queries)
+        encoded = self.loaded.encode(queries.take(numbers).text, "query")
         docs, place = np.unique(candidates.doc, return_inverse=True)
         rows = self._vectors(docs.astype(np.int64), place, context)
         numbered = replace(candidates, doc=place.astype(np.int32))
-        return score_candidates(rows, asked, TokenQueries(encoded.ptr, encoded.values), numbered)
+        return score_candidates(rows, numbers, TokenQueries(encoded.ptr, encoded.values), numbered)
 
     def costs(self) -> Costs:
         """How many scores were asked for, and of how many the document had to be encoded, so far; without reuse every

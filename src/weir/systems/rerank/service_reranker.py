@@ -160,8 +160,8 @@ class ServiceScorer:
         ptr, reranker, jobs = pairs.candidates.ptr, self.loaded.reranker, list[_Job]()
         for q, query in enumerate(pairs.queries.text.tolist()):
             rows = np.arange(ptr[q], ptr[q + 1])
-            wanted = lacking[rows]
-            rows = rows if reranker.together and wanted.any() else rows[wanted]
+            unscored = lacking[rows]
+            rows = rows if reranker.together and unscored.any() else rows[unscored]
             documents = [reranker.sent(document) for _, document in pairs.take(rows)]
             for piece in self.loaded.pieces(query or " ", documents):
                 name = f"query '{pairs.queries.ids[q]}'"
