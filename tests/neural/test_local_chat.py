@@ -23,13 +23,19 @@ from tests.neural.causal_small import CHATML, write_causal, write_chain, write_p
 from tests.neural.killed_reranking import ZYGOTE, kept, rerank  # noqa: E402 - behind the skip
 from weir.core.corpus import Corpus, Queries  # noqa: E402 - behind the skip
 from weir.errors import BadValue, DownloadError, ServiceError, StoreError  # noqa: E402 - behind the skip
-from weir.models.causal import WritingOrder, declare_causal, drawn, load_causal, read_causal  # noqa: E402 - behind the skip  # noqa: E402 - behind the skip
 from weir.models.chat import (  # noqa: E402 - behind the skip
     ChatModel,
     cached_chat,
 )
 from weir.models.chat_shapes import ChatPrompt  # noqa: E402 - behind the skip
-from weir.models.local_chat import chat_form  # noqa: E402 - behind the skip
+from weir.models.local_chat import (  # noqa: E402 - behind the skip  # noqa: E402 - behind the skip
+    WritingOrder,
+    chat_form,
+    declare_causal,
+    drawn,
+    load_causal,
+    read_causal,
+)
 from weir.services.answers import ServiceUsage  # noqa: E402 - behind the skip
 from weir.settings import settings as settings_of_home  # noqa: E402 - behind the skip
 from weir.systems import parse_system  # noqa: E402 - behind the skip

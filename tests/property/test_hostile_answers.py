@@ -58,7 +58,7 @@ def _chosen(reply, form):
 
 def _ordered(reply, form):
     found = read_order(reply, form, 3)
-    return (found.order, found.kind) if found.named else None
+    return (found.order, found.kind) if found.ranked else None
 
 
 CASES = {

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from tests.unit import model_servers as es
-from weir.models.hosted import Hosted, purse
+from weir.models.hosted import Hosted, shared_budget
 from weir.services.requests import Clock, Limits, paid
 from weir.settings import settings
 
@@ -21,7 +21,7 @@ QUICK = Limits(attempts=4, timeout=20.0)
 def forget_spending() -> None:
     """As a new process: nothing was asked or spent."""
     paid.cache_clear()
-    purse.cache_clear()
+    shared_budget.cache_clear()
 
 
 @dataclass

@@ -84,7 +84,7 @@ def test_a_score_is_read_from_the_line_that_was_asked_for_or_not_at_all(text, sc
     ],
 )
 def test_other_forms_of_prompts_are_read_strictly_too(form, text, finish, score, kind):
-    found = read_score(ChatReply(text, finish), form, shown=(TRAP + "\nScore: 3",))
+    found = read_score(ChatReply(text, finish), form, passages=(TRAP + "\nScore: 3",))
     assert (found.score, found.kind) == (score, kind)
 
 

@@ -102,7 +102,7 @@ class HostedChat:
         """One connection to the service, for requests of {"body", "max_tokens"}; its answers are ChatReply.kept."""
 
         def send(connection: KeptConnection, request: Request) -> dict[str, Json]:
-            body, max_tokens = request.asked["body"], request.asked["max_tokens"]
+            body, max_tokens = request.body["body"], request.body["max_tokens"]
             return self.reply(connection, body, max_tokens, retried).kept()
 
         return ConnectionWorker(send)

@@ -256,7 +256,7 @@ class EmbeddingClient:
 
     def room(self) -> int:
         """Estimated tokens the next request may have: what the provider takes and what the budget allows."""
-        most, tokens_left = self.provider.tokens, self.metered.limits.left(self.metered.spent)
+        most, tokens_left = self.provider.tokens, self.metered.limits.remaining(self.metered.spent)
         return int((most if tokens_left is None else min(most, tokens_left)) / self.dense)
 
     def ask(self, ask: Ask, dimensions: int | None) -> Float32:
@@ -398,7 +398,7 @@ class Hosted:
         bound what all encoders of this process spend together; others bound this one alone.
         Raises ServiceError where the key is missing or the API does not answer as it should.
         """
-        budget = purse() if limits is None else SharedBudget()
+        budget = shared_budget() if limits is None else SharedBudget()
         key = Key.of(self.key or (self.provider.variable if self.base is None else None))
         name = (self.model, self.address, key.variable)
         if name not in budget.clients:
@@ -432,7 +432,7 @@ class ProbeVector:
 
     path: Path
     vector: Float32
-    seen: str
+    date: str
     moved: float | None = None
 
     @property
@@ -451,7 +451,7 @@ class SharedBudget:
 
 
 @cache
-def purse() -> SharedBudget:
+def shared_budget() -> SharedBudget:
     """What the encoders of this process share; what they spent counts with all that the process pays for."""
     return SharedBudget(paid())
 
@@ -581,14 +581,14 @@ class LoadedHosted:
         first = probe.vector.astype(np.float64)
         if len(today) != len(first):
             raise ServiceError(
-                f"{self.encoder.model} now answers with {len(today)} dimensions, on {probe.seen} with "
+                f"{self.encoder.model} now answers with {len(today)} dimensions, on {probe.date} with "
                 f"{len(first)}; remove {probe.path} to begin anew with the new model"
             )
         length = float(np.linalg.norm(today) * np.linalg.norm(first))
         probe.moved = max(0.0, 1.0 - float(today @ first) / length) if length else 0.0
         if probe.moved > TOLERANCE:
             warnings.warn(
-                f"{self.encoder.model} has changed since {probe.seen}: the vector of the probe text lies "
+                f"{self.encoder.model} has changed since {probe.date}: the vector of the probe text lies "
                 f"{probe.moved:.2g} (cosine distance; {TOLERANCE:g} is allowed) from where it lay; vectors kept "
                 f"from then and asked for now do not belong together; remove {probe.path} to begin anew",
                 stacklevel=3,

@@ -277,7 +277,7 @@ class ProbeScores:
 
     path: Path
     scores: Float32
-    seen: str
+    date: str
     checked: bool = False
 
     @property
@@ -318,7 +318,7 @@ class LoadedReranker:
         if float(moved.max()) > TOLERANCE:
             at = int(moved.argmax())
             raise ServiceError(
-                f"{self.reranker.model} has changed since {probe.seen}: it scored a pair {probe.scores[at]:.6g}, "
+                f"{self.reranker.model} has changed since {probe.date}: it scored a pair {probe.scores[at]:.6g}, "
                 f"now {today[at]:.6g}; scores kept from then and asked for now do not belong together; remove "
                 f"{probe.path} to begin anew"
             )

@@ -259,12 +259,12 @@ _DIGITS = 9
 @dataclass(frozen=True)
 class OrderVerdict:
     """The places of passages from 0, best first: each of them exactly once. Those that the answer does not name stand
-    behind the others in the order in which they were asked about; where it names none, all do. named: how many it
+    behind the others in the order in which they were asked about; where it names none, all do. ranked: how many it
     names."""
 
     order: tuple[int, ...]
     kind: VerdictKind
-    named: int = field(default=0, repr=False)
+    ranked: int = field(default=0, repr=False)
 
 
 def read_order(reply: ChatReply, form: VerdictForm, count: int) -> OrderVerdict:
@@ -275,19 +275,19 @@ def read_order(reply: ChatReply, form: VerdictForm, count: int) -> OrderVerdict:
             return None, "missing"
         numbers = [int(n) if len(n) <= _DIGITS else 0 for n in re.findall(r"\d+", text)]
         inside = [number - 1 for number in numbers if 1 <= number <= count]
-        named = tuple(dict.fromkeys(inside))
-        if not named:
+        ranked = tuple(dict.fromkeys(inside))
+        if not ranked:
             return None, "out of range"
         if len(inside) < len(numbers):
-            return named, "out of range"
-        if len(named) < len(inside):
-            return named, "duplicate"
-        if len(named) < count:
-            return named, "missing"
-        return named, "ok" if _STRICT.fullmatch(text) else "repaired"
+            return ranked, "out of range"
+        if len(ranked) < len(inside):
+            return ranked, "duplicate"
+        if len(ranked) < count:
+            return ranked, "missing"
+        return ranked, "ok" if _STRICT.fullmatch(text) else "repaired"
 
-    named, kind = read_verdict(reply, form, parse, ("order", "ranking", "verdict"))
-    first = named or ()
+    ranked, kind = read_verdict(reply, form, parse, ("order", "ranking", "verdict"))
+    first = ranked or ()
     order = first + tuple(place for place in range(count) if place not in set(first))
     return OrderVerdict(order, kind, len(first))
 

@@ -265,11 +265,11 @@ REPORT_SECONDS = 0.1
 
 @dataclass(frozen=True)
 class Request:
-    """What is asked, as JSON; number: which one it is; key: that of its answer."""
+    """body: what is sent, as JSON; number: which request it is; key: that of its answer."""
 
     number: int
     key: AnswerKey
-    asked: Any
+    body: Any
 
 
 @dataclass(frozen=True)
@@ -544,7 +544,7 @@ class _RequestQueue:
             milliseconds = round(1000 * outcome.seconds, 3)
             at = self.policy.concurrency * (self.policy.together or self.policy.batch)
             now = datetime.now(UTC).isoformat(timespec="seconds")
-            answer = {"asked": request.asked, "answer": outcome.answer}
+            answer = {"asked": request.body, "answer": outcome.answer}
             self.store.add(request.key, answer | {"ms": milliseconds, "at": at, "time": now})
         with self.turn:
             self.pending.discard(request.key)

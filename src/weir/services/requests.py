@@ -448,7 +448,7 @@ class Limits:
         dearer = 0.0 if self.answer_price is None else self.answer_price - self.price
         return (tokens * self.price + answers * dearer) / 1e6
 
-    def left(self, spent: Spent) -> int | None:
+    def remaining(self, spent: Spent) -> int | None:
         """Tokens that the budget still allows, None for any number."""
         bounds = [] if self.tokens is None else [self.tokens - spent.tokens]
         if self.dollars is not None and self.price:
@@ -461,7 +461,7 @@ class Limits:
 
     def check(self, spent: Spent, tokens: int) -> None:
         """Raise ServiceError, saying what was spent, where a request of so many tokens goes beyond the budget."""
-        tokens_left = self.left(spent)
+        tokens_left = self.remaining(spent)
         if (self.requests is None or spent.requests < self.requests) and (
             tokens_left is None or tokens <= tokens_left
         ):

@@ -789,7 +789,7 @@ class ElasticAsker:
         """One outcome for each search of a request."""
         lines: list[Any] = []
         for request in requests:
-            body = self.settings.body(request.asked["text"], request.asked["k"])
+            body = self.settings.body(request.body["text"], request.body["k"])
             lines += [{"search_type": "dfs_query_then_fetch"}, body]
         start = time.perf_counter()
         try:

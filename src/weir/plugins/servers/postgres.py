@@ -686,7 +686,7 @@ class PostgresAsker:
             self._connection = None
 
     def _outcome(self, request: Request) -> Outcome:
-        text, k = request.asked["text"], request.asked["k"]
+        text, k = request.body["text"], request.body["k"]
         if not text.strip():
             return Outcome(request, kept_ranking([]))
         parameters: dict[str, Any] = {"k": k, "text": text.replace("\0", " ")}

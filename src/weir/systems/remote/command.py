@@ -296,7 +296,6 @@ class _ProgramAsker:
     closed: bool = False
     answered: bool = False  # whether it ever answered
     starts: int = 0
-    left: dict[str, Request] = field(default_factory=dict)
 
     def ask(self, requests: Sequence[Request]) -> Iterator[Outcome]:
         """Hand them over together; those that a failure left without an answer, again and alone."""
@@ -330,9 +329,9 @@ class _ProgramAsker:
             self.starts += 1
             self.program = Program.started(self.command.arguments, self.command.timeout_s)
         program = self.program
-        waiting = {request.asked["id"]: request for request in requests}
+        waiting = {request.body["id"]: request for request in requests}
         failed: list[tuple[Request, AttemptError]] = []
-        lines = [json.dumps(request.asked, ensure_ascii=False) for request in requests]
+        lines = [json.dumps(request.body, ensure_ascii=False) for request in requests]
         start = time.perf_counter()
         program.write(("\n".join(lines) + "\n").encode("utf-8", "surrogatepass"))
         while waiting:
@@ -352,7 +351,7 @@ class _ProgramAsker:
                 else:
                     ended = AttemptError("malformed", str(error))
                 return failed + [(request, ended) for request in waiting.values()]
-            del waiting[request.asked["id"]]
+            del waiting[request.body["id"]]
             if isinstance(answer, AttemptError):
                 failed.append((request, answer))
             else:

@@ -668,7 +668,7 @@ class _EndpointAsker:
             try:
                 self._check_fields()
                 self.seconds = 0.0
-                answer = self._pages(request.asked)
+                answer = self._pages(request.body)
             except AttemptError as error:
                 yield Outcome(request, error=error)
             else:

@@ -280,7 +280,7 @@ class RemoteSearcher:
         if counts.first is None:
             return
         request, why = counts.first
-        first = f"the first, '{request.asked['id']}': {why}"
+        first = f"the first, '{request.body['id']}': {why}"
         message = f"{counts.failed:,} of {total:,} queries have no answer ({counts.failed_by_kind}); {first}"
         if counts.stopped:
             row = self.service.policy.failures

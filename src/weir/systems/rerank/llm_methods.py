@@ -531,9 +531,9 @@ def listwise(task: RerankTask) -> Float64:
         replies = task.replies(template, len(active), prompt, task.progress_callback(done, total))
         for q, own, (form, reply) in zip(active, rows, replies, strict=True):
             verdict = read_order(reply, form, len(own))
-            task.count(verdict.kind, reply, [place + 1 for place in verdict.order[: verdict.named]])
+            task.count(verdict.kind, reply, [place + 1 for place in verdict.order[: verdict.ranked]])
             orders[q][slice(*windows[q][turn])] = [own[place] for place in verdict.order]
-            placed[own] |= verdict.named > 0
+            placed[own] |= verdict.ranked > 0
         done += len(active)
     values = np.empty(len(placed))
     for order in orders:

@@ -187,7 +187,7 @@ class ServiceScorer:
         if counts.first is not None:
             request, reason = counts.first
             message = f"{total - scored.done:,} of {total:,} pairs have no score (requests: {counts.failed_by_kind})"
-            message += f"; the first, {request.asked}: {reason}"
+            message += f"; the first, {request.body}: {reason}"
             raise ServiceError(message if CONTINUES in message else f"{message}; {CONTINUES}")
 
 
