@@ -24,11 +24,10 @@ from weir.core.filters import DocumentLists
 from weir.core.query_metadata import QueryMetadata
 from weir.errors import BadValue, ServiceError, UnknownName
 from weir.experiment.experiment import Experiment
-from weir.models import rerank_services as hosted_reranker
-from weir.models.rerank_services import HostedReranker
 from weir.services.requests import Limits, paid
 from weir.settings import settings
 from weir.systems import BM25, Context, parse_system
+from weir.systems.rerank.service_reranker import PROBE_QUERY, ServiceReranker
 
 KEY = "sk-very-secret-0123456789"
 CORPUS = Corpus.of({f"d{n:03}": f"river weir {n} " + "dam " * (n % 7) for n in range(150)})
@@ -91,7 +90,7 @@ def test_no_pair_is_asked_twice_at_any_depth_or_order(server):
     for depth in (20, 10, 20, 30):
         system(url, depth=depth).index(CORPUS).search(ASKED, 30)
     assert len(manners.pairs()) == len(set(manners.pairs())) == 60
-    probes = [body for _, _, body in manners.asked if body["query"] == hosted_reranker.PROBE_QUERY]
+    probes = [body for _, _, body in manners.asked if body["query"] == PROBE_QUERY]
     assert len(probes) == 2  # once to begin with, and once before more is asked by another searcher
     before = len(manners.asked)
     system(url, depth=30).index(CORPUS).search(ASKED, 30, Context(reuse=False))
@@ -222,8 +221,8 @@ def test_names_and_addresses():
         str(parse_system('bm25 >> rerank("tei:http://localhost:8080")'))
         == 'bm25 >> rerank("tei:http://localhost:8080")'
     )
-    assert HostedReranker("tei:http://localhost:8080").address == "http://localhost:8080"
-    assert HostedReranker("cohere:rerank-v3.5").address == "https://api.cohere.com/v2"
+    assert ServiceReranker("tei:http://localhost:8080").address == "http://localhost:8080"
+    assert ServiceReranker("cohere:rerank-v3.5").address == "https://api.cohere.com/v2"
     wrong = {
         'rerank("cohre:x")': (UnknownName, "did you mean cohere"),
         'rerank("plain")': (BadValue, "expected service:model"),

@@ -299,6 +299,69 @@ class EmbeddingClient:
 
 
 # ----------
+# Probes: what a service first answered tells whether the model behind it is still the same.
+
+
+@dataclass(eq=False)
+class ServiceProbe:
+    """The numbers that a service answered to a probe when it was first asked.
+
+    date: of that answer; moved: how far today's answer lies from it, None where that is not known yet.
+    """
+
+    path: Path
+    values: Float32
+    date: str
+    moved: float | None = None
+
+    @property
+    def fingerprint(self) -> str:
+        """What stands for the model in names of what is kept."""
+        return hashlib.blake2b(self.values.tobytes(), digest_size=8).hexdigest()
+
+
+def probe_path(kind: str, decisive: list[object]) -> Path:
+    """Where the answer to a probe is stored; decisive: what tells one probe from another, as JSON."""
+    digest = hashlib.blake2b(json.dumps(decisive).encode("utf-8"), digest_size=8).hexdigest()
+    return settings().home / "encoders" / f"{kind}-{digest}.json"
+
+
+def service_probe(
+    path: Path,
+    about: Mapping[str, object],
+    entry: str,
+    checked: Callable[[Any], Float32],
+    answer: Callable[[], Float32],
+    clock: Clock,
+) -> ServiceProbe:
+    """The stored answer to a probe, or the answer of now; processes that begin together store one answer.
+
+    about, entry: what the file says beside the answer, and what it calls it; checked: the numbers of that entry;
+    answer: asks the service. Raises StoreError for a file that cannot be read, and what `answer` raises.
+    """
+
+    def stored() -> ServiceProbe | None:
+        try:
+            record = json.loads(path.read_text(encoding="utf-8"))
+            return ServiceProbe(path, checked(record[entry]), str(record["seen"]))
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError, KeyError, TypeError, RecursionError, UnusableAnswerError) as error:
+            message = f"cannot read {path}: {error}; remove it, and the probe is asked for anew"
+            raise StoreError(message) from None
+
+    if (probe := stored()) is not None:
+        return probe
+    with locked(path.with_suffix(".lock")):
+        if (probe := stored()) is not None:
+            return probe
+        values = answer()
+        date = time.strftime("%Y-%m-%d", time.gmtime(clock.wall()))
+        write_json(path, {**about, "seen": date, entry: values.tolist()})
+    return ServiceProbe(path, values, date, moved=0.0)
+
+
+# ----------
 # Encoders behind an embedding API.
 
 
@@ -407,38 +470,17 @@ class Hosted:
             budget.clients[name] = EmbeddingClient(self.provider, url, metered)
         client = budget.clients[name]
         client.metered.key = key  # it may have been set, or changed, since
-        about = json.dumps([self.model, self.address, self.dimensions, PROBE]).encode("utf-8")
-        digest = hashlib.blake2b(about, digest_size=8).hexdigest()
-        path = settings().home / "encoders" / f"api-{digest}.json"
+        path = probe_path("api", [self.model, self.address, self.dimensions, PROBE])
         if path not in budget.probes:
-            budget.probes[path] = _stored_probe(path) or self._new_probe(path, client)
+            budget.probes[path] = service_probe(
+                path,
+                {"probe": PROBE, "model": self.model, "base": self.address},
+                "vector",
+                lambda vector: rows([vector], 1, None)[0],
+                lambda: _probe_vector(self, client),
+                client.metered.clock,
+            )
         return LoadedHosted(self, client, budget.probes[path])
-
-    def _new_probe(self, path: Path, client: EmbeddingClient) -> ProbeVector:
-        """The probe, asked for and kept; processes that begin together keep the same."""
-        with locked(path.with_suffix(".lock")):
-            if (stored := _stored_probe(path)) is not None:
-                return stored
-            vector = _probe_vector(self, client)
-            date = time.strftime("%Y-%m-%d", time.gmtime(client.metered.clock.wall()))
-            about = {"probe": PROBE, "model": self.model, "base": self.address, "seen": date}
-            write_json(path, about | {"vector": vector.tolist()})
-        return ProbeVector(path, vector, date, moved=0.0)
-
-
-@dataclass(eq=False)
-class ProbeVector:
-    """The vector of the probe text when it was first asked for; moved: how far it lies from today's, once known."""
-
-    path: Path
-    vector: Float32
-    date: str
-    moved: float | None = None
-
-    @property
-    def fingerprint(self) -> str:
-        """What stands for the model in names of what is kept."""
-        return hashlib.blake2b(self.vector.tobytes(), digest_size=8).hexdigest()
 
 
 @dataclass
@@ -447,7 +489,7 @@ class SharedBudget:
 
     spent: Spent = field(default_factory=Spent)
     clients: dict[tuple[str, str, str | None], EmbeddingClient] = field(default_factory=dict)
-    probes: dict[Path, ProbeVector] = field(default_factory=dict)
+    probes: dict[Path, ServiceProbe] = field(default_factory=dict)
 
 
 @cache
@@ -462,12 +504,12 @@ class LoadedHosted:
 
     encoder: Hosted
     client: EmbeddingClient = field(repr=False)
-    probe: ProbeVector
+    probe: ServiceProbe
 
     @property
     def dimensions(self) -> int:
         """The dimension of a vector."""
-        return len(self.probe.vector)
+        return len(self.probe.values)
 
     def identity(self) -> dict[str, object]:
         """Everything that can move a number, the same before and after anything is asked."""
@@ -578,7 +620,7 @@ class LoadedHosted:
         """Compare the model with the one first seen, once in a process and before anything is paid for."""
         probe = self.probe
         today = _probe_vector(self.encoder, self.client).astype(np.float64)
-        first = probe.vector.astype(np.float64)
+        first = probe.values.astype(np.float64)
         if len(today) != len(first):
             raise ServiceError(
                 f"{self.encoder.model} now answers with {len(today)} dimensions, on {probe.date} with "
@@ -611,16 +653,6 @@ def _probe_vector(encoder: Hosted, client: EmbeddingClient) -> Float32:
             f"leave dimensions out where the model has one size"
         )
     return vector
-
-
-def _stored_probe(path: Path) -> ProbeVector | None:
-    try:
-        record = json.loads(path.read_text(encoding="utf-8"))
-        return ProbeVector(path, rows([record["vector"]], 1, None)[0], str(record["seen"]))
-    except FileNotFoundError:
-        return None
-    except (OSError, ValueError, KeyError, TypeError, RecursionError, UnusableAnswerError) as error:
-        raise StoreError(f"cannot read {path}: {error}; remove it, and the probe is asked for anew") from None
 
 
 # ----------

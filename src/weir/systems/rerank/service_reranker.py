@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+import json
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field, fields
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
 from threading import Lock
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,8 +21,10 @@ from numpy.typing import NDArray
 from weir.core.corpus import Corpus, Queries
 from weir.core.run import Run
 from weir.core.strings import Float64, Int64
-from weir.errors import BadValue, ServiceError
-from weir.models.rerank_services import HostedReranker, LoadedReranker
+from weir.errors import BadValue, ServiceError, UnknownName
+from weir.files.text_files import read_toml
+from weir.models.hosted import ServiceProbe, probe_path, service_probe
+from weir.models.prompts import shortened
 from weir.services.answers import (
     AnswerKey,
     ConnectionWorker,
@@ -25,7 +34,23 @@ from weir.services.answers import (
     ServiceUsage,
     run_requests,
 )
-from weir.services.requests import CONTINUES, KeptConnection
+from weir.services.requests import (
+    CONTINUES,
+    MOST_COUNTED,
+    AttemptError,
+    Clock,
+    HttpRequest,
+    KeptConnection,
+    Key,
+    Limits,
+    MeteredClient,
+    MeteredRequest,
+    UnusableAnswerError,
+    check_address,
+    check_key,
+    estimated,
+    paid,
+)
 from weir.settings import settings
 from weir.systems.compose import behind, shown
 from weir.systems.protocol import IN_MEMORY, RERANKERS, Context, Costs, called, check_depth, described_depth
@@ -33,66 +58,300 @@ from weir.systems.rerank.reranking import VIEW, CacheCounts, Pairs
 from weir.systems.vectors.journal import alone, hash_texts
 from weir.systems.vectors.store import VectorStore
 
+# ----------
+# Re-ranking services, from rerank_services.toml: format of requests and answers.
+
+
+Json: TypeAlias = Any
+"""Whatever a server sent: nothing about it is known before it is looked at."""
+Float32 = NDArray[np.float32]
+DATA = Path(str(files("weir.models") / "rerank_services.toml"))
+
+
+@dataclass(frozen=True)
+class RerankService:
+    """A re-ranking service; rerank_services.toml says what each entry means."""
+
+    base: str
+    path: str
+    key: str
+    documents: int
+    tokens: int
+    texts: str
+    names_model: bool
+    results: str
+    score: str
+    sent: Mapping[str, Json] = field(default_factory=dict)
+    counted: Sequence[str] = ()
+    together: Sequence[str] = ()
+
+    def body(self, model: str, query: str, documents: Sequence[str]) -> dict[str, Json]:
+        """A request, as JSON."""
+        model_entry = {"model": model} if self.names_model else {}
+        return {**model_entry, "query": query, self.texts: list(documents), **self.sent}
+
+    def read(self, answer: Json, count: int) -> tuple[Float32, int | None]:
+        """(scores in the order of the documents, float32[n]; the tokens that the service counted, None where none).
+
+        count: documents of the request. Raises UnusableAnswerError.
+        """
+        results = answer.get(self.results) if self.results and isinstance(answer, dict) else answer
+        if not isinstance(results, list) or not all(isinstance(one, dict) for one in results):
+            where = f"'{self.results}'" if self.results else "of results"
+            raise UnusableAnswerError(f"the answer has no list {where}")
+        places, values = [one.get("index") for one in results], [one.get(self.score) for one in results]
+        if not all(type(place) is int for place in places) or sorted(places) != list(range(count)):
+            raise UnusableAnswerError(f"the answer's 'index' does not name each of {count} documents once")
+        if not all(type(value) in (int, float) and math.isfinite(value) for value in values):
+            raise UnusableAnswerError(f"'{self.score}' of the answer is not a number for each document")
+        scores = np.empty(count, np.float32)
+        with np.errstate(over="ignore"):
+            scores[np.array(places, np.int64)] = np.array(values, np.float64)
+        if not np.isfinite(scores).all():
+            raise UnusableAnswerError(f"'{self.score}' of the answer is out of range")
+        for name in self.counted:
+            answer = answer.get(name) if isinstance(answer, dict) else None
+        counted = bool(self.counted) and type(answer) is int and answer >= 0
+        return scores, answer if counted else None
+
+
+@cache
+def rerank_services() -> dict[str, RerankService]:
+    """The services by name."""
+    return {name: RerankService(**facts) for name, facts in read_toml(DATA, "re-ranking services").items()}
+
+
+# ----------
+# Requests to a re-ranking service, with retries, halved where they are too large, within the budget.
+
+
+MAYBE_SMALLER = {400, 413, 422}
+"""What servers answer to more documents or tokens at once than they take."""
+ANSWER_BYTES, DOCUMENT_BYTES = 1 << 16, 1 << 15
+"""An answer has at most: beside what it has for each document, and for each of them, where it repeats its text."""
+
+
+@dataclass(frozen=True, eq=False)
+class RerankClient:
+    """A re-ranking service as one process asks it; threads share it, each with a connection of its own.
+
+    model: as the service calls it; url: where it is asked; metered: keeps to the budget and the rate, and counts.
+    """
+
+    service: RerankService
+    model: str
+    url: str
+    metered: MeteredClient
+
+    def scores(
+        self, connection: KeptConnection, query: str, documents: Sequence[str], retried: Retried
+    ) -> Float32:
+        """A score for each document, in their order; what is too much at once is asked in halves.
+
+        retried: called after each failed attempt that is retried. Raises ServiceError where the budget ends or the
+        service refuses whoever asks, AttemptError where no attempt brings a usable answer.
+        """
+        body = json.dumps(self.service.body(self.model, query, documents)).encode("ascii")
+        headers = {"Content-Type": "application/json", "Accept": "application/json", "User-Agent": "weir"}
+        tokens = estimated_tokens(query, documents)
+
+        def read(answer: object) -> tuple[Float32, tuple[int, int] | None]:
+            scores, counted = self.service.read(answer, len(documents))
+            self.metered.count_texts(len(documents))
+            return scores, None if counted is None or counted > MOST_COUNTED * tokens else (counted, 0)
+
+        http = HttpRequest("POST", self.url, headers | self.metered.key.header(), body)
+        max_bytes = ANSWER_BYTES + len(documents) * DOCUMENT_BYTES + len(body)
+        try:
+            request = MeteredRequest(http, tokens, 0, max_bytes, read)
+            return self.metered.answered(connection, request, retried)
+        except AttemptError as error:
+            if error.status not in MAYBE_SMALLER:
+                raise
+            if len(documents) == 1 or self.model in self.service.together:
+                raise AttemptError("refused", f"{self.url}: {error}", again=False) from None
+        half = (len(documents) + 1) // 2
+        halves = (documents[:half], documents[half:])
+        return np.concatenate([self.scores(connection, query, some, retried) for some in halves])
+
+
+def estimated_tokens(query: str, documents: Sequence[str]) -> int:
+    """Tokens of a request by estimate: those of the query once for each document, and of the documents."""
+    return math.ceil(estimated(query) * len(documents) + sum(map(estimated, documents)))
+
+
+# ----------
+# The re-ranker.
+
+
+PROBE_QUERY = "What is a weir?"
+PROBE_DOCUMENTS = (
+    "A weir is a low dam across a river; the water that runs over it can be measured.",
+    "Knead the dough and let it rise near the oven.",
+)
+"""The pairs whose scores tell whether the model behind an address is still the same."""
+TOLERANCE = 5e-3
+"""Difference of a score, relative where it is above 1, up to which two answers count as the same model's."""
 CONCURRENCY = 4
 """Requests that are out at a time, unless another number is named."""
 
 
 @dataclass(frozen=True)
 class ServiceReranker:
-    """A re-ranking service that scores the first `depth` documents of each ranking; concurrency: requests at a time."""
+    """A re-ranking service that scores the first `depth` documents of each ranking.
 
-    hosted: HostedReranker
+    model: service:model, such as cohere:rerank-v3.5; or service:address for a server of one model, such as
+    tei:http://localhost:8080. concurrency: requests at a time. base: the address up to the version, None for the
+    service's own. max_length: tokens of a document at most, estimated as a third of its bytes; what is longer is cut;
+    None leaves it to the service. key: the environment variable that holds the key, WEIR_KEY_ and a name; None for the
+    service's usual one at its own address, and for none at any other. http is allowed for localhost only. Raises
+    UnknownName for an unknown service, BadValue for settings.
+    """
+
+    model: str
     depth: int | None = None
     concurrency: int = CONCURRENCY
+    base: str | None = None
+    max_length: int | None = None
+    key: str | None = None
 
     def __post_init__(self) -> None:
+        if not isinstance(self.model, str) or not re.match(r"[A-Za-z][\w-]*:.", self.model):
+            raise BadValue(f"model is {self.model!r}; expected service:model, such as cohere:rerank-v3.5")
+        check_address("base", self.address)
+        if self.key is not None:
+            usual = self.provider.key or "WEIR_KEY_NAME"
+            check_key(self.key, usual, None if self.address == self.provider.base else self.address)
+        if self.max_length is not None and not (type(self.max_length) is int and self.max_length > 0):
+            raise BadValue(f"max_length is {self.max_length!r}; expected a whole number from 1")
         check_depth("rerank", self.depth)
         if not (type(self.concurrency) is int and 1 <= self.concurrency <= 64):
             raise BadValue(
                 f"rerank: concurrency is {self.concurrency!r}; expected a whole number from 1 to 64"
             )
-        most = self.hosted.service.documents
-        if self.hosted.together and self.depth is not None and self.depth > most:
-            raise BadValue(
-                f"{self.hosted.model} reads all documents of a query together: depth is at most {most}"
-            )
+        most = self.provider.documents
+        if self.together and self.depth is not None and self.depth > most:
+            raise BadValue(f"{self.model} reads all documents of a query together: depth is at most {most}")
 
     __repr__ = shown
     __rrshift__ = behind
 
     def __str__(self) -> str:
-        first, options = self.hosted.arguments
-        own = {} if self.depth is None else {"depth": self.depth}
-        own |= {} if self.concurrency == CONCURRENCY else {"concurrency": self.concurrency}
-        return called("rerank", first, own | options)
+        values = [(f.name, getattr(self, f.name), f.default) for f in fields(self)[1:]]
+        return called("rerank", [self.model], {name: v for name, v, default in values if v != default})
 
     @property
     def service(self) -> str:
         """The service that is asked."""
-        return self.hosted.model
+        return self.model
+
+    @property
+    def provider(self) -> RerankService:
+        """What the service takes and answers."""
+        name, services = self.model.partition(":")[0], rerank_services()
+        if name not in services:
+            raise UnknownName("re-ranking service", name, services)
+        return services[name]
+
+    @property
+    def address(self) -> str:
+        """The address up to the version."""
+        place = self.model.partition(":")[2]
+        address = self.base or (place if "://" in place else "") or self.provider.base
+        if not address:
+            raise BadValue(f'{self.model} has no address of its own: base="http://localhost:8000" names one')
+        return address.rstrip("/")
+
+    @property
+    def together(self) -> bool:
+        """Whether a document's score depends on the others that are asked about with it."""
+        return self.model.partition(":")[2] in self.provider.together
 
     def describe(self) -> dict[str, object]:
         """Everything that decides the rankings; asks the service once for a probe where that was never done."""
         own: dict[str, object] = {"reranker": "rerank", **described_depth(self.depth), "document": VIEW}
-        return own | self.hosted.describe()
+        return own | self.identity(self.probe(self.client()))
 
     def fetch(self) -> None:
         """Ask the service once for the probe, where that was never done; raises ServiceError."""
-        self.hosted.fetch()
+        self.probe(self.client())
 
     def ready(self, corpus: Corpus, context: Context = IN_MEMORY) -> ServiceScorer:
         """The service, ready; scores are kept in Weir's home."""
-        return ServiceScorer(str(self), self.hosted.load(), corpus, self.concurrency)
+        client = self.client()
+        return ServiceScorer(self, client, self.probe(client), corpus)
+
+    def client(self) -> RerankClient:
+        """The service as this process asks it."""
+        provider, (_, _, model) = self.provider, self.model.partition(":")
+        key = Key.of(self.key or (provider.key if self.address == provider.base else ""))
+        metered = MeteredClient(key, Limits.of(settings()), Clock(), paid())
+        return RerankClient(provider, model, self.address + provider.path, metered)
+
+    def probe(self, client: RerankClient) -> ServiceProbe:
+        """The scores of the probe, known from before or asked for now.
+
+        Raises ServiceError where the key is missing or the service does not answer as it should, StoreError where what
+        is known of the probe cannot be read.
+        """
+
+        def checked(scores: Json) -> Float32:
+            values = np.array(scores, np.float32)
+            if values.shape != (len(PROBE_DOCUMENTS),) or not np.isfinite(values).all():
+                raise ValueError("scores of another number")
+            return values
+
+        return service_probe(
+            probe_path("rerank", [self.model, self.address, PROBE_QUERY, PROBE_DOCUMENTS]),
+            {"query": PROBE_QUERY, "documents": PROBE_DOCUMENTS, "model": self.model, "base": self.address},
+            "scores",
+            checked,
+            lambda: self.probe_scores(client),
+            client.metered.clock,
+        )
+
+    def probe_scores(self, client: RerankClient) -> Float32:
+        """The scores of the probe as the service gives them now."""
+        try:
+            with closing(KeptConnection()) as connection:
+                return client.scores(connection, PROBE_QUERY, PROBE_DOCUMENTS, lambda _: None)
+        except AttemptError as error:
+            message = f"{self.model}, asked for the score of a probe: {client.url}: {error}"
+            raise ServiceError(message) from None
+
+    def identity(self, probe: ServiceProbe) -> dict[str, object]:
+        """Everything that can move a number, the same before and after anything is asked."""
+        return {
+            "model": self.model,
+            "base": self.address,
+            "revision": probe.fingerprint,
+            "max_length": self.max_length,
+            "sent": dict(self.provider.sent),
+        }
+
+    def pieces(self, query: str, documents: list[str]) -> Iterator[slice]:
+        """The documents of a query in as many requests as the service takes; one where it reads them together."""
+        provider, start, size = self.provider, 0, 0
+        most = len(documents) if self.together else provider.documents
+        for at, document in enumerate(documents):
+            tokens = estimated_tokens(query, [document])
+            full = size + tokens > provider.tokens and not self.together
+            if at > start and (at - start >= most or full):
+                yield slice(start, at)
+                start, size = at, 0
+            size += tokens
+        if len(documents) > start:
+            yield slice(start, len(documents))
 
 
 @dataclass(frozen=True, eq=False)
 class ServiceScorer:
-    """A re-ranking service and the documents it reads; name: of the re-ranker, in messages."""
+    """A re-ranking service and the documents that it reads."""
 
-    name: str
-    loaded: LoadedReranker
+    reranker: ServiceReranker
+    client: RerankClient
+    probe: ServiceProbe
     corpus: Corpus
-    concurrency: int
     counts: CacheCounts = field(default_factory=CacheCounts)
     use: ServiceUsage = field(default_factory=lambda: ServiceUsage(""))
 
@@ -104,14 +363,14 @@ class ServiceScorer:
         pairs = Pairs(queries, candidates, self.corpus)
         if len(pairs) == 0:
             return np.empty(0)
-        reranker, lengths = self.loaded.reranker, np.diff(candidates.ptr)
+        reranker, lengths = self.reranker, np.diff(candidates.ptr)
         hashes = pairs.hashes()
         if reranker.together:
-            most = reranker.service.documents
+            most = reranker.provider.documents
             if lengths.max() > most:
                 query = candidates.queries[int(lengths.argmax())]
                 raise BadValue(
-                    f"{self.name}: query '{query}' has {lengths.max():,} candidates, and {reranker.model} reads at "
+                    f"{reranker}: query '{query}' has {lengths.max():,} candidates, and {reranker.model} reads at "
                     f"most {most} together; name a depth: depth={most}"
                 )
             # The hash of each pair among the others of its query.
@@ -123,12 +382,12 @@ class ServiceScorer:
         if not context.reuse:
             scores = np.full(len(pairs), np.nan, np.float32)
 
-            def hold(rows: Int64, values: NDArray[np.float32]) -> None:
+            def hold(rows: Int64, values: Float32) -> None:
                 scores[rows] = values
 
             self._ask(pairs, np.ones(len(pairs), np.bool_), hold, context)
             return scores.astype(np.float64)
-        store = VectorStore.of(settings().home / "scores", self.loaded.identity())
+        store = VectorStore.of(settings().home / "scores", reranker.identity(self.probe))
         snapshot = store.snapshot()
         if snapshot is None or (snapshot.texts.find(hashes) < 0).any():
             with alone(store.folder):
@@ -148,22 +407,33 @@ class ServiceScorer:
         return Costs(
             requested_pairs=self.counts.requested,
             computed_pairs=self.counts.computed,
-            services=(self.use.named(self.name),),
+            services=(self.use.named(str(self.reranker)),),
         )
 
     def _ask(self, pairs: Pairs, lacking: NDArray[np.bool_], keep: _Keep, context: Context) -> None:
         """Ask for what is lacking; raises ServiceError where a pair stays without a score."""
         if not lacking.any():
             return
-        self.loaded.check_probe()
+        probe, reranker = self.probe, self.reranker
+        if probe.moved is None:  # once, and before anything else is paid for
+            today = reranker.probe_scores(self.client)
+            moved = np.abs(today - probe.values) / np.maximum(1.0, np.abs(probe.values))
+            if float(moved.max()) > TOLERANCE:
+                at = int(moved.argmax())
+                raise ServiceError(
+                    f"{reranker.model} has changed since {probe.date}: it scored a pair {probe.values[at]:.6g}, "
+                    f"now {today[at]:.6g}; scores kept from then and asked for now do not belong together; remove "
+                    f"{probe.path} to begin anew"
+                )
+            probe.moved = float(moved.max())
         # A request is about one query: about all of its documents where they are read together and one is lacking.
-        ptr, reranker, jobs = pairs.candidates.ptr, self.loaded.reranker, list[_Job]()
+        ptr, jobs = pairs.candidates.ptr, list[_Job]()
         for q, query in enumerate(pairs.queries.text.tolist()):
             rows = np.arange(ptr[q], ptr[q + 1])
             unscored = lacking[rows]
             rows = rows if reranker.together and unscored.any() else rows[unscored]
-            documents = [reranker.sent(document) for _, document in pairs.take(rows)]
-            for piece in self.loaded.pieces(query or " ", documents):
+            documents = [shortened(document, reranker.max_length) or " " for _, document in pairs.take(rows)]
+            for piece in reranker.pieces(query or " ", documents):
                 name = f"query '{pairs.queries.ids[q]}'"
                 jobs.append(_Job(name, query or " ", documents[piece], rows[piece]))
         total, done = len(pairs), len(pairs) - sum(len(job.rows) for job in jobs)
@@ -175,15 +445,15 @@ class ServiceScorer:
         def new_worker(retried: Retried) -> ConnectionWorker:
             def send(connection: KeptConnection, request: Request) -> list[float]:
                 job = jobs[request.number]
-                scores = self.loaded.client.scores(connection, job.query, job.documents, retried)
+                scores = self.client.scores(connection, job.query, job.documents, retried)
                 return list(map(float, scores))
 
             return ConnectionWorker(send)
 
-        counts = run_requests(requests, new_worker, scored, RequestPolicy(self.concurrency), progress)
+        counts = run_requests(requests, new_worker, scored, RequestPolicy(reranker.concurrency), progress)
         self.use.counts.add(counts)
-        self.use.tokens = self.loaded.client.metered.tokens
-        self.use.dollars = self.loaded.client.metered.limits.cost(self.use.tokens)
+        self.use.tokens = self.client.metered.tokens
+        self.use.dollars = self.client.metered.limits.cost(self.use.tokens)
         if counts.first is not None:
             request, reason = counts.first
             message = f"{total - scored.done:,} of {total:,} pairs have no score (requests: {counts.failed_by_kind})"
@@ -191,7 +461,7 @@ class ServiceScorer:
             raise ServiceError(message if CONTINUES in message else f"{message}; {CONTINUES}")
 
 
-_Keep = Callable[[Int64, NDArray[np.float32]], None]
+_Keep = Callable[[Int64, Float32], None]
 """Keeps the scores of these rows."""
 
 
@@ -245,4 +515,4 @@ def rerank(
     document at most, by estimate; key: the environment variable with the key; concurrency: requests at a time. Raises
     UnknownName and BadValue.
     """
-    return ServiceReranker(HostedReranker(model, base, max_length, key), depth, concurrency)
+    return ServiceReranker(model, depth, concurrency, base, max_length, key)
