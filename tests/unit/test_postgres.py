@@ -100,16 +100,16 @@ def test_no_query_is_read_as_anything_but_words(shop, shop_system, text, query):
 
 def test_vectors_are_found_as_weir_finds_them(shop, shop_system, home):
     exact = shop_system(beside="")
-    system = weir.systems.SYSTEMS.get("postgres")(exact.written.file, encoder=words())
+    system = weir.systems.SYSTEMS.get("postgres")(exact.file, encoder=words())
     ours = words().index(CORPUS).search(ASKED, 4)
     theirs = system.index(CORPUS).search(ASKED, 4)
     assert [list(row) for row in theirs.to_dict().values()] == [list(row) for row in ours.to_dict().values()]
     assert theirs.score == pytest.approx(ours.score, rel=1e-6)
-    near = weir.systems.SYSTEMS.get("postgres")(exact.written.file, encoder=words(), index="hnsw")
+    near = weir.systems.SYSTEMS.get("postgres")(exact.file, encoder=words(), index="hnsw")
     assert near.index(CORPUS).search(ASKED, 4).to_dict().keys() == ours.to_dict().keys()
     [(built,)] = shop.ask("SELECT count(*) FROM pg_indexes WHERE indexdef LIKE '%%hnsw%%vector_ip_ops%%'")
     assert built == 1
-    assert str(system) == f'postgres("{exact.written.file}", encoder=dense(Words))'
+    assert str(system) == f'postgres("{exact.file}", encoder=dense(Words))'
 
 
 def test_hnsw_goes_on_until_it_has_found_as_many_as_are_asked_for(shop, shop_system):
@@ -118,7 +118,7 @@ def test_hnsw_goes_on_until_it_has_found_as_many_as_are_asked_for(shop, shop_sys
         {f"d{i}": " ".join(rng.choice(["river", "dam", "dough", "meadow"], 9)) for i in range(1500)}
     )
     made = weir.systems.SYSTEMS.get("postgres")
-    settings = shop_system("[vector]\nef_search = 10\n").written.file
+    settings = shop_system("[vector]\nef_search = 10\n").file
     asked = Queries.of({"q": "dam", "r": "river dough"})
     searcher = made(settings, encoder=words(), index="hnsw").index(corpus)
     assert len(searcher.search(asked, 1200).doc) == 2400
@@ -167,7 +167,7 @@ def test_vectors_of_ones_own_are_searched(shop, shop_system, distance):
     for name, vector in zip(DOCUMENTS, vectors, strict=True):
         shop.ask("INSERT INTO shop.items VALUES (%s, %s::vector)", name, str(vector.tolist()))
     table = '[table]\nname = "shop.items"\nid = "sku"\nvector = "embedding"\n'
-    file = shop_system(f'{table}[vector]\ndistance = "{distance}"\n', ', encoder="minilm"').written.file
+    file = shop_system(f'{table}[vector]\ndistance = "{distance}"\n', ', encoder="minilm"').file
     system = weir.systems.SYSTEMS.get("postgres")(file, encoder=words(), version="1")
     found = answers(system, k=6)
     for name, raw in zip(QUERIES, Words().encode(list(QUERIES.values())), strict=True):

@@ -202,24 +202,14 @@ class PostgresSettings:
 
 def read_postgres_settings(path: Path) -> PostgresSettings:
     """The settings in a TOML file; raises FormatError for no such file, UnknownName and FormatError for its values."""
-    entries = read_toml(path, EXPECTED)
-    parts: dict[str, Callable[[Path, Any], object]] = {
-        "table": lambda p, v: settings_value(UserTable, p, "[table]", _with_tuple(v)),
-        "text": lambda p, v: settings_value(TextSearch, p, "[text]", v),
-        "vector": lambda p, v: settings_value(VectorSearch, p, "[vector]", v),
-    }
-    return settings_value(
-        PostgresSettings,
-        path,
-        "the file",
-        {key: parts[key](path, value) if key in parts else value for key, value in entries.items()},
-    )
-
-
-def _with_tuple(table: Any) -> Any:  # noqa: ANN401  whatever TOML holds
+    entries = dict(read_toml(path, EXPECTED))
+    table = entries.get("table")
     if isinstance(table, Mapping) and isinstance(table.get("text"), list):
-        return {**table, "text": tuple(table["text"])}
-    return table
+        entries["table"] = {**table, "text": tuple(table["text"])}
+    for name, kind in {"table": UserTable, "text": TextSearch, "vector": VectorSearch}.items():
+        if name in entries:
+            entries[name] = settings_value(kind, path, f"[{name}]", entries[name])
+    return settings_value(PostgresSettings, path, "the file", entries)
 
 
 # ----------
@@ -599,49 +589,40 @@ class SearchedTable:
             "tie": sql.SQL("place") if user is None else sql.SQL('doc COLLATE "C" DESC'),
             "place": sql.SQL(", place") if user is None else sql.SQL(""),
         }
-        composed = self._by_text if isinstance(self.search, TextSearch) else self._by_vector
-        return composed(sql, user, parts)
-
-    def _by_text(self, sql: Any, user: UserTable | None, parts: dict[str, Any]) -> psycopg.sql.Composed:  # noqa: ANN401  psycopg.sql, imported when used
         search = self.search
-        assert isinstance(search, TextSearch)
-        config = sql.Literal(search.config)
-        tsvector = sql.Identifier("tsv" if user is None else user.tsvector)
-        if user is not None and user.text:
-            # As an index of an expression over these columns would be written, so that it is used.
-            columns = [sql.SQL("coalesce({}, '')").format(sql.Identifier(column)) for column in user.text]
-            tsvector = sql.SQL("to_tsvector({}::regconfig, {})").format(
-                config, sql.SQL(" || ' ' || ").join(columns)
+        if isinstance(search, TextSearch):
+            config = sql.Literal(search.config)
+            tsvector = sql.Identifier("tsv" if user is None else user.tsvector)
+            if user is not None and user.text:
+                # As an index of an expression over these columns would be written, so that it is used.
+                columns = [sql.SQL("coalesce({}, '')").format(sql.Identifier(column)) for column in user.text]
+                tsvector = sql.SQL("to_tsvector({}::regconfig, {})").format(
+                    config, sql.SQL(" || ' ' || ").join(columns)
+                )
+            text_search: psycopg.sql.Composed = sql.SQL(
+                "SELECT doc, score FROM ("
+                "SELECT {doc} AS doc, {rank}({tsvector}, asked.query, {mask}) AS score{place} "
+                "FROM {table}, (SELECT {query} AS query) AS asked WHERE {tsvector} @@ asked.query"
+                ") AS found ORDER BY score DESC, {tie} LIMIT %(k)s"
+            ).format(
+                **parts,
+                rank=sql.SQL(search.rank),
+                tsvector=tsvector,
+                mask=sql.Literal(search.normalization),
+                query=sql.SQL(_TSQUERIES[search.query]).format(config=config),
             )
-        query = sql.SQL(_TSQUERIES[search.query]).format(config=config)
-        statement: psycopg.sql.Composed = sql.SQL(
-            "SELECT doc, score FROM ("
-            "SELECT {doc} AS doc, {rank}({tsvector}, asked.query, {mask}) AS score{place} "
-            "FROM {table}, (SELECT {query} AS query) AS asked WHERE {tsvector} @@ asked.query"
-            ") AS found ORDER BY score DESC, {tie} LIMIT %(k)s"
-        ).format(
-            **parts,
-            rank=sql.SQL(search.rank),
-            tsvector=tsvector,
-            mask=sql.Literal(search.normalization),
-            query=query,
-        )
-        return statement
-
-    def _by_vector(self, sql: Any, user: UserTable | None, parts: dict[str, Any]) -> psycopg.sql.Composed:  # noqa: ANN401  psycopg.sql, imported when used
-        search = self.search
-        assert isinstance(search, VectorSearch)
+            return text_search
         column = sql.Identifier("embedding" if user is None else user.vector)
         far = sql.SQL("{} {} %(vector)s::vector").format(column, sql.SQL(DISTANCES[search.distance]))
         score = {"inner": "-far", "cosine": "1 - far", "l2": "-far"}[search.distance]
         # An index finds the nearest by distance alone, and ties are settled among them; without one they decide, too.
         nearest = sql.SQL(" ORDER BY {} LIMIT %(k)s" if search.index == "hnsw" else "").format(far)
-        statement: psycopg.sql.Composed = sql.SQL(
+        vector_search: psycopg.sql.Composed = sql.SQL(
             "SELECT doc, {score} AS score FROM ("
             "SELECT {doc} AS doc, {far} AS far{place} FROM {table}{nearest}"
             ") AS found ORDER BY far, {tie} LIMIT %(k)s"
         ).format(**parts, score=sql.SQL(score), far=far, nearest=nearest)
-        return statement
+        return vector_search
 
     def prepare(self, connection: psycopg.Connection[Any], k: int) -> None:
         """Settings of a connection that decide how vectors are searched."""
@@ -715,17 +696,11 @@ class PostgresAsker:
             return rows, time.perf_counter() - start
         except (psycopg.Error, ServiceError) as error:
             self.close()
-            raise _attempt(error, self.table.settings) from None
-
-
-def _attempt(error: Exception, settings: PostgresSettings) -> AttemptError:
-    """What an error of the server means: whether asking again may help."""
-    psycopg = require("psycopg", "postgres")
-    text = str(error) if isinstance(error, ServiceError) else error_line(error, settings)
-    if isinstance(error, psycopg.errors.QueryCanceled):
-        return AttemptError("timed out", text, again=False)
-    passing = isinstance(error, (psycopg.OperationalError, ServiceError))
-    return AttemptError("failed" if passing else "refused", text, again=passing)
+            text = str(error) if isinstance(error, ServiceError) else error_line(error, self.table.settings)
+            if isinstance(error, psycopg.errors.QueryCanceled):
+                raise AttemptError("timed out", text, again=False) from None
+            again = isinstance(error, (psycopg.OperationalError, ServiceError))
+            raise AttemptError("failed" if again else "refused", text, again=again) from None
 
 
 # ----------
@@ -804,25 +779,15 @@ FORMAT = 1
 
 
 @dataclass(frozen=True)
-class WrittenName:
-    """How a system was written: the file of its settings, and what was error_line beside it."""
-
-    file: str
-    given: tuple[tuple[str, object], ...] = ()
-
-    def __str__(self) -> str:
-        return called("postgres", [self.file], dict(self.given))
-
-
-@dataclass(frozen=True)
 class PostgresCollection:
     """A collection in a table that Weir makes on a server, searched by PostgreSQL itself.
 
-    written: its name; settings: the server and how is searched; dense: what makes vectors, None for full text; version:
-    what stands for the server's own version in keys, None where any will do, as the result's record names it.
+    file, options: how it was written; settings: the server and how it is searched; dense: what makes vectors, None for
+    full text; version: your label for the server in keys, None where any will do, as the result's record names it.
     """
 
-    written: WrittenName
+    file: str
+    options: tuple[tuple[str, object], ...]
     settings: PostgresSettings
     dense: DenseRetriever | None = None
     version: str | None = None
@@ -831,7 +796,7 @@ class PostgresCollection:
     __rshift__ = then
 
     def __str__(self) -> str:
-        return str(self.written)
+        return called("postgres", [self.file], dict(self.options))
 
     @property
     def search_settings(self) -> TextSearch | VectorSearch:
@@ -840,12 +805,12 @@ class PostgresCollection:
 
     def title(self) -> tuple[str, str]:
         """The file, and the name that it gives."""
-        return self.written.file, self.settings.name
+        return self.file, self.settings.name
 
     @property
     def service(self) -> str:
         """The server that the file names."""
-        return f"the PostgreSQL server of {self.written.file}"
+        return f"the PostgreSQL server of {self.file}"
 
     def describe(self) -> dict[str, object]:
         """What decides the rankings on a given server; raises DownloadError where a checkpoint is not here."""
@@ -866,16 +831,8 @@ class PostgresCollection:
             text=TextSearch(config=text.config, view=text.view),
             vector=replace(vector, ef_search=VectorSearch().ef_search),
         )
-        return replace(
-            self,
-            settings=settings,
-            written=replace(
-                self.written,
-                given=tuple(
-                    (name, value) for name, value in self.written.given if name in ("encoder", "index")
-                ),
-            ),
-        )
+        options = tuple((name, value) for name, value in self.options if name in ("encoder", "index"))
+        return replace(self, settings=settings, options=options)
 
     def fetch(self) -> None:
         """Download the encoder's checkpoint where it is not here; raises DownloadError where that fails."""
@@ -887,31 +844,17 @@ class PostgresCollection:
 
         Raises ServiceError where the server refuses or cannot be reached.
         """
-        vectors = (
-            None if self.dense is None else self.dense.index(corpus, replace(context, folder=None)).vectors
-        )
-        table = ServerTable(
-            self.settings,
-            self.search_settings,
-            corpus,
-            (
-                {
-                    "format": FORMAT,
-                    "corpus": content_of(corpus, self.fields_read()),
-                    "system": self.indexed_as().describe(),
-                }
-            ),
-            vectors,
-        )
+        vectors = None
+        if self.dense is not None:
+            vectors = self.dense.index(corpus, replace(context, folder=None)).vectors
+        content = content_of(corpus, self.fields_read())
+        about = {"format": FORMAT, "corpus": content, "system": self.indexed_as().describe()}
+        table = ServerTable(self.settings, self.search_settings, corpus, about, vectors)
         state = filled_table(table, context.progress)
         if context.folder is not None:
             with atomic_dir(context.folder) as folder:
-                facts = {
-                    "format": FORMAT,
-                    "table": table.name,
-                    "documents": len(corpus),
-                    "versions": state.versions,
-                }
+                facts = {"format": FORMAT, "table": table.name}
+                facts |= {"documents": len(corpus), "versions": state.versions}
                 seal_folder(folder, "index.json", facts)
         return self._searcher(corpus, table.name, state)
 
@@ -951,7 +894,8 @@ class PostgresTable:
     Its rows may change, so that a version stands for them; without one, what is found is made again in each process.
     """
 
-    written: WrittenName
+    file: str
+    options: tuple[tuple[str, object], ...]
     settings: PostgresSettings
     dense: DenseRetriever | None = None
     version: str | None = None
@@ -960,16 +904,16 @@ class PostgresTable:
     __rshift__ = then
 
     def __str__(self) -> str:
-        return str(self.written)
+        return called("postgres", [self.file], dict(self.options))
 
     def title(self) -> tuple[str, str]:
         """The file, and the name that it gives."""
-        return self.written.file, self.settings.name
+        return self.file, self.settings.name
 
     @property
     def service(self) -> str:
         """The server that the file names."""
-        return f"the PostgreSQL server of {self.written.file}"
+        return f"the PostgreSQL server of {self.file}"
 
     def describe(self) -> dict[str, object]:
         """The table, how it is searched, and its version, or a session."""
@@ -1025,9 +969,7 @@ def postgres(
     declared_version(version)
     settings = read_postgres_settings(Path(file))
     arguments = {"query": query, "rank": rank, "encoder": encoder, "index": index, "version": version}
-    written = WrittenName(
-        file, tuple((name, value) for name, value in arguments.items() if value is not None)
-    )
+    options = tuple((name, value) for name, value in arguments.items() if value is not None)
     for name in ("query", "rank") if arguments["encoder"] is not None else ("index",):
         if arguments[name] is not None:
             other = "full text" if arguments["encoder"] is None else "vectors"
@@ -1044,11 +986,10 @@ def postgres(
             f'postgres: encoder is {encoder!r}; expected a model, such as "minilm", or a dense(...)'
         )
     if settings.table is None:
-        return PostgresCollection(written, settings, retriever, version)
+        return PostgresCollection(file, options, settings, retriever, version)
+    system = PostgresTable(file, options, settings, retriever, version)
     if retriever is None and not (settings.table.text or settings.table.tsvector):
-        raise BadValue(
-            f'{written}: [table] names a vector alone; say which encoder asks it: encoder="minilm"'
-        )
+        raise BadValue(f'{system}: [table] names a vector alone; say which encoder asks it: encoder="minilm"')
     if retriever is not None and not settings.table.vector:
-        raise BadValue(f"{written}: [table] names no vector column, which an encoder needs")
-    return PostgresTable(written, settings, retriever, version)
+        raise BadValue(f"{system}: [table] names no vector column, which an encoder needs")
+    return system
