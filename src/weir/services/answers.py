@@ -428,17 +428,14 @@ class ServiceUsage:
         }
         facts |= {"versions": dict(self.versions)} if self.versions else {}
         facts |= {"tokens": self.tokens, "dollars": self.dollars} if self.tokens else {}
-        facts |= {"answer_tokens": self.answer_tokens} if self.answer_tokens else {}
-        facts |= {"verdicts": dict(sorted(self.verdicts.items()))} if self.verdicts else {}
-        facts |= {"cut": self.cut} if self.cut else {}
-        facts |= {"flagged": self.flagged} if self.flagged else {}
+        verdicts = dict(sorted(self.verdicts.items()))
+        more = {"answer_tokens": self.answer_tokens, "verdicts": verdicts, "cut": self.cut}
+        facts |= {name: value for name, value in {**more, "flagged": self.flagged}.items() if value}
         if self.prompts:  # one number for the set, whatever the order in which its keys came
             total = sum(high << 64 | low for high, low in self.prompts) % (1 << 128)
             facts |= {"prompts": f"{total:032x}"}
-        facts |= {
-            "faults": dict(sorted(counts.faults.items())),
-            "unanswered": dict(sorted(counts.unanswered.items())),
-        }
+        for name, kinds in (("faults", counts.faults), ("unanswered", counts.unanswered)):
+            facts[name] = dict(sorted(kinds.items()))
         latencies: list[dict[str, float]] = []
         for at, times in sorted(self.milliseconds.items()):
             values = np.frombuffer(times, np.float64)

@@ -16,7 +16,7 @@ import time
 from collections import deque
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from pathlib import Path
 from typing import IO, Any
@@ -225,9 +225,8 @@ class Command:
             raise BadValue(f"command: timeout_s is {self.timeout_s!r}; expected seconds above 0")
 
     def __str__(self) -> str:
-        values = {name: getattr(self, name) for name in self.__dataclass_fields__ if name != "command"}
-        changed = {n: v for n, v in values.items() if v != self.__dataclass_fields__[n].default}
-        return called("command", [self.command], changed)
+        values = [(f.name, getattr(self, f.name), f.default) for f in fields(self)[1:]]
+        return called("command", [self.command], {name: v for name, v, default in values if v != default})
 
     @property
     def arguments(self) -> list[str]:

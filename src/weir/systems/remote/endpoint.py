@@ -10,7 +10,6 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from fnmatch import fnmatchcase
-from importlib.resources import files
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 from urllib.parse import quote, urlencode
@@ -174,6 +173,7 @@ class JsonPath:
 # The TOML file.
 
 
+TEMPLATES = Path(__file__).with_name("templates")
 EXPECTED = "a description of a search server (docs/retrievers.md)"
 QUERY_NAMES = ("query", "id", "k", "size", "offset", "page", "page0", "cursor", "dataset")
 """What placeholders may name besides the file's own values: the query's text and identifier, how many documents; of a
@@ -266,23 +266,19 @@ class SearchTemplate:
 
     def describe(self) -> dict[str, object]:
         """Everything that decides an answer; what a file does not use is left out."""
+
+        def text(value: Any) -> Any:  # noqa: ANN401  an entry
+            return value.text if isinstance(value, JsonPath) else value
+
         later = {
             "equal": {path.text: other.text for path, other in self.equal},
-            "error": self.error and self.error.text,
+            "error": text(self.error),
             "empty_body": self.empty_body,
         }
-        description = {f.name: getattr(self, f.name) for f in fields(self)}
-        description = {
-            name: value
-            for name, value in description.items()
-            if name not in (*later, "fields", "limits", "name")
-        }
-        paths = {
-            n: None if description[n] is None else description[n].text
-            for n in ("results", "id", "score", "next")
-        }
-        used = {name: value for name, value in later.items() if value}
-        return description | paths | {"expect": {path.text: value for path, value in self.expect}} | used
+        left_out = (*later, "fields", "limits", "name")
+        description = {f.name: text(getattr(self, f.name)) for f in fields(self) if f.name not in left_out}
+        description["expect"] = {path.text: value for path, value in self.expect}
+        return description | {name: value for name, value in later.items() if value}
 
     @property
     def variables(self) -> list[str]:
@@ -301,7 +297,7 @@ class SearchTemplate:
 
 def template_names() -> list[str]:
     """The names of the templates that a file may extend."""
-    return sorted(p.name.removesuffix(".toml") for p in _templates().iterdir() if p.name.endswith(".toml"))
+    return sorted(path.stem for path in TEMPLATES.glob("*.toml"))
 
 
 def read_template(path: Path, dataset: str | None = None) -> SearchTemplate:
@@ -366,10 +362,6 @@ def read_template(path: Path, dataset: str | None = None) -> SearchTemplate:
         raise FormatError(path, str(error), EXPECTED) from None
 
 
-def _templates() -> Path:
-    return Path(str(files("weir.systems.remote") / "templates"))
-
-
 def _with_extended(entries: dict[str, Any], path: Path, levels: int = 4) -> dict[str, Any]:
     name = entries.pop("extends", None)
     if name is None:
@@ -377,7 +369,7 @@ def _with_extended(entries: dict[str, Any], path: Path, levels: int = 4) -> dict
     if levels == 0 or name not in template_names():
         known = ", ".join(template_names())
         raise FormatError(path, f"extends = {name!r}", f"one of {known}")
-    base_path = _templates() / f"{name}.toml"
+    base_path = TEMPLATES / f"{name}.toml"
     base = _with_extended(read_toml(base_path, EXPECTED), base_path, levels - 1)
     merged = {
         key: {**base[key], **entries[key]}
@@ -389,37 +381,25 @@ def _with_extended(entries: dict[str, Any], path: Path, levels: int = 4) -> dict
     return {**base, **entries, **merged}
 
 
-_TOP: dict[str, tuple[type, ...]] = {
-    "name": (str,),
-    "method": (str,),
-    "url": (str,),
-    "path": (str,),
+_Types: TypeAlias = Mapping[str, tuple[type, ...]]
+_TOP: _Types = {
+    **dict.fromkeys(("name", "method", "url", "path"), (str,)),
+    **dict.fromkeys(("params", "headers", "values", "answer", "page", "limits"), (dict,)),
+    **dict.fromkeys(("fields", "empty_body"), (dict,)),
     "plain_http": (bool,),
-    "params": (dict,),
-    "headers": (dict,),
     "body": (dict, list, str),
-    "values": (dict,),
-    "answer": (dict,),
-    "page": (dict,),
-    "limits": (dict,),
-    "fields": (dict,),
-    "empty_body": (dict,),
 }
-_ANSWER: dict[str, tuple[type, ...]] = {
-    "results": (str,),
-    "id": (str,),
-    "score": (str,),
+_ANSWER: _Types = {
+    **dict.fromkeys(("results", "id", "score", "error"), (str,)),
+    **dict.fromkeys(("expect", "equal"), (dict,)),
     "empty": (bool,),
-    "expect": (dict,),
-    "equal": (dict,),
-    "error": (str,),
 }
-_FIELDS: dict[str, tuple[type, ...]] = {"path": (str,), "names": (str,), "searched": (str, list)}
-_PAGE: dict[str, tuple[type, ...]] = {"size": (int,), "next": (str,)}
+_FIELDS: _Types = {"path": (str,), "names": (str,), "searched": (str, list)}
+_PAGE: _Types = {"size": (int,), "next": (str,)}
 _SHAPES = {str: "a text", bool: "true or false", dict: "a table", list: "a list", int: "a whole number"}
 
 
-def _check(entries: Mapping[str, Any], types_of_entries: Mapping[str, tuple[type, ...]], within: str) -> None:
+def _check(entries: Mapping[str, Any], types_of_entries: _Types, within: str) -> None:
     """Raise UnknownName for an entry that does not exist, BadValue for one of another type."""
     for name, value in entries.items():
         if name not in types_of_entries:
@@ -570,13 +550,8 @@ class Http:
             raise BadValue(f"http: dataset is {self.dataset!r}; expected a text")
 
     def __str__(self) -> str:
-        values: dict[str, object] = {
-            "version": self.version,
-            "on_failure": self.on_failure,
-            "dataset": self.dataset,
-        }
-        changed = {n: v for n, v in values.items() if v != self.__dataclass_fields__[n].default}
-        return called("http", [self.file], changed)
+        values = [(f.name, getattr(self, f.name), f.default) for f in fields(self)[1:]]
+        return called("http", [self.file], {name: v for name, v, default in values if v != default})
 
     @property
     def service(self) -> str:
