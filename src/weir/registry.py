@@ -6,7 +6,7 @@ import inspect
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cache, partial
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar, runtime_checkable
@@ -15,6 +15,8 @@ from weir.errors import BadValue, PluginError, UnknownName
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
+
+    from _typeshed import DataclassInstance
 
 
 T = TypeVar("T")
@@ -188,6 +190,12 @@ def session_only(description: object) -> bool:
         and not isinstance(description, str)
         and any(map(session_only, description))
     )
+
+
+def changed_settings(config: DataclassInstance, leave_out: tuple[str, ...] = ()) -> dict[str, object]:
+    """The settings of a configuration that are not by default, by name, in the order in which they are declared."""
+    values = {f.name: (getattr(config, f.name), f.default) for f in fields(config) if f.name not in leave_out}
+    return {name: value for name, (value, default) in values.items() if value != default}
 
 
 def printed(value: object) -> str:

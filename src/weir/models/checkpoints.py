@@ -10,7 +10,7 @@ import time
 import tomllib
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from importlib.util import find_spec
@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from weir.algorithms import algorithm
 from weir.errors import BadValue, DownloadError, StoreError, UnknownName, require
 from weir.files.atomic import write_json
+from weir.registry import changed_settings
 from weir.settings import hub_cache, settings
 
 if TYPE_CHECKING:
@@ -474,15 +475,9 @@ def check_least(settings: Mapping[str, tuple[object, int]], optional: bool = Tru
             raise BadValue(f"{name} is {value!r}; expected a whole number from {least}")
 
 
-def given_settings(config: DataclassInstance, leave_out: tuple[str, ...] = ("model",)) -> dict[str, object]:
-    """The settings of a configuration that are not by default, by name, in the order in which they are declared."""
-    values = {f.name: (getattr(config, f.name), f.default) for f in fields(config) if f.name not in leave_out}
-    return {name: value for name, (value, default) in values.items() if value != default}
-
-
 def model_arguments(config: DataclassInstance, model: str) -> tuple[list[object], dict[str, object]]:
     """How a system that takes a configuration's settings prints them: the model, and what is not by default."""
-    return [model], given_settings(config)
+    return [model], changed_settings(config, leave_out=("model",))
 
 
 # ----------

@@ -113,16 +113,15 @@ class FunctionSystem:
 
     def index(self, corpus: Corpus, context: Context = IN_MEMORY) -> FunctionSearcher:
         """Hand the documents to an object that wants them."""
-        searching: object = self.answer
-        if isinstance(searching, IndexObject):
-            texts = dict(zip(corpus.ids, corpus.view(VIEW), strict=True))
-            made = searching.index(texts)
-            searching = searching if made is None else made
-        if isinstance(searching, SearchObject):
-            return FunctionSearcher(str(self), corpus, searching.search)
-        if not callable(searching):
-            raise BadRanking(f"index made a {type(searching).__name__} without search(queries, k)")
-        return FunctionSearcher(str(self), corpus, searching)
+        searcher: object = self.answer
+        if isinstance(searcher, IndexObject):
+            index = searcher.index(dict(zip(corpus.ids, corpus.view(VIEW), strict=True)))
+            searcher = searcher if index is None else index
+        if isinstance(searcher, SearchObject):
+            return FunctionSearcher(str(self), corpus, searcher.search)
+        if not callable(searcher):
+            raise BadRanking(f"index made a {type(searcher).__name__} without search(queries, k)")
+        return FunctionSearcher(str(self), corpus, searcher)
 
     def open(self, corpus: Corpus, context: Context) -> FunctionSearcher:
         """As `index`: nothing is kept."""

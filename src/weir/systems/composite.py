@@ -136,12 +136,12 @@ def _run_flaw(run: object, queries: Queries) -> str:
         return f"answered with {_type_name(run)}; expected a weir.Run"
     if run.queries is not queries.ids and run.queries != queries.ids:
         return f"answered {len(run)} queries of other names or order than the {len(queries)} asked"
-    rows, known = len(run.doc), len(run.docs)
+    rows, documents = len(run.doc), len(run.docs)
     whole = len(run.ptr) == len(queries) + 1 and run.ptr[0] == 0 and run.ptr[-1] == rows == len(run.score)
     if not whole or (np.diff(run.ptr) < 0).any():
         return "answered with a run whose rows do not fit its queries"
-    if rows and not (int(run.doc.min()) >= 0 and int(run.doc.max()) < known):
-        return f"answered with documents beyond the {known:,} that it names"
+    if rows and not (int(run.doc.min()) >= 0 and int(run.doc.max()) < documents):
+        return f"answered with documents beyond the {documents:,} that it names"
     return "" if np.isfinite(run.score).all() else "answered with scores that are not finite"
 
 
@@ -259,22 +259,22 @@ def one_session(systems: Iterable[T]) -> list[T]:
     Each adaptation of an object without a version has its own session, so that keys differ once the object has changed.
     Raises BadValue for two objects of one kind and name.
     """
-    known: dict[tuple[type, str], Identity] = {}
-    return [_with_sessions(system, known) for system in systems]
+    firsts: dict[tuple[type, str], Identity] = {}
+    return [_with_sessions(system, firsts) for system in systems]
 
 
-def _with_sessions(value: T, known: dict[tuple[type, str], Identity]) -> T:
+def _with_sessions(value: T, firsts: dict[tuple[type, str], Identity]) -> T:
     if isinstance(value, Identified) and is_dataclass(type(value)):
         plain: Any = value
         own = value.identity
-        first = known.setdefault((type(value), own.name), own)
+        first = firsts.setdefault((type(value), own.name), own)
         if not own.same_object(first):
             raise BadValue(
                 f"two objects are named '{own.name}'; give one another name: {value.adapter}(..., name=\"other\")"
             )
         return cast(T, value if own.session == first.session else replace(plain, identity=first))
     # Values that differ in their session alone are equal, so that parts are held against each other one by one.
-    return _rebuilt(value, lambda part: _with_sessions(part, known), _is_same)
+    return _rebuilt(value, lambda part: _with_sessions(part, firsts), _is_same)
 
 
 def _is_same(one: object, other: object) -> bool:

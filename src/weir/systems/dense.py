@@ -23,7 +23,7 @@ from weir.models.checkpoints import known
 from weir.models.encoder import Encoder, Kind, Loaded, LoadedObject, ObjectEncoder, as_encoder
 from weir.models.hosted import Hosted, LoadedEncoder, LoadedHosted, instructed, is_hosted
 from weir.models.multi_device import PIECES_PER_DEVICE, devices, on_several
-from weir.registry import session_only
+from weir.registry import changed_settings, session_only
 from weir.settings import settings
 from weir.systems.compose import shown, then
 from weir.systems.protocol import IN_MEMORY, SYSTEMS, Context, Costs, Progress, called, check_k, folder_of
@@ -84,12 +84,10 @@ class DenseRetriever:
         return self.separator if self.separator is not None else " " if card is None else card.separator
 
     def __str__(self) -> str:
-        first, named = self.encoder.arguments
-        own = {n: v for n, v in (("store", self.store), ("view", self.view)) if v != _DEFAULTS[n]}
-        own |= {} if self.separator is None else {"separator": self.separator}
-        return called(
-            "dense", first, {**named, **own, **({} if self.nearest is None else self.nearest.given)}
-        )
+        model, settings_ = self.encoder.arguments
+        own = changed_settings(self, leave_out=("encoder", "nearest"))
+        index = {} if self.nearest is None else self.nearest.arguments
+        return called("dense", model, {**settings_, **own, **index})
 
     def describe(self) -> dict[str, object]:
         """Everything that decides the rankings; raises DownloadError where the checkpoint is not here."""
@@ -138,11 +136,8 @@ class DenseRetriever:
         near = None if self.nearest is None else self.nearest.build(vectors)
         if context.folder is not None:
             facts = {"format": FORMAT, "system": str(self), "store": store.folder.name}
-            facts |= {
-                "corpus": corpus.fingerprint_with(self.fields_read()),
-                "documents": len(corpus),
-                "texts": vectors.digest(),
-            }
+            facts |= {"corpus": corpus.fingerprint_with(self.fields_read()), "documents": len(corpus)}
+            facts |= {"texts": vectors.digest()}
             with atomic_dir(context.folder) as folder:
                 np.save(folder / "rows.npy", vectors.rows)
                 if near is not None:
@@ -160,14 +155,14 @@ class DenseRetriever:
         try:
             facts = open_folder(at, "index.json")
             rows = read_array(at / "rows.npy", np.int64)
-            known = facts["format"], facts["corpus"], facts["documents"]
+            corpus_key = facts["corpus"], facts["documents"]
             store = VectorStore(settings().home / "vectors" / Path(facts["store"]).name, "", self.store)
         except (StoreError, KeyError, TypeError) as error:
             raise StoreError(f"{at}: the index is damaged ({error}); delete it to build it again") from None
-        if known[1:] != (corpus.fingerprint_with(self.fields_read()), len(corpus)):
+        if corpus_key != (corpus.fingerprint_with(self.fields_read()), len(corpus)):
             raise BadValue(f"{at}: this index was made from another corpus; delete it to build it again")
         snapshot = store.snapshot()
-        if known[0] != FORMAT or snapshot is None or len(rows) != len(corpus):
+        if facts.get("format") != FORMAT or snapshot is None or len(rows) != len(corpus):
             raise StoreError(f"{at}: its vectors are not in {store.folder} any more; they are encoded again")
         vectors = StoredVectors(snapshot, rows)
         if not in_range(rows, len(snapshot.texts)) or vectors.digest() != facts["texts"]:
@@ -293,9 +288,6 @@ def _encoding(loaded: LoadedEncoder) -> Iterator[tuple[Encode, EncodingBlocks]]:
         yield encode_on_several, EncodingBlocks(size * PIECES_PER_DEVICE * len(names))
 
 
-_DEFAULTS = {f.name: f.default for f in fields(DenseRetriever)}
-
-
 @SYSTEMS.register("dense")
 def dense(
     model: str | object = "minilm",
@@ -344,23 +336,23 @@ def dense(
         "dimensions": dimensions,
         "key": key,
     }
-    named = {setting: value for setting, value in encoder_settings.items() if value is not None}
+    arguments = {setting: value for setting, value in encoder_settings.items() if value is not None}
     nearest = ApproximateIndex.of(index, effort)
-    return DenseRetriever(encoder_of(model, named), store, nearest, view, separator)
+    return DenseRetriever(encoder_of(model, arguments), store, nearest, view, separator)
 
 
-def encoder_of(model: object, named: dict[str, object] | None = None) -> VectorEncoder:
+def encoder_of(model: object, arguments: dict[str, object] | None = None) -> VectorEncoder:
     """The encoder that a model and its settings name; raises BadValue for a setting that it does not have."""
     if isinstance(model, (Encoder, Hosted, ObjectEncoder)):
         return model
-    named, by_name = named or {}, isinstance(model, (str, int, float, type(None)))
+    arguments, by_name = arguments or {}, isinstance(model, (str, int, float, type(None)))
     kind: type[Encoder | Hosted] = Hosted if isinstance(model, str) and is_hosted(model) else Encoder
     what = "an embedding API" if kind is Hosted else "a checkpoint"
-    for setting in named:
+    for setting in arguments:
         if by_name and setting not in {f.name for f in fields(kind)}:
             raise BadValue(f"dense: {setting} does not apply to {what} such as {model}")
         if not by_name and setting != "similarity":
             raise BadValue(f"dense: {setting} does not apply to an object such as {type(model).__name__}")
     if by_name:
-        return kind(model, **named)  # type: ignore[arg-type]  # they check the values they are given
-    return as_encoder(model, **named)  # type: ignore[arg-type]  # it checks the values it is given
+        return kind(model, **arguments)  # type: ignore[arg-type]  # they check the values they are given
+    return as_encoder(model, **arguments)  # type: ignore[arg-type]  # it checks the values it is given

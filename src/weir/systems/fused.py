@@ -63,8 +63,7 @@ class Fused:
 
     def __str__(self) -> str:
         depth = {} if self.depth is None else {"depth": self.depth}
-        named: dict[str, object] = {**dict(self.fusion.settings), **depth}
-        return called(self.fusion.name, list(self.parts), named)
+        return called(self.fusion.name, list(self.parts), {**dict(self.fusion.settings), **depth})
 
     def describe(self) -> dict[str, object]:
         """Everything that can move a number."""

@@ -15,8 +15,8 @@ from weir.core.strings import Float64, in_range
 from weir.errors import BadValue, StoreError, UnknownName
 from weir.files.atomic import atomic_dir
 from weir.files.integrity import open_folder, read_array, seal_folder
-from weir.models.checkpoints import given_settings
 from weir.models.late import LateEncoder, LoadedLate
+from weir.registry import changed_settings
 from weir.settings import settings
 from weir.systems.compose import shown, then
 from weir.systems.protocol import (
@@ -105,9 +105,8 @@ class ColBERT:
             raise BadValue(f"bits is {self.bits!r}; expected 0, 1 or 2")
         if type(self.probes) is not int or self.probes < 1:
             raise BadValue(f"probes is {self.probes!r}; expected a whole number from 1")
-        if self.candidates not in (None, "auto") and not (
-            type(self.candidates) is int and self.candidates > 0
-        ):
+        count = type(self.candidates) is int and self.candidates > 0
+        if self.candidates not in (None, "auto") and not count:
             raise BadValue(
                 f'candidates is {self.candidates!r}; expected None, "auto" or a whole number from 1'
             )
@@ -122,27 +121,28 @@ class ColBERT:
     __rshift__ = then
 
     def __str__(self) -> str:
-        own = given_settings(self, leave_out=tuple(f.name for f in fields(LateEncoder)))
-        return called("colbert", [self.model], given_settings(self.encoder) | own)
+        own = changed_settings(self, leave_out=tuple(f.name for f in fields(LateEncoder)))
+        return called("colbert", [self.model], changed_settings(self.encoder, leave_out=("model",)) | own)
 
     def describe(self) -> dict[str, object]:
         """Everything that decides the rankings; raises DownloadError where the checkpoint is not here."""
-        stored = {"store": self.store, "view": self.view}
-        how: dict[str, object] = {"search": "exact MaxSim, float32 products, sums in double"}
+        described: dict[str, object] = {"system": "colbert", "late search": algorithm("late search")}
+        described |= {
+            "encoder": self.encoder.describe(settings().device),
+            "store": self.store,
+            "view": self.view,
+        }
+        described |= {"search": "exact MaxSim, float32 products, sums in double"}
         if self.bits:
-            how |= {"bits": self.bits}
+            described |= {"bits": self.bits}
         if self.bits or self.candidates is not None:
-            how |= {
-                "centroids": f"16 times the root of the tokens, k-means, {KMEANS_ITERATIONS} rounds, seed {KMEANS_SEED}"
-            }
+            rounds = f"k-means, {KMEANS_ITERATIONS} rounds, seed {KMEANS_SEED}"
+            described |= {"centroids": f"16 times the root of the tokens, {rounds}"}
         if self.candidates is not None:
             limit = f"all below {CANDIDATES_FROM_DOCUMENTS} documents, else {CANDIDATES} or twice the depth"
-            how |= {
-                "candidates": limit if self.candidates == "auto" else self.candidates,
-                "probes": self.probes,
-            }
-        about = {"late search": algorithm("late search"), "encoder": self.encoder.describe(settings().device)}
-        return {"system": "colbert", **about, **stored, **how}
+            described |= {"candidates": limit if self.candidates == "auto" else self.candidates}
+            described |= {"probes": self.probes}
+        return described
 
     def kernels(self, documents: int) -> tuple[str, ...]:
         """Those of late search."""
@@ -163,32 +163,30 @@ class ColBERT:
         store = documents_store(loaded, self.store)
         texts = TextSource(len(corpus), partial(corpus.view, self.view), corpus.ids.__getitem__)
         before = store.snapshot()
-        encode = partial(encoded_blocks, loaded, self.store)
-        rows = stored_ragged(
-            store, texts, encode, context.progress, EncodingBlocks(BATCH_TEXTS[loaded.place.kind])
+        encode, cut = (
+            partial(encoded_blocks, loaded, self.store),
+            EncodingBlocks(BATCH_TEXTS[loaded.place.kind]),
         )
+        rows = stored_ragged(store, texts, encode, context.progress, cut)
         tokens = TokenVectors(rows, DTYPES[self.store])
         limit = self.limit(len(tokens))
-        made = TokenIndex()
+        own = TokenIndex()
         if self.bits or limit:
             clusters = clustered(tokens)
             small = compressed(tokens, clusters, self.bits) if self.bits else None
-            made = TokenIndex(clusters, listed(clusters) if limit else None, small)
+            own = TokenIndex(clusters, listed(clusters) if limit else None, small)
         if context.folder is not None:
             facts = {"format": FORMAT, "system": str(self), "store": store.folder.name, "width": store.width}
-            facts |= {
-                "corpus": corpus.fingerprint_with(self.fields_read()),
-                "documents": len(corpus),
-                "texts": rows.digest(),
-            }
-            facts |= {} if made.small is None else {"error": made.small.error, "largest": made.small.largest}
+            facts |= {"corpus": corpus.fingerprint_with(self.fields_read()), "documents": len(corpus)}
+            facts |= {"texts": rows.digest()}
+            facts |= {} if own.small is None else {"error": own.small.error, "largest": own.small.largest}
             with atomic_dir(context.folder) as folder:
                 np.save(folder / "numbers.npy", rows.numbers)
-                if made.clusters is not None:
-                    write_clusters(folder, made.clusters, made.lists, made.small)
+                if own.clusters is not None:
+                    write_clusters(folder, own.clusters, own.lists, own.small)
                 seal_folder(folder, "index.json", facts)
         reused = 0 if before is None else int(np.count_nonzero(rows.numbers < len(before.texts)))
-        return LateSearcher(self, corpus, tokens, made, loaded, reused)
+        return LateSearcher(self, corpus, tokens, own, loaded, reused)
 
     def open(self, corpus: Corpus, context: Context) -> LateSearcher:
         """Open what `index` noted about the same corpus; the vectors lie in the store, those of few bits in the folder.
@@ -199,26 +197,30 @@ class ColBERT:
         try:
             facts = open_folder(at, "index.json")
             numbers = read_array(at / "numbers.npy", np.int64)
-            known = facts["format"], facts["corpus"], facts["documents"]
+            corpus_key = facts["corpus"], facts["documents"]
             folder = settings().home / "vectors" / Path(facts["store"]).name
             store = RaggedStore(folder, "", int(facts["width"]))
         except (StoreError, KeyError, TypeError, ValueError) as error:
             raise StoreError(f"{at}: the index is damaged ({error}); delete it to build it again") from None
-        if known[1:] != (corpus.fingerprint_with(self.fields_read()), len(corpus)):
+        if corpus_key != (corpus.fingerprint_with(self.fields_read()), len(corpus)):
             raise BadValue(f"{at}: this index was made from another corpus; delete it to build it again")
         snapshot, vectors = store.snapshot(), None
         if snapshot is not None and in_range(numbers, len(snapshot.texts)):
             rows = GatheredRagged(snapshot, numbers)
             if rows.digest() == facts["texts"]:
                 vectors = TokenVectors(rows, DTYPES[self.store])
-        if known[0] != FORMAT or len(numbers) != len(corpus) or (vectors is None and not self.bits):
+        if (
+            facts.get("format") != FORMAT
+            or len(numbers) != len(corpus)
+            or (vectors is None and not self.bits)
+        ):
             raise StoreError(f"{at}: its vectors are not in {store.folder} any more; they are encoded again")
-        made = TokenIndex()
+        own = TokenIndex()
         if self.bits or self.limit(len(corpus)):
-            made = TokenIndex(*read_clusters(at, self.bits))
-            if made.clusters is None or len(made.clusters.ptr) != len(corpus) + 1:
+            own = TokenIndex(*read_clusters(at, self.bits))
+            if own.clusters is None or len(own.clusters.ptr) != len(corpus) + 1:
                 raise StoreError(f"{at}: the index is damaged; delete it to build it again")
-        return LateSearcher(self, corpus, vectors, made)
+        return LateSearcher(self, corpus, vectors, own)
 
     def scorer(self, corpus: Corpus) -> Scorer | None:
         """What scores given documents without an index, encoding those that the store does not have; None with bits,
@@ -251,20 +253,20 @@ class LateSearcher:
     system: ColBERT
     corpus: Corpus
     vectors: TokenVectors | None
-    made: TokenIndex = field(default_factory=TokenIndex)
+    own: TokenIndex = field(default_factory=TokenIndex)
     opened: LoadedLate | None = None
     reused: int = 0
 
     @property
     def rows(self) -> TokenRows:
         """The token vectors that are scored."""
-        tokens = self.vectors if self.made.small is None else self.made.small
+        tokens = self.vectors if self.own.small is None else self.own.small
         assert tokens is not None  # one of them is there
         return tokens
 
     def costs(self) -> Costs:
-        """The vectors in the store that are searched, and how many were there before this index was made."""
-        if self.made.small is not None or self.vectors is None:
+        """The vectors in the store that are searched, and how many were there before this index was own."""
+        if self.own.small is not None or self.vectors is None:
             return Costs(0, self.reused, repeatable=True)
         rows = self.vectors.rows
         once = np.unique(rows.numbers)
@@ -307,7 +309,7 @@ class LateSearcher:
         Raises BadValue where nothing is compressed and all documents are scored, and where the vectors in full are
         not in the store any more.
         """
-        if self.made.small is None and not self.system.limit(len(self.corpus), k):
+        if self.own.small is None and not self.system.limit(len(self.corpus), k):
             raise BadValue(f"{self.system} searches exactly; only bits or candidates lose anything")
         if self.vectors is None:
             raise BadValue(
@@ -316,15 +318,15 @@ class LateSearcher:
         query = self._encoded(queries.take(asked_of(queries)))
         rank = self.corpus.ids.tie_ranks
         exact = search_tokens(self.vectors, query, k, rank)
-        remembered = exact if self.made.small is None else search_tokens(self.rows, query, k, rank)
+        remembered = exact if self.own.small is None else search_tokens(self.rows, query, k, rank)
         quantisation = 1 - _overlap(exact, remembered)
         return Loss(quantisation, 1 - _overlap(exact, self._nearest(query, k)) - quantisation)
 
     def _nearest(self, query: TokenQueries, k: int, progress: Progress | None = None) -> Found:
         limit, rank = self.system.limit(len(self.corpus), k), self.corpus.ids.tie_ranks
-        if not limit or self.made.clusters is None or self.made.lists is None:
+        if not limit or self.own.clusters is None or self.own.lists is None:
             return search_tokens(self.rows, query, k, rank, progress)
-        chosen = near(self.made.clusters, self.made.lists, query, self.system.probes, limit)
+        chosen = near(self.own.clusters, self.own.lists, query, self.system.probes, limit)
         return search_chosen(self.rows, query, chosen, k, rank)
 
     def _encoded(self, queries: Queries) -> TokenQueries:

@@ -16,8 +16,8 @@ from weir.kernels.inverted.block_bounds import EXHAUSTIVE_DOCUMENTS, BlockBounds
 from weir.kernels.inverted.byte_bounds import ByteBounds
 from weir.kernels.inverted.postings import document_frequencies, place
 from weir.kernels.inverted.search import Impacts
-from weir.models.checkpoints import given_settings
 from weir.models.sparse import TERM, LoadedSparse, SparseEncoder
+from weir.registry import changed_settings
 from weir.settings import settings
 from weir.systems.compose import shown, then
 from weir.systems.lexical.inverted_index import (
@@ -67,9 +67,12 @@ class Sparse:
         check_view(self.view)
 
     def __str__(self) -> str:
-        named = given_settings(self.encoder, leave_out=("family", "model"))
-        view: dict[str, object] = {} if self.view == VIEW else {"view": self.view}
-        return called(self.encoder.family, [self.encoder.model], named | view)
+        encoder = changed_settings(self.encoder, leave_out=("family", "model"))
+        return called(
+            self.encoder.family,
+            [self.encoder.model],
+            encoder | changed_settings(self, leave_out=("encoder",)),
+        )
 
     def describe(self) -> dict[str, object]:
         """Everything that decides the rankings; raises DownloadError where the checkpoint is not here."""

@@ -89,15 +89,15 @@ def deepened(searcher: Searcher, queries: Queries, k: int, context: Context = IN
     depth = min(depth * _rarity(queries), max(depth, CANDIDATE_DEPTH))
     waiting, parts = np.arange(len(queries)), list[tuple[Int64, Run]]()
     while len(waiting):
-        left: list[Int64] = []
+        unsettled: list[Int64] = []
         size = max(1, BLOCK_ROWS // depth)  # queries whose answers are held together
         for block in (waiting[start : start + size] for start in range(0, len(waiting), size)):
             run = searcher.search(free_queries.take(block), depth, context)
             filtered = run.allowed(queries.take(block)).top(k)
             settled = (np.diff(filtered.ptr) == k) | (np.diff(run.ptr) < depth)
             parts.append((np.where(settled, block, -1), filtered))
-            left.append(block[~settled])
-        waiting, depth = np.concatenate(left), GROWTH_FACTOR * depth
+            unsettled.append(block[~settled])
+        waiting, depth = np.concatenate(unsettled), GROWTH_FACTOR * depth
     return _joined(queries, parts)
 
 
@@ -131,15 +131,11 @@ def candidate_rows(queries: Queries, corpus: Corpus, name: str = "run") -> Run:
     if candidates is None:
         candidates = DocumentLists.of([[]] * len(queries))
     code = candidates.codes_in(corpus.ids)
-    known, query = code >= 0, candidates.query_of_row()
+    query, rows = candidates.query_of_row(), np.flatnonzero(code >= 0)
     key = drawn_keys(queries.ids.strings, candidates.docs.strings, query, candidates.doc)
-    score = np.empty(len(code), np.int64)
-    score[np.lexsort((key, query))] = np.repeat(candidates.ptr[1:], candidates.lengths()) - np.arange(
-        len(code)
-    )
-    return Run.from_columns(
-        queries.ids, corpus.ids, query[known], code[known], score[known].astype(np.float64), Named(name)
-    )
+    score, ends = np.empty(len(code)), np.repeat(candidates.ptr[1:], candidates.lengths())
+    score[np.lexsort((key, query))] = ends - np.arange(len(code))
+    return Run.from_columns(queries.ids, corpus.ids, query[rows], code[rows], score[rows], Named(name))
 
 
 def _lists(queries: Queries) -> tuple[DocumentLists | None, DocumentLists | None]:
@@ -157,8 +153,7 @@ def _rarity(queries: Queries) -> int:
     permitted = _permitted(queries)
     if permitted is None or not len(permitted):
         return 1
-    fewest = max(int(permitted.lengths().min()), 1)
-    return -(-len(permitted.docs) // fewest)
+    return -(-len(permitted.docs) // max(int(permitted.lengths().min()), 1))
 
 
 def _longest(excluded: DocumentLists | None) -> int:
@@ -170,16 +165,16 @@ def _joined(queries: Queries, parts: list[tuple[Int64, Run]]) -> Run:
     if not parts:
         return Run.of({})
     first = parts[0][1]
-    docs, named = first.docs, Named(first.name, first.ties)
+    docs = first.docs
     if any(run.docs is not docs for _, run in parts):  # a plug-in may number the documents of each answer
         docs = Ids.of(dict.fromkeys(name for _, run in parts for name in run.docs))
     query, doc, score = list[NDArray[np.int64]](), list[NDArray[np.int32]](), list[NDArray[np.float64]]()
     for numbers, run in parts:
         number = numbers[run.query_of_row()]
-        taken = number >= 0
+        rows = np.flatnonzero(number >= 0)
         codes = run.doc if run.docs is docs else docs.codes(run.docs.strings)[run.doc]
-        query.append(number[taken])
-        doc.append(codes[taken])
-        score.append(run.score[taken])
+        query.append(number[rows])
+        doc.append(codes[rows])
+        score.append(run.score[rows])
     columns = np.concatenate(query), np.concatenate(doc), np.concatenate(score)
-    return Run.from_columns(queries.ids, docs, *columns, named)
+    return Run.from_columns(queries.ids, docs, *columns, Named(first.name, first.ties))

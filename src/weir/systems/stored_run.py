@@ -159,11 +159,8 @@ class StoredRunSearcher:
         if self.note:
             _warn(f"{self.system}: {self.note}")
         rows = np.flatnonzero((query >= 0) & (self.doc >= 0))
-        named = Named(str(self.system))
-        ranking = Run.from_columns(
-            queries.ids, self.docs, query[rows], self.doc[rows], self.run.score[rows], named
-        )
-        return ranking.top(k)
+        columns = query[rows], self.doc[rows], self.run.score[rows]
+        return Run.from_columns(queries.ids, self.docs, *columns, Named(str(self.system))).top(k)
 
     def search_restricted(self, queries: Queries, k: int, context: Context = IN_MEMORY) -> Run:
         """What may be ranked of the whole rankings."""

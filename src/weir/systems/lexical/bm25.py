@@ -150,9 +150,9 @@ def query_terms(tables: tuple[TermTable, ...], texts: Strings) -> tuple[Int64, I
     fresh = np.ones(len(pair) + 1, np.bool_)
     np.not_equal(pair[1:], pair[:-1], out=fresh[1:-1])
     at = fresh.nonzero()[0]
-    query, known = np.divmod(pair[at[:-1]], width)
+    query, term = np.divmod(pair[at[:-1]], width)
     ptr = query.searchsorted(np.arange(len(texts) + 1))
-    return ptr, known.astype(np.int32), (at[1:] - at[:-1]).astype(np.float32)
+    return ptr, term.astype(np.int32), (at[1:] - at[:-1]).astype(np.float32)
 
 
 def weighed(
@@ -178,8 +178,10 @@ def weighed(
     idf = postings.lucene_idf(df, int(np.count_nonzero(length))) * np.float32(weight)
     average = postings.average_length(length)
     norm = postings.lucene_inverse_norms(length, average, recipe.k1, recipe.b, recipe.lengths == "exact")
-    made = postings.invert(forward.ptr, forward.term, forward.count, order, idf, norm[order], postings.LUCENE)
-    return table.terms(), made, forward if keep_terms else None
+    impacts = postings.invert(
+        forward.ptr, forward.term, forward.count, order, idf, norm[order], postings.LUCENE
+    )
+    return table.terms(), impacts, forward if keep_terms else None
 
 
 # ----------
@@ -310,10 +312,10 @@ class BM25:
         return self.fields  # type: ignore[return-value]  # made so when it was given
 
     def __str__(self) -> str:
-        named: dict[str, object] = {n: getattr(self, n) for n in ("k1", "b", "analyzer", "lengths")}
-        named["fields"] = None if self.fields is None else written(self.weights)
-        first: list[object] = [] if self.preset == "lucene" else [self.preset]
-        return called("bm25", first, {n: v for n, v in named.items() if v is not None})
+        own: dict[str, object] = {n: getattr(self, n) for n in ("k1", "b", "analyzer", "lengths")}
+        own["fields"] = None if self.fields is None else written(self.weights)
+        preset: list[object] = [] if self.preset == "lucene" else [self.preset]
+        return called("bm25", preset, {n: v for n, v in own.items() if v is not None})
 
     def describe(self) -> dict[str, object]:
         """Everything that decides its rankings."""
@@ -482,9 +484,9 @@ class BM25F:
     def __str__(self) -> str:
         b = self.b if isinstance(self.b, float) else dict(self.b)
         own: dict[str, object] = {"k1": self.k1, "b": b, "analyzer": self.analyzer, "lengths": self.lengths}
-        named = {name: value for name, value in own.items() if value != getattr(DEFAULT, name)}
+        own = {name: value for name, value in own.items() if value != getattr(DEFAULT, name)}
         fields = written(self.weights)
-        return called(NAME, [], ({} if fields == ["text", "title"] else {"fields": fields}) | named)
+        return called(NAME, [], ({} if fields == ["text", "title"] else {"fields": fields}) | own)
 
     def describe(self) -> dict[str, object]:
         """Everything that decides its rankings."""
@@ -527,8 +529,8 @@ class BM25F:
         df = postings.document_frequencies(term, len(table))
         idf = postings.lucene_idf(df, int(np.count_nonzero(filled)))
         ones = np.ones(len(corpus), np.float32)
-        made = postings.invert(ptr, term, share.astype(np.float32), order, idf, ones, postings.LUCENE)
-        index = assembled([(table.terms(), made, None)], order)
+        impacts = postings.invert(ptr, term, share.astype(np.float32), order, idf, ones, postings.LUCENE)
+        index = assembled([(table.terms(), impacts, None)], order)
         if context.folder is None:
             return BM25Searcher(self, corpus, (index,))
         save_index_of(self, corpus, self.fields_read(), context.folder, (index,))

@@ -20,10 +20,10 @@ from weir.core.strings import Float64, Int32, Int64, StringColumn, Strings
 from weir.errors import BadValue, FormatError, RankingWarning
 from weir.files.json_lines import read_records
 from weir.files.text_files import open_bytes
-from weir.models.checkpoints import given_settings
 from weir.models.hardware import declared_device
 from weir.models.sparse import TERM, LoadedSparse, SparseEncoder, special_tokens
 from weir.models.t5 import QuestionWriter
+from weir.registry import changed_settings
 from weir.settings import settings
 from weir.systems.compose import shown, then
 from weir.systems.composite import FolderShelf
@@ -54,10 +54,10 @@ EXPECTED = "an object with a document's identifier (_id) and its questions (pred
 @dataclass(frozen=True, eq=False)
 class Expansions:
     """The questions of a corpus. block: those of documents start..stop-1, the questions of each joined by spaces;
-    kept: documents whose questions were there before; without: documents that have none."""
+    reused: documents whose questions were there before; without: documents that have none."""
 
     block: Callable[[int, int], Strings]
-    kept: int
+    reused: int
     without: int = 0
 
 
@@ -218,7 +218,7 @@ class Doc2Query:
     @property
     def _given(self) -> dict[str, object]:
         """The settings that are not by default."""
-        return given_settings(self, leave_out=("system",))
+        return changed_settings(self, leave_out=("system",))
 
     def __str__(self) -> str:
         first: list[object] = [] if self.system == BM25() else [self.system]
@@ -258,7 +258,7 @@ class Doc2Query:
         enlarged = self._named(corpus, Strings.concatenated(texts))
         inner = FolderShelf(context.folder).index(self.system, enlarged, context.for_part(1, 2))
         assert isinstance(inner, (BM25Searcher, RM3Searcher))
-        return ExpandedSearcher(self, inner, Costs(reused_documents=expansions.kept, repeatable=True))
+        return ExpandedSearcher(self, inner, Costs(reused_documents=expansions.reused, repeatable=True))
 
     def open(self, corpus: Corpus, context: Context) -> ExpandedSearcher:
         """Open what `index` wrote for the same corpus; raises StoreError where it is not complete."""
@@ -355,7 +355,7 @@ class DeepCT:
         return SparseEncoder("deepct", self.model, **{name: getattr(self, name) for name in reading})
 
     def __str__(self) -> str:
-        named = given_settings(self, leave_out=())
+        named = changed_settings(self)
         first = [named.pop(name) for name in ("model", "system") if name in named]
         return called("deepct", first, named)
 

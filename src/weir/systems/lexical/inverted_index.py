@@ -85,8 +85,9 @@ def _flaw(
         return "forward-ptr"
     if not sizes or not in_range(forward.term, sizes[0]):
         return "forward-term"
-    counted = forward.count.dtype.kind in "iu" and forward.count.shape == forward.term.shape
-    return "" if counted and forward.count.min(initial=0) >= 0 else "forward-count"
+    count = forward.count
+    whole = count.dtype.kind in "iu" and count.shape == forward.term.shape and count.min(initial=0) >= 0
+    return "" if whole else "forward-count"
 
 
 def _ascends(ptr: Int64, doc: Int32, n_docs: int) -> bool:
@@ -249,8 +250,8 @@ def save_index_of(
     system: object, corpus: Corpus, fields: tuple[str, ...], at: Path, indexes: tuple[ImpactIndex, ...]
 ) -> None:
     """Write the indexes that a system made of some fields of a corpus, as `save_index`."""
-    known = corpus.fingerprint_with(fields)
-    save_index(indexes, at, {"system": str(system), "corpus": known, "documents": len(corpus)})
+    facts = {"system": str(system), "corpus": corpus.fingerprint_with(fields), "documents": len(corpus)}
+    save_index(indexes, at, facts)
 
 
 def load_index(at: Path) -> tuple[tuple[ImpactIndex, ...], dict[str, object]]:

@@ -15,6 +15,7 @@ from weir.core.corpus import Corpus, Queries
 from weir.core.run import Named, Run
 from weir.core.strings import Float64, Ids, Int32, Int64, Strings
 from weir.errors import BadValue
+from weir.registry import changed_settings
 from weir.systems.compose import shown, then
 from weir.systems.composite import renumbered, shelf_of
 from weir.systems.lexical.analyzer import WHITE_SPACE, spaces
@@ -242,11 +243,8 @@ class Chunked:
     __rshift__ = then
 
     def __str__(self) -> str:
-        default = Chunked()
-        first: list[object] = [] if self.system == default.system else [self.system]
-        names = ("words", "overlap", "collapse")
-        named = {n: getattr(self, n) for n in names if getattr(self, n) != getattr(default, n)}
-        return called("chunked", first, named)
+        first: list[object] = [] if self.system == BM25() else [self.system]
+        return called("chunked", first, changed_settings(self, leave_out=("system",)))
 
     def describe(self) -> dict[str, object]:
         """Everything that can move a number."""
@@ -302,13 +300,13 @@ class ChunkedSearcher:
             above = np.bincount(query[score > last[query]], minlength=len(run))
             # A query needs no more passages where all were found, or k documents score above any other passage.
             settled = np.asarray((count < depth) | (depth >= len(self.passages)) | (above >= k))
-            taken = settled[query]
-            parts.append((waiting[query[taken]], doc[taken].astype(np.int32), score[taken]))
+            rows = np.flatnonzero(settled[query])
+            parts.append((waiting[query[rows]], doc[rows].astype(np.int32), score[rows]))
             waiting, depth = waiting[~settled], min(every, 4 * depth)
         empty = (np.empty(0, np.int64), np.empty(0, np.int32), np.empty(0))
         query, doc, score = (np.concatenate(column) for column in zip(empty, *parts, strict=True))
-        named = Named(str(self.system))
-        run = Run.from_columns(queries.ids, self.corpus.ids, query, doc.astype(np.int32), score, named)
+        columns = query, doc.astype(np.int32), score
+        run = Run.from_columns(queries.ids, self.corpus.ids, *columns, Named(str(self.system)))
         return run.top(k)
 
     def costs(self) -> Costs:

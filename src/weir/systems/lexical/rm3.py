@@ -13,6 +13,7 @@ from weir.core.order import ranked
 from weir.core.run import Run
 from weir.core.strings import Float64, Int32, Int64, Strings
 from weir.errors import BadValue, StoreError
+from weir.registry import changed_settings
 from weir.systems.compose import shown, then
 from weir.systems.lexical.bm25 import BM25, BM25Searcher, query_terms
 from weir.systems.lexical.inverted_index import pair_scores
@@ -71,20 +72,15 @@ class RM3:
     __rshift__ = then
 
     def __str__(self) -> str:
-        default = RM3()
-        first: list[object] = [] if self.first == default.first else [self.first]
-        names = ("docs", "terms", "weight")
-        named = {n: getattr(self, n) for n in names if getattr(self, n) != getattr(default, n)}
-        return called("rm3", first, named)
+        first: list[object] = [] if self.first == BM25() else [self.first]
+        return called("rm3", first, changed_settings(self, leave_out=("first",)))
 
     def describe(self) -> dict[str, object]:
         """Everything that decides its rankings."""
         own: dict[str, object] = {"docs": self.docs, "terms": self.terms, "weight": self.weight}
-        words = (
-            f"{MIN_LETTERS} to {MAX_LETTERS} of a-z, 0-9, in at most {MAX_DOCUMENT_SHARE} of the documents"
-        )
-        own |= {"words": words, "ties": "words alphabetical, answers by ascending id"}
-        own |= {"algorithm": algorithm("rm3")}
+        share = f"in at most {MAX_DOCUMENT_SHARE} of the documents"
+        own |= {"words": f"{MIN_LETTERS} to {MAX_LETTERS} of a-z, 0-9, {share}"}
+        own |= {"ties": "words alphabetical, answers by ascending id", "algorithm": algorithm("rm3")}
         return {"system": str(self), "expansion": own, "first": self.first.describe()}
 
     def indexed_as(self) -> RM3:
@@ -143,16 +139,10 @@ class RM3Searcher:
             bounds = ptr[start : start + step + 1]
             span = slice(int(bounds[0]), int(bounds[-1]))
             query, doc, score = self._first_answers(bounds - bounds[0], term[span], count[span])
-            query_number = np.repeat(
-                np.arange(start, start + len(bounds) - 1, dtype=np.int64), np.diff(bounds)
-            )
-            own: Answers = (query_number, term[span], share[span])
+            numbers = np.arange(start, start + len(bounds) - 1, dtype=np.int64)
+            own: Answers = (np.repeat(numbers, np.diff(bounds)), term[span], share[span])
             parts.append(self._mixed(own, self._model(query + start, doc, score)))
-        query = np.concatenate([part[0] for part in parts])
-        terms, weights = (
-            np.concatenate([part[1] for part in parts]),
-            np.concatenate([part[2] for part in parts]),
-        )
+        query, terms, weights = (np.concatenate(column) for column in zip(*parts, strict=True))
         return _starts(query, len(queries)), terms, weights
 
     def _first_answers(self, ptr: Int64, term: Int32, count: Float32) -> Answers:
@@ -199,13 +189,13 @@ class RM3Searcher:
             raise BadValue("this index does not keep the documents' terms; index with rm3")
         where, length = _ranges(np.asarray(forward.ptr), docs)
         term, count = forward.term[where], forward.count[where].astype(np.int64)
-        seen = np.zeros(len(index.vocabularies[0]), np.bool_)
-        seen[term] = True
-        used = np.flatnonzero(seen).astype(np.int32)
+        occurs = np.zeros(len(index.vocabularies[0]), np.bool_)
+        occurs[term] = True
+        used = np.flatnonzero(occurs).astype(np.int32)
         documents = (index.impacts.ptr[used + 1] - index.impacts.ptr[used]).astype(np.float32)
         rare = documents / np.float32(len(index.order)) <= np.float32(MAX_DOCUMENT_SHARE)
         words = _addable(index.vocabularies[0], used[rare])
-        places = np.full(len(seen), -1, np.int64)
+        places = np.full(len(occurs), -1, np.int64)
         places[words] = np.arange(len(words))
         place = places[term]
         addable = np.flatnonzero(place >= 0)

@@ -116,7 +116,7 @@ class ApproximateIndex:
         return None
 
     @property
-    def given(self) -> dict[str, object]:
+    def arguments(self) -> dict[str, object]:
         """The settings of a system that is searched by it."""
         return {"index": self.name} | ({"effort": self.effort} if self.effort else {})
 

@@ -192,15 +192,15 @@ class Journal:
         records, good = self._read()
         size = int(records["size"][good][0]) if good.any() else 0
         widths = width(size)
-        known = good & np.concatenate([[True], good[:-1]])  # where it begins is known
+        whole = good & np.concatenate([[True], good[:-1]])  # where it begins is certain
         for column, wide in zip(self.columns, widths, strict=True):
-            known &= self._whole(column, records, wide, known)
-        if known.all() and len(records):  # nothing but the description
+            whole &= self._whole(column, records, wide, whole)
+        if whole.all() and len(records):  # nothing but the description
             write_json(self.folder / FACTS, self._described(records))
             return self.totals(records)[-1]
         with atomic_dir(self.folder) as folder:
             copy = replace(self, folder=folder, about=self.about or json.dumps(self._facts().get("about")))
-            for batch in np.flatnonzero(known).tolist():
+            for batch in np.flatnonzero(whole).tolist():
                 before = [int(records[c.count][batch - 1]) if batch else 0 for c in self.columns]
                 parts = []
                 for column, wide, first in zip(self.columns, widths, before, strict=True):
@@ -261,14 +261,14 @@ class Journal:
         column: JournalColumn,
         records: NDArray[np.void],
         width: int,
-        known: NDArray[np.bool_] | None = None,
+        batches: NDArray[np.bool_] | None = None,
     ) -> NDArray[np.bool_]:
-        """Which batches of a column are as they were added; known: those to look at."""
+        """Which batches of a column are as they were added; batches: those to look at."""
         path = self.folder / column.file
         ends = records[column.count] * width
         spans = np.stack([np.concatenate([[0], ends[:-1]]), ends, records[column.checksum].astype(np.int64)])
-        if known is not None:
-            spans = spans[:, known]
+        if batches is not None:
+            spans = spans[:, batches]
         whole = np.zeros(len(records), np.bool_)
         try:
             stat = path.stat()
@@ -276,7 +276,7 @@ class Journal:
             sound = np.frombuffer(_sound(str(path), state, spans.astype(np.int64).tobytes()), np.bool_)
         except OSError:
             return whole
-        whole[slice(None) if known is None else known] = sound
+        whole[slice(None) if batches is None else batches] = sound
         return whole
 
 
