@@ -20,7 +20,7 @@ from weir.labels.estimates import corrected_precision
 from weir.labels.sampling import drawn_mean
 from weir.measures.measure import parse_measure
 from weir.plugins.importing.click_models import ClickLog, click_shares, parse_click_model
-from weir.stats.rank_stability import kendall_tau, order_interval, spearman, tau_ap
+from weir.stats.order_agreement import kendall_tau, order_interval, spearman, tau_ap
 
 ORDERS = {"tau": kendall_tau, "tau_AP": tau_ap, "Spearman": spearman}
 RESAMPLES = 200

@@ -15,8 +15,7 @@ from weir.core.run import Run
 from weir.errors import BadValue
 from weir.labels.sampling import corrected_share
 from weir.measures.measure import parse_measure
-from weir.stats.order_agreement import order_agreement
-from weir.stats.rank_stability import order_interval
+from weir.stats.order_agreement import order_agreement, order_interval
 
 ROOT = Path(__file__).resolve().parents[2]
 spec = importlib.util.spec_from_file_location(

@@ -23,9 +23,9 @@ from weir.stats.distributions import (
     student_tail,
 )
 from weir.stats.intervals import INTERVALS, Resampled, bounds, resampled
-from weir.stats.permutation import exact_p, exact_p_values, found_by_signs
+from weir.stats.order_agreement import kendall_tau, rbo
+from weir.stats.permutation import exact_p, exact_p_values, rejected_by_signs
 from weir.stats.power import SOME_UNITS, detectable, equivalence, power, queries_needed
-from weir.stats.rank_stability import kendall_tau, rbo
 from weir.stats.resampling import RESAMPLES, resampled_counts
 from weir.stats.significance import (
     Draws,
@@ -206,7 +206,7 @@ def test_the_quantile_of_random_signs_is_that_of_every_pattern(level):
     """Of 16 differences, where all 2^16 patterns can be looked at; where the two disagree p is next to the level."""
     rows = np.random.default_rng(7).normal(0.6, 1, (2_000, 16))
     p = exact_p_values(rows)
-    differ = found_by_signs(rows, level) != (p < level)
+    differ = rejected_by_signs(rows, level) != (p < level)
     assert differ.mean() < 0.01
     assert (np.abs(p[differ] / level - 1) < 0.12).all()
 

@@ -14,8 +14,8 @@ from weir.core.scores import Scores
 from weir.core.strings import Ids
 from weir.stats.compare import Comparison, ComparisonMethod, compared, table
 from weir.stats.distributions import student_quantile, student_tail
+from weir.stats.order_agreement import rbo
 from weir.stats.power import detectable, power
-from weir.stats.rank_stability import rbo
 from weir.stats.resampling import fewest
 from weir.stats.significance import CORRECTIONS, TESTS, Draws, adjusted, p_values
 

@@ -15,8 +15,7 @@ from weir.core.qrels import Qrels
 from weir.core.run import Run
 from weir.errors import BadValue
 from weir.measures import parse_measure
-from weir.stats.order_agreement import order_agreement
-from weir.stats.rank_stability import kendall_tau, tau_ap
+from weir.stats.order_agreement import kendall_tau, order_agreement, tau_ap
 
 NAMES = [f"q{i}" for i in range(12)]
 HUMAN = Qrels.of({n: {"a": 2, "b": int(i % 2), "c": 0} for i, n in enumerate(NAMES)})

@@ -21,8 +21,8 @@ from weir.core.corpus import Corpus, Queries
 from weir.core.qrels import Qrels
 from weir.core.run import Run
 from weir.measures import score_run
+from weir.stats.order_agreement import spearman
 from weir.stats.power import plan as power_plan
-from weir.stats.rank_stability import spearman
 
 CORPUS = Corpus.of(
     {

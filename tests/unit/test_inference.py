@@ -12,8 +12,10 @@ from weir.errors import BadValue, UnknownName
 from weir.registry import Registry
 from weir.stats import resampling
 from weir.stats import significance as tukey
+from weir.stats.compare import letters
 from weir.stats.distributions import student_quantile
 from weir.stats.intervals import INTERVALS, bounds, resampled
+from weir.stats.order_agreement import kendall_tau, rbo
 from weir.stats.power import (
     MOST_QUERIES,
     detectable,
@@ -23,7 +25,6 @@ from weir.stats.power import (
     power,
     queries_needed,
 )
-from weir.stats.rank_stability import kendall_tau, letters, rbo
 from weir.stats.resampling import sign_sums
 from weir.stats.significance import (
     CORRECTIONS,

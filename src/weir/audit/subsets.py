@@ -28,8 +28,8 @@ from weir.files.atomic import atomic_dir, write_text
 from weir.files.records import write_collection
 from weir.measures.evaluate import score_run, scores_of
 from weir.measures.measure import Measure, parse_measure
+from weir.stats.order_agreement import kendall_tau, order_interval
 from weir.stats.power import POWER, detectable, excess_kurtosis, queries_needed
-from weir.stats.rank_stability import kendall_tau, order_interval
 from weir.systems.expression import parse_system
 from weir.systems.protocol import Retriever
 

@@ -17,7 +17,7 @@ from weir.core.rounding import counted, one_or_more, part_of
 from weir.core.run import Run
 from weir.core.strings import Int64, Strings
 from weir.core.subject import Subject, TokenLimit
-from weir.stats.rank_stability import spearman
+from weir.stats.order_agreement import spearman
 
 SHORT_WORDS = 3
 REPEATED_SHARE = 0.5

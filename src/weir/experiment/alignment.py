@@ -19,7 +19,7 @@ from weir.errors import BadValue
 from weir.experiment.published import published
 from weir.experiment.results import finished_cells
 from weir.measures.measure import parse_measure
-from weir.stats.rank_stability import kendall_tau
+from weir.stats.order_agreement import kendall_tau
 from weir.stats.resampling import LEVEL, RESAMPLES, SEED
 from weir.systems.lexical.terms import weighted_jaccard, word_counts
 

@@ -21,7 +21,7 @@ from weir.core.tables import Table, sentences, table_of
 from weir.errors import BadValue
 from weir.measures.measure import Measure, parse_measure
 from weir.stats.label_agreement import bounds, cohen_kappa, drawn_tables
-from weir.stats.rank_stability import kendall_tau, order_interval
+from weir.stats.order_agreement import kendall_tau, order_interval
 from weir.stats.resampling import SEED, interval
 from weir.stats.score_bounds import Unjudged, score_bounds
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from weir.core.frames import plain
 from weir.core.query_metadata import QueryGroups
@@ -21,7 +22,6 @@ from weir.errors import BadValue, UnknownName
 from weir.measures.measure import within_unit
 from weir.stats.intervals import INTERVALS, bounds, two_level_means
 from weir.stats.power import POWER, Family, Reach, detectable, equivalence, excess_kurtosis, reach, reach_note
-from weir.stats.rank_stability import letters
 from weir.stats.resampling import LEVEL, RESAMPLES, SEED, fewest, resampled_sums
 from weir.stats.significance import (
     CORRECTIONS,
@@ -487,6 +487,39 @@ def verdict_of(mean: float, p: float, same: float, alpha: float) -> Verdict:
     return "not separable"
 
 
+def letters(apart: NDArray[np.bool_]) -> list[str]:
+    """Letters of systems, best first: two systems share a letter exactly if they cannot be told apart.
+
+    apart: bool[K, K], symmetric, whether two systems differ by the test. Groups are as large as can be. Letters go
+    on with aa, ab after z. Raises BadValue for a matrix that is not symmetric. Source: Piepho 2004 (insert and absorb).
+    """
+    count = len(apart)
+    if apart.shape != (count, count) or (apart != apart.T).any():
+        raise BadValue("which systems are apart must be a symmetric square matrix")
+    groups = [(1 << count) - 1] if count else []
+    for i, j in zip(*np.nonzero(np.triu(apart, 1)), strict=True):
+        both = 1 << int(i) | 1 << int(j)
+        split = [g for g in groups if g & both == both]
+        if not split:
+            continue
+        whole = [g for g in groups if g & both != both]
+        halves = sorted({g & ~(1 << int(k)) for g in split for k in (i, j)}, key=int.bit_count, reverse=True)
+        for half in halves:
+            if not any(half & g == half for g in whole):
+                whole.append(half)
+        groups = whole
+    members = sorted([k for k in range(count) if g >> k & 1] for g in groups)
+    names = [""] * count
+    for number, group in enumerate(members):
+        letter, place = "", number + 1
+        while place:
+            place, digit = divmod(place - 1, 26)
+            letter = chr(ord("a") + digit) + letter
+        for k in group:
+            names[k] += letter if len(members) <= 26 else f"{letter} "
+    return [name.strip() for name in names]
+
+
 # Comparisons across datasets.
 
 
@@ -830,12 +863,12 @@ def _notes(comparisons: Sequence[Comparison], explain: bool = False) -> list[str
         pairs = (
             "each minus the baseline" if first.baseline is not None else "the later given minus the earlier"
         )
-        letters = "; group: systems that share a letter cannot be told apart"
+        groups = "; group: systems that share a letter cannot be told apart"
         interval = f"its {100 * m.level:g}% interval ({m.interval})"
         lines = [
             f"difference: {pairs}, with {interval}; p: {test}{drawn}; level {m.alpha:g}",
             "rank, by the verdicts: 1 + the systems that are better, to all less those that are worse"
-            + (letters if any(s.letters for c in comparisons for s in c.standings) else ""),
+            + (groups if any(s.letters for c in comparisons for s in c.standings) else ""),
         ]
         if kind.detection is None:
             lines.append(f"minimum detectable effect: none is known of {m.test}; permutation and t have one")

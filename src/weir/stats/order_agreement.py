@@ -1,4 +1,4 @@
-"""Agreement of two sets of labels on systems: their order, and which differ significantly."""
+"""How far two orders of systems agree, and two sets of labels on the order and on which systems differ."""
 
 from __future__ import annotations
 
@@ -17,14 +17,133 @@ from weir.core.tables import Table, sentences, table_of
 from weir.errors import BadValue
 from weir.measures.evaluate import score_run
 from weir.measures.measure import Measure
-from weir.stats import significance as paired  # noqa: F401 - registers the t-test
+from weir.stats.distributions import student_quantile
 from weir.stats.label_agreement import bounds_shown, drawn_tables
-from weir.stats.rank_stability import kendall_tau, order_interval, rbo, spearman, tau_ap
 from weir.stats.significance import adjusted, all_pairs, p_values
+
+LEVEL = 0.95
+
+
+def kendall_tau(a: Float64, b: Float64) -> float:
+    """Agreement of two orders of the same systems, from -1 to 1 (tau-b: ties count in neither direction).
+
+    a, b: float64[K], what the systems are ordered by. NaN where all values of one are equal. Raises BadValue for
+    different lengths. Source: Kendall 1945; equals scipy.stats.kendalltau.
+    """
+    _check_alike(a, b)
+    one, other = np.sign(a[:, None] - a), np.sign(b[:, None] - b)
+    pairs = math.sqrt(float(np.abs(one).sum()) * float(np.abs(other).sum()))
+    return float((one * other).sum()) / pairs if pairs else math.nan
+
+
+def _check_alike(a: Float64, b: Float64) -> None:
+    if a.shape != b.shape or a.ndim != 1:
+        raise BadValue(f"{a.shape} and {b.shape} values cannot be orders of the same systems")
+
+
+def rbo(a: Sequence[str], b: Sequence[str], p: float = 0.9) -> float:
+    """Rank-biased overlap of two rankings, 0 to 1, extrapolated beyond their ends.
+
+    p: how far down a reader goes on, as in RBP. The rankings need not have the same members or lengths, nor ties.
+    Raises BadValue for p outside 0..1, an empty ranking and a member that occurs twice. Source: Webber, Moffat and
+    Zobel 2010, equation 32.
+    """
+    if not 0 < p < 1:
+        raise BadValue(f"p is {p}; expected between 0 and 1")
+    if not a or not b or len(set(a)) < len(a) or len(set(b)) < len(b):
+        raise BadValue("a ranking is empty or names a member twice")
+    short, long = (a, b) if len(a) <= len(b) else (b, a)
+    seen_short: set[str] = set()
+    seen_long: set[str] = set()
+    common, total, beyond, at_short = 0, 0.0, 0.0, 0
+    for depth, member in enumerate(long, 1):
+        if depth <= len(short):
+            other = short[depth - 1]
+            common += (member == other) or (member in seen_short) + (other in seen_long)
+            seen_short.add(other)
+            at_short = common
+        else:
+            common += member in seen_short
+            beyond += at_short * (depth - len(short)) / (len(short) * depth) * p**depth
+        seen_long.add(member)
+        total += common / depth * p**depth
+    tail = ((common - at_short) / len(long) + at_short / len(short)) * p ** len(long)
+    return min(1.0, (1 - p) / p * (total + beyond) + tail)
+
+
+def tau_ap(truth: Float64, estimate: Float64) -> float:
+    """Agreement of an estimated order of systems with the true one, -1 to 1, where mistakes at the top count more.
+
+    truth, estimate: float64[K], what systems are ordered by, larger first; of equal ones the earlier is taken first.
+    NaN for fewer than two systems. Raises BadValue for different lengths. Source: Yilmaz, Aslam and Robertson 2008.
+    """
+    _check_alike(truth, estimate)
+    order = truth[np.argsort(-estimate, kind="stable")]
+    if len(order) < 2:
+        return math.nan
+    right = [float((order[:i] > order[i]).sum()) / i for i in range(1, len(order))]
+    return 2 * math.fsum(right) / (len(order) - 1) - 1
+
+
+def spearman(a: Float64, b: Float64) -> float:
+    """Pearson's correlation of average ranks, -1 to 1; NaN where one of them does not vary.
+
+    Raises BadValue for different lengths. Source: Spearman 1904; equals scipy.stats.spearmanr.
+    """
+    _check_alike(a, b)
+    centred = []
+    for values in (a, b):  # ranks from 1, ascending; equal values share the mean of theirs
+        _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
+        ranks = (np.cumsum(counts) - (counts - 1) / 2)[inverse]
+        centred.append(ranks - (len(ranks) + 1) / 2)
+    x, y = centred
+    spread = math.sqrt(float((x * x).sum() * (y * y).sum()))
+    return float((x * y).sum()) / spread if spread else math.nan
+
+
+def order_interval(
+    value: float,
+    resampled: Sequence[float],
+    queries: int,
+    steps: int,
+    limits: tuple[float, float] = (-1.0, 1.0),
+) -> tuple[float, float]:
+    """The 95% interval of a statistic of two orders of systems, over other draws of as many queries.
+
+    value: as measured; resampled: on queries drawn again; steps: how many the statistic has between its limits, such as
+    the pairs of systems for Kendall's tau. Resampled orders hold the noise of two draws and agree less than the
+    measured ones, so that percentiles of them lie below the value. Their spread alone is taken, around the value, with
+    Student's t: on the scale of Fisher's z, which keeps to the limits, and on the plain one, cut at them; the interval
+    is the hull of both, and of percentiles too where there are no steps between the limits, as for two systems. It
+    holds its value always. NaN where the value or all of the resampled ones are. Coverage: docs/labels.md. Source:
+    Fieller, Hartley and Pearson 1957 (z of rank correlations).
+    """
+    defined = np.array([one for one in resampled if not math.isnan(one)])
+    if math.isnan(value) or not len(defined) or queries < 2:
+        return math.nan, math.nan
+    low, high = limits
+    times, edge = student_quantile((1 + LEVEL) / 2, queries - 1), 1 - 1 / max(2, steps)
+    at, drawn = 2 * (value - low) / (high - low) - 1, 2 * (defined - low) / (high - low) - 1
+    plain = times * float(drawn.std())
+    if not plain:
+        return value, value
+    centre, spread = np.arctanh(np.clip(at, -edge, edge)), np.arctanh(np.clip(drawn, -edge, edge))
+    first, last = (math.tanh(float(centre) + sign * times * float(spread.std())) for sign in (-1, 1))
+    first = max(-1.0, min(at - plain, first if first > -edge else -1.0))
+    last = min(1.0, max(at + plain, last if last < edge else 1.0))
+    if steps == 1:
+        percentiles = np.quantile(drawn, [(1 - LEVEL) / 2, (1 + LEVEL) / 2]).tolist()
+        first, last = min(first, percentiles[0]), max(last, percentiles[1])
+    ends = ((one + 1) / 2 * (high - low) + low for one in (first, last))
+    return min(value, next(ends)), max(value, next(ends))
+
+
+# Two sets of labels.
 
 ALPHA = 0.05
 TOP_SYSTEMS = 5
 MEAN_DECIMALS = 12
+"""At which ties in exact numbers are ties of computed means."""
 STATISTICS_OF_ORDERS = ("tau", "tau_ap", "spearman", "rbo", "top", "top_tau")
 SHARES = ("rbo", "top")
 """Statistics from 0 to 1; the others are correlations, from -1."""
@@ -87,37 +206,26 @@ def order_agreement(
         for qrels in (first.only(common), second.only(of_both))
     )
     top = min(TOP_SYSTEMS, len(runs))
-    means = _rounded(one.mean(axis=1)), _rounded(other.mean(axis=1))
-    values = _statistics(*means, top)
-    tau, ap, rho, overlap, share, top_tau = values
+    means = np.round([one.mean(axis=1), other.mean(axis=1)], MEAN_DECIMALS)
+    values = _statistics(means, top)
     both = np.stack([one.T, other.T], axis=1)
-    drawn = [_rounded(sums / len(both)) for sums in drawn_tables(both)]
-    resampled = [_statistics(of_first, of_second, top) for of_first, of_second in drawn]
+    resampled = [_statistics(np.round(sums / len(both), MEAN_DECIMALS), top) for sums in drawn_tables(both)]
     pairs, of_top = (math.comb(count, 2) for count in (len(one), top))
     steps = (pairs, pairs, pairs, pairs, top, of_top)
-    intervals = []
-    for name, value, draws, number in zip(
-        STATISTICS_OF_ORDERS, values, zip(*resampled, strict=True), steps, strict=True
-    ):
-        limits = (0.0, 1.0) if name in SHARES else (-1.0, 1.0)
-        intervals.append((name, *order_interval(value, draws, len(both), number, limits)))
+    rows = zip(STATISTICS_OF_ORDERS, values, zip(*resampled, strict=True), steps, strict=True)
+    intervals = tuple(
+        (name, *order_interval(value, draws, len(both), number, (0.0 if name in SHARES else -1.0, 1.0)))
+        for name, value, draws, number in rows
+    )
     by_first, by_second = _decisions(one), _decisions(other)
+    tau, ap, rho, overlap, share, top_tau = values
     return OrderAgreement(
         names,
         str(measure),
         tuple(runs),
         tuple(means[0].tolist()),
         tuple(means[1].tolist()),
-        len(common),
-        tau,
-        ap,
-        rho,
-        overlap,
-        top,
-        share,
-        top_tau,
-        tuple(intervals),
-        len(by_first),
+        *(len(common), tau, ap, rho, overlap, top, share, top_tau, intervals, len(by_first)),
         float((by_first == by_second).mean()),
         int(((by_first != 0) & (by_second == 0)).sum()),
         int(((by_first == 0) & (by_second != 0)).sum()),
@@ -125,14 +233,10 @@ def order_agreement(
     )
 
 
-def _rounded(means: Float64) -> Float64:
-    """Means rounded to decimals at which ties in exact numbers are ties here."""
-    return np.round(means, MEAN_DECIMALS)
-
-
-def _statistics(one: Float64, other: Float64, top: int) -> tuple[float, float, float, float, float, float]:
-    """The STATISTICS_OF_ORDERS of two means for each system; of equal means the earlier system stands first."""
-    true, estimated = (np.argsort(-means, kind="stable") for means in (one, other))
+def _statistics(means: Float64, top: int) -> tuple[float, float, float, float, float, float]:
+    """The STATISTICS_OF_ORDERS of means float64[2, K]; of equal means the earlier system stands first."""
+    one, other = means
+    true, estimated = (np.argsort(-row, kind="stable") for row in means)
     best = true[:top]
     return (
         kendall_tau(one, other),

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,11 +12,12 @@ from weir.core.results import result
 from weir.core.rounding import count, score
 from weir.core.run import Run
 from weir.core.scores import GroupedScores, Scores, averaged
-from weir.core.strings import Float64, Ids, Int64
+from weir.core.strings import Ids
 from weir.core.tables import Table, table_of
 from weir.errors import BadValue
 from weir.stats.query_differences import ranks_of
 from weir.stats.resampling import SEED, interval
+from weir.stats.significance import exact_mean
 
 P_MRR = "p-MRR"
 
@@ -50,31 +50,29 @@ def within_groups(grouped: GroupedScores) -> list[WithinGroups]:
 
     Raises BadValue where no group has a defined value. Source: Oh et al. 2024 (InstructIR) for the worst.
     """
-    return [_within(grouped, measure) for measure in grouped.whole.measures]
-
-
-def _within(grouped: GroupedScores, measure: str) -> WithinGroups:
-    rows = [part.of(measure) for _, part in sorted(grouped.items())]
-    defined = [row[~np.isnan(row)] for row in rows if not np.isnan(row).all()]
-    if not defined:
-        raise BadValue(f"{measure} has no value in any group of {grouped.name}")
-    geometric = measure in grouped.whole.geometric
-
-    def over_groups(of: Callable[[Float64], float], logs: bool) -> tuple[float, tuple[float, float]]:
-        values = np.array([of(row) for row in defined])
-        low, high = interval(values, np.random.default_rng(SEED))
-        mean = math.fsum(values.tolist()) / len(values)
-        return averaged(mean, logs), (averaged(low, logs), averaged(high, logs))
-
-    mean, worst, best = (over_groups(of, geometric) for of in (np.mean, np.min, np.max))
-    spread = over_groups(lambda row: float(np.max(row) - np.min(row)), logs=False)
-    return WithinGroups(
-        measure,
-        len(defined),
-        sum(map(len, defined)),
-        *(mean[0], worst[0], best[0], spread[0]),
-        *(mean[1], worst[1], best[1], spread[1]),
-    )
+    within = []
+    for measure in grouped.whole.measures:
+        rows = [part.of(measure) for _, part in sorted(grouped.items())]
+        defined = [row[~np.isnan(row)] for row in rows if not np.isnan(row).all()]
+        if not defined:
+            raise BadValue(f"{measure} has no value in any group of {grouped.name}")
+        geometric = measure in grouped.whole.geometric
+        means: list[float] = []
+        ends: list[tuple[float, float]] = []
+        for of, logarithms in (
+            (np.mean, geometric),
+            (np.min, geometric),
+            (np.max, geometric),
+            (np.ptp, False),
+        ):
+            values = np.array([of(row) for row in defined])
+            low, high = interval(values, np.random.default_rng(SEED))
+            means.append(averaged(exact_mean(values), logarithms))
+            ends.append((averaged(low, logarithms), averaged(high, logarithms)))
+        mean, worst, best, spread = means
+        queries = sum(map(len, defined))
+        within.append(WithinGroups(measure, len(defined), queries, mean, worst, best, spread, *ends))
+    return within
 
 
 def p_mrr(
@@ -103,12 +101,13 @@ def p_mrr(
         documents = [d for d, grade in grades[before].items() if grade > 0 and not judged.get(d, 0) > 0]
         if not documents:
             continue
-        ranks = zip(
-            _ranks(run, before, documents).tolist(), _ranks(later, after, documents).tolist(), strict=True
-        )
-        falls = [new / old - 1 if old >= new else 1 - old / new for old, new in ranks]
+        ranks = []
+        for ranking, query in ((run, before), (later, after)):
+            rank = ranks_of(ranking, query, documents)
+            ranks.append(np.where(rank == 0, _returned(ranking, query) + 1, rank))
+        old, new = ranks
         names.append(stem)
-        values.append(math.fsum(falls) / len(documents))
+        values.append(exact_mean(np.where(old >= new, new / old - 1, 1 - old / new)))
     if not names:
         raise BadValue(
             f"no pair of queries ending in '{signs[0]}' and '{signs[1]}' has a document that is relevant for the first "
@@ -117,12 +116,6 @@ def p_mrr(
     queries = Ids.of(names)
     answered = np.array([_returned(run, n + signs[0]) and _returned(later, n + signs[1]) for n in names])
     return Scores((P_MRR,), queries, np.array([values]), answered)
-
-
-def _ranks(run: Run, query: str, documents: list[str]) -> Int64:
-    """The rank of each document, one more than all that are returned where it is not."""
-    ranks = ranks_of(run, query, documents)
-    return np.where(ranks == 0, _returned(run, query) + 1, ranks)
 
 
 def _returned(run: Run, query: str) -> int:
@@ -143,12 +136,12 @@ def within_tables_of(systems: Mapping[str, Sequence[WithinGroups]]) -> tuple[Tab
     lines = [["system"] * several + head]
     for system, measures in systems.items():
         for one in measures:
-            pairs = (
-                (one.mean, one.mean_interval),
-                (one.worst, one.worst_interval),
-                (one.best, one.best_interval),
-                (one.spread, one.spread_interval),
-            )
-            values = [f"{score(value)} [{score(low)}, {score(high)}]" for value, (low, high) in pairs]
+            intervals = (one.mean_interval, one.worst_interval, one.best_interval, one.spread_interval)
+            values = [
+                f"{score(value)} [{score(low)}, {score(high)}]"
+                for value, (low, high) in zip(
+                    (one.mean, one.worst, one.best, one.spread), intervals, strict=True
+                )
+            ]
             lines.append([system] * several + [one.measure, count(one.groups), count(one.queries), *values])
     return (table_of(lines, right=6, keys=1 + several),)

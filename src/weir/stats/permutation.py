@@ -32,7 +32,7 @@ def exact_p_values(rows: Float64) -> Float64:
     return np.asarray(np.minimum(1.0, below.sum(axis=1) * 2.0 ** (1 - rows.shape[1])))
 
 
-def found_by_signs(rows: Float64, level: float) -> NDArray[np.bool_]:
+def rejected_by_signs(rows: Float64, level: float) -> NDArray[np.bool_]:
     """Whether the randomisation test of each row has a p-value below the level, for a dozen differences and more.
 
     The quantile of a sum under random signs, from its fourth and sixth cumulant by Cornish and Fisher's expansion.
@@ -52,10 +52,10 @@ def found_by_signs(rows: Float64, level: float) -> NDArray[np.bool_]:
     return np.asarray(np.abs(rows.sum(axis=1)) > quantile * np.sqrt(scale))
 
 
-def found_by_samples(rows: Float64, level: float) -> NDArray[np.bool_]:
+def rejected_by_samples(rows: Float64, level: float) -> NDArray[np.bool_]:
     """Whether the bootstrap-shift test of each row has a p-value below the level.
 
-    The quantile of a mean over samples drawn with replacement, as `found_by_signs` has that of random signs.
+    The quantile of a mean over samples drawn with replacement, as `rejected_by_signs` has that of random signs.
     """
     z = normal_quantile(1 - level / 2)
     n = rows.shape[1]
@@ -80,7 +80,7 @@ def _smallest(units: int, systems: int, draws: Draws) -> float:
 
 
 @significance(
-    "permutation", drawn=True, smallest=_smallest, detection=Detection(exact_p_values, found_by_signs)
+    "permutation", drawn=True, smallest=_smallest, detection=Detection(exact_p_values, rejected_by_signs)
 )
 def permutation_test(values: Float64, pairs: Pairs, draws: Draws) -> Float64:
     """The paired randomisation test: how often is a mean difference as large when labels are swapped at random?
@@ -89,7 +89,7 @@ def permutation_test(values: Float64, pairs: Pairs, draws: Draws) -> Float64:
     B draws at least as large; exact, from all patterns, where there are no more patterns than draws.
     Source: Fisher 1935; Smucker, Allan and Carterette 2007; Phipson and Smyth 2010 for the +1.
     """
-    found = np.empty(len(pairs))
+    p = np.empty(len(pairs))
     open_ = np.ones(len(pairs), np.bool_)
     # Flipping the sign of the first difference mirrors every sum, so half the patterns tell all.
     longest = draws.count.bit_length()
@@ -97,19 +97,19 @@ def permutation_test(values: Float64, pairs: Pairs, draws: Draws) -> Float64:
         differences = values[i] - values[j]
         differences = differences[differences != 0]
         if len(differences) <= longest:
-            found[number], open_[number] = exact_p(differences), False
+            p[number], open_[number] = exact_p(differences), False
     if open_.any():
         centred = values - values.mean(axis=0)
         sums = sign_sums(centred, draws.count, draws.generator())
-        found[open_] = _shares(values, pairs[open_], sums, draws.count)
-    return found
+        p[open_] = _shares(values, pairs[open_], sums, draws.count)
+    return p
 
 
 @significance(
     "bootstrap-shift",
     drawn=True,
     smallest=lambda units, systems, draws: 1 / (draws.count + 1),
-    detection=Detection(found=found_by_samples),
+    detection=Detection(rejects=rejected_by_samples),
 )
 def bootstrap_shift_test(values: Float64, pairs: Pairs, draws: Draws) -> Float64:
     """The bootstrap-shift test: how often is a resampled mean difference, shifted to zero, as large?

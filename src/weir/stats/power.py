@@ -28,7 +28,16 @@ from weir.stats.distributions import (
 )
 from weir.stats.permutation import exact_p_values  # noqa: F401  registers the default test
 from weir.stats.resampling import SEED
-from weir.stats.significance import TEST, TESTS, Detection, Draws, adjusted, level_met, t_statistic
+from weir.stats.significance import (
+    TEST,
+    TESTS,
+    Detection,
+    Draws,
+    adjusted,
+    exact_mean,
+    level_met,
+    t_statistic,
+)
 
 ALPHA = 0.05
 POWER = 0.8
@@ -55,13 +64,13 @@ class Family:
     alike: int = 1
     correct: str = "holm"
 
-    def level(self, alpha: float, found: float) -> float:
+    def level(self, alpha: float, others: float) -> float:
         """The level that a test has to meet where so many others are found; linear between whole numbers."""
-        low = math.floor(found)
+        low = math.floor(others)
         one = level_met(self.correct, self.tests, low, alpha)
-        if low == found:
+        if low == others:
             return one
-        return one + (found - low) * (level_met(self.correct, self.tests, low + 1, alpha) - one)
+        return one + (others - low) * (level_met(self.correct, self.tests, low + 1, alpha) - one)
 
 
 ALONE = Family()
@@ -138,7 +147,6 @@ def plan(
     n = len(differences)
     if n < 2:
         raise BadValue(f"power needs at least two queries; found {n}")
-    mean = math.fsum(differences.tolist()) / n
     deviation = float(differences.std(ddof=1))
     kurtosis = excess_kurtosis(differences[None])
     least = detectable(deviation, n, wanted, alpha, test, kurtosis=kurtosis)
@@ -147,12 +155,7 @@ def plan(
         needed = queries_needed(effect, deviation, wanted, alpha, test, kurtosis)
         needs.append(Need(effect, power(effect, deviation, n, alpha, test, kurtosis), needed))
     return PowerPlan(
-        measure,
-        n,
-        mean,
-        deviation,
-        wanted,
-        alpha,
+        *(measure, n, exact_mean(differences), deviation, wanted, alpha),
         least if math.isfinite(least) else None,
         tuple(needs),
         test,
@@ -356,13 +359,14 @@ def _chance(
     possible; for more this one alone, at the level that it has to meet.
     """
     normal = _as_normal(units, level, kurtosis)
-    if detection.p is not None and units <= FEW_UNITS:
+    p_of, rejects = detection.p, detection.rejects
+    if p_of is not None and units <= FEW_UNITS:
         noise, estimates = _simulated(units, family.alike)
         levels = [family.level(alpha, others) for others in range(family.alike)]
 
         def share(shift: float) -> float:
             rows = noise + shift * normal * estimates[:, None, None]
-            p = detection.p(rows.reshape(-1, units)) if detection.p else np.empty(0)
+            p = p_of(rows.reshape(-1, units))
             # A correction depends only on which levels the p-values meet, and few combinations occur.
             met = np.sort(np.searchsorted(np.array(levels), p.reshape(-1, family.alike), "right"), axis=1)
             combinations, counts = np.unique(met, axis=0, return_counts=True)
@@ -375,12 +379,11 @@ def _chance(
             return float(np.dot(shares, counts)) / len(met)
 
         return share
-    if detection.found is not None and units <= SOME_UNITS:
+    if rejects is not None and units <= SOME_UNITS:
         noise, estimates = _simulated(units, 1)
 
         def share_of_one(shift: float) -> float:
-            rows = noise[:, 0] + shift * normal * estimates[:, None]
-            return float(np.mean(detection.found(rows, level))) if detection.found else 0.0
+            return float(np.mean(rejects(noise[:, 0] + shift * normal * estimates[:, None], level)))
 
         return share_of_one
     return _chance_of_t(units, level, kurtosis)

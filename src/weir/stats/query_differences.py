@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import compress
 
 import numpy as np
-from numpy.typing import NDArray
 
 from weir.core.corpus import Corpus, Queries
 from weir.core.qrels import Qrels, plain_grades
@@ -16,10 +14,11 @@ from weir.core.results import result
 from weir.core.rounding import change, count, score
 from weir.core.run import Run
 from weir.core.scores import Note, Scores, averaged
-from weir.core.strings import Float64, Int64
+from weir.core.strings import Int64
 from weir.core.tables import Table, sentences, table_of
 from weir.errors import BadValue
 from weir.stats.score_rows import system_notes
+from weir.stats.significance import exact_mean
 
 SHOWN_DOCUMENTS = 3  # documents of a query
 EXCERPT_LETTERS = 200  # characters of a document
@@ -91,26 +90,32 @@ def query_differences(
     order = first.id_order()[::-1]
     at = second.queries.codes(first.queries.strings.take(order))
     a, b = first.of(measure)[order], np.where(at >= 0, second.of(measure)[at], np.nan)
-    known = ~(np.isnan(a) | np.isnan(b))
-    if not known.any():
+    defined = ~(np.isnan(a) | np.isnan(b))
+    if not defined.any():
         raise BadValue(f"{names[0]} and {names[1]} share no query with a value of {measure}")
-    queries = [first.queries[q] for q in order[known].tolist()]
-    a, b = a[known], b[known]
+    queries = [first.queries[q] for q in order[defined].tolist()]
+    a, b = a[defined], b[defined]
     others = int(np.count_nonzero(first.queries.codes(second.queries.strings) < 0))
     won, lost, tied = (tuple(compress(queries, rows.tolist())) for rows in (b > a, b < a, a == b))
+    largest = []  # gains, then losses
+    for gain in (b - a, a - b):
+        rows = np.argsort(-gain, kind="stable")[:top]
+        moved = rows[gain[rows] > 0].tolist()
+        largest.append(tuple(QueryDifference(queries[q], float(a[q]), float(b[q])) for q in moved))
+    unanswered = [
+        tuple(sorted(one.queries[q] for q in np.flatnonzero(~one.answered).tolist()))
+        for one in (first, second)
+    ]
     return QueryDifferences(
         measure,
         names[0],
         names[1],
-        averaged(math.fsum(a.tolist()) / len(a), measure in first.geometric),
-        averaged(math.fsum(b.tolist()) / len(b), measure in second.geometric),
-        won,
-        lost,
-        tied,
-        _largest(queries, a, b, b - a, top),
-        _largest(queries, a, b, a - b, top),
-        (_ids(first, ~first.answered), _ids(second, ~second.answered)),
-        int(np.count_nonzero(~known)) + others,
+        averaged(exact_mean(a), measure in first.geometric),
+        averaged(exact_mean(b), measure in second.geometric),
+        *(won, lost, tied),
+        *(largest[0], largest[1]),
+        (unanswered[0], unanswered[1]),
+        int(np.count_nonzero(~defined)) + others,
         tuple(system_notes(dict(zip(names, (first, second), strict=True)))),
     )
 
@@ -130,7 +135,10 @@ def with_documents(differences: QueryDifferences, qrels: Qrels, first: Run, seco
         names = [qrels.docs[int(d)] for d in qrels.doc[rows]]
         before, after = ranks_of(first, one.query, names), ranks_of(second, one.query, names)
         grades = plain_grades(qrels.grade[rows])
-        far = np.abs(_weight(before) - _weight(after))
+        weights = [
+            np.where(rank > 0, 1 / np.log2(np.maximum(rank, 1) + 1.0), 0.0) for rank in (before, after)
+        ]
+        far = np.abs(weights[0] - weights[1])
         order = np.lexsort((-qrels.grade[rows].astype(np.float64), -far))
         shifts = (
             Shift(names[i], grades[i], int(before[i]) or None, int(after[i]) or None)
@@ -175,20 +183,6 @@ def _each(
     )
 
 
-def _ids(scores: Scores, rows: NDArray[np.bool_]) -> tuple[str, ...]:
-    return tuple(sorted(scores.queries[q] for q in np.flatnonzero(rows).tolist()))
-
-
-def _largest(
-    queries: Sequence[str], a: Float64, b: Float64, change: Float64, top: int
-) -> tuple[QueryDifference, ...]:
-    """The largest changes above 0."""
-    order = np.argsort(-change, kind="stable")[:top]
-    return tuple(
-        QueryDifference(queries[q], float(a[q]), float(b[q])) for q in order[change[order] > 0].tolist()
-    )
-
-
 def ranks_of(run: Run, query: str, documents: Sequence[str]) -> Int64:
     """The rank of each document for a query, 0 where it was not returned."""
     q = int(run.queries.codes([query])[0])
@@ -198,10 +192,6 @@ def ranks_of(run: Run, query: str, documents: Sequence[str]) -> Int64:
     codes = run.docs.codes(documents)
     at = [np.flatnonzero(ranked == code)[:1] if code >= 0 else np.empty(0) for code in codes.tolist()]
     return np.array([int(place[0]) + 1 if len(place) else 0 for place in at], np.int64)
-
-
-def _weight(rank: Int64) -> Float64:
-    return np.where(rank > 0, 1 / np.log2(np.maximum(rank, 1) + 1.0), 0.0)
 
 
 # Tables.
@@ -238,11 +228,8 @@ def diff_tables(results: Sequence[QueryDifferences]) -> tuple[Table, ...]:
             f"ties {count(len(moves.tied))}",
         ]
         for name, listed in (("won", moves.won), ("lost", moves.lost), ("tied", moves.tied)):
-            more = (
-                f" … and {count(len(listed) - LISTED)} more (--json lists all)"
-                if len(listed) > LISTED
-                else ""
-            )
+            more = f" … and {count(len(listed) - LISTED)} more (--json lists all)"
+            more = more if len(listed) > LISTED else ""
             lines += [f"  {name}: {' '.join(listed[:LISTED])}{more}"] if listed else []
         tables.append(sentences(*lines))
         for title, largest in (("largest gains", moves.up), ("largest losses", moves.down)):

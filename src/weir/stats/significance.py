@@ -33,26 +33,26 @@ def adjusted(p: Float64, correct: str = "holm") -> Float64:
     """
     correction = CORRECTIONS.get(correct)
     tested = np.flatnonzero(~np.isnan(p))
-    found = np.full(len(p), np.nan)
+    corrected = np.full(len(p), np.nan)
     if len(tested) == 0:
-        return found
-    given = p[tested]
-    if given.min() < 0 or given.max() > 1:
+        return corrected
+    values = p[tested]
+    if values.min() < 0 or values.max() > 1:
         raise BadValue("p-values lie between 0 and 1")
-    order = np.argsort(given, kind="stable")
+    order = np.argsort(values, kind="stable")
     # Rounding must not make a p-value smaller than it was.
-    found[tested[order]] = np.clip(correction(given[order]), given[order], 1)
-    return found
+    corrected[tested[order]] = np.clip(correction(values[order]), values[order], 1)
+    return corrected
 
 
-def level_met(correct: str, tests: int, found: int, alpha: float) -> float:
+def level_met(correct: str, tests: int, others: int, alpha: float) -> float:
     """The level that a p-value has to stay below to be found among so many tests, where so many others are found.
 
     Those others count as certain and the rest as not found, so that 0 others give the strictest level: alpha / tests
-    by Bonferroni and Holm, alpha / (tests - found) by Holm where others are found.
+    by Bonferroni and Holm, alpha / (tests - others) by Holm where others are found.
     """
-    p = np.concatenate([np.zeros(found), [_NEAR_ZERO], np.ones(tests - found - 1)])
-    return alpha * _NEAR_ZERO / float(adjusted(p, correct)[found])
+    p = np.concatenate([np.zeros(others), [_NEAR_ZERO], np.ones(tests - others - 1)])
+    return alpha * _NEAR_ZERO / float(adjusted(p, correct)[others])
 
 
 @CORRECTIONS.register("none")
@@ -118,12 +118,12 @@ def _no_bound(units: int, systems: int, draws: Draws) -> float:
 class Detection:
     """How a test decides on many rows of differences at once, float64[R, n], as simulations of its power need it.
 
-    p: the p-value of each row, for few columns; found: whether the p-value of each row is below a level, for some more;
+    p: the p-value of each row, for few columns; rejects: whether each row has a p-value below a level, for some more;
     None where the rows are found that the paired t-test finds. For many columns it finds what the t-test finds.
     """
 
     p: Callable[[Float64], Float64] | None = None
-    found: Callable[[Float64, float], NDArray[np.bool_]] | None = None
+    rejects: Callable[[Float64, float], NDArray[np.bool_]] | None = None
 
 
 @dataclass(frozen=True)
@@ -176,7 +176,7 @@ def p_values(test: str, values: Float64, pairs: Pairs | None = None, draws: Draw
     compare, by default each with each later one. Raises BadValue for fewer than two systems or two queries,
     for values that are not numbers and for fewer than one draw, UnknownName for another test.
     """
-    found = TESTS.get(test)
+    function = TESTS.get(test).function
     draws = draws or Draws()
     if values.ndim != 2 or values.shape[0] < 2:
         raise BadValue("a test needs the values of at least two systems")
@@ -187,7 +187,7 @@ def p_values(test: str, values: Float64, pairs: Pairs | None = None, draws: Draw
     if draws.count < 1:
         raise BadValue(f"the number of draws is {draws.count}; expected at least 1")
     pairs = all_pairs(len(values)) if pairs is None else np.asarray(pairs, np.int64).reshape(-1, 2)
-    return found.function(values, pairs, draws)
+    return function(values, pairs, draws)
 
 
 def all_pairs(systems: int) -> Pairs:
@@ -250,15 +250,22 @@ def wilcoxon_p(differences: Float64) -> float:
     Zeros are left out. Exact for fewer than 50 differences of distinct sizes; otherwise normal, corrected for
     ties and continuity. Sizes are tied where they are equal as doubles, as R and SciPy have it.
     """
-    found = differences[differences != 0]
-    n = len(found)
+    nonzero = differences[differences != 0]
+    n = len(nonzero)
     if n == 0:
         return 1.0
-    _, at, ties = np.unique(np.abs(found), return_inverse=True, return_counts=True)
+    _, at, ties = np.unique(np.abs(nonzero), return_inverse=True, return_counts=True)
     ranks = (np.cumsum(ties) - (ties - 1) / 2)[at]
-    above = float(ranks[found > 0].sum())
-    if n < EXACT_DIFFERENCES and len(ties) == n:
-        return _exact_ranks(round(above), n)
+    above = float(ranks[nonzero > 0].sum())
+    if (
+        n < EXACT_DIFFERENCES and len(ties) == n
+    ):  # the tail of the sum of the ranks 1..n that a fair coin chooses
+        ways = np.zeros(n * (n + 1) // 2 + 1)
+        ways[0] = 1
+        for rank in range(1, n + 1):
+            ways[rank:] += ways[:-rank].copy()
+        smaller = min(round(above), len(ways) - 1 - round(above))
+        return min(1.0, 2 * float(ways[: smaller + 1].sum()) / 2.0**n)
     from_middle = above - n * (n + 1) / 4
     variance = n * (n + 1) * (2 * n + 1) / 24 - float(np.sum(ties.astype(np.float64) ** 3 - ties)) / 48
     z = max(0.0, abs(from_middle) - 0.5) / math.sqrt(variance)
@@ -269,16 +276,6 @@ def sign_p(differences: Float64, tie: float = 0.0) -> float:
     """Two-sided p-value of the sign test of one row of differences; those within ±tie are left out."""
     won, lost = int(np.sum(differences > tie)), int(np.sum(differences < -tie))
     return min(1.0, 2 * binomial_tail(max(won, lost), won + lost))
-
-
-def _exact_ranks(above: int, n: int) -> float:
-    """Two-sided tail of the sum of the ranks 1..n that a fair coin chooses."""
-    ways = np.zeros(n * (n + 1) // 2 + 1)
-    ways[0] = 1
-    for rank in range(1, n + 1):
-        ways[rank:] += ways[:-rank].copy()
-    smaller = min(above, len(ways) - 1 - above)
-    return min(1.0, 2 * float(ways[: smaller + 1].sum()) / 2.0**n)
 
 
 def _each(values: Float64, pairs: Pairs, p: Callable[[Float64], float]) -> Float64:
@@ -341,6 +338,6 @@ def ranges(values: Float64, draws: Draws) -> Iterator[Float64]:
             sums += roots[:, places.T] @ np.ascontiguousarray(parts)
         mean_zero = np.concatenate([np.zeros((1, turns, shuffles)), sums])
         dealt = np.fft.irfft(mean_zero, systems, axis=0) / queries
-        found = np.ptp(dealt, axis=0).T.reshape(-1)[: draws.count - done]
-        done += len(found)
-        yield found
+        block = np.ptp(dealt, axis=0).T.reshape(-1)[: draws.count - done]
+        done += len(block)
+        yield block

@@ -70,9 +70,11 @@ def abstention(run: Run, scores: Scores, confidence: str = "max", ties: Ties = "
     sure = confidence_of(run, scores.queries, confidence)
     abstentions = []
     for measure, values in zip(scores.measures, scores.values, strict=True):
-        known = ~np.isnan(values)
+        defined = ~np.isnan(values)
         own, oracle = (
-            curve(by[known], values[known], ties) if known.any() else np.full(len(ABSTENTION_RATES), np.nan)
+            curve(by[defined], values[defined], ties)
+            if defined.any()
+            else np.full(len(ABSTENTION_RATES), np.nan)
             for by in (sure, values)
         )
         geometric = measure in scores.geometric
@@ -83,7 +85,7 @@ def abstention(run: Run, scores: Scores, confidence: str = "max", ties: Ties = "
                 tuple(ABSTENTION_RATES.tolist()),
                 tuple(averaged(mean, geometric) for mean in own.tolist()),
                 tuple(averaged(mean, geometric) for mean in oracle.tolist()),
-                _normalised(own, oracle),
+                nauc(own, oracle),
             )
         )
     return abstentions
@@ -101,12 +103,18 @@ def confidence_of(run: Run, queries: Ids, how: str) -> Float64:
     return sure
 
 
-def nauc(sure: Float64, values: Float64, ties: Ties = "mean") -> float:
-    """The normalised area of the abstention curve of values, float64[Q], by confidences, float64[Q].
+def nauc(own: Float64, oracle: Float64) -> float:
+    """The normalised area of an abstention curve, `curve` by the confidences and by the values themselves.
 
-    NaN where all values are equal, but for rounding; raises BadValue as `curve`.
+    NaN where all values are equal, but for rounding.
     """
-    return _normalised(curve(sure, values, ties), curve(values, values, ties))
+    width = np.diff(ABSTENTION_RATES)
+    own_area, most = (float(np.sum(width * (means[1:] + means[:-1]) / 2)) for means in (own, oracle))
+    flat = float(oracle[0]) * (ABSTENTION_RATES[-1] - ABSTENTION_RATES[0])
+    room = most - flat
+    if not room > _RELATIVE_ROUNDING * max(abs(flat), _RELATIVE_ROUNDING):  # NaN, too
+        return math.nan
+    return float((own_area - flat) / room)
 
 
 def curve(sure: Float64, values: Float64, ties: Ties = "mean") -> Float64:
@@ -154,18 +162,6 @@ def _at(score: Float64, ptr: Int64, place: int) -> Float64:
     longer = np.diff(ptr) > place
     values[longer] = score[ptr[:-1][longer] + place]
     return values
-
-
-def _normalised(own: Float64, oracle: Float64) -> float:
-    flat = float(oracle[0]) * (ABSTENTION_RATES[-1] - ABSTENTION_RATES[0])
-    room = _area(oracle) - flat
-    if not room > _RELATIVE_ROUNDING * max(abs(flat), _RELATIVE_ROUNDING):  # NaN, too
-        return math.nan
-    return float((_area(own) - flat) / room)
-
-
-def _area(values: Float64) -> float:
-    return float(np.sum(np.diff(ABSTENTION_RATES) * (values[1:] + values[:-1]) / 2))
 
 
 # A threshold: below it a query is not answered.
@@ -241,27 +237,6 @@ class _Confidences:
     values: Float64
     unanswerable: Float64
 
-    @staticmethod
-    def of(run: Run, qrels: Qrels, measure: Measure, confidence: str, flagged: set[str]) -> _Confidences:
-        scores = scores_of(Judged.of(run, qrels), (measure,))
-        relevant = set(qrels.queries.take(np.unique(qrels.query_of_row()[qrels.grade > 0])).tolist())
-        answerable = sorted(relevant)
-        without = sorted(set(qrels.queries.tolist()).union(flagged) - relevant)
-        values = scores.values[0][scores.queries.codes(answerable)] if answerable else np.empty(0)
-        if np.isnan(values).any():
-            raise BadValue(f"{measure} is undefined for a query with an answer; take another measure")
-        sure = [confidence_of(run, Ids.of(part), confidence) for part in (answerable, without)]
-        return _Confidences(sure[0], values, sure[1])
-
-    def halves(self, seed: int) -> tuple[_Confidences, _Confidences]:
-        """Two halves, each with half of the queries of either kind; the first is the larger one."""
-        generator = np.random.default_rng(seed)
-        yes, no = (generator.permutation(len(part)) for part in (self.answerable, self.unanswerable))
-        cuts = (len(yes) + 1) // 2, (len(no) + 1) // 2
-        rows = ((yes[: cuts[0]], no[: cuts[1]]), (yes[cuts[0] :], no[cuts[1] :]))
-        one, other = (_Confidences(self.answerable[y], self.values[y], self.unanswerable[n]) for y, n in rows)
-        return one, other
-
     def cut(self, score: float) -> CutOff:
         """What answering from this score on does."""
         answered = self.answerable >= score
@@ -276,14 +251,6 @@ class _Confidences:
         above = np.concatenate([self.answerable, self.unanswerable])
         above = above[above > limit]
         return float(above.min()) if len(above) else math.inf
-
-    def separation(self) -> float:
-        """The chance that an answerable query is surer than an unanswerable one, equal ones counting half."""
-        wrong = np.sort(self.unanswerable)
-        below = np.searchsorted(wrong, self.answerable, "left") + np.searchsorted(
-            wrong, self.answerable, "right"
-        )
-        return float(np.mean(below) / (2 * len(wrong)))
 
 
 def threshold(
@@ -302,18 +269,35 @@ def threshold(
     another confidence.
     """
     rules = rules or ThresholdRules()
-    every = _Confidences.of(run, qrels, measure, rules.confidence, set(unanswerable))
-    for what, part in (("with an answer", every.answerable), ("without an answer", every.unanswerable)):
-        if len(part) < 4:
+    scores = scores_of(Judged.of(run, qrels), (measure,))
+    relevant = set(qrels.queries.take(np.unique(qrels.query_of_row()[qrels.grade > 0])).tolist())
+    answerable = sorted(relevant)
+    without = sorted(set(qrels.queries.tolist()).union(unanswerable) - relevant)
+    values = scores.values[0][scores.queries.codes(answerable)] if answerable else np.empty(0)
+    if np.isnan(values).any():
+        raise BadValue(f"{measure} is undefined for a query with an answer; take another measure")
+    for kind, queries in (("with an answer", answerable), ("without an answer", without)):
+        if len(queries) < 4:
             raise BadValue(
-                f"found {len(part)} queries {what}; a threshold needs at least four of either kind"
+                f"found {len(queries)} queries {kind}; a threshold needs at least four of either kind"
             )
-    one, other = every.halves(rules.seed)
+    right, wrong = (confidence_of(run, Ids.of(part), rules.confidence) for part in (answerable, without))
+    # Each half has half of the queries of either kind; the first is the larger one.
+    generator = np.random.default_rng(rules.seed)
+    yes, no = (generator.permutation(len(part)) for part in (right, wrong))
+    ends = (len(yes) + 1) // 2, (len(no) + 1) // 2
+    one, other = (
+        _Confidences(right[of_right], values[of_right], wrong[of_wrong])
+        for of_right, of_wrong in ((yes[: ends[0]], no[: ends[1]]), (yes[ends[0] :], no[ends[1] :]))
+    )
     score = one.chosen(rules.max_false)
     reported = other.cut(score)
-    kept = np.where(other.answerable >= score, other.values, 0.0)
-    low, high = interval(kept, np.random.default_rng(rules.seed))
+    low, high = interval(
+        np.where(other.answerable >= score, other.values, 0.0), np.random.default_rng(rules.seed)
+    )
     counts = len(other.answerable), len(other.unanswerable)
+    sorted_wrong = np.sort(wrong)  # equal confidences count half
+    below = sum(np.searchsorted(sorted_wrong, right, side) for side in ("left", "right"))
     return Threshold(
         str(measure),
         rules,
@@ -325,7 +309,7 @@ def threshold(
         wilson_interval(round(reported.answered * counts[0]), counts[0]),
         (low, high),
         other.cut(-math.inf).kept,
-        every.separation(),
+        float(np.mean(below) / (2 * len(wrong))),
         tuple(other.cut(one.chosen(rate)) for rate in THRESHOLD_RATES),
     )
 

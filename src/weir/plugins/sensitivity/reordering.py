@@ -18,7 +18,7 @@ from weir.errors import BadValue
 from weir.measures.evaluate import score_run
 from weir.measures.measure import Measure, parse_measure
 from weir.stats import permutation  # noqa: F401 - registers the test
-from weir.stats.rank_stability import kendall_tau, rbo
+from weir.stats.order_agreement import kendall_tau, rbo
 from weir.stats.resampling import SEED, interval, ratio_interval
 from weir.stats.significance import adjusted, p_values
 
