@@ -15,7 +15,7 @@ import pytest
 
 import weir
 from weir import nDCG
-from weir.core.frames import FRAMES, frame_of
+from weir.core.frames import FRAMES
 from weir.core.hooks import Hook
 from weir.errors import BadValue, FormatError, UnknownName, WeirError
 
@@ -161,7 +161,7 @@ def test_frames_hold_the_values(library, scores):
 
 def test_a_frame_of_another_library_is_refused():
     with pytest.raises(UnknownName, match="no library of frames named 'panda'; did you mean pandas"):
-        frame_of({}, "panda")
+        weir.Run.of(RUN).to_frame("panda")
 
 
 def test_runs_and_judgments_say_what_they_are_and_survive_files(tmp_path):

@@ -8,10 +8,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from weir.api.result_set import ResultSet
-from weir.core.frames import ArrowTable, FrameLibrary, PandasFrame, PolarsFrame
+from weir.core import frames
 from weir.core.scores import Note, Row, Scores
 from weir.core.tables import Table, notebook_html, written
 from weir.datasets.load import Dataset
@@ -124,15 +124,11 @@ class Benchmark:
             "factors", tuple(study_factors(self.scores, factor_names(names), wanted, how, self.twins))
         )
 
-    @overload
-    def to_frame(self, library: Literal["pandas"] = "pandas") -> PandasFrame: ...
-    @overload
-    def to_frame(self, library: Literal["polars"]) -> PolarsFrame: ...
-    @overload
-    def to_frame(self, library: Literal["arrow"]) -> ArrowTable: ...
-    def to_frame(self, library: FrameLibrary = "pandas") -> PandasFrame | PolarsFrame | ArrowTable:
-        """A frame with a line for each row; library and errors as `ResultSet.to_frame`."""
-        return self.rows.to_frame(library)
+    to_frame = frames.to_frame
+
+    def columns(self) -> dict[str, list[object]]:
+        """The columns of the rows."""
+        return self.rows.columns()
 
     def to_dict(self) -> dict[str, dict[str, dict[str, float]]]:
         """{measure: {dataset: {system: mean}}}."""

@@ -7,9 +7,10 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
-from weir.core.frames import ArrowTable, FrameLibrary, PandasFrame, PolarsFrame, frame_of, plain, rebuilt
+from weir.core import frames
+from weir.core.frames import plain, rebuilt
 from weir.core.results import RESULTS, ResultKind, json_lines
 from weir.core.scores import Note
 from weir.core.tables import Table, csv_text, notebook_html, written
@@ -77,19 +78,12 @@ class ResultSet(Sequence[T], Generic[T]):
         values = {"weir": self.kind, "results": [plain(one) for one in self.items]}
         return values | {"notes": [plain(note) for note in self.remarks]} if self.remarks else values
 
-    @overload
-    def to_frame(self, library: Literal["pandas"] = "pandas") -> PandasFrame: ...
-    @overload
-    def to_frame(self, library: Literal["polars"]) -> PolarsFrame: ...
-    @overload
-    def to_frame(self, library: Literal["arrow"]) -> ArrowTable: ...
-    def to_frame(self, library: FrameLibrary = "pandas") -> PandasFrame | PolarsFrame | ArrowTable:
-        """A frame with a line for each result, or each pair, effect ... of them, and a column for each plain field.
+    to_frame = frames.to_frame
 
-        library: "pandas", "polars" or "arrow". Raises UnknownName for another, MissingExtra where it is not installed.
-        """
+    def columns(self) -> dict[str, list[object]]:
+        """A column for each plain field, with a line for each result, or each pair, effect ... of them."""
         names, lines = self._fields()
-        return frame_of({name: [line.get(name) for line in lines] for name in names}, library)
+        return {name: [line.get(name) for line in lines] for name in names}
 
     def tables(self, form: str = "text") -> tuple[Table, ...]:
         """The tables of these results in a form: text, markdown, latex or html."""

@@ -10,6 +10,7 @@ from typing import (
     TYPE_CHECKING,
     Any,
     Literal,
+    Protocol,
     TypeAlias,
     TypeVar,
     Union,
@@ -38,23 +39,29 @@ Columns: TypeAlias = Mapping[str, "Sequence[Any] | NDArray[Any]"]
 FRAMES = {"pandas": ("pandas", "DataFrame"), "polars": ("polars", "DataFrame"), "arrow": ("pyarrow", "table")}
 
 
-@overload
-def frame_of(columns: Columns, library: Literal["pandas"] = "pandas") -> PandasFrame: ...
-@overload
-def frame_of(columns: Columns, library: Literal["polars"]) -> PolarsFrame: ...
-@overload
-def frame_of(columns: Columns, library: Literal["arrow"]) -> ArrowTable: ...
-@overload
-def frame_of(columns: Columns, library: FrameLibrary) -> PandasFrame | PolarsFrame | ArrowTable: ...
-def frame_of(columns: Columns, library: FrameLibrary = "pandas") -> PandasFrame | PolarsFrame | ArrowTable:
-    """A pandas or polars DataFrame, or an Arrow table, of aligned columns.
+class Columned(Protocol):
+    """A value that is aligned columns."""
 
-    Raises UnknownName for another library, MissingExtra where it is not installed.
+    def columns(self) -> Columns:
+        """The columns by name."""
+        ...
+
+
+@overload
+def to_frame(values: Columned, library: Literal["pandas"] = "pandas") -> PandasFrame: ...
+@overload
+def to_frame(values: Columned, library: Literal["polars"]) -> PolarsFrame: ...
+@overload
+def to_frame(values: Columned, library: Literal["arrow"]) -> ArrowTable: ...
+def to_frame(values: Columned, library: FrameLibrary = "pandas") -> PandasFrame | PolarsFrame | ArrowTable:
+    """The `columns()` of a value as a data frame: the method `to_frame` of every class that has columns.
+
+    library: "pandas", "polars" or "arrow". Raises UnknownName for another, MissingExtra where it is not installed.
     """
     if library not in FRAMES:
         raise UnknownName("library of frames", str(library), FRAMES)
     module, make = FRAMES[library]
-    return getattr(require(module, extra="frames"), make)(dict(columns))
+    return getattr(require(module, extra="frames"), make)(dict(values.columns()))
 
 
 # Frozen dataclasses as plain values and back: what JSON holds, at full precision.

@@ -9,12 +9,12 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, overload
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from weir.core.frames import ArrowTable, FrameLibrary, PandasFrame, PolarsFrame, frame_of
+from weir.core import frames
 from weir.core.hooks import Hook
 from weir.core.input_shapes import grades_of
 from weir.core.judged import Judged
@@ -153,18 +153,10 @@ class IntentQrels:
             found.setdefault(query, {}).setdefault(intent, {})[document] = grade
         return found
 
-    @overload
-    def to_frame(self, library: Literal["pandas"] = "pandas") -> PandasFrame: ...
-    @overload
-    def to_frame(self, library: Literal["polars"]) -> PolarsFrame: ...
-    @overload
-    def to_frame(self, library: Literal["arrow"]) -> ArrowTable: ...
-    def to_frame(self, library: FrameLibrary = "pandas") -> PandasFrame | PolarsFrame | ArrowTable:
-        """A frame with the columns query, intent, doc and grade; library and errors as `Qrels.to_frame`."""
-        return frame_of(self.columns(), library)
+    to_frame = frames.to_frame
 
     def columns(self) -> dict[str, Any]:
-        """Aligned columns by name, as `to_frame` has them."""
+        """Query, intent, doc and grade."""
         queries = self.numbered.queries.tolist()
         return {
             "query": [queries[code] for code in self.query[self.intent].tolist()],

@@ -7,12 +7,12 @@ import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, overload
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from weir.core.frames import ArrowTable, FrameLibrary, PandasFrame, PolarsFrame, frame_of
+from weir.core import frames
 from weir.core.hooks import Hook
 from weir.core.input_shapes import grades_of
 from weir.core.strings import Grades, Ids, Int32, Int64, Strings
@@ -185,21 +185,10 @@ class Qrels:
         ]
         return table_of([list(columns), *rows], right=None, keys=2, title=repr(self)[1:-1]).html()
 
-    @overload
-    def to_frame(self, library: Literal["pandas"] = "pandas") -> PandasFrame: ...
-    @overload
-    def to_frame(self, library: Literal["polars"]) -> PolarsFrame: ...
-    @overload
-    def to_frame(self, library: Literal["arrow"]) -> ArrowTable: ...
-    def to_frame(self, library: FrameLibrary = "pandas") -> PandasFrame | PolarsFrame | ArrowTable:
-        """A frame with the columns query, doc and grade, and origin where judgments have one.
-
-        library: "pandas", "polars" or "arrow". Raises UnknownName for another, MissingExtra where it is not installed.
-        """
-        return frame_of(self.columns(), library)
+    to_frame = frames.to_frame
 
     def columns(self) -> dict[str, Any]:
-        """Aligned columns by name, as `to_frame` has them."""
+        """Query, doc and grade, and origin where judgments have one."""
         names = self.queries.tolist()
         return {
             "query": [names[code] for code in self.query_of_row().tolist()],

@@ -6,14 +6,14 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, overload
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from weir.core import frames
 from weir.core.corpus import Queries
 from weir.core.filters import DocumentLists, DocumentMasks
-from weir.core.frames import ArrowTable, FrameLibrary, PandasFrame, PolarsFrame, frame_of
 from weir.core.hooks import Hook
 from weir.core.input_shapes import scores_of_ranking
 from weir.core.order import Ties, by_score, compared, is_ordered, settled, tie_groups, tied
@@ -113,21 +113,10 @@ class Run:
         ]
         return table_of([list(columns), *rows], right=None, keys=2, title=repr(self)[1:-1]).html()
 
-    @overload
-    def to_frame(self, library: Literal["pandas"] = "pandas") -> PandasFrame: ...
-    @overload
-    def to_frame(self, library: Literal["polars"]) -> PolarsFrame: ...
-    @overload
-    def to_frame(self, library: Literal["arrow"]) -> ArrowTable: ...
-    def to_frame(self, library: FrameLibrary = "pandas") -> PandasFrame | PolarsFrame | ArrowTable:
-        """A frame with the columns query, doc, rank and score, in rank order.
-
-        library: "pandas", "polars" or "arrow". Raises MissingExtra where it is not installed, and as `to_dict`.
-        """
-        return frame_of(self.columns(), library)
+    to_frame = frames.to_frame
 
     def columns(self) -> dict[str, Any]:
-        """Aligned columns by name, as `to_frame` has them; raises BadValue as `to_dict`."""
+        """Query, doc, rank and score, in rank order; raises BadValue as `to_dict`."""
         self.refuse_nameless()
         names = self.queries.tolist()
         return {

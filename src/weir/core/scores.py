@@ -9,12 +9,12 @@ import os
 from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal, overload
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from weir.core.frames import ArrowTable, FrameLibrary, PandasFrame, PolarsFrame, frame_of
+from weir.core import frames
 from weir.core.hooks import Hook
 from weir.core.intents import IntentQrels
 from weir.core.qrels import Qrels
@@ -172,15 +172,11 @@ class MeasureScores(Mapping[str, float]):
         """{query: value}."""
         return dict(zip(self.queries.tolist(), self.array.tolist(), strict=True))
 
-    @overload
-    def to_frame(self, library: Literal["pandas"] = "pandas") -> PandasFrame: ...
-    @overload
-    def to_frame(self, library: Literal["polars"]) -> PolarsFrame: ...
-    @overload
-    def to_frame(self, library: Literal["arrow"]) -> ArrowTable: ...
-    def to_frame(self, library: FrameLibrary = "pandas") -> PandasFrame | PolarsFrame | ArrowTable:
-        """A frame with the column query and one of the measure's name; raises as `Scores.to_frame`."""
-        return frame_of({"query": self.queries.tolist(), self.measure: self.array}, library)
+    to_frame = frames.to_frame
+
+    def columns(self) -> dict[str, Any]:
+        """The column query, and one of the measure's name."""
+        return {"query": self.queries.tolist(), self.measure: self.array}
 
 
 READ_SCORES: Hook[[Path], Scores] = Hook("reading scores")
@@ -263,19 +259,11 @@ class Scores:
         """{measure: {query: value}}."""
         return {measure: self[measure].to_dict() for measure in self.measures}
 
-    @overload
-    def to_frame(self, library: Literal["pandas"] = "pandas") -> PandasFrame: ...
-    @overload
-    def to_frame(self, library: Literal["polars"]) -> PolarsFrame: ...
-    @overload
-    def to_frame(self, library: Literal["arrow"]) -> ArrowTable: ...
-    def to_frame(self, library: FrameLibrary = "pandas") -> PandasFrame | PolarsFrame | ArrowTable:
-        """A frame with a row for each query: the column query, and one for each measure.
+    to_frame = frames.to_frame
 
-        library: "pandas", "polars" or "arrow". Raises UnknownName for another, MissingExtra where it is not installed.
-        """
-        named = dict(zip(self.measures, self.values, strict=True))
-        return frame_of({"query": self.queries.tolist(), **named}, library)
+    def columns(self) -> dict[str, Any]:
+        """The column query, and one for each measure."""
+        return {"query": self.queries.tolist(), **dict(zip(self.measures, self.values, strict=True))}
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> Scores:
