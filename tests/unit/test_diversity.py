@@ -12,7 +12,7 @@ from weir.core.intents import IntentQrels, joined
 from weir.core.qrels import Qrels
 from weir.core.run import Run
 from weir.errors import BadValue, FormatError
-from weir.experiment.run_files import scores_of_files
+from weir.experiment.comparing import scores_of_files
 from weir.files.intents import intents_from, read_intents
 from weir.measures import score_run
 from weir.measures.evaluate import join_run, judgments_for

@@ -15,7 +15,7 @@ import pytest
 
 import weir as library
 from tests.unit.brooklet import write_collection
-from weir.api.rows import rows_csv
+from weir.api.rows import Display, rows_shown
 from weir.cli import main
 from weir.core.scores import Row
 from weir.errors import BadValue, FormatError, UnknownName, printable
@@ -61,7 +61,7 @@ def test_control_characters_are_escaped_in_messages_and_tables():
     latex = long_table([row]).latex()
     assert r"\textless{}b\textgreater{}\textbackslash{}" in latex
     assert "\x1b" not in latex
-    cells = rows_csv([row]).split("\n")[-1]
+    cells = rows_shown([row], Display("csv")).split("\n")[-1]
     assert ",'=cmd|" in cells
     assert "-0.5" in cells.split(",")
 

@@ -153,6 +153,7 @@ def compare_shown(
 
     Raises as `compare`, and as `labels_of`.
     """
+    from weir.api.rows import labels_of
     from weir.datasets.load import query_groups
     from weir.datasets.scoring_rules import ScoringRules
     from weir.experiment.comparing import compare_cells, compare_cells_by_group, lacking_notes
@@ -190,7 +191,7 @@ def compare_shown(
         cells, remarks = chosen_cells(finished_cells(Path(qrels)), datasets, only), list[str]()
         if not any("#" in system for system in only):  # a label means its cell, whatever its depth
             cells, remarks = largest_k(cells)
-        label_of = _labels(labels, [cell.label for cell in cells])
+        label_of = labels_of(labels, [cell.label for cell in cells])
         names = {**system_titles(cells), **label_of}
         baseline = next((name for name, label in names.items() if label == baseline), baseline)
         remarks += [*twin_notes(twin_systems(cells)), *lacking_notes(cells, wanted, baseline)]
@@ -226,7 +227,7 @@ def compare_shown(
         rules = ScoringRules.of(collection, conventions_of(conventions))
         dataset, several = rules.dataset, rankings[0] if len(rankings) == 1 else rankings
         scores = _scores_by_name(qrels, several, wanted or DEFAULT_MEASURES, rules)
-    label_of = _labels(labels, scores)
+    label_of = labels_of(labels, scores)
     baseline = next((system for system, label in label_of.items() if label == baseline), baseline)
     notes = (*system_notes(scores), *(Note(f"{LEFT_OUT}{reason}") for reason in left_out))
     if factors is not None:
@@ -239,13 +240,6 @@ def compare_shown(
         groups = query_groups(by, next(iter(scores.values())).queries, dataset)
         comparisons = compare_scores_by_group(scores, name, groups, baseline, how)
     return ShownComparison(ResultSet("compare", tuple(relabelled(comparisons, label_of)), notes))
-
-
-def _labels(texts: Sequence[str], systems: Iterable[str]) -> dict[str, str]:
-    from weir.api.rows import labels_of
-    from weir.systems import parse_system
-
-    return labels_of(texts, tuple(systems), lambda text: str(parse_system(text))) if texts else {}
 
 
 def power(
@@ -439,7 +433,7 @@ def _scores_of_files(
     The files stand behind their judgments, with which they are joined while they are read.
     """
     from weir.datasets.scoring_rules import ScoringRules, judged_collection
-    from weir.experiment.run_files import scores_of_files
+    from weir.experiment.comparing import scores_of_files
 
     qrels, runs = paths[0], paths[1:]
     if qrels.is_dir():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,7 +30,7 @@ from weir.measures.evaluate import (
     parse_conventions,
     ranked_by,
 )
-from weir.stats.score_rows import noted
+from weir.stats.score_rows import noted, scored
 
 if TYPE_CHECKING:
     from weir.datasets.load import Dataset
@@ -109,16 +110,7 @@ def _scores_of_any(
         judgments, rules = scoring.counted(judgments), scoring.conventions
     gate = None if labels is None else gated_by(judgments, *labels)
     used = judgments if gate is None else gate.qrels
-    judged = _judged(run, used, rules)
-    check_shared_queries(judged)
-    scores = scores_of(judged, wanted, rules)
-    if gate is not None:
-        scores = gate.marked(scores, judged, lambda people: _judged(run, people, rules), wanted, rules)
-    elif isinstance(used, Qrels) and used.origin is not None:
-        from weir.stats.calibration import uncalibrated
-
-        scores = replace(scores, labels=uncalibrated(used))
-    return noted(scores, judged, used, wanted, lambda o: scores_of(_judged(run, used, o), wanted, o))
+    return scored(used, partial(_judged, run), wanted, rules, gate)
 
 
 def _rescored_dicts(
@@ -158,11 +150,14 @@ def _judged(run: object, judgments: Qrels | IntentQrels, rules: Conventions) -> 
     if isinstance(run, (str, os.PathLike)):
         return join_run(Path(run), judgments, rules)
     if isinstance(judgments, Qrels) and not isinstance(run, (Run, Mapping)) and rules.self_matches == "keep":
-        return judged_from(run, judgments, rules.order)
-    ranked = run_from(run)
-    if not len(ranked):
-        raise BadValue("the run holds no ranking; expected at least one document for one query")
-    return joined(ranked_by(ranked, rules), judgments)
+        judged = judged_from(run, judgments, rules.order)
+    else:
+        ranked = run_from(run)
+        if not len(ranked):
+            raise BadValue("the run holds no ranking; expected at least one document for one query")
+        judged = joined(ranked_by(ranked, rules), judgments)
+    check_shared_queries(judged)
+    return judged
 
 
 def judgments_from(qrels: object, measures: Iterable[Measure | str]) -> Qrels | IntentQrels:

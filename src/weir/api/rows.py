@@ -18,9 +18,6 @@ from weir.stats.compare import Comparison
 from weir.stats.power import reach_note
 from weir.stats.score_rows import JUDGED, UNRANKED, label_notes, long_table, shows_judged
 
-# ----------
-# Long tables.
-
 
 @dataclass(frozen=True)
 class Display:
@@ -45,51 +42,50 @@ def rows_shown(
 
     compared: makes the comparisons that tie groups of a grid come from, where they are wanted.
     """
-    if display.form == "json":
-        return json_lines(r.to_dict() for r in rows)
-    if display.form == "csv":
-        return rows_csv(rows)
-    several = len({r.dataset for r in rows}) > 1 and len({r.system for r in rows}) > 1
-    if several and not display.long and not any(r.group for r in rows):
+    if display.form in ("json", "csv"):
+        records = [row.to_dict() for row in rows]
+        if display.form == "json":
+            return json_lines(records)
+        columns = [name for name in Row.__dataclass_fields__ if any(name in record for record in records)]
+        return csv_text([columns, *([record.get(name) for name in columns] for record in records)])
+    datasets, systems, groups = {}, {}, {}
+    for row in rows:
+        datasets[row.dataset], systems[row.system], groups[row.group] = row, row, row
+    if len(datasets) > 1 and len(systems) > 1 and not display.long and not any(groups):
         grids = grid_tables(rows, compared() if compared else (), display.labels)
         tables = grids_marked(grids, display.width if display.form == "text" else None)
-    else:
-        labels = display.labels
-        named = [replace(r, system=labels[r.system], title="") if r.system in labels else r for r in rows]
-        used = {r.system for r in rows}
-        legend = [f"{label}: {system}" for system, label in labels.items() if system in used]
-        table = long_table(named)
-        tables = (replace(table, notes=(*table.notes, *legend)),)
-    return written(tables, display.form, display.width, display.colour)
+        return written(tables, display.form, display.width, display.colour)
+    labels = {system: label for system, label in display.labels.items() if system in systems}
+    if labels:
+        rows = [replace(r, system=labels[r.system], title="") if r.system in labels else r for r in rows]
+    table = long_table(rows)
+    if labels:
+        legend = [f"{label}: {system}" for system, label in labels.items()]
+        table = replace(table, notes=(*table.notes, *legend))
+    return written([table], display.form, display.width, display.colour)
 
 
-def rows_csv(rows: Sequence[Row]) -> str:
-    """Comma-separated values at full precision, with a header."""
-    records = [r.to_dict() for r in rows]
-    names = [name for name in Row.__dataclass_fields__ if any(name in record for record in records)]
-    return csv_text([names, *([record.get(name) for name in names] for record in records)])
+def labels_of(texts: Sequence[str], systems: Iterable[str]) -> dict[str, str]:
+    """The labels of systems, from texts such as "tuned=bm25(k1=1.2)"; systems: the names that there are.
 
-
-def labels_of(
-    texts: Sequence[str], systems: Sequence[str], canonical: Callable[[str], str] | None = None
-) -> dict[str, str]:
-    """The labels of systems, from texts such as "tuned=bm25(k1=1.2)".
-
-    systems: the names that there are; canonical: how a system that is written otherwise prints. Raises BadValue for a
-    text without a label or a system and for a label that is given twice or is the name of another system, UnknownName
-    for a system that is not there.
+    Raises BadValue for a text without a label or a system and for a label that is given twice or is the name of
+    another system, UnknownName for a system that is not there.
     """
-    labels: dict[str, str] = {}
+    if not texts:
+        return {}
+    from weir.systems import parse_system
+
+    names, labels = tuple(dict.fromkeys(systems)), dict[str, str]()
     for text in texts:
         label, equals, system = (part.strip() for part in text.partition("="))
         if not (equals and label and system):
             raise BadValue(f"--label {text}: expected NAME=SYSTEM, such as --label 'tuned=bm25(k1=1.2)'")
-        if system not in systems and canonical is not None:
+        if system not in names:
             with suppress(WeirError):  # a run file, or a system that this machine does not know
-                system = canonical(system)
-        if system not in systems:
-            raise UnknownName("system to be labelled", system, systems)
-        if label in labels.values() or label in systems:
+                system = str(parse_system(system))
+        if system not in names:
+            raise UnknownName("system to be labelled", system, names)
+        if label in labels.values() or label in names:
             raise BadValue(f"--label {text}: another system goes by '{label}'")
         labels[system] = label
     return labels

@@ -9,10 +9,9 @@ import click
 from click import Context, Parameter, option
 from click.shell_completion import CompletionItem
 
-from weir.cli.terminal import output_width, say, say_notes, show_result, shows_colours
+from weir.cli.terminal import say, say_notes, show_result
 
 if TYPE_CHECKING:
-    from weir.api.rows import Display
     from weir.core.scores import Row, Scores
     from weir.datasets.load import Dataset
     from weir.stats.birco import BircoScore
@@ -154,14 +153,6 @@ def show_birco(found: Sequence[BircoScore], notes: Sequence[str], form: str | No
         say(f"note: {note}")
 
 
-def display_of(form: str | None, long: bool, labels: Sequence[str], systems: Iterable[str]) -> Display:
-    """The form, for this terminal; raises as `labels_of`."""
-    from weir.api.rows import Display, labels_of
-
-    found = labels_of(labels, tuple(dict.fromkeys(systems)), canonical_system) if labels else {}
-    return Display(form or "text", long, output_width(), shows_colours(), found)
-
-
 def by_group(
     dataset: str, scores: Mapping[str, Scores], by: object, collection: Dataset | None = None
 ) -> list[Row]:
@@ -180,10 +171,3 @@ def by_group(
         rows += rows_by_group(grouped, dataset, system)
     say_notes(notes)
     return rows
-
-
-def canonical_system(text: str) -> str:
-    """A system as it prints; raises UnknownName, BadValue or MissingExtra."""
-    from weir.systems import parse_system
-
-    return str(parse_system(text))

@@ -25,7 +25,7 @@ from weir.cli.options import (
     systems_option,
     table_options,
 )
-from weir.cli.terminal import say, say_notes, show, show_result
+from weir.cli.terminal import display_of, say, say_notes, show, show_result
 from weir.errors import WeirError
 
 if TYPE_CHECKING:
@@ -86,7 +86,6 @@ def run_command(
     from weir.api.collection_notes import dataset_notes
     from weir.api.progress import Progress
     from weir.api.results_folder import ShownResults
-    from weir.cli.options import display_of
     from weir.settings import use_budget, use_device
 
     if device is not None:
@@ -238,7 +237,6 @@ def results_command(
     """
     from weir.api.results_folder import provenance as provenance_of
     from weir.api.results_folder import results_shown
-    from weir.cli.options import display_of
     from weir.errors import BadValue
 
     if scorer is not None:

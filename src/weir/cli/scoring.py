@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,7 +21,16 @@ from weir.cli.options import (
     show_birco,
     table_options,
 )
-from weir.cli.terminal import as_cell, say, say_left_out, say_notes, show, show_result, show_tables
+from weir.cli.terminal import (
+    as_cell,
+    display_of,
+    say,
+    say_left_out,
+    say_notes,
+    show,
+    show_result,
+    show_tables,
+)
 
 if TYPE_CHECKING:
     from weir.core.run import Run
@@ -97,13 +107,12 @@ def eval_command(
     compare says. Of several runs one that cannot be scored is named and left out; the exit code is 2 then.
     """
     from weir.api.rows import rows_shown
-    from weir.cli.options import by_group, display_of
+    from weir.cli.options import by_group
     from weir.datasets.scoring_rules import ScoringRules, judged_collection
     from weir.errors import BadValue
-    from weir.experiment.run_files import score_file
     from weir.measures import DEFAULT_MEASURES, measures_of
     from weir.measures.evaluate import Conventions, each_file, judgments_for, names_of_runs
-    from weir.stats.score_rows import few_notes, result_rows, system_notes
+    from weir.stats.score_rows import few_notes, result_rows, scored, system_notes
 
     for option, used in (("--per-query", per_query), ("--scorer", scorer is not None)):
         if used and form not in (None, "json"):
@@ -134,29 +143,31 @@ def eval_command(
 
         gate = gated_by(judgments, model_labels, least)
         judgments = gate.qrels
-    by_file, refused = each_file(runs, lambda run: score_file(run, judgments, wanted, rules, gate))
-    scored = {names[run]: scores for run, scores in by_file.items()}
+    by_file, refused = each_file(
+        runs, lambda run: scored(judgments, partial(rules.join_run, run), wanted, rules.conventions, gate)
+    )
+    by_name = {names[run]: scores for run, scores in by_file.items()}
     rows = []
     if by is not None and not within:
-        rows = by_group(dataset_name, scored, by, rules.dataset)
+        rows = by_group(dataset_name, by_name, by, rules.dataset)
     elif by is None:
-        rows = [row for name, scores in scored.items() for row in result_rows(scores, dataset_name, name)]
+        rows = [row for name, scores in by_name.items() for row in result_rows(scores, dataset_name, name)]
     if pairs is not None:
         rows += _paired(qrels, {names[run]: run for run in by_file}, pairs, rules)
     if within:
-        _within(scored, by, rules.dataset, form == "json")
+        _within(by_name, by, rules.dataset, form == "json")
     elif per_query:
-        _per_query(scored, form == "json")
+        _per_query(by_name, form == "json")
     else:
         show(rows_shown(rows, display), display.form == "text")
     if within or per_query:
-        uses = (scores.labels for scores in scored.values())
+        uses = (scores.labels for scores in by_name.values())
         for sentence in dict.fromkeys(use.said for use in uses if use is not None):
             say(f"note: labels: {sentence}")
     if abstention:
         for run, scores in by_file.items():
             _abstention(run, scores, abstention, form == "json", rules)
-    notes_beside = [*system_notes(scored), *few_notes(next(iter(scored.values())))]
+    notes_beside = [*system_notes(by_name), *few_notes(next(iter(by_name.values())))]
     if rules.dataset is not None:
         from weir.api.collection_notes import collection_notes, restriction_notes
 

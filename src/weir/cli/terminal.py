@@ -21,6 +21,7 @@ from weir.errors import printable, printable_text
 
 if TYPE_CHECKING:
     from weir.api.result_set import ResultSet
+    from weir.api.rows import Display
     from weir.core.scores import Note
     from weir.core.tables import Table
 
@@ -155,3 +156,10 @@ def say_notes(notes: Iterable[Note], details: bool = False) -> None:
     """Print each note once on standard error; details: with what explains it."""
     for note in dict.fromkeys(notes):
         say(note.whole if details else str(note))
+
+
+def display_of(form: str | None, long: bool, labels: Sequence[str], systems: Iterable[str]) -> Display:
+    """The form, for this terminal; raises as `labels_of`."""
+    from weir.api.rows import Display, labels_of
+
+    return Display(form or "text", long, output_width(), shows_colours(), labels_of(labels, systems))

@@ -80,9 +80,9 @@ class ScoringRules:
         """
         return ranked_by(run if self.queries is None else run.allowed(self.queries), self.conventions)
 
-    def join_run(self, run: Path, qrels: Qrels | IntentQrels) -> Judged:
-        """Join a run file with judgments; raises as `measures.evaluate.join_run`."""
-        return join_run(run, qrels, self.conventions, self.queries)
+    def join_run(self, run: Path, qrels: Qrels | IntentQrels, conventions: Conventions) -> Judged:
+        """Join a run file with judgments by its own or other conventions; raises as `measures.evaluate.join_run`."""
+        return join_run(run, qrels, conventions, self.queries)
 
 
 def judged_collection(qrels: Path, collection: str | None) -> tuple[Path, str | None]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 
@@ -29,13 +30,20 @@ from weir.experiment.results import (
     open_cell,
     unscored_notes,
 )
-from weir.experiment.run_files import score_file
 from weir.experiment.stages import RECORD
 from weir.files.formats import format_of
 from weir.files.runs import read_qrels, read_run, read_run_against, run_name
 from weir.files.score_files import is_baseline, read_baseline
-from weir.measures import Measure, measures_of, parse_measure, scores_of
-from weir.measures.evaluate import DEFAULT, Conventions, distinct_names, judgments_for, parse_conventions
+from weir.measures import DEFAULT_MEASURES, Measure, measures_of, parse_measure, scores_of
+from weir.measures.evaluate import (
+    DEFAULT,
+    Conventions,
+    distinct_names,
+    each_file,
+    judgments_for,
+    names_of_runs,
+    parse_conventions,
+)
 from weir.stats.compare import (
     Comparison,
     ComparisonMethod,
@@ -47,7 +55,7 @@ from weir.stats.compare import (
     table,
 )
 from weir.stats.query_differences import QueryDifferences, query_differences, with_documents, with_texts
-from weir.stats.score_rows import noted, system_notes
+from weir.stats.score_rows import noted, scored, system_notes
 
 # ----------
 # Systems of a results folder compared on each dataset and across datasets.
@@ -235,7 +243,7 @@ def diff_files(
         measure,
         rules,
         top,
-        lambda name, other: other.join_run(files[name], other.counted(judgments)),
+        lambda name, other: other.join_run(files[name], other.counted(judgments), other.conventions),
     )
 
 
@@ -264,7 +272,7 @@ def _moves(
     """The moves between two runs by name; join: joins the run of a name with the judgments by other rules."""
     wanted, judgments = parse_measure(measure), rules.counted(qrels)
 
-    def scored(name: str, run: Run) -> Scores:
+    def scores_of_run(name: str, run: Run) -> Scores:
         def rescored(conventions: Conventions) -> Scores:
             return scores_of(join(name, replace(rules, conventions=conventions)), (wanted,), conventions)
 
@@ -273,7 +281,7 @@ def _moves(
         return noted(scores, judged, judgments, (wanted,), rescored)
 
     ranked = {name: rules.ranked(run) for name, run in runs.items()}
-    one, other = (scored(name, run) for name, run in ranked.items())
+    one, other = (scores_of_run(name, run) for name, run in ranked.items())
     first, second = runs
     moves = query_differences(str(wanted), (first, second), one, other, top)
     return _texted(with_documents(moves, judgments, *ranked.values()), rules.dataset)
@@ -457,13 +465,34 @@ def system_of(
     return scored[0]
 
 
+def scores_of_files(
+    qrels: Path,
+    runs: Sequence[Path],
+    measures: Iterable[Measure | str] = (),
+    rules: ScoringRules = NO_COLLECTION,
+    least: int = 2,
+) -> tuple[dict[str, Scores], list[str]]:
+    """(the scores of run files by name, a sentence on each file that is no ranking of these judgments).
+
+    A name is the file's, or its path where two files are called the same. measures: by default nDCG@10, R@100 and
+    Judged@10. Raises the WeirErrors of reading and measuring, those of a run file where fewer than `least` are left.
+    """
+    wanted = measures_of(tuple(measures) or DEFAULT_MEASURES)
+    judgments = rules.counted(judgments_for(qrels, wanted))
+    scores, refused = each_file(
+        runs, lambda run: scored(judgments, partial(rules.join_run, run), wanted, rules.conventions), least
+    )
+    names = zip(names_of_runs(runs), runs, strict=True)
+    return {name: scores[run] for name, run in names if run in scores}, refused
+
+
 def scored_run(
     qrels: Path, run: Path, measures: Sequence[str], rules: ScoringRules = NO_COLLECTION
 ) -> SystemScores:
     """The scores of a run file by judgments, under the name of the judgments; raises as `judge`."""
     wanted = measures_of(measures)
     judgments = rules.counted(judgments_for(qrels, wanted))
-    scores = score_file(run, judgments, wanted, rules)
+    scores = scored(judgments, partial(rules.join_run, run), wanted, rules.conventions)
     return SystemScores(run_name(run), {qrels.name: JudgedScores(scores, judgment_marks(judgments))})
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -25,9 +26,13 @@ from weir.core.scores import (
 from weir.core.strings import Float64
 from weir.core.tables import Cell, Table, table_of
 from weir.errors import BadValue
-from weir.measures.evaluate import Conventions, parse_conventions
+from weir.measures.evaluate import Conventions, parse_conventions, scores_of
 from weir.measures.measure import Measure
 from weir.stats.resampling import LEVEL, RESAMPLES, SEED, fewest, intervals, resampled_means
+
+if TYPE_CHECKING:
+    from weir.stats.calibration import GatedLabels
+
 
 _FEW_GRADES = 3  # mean judgments of a query up to which nothing is made of grades that all differ
 ENOUGH_JUDGED = 0.9
@@ -144,6 +149,28 @@ def grade_notes(qrels: Qrels | IntentQrels, measures: Iterable[Measure]) -> list
         above = qrels.origin.said(qrels.grade > 0)
         notes.append(Note(f"judgments by origin: {qrels.origin.said()}; above 0: {above or 'none'}"))
     return notes
+
+
+def scored(
+    judgments: Qrels | IntentQrels,
+    join: Callable[[Qrels | IntentQrels, Conventions], Judged],
+    measures: tuple[Measure, ...],
+    conventions: Conventions,
+    gate: GatedLabels | None = None,
+) -> Scores:
+    """The scores of a ranking with what was seen while scoring.
+
+    join: joins the ranking with judgments by conventions; gate: where a model's labels are among the judgments.
+    """
+    judged = join(judgments, conventions)
+    scores = scores_of(judged, measures, conventions)
+    if gate is not None:
+        scores = gate.marked(scores, judged, lambda p: join(p, conventions), measures, conventions)
+    elif isinstance(judgments, Qrels) and judgments.origin is not None:
+        from weir.stats.calibration import uncalibrated
+
+        scores = replace(scores, labels=uncalibrated(judgments))
+    return noted(scores, judged, judgments, measures, lambda o: scores_of(join(judgments, o), measures, o))
 
 
 def noted(
