@@ -63,8 +63,8 @@ def evaluate(
     Raises BadValue for arguments the wrong way round and identifiers of two types (see `refuse_mismatched`) and for a
     run without a judged query, and the WeirErrors of the parts.
     """
-    named = named_measures(measures)
-    wanted = tuple(dict.fromkeys(measure for _, measure in named))
+    by_name = named_measures(measures)
+    wanted = tuple(dict.fromkeys(by_name.values()))
     rules = conventions_of(conventions)
     if isinstance(qrels, (str, os.PathLike)) and collection is None and Path(qrels).is_dir():
         from weir.datasets.scoring_rules import judged_collection
@@ -86,7 +86,7 @@ def evaluate(
             scores = noted(
                 scores, judged, fractions, wanted, lambda o: _rescored_dicts(qrels, run, wanted, o, plain)
             )
-    other_names = tuple((name, str(measure)) for name, measure in named if name != str(measure))
+    other_names = tuple((name, str(measure)) for name, measure in by_name.items() if name != str(measure))
     return replace(scores, asked=other_names) if other_names else scores
 
 

@@ -368,11 +368,15 @@ class Scores:
         return np.where(unknown > 0, np.nan, ends.T)
 
     def _means(self, values: Float64) -> Float64:
-        # fsum is exact, so the order of the queries in a file cannot move the last digit.
-        rows = [row[~np.isnan(row)] for row in values]
-        means = [math.fsum(row.tolist()) / len(row) if len(row) else math.nan for row in rows]
-        pairs = zip(self.measures, means, strict=True)
-        return np.array([averaged(mean, measure in self.geometric) for measure, mean in pairs])
+        means = np.full(len(values), np.nan)
+        for number, (measure, row) in enumerate(zip(self.measures, values, strict=True)):
+            defined = row[~np.isnan(row)]
+            if len(
+                defined
+            ):  # fsum is exact, so the order of the queries in a file cannot move the last digit
+                mean = math.fsum(defined.tolist()) / len(defined)
+                means[number] = averaged(mean, measure in self.geometric)
+        return means
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 from unicodedata import category, east_asian_width
 
@@ -91,44 +91,49 @@ class Table:
 
     def lines(self, colour: bool = False) -> list[list[str | Styled]]:
         """The cells as a terminal shows them: * behind the best, triangles for verdicts, letters, then what is more."""
-        columns_of_ends = list(zip(*([_ends(cell) for cell in row] for row in self.rows), strict=True))
-        widths = [
-            [max(map(display_width, part)) for part in zip(*ends, strict=True)] for ends in columns_of_ends
-        ]
-        lines: list[list[str | Styled]] = [list(self.header)]
+        ends, widths = list[list[tuple[str, str, str]]](), [[0, 0, 0] for _ in self.header]
         for row in self.rows:
-            line: list[str | Styled] = []
-            for i, cell in enumerate(row):
+            ends.append([])
+            for cell, of_column in zip(row, widths, strict=True):
+                marks = ("*" if cell.best else "") + SIGNS.get(cell.verdict, "")
+                end = marks, f" {cell.letters}" if cell.letters else "", f" {cell.more}" if cell.more else ""
+                ends[-1].append(end)
+                of_column[:] = map(max, of_column, map(display_width, end))
+        lines: list[list[str | Styled]] = [list(self.header)]
+        for row, of_row in zip(self.rows, ends, strict=True):
+            lines.append([])
+            for i, (cell, end) in enumerate(zip(row, of_row, strict=True)):
                 text = cell.text
                 if i >= self.keys:
-                    *marks, more = (e.ljust(w) for e, w in zip(_ends(cell), widths[i], strict=True))
-                    text += "".join(marks).replace(" ", JOINED) + more
-                line.append(Styled(text, _style(cell)) if colour else text)
-            lines.append(line)
+                    marks, letters, more = map(str.ljust, end, widths[i])
+                    text += (marks + letters).replace(" ", JOINED) + more
+                style = "best" if cell.best else cell.verdict if cell.verdict in SIGNS else cell.style
+                lines[-1].append(Styled(text, style) if colour else text)
         return lines
 
     def text(self, width: int | None = None, colour: bool = False) -> str:
         """The table for a terminal of so many columns; None is boundless."""
-        body = [paragraph(line, width, self.hang) for line in self.above]
+        parts = [paragraph(self.title, width)] if self.title else []
+        body = [paragraph(line, width, self.hang) for line in self.above] if self.above else []
         if self.header:
-            body += [" " * self.indent + line for line in self._body(width, colour).split("\n")]
-        notes = [paragraph(note, width, self.hang) for note in self.notes]
-        title = [paragraph(self.title, width)] if self.title else []
-        return "\n\n".join("\n".join(part) for part in (title, body, notes) if part)
-
-    def _body(self, width: int | None, colour: bool) -> str:
-        lines = self.lines(colour)
-        room = None if width is None else width - self.indent
-        right = len(self.numbers)
-        if not self.narrow or fits(lines, room):
-            return columns(lines, right, room, self.keys, self.tail)
-        tables = []
-        rest = [i for i in range(self.keys, len(self.header)) if i not in self.narrow]
-        for places in (self.narrow, rest):
-            cells = [[line[i] for i in (*range(self.keys), *places)] for line in lines]
-            flush = sum(i in self.numbers for i in places)
-            tables.append(columns(cells, flush, room, self.keys, len(places) - flush))
-        return "\n\n".join(tables)
+            lines, indent = self.lines(colour), " " * self.indent
+            room = None if width is None else width - self.indent
+            if not self.narrow or fits(lines, room):
+                table = columns(lines, len(self.numbers), room, self.keys, self.tail)
+            else:
+                rest = [i for i in range(self.keys, len(self.header)) if i not in self.narrow]
+                tables = []
+                for places in (self.narrow, rest):
+                    cells = [[line[i] for i in (*range(self.keys), *places)] for line in lines]
+                    flush = sum(i in self.numbers for i in places)
+                    tables.append(columns(cells, flush, room, self.keys, len(places) - flush))
+                table = "\n\n".join(tables)
+            body.append(indent + table.replace("\n", "\n" + indent))
+        if body:
+            parts.append("\n".join(body))
+        if self.notes:
+            parts.append("\n".join([paragraph(note, width, self.hang) for note in self.notes]))
+        return "\n\n".join(parts)
 
     def csv(self) -> str:
         """Comma-separated values: the texts of the cells alone, under the header."""
@@ -271,16 +276,6 @@ def _number(text: str) -> float | str:
         return text
 
 
-def _ends(cell: Cell) -> tuple[str, str, str]:
-    """What stands behind a number in a terminal: its marks, its letters, and what is more."""
-    marks = ("*" if cell.best else "") + SIGNS.get(cell.verdict, "")
-    return marks, f" {cell.letters}" if cell.letters else "", f" {cell.more}" if cell.more else ""
-
-
-def _style(cell: Cell) -> str:
-    return "best" if cell.best else cell.verdict if cell.verdict in SIGNS else cell.style
-
-
 def _piped(cells: Sequence[str]) -> str:
     return "| " + " | ".join(cells) + " |"
 
@@ -418,10 +413,9 @@ def columns(
     width: of the terminal, in columns; None is boundless. What does not fit is wrapped within its column, at blanks
     first; what still does not fit stands in further tables below, each with the first `keys` columns again.
     """
-    plain = [[_styled(cell) for cell in line] for line in lines]
-    count = len(plain[0])
+    plain, natural = _printable_cells(lines)
+    count = len(natural)
     flush = range(count - right - tail, count - tail)
-    natural = [max(display_width(line[i].text) for line in plain) for i in range(count)]
     if width is None:
         return _table(plain, natural, flush)
     room = max(width, _NARROWEST)
@@ -439,14 +433,12 @@ def layout_blocks(lines: Sequence[Sequence[TextCell]], width: int | None, keys: 
     if width is None:
         return 1
     room = max(width, _NARROWEST)
-    least = _least_widths([[_styled(cell) for cell in line] for line in lines], keys, room)
-    return len(_blocks(least, keys, room))
+    return len(_blocks(_least_widths(_printable_cells(lines)[0], keys, room), keys, room))
 
 
 def fits(lines: Sequence[Sequence[TextCell]], width: int | None) -> bool:
     """Whether the cells stand side by side in the width without being wrapped."""
-    cells = [[display_width(_styled(cell).text) for cell in line] for line in lines]
-    widths = [max(column) for column in zip(*cells, strict=True)]
+    widths = _printable_cells(lines)[1]
     return width is None or sum(widths) + _GAP * (len(widths) - 1) <= width
 
 
@@ -461,10 +453,17 @@ def paragraph(text: str, width: int | None, hang: int | None = None) -> str:
     return "\n".join(_wrapped(printable(text), max(width, _NARROWEST), indent))
 
 
-def _styled(cell: TextCell) -> Styled:
-    if isinstance(cell, Styled):
-        return Styled(printable(cell.text), cell.style)
-    return Styled(printable(cell))
+def _printable_cells(lines: Sequence[Sequence[TextCell]]) -> tuple[list[list[Styled]], list[int]]:
+    """The cells without control characters, and how wide each column is."""
+    cells, widths = list[list[Styled]](), [0] * len(lines[0])
+    for line in lines:
+        cells.append([])
+        for i, cell in enumerate(line):
+            styled = cell if isinstance(cell, Styled) else Styled(cell)
+            text = printable(styled.text)
+            widths[i] = max(widths[i], display_width(text))
+            cells[-1].append(styled if text == styled.text else replace(styled, text=text))
+    return cells, widths
 
 
 def _columns_of(character: str) -> int:
@@ -515,38 +514,30 @@ def _shrunk(natural: Sequence[int], least: Sequence[int], room: int) -> list[int
 
 def _table(lines: Sequence[Sequence[Styled]], widths: Sequence[int], flush: Sequence[int]) -> str:
     """Lines of cells in columns of at most these widths; those at the places `flush` are flush right."""
-    wrapped = [
-        [
-            _wrapped(c.text, w, 0 if i in flush else _GAP)
-            for i, (c, w) in enumerate(zip(line, widths, strict=True))
-        ]
-        for line in lines
-    ]
-    fitted = [max(display_width(piece) for line in wrapped for piece in line[i]) for i in range(len(widths))]
-    found = []
-    for number, (line, pieces) in enumerate(zip(lines, wrapped, strict=True)):
-        height = max(map(len, pieces))
-        # A header stands on the rule, a cell hangs from the first line of its row.
-        full = [
-            [*[""] * (height - len(p)), *p] if number == 0 else [*p, *[""] * (height - len(p))]
-            for p in pieces
-        ]
-        for row in zip(*full, strict=True):
-            found.append(_placed([Styled(p, c.style) for p, c in zip(row, line, strict=True)], fitted, flush))
-    rule = (" " * _GAP).join("-" * w for w in fitted)
-    header = max(map(len, wrapped[0]))
-    return "\n".join([*found[:header], rule, *found[header:]])
-
-
-def _placed(row: Sequence[Styled], widths: Sequence[int], flush: Sequence[int]) -> str:
-    shown, cells = 0, []
-    for i, (cell, width) in enumerate(zip(row, widths, strict=True)):
-        shown_text = cell.text.replace(JOINED, " ")
-        blanks = " " * (width - display_width(cell.text))
-        text = f"\x1b[{STYLES[cell.style]}m{shown_text}\x1b[0m" if cell.style and cell.text else shown_text
-        cells.append(blanks + text if i in flush else text + blanks)
-        shown = i + 1 if cell.text else shown
-    return (" " * _GAP).join(cells[:shown]).rstrip(" ")
+    wrapped, fitted = list[list[list[str]]](), [0] * len(widths)
+    for line in lines:
+        wrapped.append([])
+        for i, cell in enumerate(line):
+            pieces = _wrapped(cell.text, widths[i], 0 if i in flush else _GAP)
+            fitted[i] = max(fitted[i], *map(display_width, pieces))
+            wrapped[-1].append(pieces)
+    shown = []
+    for number, (line, row) in enumerate(zip(lines, wrapped, strict=True)):
+        height = max(map(len, row))
+        for y in range(height):
+            cells = []
+            for i, (cell, pieces) in enumerate(zip(line, row, strict=True)):
+                # A header stands on the rule, a cell hangs from the first line of its row.
+                at = y + len(pieces) - height if number == 0 else y
+                piece = pieces[at] if 0 <= at < len(pieces) else ""
+                blanks, text = " " * (fitted[i] - display_width(piece)), piece.replace(JOINED, " ")
+                if cell.style and piece:
+                    text = f"\x1b[{STYLES[cell.style]}m{text}\x1b[0m"
+                cells.append(blanks + text if i in flush else text + blanks)
+            shown.append((" " * _GAP).join(cells).rstrip(" "))
+        if number == 0:
+            shown.append((" " * _GAP).join(["-" * w for w in fitted]))
+    return "\n".join(shown)
 
 
 def _least(text: str, most: int) -> int:

@@ -74,7 +74,9 @@ class Conventions:
                 raise UnknownName(f"convention for {name}", str(getattr(self, name)), words)
 
     def __str__(self) -> str:
-        return ", ".join(f"{name}={word}" for name, word in self._changed()) or "default"
+        if self == DEFAULT:
+            return "default"
+        return ", ".join(f"{name}={word}" for name, word in self._changed())
 
     @property
     def order(self) -> Ties:
@@ -124,19 +126,22 @@ def measures_of(wanted: Measure | str | Iterable[Measure | str]) -> tuple[Measur
 
     Raises UnknownName, and BadValue where none is named.
     """
-    return tuple(dict.fromkeys(measure for _, measure in named_measures(wanted)))
+    return tuple(dict.fromkeys(named_measures(wanted).values()))
 
 
-def named_measures(wanted: Measure | str | Iterable[Measure | str]) -> list[tuple[str, Measure]]:
-    """(the name by which it is wanted, the measure) of one measure or several; raises as `measures_of`."""
+def named_measures(wanted: Measure | str | Iterable[Measure | str]) -> dict[str, Measure]:
+    """Measures by the names by which they are wanted; raises as `measures_of`."""
     alone = isinstance(wanted, (str, Measure)) or not isinstance(
         wanted, Iterable
     )  # such as one of ir-measures
     each: Iterable[Measure | str] = [wanted] if alone else wanted  # type: ignore[list-item, assignment]  # told apart by `alone`
-    named = [(str(one), one if isinstance(one, Measure) else parse_measure(str(one))) for one in each]
-    if not named:
+    by_name = {}
+    for one in each:
+        name = str(one)
+        by_name[name] = one if isinstance(one, Measure) else parse_measure(name)
+    if not by_name:
         raise BadValue("no measure was named; try nDCG@10")
-    return named
+    return by_name
 
 
 def score_run(
@@ -177,10 +182,15 @@ def scores_of(judged: Judged, measures: tuple[Measure, ...], conventions: Conven
     """
     if len(judged) == 0:
         raise BadValue("the judgments hold no query, so there is nothing to score")
-    values = np.array([one.computed(judged) for one in measures], np.float64)
+    values = np.empty((len(measures), len(judged)))
+    geometric = []
+    for number, one in enumerate(measures):
+        values[number] = one.computed(judged)
+        if one.geometric:
+            geometric.append(str(one))
     if not all_within_unit(values):
-        for one, row in zip(measures, values, strict=True):
-            one.asserted(row)
+        for one, of_queries in zip(measures, values, strict=True):
+            one.asserted(of_queries)
     at_10 = (
         values[measures.index(_JUDGED_AT_10)] if _JUDGED_AT_10 in measures else _JUDGED_AT_10.computed(judged)
     )
@@ -210,7 +220,7 @@ def scores_of(judged: Judged, measures: tuple[Measure, ...], conventions: Conven
         judged.answered,
         shared / int(judged.retrieved.sum()) if shared else 0.0,
         judged.ignored,
-        geometric=tuple(str(m) for m in measures if m.geometric),
+        geometric=tuple(geometric),
         conventions=str(conventions),
         low=low,
         high=high,
@@ -251,12 +261,12 @@ def each_file(
             refused.append(error)
     if refused and len(scored) < least:
         raise refused[0]
-    return scored, [str(error) for error in refused]
+    return scored, list(map(str, refused))
 
 
 def names_of_runs(runs: Sequence[Path]) -> list[str]:
     """What run files are called: as `run_name` says, or by their paths where two files are called the same."""
-    return distinct_names([run_name(run) for run in runs], [str(run) for run in runs])
+    return distinct_names(list(map(run_name, runs)), list(map(str, runs)))
 
 
 def judgments_for(qrels: Path, measures: Iterable[Measure]) -> Qrels | IntentQrels:
@@ -300,7 +310,7 @@ def join_run(
 def distinct_names(short: Sequence[str], long: Sequence[str]) -> list[str]:
     """The short names, or the long ones where short ones repeat; raises BadValue where those repeat too."""
     names = list(short) if len(set(short)) == len(short) else list(long)
-    twice = next((n for n in names if names.count(n) > 1), None)
-    if twice is not None:
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
         raise BadValue(f"two of the systems are named '{twice}'; a comparison needs different ones")
     return names

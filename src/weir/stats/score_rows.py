@@ -43,28 +43,25 @@ LISTED_CELLS = 3
 
 
 def score_notes(scores: Scores) -> tuple[Note, ...]:
-    """Notes on unanswered and unjudged queries, few queries, judged documents, ties, grades and conventions."""
-    rates = {} if math.isnan(scores.judged_at_10) else {"": scores.judged_at_10}
-    notes = [*_own_notes(scores), *few_notes(scores), *judged_notes(rates), *convention_notes(scores)]
-    return (*notes, *scores.remarks)
+    """Notes on unanswered and unjudged queries, ties, judged documents, grades, conventions and few queries."""
+    return (*system_notes({"": scores}), *few_notes(scores))
 
 
 def system_notes(scores: Mapping[str, Scores]) -> list[Note]:
     """The same of several systems: what holds for one of them with its name, what holds for all once."""
-    everybody = [note for note in dict.fromkeys(note for one in scores.values() for note in one.remarks)
-                 if all(note in one.remarks for one in scores.values())]  # fmt: skip
-    notes = [
-        note.about(name) if len(scores) > 1 else note
-        for name, one in scores.items()
-        for note in [*_own_notes(one), *(n for n in one.remarks if n not in everybody)]
-    ]
-    rates = {
-        name if len(scores) > 1 else "": one.judged_at_10
-        for name, one in scores.items()
-        if not math.isnan(one.judged_at_10)
-    }
-    conventions = [note for one in scores.values() for note in convention_notes(one)]
-    return list(dict.fromkeys([*notes, *judged_notes(rates), *everybody, *conventions]))
+    several, first = len(scores) > 1, next(iter(scores.values()), None)
+    shared = [] if first is None else list(first.remarks)
+    notes, conventions, rates = list[Note](), list[Note](), dict[str, float]()
+    for one in scores.values():
+        shared = [note for note in shared if note in one.remarks] if shared else []
+    for name, one in scores.items():
+        for note in (*_own_notes(one), *one.remarks):
+            if note not in shared:
+                notes.append(note.about(name) if several else note)
+        if not math.isnan(one.judged_at_10):
+            rates[name if several else ""] = one.judged_at_10
+        conventions += convention_notes(one)
+    return list(dict.fromkeys([*notes, *judged_notes(rates), *shared, *conventions]))
 
 
 def few_notes(scores: Scores) -> list[Note]:
@@ -110,7 +107,7 @@ def judged_notes(rates: Mapping[str, float], compared: bool = True) -> list[Note
     """
     if not rates or min(rates.values()) >= ENOUGH_JUDGED:
         return []
-    low, high = min(rates, key=lambda name: rates[name]), max(rates, key=lambda name: rates[name])
+    low, high = min(rates, key=rates.__getitem__), max(rates, key=rates.__getitem__)
     of = f" ({low})" if low else ""
     few = f"as few as {share(rates[low])}" if len(rates) > 1 else share(rates[low])
     far = compared and rates[high] - rates[low] >= APART
@@ -128,15 +125,15 @@ def grade_notes(qrels: Qrels | IntentQrels, measures: Iterable[Measure]) -> list
     """Notes on grades with fractions, on what reads like scores, and on where judgments come from."""
     notes = []
     between = int(np.count_nonzero((qrels.grade > 0) & (qrels.grade < 1)))
-    unset = [m for m in measures if "rel" not in dict(m.settings)] if between else []
-    asking = [m for m in unset if "rel" in m.definition.defaults()]
-    if asking:
-        notes.append(
-            Note(
-                f"{between:,} of {len(qrels.grade):,} judgments have a grade above 0 and below 1, which "
-                f"{asking[0]} does not take for relevant; {asking[0](rel=0.5)} does from 0.5 on"
+    for measure in measures if between else ():
+        if "rel" not in dict(measure.settings) and "rel" in measure.definition.defaults():
+            notes.append(
+                Note(
+                    f"{between:,} of {len(qrels.grade):,} judgments have a grade above 0 and below 1, which "
+                    f"{measure} does not take for relevant; {measure(rel=0.5)} does from 0.5 on"
+                )
             )
-        )
+            break
     if isinstance(qrels, Qrels) and qrels.fractional:
         query = qrels.query_of_row()
         order = np.lexsort((qrels.grade, query))
@@ -224,44 +221,40 @@ def _own_notes(scores: Scores) -> list[Note]:
         notes.append(Note(f"{scores.ignored:,} queries of the run have no judgments and are ignored"))
     if scores.tied:
         notes.append(Note(f"{share(scores.tied)} of the documents returned share their score with another"))
-    rows = zip(scores.measures, scores.movable(), scores.counted(), scores.tie_bounds(), strict=True)
-    for measure, movable, counted, (low, high) in rows:
-        if movable:
-            mean = f", its mean between {score(low)} and {score(high)}"
-            notes.append(
-                Note(
-                    f"{measure}: {'up to ' if math.isnan(low) else ''}{movable} of {counted} queries could score "
-                    f"otherwise by the order of ties{'' if math.isnan(low) else mean}",
-                    "ties=expected is the mean over all orders of ties, ties=bounds the worst and the best",
-                )
+    movable = scores.movable()
+    ends = scores.tie_bounds() if movable.any() else np.empty((0, 2))
+    for number in np.flatnonzero(movable).tolist():
+        low, high = ends[number]
+        mean = f", its mean between {score(low)} and {score(high)}"
+        notes.append(
+            Note(
+                f"{scores.measures[number]}: {'up to ' if math.isnan(low) else ''}{movable[number]} of "
+                f"{scores.counted()[number]} queries could score otherwise by the order of ties"
+                f"{'' if math.isnan(low) else mean}",
+                "ties=expected is the mean over all orders of ties, ties=bounds the worst and the best",
             )
+        )
     return notes
 
 
 def result_rows(scores: Scores, dataset: str, system: str) -> list[Row]:
     """One row for each measure: the mean over all queries that count and its 95% bootstrap interval."""
     queries, answered = len(scores.queries), int(np.count_nonzero(scores.answered))
-    plain = scores.conventions == "default"
+    counted, movable = scores.counted(), scores.movable()
+    ends = scores.tie_bounds() if movable.any() else np.empty((0, 2))
     rows = []
-    for measure, i, counted, movable, ends, people in zip(
-        scores.measures,
-        intervals(scores),
-        scores.counted(),
-        scores.movable(),
-        scores.tie_bounds(),
-        scores.people_means().tolist(),
-        strict=True,
-    ):
+    for number, (measure, i) in enumerate(zip(scores.measures, intervals(scores), strict=True)):
         row = Row(dataset, system, measure, i.mean, i.low, i.high, queries, answered, scores.conventions)
-        if not plain and counted != queries:
-            row = replace(row, counted=int(counted))
-        if movable:
-            lowest, highest = (None if math.isnan(end) else float(end) for end in ends)
-            row = replace(row, movable=int(movable), lowest=lowest, highest=highest)
+        if scores.conventions != "default" and counted[number] != queries:
+            row = replace(row, counted=int(counted[number]))
+        if movable[number]:
+            lowest, highest = (None if math.isnan(end) else float(end) for end in ends[number])
+            row = replace(row, movable=int(movable[number]), lowest=lowest, highest=highest)
         if not math.isnan(scores.judged_at_10):
             row = replace(row, judged_at_10=scores.judged_at_10)
         if scores.labels is not None:
-            by_people, by_model = (None if math.isnan(v) else v for v in (people, scores.labels.share))
+            means = float(scores.people_means()[number]), scores.labels.share
+            by_people, by_model = (None if math.isnan(v) else v for v in means)
             row = replace(row, labels=scores.labels.said, people=by_people, model_share=by_model)
         rows.append(row)
     return rows
@@ -334,7 +327,7 @@ def long_table(rows: Sequence[Row]) -> Table:
     """
     by_line: dict[tuple[str, str, str], dict[str, Row]] = {}
     means: dict[tuple[str, str, str], list[float]] = {}
-    measures, people = dict[str, None](), dict[str, None]()
+    measures, people, filled = dict[str, None](), dict[str, None](), set[str]()
     for row in rows:
         group = row.group or ("" if row.groups is None else f"macro mean of {row.groups} groups")
         by_line.setdefault((row.dataset, row.system, group), {})[row.measure] = row
@@ -342,15 +335,13 @@ def long_table(rows: Sequence[Row]) -> Table:
         measures[row.measure] = None
         if row.people is not None:
             people[row.measure] = None
+        for key, value in (("dataset", row.dataset), ("system", row.system), ("group", row.group)):
+            if value:
+                filled.add(key)
     judged = shows_judged(rows)
-    grouped = any(row.group for row in rows)
-    keys = ["group"] if grouped else []
-    for key, filled in (
-        ("system", any(row.system for row in rows)),
-        ("dataset", any(row.dataset for row in rows)),
-    ):
-        if filled or not grouped:
-            keys.insert(0, key)
+    keys = [key for key in ("dataset", "system", "group") if key in filled]
+    if "group" not in filled:
+        keys = ["dataset", "system"]
     lines = []
     for (dataset, system, group), line in by_line.items():
         first = next(iter(line.values()))
@@ -384,16 +375,24 @@ def long_table(rows: Sequence[Row]) -> Table:
 
 def label_notes(rows: Sequence[Row]) -> tuple[str, ...]:
     """What has to be said of a model's labels, once for all rows of which it is so."""
-    labels = {(row.dataset, row.labels): None for row in rows if row.labels}
-    several = labels and len({row.dataset for row in rows}) > 1
-    return tuple(
-        dict.fromkeys(f"labels: {f'{dataset}: ' if several else ''}{text}" for dataset, text in labels)
-    )
+    labels, datasets = dict[tuple[str, str], None](), set[str]()
+    for row in rows:
+        datasets.add(row.dataset)
+        if row.labels:
+            labels[row.dataset, row.labels] = None
+    if len(datasets) < 2:
+        return tuple([f"labels: {text}" for _, text in labels])
+    return tuple([f"labels: {dataset}: {text}" for dataset, text in labels])
 
 
 def shows_judged(rows: Sequence[Row]) -> bool:
     """Whether Judged@10 is known and stands beside the measures, as it is none of them."""
-    return any(row.judged_at_10 is not None for row in rows) and all(row.measure != JUDGED for row in rows)
+    known = False
+    for row in rows:
+        if row.measure == JUDGED:
+            return False
+        known = known or row.judged_at_10 is not None
+    return known
 
 
 def score_tables(scores: Scores) -> tuple[Table, ...]:
