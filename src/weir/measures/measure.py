@@ -110,6 +110,7 @@ class Definition:
 
 
 MEASURES: Registry[Definition] = Registry("measure")
+_definition = lru_cache(maxsize=None)(MEASURES.get)  # asked several times for each measure that is scored
 
 
 def measure(
@@ -198,7 +199,7 @@ class Measure:
     @property
     def definition(self) -> Definition:
         """What is registered under its name; raises UnknownName."""
-        return MEASURES.get(self.name)
+        return _definition(self.name)
 
     def per_query(self, judged: Judged) -> Float64:
         """The value for each judged query, float64[Q].

@@ -179,13 +179,13 @@ def intervals(scores: Scores, level: float = LEVEL) -> list[Interval]:
     for queries in np.unique(defined, axis=0) if len(values) else defined:
         rows = np.flatnonzero((defined == queries).all(axis=1))
         bounds[rows] = _bounds(values[rows][:, queries], np.random.default_rng(SEED), level, RESAMPLES)
-    found = []
-    for measure, mean, ends in zip(
+    of_measures = []
+    for measure, mean, (low, high) in zip(
         scores.measures, scores.mean_values().tolist(), bounds.tolist(), strict=True
     ):
-        low, high = (averaged(end, measure in scores.geometric) for end in ends)
-        found.append(Interval(mean, low, high))
-    return found
+        geometric = measure in scores.geometric
+        of_measures.append(Interval(mean, averaged(low, geometric), averaged(high, geometric)))
+    return of_measures
 
 
 def interval(
