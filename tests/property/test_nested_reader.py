@@ -12,9 +12,8 @@ from tests.strategies import identifiers, scores
 from weir.core.judged import Judged
 from weir.core.qrels import Qrels
 from weir.errors import WeirError
-from weir.files import json_runs as nested
-from weir.files.formats import nested_source
-from weir.files.json_runs import OddJsonError
+from weir.files import json_files as nested
+from weir.files.json_files import OddJsonError, nested_source
 from weir.files.runs import join_run_file, read_run, run_of
 
 EASY = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

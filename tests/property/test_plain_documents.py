@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from weir.core.strings import Strings
 from weir.errors import FormatError
 from weir.files import records as beir
-from weir.files.json_lines import PlainReader, read_blocks
+from weir.files.json_files import PlainReader, read_blocks
 from weir.files.layouts import CollectionPart
 from weir.files.records import read_documents
 

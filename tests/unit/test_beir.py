@@ -13,7 +13,7 @@ import pytest
 from weir.core.strings import Strings
 from weir.datasets.load import load
 from weir.errors import FormatError, UnknownName
-from weir.files.json_lines import BLOCK_BYTES, read_blocks, read_records
+from weir.files.json_files import BLOCK_BYTES, read_blocks, read_records
 from weir.files.layouts import CollectionPart, find_layout
 from weir.files.records import read_documents, read_judgments, read_queries
 

@@ -22,7 +22,7 @@ from tests.unit.brooklet import write_collection
 from weir.cli import main
 from weir.core.strings import IDENTIFIER_BYTES, Ids, Strings
 from weir.errors import BadValue, FormatError
-from weir.files import json_lines as jsonl
+from weir.files import json_files as jsonl
 from weir.files import text_files as lines
 from weir.files.layouts import CollectionPart, find_layout
 from weir.files.runs import read_run
@@ -214,7 +214,7 @@ def test_a_long_line_of_documents_is_read_once_and_bounded(tmp_path, monkeypatch
         (block,) = jsonl.read_blocks(stream)
     assert len(block) > len(text)
     assert time.process_time() - began < 1.0  # joined once: reading it again for each block took seconds
-    monkeypatch.setattr(jsonl, "LINE_BYTES", 1 << 20)
+    monkeypatch.setattr(jsonl, "RECORD_BYTES", 1 << 20)
     write_collection(tmp_path / "c")
     with (tmp_path / "c" / "corpus.jsonl").open("a") as file:
         file.write(json.dumps({"_id": "a", "text": text}) + "\n")

@@ -32,7 +32,7 @@ from weir.files.integrity import (
     seal_folder,
     write_sealed,
 )
-from weir.files.json_lines import parse_block
+from weir.files.json_files import parse_block
 from weir.files.layouts import CollectionPart
 from weir.files.records import duplicate, read_documents
 from weir.settings import settings

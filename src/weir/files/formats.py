@@ -6,10 +6,10 @@ import csv
 import io
 import itertools
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePath
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 
@@ -26,21 +26,20 @@ from weir.files.column_names import (
     origin_column,
     three_columns,
 )
-from weir.files.json_runs import (
+from weir.files.json_files import (
     first_json_row,
-    is_large,
     json_row_chunks,
     json_row_origins,
     kind_of_pickle,
-    large_json_blocks,
     line_of_row,
     read_nested,
 )
 from weir.files.parsers import (
     BLOCK_ROWS,
     ParsedRows,
-    Parser,
     RankingBlock,
+    ReadOptions,
+    Source,
     TableChunk,
     differs_from_previous,
     parse_decimals,
@@ -52,8 +51,6 @@ from weir.files.parsers import (
 )
 from weir.files.pickles import PICKLE_MAGIC, PICKLE_SUFFIXES, is_pickle
 from weir.files.tables import (
-    frame_chunks,
-    frame_origins,
     table_chunks,
     table_columns,
     table_origins,
@@ -267,28 +264,6 @@ CERTAIN_RANKS = 5
 _JUDGMENT_COLUMNS = "4 columns (query 0 document grade), or query, document and grade between tabs"
 
 
-@dataclass(frozen=True)
-class ReadOptions:
-    """How a source is read: with which engine, in one block, and with attention to quotation marks."""
-
-    engine: Parser
-    whole: bool = False
-    quoted: bool = False
-
-
-@dataclass(frozen=True)
-class Source:
-    """Something that holds rows: its name for messages, about how many bytes as text, and its blocks.
-
-    origins: where each of its judgments comes from, in the order of the rows; None where it does not say.
-    """
-
-    name: object
-    size: int
-    blocks: Callable[[ReadOptions], Iterator[RankingBlock]]
-    origins: Callable[[], Origins | None] | None = None
-
-
 def file_source(path: Path, form: Format, kind: Kind) -> Source:
     """The rows of a file of any format that holds rows; its blocks raise FormatError for a line that is no row."""
     parquet, separator = form.name == "parquet", SEPARATORS.get(form.name, "")
@@ -339,27 +314,6 @@ def file_source(path: Path, form: Format, kind: Kind) -> Source:
         return Origins.of(cells[at] for _, cells in table_records(path, separator) if cells)
 
     return Source(path, size, blocks, None if form.name == "trec" else origins)
-
-
-def frame_source(frame: Any, kind: Kind) -> Source:  # noqa: ANN401  any library's frame
-    """The rows of a frame that has Arrow's stream interface."""
-
-    def blocks(how: ReadOptions) -> Iterator[RankingBlock]:
-        return table_blocks(frame_chunks(frame, kind), how.engine, how.whole, lambda row: f", row {row + 1}")
-
-    rows = len(frame) if hasattr(frame, "__len__") else 0
-    return Source("frame", 40 * rows, blocks, lambda: frame_origins(frame, kind))
-
-
-def nested_source(path: Path, worth: int | None = None) -> Source | None:
-    """A large JSON run as rows, read with numba; None for a small one, and where numba is not installed.
-
-    worth: bytes from which a file is large, by default what the reader's loading, or compiling, takes to pay. Its
-    blocks raise OddJsonError for anything unusual, before or after some blocks were read.
-    """
-    if not is_large(path, worth):
-        return None
-    return Source(path, 1 << 40, lambda how: large_json_blocks(path, how.whole))  # always worth compiled code
 
 
 def _not_a_result(path: Path, text: str, bad_score: bool, line: int) -> FormatError:

@@ -24,8 +24,9 @@ from weir.core.run import Named, Run
 from weir.core.strings import Float64, Ids, Int32
 from weir.errors import BadRanking, BadValue, RankingWarning, WeirError
 from weir.files.column_names import Kind, is_named, origin_column, three_columns
-from weir.files.formats import Source, frame_source
+from weir.files.parsers import Source
 from weir.files.runs import join_run_file, join_source, judgments_of, read_qrels, read_run, run_of
+from weir.files.tables import frame_source
 
 # Rankings and judgments from what people hold: dicts, data frames, files.
 #

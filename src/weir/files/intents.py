@@ -15,7 +15,7 @@ from weir.core.qrels import LARGEST, grade_of, plain_grades
 from weir.errors import BadValue, FormatError
 from weir.files.atomic import atomic_file
 from weir.files.formats import NUGGETS, holds_nuggets
-from weir.files.json_runs import json_records
+from weir.files.json_files import json_rows
 from weir.files.parsers import parse_slowly
 from weir.files.text_files import read_bytes
 
@@ -45,18 +45,16 @@ def read_nuggets(path: Path) -> IntentQrels:
     named: dict[tuple[str, str], float] = {}
     bank: dict[tuple[str, str], float] = {}
     grades: dict[tuple[str, str, str], float] = {}
-    for records in json_records(path):
-        for number, row in enumerate(records.rows):
-            line = records.line(number)
-            query = _text(path, line, row, _QUERY, "query")
-            for nugget in _listed(path, line, row):
-                key = query, _text(path, line, nugget, _NUGGET, "nugget")
-                weight = _importance(path, line, nugget)
-                found = {(*key, document): grade for document, grade in _supports(path, line, row, nugget)}
-                if weight is not None:
-                    _once(path, line, bank, {key: weight})
-                _once(path, line, grades, found)
-                named.setdefault(key, IMPORTANCE["vital"])
+    for line, row in json_rows(path):
+        query = _text(path, line, row, _QUERY, "query")
+        for nugget in _listed(path, line, row):
+            key = query, _text(path, line, nugget, _NUGGET, "nugget")
+            weight = _importance(path, line, nugget)
+            found = {(*key, document): grade for document, grade in _supports(path, line, row, nugget)}
+            if weight is not None:
+                _once(path, line, bank, {key: weight})
+            _once(path, line, grades, found)
+            named.setdefault(key, IMPORTANCE["vital"])
     if not grades:
         raise FormatError(
             path,

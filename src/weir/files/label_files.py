@@ -14,7 +14,7 @@ from weir.errors import BadValue, FormatError
 from weir.files.column_names import ORIGIN, is_label, pair_columns
 from weir.files.formats import cells_of, format_of, table_records
 from weir.files.frames import qrels_from
-from weir.files.json_runs import json_records
+from weir.files.json_files import json_rows
 from weir.files.runs import read_qrels, run_name
 from weir.files.text_files import read_bytes
 
@@ -203,7 +203,7 @@ def _cells(path: Path, separator: str, names: Sequence[str]) -> tuple[list[tuple
 def _objects(path: Path, listed: bool) -> Iterator[tuple[int, dict[str, object]]]:
     """The objects of a list, with their numbers from 1, or of lines, with those of the lines."""
     if not listed:
-        yield from ((part.line(i), row) for part in json_records(path) for i, row in enumerate(part.rows))
+        yield from json_rows(path)
         return
     try:
         entries = json.loads(read_bytes(path))

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weir.core.order import by_score, settled
+from weir.core.qrels import Origins
 from weir.core.strings import (
     IDENTIFIER_BYTES,
     Bytes,
@@ -614,6 +615,28 @@ class RankingBlock:
     rows: ParsedRows
     queries: Strings
     place: Callable[[int], str]
+
+
+@dataclass(frozen=True)
+class ReadOptions:
+    """How a source is read: with which engine, in one block, and with attention to quotation marks."""
+
+    engine: Parser
+    whole: bool = False
+    quoted: bool = False
+
+
+@dataclass(frozen=True)
+class Source:
+    """Something that holds rows: its name for messages, about how many bytes as text, and its blocks.
+
+    origins: where each of its judgments comes from, in the order of the rows; None where it does not say.
+    """
+
+    name: object
+    size: int
+    blocks: Callable[[ReadOptions], Iterator[RankingBlock]]
+    origins: Callable[[], Origins | None] | None = None
 
 
 def text_blocks(

@@ -22,7 +22,7 @@ from weir.core.qrels import Qrels
 from weir.core.query_metadata import MetadataError, QueryMetadata
 from weir.core.strings import IDENTIFIER_BYTES, Ids, Strings, first_repeated
 from weir.errors import FormatError
-from weir.files.json_lines import PlainReader, Records, parse_block, read_blocks, read_records
+from weir.files.json_files import PlainReader, Records, parse_block, read_blocks, read_records
 from weir.files.layouts import CollectionPart
 from weir.files.runs import read_qrels
 from weir.files.text_files import check_regular

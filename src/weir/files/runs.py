@@ -19,19 +19,18 @@ from weir.core.strings import Bytes, Float64, Ids, Int32, Int64, Strings
 from weir.errors import BadRanking, BadValue, FormatError
 from weir.files.formats import (
     BY_SUFFIX,
-    ReadOptions,
-    Source,
     bad_grade,
     file_source,
     format_of,
-    nested_source,
 )
-from weir.files.json_runs import OddJsonError, read_nested
+from weir.files.json_files import OddJsonError, nested_source, read_nested
 from weir.files.parsers import (
     EngineName,
     Lookup,
     ParsedRows,
     QuotedCellError,
+    ReadOptions,
+    Source,
     choose_engine,
     distinct,
     distinct_strings,

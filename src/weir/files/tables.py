@@ -18,7 +18,7 @@ from weir.core.qrels import Origins
 from weir.core.strings import IDENTIFIER_BYTES, Float64, Int64, Strings
 from weir.errors import FormatError, is_shortage, require
 from weir.files.column_names import Kind, origin_column, three_columns
-from weir.files.parsers import BLOCK_ROWS, TableChunk
+from weir.files.parsers import BLOCK_ROWS, RankingBlock, ReadOptions, Source, TableChunk, table_blocks
 from weir.files.text_files import PACKED, open_bytes
 
 Arrow: TypeAlias = Any  # pyarrow has no types
@@ -67,12 +67,22 @@ def table_chunks(path: Path, kind: Kind, parquet: bool) -> Iterator[TableChunk]:
         yield from _chunks(batches, wanted, kind, path)
 
 
-def frame_chunks(frame: Any, kind: Kind) -> Iterator[TableChunk]:  # noqa: ANN401  any library's frame
+def frame_source(frame: Any, kind: Kind) -> Source:  # noqa: ANN401  any library's frame
     """The rows of a frame that has Arrow's stream interface (`__arrow_c_stream__`); errors as `table_chunks`."""
-    reader = require("pyarrow", "run").RecordBatchReader.from_stream(frame)
-    names = list(reader.schema.names)
-    wanted = [names[at] for at in three_columns(names, kind)]
-    yield from _chunks((piece for batch in reader for piece in _pieces(batch)), wanted, kind, "frame")
+
+    def blocks(how: ReadOptions) -> Iterator[RankingBlock]:
+        reader = require("pyarrow", "run").RecordBatchReader.from_stream(frame)
+        names = list(reader.schema.names)
+        columns = [names[at] for at in three_columns(names, kind)]
+        chunks = _chunks((piece for batch in reader for piece in _pieces(batch)), columns, kind, "frame")
+        return table_blocks(chunks, how.engine, how.whole, lambda row: f", row {row + 1}")
+
+    def origins() -> Origins | None:
+        reader = require("pyarrow", "run").RecordBatchReader.from_stream(frame)
+        at = origin_column(list(reader.schema.names), kind)
+        return None if at is None else _origins(batch.select([at]) for batch in reader)
+
+    return Source("frame", 40 * len(frame), blocks, origins)
 
 
 def table_origins(path: Path, kind: Kind, parquet: bool) -> Origins | None:
@@ -84,13 +94,6 @@ def table_origins(path: Path, kind: Kind, parquet: bool) -> Origins | None:
     with _table_errors(path):
         batches = _parquet_batches(path, [names[at]]) if parquet else _arrow_batches(path, [names[at]])
         return _origins(batches)
-
-
-def frame_origins(frame: Any, kind: Kind) -> Origins | None:  # noqa: ANN401  any library's frame
-    """Where each judgment of a frame comes from, None where it does not say."""
-    reader = require("pyarrow", "run").RecordBatchReader.from_stream(frame)
-    at = origin_column(list(reader.schema.names), kind)
-    return None if at is None else _origins(batch.select([at]) for batch in reader)
 
 
 def _origins(batches: Iterable[Arrow]) -> Origins:

@@ -38,7 +38,7 @@ DAMAGE = (EOFError, OSError, zlib.error)  # what reading a damaged file raises
 
 _PAD_BYTES = 32  # a few words may be read from any position of the text
 _SLICE_BYTES = 1 << 20
-_BOM = b"\xef\xbb\xbf"
+BOM = b"\xef\xbb\xbf"
 _HARMLESS_BYTES = 1 << 27  # bytes: nothing so small is a bomb
 _UNPACKED_TIMES = 200  # unpacked to packed; rankings reach 10, judgments 20
 
@@ -87,7 +87,7 @@ def read_bytes(path: Path, size: int = -1) -> bytes:
     with open_bytes(path) as file:
         try:
             if size < 0 and path.suffix not in PACKED:
-                return file.read().removeprefix(_BOM)
+                return file.read().removeprefix(BOM)
             pieces, length = [], 0
             largest = max(_HARMLESS_BYTES, _UNPACKED_TIMES * path.stat().st_size) if size < 0 else size
             # An unpacker may give less than it is asked for.
@@ -97,7 +97,7 @@ def read_bytes(path: Path, size: int = -1) -> bytes:
                 if length > largest:
                     expected = f"at most {_UNPACKED_TIMES} times its size"
                     raise FormatError(path, f"more than {largest:,} bytes packed into it", expected)
-            return b"".join(pieces).removeprefix(_BOM)
+            return b"".join(pieces).removeprefix(BOM)
         except DAMAGE as error:
             raise damaged(path, error) from error
 
@@ -146,7 +146,7 @@ class LineBuffer:
             self._end += size
             if not self._began and (self._end >= 3 or self.ended):
                 self._began = True
-                if self.text.startswith(_BOM, 0, self._end):
+                if self.text.startswith(BOM, 0, self._end):
                     self.consume(3)
         if self.ended and self._end and self.text[self._end - 1] != 10:
             self.text[self._end] = 10

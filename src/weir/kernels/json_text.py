@@ -21,7 +21,7 @@ from weir.kernels.lines import (
 
 # A compiled reader of {"query": {"document": number}}: from JSON text to rows, and silent about anything unusual.
 #
-# Words are those of `lines.py`; the slow reference is `weir.files.json_runs.read_nested`.
+# Words are those of `lines.py`; the slow reference is `weir.files.json_files.read_nested`.
 
 MORE, ENDED, FULL, ODD = 0, 1, 2, 3  # how a scan stops
 

@@ -121,7 +121,7 @@ def _run_once(kind: str) -> None:
         decompress(code, np.zeros((12, 4), np.uint8), tokens, np.zeros((256, 4), np.float32), wide)
         centroid_maxsim(tokens, code, cuts[:-1], cuts[1:], np.empty(2, np.float32))
     else:
-        from weir.files.formats import nested_source
+        from weir.files.json_files import nested_source
         from weir.files.runs import read_run, run_of
 
         with tempfile.TemporaryDirectory() as folder:

@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 from weir.core.strings import first_repeated
 from weir.errors import BadValue, FormatError, UnknownName, require
-from weir.files.json_lines import read_blocks
+from weir.files.json_files import read_blocks
 from weir.files.pickles import is_pickle, read_pickle
 from weir.files.text_files import DAMAGE, damaged, open_bytes, read_bytes, unpacked_name
 

@@ -18,7 +18,7 @@ from weir.core.corpus import Corpus, Queries, check_view, joined
 from weir.core.run import Run
 from weir.core.strings import Float64, Int32, Int64, StringColumn, Strings
 from weir.errors import BadValue, FormatError, RankingWarning
-from weir.files.json_lines import read_records
+from weir.files.json_files import read_records
 from weir.files.text_files import open_bytes
 from weir.models.hardware import declared_device
 from weir.models.sparse import TERM, LoadedSparse, SparseEncoder, special_tokens

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from weir.errors import BadValue
-from weir.files.json_runs import is_birco_set
+from weir.files.json_files import is_birco_set
 from weir.plugins.importing.contents import Contents, TableRow, fold
 from weir.plugins.importing.formats.lines import two_columns
 from weir.plugins.importing.items import (
