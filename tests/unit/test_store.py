@@ -112,9 +112,9 @@ def test_a_column_does_not_depend_on_its_batches(batches: list[list[str]], tmp_p
         column.close()
         found.append(
             (
-                column.rows,
-                column.bytes,
-                column.digest(),
+                column.hash.rows,
+                column.hash.bytes,
+                column.hash.digest(),
                 *((tmp_path / f"{name}.{end}").read_bytes() for end in ("utf8", "offsets")),
             )
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -38,67 +39,26 @@ LABELLED_QUERY: Usual = (
 LABELLED_DOC: Usual = (
     *DOC,
     (
-        "passage_id",
-        "passage-id",
-        "passageid",
-        "chunk_id",
-        "chunk-id",
-        "docidx",
-        "doc_idx",
-        "did",
-        "context_id",
+        *("passage_id", "passage-id", "passageid", "chunk_id", "chunk-id", "docidx", "doc_idx"),
+        *("did", "context_id"),
     ),
     ("passage", "chunk", "url"),
 )
-LABEL = (
-    *(
-        "llm_label",
-        "llm_relevance",
-        "llm_score",
-        "llm_judgment",
-        "llm_judgement",
-        "model_label",
-        "predicted_label",
-    ),
-    *(
-        "predicted",
-        "prediction",
-        "predicted_relevance",
-        "relevance_label",
-        "relevance_score",
-        "rating",
-        "verdict",
-    ),
-    *("annotation", "human_label", "human_relevance", "judge_label", "judged"),
+LABEL = frozenset(
+    (
+        *("llm_label", "llm_relevance", "llm_score", "llm_judgment", "llm_judgement", "model_label"),
+        *("predicted_label", "predicted", "prediction", "predicted_relevance", "relevance_label"),
+        *("relevance_score", "rating", "verdict", "annotation", "human_label", "human_relevance"),
+        *("judge_label", "judged"),
+    )
 )
-NO_LABEL = (
-    *(
-        "rank",
-        "sample",
-        "iteration",
-        "iter",
-        "q0",
-        "temperature",
-        "seed",
-        "time",
-        "timestamp",
-        "date",
-        "tokens",
-        "cost",
-    ),
-    *(
-        "input_tokens",
-        "output_tokens",
-        "prompt_tokens",
-        "latency",
-        "confidence",
-        "logprob",
-        "index",
-        "line",
-        "id",
-        "run",
-    ),
-    *("result_status", "status", "model", "prompt", "digest", "text", "title", "explanation", "reason"),
+NO_LABEL = frozenset(
+    (
+        *("rank", "sample", "iteration", "iter", "q0", "temperature", "seed", "time", "timestamp", "date"),
+        *("tokens", "cost", "input_tokens", "output_tokens", "prompt_tokens", "latency", "confidence"),
+        *("logprob", "index", "line", "id", "run", "result_status", "status", "model", "prompt", "digest"),
+        *("text", "title", "explanation", "reason"),
+    )
 )
 
 # What Weir itself writes; BEIR's own header is kept for tab-separated judgments.
@@ -140,18 +100,20 @@ def _chosen(columns: Sequence[str], usual: Usual, what: str, path: object) -> in
     """The one column that is called as usual for its purpose."""
     names = _lowered(columns)
     for tier in usual:
-        found = [at for at, name in enumerate(names) if name in tier]
-        if len(found) > 1:
-            both = " and ".join(columns[at] for at in found)
+        matches = [at for at, name in enumerate(names) if name in tier]
+        if len(matches) > 1:
+            both = " and ".join(columns[at] for at in matches)
             raise _refused(columns, f"{both} could both be the {what}", "one of them alone", path)
-        if found:
-            return found[0]
-    known = [name for tier in usual for name in tier]
-    taken = {name for tiers in (QUERY, DOC, SCORE, GRADE) for tier in tiers for name in tier}
-    free = [name for name in names if name not in taken]
-    near = [column for column in free if difflib.get_close_matches(column, known, n=1, cutoff=0.6)]
+        if matches:
+            return matches[0]
+    free = [name for name in names if name not in _every_name(QUERY, DOC, SCORE, GRADE)]
+    near = [name for name in free if difflib.get_close_matches(name, _every_name(usual), n=1, cutoff=0.6)]
     hint = f" (did you mean '{near[0]}'?)" if len(near) == 1 else ""
     raise _refused(columns, f"none of them is the {what}", f"one called '{usual[0][0]}'{hint}", path)
+
+
+def _every_name(*columns: Usual) -> set[str]:
+    return {name for tiers in columns for tier in tiers for name in tier}
 
 
 def _refused(columns: Sequence[str], reason: str, expected: str, path: object) -> WeirError:
@@ -168,7 +130,7 @@ def pair_columns(columns: Sequence[str], path: object) -> tuple[int, int] | None
     """
     names = _lowered(columns)
     for usual in (LABELLED_QUERY, LABELLED_DOC):
-        if {name for tier in usual for name in tier}.isdisjoint(names):
+        if _every_name(usual).isdisjoint(names):
             return None
     return _chosen(columns, LABELLED_QUERY, "query", path), _chosen(columns, LABELLED_DOC, "document", path)
 
@@ -176,22 +138,23 @@ def pair_columns(columns: Sequence[str], path: object) -> tuple[int, int] | None
 def is_label(column: str) -> bool | None:
     """Whether a column of a table of labels is one, by its name; None where the name does not say."""
     name = column.strip().lower()
-    if name in LABEL or any(name in tier for tier in GRADE):
+    if name in LABEL | _every_name(GRADE):
         return True
     return False if name in NO_LABEL else None
 
 
 def is_header(cells: Sequence[str], kind: Kind) -> bool:
     """Whether the first line of a table names columns: it has a usual name and no number."""
-    usual = (*QUERY, *DOC, *(SCORE if kind == "run" else GRADE))
-    known = {name for tier in usual for name in tier}
-    return not known.isdisjoint(_lowered(cells)) and not any(_is_number(cell) for cell in cells)
+    for cell in cells:
+        with suppress(ValueError):
+            float(cell)
+            return False
+    return not _every_name(QUERY, DOC, SCORE if kind == "run" else GRADE).isdisjoint(_lowered(cells))
 
 
 def is_named(columns: Sequence[str]) -> bool:
     """Whether one of these is a usual name of a column: then all are columns, else queries, say."""
-    known = {name for tiers in (QUERY, DOC, SCORE, GRADE) for tier in tiers for name in tier}
-    return not known.isdisjoint(_lowered(columns))
+    return not _every_name(QUERY, DOC, SCORE, GRADE).isdisjoint(_lowered(columns))
 
 
 def has_ranks(columns: Sequence[str]) -> bool:
@@ -216,11 +179,3 @@ def kind_of(columns: Sequence[str], path: object) -> Kind:
 
 def _lowered(columns: Sequence[str]) -> list[str]:
     return [name.strip().lower() for name in columns]
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True

@@ -24,6 +24,7 @@ from weir.errors import FormatError, StoreError, StoreWarning, is_shortage
 from weir.files.atomic import atomic_dir, locked, storing, writable
 from weir.files.integrity import (
     BLOCK_BYTES,
+    SEAL,
     Checksum,
     checksums_read,
     open_folder,
@@ -61,10 +62,10 @@ class ColumnHash:
     @staticmethod
     def of(column: StringColumn) -> bytes:
         """The hash of a whole column."""
-        found = ColumnHash()
+        whole = ColumnHash()
         for start in range(0, len(column), BATCH_STRINGS):
-            found.append(column.slice(start, start + BATCH_STRINGS))
-        return found.digest()
+            whole.append(column.slice(start, start + BATCH_STRINGS))
+        return whole.digest()
 
     def append(self, texts: Strings) -> tuple[bytes, bytes]:
         """Take some more texts; returns their bytes, and where each of them ends in the column, as files hold them."""
@@ -89,18 +90,12 @@ class ColumnWriter:
         self._paths = tuple(folder / file for file in column_files(name))
         self._data, self._offsets = (path.open("wb") for path in self._paths)
         self._offsets.write(np.zeros(1, "<i8").tobytes())
-        self._hash = ColumnHash()
-        self.rows = self.bytes = 0
+        self.hash = ColumnHash()
 
     def append(self, texts: Strings) -> None:
         """Write some texts; raises OSError where the disk refuses."""
-        for file, part in zip((self._data, self._offsets), self._hash.append(texts), strict=True):
+        for file, part in zip((self._data, self._offsets), self.hash.append(texts), strict=True):
             file.write(part)
-        self.rows, self.bytes = self._hash.rows, self._hash.bytes
-
-    def digest(self) -> bytes:
-        """The hash of the column: equal columns have equal ones."""
-        return self._hash.digest()
 
     def close(self) -> None:
         """Close both files, which is when the last of their bytes are written."""
@@ -127,16 +122,26 @@ class CheckedFile:
     checksum: Checksum
     mend: Callable[[StoreError], None]
     raw: Bytes = field(init=False)
-    _seen: NDArray[np.bool_] = field(init=False)
+    _sound: NDArray[np.bool_] = field(init=False)
 
     def __post_init__(self) -> None:
-        self._map()
+        empty = self.checksum.bytes == 0  # which cannot be mapped
+        self.raw = np.empty(0, np.uint8) if empty else np.asarray(np.memmap(self.path, np.uint8, "r"))
+        self._sound = np.zeros(len(self.checksum.blocks), np.bool_)
 
     def need(self, start: int, stop: int) -> None:
         """Make sure of bytes start..stop-1; a damaged file is mended, and `raw` is then another array."""
         first, last = start // BLOCK_BYTES, -(-stop // BLOCK_BYTES)
-        if stop > start and not self._seen[first:last].all():
-            self._compare(np.arange(first, last))
+        if stop <= start or self._sound[first:last].all():
+            return
+        damage = self._damage(first, last)
+        if damage is None:
+            return
+        self.mend(StoreError(f"{self.path}: changed since it was written, {damage}"))
+        self.__post_init__()
+        damage = self._damage(first, last)
+        if damage is not None:
+            raise StoreError(f"{self.path}: damaged again, {damage}; is the disk failing?")
 
     def need_all(self, starts: Int64, stops: Int64) -> None:
         """As `need`, of several pieces, none reaching beyond the file."""
@@ -145,28 +150,13 @@ class CheckedFile:
         for start, stop in {*zip(first.tolist(), last.tolist(), strict=True)}:
             self.need(start * BLOCK_BYTES, (stop + 1) * BLOCK_BYTES)
 
-    def _compare(self, blocks: Int64) -> None:
-        damaged = self._damaged(blocks[~self._seen[blocks]])
-        if damaged is None:
-            return
-        self.mend(StoreError(f"{self.path}: changed since it was written, {damaged}"))
-        self._map()
-        damaged = self._damaged(blocks)
-        if damaged is not None:
-            raise StoreError(f"{self.path}: damaged again, {damaged}; is the disk failing?")
-
-    def _damaged(self, blocks: Int64) -> str | None:
-        for number in blocks.tolist():
+    def _damage(self, first: int, last: int) -> str | None:
+        for number in (first + np.flatnonzero(~self._sound[first:last])).tolist():
             at = number * BLOCK_BYTES
             if zlib.crc32(self.raw[at : at + BLOCK_BYTES].data) != self.checksum.blocks[number]:
                 return f"in bytes {at} and following"
-            self._seen[number] = True
+            self._sound[number] = True
         return None
-
-    def _map(self) -> None:
-        empty = self.checksum.bytes == 0  # which cannot be mapped
-        self.raw = np.empty(0, np.uint8) if empty else np.asarray(np.memmap(self.path, np.uint8, "r"))
-        self._seen = np.zeros(len(self.checksum.blocks), np.bool_)
 
 
 @dataclass(frozen=True, eq=False)
@@ -296,7 +286,7 @@ class StoredFields:
     """
 
     opened: Callable[[], MetadataColumn]
-    held: dict[str, FieldColumn] = field(default_factory=dict)
+    columns: dict[str, FieldColumn] = field(default_factory=dict)
 
     def names(self) -> tuple[str, ...]:
         """See DocumentFields."""
@@ -306,15 +296,26 @@ class StoredFields:
         """See DocumentFields."""
         if name not in self._kinds:
             raise unknown_field(name, self.names())
-        folder = self._metadata.folder
-        if name not in self.held and folder is None:
-            self.held[name] = self._in_memory(name, self._kinds[name])
-        elif name not in self.held and folder is not None:
+        if name in self.columns:
+            return self.columns[name]
+        metadata, kind = self._metadata, self._kinds[name]
+        if metadata.folder is None:
+            parts = [cells(documents, name, kind) for documents in metadata.documents()]
+            texts, numbers = Strings.concatenated([part for part, _ in parts]), [part for _, part in parts]
+            column = FieldColumn(
+                texts,
+                np.concatenate(numbers) if kind == "number" else None,
+                kind == "list",
+                _field_digest(kind, ColumnHash.of(texts)),
+            )
+        else:
             key = hashlib.blake2b(name.encode("utf-8"), digest_size=8).hexdigest()
-            place, about = folder / key, self._about(name)
+            place = metadata.folder / key
+            about = {"format": FIELD_FORMAT, "metadata": metadata.identity, "field": name, "kind": kind}
             with locked(place.with_name(f".{key}.lock")):
-                self.held[name] = _read(place, about) or self._made(place, about)
-        return self.held[name]
+                column = _read(place, about) or self._write(place, about)
+        self.columns[name] = column
+        return column
 
     @cached_property
     def _metadata(self) -> MetadataColumn:
@@ -326,34 +327,26 @@ class StoredFields:
         if metadata.column is None:
             return {}
         path = None if metadata.folder is None else metadata.folder / CATALOGUE
-        known = None if path is None else _catalogue(path, metadata.identity)
-        if known is not None:
-            return known
+        if path is not None and path.exists():
+            try:
+                about = read_sealed(path)
+                if (about.get("format"), about.get("metadata")) == (FIELD_FORMAT, metadata.identity):
+                    kinds: dict[str, FieldKind] = about["kinds"]
+                    if all(kind in KINDS for kind in kinds.values()):
+                        return kinds
+            except StoreError as error:
+                _say_damaged(error)
         for documents in metadata.documents():
             for document in documents:
                 seen.add(document)
-        if path is None:
-            return seen.kinds()
-        with storing(path):
-            path.parent.mkdir(parents=True, exist_ok=True)
-        write_sealed(path, {"format": FIELD_FORMAT, "metadata": metadata.identity, "kinds": seen.kinds()})
+        if path is not None:
+            with storing(path):
+                path.parent.mkdir(parents=True, exist_ok=True)
+            about = {"format": FIELD_FORMAT, "metadata": metadata.identity, "kinds": seen.kinds()}
+            write_sealed(path, about)
         return seen.kinds()
 
-    def _about(self, name: str) -> dict[str, object]:
-        """What the record of a field says of where it is from."""
-        identity = self._metadata.identity
-        return {"format": FIELD_FORMAT, "metadata": identity, "field": name, "kind": self._kinds[name]}
-
-    def _in_memory(self, name: str, kind: FieldKind) -> FieldColumn:
-        """A field where nothing may be written."""
-        parts = [cells(documents, name, kind) for documents in self._metadata.documents()]
-        texts, numbers = Strings.concatenated([part for part, _ in parts]), [part for _, part in parts]
-        digest = hashlib.sha256(kind.encode() + ColumnHash.of(texts)).hexdigest()[:32]
-        return FieldColumn(
-            texts, np.concatenate(numbers) if kind == "number" else None, kind == "list", digest
-        )
-
-    def _made(self, place: Path, about: Mapping[str, object]) -> FieldColumn:
+    def _write(self, place: Path, about: Mapping[str, object]) -> FieldColumn:
         """Write a field, and open it."""
         name, kind = str(about["field"]), cast(FieldKind, about["kind"])
         with atomic_dir(place) as folder:
@@ -367,27 +360,16 @@ class StoredFields:
                 writer.close()
             if kind == "number":
                 np.save(folder / NUMBERS, np.concatenate(numbers), allow_pickle=False)
-            digest = hashlib.sha256(kind.encode() + writer.digest()).hexdigest()[:32]
-            seal_folder(folder, FIELD_RECORD, {**about, "digest": digest, "documents": writer.rows})
-        found = _read(place, about)
-        if found is None:
+            digest = _field_digest(kind, writer.hash.digest())
+            seal_folder(folder, FIELD_RECORD, {**about, "digest": digest, "documents": writer.hash.rows})
+        column = _read(place, about)
+        if column is None:
             raise StoreError(f"{place} cannot be read back after it was written; is the disk failing?")
-        return found
+        return column
 
 
-def _catalogue(path: Path, identity: str) -> dict[str, FieldKind] | None:
-    """The kinds of all fields by name, as they were written; None where they were not, or for other metadata."""
-    if not path.exists():
-        return None
-    try:
-        about = read_sealed(path)
-    except StoreError as error:
-        _say_damaged(error)
-        return None
-    if (about.get("format"), about.get("metadata")) != (FIELD_FORMAT, identity):
-        return None
-    kinds: dict[str, FieldKind] = about["kinds"]
-    return kinds if all(kind in KINDS for kind in kinds.values()) else None
+def _field_digest(kind: FieldKind, texts: bytes) -> str:
+    return hashlib.sha256(kind.encode() + texts).hexdigest()[:32]
 
 
 def _read(place: Path, about: Mapping[str, object]) -> FieldColumn | None:
@@ -395,22 +377,20 @@ def _read(place: Path, about: Mapping[str, object]) -> FieldColumn | None:
     if not place.is_dir():
         return None
     try:
-        found = open_folder(place, FIELD_RECORD)
-        if any(found.get(key) != value for key, value in about.items()):
+        record = open_folder(place, FIELD_RECORD)
+        if any(record.get(key) != value for key, value in about.items()):
             return None
-        return _opened(place, about["kind"], found)
+        data, offsets = column_files(VALUE)
+        empty = record["files"][data].bytes == 0  # which cannot be mapped
+        raw = np.empty(0, np.uint8) if empty else np.memmap(place / data, np.uint8, "r")
+        texts = Strings(np.asarray(raw), np.asarray(np.memmap(place / offsets, "<i8", "r")))
+        numbers = None
+        if about["kind"] == "number":
+            numbers = read_array(place / NUMBERS, np.float64, (len(texts),))
+        return FieldColumn(texts, numbers, about["kind"] == "list", str(record["digest"]))
     except (StoreError, KeyError, ValueError) as error:
         _say_damaged(error)
         return None
-
-
-def _opened(place: Path, kind: object, found: dict[str, Any]) -> FieldColumn:
-    data, offsets = column_files(VALUE)
-    size = found["files"][data].bytes
-    raw = np.memmap(place / data, np.uint8, "r") if size else np.empty(0, np.uint8)
-    texts = Strings(np.asarray(raw), np.asarray(np.memmap(place / offsets, "<i8", "r")))
-    numbers = read_array(place / NUMBERS, np.float64, (len(texts),)) if kind == "number" else None
-    return FieldColumn(texts, numbers, kind == "list", str(found["digest"]))
 
 
 def _say_damaged(error: Exception) -> None:
@@ -474,7 +454,7 @@ def open_store(part: CollectionPart, beside: bool = True, read_only: bool = Fals
     damaged with no file to rebuild it from.
     """
     if read_only:
-        store = _sound(part, beside) or _held(part)
+        store = _sound(part, beside) or _in_memory(part)
         column = MetadataColumn(store.metadata, None, str(part))
         return replace(store, corpus=replace(store.corpus, metadata=StoredFields(lambda: column)))
     store = _open(part, beside)
@@ -505,7 +485,7 @@ def _sound(part: CollectionPart, beside: bool) -> CorpusStore | None:
     return None
 
 
-def _held(part: CollectionPart) -> CorpusStore:
+def _in_memory(part: CollectionPart) -> CorpusStore:
     """The documents of a file in memory."""
     batches = list(read_documents(part))
     ids, titles, texts = (
@@ -548,30 +528,24 @@ def _open(part: CollectionPart, beside: bool, all_keys: bool = False) -> CorpusS
         raise FormatError(part, "no such file", "the documents of a collection")
     place = next((p for p in places if writable(p.parent)), places[-1])
     with _alone(place):
-        store = _again(place, part, damage, all_keys)
+        try:
+            store = _opened_store(place, part)  # which another process may have built meanwhile
+        except StoreError as error:
+            store, damage = None, [error]
+        if store is None or (all_keys and not store.all_keys):
+            if not damage and place.is_dir() and _record(place) is None:
+                damage = [StoreError(f"{place} is of another version")]
+            if damage:
+                warnings.warn(StoreWarning(f"{damage[0]}; the store is built again"), stacklevel=4)
+            _build(place, part)
+            store = _opened_store(place, part)
     if store is None:
         raise StoreError(f"{place} cannot be read back after it was written; is the disk failing?")
     return store
 
 
-def _again(place: Path, part: CollectionPart, damage: list[StoreError], all_keys: bool) -> CorpusStore | None:
-    """The store, which another process may have built meanwhile, else built now; the caller holds the place."""
-    try:
-        store = _opened_store(place, part)
-    except StoreError as error:
-        store, damage = None, [error]
-    if store is not None and (store.all_keys or not all_keys):
-        return store
-    if not damage and place.is_dir() and _record(place) is None:
-        damage = [StoreError(f"{place} is of another version")]
-    if damage:
-        warnings.warn(StoreWarning(f"{damage[0]}; the store is built again"), stacklevel=5)
-    _build(place, part)
-    return _opened_store(place, part)
-
-
-def _alone(place: Path) -> AbstractContextManager[bool]:
-    return locked(place.with_name(f".{place.name}.lock"))
+def _alone(place: Path, wait: bool = True) -> AbstractContextManager[bool]:
+    return locked(place.with_name(f".{place.name}.lock"), wait)
 
 
 def _unmendable(what: object, part: CollectionPart) -> StoreError:
@@ -619,13 +593,21 @@ def _build(place: Path, part: CollectionPart) -> None:
             for name in _COLUMNS:
                 columns[name] = ColumnWriter(folder, name)
                 opened.callback(columns[name].close)
-            nulls = _fill(columns, part)
-        rows = columns["_id"].rows
+            nulls = 0
+            for batch in read_documents(part):
+                columns["_id"].append(batch.ids)
+                columns["title"].append(batch.titles)
+                columns["text"].append(batch.texts)
+                columns["metadata"].append(batch.metadata or Strings.packed([b""] * len(batch)))
+                nulls += batch.null_texts
+        rows = columns["_id"].hash.rows
+        if nulls and nulls == rows:
+            raise FormatError(part, "no document with a 'text'", "texts under the key 'text'")
         for name in ("title", "metadata"):
-            if columns[name].bytes == 0:
+            if columns[name].hash.bytes == 0:
                 columns.pop(name).remove()
         _write_index(folder, part)
-        digests = {name: column.digest() for name, column in columns.items() if name != "metadata"}
+        digests = {name: column.hash.digest() for name, column in columns.items() if name != "metadata"}
         about = {
             "format": FORMAT,
             "documents": rows,
@@ -643,8 +625,8 @@ def _source(part: CollectionPart, stat: os.stat_result) -> dict[str, object]:
 
     No program sets the time at which a file's place or times were changed, whatever it does to the others.
     """
-    told: dict[str, object] = {"name": str(part.member or part.path.name), "size": stat.st_size}
-    return told | {"mtime_ns": stat.st_mtime_ns, "ctime_ns": stat.st_ctime_ns, "inode": stat.st_ino}
+    file: dict[str, object] = {"name": str(part.member or part.path.name), "size": stat.st_size}
+    return file | {"mtime_ns": stat.st_mtime_ns, "ctime_ns": stat.st_ctime_ns, "inode": stat.st_ino}
 
 
 @lru_cache(maxsize=256)
@@ -655,20 +637,6 @@ def _content(path: Path, seen: object) -> str:
     """
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _fill(columns: dict[str, ColumnWriter], part: CollectionPart) -> int:
-    """Append every document of the file to the columns; returns how many had no text."""
-    nulls = 0
-    for batch in read_documents(part):
-        columns["_id"].append(batch.ids)
-        columns["title"].append(batch.titles)
-        columns["text"].append(batch.texts)
-        columns["metadata"].append(batch.metadata or Strings.packed([b""] * len(batch)))
-        nulls += batch.null_texts
-    if nulls and nulls == columns["_id"].rows:
-        raise FormatError(part, "no document with a 'text'", "texts under the key 'text'")
-    return nulls
 
 
 def _write_index(folder: Path, part: CollectionPart) -> None:
@@ -705,10 +673,15 @@ def _opened_store(place: Path, part: CollectionPart | None, read_only: bool = Fa
         return None
     try:
         files = checksums_read(about["files"])
-        rows, mend = int(about["documents"]), _refused if read_only else partial(_mend, place, part, about)
+        rows, mend = int(about["documents"]), partial(_mend, place, None if read_only else part, about)
         for name in (HASHES, CODES):
             files[name].verify(place / name, 0, 0)  # its length
-        columns = {name: _column(place, name, files, mend) for name in about["columns"]}
+        columns = {}
+        for name in about["columns"]:
+            for file in column_files(name):
+                files[file].verify(place / file, 0, 0)  # its length
+            pair = (CheckedFile(place / file, files[file], mend) for file in column_files(name))
+            columns[name] = StoredStrings(*pair)
         if any(len(column) != rows for column in columns.values()):
             raise StoreError(f"{place}: columns of other lengths than {RECORD} says")
         ids = Ids(columns["_id"], partial(_index, place, rows, files, mend))
@@ -727,27 +700,12 @@ def _record(place: Path) -> dict[str, Any] | None:
     try:
         about = read_sealed(path)
     except StoreError:
-        if _of_first_version(path):
-            return None
+        with suppress(OSError, ValueError, RecursionError):  # the first version did not seal its records
+            record = json.loads(path.read_text(encoding="utf-8"))
+            if isinstance(record, dict) and record.get("format") == 1 and SEAL not in record:
+                return None
         raise
     return about if about.get("format") == FORMAT else None
-
-
-def _of_first_version(path: Path) -> bool:
-    """Whether a record is of the version that did not seal its records."""
-    with suppress(OSError, ValueError, RecursionError):
-        about = json.loads(path.read_text(encoding="utf-8"))
-        return isinstance(about, dict) and about.get("format") == 1 and "seal" not in about
-    return False
-
-
-def _column(
-    place: Path, name: str, files: dict[str, Checksum], mend: Callable[[StoreError], None]
-) -> StoredStrings:
-    data, offsets = column_files(name)
-    for file in (data, offsets):
-        files[file].verify(place / file, 0, 0)  # its length
-    return StoredStrings(*(CheckedFile(place / file, files[file], mend) for file in (data, offsets)))
 
 
 def _index(
@@ -768,15 +726,10 @@ def _index(
     return HashIndex(hashes, codes)
 
 
-def _refused(error: StoreError) -> None:
-    """Where nothing may be written, what is damaged stays so."""
-    raise error
-
-
 def _mend(place: Path, part: CollectionPart | None, about: dict[str, Any], error: StoreError) -> None:
     """Build a store again of which a part was found damaged while it was in use; the same bytes come back.
 
-    Raises StoreError where the source is gone or is another one by now.
+    Raises StoreError where nothing may be written (part is None), and where the source is gone or another one by now.
     """
     if part is None or not part.path.exists():
         raise _unmendable(error, part) if part is not None else error
@@ -809,7 +762,7 @@ def _fresh(place: Path, about: dict[str, Any], part: CollectionPart, read_only: 
     if source.get(CONTENT) != _content(part.path, tuple(now.values())):
         return False
     if not read_only and writable(place):
-        with locked(place.with_name(f".{place.name}.lock"), wait=False) as alone:
+        with _alone(place, wait=False) as alone:
             if alone and _record(place) == about:
                 write_sealed(place / RECORD, {**about, SOURCE: {**source, **now}}, durable=False)
     return True

@@ -44,63 +44,46 @@ def extract(archive: Path, to: Path) -> None:
     try:
         with zipfile.ZipFile(archive) as source:
             members = [m for m in source.infolist() if not m.is_dir()]
-            targets = _checked(members, archive)
-            _check_size(sum(m.file_size for m in members), archive, to)
+            for member in members:
+                if reason := _refusal(member):
+                    shown = f"the member '{member.orig_filename[:_SHOWN]}', {reason}"
+                    expected = "plain files inside the archive's own folder; nothing was unpacked"
+                    raise FormatError(archive, shown, expected)
+            targets = [PurePosixPath(m.filename) for m in members]
+            if len({str(t).casefold() for t in targets}) != len(targets):
+                raise FormatError(archive, "two members of one name", "each file once; nothing was unpacked")
+            if len({t.parts[0] for t in targets}) == 1 and all(len(t.parts) > 1 for t in targets):
+                targets = [PurePosixPath(*t.parts[1:]) for t in targets]
+            packed, unpacked = archive.stat().st_size, sum(m.file_size for m in members)
+            if unpacked > max(_ALWAYS_FINE, _RATIO * packed):
+                shown = f"{packed:,} bytes that unpack to {unpacked:,}"
+                raise FormatError(archive, shown, f"at most {_RATIO} times as many")
+            free = shutil.disk_usage(next(p for p in (to, *to.parents) if p.exists())).free
+            if unpacked > free:
+                room = f"needs {unpacked:,} bytes, {free:,} are free"
+                raise StoreError(f"cannot unpack {archive.name} into {to}: {room}")
             with atomic_dir(to) as folder:
                 for member, target in zip(members, targets, strict=True):
                     path = folder / target
                     path.parent.mkdir(parents=True, exist_ok=True)
-                    with source.open(member) as packed, path.open("wb") as unpacked:
-                        shutil.copyfileobj(packed, unpacked, 1 << 20)
+                    with source.open(member) as stream, path.open("wb") as file:
+                        shutil.copyfileobj(stream, file, 1 << 20)
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, UnicodeDecodeError) as error:
         raise FormatError(archive, f"a damaged zip ({error})", "a whole one; fetch it again") from None
 
 
-def _checked(members: list[zipfile.ZipInfo], archive: Path) -> list[PurePosixPath]:
-    """Where each member goes, relative to the destination."""
-    for member in members:
-        if reason := _refused(member):
-            found = f"the member '{member.orig_filename[:_SHOWN]}', {reason}"
-            raise FormatError(
-                archive, found, "plain files inside the archive's own folder; nothing was unpacked"
-            )
-    targets = [PurePosixPath(m.filename) for m in members]
-    if len({str(t).casefold() for t in targets}) != len(targets):
-        raise FormatError(archive, "two members of one name", "each file once; nothing was unpacked")
-    tops = {t.parts[0] for t in targets}
-    if len(tops) == 1 and all(len(t.parts) > 1 for t in targets):
-        return [PurePosixPath(*t.parts[1:]) for t in targets]
-    return targets
-
-
-def _refused(member: zipfile.ZipInfo) -> str:
+def _refusal(member: zipfile.ZipInfo) -> str:
+    """Why a member is not unpacked, "" where it is."""
     name = member.orig_filename.replace("\\", "/")
-    mode = member.external_attr >> 16
     if name.startswith("/") or name[1:2] == ":":
         return "an absolute path"
     if ".." in name.split("/"):
         return "which leads outside"
     if name.count("/") > _LEVELS:
         return f"which lies more than {_LEVELS} folders deep"
-    if stat.S_IFMT(mode) not in (0, stat.S_IFREG):
+    if stat.S_IFMT(member.external_attr >> 16) not in (0, stat.S_IFREG):
         return "a link or a special file"
-    if member.flag_bits & 1:
-        return "which is encrypted"
-    return ""
-
-
-def _check_size(unpacked: int, archive: Path, to: Path) -> None:
-    packed = archive.stat().st_size
-    if unpacked > max(_ALWAYS_FINE, _RATIO * packed):
-        raise FormatError(
-            archive, f"{packed:,} bytes that unpack to {unpacked:,}", f"at most {_RATIO} times as many"
-        )
-    near = next(p for p in (to, *to.parents) if p.exists())
-    free = shutil.disk_usage(near).free
-    if unpacked > free:
-        raise StoreError(
-            f"cannot unpack {archive.name} into {to}: needs {unpacked:,} bytes, {free:,} are free"
-        )
+    return "which is encrypted" if member.flag_bits & 1 else ""
 
 
 # Fetches a file over HTTP: resumed after a cut, checked against its hash, there whole or not at all.
@@ -152,7 +135,7 @@ class _HopelessError(Exception):
 
 @dataclass(frozen=True)
 class _Job:
-    """One file to fetch; what has arrived lies in `part`, where it came from in `origin`."""
+    """One file to fetch; what has arrived lies in `part`, where it came from in `note`."""
 
     to: Path
     checksum: str | None
@@ -165,7 +148,7 @@ class _Job:
         return self.to.with_name(self.to.name + ".part")
 
     @property
-    def origin(self) -> Path:
+    def note(self) -> Path:
         return self.to.with_name(self.to.name + ".part.json")
 
     def have(self) -> int:
@@ -173,7 +156,22 @@ class _Job:
 
     def discard(self) -> None:
         self.part.unlink(missing_ok=True)
-        self.origin.unlink(missing_ok=True)
+        self.note.unlink(missing_ok=True)
+
+    def origin(self) -> dict[str, str]:
+        """The url and the version of what has arrived, as far as they are known."""
+        with suppress(OSError, ValueError):
+            origin = json.loads(self.note.read_text(encoding="utf-8"))
+            if isinstance(origin, dict):
+                return {str(key): str(value) for key, value in origin.items()}
+        return {}
+
+    def refuse_more(self, size: int) -> None:
+        """Give an address up that sends more than the file has."""
+        if self.size and size > self.size:  # 0 where it is not known
+            self.discard()
+            more = f"sends more than the {self.size:,} bytes that are published"
+            raise _HopelessError(f"{more}; the file was removed")
 
 
 def download(
@@ -205,7 +203,7 @@ def download(
                 continue
             with storing(to):
                 job.part.replace(to)
-                job.origin.unlink(missing_ok=True)
+                job.note.unlink(missing_ok=True)
             return
     raise DownloadError(f"could not fetch {to.name}; " + ("; ".join(reasons) or "no address is known"))
 
@@ -232,15 +230,18 @@ def _fetch(address: Address, job: _Job) -> None:
     url = address.url
     if not url.startswith(("http://", "https://")):
         raise _HopelessError("not an http address")
-    if job.checksum is None and _origin(job).get("url") != url:
+    if job.checksum is None and job.origin().get("url") != url:
         job.discard()  # nothing would tell whether two servers' halves fit together
     failures, resumed = 0, job.have() > 0
     while True:
         before = job.have()
         try:
             _transfer(address, job)
-            if _verified(job, resumed):
+            if job.checksum is None or (checksum := checksum_of(job.part, job.checksum)) == job.checksum:
                 return
+            job.discard()
+            if not resumed:
+                raise _HopelessError(f"has {checksum}, published is {job.checksum}; the file was removed")
             resumed = False
         except _TryAgainError as error:
             gained = job.have() - before
@@ -251,66 +252,63 @@ def _fetch(address: Address, job: _Job) -> None:
             time.sleep(min(30.0, job.patience.pause * 2 ** (failures - 1)))
 
 
-def _verified(job: _Job, resumed: bool) -> bool:
-    """Whether the file is the published one; False asks for another go, from the start."""
-    if job.checksum is None or (found := checksum_of(job.part, job.checksum)) == job.checksum:
-        return True
-    job.discard()
-    if resumed:
-        return False
-    raise _HopelessError(f"has {found}, published is {job.checksum}; the file was removed")
-
-
 def _transfer(address: Address, job: _Job) -> None:
     """One connection: append to the part, or write it anew where the server does not resume."""
-    url, have = address.url, job.have()
-    request = urllib.request.Request(url, headers=_headers(url, have, job))
+    have, origin = job.have(), job.origin()
+    request = urllib.request.Request(
+        address.url, headers={"User-Agent": "weir", "Accept-Encoding": "identity"}
+    )
+    if have:
+        request.add_header("Range", f"bytes={have}-")
+        if origin.get("url") == address.url and origin.get("version"):
+            request.add_header("If-Range", origin["version"])
     if address.token:
         request.add_unredirected_header("Authorization", f"Bearer {address.token}")
     try:
         with urllib.request.urlopen(request, timeout=job.patience.timeout) as response:
-            start = _start(response, have)
+            headers, start = response.headers, 0
+            if response.status == http.client.PARTIAL_CONTENT:
+                start, content = have, str(headers.get("Content-Range", ""))
+                if not content.startswith(f"bytes {have}-"):
+                    raise _TryAgainError(f"asked for bytes from {have}, got '{content}'")
             if start == 0:
-                _note_origin(address, response, job)
+                tag = headers.get("ETag", "")
+                version = headers.get("Last-Modified", "") if not tag or tag.startswith("W/") else tag
+                note = json.dumps({"url": address.url, "version": address.masked(version)})
+                write_text(job.note, note, durable=False)
             _receive(response, start, job)
     except urllib.error.HTTPError as error:
-        _refusal(error, have, job)
-    except urllib.error.URLError as error:
-        raise _TryAgainError(_said(error.reason)) from None
+        with error:
+            if error.code == http.client.REQUESTED_RANGE_NOT_SATISFIABLE and have:
+                if str(error.headers.get("Content-Range", "")) == f"bytes */{have}":
+                    return  # the part is complete
+                job.discard()
+                raise _TryAgainError("the server has another file than before") from None
+            answer = f"{error.code} {error.reason}"
+            if error.code not in _LATER:
+                raise _HopelessError(answer) from None
+            wait = error.headers.get("Retry-After", "")
+            if wait.isdecimal():
+                time.sleep(min(60.0, float(wait)))
+            raise _TryAgainError(answer) from None
     except (http.client.HTTPException, OSError) as error:
-        raise _TryAgainError(_said(error)) from None
-
-
-def _headers(url: str, have: int, job: _Job) -> dict[str, str]:
-    headers = {"User-Agent": "weir", "Accept-Encoding": "identity"}
-    if have:
-        headers["Range"] = f"bytes={have}-"
-        origin = _origin(job)
-        if origin.get("url") == url and origin.get("version"):
-            headers["If-Range"] = origin["version"]
-    return headers
-
-
-def _start(response: Any, have: int) -> int:  # noqa: ANN401  (urllib names no type for its responses)
-    """The byte the response begins with."""
-    if response.status != http.client.PARTIAL_CONTENT:
-        return 0
-    given = str(response.headers.get("Content-Range", ""))
-    if not given.startswith(f"bytes {have}-"):
-        raise _TryAgainError(f"asked for bytes from {have}, got '{given}'")
-    return have
+        reason = error.reason if isinstance(error, urllib.error.URLError) else error
+        if isinstance(reason, TimeoutError):
+            raise _TryAgainError("no answer in time") from None
+        system = reason.strerror if isinstance(reason, OSError) else None
+        raise _TryAgainError(system or str(reason)) from None
 
 
 def _receive(response: Any, start: int, job: _Job) -> None:  # noqa: ANN401  (urllib names no type for its responses)
     length = response.headers.get("Content-Length")
     whole = start + int(length) if length and length.isdecimal() else None
-    _refuse_more(whole or start, job)
+    job.refuse_more(whole or start)
     have, since, mark = start, time.monotonic(), start
     with storing(job.part):
         file = job.part.open("ab" if start else "wb", buffering=0)
     with file:
         while data := response.read1(_CHUNK):
-            _refuse_more(have + len(data), job)
+            job.refuse_more(have + len(data))
             with storing(job.part):
                 file.write(data)
             have += len(data)
@@ -325,59 +323,15 @@ def _receive(response: Any, start: int, job: _Job) -> None:  # noqa: ANN401  (ur
         raise _TryAgainError(f"the connection was cut after {have:,} of {whole:,} bytes")
 
 
-def _refuse_more(size: int, job: _Job) -> None:
-    """Give an address up that sends more than the file has."""
-    if job.size and size > job.size:  # 0 where it is not known
-        job.discard()
-        raise _HopelessError(
-            f"sends more than the {job.size:,} bytes that are published; the file was removed"
-        )
-
-
-def _refusal(error: urllib.error.HTTPError, have: int, job: _Job) -> None:
-    """Decide what an HTTP error means; returns only when the part turns out to be complete."""
-    with error:
-        if error.code == http.client.REQUESTED_RANGE_NOT_SATISFIABLE and have:
-            if str(error.headers.get("Content-Range", "")) == f"bytes */{have}":
-                return
-            job.discard()
-            raise _TryAgainError("the server has another file than before")
-        said = f"{error.code} {error.reason}"
-        if error.code not in _LATER:
-            raise _HopelessError(said)
-        wait = error.headers.get("Retry-After", "")
-        if wait.isdecimal():
-            time.sleep(min(60.0, float(wait)))
-        raise _TryAgainError(said)
-
-
-def _origin(job: _Job) -> dict[str, str]:
-    with suppress(OSError, ValueError):
-        origin = json.loads(job.origin.read_text(encoding="utf-8"))
-        if isinstance(origin, dict):
-            return {str(key): str(value) for key, value in origin.items()}
-    return {}
-
-
-def _note_origin(address: Address, response: Any, job: _Job) -> None:  # noqa: ANN401  (urllib names no type for its responses)
-    tag = response.headers.get("ETag", "")
-    version = response.headers.get("Last-Modified", "") if not tag or tag.startswith("W/") else tag
-    write_text(
-        job.origin, json.dumps({"url": address.url, "version": address.masked(version)}), durable=False
-    )
-
-
-def _said(error: object) -> str:
-    if isinstance(error, TimeoutError):
-        return "no answer in time"
-    text = str(error)
-    return text if not isinstance(error, OSError) else (error.strerror or text)
-
-
 # Data sets of the Hugging Face hub: what a revision holds, and where its files are; without the hub's own library.
 
 _API = Patience(timeout=20.0, window=20.0, attempts=3)
 _TOKEN = "HF_TOKEN"
+_MEANINGS = {
+    "401": f"the hub knows no such public data set or revision; a private or gated one takes {_TOKEN}",
+    "403": f"the hub gives no access; accept its terms there, and set {_TOKEN}",
+    "404": "the hub knows no such data set or revision",
+}
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
@@ -412,22 +366,29 @@ def hub_revision(repository: str, revision: str = "main") -> HubRevision:
     shown = f"hf:{repository}" + (f"@{revision}" if revision != "main" else "")
     if hub_offline():
         raise DownloadError(f"{shown} is not on this machine, and HF_HUB_OFFLINE forbids to ask the hub")
-    place = (
-        f"{hub_endpoint()}/api/datasets/{quote(repository)}/revision/{quote(revision, safe='')}?blobs=true"
-    )
-    address = _authorised(place)
+    url = f"{hub_endpoint()}/api/datasets/{quote(repository)}/revision/{quote(revision, safe='')}?blobs=true"
+    address = _authorised(url)
     with tempfile.TemporaryDirectory(prefix="weir-") as folder:
         answer = Path(folder) / "revision.json"
         try:
             download([address], answer, patience=_API)
-            told = json.loads(address.masked(answer.read_text(encoding="utf-8")))
+            description = json.loads(address.masked(answer.read_text(encoding="utf-8")))
         except DownloadError as error:
-            raise DownloadError(f"{shown}: {_reason(str(error))}") from None
+            meaning = next((text for status, text in _MEANINGS.items() if f": {status} " in str(error)), "")
+            reason = str(error).partition("; ")[2] or str(error)
+            raise DownloadError(f"{shown}: {meaning or f'the hub cannot be asked ({reason})'}") from None
         except (ValueError, RecursionError):
-            raise DownloadError(
-                f"{shown}: {hub_endpoint()} answered with something that is no JSON"
-            ) from None
-    return _revision(repository, shown, told)
+            no_json = f"{hub_endpoint()} answered with something that is no JSON"
+            raise DownloadError(f"{shown}: {no_json}") from None
+    try:
+        commit, files = description["sha"], [_hub_file(one) for one in description["siblings"]]
+        card = description.get("cardData") or {}
+        configs = tuple(one for one in card.get("configs") or () if isinstance(one, dict))
+        if not _COMMIT.fullmatch(commit):
+            raise ValueError(commit)
+    except (KeyError, TypeError, ValueError, AttributeError):
+        raise DownloadError(f"{shown}: {hub_endpoint()} answered with no description of a data set") from None
+    return HubRevision(repository, commit, tuple(one for one in files if one is not None), configs)
 
 
 def hub_address(repository: str, commit: str, path: str) -> Address:
@@ -439,33 +400,9 @@ def _authorised(url: str) -> Address:
     return Address(url, secret(_TOKEN) or "")
 
 
-def _reason(said: str) -> str:
-    """What an answer of the hub means for who asked."""
-    for status, meaning in (
-        ("401", f"the hub knows no such public data set or revision; a private or gated one takes {_TOKEN}"),
-        ("403", f"the hub gives no access; accept its terms there, and set {_TOKEN}"),
-        ("404", "the hub knows no such data set or revision"),
-    ):
-        if f": {status} " in said:
-            return meaning
-    return f"the hub cannot be asked ({said.partition('; ')[2] or said})"
-
-
-def _revision(repository: str, shown: str, told: Any) -> HubRevision:  # noqa: ANN401  JSON holds anything
-    try:
-        commit, listed = told["sha"], [_file(one) for one in told["siblings"]]
-        card = told.get("cardData") or {}
-        configs = tuple(one for one in card.get("configs") or () if isinstance(one, dict))
-        if not _COMMIT.fullmatch(commit):
-            raise ValueError(commit)
-    except (KeyError, TypeError, ValueError, AttributeError):
-        raise DownloadError(f"{shown}: {hub_endpoint()} answered with no description of a data set") from None
-    return HubRevision(repository, commit, tuple(one for one in listed if one is not None), configs)
-
-
-def _file(told: Mapping[str, Any]) -> HubFile | None:
+def _hub_file(description: Mapping[str, Any]) -> HubFile | None:
     """A file of the description; None for one whose name would lead outside."""
-    path, large = str(told["rfilename"]), told.get("lfs")
+    path, large = str(description["rfilename"]), description.get("lfs")
     if path.startswith("/") or "\\" in path or ".." in path.split("/"):
         return None
     if large:
@@ -473,4 +410,4 @@ def _file(told: Mapping[str, Any]) -> HubFile | None:
         if not _SHA256.fullmatch(digest):
             raise ValueError(digest)
         return HubFile(path, int(large["size"]), f"sha256:{digest}")
-    return HubFile(path, int(told["size"]), f"git:{told['blobId']}")
+    return HubFile(path, int(description["size"]), f"git:{description['blobId']}")

@@ -64,44 +64,36 @@ def read_documents(part: CollectionPart) -> Iterator[Batch]:
     Raises FormatError, naming file and line, for a line that is no document, and for a file without any;
     duplicates of ids are for the caller to find.
     """
-    found = 0
-    for batch in _read(part):
-        found += len(batch)
-        yield _short_names(batch, part)
-    if not found:
+    rows = 0
+    with reading(part) as source:
+        for batch in _from_tsv(source, part) if part.name.endswith(".tsv") else _from_json(source, part):
+            length = batch.ids.lengths()
+            if length.max(initial=0) > IDENTIFIER_BYTES:
+                at = int(length.argmax())
+                long = f"an identifier of {length[at]:,} bytes, '{batch.ids[at][:40]}...'"
+                raise FormatError(part, long, f"at most {IDENTIFIER_BYTES:,}")
+            rows += len(batch)
+            yield batch
+    if not rows:
         raise FormatError(part, "an empty file", "at least one record")
 
 
-def _read(part: CollectionPart) -> Iterator[Batch]:
-    with reading(part) as source:
-        if part.name.endswith(".tsv"):
-            yield from _from_tsv(source, part)
-            return
-        first, done = 1, 0  # the number of the next line, bytes read
-        worth = _WORTH_LOADING if is_compiled("json_text") else _WORTH_COMPILING
-        plain: PlainReader | None = None
-        for block in read_blocks(source, name=part):
-            if plain is None and done >= worth and available():
-                plain = PlainReader()
-            columns = plain.read(block) if plain else None
-            if columns is not None:
-                yield Batch(*columns)
-                first += len(columns[0])
-            else:
-                records = parse_block(block, first, part)
-                yield _batch(records, part)
-                first += len(records.rows) if records.lines is None else block.count(b"\n")
-            done += len(block)
-
-
-def _short_names(batch: Batch, part: CollectionPart) -> Batch:
-    """The batch; raises FormatError for an identifier that is too long."""
-    length = batch.ids.lengths()
-    longest = int(length.argmax()) if len(length) else -1
-    if longest >= 0 and length[longest] > IDENTIFIER_BYTES:
-        found = f"an identifier of {length[longest]:,} bytes, '{batch.ids[longest][:40]}...'"
-        raise FormatError(part, found, f"at most {IDENTIFIER_BYTES:,}")
-    return batch
+def _from_json(source: BinaryIO, part: CollectionPart) -> Iterator[Batch]:
+    line, size = 1, 0  # the number of the next line, bytes read
+    worth = _WORTH_LOADING if is_compiled("json_text") else _WORTH_COMPILING
+    plain: PlainReader | None = None
+    for block in read_blocks(source, name=part):
+        if plain is None and size >= worth and available():
+            plain = PlainReader()
+        columns = plain.read(block) if plain else None
+        if columns is not None:
+            yield Batch(*columns)
+            line += len(columns[0])
+        else:
+            records = parse_block(block, line, part)
+            yield _batch(records, part)
+            line += len(records.rows) if records.lines is None else block.count(b"\n")
+        size += len(block)
 
 
 def read_queries(part: CollectionPart) -> Queries:
@@ -115,21 +107,17 @@ def read_queries(part: CollectionPart) -> Queries:
     names = ids.tolist()
     if len(set(names)) != len(names):
         raise duplicate(part, first_repeated(names) or "")
-    return Queries(
-        Ids(ids), Strings.concatenated([batch.texts for batch in batches]), _columns(batches, names, part)
-    )
-
-
-def _columns(batches: list[Batch], names: list[str], part: CollectionPart) -> QueryMetadata | None:
-    """The metadata of all queries as columns."""
-    if all(batch.metadata is None for batch in batches):
-        return None
-    packed = (batch.metadata or [""] * len(batch) for batch in batches)
-    try:
-        return QueryMetadata.of([json.loads(one) if one else None for column in packed for one in column])
-    except MetadataError as error:
-        line = _lines_of_id(part, names[error.row])[0]
-        raise FormatError(part, error.found, error.expected, line) from None
+    metadata = None
+    if any(batch.metadata is not None for batch in batches):
+        packed = (batch.metadata or [""] * len(batch) for batch in batches)
+        try:
+            metadata = QueryMetadata.of(
+                [json.loads(one) if one else None for column in packed for one in column]
+            )
+        except MetadataError as error:
+            line = _lines_of_id(part, names[error.row])[0]
+            raise FormatError(part, error.found, error.expected, line) from None
+    return Queries(Ids(ids), Strings.concatenated([batch.texts for batch in batches]), metadata)
 
 
 def duplicate(part: CollectionPart, name: str) -> FormatError:
@@ -140,17 +128,17 @@ def duplicate(part: CollectionPart, name: str) -> FormatError:
 
 def _lines_of_id(part: CollectionPart, name: str) -> list[int]:
     """The lines on which an id stands."""
-    found: list[int] = []
+    lines: list[int] = []
     with reading(part) as stream:
         if part.name.endswith(".tsv"):
             for number, cells in _tsv_rows(stream, part):
                 if cells[0] == name.encode() and not (number == 1 and _is_header(cells)):
-                    found.append(number)
+                    lines.append(number)
         else:
             for records in read_records(stream, part):
-                batch = _batch(records, part)
-                found += [records.line(i) for i, other in enumerate(batch.ids.tolist()) if other == name]
-    return found
+                ids = enumerate(_batch(records, part).ids.tolist())
+                lines += [records.line(i) for i, other in ids if other == name]
+    return lines
 
 
 @contextmanager
@@ -160,9 +148,8 @@ def reading(part: CollectionPart) -> Iterator[BinaryIO]:
         with part.open() as stream:
             yield stream
     except (EOFError, gzip.BadGzipFile, zlib.error, zipfile.BadZipFile) as error:
-        raise FormatError(
-            part, f"unreadable data ({error})", "an undamaged file; fetch or copy it again"
-        ) from None
+        expected = "an undamaged file; fetch or copy it again"
+        raise FormatError(part, f"unreadable data ({error})", expected) from None
 
 
 def _batch(records: Records, part: CollectionPart) -> Batch:
@@ -170,33 +157,36 @@ def _batch(records: Records, part: CollectionPart) -> Batch:
     ids: list[Any] = [row.get("_id", row.get("id")) for row in rows]
     titles: list[Any] = [row.get("title", "") for row in rows]
     texts: list[Any] = [row["text"] if "text" in row else row.get("contents") for row in rows]
-    metadata = [_others(row) for row in rows]
     nulls = 0
     if set(map(type, ids)) != {str} or "" in ids:
-        ids = [_id(value, records, i, part) for i, value in enumerate(ids)]
+        for i, value in enumerate(ids):
+            if isinstance(value, int) and not isinstance(value, bool):
+                ids[i] = str(value)
+            elif not isinstance(value, str) or not value:
+                keys = ", ".join(f"'{key}'" for key in list(rows[i])[:6])
+                shown = f"no '_id' among the keys {keys}" if value is None else f"the _id {value!r}"
+                raise FormatError(part, shown, "an '_id' that is a text (or a whole number)", records.line(i))
     if set(map(type, titles)) != {str}:
-        titles = [_text(value, records, i, (part, "title")) or "" for i, value in enumerate(titles)]
+        titles = [_text(value, records, i, part, "title") or "" for i, value in enumerate(titles)]
     if set(map(type, texts)) != {str}:
-        mended = [_text(value, records, i, (part, "text")) for i, value in enumerate(texts)]
+        mended = [_text(value, records, i, part, "text") for i, value in enumerate(texts)]
         nulls = mended.count(None)
         texts = [text or "" for text in mended]
-    packed = [_metadata(m, records, i, part) for i, m in enumerate(metadata)] if any(metadata) else None
     batch = Batch(_encoded(ids), _encoded(titles), _encoded(texts), null_texts=nulls)
-    return batch if packed is None else replace(batch, metadata=_encoded(packed))
+    others = [_others(row) for row in rows]
+    if not any(others):
+        return batch
+    packed: list[str] = []
+    for i, other in enumerate(others):
+        try:
+            packed.append(json.dumps(other, ensure_ascii=False) if other else "")
+        except RecursionError:
+            expected, line = "at most some hundred levels", records.line(i)
+            raise FormatError(part, "metadata nested too deeply", expected, line) from None
+    return replace(batch, metadata=_encoded(packed))
 
 
-def _id(value: object, records: Records, i: int, part: CollectionPart) -> str:
-    if isinstance(value, str) and value:
-        return value
-    if isinstance(value, int) and not isinstance(value, bool):
-        return str(value)
-    keys = ", ".join(f"'{key}'" for key in list(records.rows[i])[:6])
-    found = f"no '_id' among the keys {keys}" if value is None else f"the _id {value!r}"
-    raise FormatError(part, found, "an '_id' that is a text (or a whole number)", records.line(i))
-
-
-def _text(value: object, records: Records, i: int, where: tuple[CollectionPart, str]) -> str | None:
-    part, key = where
+def _text(value: object, records: Records, i: int, part: CollectionPart, key: str) -> str | None:
     if isinstance(value, str):
         return value
     if value is None or (isinstance(value, float) and math.isnan(value)):
@@ -220,63 +210,42 @@ def _others(row: dict[str, Any]) -> dict[str, Any]:
     if len(row) <= len(_PLAIN) and row.keys() <= _PLAIN:
         return {}
     inner = row.get("metadata")
-    found = {key: row[key] for key in row if key not in _PLAIN and key != "metadata"}
+    rest = {key: row[key] for key in row if key not in _PLAIN and key != "metadata"}
     if "text" not in row:
-        found.pop("contents", None)
+        rest.pop("contents", None)
     if "_id" not in row:
-        found.pop("id", None)
-    return {**found, **inner} if isinstance(inner, dict) else found | ({"metadata": inner} if inner else {})
-
-
-def _metadata(value: object, records: Records, i: int, part: CollectionPart) -> str:
-    try:
-        return json.dumps(value, ensure_ascii=False) if value else ""
-    except RecursionError:
-        raise FormatError(
-            part, "metadata nested too deeply", "at most some hundred levels", records.line(i)
-        ) from None
-
-
-@dataclass(frozen=True)
-class _Columns:
-    """Where a table has what, by the header or else by the first line: width cells, counted from 0."""
-
-    line: int
-    width: int
-    text: int
-    title: int | None = None
-
-    @staticmethod
-    def of(cells: list[bytes], part: CollectionPart, line: int) -> _Columns:
-        """Raises FormatError for cells that are neither id and text nor id, title and text, nor say what they are."""
-        names = [cell.lower().strip() for cell in cells]
-        if _is_header(cells) and b"text" in names:
-            title = names.index(b"title") if b"title" in names else None
-            return _Columns(line, len(cells), names.index(b"text"), title)
-        if len(cells) not in (2, 3):
-            raise FormatError(part, f"{len(cells)} cells", "id, text or id, title, text between tabs", line)
-        return _Columns(line, len(cells), len(cells) - 1, 1 if len(cells) == 3 else None)
+        rest.pop("id", None)
+    return {**rest, **inner} if isinstance(inner, dict) else rest | ({"metadata": inner} if inner else {})
 
 
 def _from_tsv(stream: BinaryIO, part: CollectionPart) -> Iterator[Batch]:
-    ids: list[bytes] = []
-    titles: list[bytes] = []
-    texts: list[bytes] = []
-    columns: _Columns | None = None
+    ids, titles, texts = list[bytes](), list[bytes](), list[bytes]()
+    line, width, title_at, text_at = (
+        0,
+        0,
+        -1,
+        0,
+    )  # the first line says how many cells there are, and which are which
     for number, cells in _tsv_rows(stream, part):
-        if columns is None:
-            columns = _Columns.of(cells, part, number)
-        if len(cells) != columns.width or not cells[0]:
-            found = f"{len(cells)} cells" if cells[0] else "an empty id"
-            expected = (
-                f"{columns.width} with an id, as in line {columns.line}; texts with tabs belong in a .jsonl"
-            )
-            raise FormatError(part, found, expected, number)
+        if not line:
+            names = [cell.lower().strip() for cell in cells]
+            line, width = number, len(cells)
+            if _is_header(cells) and b"text" in names:
+                title_at = names.index(b"title") if b"title" in names else -1
+                text_at = names.index(b"text")
+            elif width in (2, 3):
+                title_at, text_at = (1, 2) if width == 3 else (-1, 1)
+            else:
+                raise FormatError(part, f"{width} cells", "id, text or id, title, text between tabs", number)
+        if len(cells) != width or not cells[0]:
+            shown = f"{len(cells)} cells" if cells[0] else "an empty id"
+            expected = f"{width} with an id, as in line {line}; texts with tabs belong in a .jsonl"
+            raise FormatError(part, shown, expected, number)
         if number == 1 and _is_header(cells):
             continue
         ids.append(cells[0])
-        titles.append(b"" if columns.title is None else cells[columns.title])
-        texts.append(cells[columns.text])
+        titles.append(b"" if title_at < 0 else cells[title_at])
+        texts.append(cells[text_at])
         try:
             b"\t".join(cells).decode()
         except UnicodeDecodeError as error:
@@ -346,9 +315,9 @@ def write_collection(folder: Path, corpus: Corpus, queries: Queries, qrels: Qrel
             own = {"metadata": other} if other else {}
             out.write(json.dumps({"_id": name, **title, "text": text, **own}, ensure_ascii=False) + "\n")
     with (folder / "queries.jsonl").open("w", encoding="utf-8") as out:
-        said = [] if queries.metadata is None else queries.metadata.rows()
+        metadata = [] if queries.metadata is None else queries.metadata.rows()
         for number, (name, text) in enumerate(queries.to_dict().items()):
-            more = {"metadata": said[number]} if said and said[number] else {}
-            out.write(json.dumps({"_id": name, "text": text, **more}, ensure_ascii=False) + "\n")
+            own = {"metadata": metadata[number]} if metadata and metadata[number] else {}
+            out.write(json.dumps({"_id": name, "text": text, **own}, ensure_ascii=False) + "\n")
     (folder / "qrels").mkdir()
     write_qrels(qrels, folder / "qrels" / "test.tsv")

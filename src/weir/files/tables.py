@@ -41,17 +41,14 @@ class _Column:
 def table_columns(path: Path, parquet: bool) -> list[str]:
     """The names of the columns of a Parquet or Arrow file; errors as `table_chunks`."""
     with _table_errors(path):
-        names: list[str] = list(
-            _opened_parquet(path, []).schema_arrow.names if parquet else _schema(path).names
-        )
-    return names
+        return list(_schema(path, parquet).names)
 
 
 def whole_numbers(path: Path, column: str, parquet: bool) -> bool:
     """Whether a column holds whole numbers by its type; errors as `table_chunks`."""
     with _table_errors(path):
-        schema = _opened_parquet(path, []).schema_arrow if parquet else _schema(path)
-        return bool(require("pyarrow", "run").types.is_integer(schema.field(column).type))
+        kind = _schema(path, parquet).field(column).type
+        return bool(require("pyarrow", "run").types.is_integer(kind))
 
 
 def table_chunks(path: Path, kind: Kind, parquet: bool) -> Iterator[TableChunk]:
@@ -61,10 +58,9 @@ def table_chunks(path: Path, kind: Kind, parquet: bool) -> Iterator[TableChunk]:
     for a file that is damaged; MissingExtra without pyarrow.
     """
     names = table_columns(path, parquet)
-    wanted = [names[at] for at in three_columns(names, kind, path)]
+    columns = [names[at] for at in three_columns(names, kind, path)]
     with _table_errors(path):
-        batches = _parquet_batches(path, wanted) if parquet else _arrow_batches(path, wanted)
-        yield from _chunks(batches, wanted, kind, path)
+        yield from _chunks(_batches(path, columns, parquet), columns, kind, path)
 
 
 def frame_source(frame: Any, kind: Kind) -> Source:  # noqa: ANN401  any library's frame
@@ -92,8 +88,7 @@ def table_origins(path: Path, kind: Kind, parquet: bool) -> Origins | None:
     if at is None:
         return None
     with _table_errors(path):
-        batches = _parquet_batches(path, [names[at]]) if parquet else _arrow_batches(path, [names[at]])
-        return _origins(batches)
+        return _origins(_batches(path, [names[at]], parquet))
 
 
 def _origins(batches: Iterable[Arrow]) -> Origins:
@@ -118,11 +113,33 @@ def _table_errors(path: Path) -> Iterator[None]:
         ) from error
 
 
+def _schema(path: Path, parquet: bool) -> Arrow:
+    if parquet:
+        return _opened_parquet(path, []).schema_arrow
+    with _arrow_reader(path, None) as reader:
+        return reader.schema
+
+
+def _batches(path: Path, columns: list[str], parquet: bool) -> Iterator[Arrow]:
+    """Some rows of some columns at a time."""
+    if parquet:
+        # A query fills many rows: its code is read instead of its text. Documents mostly differ from row to row.
+        file = _opened_parquet(path, [columns[0]])
+        yield from file.iter_batches(BLOCK_ROWS, columns=columns, use_threads=False)
+        return
+    fields = [i for i, name in enumerate(_schema(path, parquet).names) if name in columns]
+    with _arrow_reader(path, fields) as reader:
+        whole = hasattr(reader, "num_record_batches")
+        batches = (reader.get_batch(i) for i in range(reader.num_record_batches)) if whole else iter(reader)
+        for batch in batches:
+            batch.validate(full=True)  # offsets of a damaged file would lead anywhere
+            yield from _pieces(batch)
+
+
 def _checked(path: Path) -> str:
     if path.suffix in PACKED:
-        raise FormatError(
-            path, "a packed table", "the file unpacked: Parquet and Arrow files are packed inside"
-        )
+        expected = "the file unpacked: Parquet and Arrow files are packed inside"
+        raise FormatError(path, "a packed table", expected)
     open_bytes(path).close()  # what is wrong with a path is said as for every other format
     return str(path)
 
@@ -132,60 +149,35 @@ def _opened_parquet(path: Path, dictionary: list[str]) -> Arrow:
     return file(_checked(path), read_dictionary=dictionary, buffer_size=_BUFFER_BYTES, pre_buffer=False)
 
 
-def _parquet_batches(path: Path, wanted: list[str]) -> Iterator[Arrow]:
-    # A query fills many rows: its code is read instead of its text. Documents mostly differ from row to row.
-    file = _opened_parquet(path, [wanted[0]])
-    yield from file.iter_batches(BLOCK_ROWS, columns=wanted, use_threads=False)
-
-
 @contextmanager
-def _arrow_reader(path: Path, wanted: list[int] | None) -> Iterator[Arrow]:
+def _arrow_reader(path: Path, fields: list[int] | None) -> Iterator[Arrow]:
     arrow, ipc = require("pyarrow", "run"), require("pyarrow.ipc", "run")
-    options = ipc.IpcReadOptions(included_fields=wanted)
+    options = ipc.IpcReadOptions(included_fields=fields)
     with arrow.OSFile(_checked(path)) as file:
         magic = file.read(len(_FILE))
         file.seek(0)
         if magic.startswith(_FEATHER_1):
-            raise FormatError(
-                path, "Feather of version 1", "version 2, which is an Arrow file; write it again"
-            )
-        yield (
-            ipc.open_file(file, options=options) if magic == _FILE else ipc.open_stream(file, options=options)
-        )
-
-
-def _schema(path: Path) -> Arrow:
-    with _arrow_reader(path, None) as reader:
-        return reader.schema
-
-
-def _arrow_batches(path: Path, wanted: list[str]) -> Iterator[Arrow]:
-    fields = [i for i, name in enumerate(_schema(path).names) if name in wanted]
-    with _arrow_reader(path, fields) as reader:
-        whole = hasattr(reader, "num_record_batches")
-        batches = (reader.get_batch(i) for i in range(reader.num_record_batches)) if whole else iter(reader)
-        for batch in batches:
-            batch.validate(full=True)  # offsets of a damaged file would lead anywhere
-            yield from _pieces(batch)
+            expected = "version 2, which is an Arrow file; write it again"
+            raise FormatError(path, "Feather of version 1", expected)
+        yield (ipc.open_file if magic == _FILE else ipc.open_stream)(file, options=options)
 
 
 def _pieces(batch: Arrow) -> Iterator[Arrow]:
-    for begin in range(0, batch.num_rows, BLOCK_ROWS):
-        yield batch.slice(begin, BLOCK_ROWS)
+    return (batch.slice(begin, BLOCK_ROWS) for begin in range(0, batch.num_rows, BLOCK_ROWS))
 
 
-def _chunks(batches: Iterator[Arrow], wanted: list[str], kind: Kind, path: object) -> Iterator[TableChunk]:
-    done = 0
+def _chunks(batches: Iterator[Arrow], columns: list[str], kind: Kind, path: object) -> Iterator[TableChunk]:
+    row = 0
     for batch in batches:
-        query_at, doc_at, number_at = (_Column(path, name, done) for name in wanted)
-        query, doc, number = (batch.column(batch.schema.get_field_index(name)) for name in wanted)
+        query_at, doc_at, number_at = (_Column(path, name, row) for name in columns)
+        query, doc, number = (batch.column(batch.schema.get_field_index(name)) for name in columns)
         if batch.num_rows:
             score = _numbers(number, number_at, kind)
             query = _plain(query, query_at)
             first = _changes(query)
             queries = _texts(_plain(query.take(as_arrow(first)), query_at), query_at)
             yield TableChunk(queries, first, _texts(_plain(doc, doc_at), doc_at), score)
-        done += batch.num_rows
+        row += batch.num_rows
 
 
 def as_arrow(values: NDArray[Any]) -> Arrow:
@@ -198,10 +190,9 @@ def as_arrow(values: NDArray[Any]) -> Arrow:
 def _values(column: Arrow, kind: type[np.generic]) -> Any:  # noqa: ANN401  an array of that kind
     """A column without missing values as an array of numbers."""
     arrow = require("pyarrow", "run")
-    wanted = getattr(arrow, np.dtype(kind).name)()
-    column = column if column.type == wanted else column.cast(wanted, safe=False)
-    size = np.dtype(kind).itemsize
-    return np.frombuffer(column.buffers()[1], kind, len(column), column.offset * size)
+    target = getattr(arrow, np.dtype(kind).name)()
+    column = column if column.type == target else column.cast(target, safe=False)
+    return np.frombuffer(column.buffers()[1], kind, len(column), column.offset * np.dtype(kind).itemsize)
 
 
 def _present(column: Arrow, where: _Column) -> None:
@@ -216,15 +207,14 @@ def _plain(column: Arrow, where: _Column) -> Arrow:
     arrow = require("pyarrow", "run")
     types, kind = arrow.types, column.type
     if types.is_dictionary(kind):
-        worth = len(column.dictionary) <= len(column) and not column.dictionary.null_count
-        if not worth:
+        if len(column.dictionary) > len(column) or column.dictionary.null_count:
             return _plain(column.dictionary_decode(), where)
         _plain(column.dictionary, where)
     elif not (types.is_integer(kind) or types.is_string(kind) or types.is_large_string(kind)):
         texts = (types.is_string_view, types.is_binary, types.is_large_binary, types.is_null)
         if not any(is_text(kind) for is_text in texts):
-            found = f"column {where.name} of type {kind}"
-            raise FormatError(where.path, found, "identifiers as text or whole numbers")
+            shown = f"column {where.name} of type {kind}"
+            raise FormatError(where.path, shown, "identifiers as text or whole numbers")
         column = column.cast(arrow.large_string())
     _present(column, where)
     return column
@@ -260,8 +250,8 @@ def _texts(column: Arrow, where: _Column) -> Strings:
         raise FormatError(where.at(row), f"an empty {where.name}", "an identifier in every row")
     row = int(length.argmax()) if len(length) else 0
     if len(length) and length[row] > IDENTIFIER_BYTES:
-        found = f"an identifier of {length[row]:,} bytes"
-        raise FormatError(where.at(row), found, f"at most {IDENTIFIER_BYTES:,}")
+        size = f"an identifier of {length[row]:,} bytes"
+        raise FormatError(where.at(row), size, f"at most {IDENTIFIER_BYTES:,}")
     return Strings(np.frombuffer(data or b"", np.uint8), offsets.astype(np.int64, copy=False))
 
 
@@ -282,7 +272,6 @@ def _numbers(column: Arrow, where: _Column, kind: Kind) -> Float64:
     odd = np.flatnonzero(~np.isfinite(value))
     if len(odd):
         row = int(odd[0])
-        raise FormatError(
-            where.at(row), f"{value[row]} in column {where.name}", "a finite number in every row"
-        )
+        shown = f"{value[row]} in column {where.name}"
+        raise FormatError(where.at(row), shown, "a finite number in every row")
     return value
