@@ -10,7 +10,6 @@ import pytest
 
 from weir.core.judged import Judged
 from weir.errors import BadRanking, FormatError
-from weir.files.layouts import read_topics
 from weir.files.runs import join_run_file, read_qrels, read_run, read_run_against
 from weir.files.write import write_run
 
@@ -135,12 +134,6 @@ def test_files_judge_as_runs_do(shared: Path) -> None:
             got = join_run_file(path, qrels)
             for name in ("retrieved", "tied", "query", "rank", "grade", "ideal"):
                 assert np.array_equal(getattr(got, name), getattr(want, name)), (path, name)
-
-
-def test_topics_are_read(shared: Path) -> None:
-    topics = read_topics(shared / "data/trec-dl/topics/topics.dl19.txt")
-    assert len(topics) == 43
-    assert topics.text[0] == "do goldfish grow"
 
 
 def test_a_joined_file_is_refused_with_its_line(shared: Path, tmp_path: Path) -> None:

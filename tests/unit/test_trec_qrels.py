@@ -1,4 +1,4 @@
-"""Judgment and topic files: every layout people have, and each mistake named with its line."""
+"""Judgment files: every layout people have, and each mistake named with its line."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from weir.errors import BadValue, FormatError
-from weir.files.layouts import read_topics
+from weir.errors import FormatError
 from weir.files.runs import read_qrels, read_qrels_counted
 
 EXPECTED = {"q1": {"d1": 2, "d2": 0}, "q2": {"d1": -1}}
@@ -86,44 +85,3 @@ def test_repeated_judgments_count_once(tmp_path: Path) -> None:
 def test_an_empty_file_judges_nothing(tmp_path: Path) -> None:
     assert len(read_qrels(write(tmp_path / "q", ""))) == 0
     assert len(read_qrels(write(tmp_path / "r", "query-id\tcorpus-id\tscore\n"))) == 0
-
-
-CLASSIC = """<top>
-<num> Number: 301
-<title> International
-  Organized Crime
-<desc> Description:
-Identify organizations.
-<narr> Narrative:
-A relevant document must say so.
-</top>
-<top><num>302</num><title>Polio &amp; more</title><desc>Is it <b>gone</b>?</desc></top>
-"""
-
-
-def test_topics(tmp_path: Path) -> None:
-    path = write(tmp_path / "topics", CLASSIC)
-    topics = read_topics(path)
-    assert topics.ids.tolist() == ["301", "302"]
-    assert topics.text.tolist() == ["International Organized Crime", "Polio & more"]
-    first = read_topics(path, "title+desc").text[0]
-    assert first == "International Organized Crime Identify organizations."
-    tabbed = read_topics(write(tmp_path / "topics.tsv", "1\twho is  aziz\r\n\n2\t\u0085x\ty\n"))
-    assert dict(zip(tabbed.ids, tabbed.text, strict=True)) == {"1": "who is  aziz", "2": "x\ty"}
-
-
-@pytest.mark.parametrize(
-    ("text", "field", "error", "said"),
-    [
-        (CLASSIC, "narr", FormatError, "line 10: found a topic without <narr>"),
-        (CLASSIC, "body", BadValue, "topics have no field 'body'"),
-        (CLASSIC.replace("302", "301"), "title", FormatError, "topic '301' a second time"),
-        ("1 no tab\n", "title", FormatError, "line 1: found '1 no tab'"),
-    ],
-)
-def test_bad_topics_are_named(
-    tmp_path: Path, text: str, field: str, error: type[Exception], said: str
-) -> None:
-    with pytest.raises(error) as caught:
-        read_topics(write(tmp_path / "topics", text), field)
-    assert said in str(caught.value)

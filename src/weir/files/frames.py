@@ -21,7 +21,7 @@ from weir.core.judged import Judged
 from weir.core.order import Ties
 from weir.core.qrels import Origins, Qrels, grade_of
 from weir.core.run import Named, Run
-from weir.core.strings import Float64, Ids, Int32
+from weir.core.strings import Ids, Int32
 from weir.errors import BadRanking, BadValue, RankingWarning, WeirError
 from weir.files.column_names import Kind, is_named, origin_column, three_columns
 from weir.files.parsers import Source
@@ -66,7 +66,11 @@ def run_from(value: object, name: str | None = None, ties: Ties | None = None) -
     if isinstance(value, (str, os.PathLike)):
         value = read_run(os.fspath(value), ties or "trec")
     if isinstance(value, Run):
-        run = value if ties is None or ties == value.ties else _compared(value, ties)
+        run = value
+        if ties is not None and ties != run.ties:
+            run.refuse_nameless()
+            rows = run.queries, run.docs, run.query_of_row(), run.doc, run.score
+            run = Run.from_columns(*rows, Named(run.name, ties))
         return run if name is None else replace(run, name=name)
     named = Named(name or "run", ties or "trec")
     quickly = _quickly(value, "run", lambda source: run_of(source, named.name, named.ties))
@@ -75,8 +79,16 @@ def run_from(value: object, name: str | None = None, ties: Ties | None = None) -
     columns = _columns(value)
     if columns is None:
         return Run.of(_nested(value, "a run", "score"), named.name, named.ties)
-    queries, query, docs, doc, score = _three(columns, "run")
-    return Run.from_columns(queries, docs, query, doc, _scores(score), named)
+    queries, query, docs, doc, values = _three(columns, "run")
+    if any(issubclass(kind, (str, bytes)) for kind in set(map(type, values))):
+        raise BadRanking("the score column holds text; convert it to numbers first")
+    try:
+        scores: NDArray[np.float64] = np.array(values, np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise BadRanking(f"the score column holds something other than numbers: {error}") from None
+    if scores.ndim != 1:
+        raise BadRanking("the score column holds lists; expected numbers")
+    return Run.from_columns(queries, docs, query, doc, scores, named)
 
 
 def qrels_from(value: object) -> Qrels:
@@ -100,7 +112,13 @@ def qrels_from(value: object) -> Qrels:
     queries, query, docs, doc, grade = _three(columns, "qrels")
     where = [f"query '{queries[q]}', document '{docs[d]}'" for q, d in zip(query, doc, strict=True)]
     grades = np.array([grade_of(g, w) for g, w in zip(grade, where, strict=True)])
-    return Qrels.from_columns(queries, docs, query, doc, grades, _origins(columns, len(grades)))
+    at, origins = origin_column(list(columns), "qrels"), None
+    if at is not None:
+        texts = ["" if text is None else str(text) for text in list(columns.values())[at]()]
+        if len(texts) != len(grades):
+            raise BadValue(f"the column origin holds {len(texts)} rows; expected {len(grades)}")
+        origins = Origins.of(texts)
+    return Qrels.from_columns(queries, docs, query, doc, grades, origins)
 
 
 def judged_from(value: object, qrels: Qrels, ties: Ties = "trec") -> Judged:
@@ -137,14 +155,6 @@ def is_columns(value: Mapping[Any, Any]) -> bool:
     return _columns(value) is not None
 
 
-def _compared(run: Run, ties: Ties) -> Run:
-    """The run in the order of another rule for ties."""
-    run.refuse_nameless()
-    return Run.from_columns(
-        run.queries, run.docs, run.query_of_row(), run.doc, run.score, Named(run.name, ties)
-    )
-
-
 def _quickly(value: object, kind: Kind, use: Callable[[Source], T]) -> T | None:
     """What becomes of a large frame through Arrow's stream interface; None for anything odd, to be looked at slowly.
 
@@ -164,7 +174,7 @@ def _is_lazy(value: object) -> bool:
 
 
 def _columns(value: object) -> Columns | None:
-    """The columns of a frame, read on demand; None for what has none."""
+    """The columns of a frame or of named tuples, read on demand; None for what has none."""
     frame: Any = value
     if _is_lazy(frame):
         frame = frame.collect()
@@ -173,14 +183,10 @@ def _columns(value: object) -> Columns | None:
         columns = sequences and all(sequences) and is_named([str(name) for name in frame])
         return {str(k): partial(list, c) for k, c in frame.items()} if columns else None
     names = getattr(frame, "column_names", getattr(frame, "columns", None))
-    if names is None or not hasattr(frame, "__getitem__"):
-        return _named_rows(frame)
-    return {str(name): partial(_column, frame, name) for name in names}
-
-
-def _named_rows(value: object) -> Columns | None:
-    """The columns of named tuples, such as the ScoredDoc and Qrel of ir-measures; None for anything else."""
-    rows = list(value) if isinstance(value, Iterable) and not isinstance(value, (str, bytes)) else []
+    if names is not None and hasattr(frame, "__getitem__"):
+        return {str(name): partial(_column, frame, name) for name in names}
+    # Named tuples are such as the ScoredDoc and Qrel of ir-measures.
+    rows = list(frame) if isinstance(frame, Iterable) and not isinstance(frame, (str, bytes)) else []
     if not rows or not all(isinstance(row, _Named) for row in rows):
         return None
     return {
@@ -192,8 +198,7 @@ def _column(frame: Any, name: Any) -> Sequence[object]:  # noqa: ANN401  any lib
     column = frame[name]
     for to_list in ("to_pylist", "to_list", "tolist"):  # Arrow, polars and pandas, numpy
         if hasattr(column, to_list):
-            column = getattr(column, to_list)()
-            break
+            return list(getattr(column, to_list)())
     return list(column)
 
 
@@ -218,16 +223,6 @@ def _three(columns: Columns, kind: Kind) -> tuple[Ids, Int32, Ids, Int32, Sequen
     return *_numbered(query, names[0]), *_numbered(doc, names[1]), number
 
 
-def _origins(columns: Columns, rows: int) -> Origins | None:
-    at = origin_column(list(columns), "qrels")
-    if at is None:
-        return None
-    texts = ["" if text is None else str(text) for text in list(columns.values())[at]()]
-    if len(texts) != rows:
-        raise BadValue(f"the column origin holds {len(texts)} rows; expected {rows}")
-    return Origins.of(texts)
-
-
 def _numbered(values: Sequence[object], column: str) -> tuple[Ids, Int32]:
     """Identifiers in order of appearance and each row's number; whole numbers become text."""
     odd = [
@@ -244,18 +239,6 @@ def _numbered(values: Sequence[object], column: str) -> tuple[Ids, Int32]:
         return Ids.of(number), code
     except BadValue as error:
         raise BadValue(f"column {column}: {error}") from None
-
-
-def _scores(values: Sequence[object]) -> Float64:
-    if any(issubclass(kind, (str, bytes)) for kind in set(map(type, values))):
-        raise BadRanking("the score column holds text; convert it to numbers first")
-    try:
-        scores: NDArray[np.float64] = np.array(values, np.float64)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise BadRanking(f"the score column holds something other than numbers: {error}") from None
-    if scores.ndim != 1:
-        raise BadRanking("the score column holds lists; expected numbers")
-    return scores
 
 
 # Whether what was given as judgments and what was given as a run can be that, together.
@@ -291,7 +274,19 @@ def refuse_mismatched(qrels: object, run: object) -> None:
         _refuse_other_types(
             "document", chain.from_iterable(qrels.values()), chain.from_iterable(run.values())
         )
-        _refuse_exchanged(qrels, run)
+        grades, scores = ({type(v) for row in rows.values() for v in row.values()} for rows in (qrels, run))
+        floats = bool(grades) and all(issubclass(kind, (float, np.floating)) for kind in grades)
+        if floats and scores and all(map(_whole, scores)):
+            raise BadValue(
+                "the judgments hold floats and the run whole numbers only; judgments come first, then the run "
+                "(if that is so, give the scores as float)"
+            )
+        if not scores or not all(issubclass(kind, (Real, np.number)) for kind in grades | scores):
+            return
+        different = all(len(set(row.values())) == len(row) for row in qrels.values())
+        several = len(set(chain.from_iterable(row.values() for row in qrels.values()))) >= _RANK_VALUES
+        if different and several and all(v in _GRADES for v in values):
+            _warn_exchanged("the judgments look like scores and the run like grades")
 
 
 def refuse_rankings(qrels: object) -> None:
@@ -321,8 +316,8 @@ def _refuse_other_types(what: str, judged: Iterable[object], ranked: Iterable[ob
     if not ours or not theirs or ours.keys() == theirs.keys():
         return
     first, second = (
-        " and ".join(f"{kind} ({example!r})" for kind, example in sorted(found.items()))
-        for found in (ours, theirs)
+        " and ".join(f"{kind} ({example!r})" for kind, example in sorted(types.items()))
+        for types in (ours, theirs)
     )
     raise BadValue(
         f"{what} identifiers are {first} in the judgments and {second} in the run; make them one type, such as str"
@@ -338,25 +333,8 @@ def _examples(identifiers: Iterable[object]) -> dict[str, object]:
     }
 
 
-def _refuse_exchanged(qrels: Nested, run: Nested) -> None:
-    grades, scores = ({type(v) for row in given.values() for v in row.values()} for given in (qrels, run))
-    floats = bool(grades) and all(issubclass(kind, (float, np.floating)) for kind in grades)
-    if floats and scores and all(map(_whole, scores)):
-        raise BadValue(
-            "the judgments hold floats and the run whole numbers only; judgments come first, then the run "
-            "(if that is so, give the scores as float)"
-        )
-    numbers = all(issubclass(kind, (Real, np.number)) for kind in grades | scores)
-    if not (scores and numbers):
-        return
-    different = all(len(set(row.values())) == len(row) for row in qrels.values())
-    several = len(set(chain.from_iterable(row.values() for row in qrels.values()))) >= _RANK_VALUES
-    if different and several and all(v in _GRADES for row in run.values() for v in row.values()):
-        _warn_exchanged("the judgments look like scores and the run like grades")
-
-
 def _warn_exchanged(why: str) -> None:
-    warnings.warn(f"{why}; judgments come first, then the run", RankingWarning, stacklevel=5)
+    warnings.warn(f"{why}; judgments come first, then the run", RankingWarning, stacklevel=4)
 
 
 def _whole(kind: type) -> bool:

@@ -14,7 +14,7 @@ from weir.core.intents import READ_INTENTS, WRITE_INTENTS, IntentQrels
 from weir.core.qrels import LARGEST, grade_of, plain_grades
 from weir.errors import BadValue, FormatError
 from weir.files.atomic import atomic_file
-from weir.files.formats import NUGGETS, holds_nuggets
+from weir.files.formats import NUGGETS, bad_grade, holds_nuggets
 from weir.files.json_files import json_rows
 from weir.files.parsers import parse_slowly
 from weir.files.text_files import read_bytes
@@ -42,28 +42,35 @@ def read_nuggets(path: Path) -> IntentQrels:
     document. Raises FormatError, with the line, for anything else, for two grades or importances of one, for nuggets
     assigned to answers, and for a file that names no document at all.
     """
-    named: dict[tuple[str, str], float] = {}
-    bank: dict[tuple[str, str], float] = {}
+    weights: dict[tuple[str, str], float] = {}
+    default: dict[tuple[str, str], float] = {}
     grades: dict[tuple[str, str, str], float] = {}
     for line, row in json_rows(path):
         query = _text(path, line, row, _QUERY, "query")
-        for nugget in _listed(path, line, row):
+        nuggets = next((row[name] for name in NUGGETS if name in row), None)  # objects, in a list or by name
+        nuggets = list(nuggets.values()) if isinstance(nuggets, Mapping) else nuggets
+        if not isinstance(nuggets, list) or not all(isinstance(one, Mapping) for one in nuggets):
+            raise FormatError(path, "no list of nuggets", _EXPECTED, line)
+        for nugget in nuggets:
             key = query, _text(path, line, nugget, _NUGGET, "nugget")
-            weight = _importance(path, line, nugget)
-            found = {(*key, document): grade for document, grade in _supports(path, line, row, nugget)}
-            if weight is not None:
-                _once(path, line, bank, {key: weight})
-            _once(path, line, grades, found)
-            named.setdefault(key, IMPORTANCE["vital"])
+            default.setdefault(key, IMPORTANCE["vital"])
+            importance = nugget.get("importance")
+            if importance is not None:
+                word = importance.strip().lower() if isinstance(importance, str) else None
+                number = isinstance(importance, (int, float)) and not isinstance(importance, bool)
+                if word not in IMPORTANCE and not (number and 0 <= importance <= 1):
+                    shown = f"the importance {importance!r}"
+                    raise FormatError(path, shown, "vital, okay, or a number within 0..1", line)
+                _once(path, line, weights, {key: IMPORTANCE[word] if word else float(importance)})
+            _once(
+                path, line, grades, {(*key, doc): grade for doc, grade in _supports(path, line, row, nugget)}
+            )
     if not grades:
-        raise FormatError(
-            path,
-            "no document for any nugget",
-            f"documents that support them, {_EXPECTED}, or assignments to them",
-        )
-    queries, nuggets, docs = ([key[at] for key in grades] for at in range(3))
+        expected = f"documents that support them, {_EXPECTED}, or assignments to them"
+        raise FormatError(path, "no document for any nugget", expected)
+    queries, intents, docs = ([key[at] for key in grades] for at in range(3))
     try:
-        return IntentQrels.from_rows(queries, nuggets, docs, list(grades.values()), named | bank)
+        return IntentQrels.from_rows(queries, intents, docs, list(grades.values()), default | weights)
     except BadValue as error:
         raise FormatError(path, str(error), "fewer documents or smaller grades") from None
 
@@ -90,13 +97,13 @@ def nugget_lines(qrels: IntentQrels) -> Iterator[str]:
         yield json.dumps({"qid": query, "nuggets": nuggets}, ensure_ascii=False) + "\n"
 
 
-def _once(path: Path, line: int, known: dict[Key, float], found: Mapping[Key, float]) -> None:
+def _once(path: Path, line: int, values: dict[Key, float], more: Mapping[Key, float]) -> None:
     """Add what a line says; raises FormatError where an earlier one said otherwise."""
-    for key, value in found.items():
-        before = known.setdefault(key, value)
+    for key, value in more.items():
+        before = values.setdefault(key, value)
         if before != value:
-            said = f"{value:g} for {', '.join(map(repr, key))[:120]}, which an earlier line gives {before:g}"
-            raise FormatError(path, said, "one importance of a nugget, one grade of a document for it", line)
+            shown = f"{value:g} for {', '.join(map(repr, key))[:120]}, which an earlier line gives {before:g}"
+            raise FormatError(path, shown, "one importance of a nugget, one grade of a document for it", line)
 
 
 def _text(path: Path, line: int, row: Mapping[str, object], names: tuple[str, ...], what: str) -> str:
@@ -109,55 +116,29 @@ def _text(path: Path, line: int, row: Mapping[str, object], names: tuple[str, ..
     raise FormatError(path, f"a {what} without {', '.join(names)}", _EXPECTED, line)
 
 
-def _listed(path: Path, line: int, row: Mapping[str, object]) -> list[Mapping[str, object]]:
-    """The nuggets of a line: a list of objects, or an object of them by name."""
-    found = next((row[name] for name in NUGGETS if name in row), None)
-    if isinstance(found, Mapping):
-        found = list(found.values())
-    if not isinstance(found, list) or not all(isinstance(one, Mapping) for one in found):
-        raise FormatError(path, "no list of nuggets", _EXPECTED, line)
-    return found
-
-
-def _importance(path: Path, line: int, nugget: Mapping[str, object]) -> float | None:
-    given = nugget.get("importance")
-    if given is None:
-        return None
-    if isinstance(given, str) and given.strip().lower() in IMPORTANCE:
-        return IMPORTANCE[given.strip().lower()]
-    if isinstance(given, (int, float)) and not isinstance(given, bool) and 0 <= given <= 1:
-        return float(given)
-    raise FormatError(path, f"the importance {given!r}", "vital, okay, or a number within 0..1", line)
-
-
 def _supports(
     path: Path, line: int, row: Mapping[str, object], nugget: Mapping[str, object]
 ) -> list[tuple[str, float]]:
     """Documents and their grades for a nugget."""
     if "assignment" in nugget:
-        return [_assigned(path, line, row, nugget["assignment"])]
-    given = next((nugget[name] for name in _DOCUMENTS if name in nugget), [])
-    if not isinstance(given, (Mapping, list)):
-        raise FormatError(path, f"documents that are {type(given).__name__}", _EXPECTED, line)
-    odd = [one for one in given if isinstance(one, bool) or not isinstance(one, (str, int))]
-    if odd:
-        raise FormatError(path, f"a document that is {type(odd[0]).__name__}", "identifiers", line)
-    pairs = given.items() if isinstance(given, Mapping) else ((one, 1) for one in given)
+        if "docid" not in row:
+            shown = "nuggets assigned to an answer" if "answer_text" in row else "an assignment without docid"
+            raise FormatError(path, shown, "assignments to documents; no generated text is judged here", line)
+        word = str(nugget["assignment"]).strip().lower()
+        if word not in SUPPORT:
+            raise FormatError(path, f"the assignment {nugget['assignment']!r}", ", ".join(SUPPORT), line)
+        return [(_text(path, line, row, ("docid",), "document"), SUPPORT[word])]
+    documents = next((nugget[name] for name in _DOCUMENTS if name in nugget), [])
+    if not isinstance(documents, (Mapping, list)):
+        raise FormatError(path, f"documents that are {type(documents).__name__}", _EXPECTED, line)
+    for one in documents:
+        if isinstance(one, bool) or not isinstance(one, (str, int)):
+            raise FormatError(path, f"a document that is {type(one).__name__}", "identifiers", line)
+    pairs = documents.items() if isinstance(documents, Mapping) else ((one, 1) for one in documents)
     try:
         return [(str(name), float(grade_of(grade, f"document '{name}'"))) for name, grade in pairs]
     except BadValue as error:
         raise FormatError(path, str(error), "grades that are numbers", line) from None
-
-
-def _assigned(path: Path, line: int, row: Mapping[str, object], assignment: object) -> tuple[str, float]:
-    """The document of a line, and its grade by nuggetizer's word."""
-    if "docid" not in row:
-        said = "nuggets assigned to an answer" if "answer_text" in row else "an assignment without docid"
-        raise FormatError(path, said, "assignments to documents; no generated text is judged here", line)
-    word = str(assignment).strip().lower()
-    if word not in SUPPORT:
-        raise FormatError(path, f"the assignment {assignment!r}", ", ".join(SUPPORT), line)
-    return _text(path, line, row, ("docid",), "document"), SUPPORT[word]
 
 
 # Judgments for each intent (subtopic) of a query: TREC's four columns with the intent in the second, nugget banks.
@@ -187,11 +168,14 @@ def read_intents(path: Path | str) -> IntentQrels:
         if len(columns) != 4:
             raise FormatError(path, f"'{line.strip()[:80]}'", _COLUMNS, number)
         query, intent, document, text = columns
-        grade = _grade(path, text, number)
+        value = parse_slowly(text.encode())
+        if not abs(value) <= LARGEST:  # NaN is no number
+            raise bad_grade(f"{path}, line {number}", text[:40])
+        grade = grade_of(value, str(path))
         before, first = grades.setdefault((query, intent, document), (grade, number))
         if before != grade:
-            found = f"grade {grade} for a document that line {first} gives grade {before} for the same intent"
-            raise FormatError(path, found, "one grade for each; remove one of the two lines", number)
+            shown = f"grade {grade} for a document that line {first} gives grade {before} for the same intent"
+            raise FormatError(path, shown, "one grade for each; remove one of the two lines", number)
     queries, intents, docs = ([key[at] for key in grades] for at in range(3))
     return IntentQrels.from_rows(queries, intents, docs, [grade for grade, _ in grades.values()])
 
@@ -245,11 +229,3 @@ def intents_from(given: object) -> IntentQrels:
         f"judgments of intents are {type(given).__name__}; expected IntentQrels, a path, or "
         "{query: {intent: {document: grade}}}"
     )
-
-
-def _grade(path: Path, text: str, line: int) -> float:
-    value = parse_slowly(text.encode())
-    if not abs(value) <= LARGEST:  # NaN is no number
-        expected = f"a number within ±{LARGEST}; scale the grades first"
-        raise FormatError(path, f"the grade '{text[:40]}'", expected, line)
-    return grade_of(value, str(path))

@@ -6,6 +6,7 @@ import json
 import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -57,13 +58,10 @@ class LabelTable:
             return usual
         readable = []
         for at in others:
-            values = (
-                {_folded(row[at]) for row in self.rows} - _MISSING
-                if is_label(self.names[at]) is None
-                else set()
-            )
-            if 0 < len(values) <= _MOST_VALUES and all(self._number(value) is not None for value in values):
-                readable.append(self.names[at])
+            if is_label(self.names[at]) is None:
+                values = {_folded(row[at]) for row in self.rows} - _MISSING
+                if 0 < len(values) <= _MOST_VALUES and None not in map(self._number, values):
+                    readable.append(self.names[at])
         return readable
 
     def labels(self, rater: str | None = None) -> Qrels:
@@ -72,7 +70,20 @@ class LabelTable:
         Raises FormatError where it is open which column that is, for a column that is not there, for a cell that is
         neither a number nor one of the known words, for a pair with two labels, and where there is no label at all.
         """
-        at = self._column(rater)
+        if rater is not None and rater not in self.names:
+            raise FormatError(self.path, f"no column '{rater}'", f"one of {', '.join(self.names)}")
+        raters = self.raters() if rater is None else [rater]
+        if len(raters) > 1:
+            names = ", ".join(raters[:6]) + (" ..." if len(raters) > 6 else "")
+            expected = f"one of them, as in {self.path.name}#{raters[0]}"
+            raise FormatError(self.path, f"{len(raters)} columns that may be labels ({names})", expected)
+        if not raters:
+            raise FormatError(
+                self.path,
+                f"the columns {', '.join(self.names)}: none holds labels",
+                "numbers, or words with grades, as in --label-grade partly=1; name the column as in FILE#COLUMN",
+            )
+        at = self.names.index(raters[0])
         pairs: dict[tuple[str, str], tuple[float, int, str]] = {}
         for line, row in zip(self.lines, self.rows, strict=True):
             text = _folded(row[at])
@@ -121,24 +132,6 @@ class LabelTable:
             for name, rows in parts.items()
         }
 
-    def _column(self, rater: str | None) -> int:
-        if rater is not None:
-            if rater not in self.names:
-                raise FormatError(self.path, f"no column '{rater}'", f"one of {', '.join(self.names)}")
-            return self.names.index(rater)
-        raters = self.raters()
-        if len(raters) == 1:
-            return self.names.index(raters[0])
-        if raters:
-            listed = ", ".join(raters[:6]) + (" ..." if len(raters) > 6 else "")
-            expected = f"one of them, as in {self.path.name}#{raters[0]}"
-            raise FormatError(self.path, f"{len(raters)} columns that may be labels ({listed})", expected)
-        raise FormatError(
-            self.path,
-            f"the columns {', '.join(self.names)}: none holds labels",
-            "numbers, or words that are told, as in --label-grade partly=1; name the column as in FILE#COLUMN",
-        )
-
     def _number(self, text: str) -> float | None:
         """The grade that a folded cell stands for, None where it stands for none."""
         if text in self.words:
@@ -164,13 +157,10 @@ def read_label_table(path: Path, words: Mapping[str, float] = BINARY_WORDS) -> L
     labels mean that are no numbers, whatever their case. Raises FormatError where it is open which columns name query
     and document, and for rows that cannot be read.
     """
-    head = read_bytes(path, _HEAD_BYTES).removeprefix(b"\xef\xbb\xbf").lstrip()
-    names: tuple[str, ...] = ()
-    if head.startswith((b"{", b"[")):
-        objects = list(_objects(path, head.startswith(b"[")))
+    head = read_bytes(path, _HEAD_BYTES).lstrip()
+    if is_json := head.startswith((b"{", b"[")):
+        objects = list(json_rows(path) if head.startswith(b"{") else _listed_objects(path))
         names = tuple(dict.fromkeys(name for _, row in objects for name in row))
-        rows = [tuple(row.get(name) for name in names) for _, row in objects]
-        lines = [line for line, _ in objects]
     else:
         first = head.partition(b"\n")[0].decode("utf-8", "replace").rstrip("\r")
         separator = "\t" if "\t" in first else ","
@@ -178,33 +168,27 @@ def read_label_table(path: Path, words: Mapping[str, float] = BINARY_WORDS) -> L
     pair = pair_columns(names, path) if len(names) > 2 else None
     if pair is None:
         return None
-    if not head.startswith((b"{", b"[")):
-        rows, lines = _cells(path, separator, names)
+    numbered: list[tuple[int, tuple[object, ...]]]
+    if is_json:
+        numbered = [(line, tuple(row.get(name) for name in names)) for line, row in objects]
+    else:
+        numbered = [(line, tuple(cells)) for line, cells in table_records(path, separator) if cells]
+        for line, row in numbered:
+            if len(row) != len(names):
+                shown, expected = (
+                    separator.join(map(str, row))[:80],
+                    f"{len(names)} cells: {', '.join(names)}",
+                )
+                raise FormatError(path, f"{len(row)} cells in '{shown}'", expected, line)
     lowered = [name.lower() for name in names]
     origin = lowered.index(ORIGIN) if ORIGIN in lowered else None
     folded = {_folded(word): grade for word, grade in words.items()}
+    rows, lines = [row for _, row in numbered], [line for line, _ in numbered]
     return LabelTable(path, names, *pair, origin, rows, lines, folded)
 
 
-def _cells(path: Path, separator: str, names: Sequence[str]) -> tuple[list[tuple[object, ...]], list[int]]:
-    rows: list[tuple[object, ...]] = []
-    lines = []
-    for line, cells in table_records(path, separator):
-        if not cells:
-            continue
-        if len(cells) != len(names):
-            expected = f"{len(names)} cells: {', '.join(names)}"
-            raise FormatError(path, f"{len(cells)} cells in '{separator.join(cells)[:80]}'", expected, line)
-        rows.append(tuple(cells))
-        lines.append(line)
-    return rows, lines
-
-
-def _objects(path: Path, listed: bool) -> Iterator[tuple[int, dict[str, object]]]:
-    """The objects of a list, with their numbers from 1, or of lines, with those of the lines."""
-    if not listed:
-        yield from json_rows(path)
-        return
+def _listed_objects(path: Path) -> Iterator[tuple[int, dict[str, object]]]:
+    """The objects of a list, with their numbers from 1."""
     try:
         entries = json.loads(read_bytes(path))
     except (ValueError, RecursionError) as error:
@@ -289,16 +273,15 @@ def parse_words(texts: Sequence[str]) -> Mapping[str, float]:
     if not texts:
         return BINARY_WORDS
     words = dict(BINARY_WORDS)
-    for one in texts:
-        word, equals, grade = one.rpartition("=")
-        try:
-            words[word.strip()] = float(grade)
-        except ValueError:
-            equals = ""
-        if not equals or not word.strip():
-            raise BadValue(
-                f"--label-grade: found '{one}'; expected a label and its grade, as in 'partly relevant=1'"
-            )
+    for text in texts:
+        word, _, grade = text.rpartition("=")
+        with suppress(ValueError):
+            number = float(grade)
+            if word.strip():
+                words[word.strip()] = number
+                continue
+        expected = "a label and its grade, as in 'partly relevant=1'"
+        raise BadValue(f"--label-grade: found '{text}'; expected {expected}")
     return words
 
 

@@ -1,82 +1,16 @@
-"""Where the parts of a collection lie on disk, and TREC topics."""
+"""Where the parts of a collection lie on disk."""
 
 from __future__ import annotations
 
 import gzip
-import html
-import re
 import zipfile
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO, cast
 
-from weir.core.corpus import Queries
-from weir.errors import BadValue, FormatError, is_shortage
-from weir.files.text_files import check_regular, read_bytes, read_toml
-
-# TREC topics: the classic tagged form, and a query and its text between a tab.
-
-_TOP = re.compile(r"<top\b[^>]*>(.*?)(?:</top>|(?=<top\b)|\Z)", re.DOTALL | re.IGNORECASE)
-_NAMES = "num|title|desc|narr|con|fac|def|dom|smry|lang|nat"
-_FIELD = re.compile(rf"<({_NAMES})\b[^>]*>(.*?)(?=<(?:{_NAMES})\b|\Z)", re.DOTALL | re.IGNORECASE)
-_MARKUP = re.compile(r"</?[A-Za-z][^<>]*>")
-_LABEL = re.compile(r"\A\s*(?:Number|Topic|Description|Narrative)\s*:", re.IGNORECASE)
-FIELDS = ("title", "desc", "narr")
-
-
-def read_topics(path: Path | str, field: str = "title") -> Queries:
-    """Read TREC topics: `<top> <num> <title> <desc> <narr>`, or lines of `query<TAB>text`.
-
-    field: which part of a tagged topic becomes the text: "title", "desc" or "narr"; several may be joined
-    with `+`, as in "title+desc". Raises FormatError for a topic without number or field, and for one that
-    occurs twice.
-    """
-    path = Path(path)
-    wanted = field.split("+")
-    unknown = [name for name in wanted if name not in FIELDS]
-    if unknown:
-        raise BadValue(f"topics have no field '{unknown[0]}'; expected one of {', '.join(FIELDS)}")
-    text = read_bytes(path).decode("utf-8", "replace")
-    pairs = _tagged(path, text, wanted) if re.search(r"<top\b", text, re.IGNORECASE) else _tabbed(path, text)
-    found: dict[str, str] = {}
-    for number, (query, value) in pairs:
-        if query in found:
-            raise FormatError(path, f"topic '{query}' a second time", "each topic once", number)
-        found[query] = value
-    return Queries.of(found)
-
-
-def _tagged(path: Path, text: str, wanted: list[str]) -> list[tuple[int, tuple[str, str]]]:
-    pairs, line, counted = [], 1, 0
-    for topic in _TOP.finditer(text):
-        line += text.count("\n", counted, topic.start())
-        counted = topic.start()
-        fields = {name.lower(): _clean(value) for name, value in _FIELD.findall(topic[1])}
-        missing = [name for name in ("num", *wanted) if not fields.get(name)]
-        if missing:
-            raise FormatError(
-                path, f"a topic without <{missing[0]}>", f"<num> and <{'>, <'.join(wanted)}>", line
-            )
-        pairs.append((line, (fields["num"], " ".join(fields[name] for name in wanted))))
-    return pairs
-
-
-def _clean(value: str) -> str:
-    return " ".join(html.unescape(_MARKUP.sub(" ", _LABEL.sub("", value))).split())
-
-
-def _tabbed(path: Path, text: str) -> list[tuple[int, tuple[str, str]]]:
-    pairs = []
-    for number, line in enumerate(text.split("\n"), 1):
-        if not line.strip():
-            continue
-        query, tab, value = line.partition("\t")
-        if not tab or not query.strip():
-            raise FormatError(path, f"'{line.strip()[:60]}'", "query, tab, text; or <top> topics", number)
-        pairs.append((number, (query.strip(), value.strip())))
-    return pairs
-
+from weir.errors import FormatError, is_shortage
+from weir.files.text_files import check_regular, read_toml
 
 # Where the parts of a collection are: documents, queries and judgments in a folder, a zip or a TOML file.
 #
@@ -139,7 +73,7 @@ class CollectionLayout:
 
     self_match: "keep", "drop", or "" where nothing says what becomes of a document with the query's identifier;
     candidates: "judged", or "" where those are candidates that the queries' metadata names;
-    documents_wanted: how to say where the documents are, for the error where there are none.
+    documents_expected: how to say where the documents are, for the error where there are none.
     """
 
     root: Path
@@ -151,12 +85,12 @@ class CollectionLayout:
     instruction: str = ""
     self_match: str = ""
     candidates: str = ""
-    documents_wanted: str = ""
+    documents_expected: str = ""
 
     def need_documents(self) -> CollectionPart:
         """The documents' file; raises FormatError naming what was looked for."""
-        if self.documents is None and self.documents_wanted:
-            raise FormatError(self.root, "no documents", self.documents_wanted)
+        if self.documents is None and self.documents_expected:
+            raise FormatError(self.root, "no documents", self.documents_expected)
         return _needed(self.documents, self.root, "documents", DOCUMENTS)
 
     def need_queries(self) -> CollectionPart:
@@ -198,10 +132,18 @@ def find_layout(path: Path, inside: str = "") -> CollectionLayout:
     elif path.suffix == ".toml":
         layout = _from_toml(path, CollectionLayout(path, None, None, {}))
     else:
-        layout = _in_zip(path, inside)
+        try:
+            with zipfile.ZipFile(path) as archive:
+                members = [name for name in archive.namelist() if not name.endswith("/")]
+        except (zipfile.BadZipFile, OSError) as error:
+            if is_shortage(error):
+                raise
+            expected = "a folder, zip or TOML file of a collection"
+            raise FormatError(path, f"not a readable zip ({error})", expected) from None
+        layout = _in_zip(path, inside.strip("/"), members)
     if layout.documents is None and layout.queries is None and not layout.qrels:
-        looked = ", ".join((*DOCUMENTS, *QUERIES, "qrels/*.tsv"))
-        raise FormatError(path, "no part of a collection", f"any of {looked} (or with .gz)")
+        names = ", ".join((*DOCUMENTS, *QUERIES, "qrels/*.tsv"))
+        raise FormatError(path, "no part of a collection", f"any of {names} (or with .gz)")
     return layout
 
 
@@ -211,21 +153,12 @@ def _needed(part: CollectionPart | None, root: Path, what: str, names: Iterable[
     return part
 
 
-def _in_zip(path: Path, inside: str) -> CollectionLayout:
-    try:
-        with zipfile.ZipFile(path) as archive:
-            members = [name for name in archive.namelist() if not name.endswith("/")]
-    except (zipfile.BadZipFile, OSError) as error:
-        if is_shortage(error):
-            raise
-        raise FormatError(
-            path, f"not a readable zip ({error})", "a folder, zip or TOML file of a collection"
-        ) from None
-    prefix = inside.strip("/") + "/" if inside.strip("/") else ""
+def _in_zip(path: Path, inside: str, members: list[str]) -> CollectionLayout:
+    prefix = f"{inside}/" if inside else ""
     if not prefix:  # the least deep folder with a part
-        wanted = {name + end for name in (*DOCUMENTS, *QUERIES, *QRELS) for end in ("", ".gz")}
+        names = {name + end for name in (*DOCUMENTS, *QUERIES, *QRELS) for end in ("", ".gz")}
         paths = [PurePosixPath(member) for member in members]
-        folders = [p.parent for p in paths if p.name in wanted]
+        folders = [p.parent for p in paths if p.name in names]
         folders = folders or [p.parents[1] for p in paths if p.parent.name == "qrels"]
         folders.sort(key=lambda folder: (len(folder.parts), str(folder)))
         prefix = f"{folders[0]}/" if folders and folders[0].parts else ""

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -57,17 +55,14 @@ def read_scores(path: Path) -> Scores:
     geometric: dict[str, None] = {}
     for number, line in enumerate(path.read_text(encoding="utf-8").rstrip("\n").split("\n"), 1):
         try:
-            one = json.loads(line)
-            value = one["value"]
-            rows.setdefault(one["measure"], {})[one["query"]] = (
-                float("nan") if value is None else float(value)
-            )
-            if one.get("mean") == "geometric":
-                geometric[one["measure"]] = None
+            record = json.loads(line)
+            measure, query, value = record["measure"], record["query"], record["value"]
+            rows.setdefault(measure, {})[query] = math.nan if value is None else float(value)
+            if record.get("mean") == "geometric":
+                geometric[measure] = None
         except (ValueError, KeyError, TypeError):
-            raise FormatError(
-                path, f"'{line[:60]}'", "a score as weir writes it; delete the file", number
-            ) from None
+            expected = "a score as weir writes it; delete the file"
+            raise FormatError(path, f"'{line[:60]}'", expected, number) from None
     first = next(iter(rows.values()), {})
     queries = Ids.of(first)
     if any(row.keys() != first.keys() for row in rows.values()):
@@ -84,6 +79,13 @@ _EXPECTED = "scores as Scores.save writes them"
 
 def write_scores_value(scores: Scores, path: Path | str) -> None:
     """Write scores with all that is known of them; the file appears when it is complete. Raises StoreError."""
+    use = scores.labels
+    labels = use and {
+        "said": use.said,
+        "calibrated": use.calibrated,
+        "share": None if math.isnan(use.share) else use.share,
+        "people": _numbers(use.people),
+    }
     fields = {
         "weir": "scores",
         "measures": list(scores.measures),
@@ -94,10 +96,10 @@ def write_scores_value(scores: Scores, path: Path | str) -> None:
         "ignored": scores.ignored,
         "geometric": list(scores.geometric),
         "conventions": scores.conventions,
-        "low": None if scores.low is None else _numbers(scores.low),
-        "high": None if scores.high is None else _numbers(scores.high),
+        "low": _numbers(scores.low),
+        "high": _numbers(scores.high),
         "asked": [list(pair) for pair in scores.asked],
-        "labels": None if scores.labels is None else _use_fields(scores.labels),
+        "labels": labels,
         "judged_at_10": None if math.isnan(scores.judged_at_10) else scores.judged_at_10,
         "remarks": [[note.text, note.details] for note in scores.remarks],
     }
@@ -112,22 +114,26 @@ def read_scores_value(path: Path | str) -> Scores:
     """Read what `write_scores_value` wrote; raises FormatError for another file."""
     try:
         fields: dict[str, Any] = json.loads(Path(path).read_text(encoding="utf-8"))
+        labels = fields.get("labels")  # none in files of before there were labels, nor what follows
+        if labels is not None:
+            share = math.nan if labels["share"] is None else float(labels["share"])
+            labels = LabelUse(
+                str(labels["said"]), bool(labels["calibrated"]), share, _array(labels["people"])
+            )
         scores = Scores(
             tuple(map(str, fields["measures"])),
             Ids.of(fields["queries"]),
-            _array(fields["values"]),
+            np.array(fields["values"], np.float64),
             np.array(fields["answered"], np.bool_),
             float(fields["tied"]),
             int(fields["ignored"]),
             tuple(map(str, fields["geometric"])),
             str(fields["conventions"]),
-            None if fields["low"] is None else _array(fields["low"]),
-            None if fields["high"] is None else _array(fields["high"]),
+            _array(fields["low"]),
+            _array(fields["high"]),
             tuple((str(theirs), str(ours)) for theirs, ours in fields["asked"]),
             judged_at_10=math.nan if fields.get("judged_at_10") is None else float(fields["judged_at_10"]),
-            labels=_use_of(
-                fields.get("labels")
-            ),  # none in files of before there were labels, nor what follows
+            labels=labels,
             remarks=tuple(Note(str(text), str(details)) for text, details in fields.get("remarks", ())),
         )
     except FileNotFoundError:
@@ -143,27 +149,18 @@ def read_scores_value(path: Path | str) -> Scores:
 READ_SCORES.register(read_scores_value)
 
 
-def _use_fields(use: LabelUse) -> dict[str, object]:
-    share = None if math.isnan(use.share) else use.share
-    people = None if use.people is None else _numbers(use.people)
-    return {"said": use.said, "calibrated": use.calibrated, "share": share, "people": people}
-
-
-def _use_of(fields: dict[str, Any] | None) -> LabelUse | None:
-    if fields is None:
-        return None
-    share = math.nan if fields["share"] is None else float(fields["share"])
-    people = None if fields["people"] is None else _array(fields["people"])
-    return LabelUse(str(fields["said"]), bool(fields["calibrated"]), share, people)
-
-
-def _numbers(values: Float64) -> list[list[float | None]]:
+def _numbers(values: Float64 | None) -> list[list[float | None]] | None:
     """The same with None for NaN, which JSON has not."""
-    return [[None if value != value else value for value in row] for row in values.tolist()]  # noqa: PLR0124 - NaN alone
+    if values is None:
+        return None
+    cells: NDArray[np.object_] = values.astype(object)
+    cells[np.isnan(values)] = None
+    rows: list[list[float | None]] = cells.tolist()
+    return rows
 
 
-def _array(rows: list[list[float | None]]) -> NDArray[np.float64]:
-    return np.array([[np.nan if value is None else value for value in row] for row in rows], np.float64)
+def _array(rows: list[list[float | None]] | None) -> Float64 | None:
+    return None if rows is None else np.array(rows, np.float64)  # NaN for None
 
 
 # A baseline as a file to commit: the scores of a system by query, as tab-separated text that diffs line by line.
@@ -209,7 +206,10 @@ def write_baseline(scores: SystemScores, path: Path) -> None:
         lines.append(f"# judgments\t{_cell(name)}\t{size}\t{one.fingerprint}")
     lines.append("\t".join([*_COLUMNS, *first.measures]))
     for name, one in sorted(scores.datasets.items()):
-        lines += _lines(name, one)
+        queries = one.scores.queries.tolist()
+        for query, values in sorted(zip(queries, one.scores.values.T.tolist(), strict=True)):
+            cells = ["-" if math.isnan(value) else repr(value).removesuffix(".0") for value in values]
+            lines.append("\t".join([_cell(name), _cell(query), one.marks[query], *cells]))
     with atomic_file(path) as temporary:
         temporary.write_text("\n".join(lines) + "\n", encoding="utf-8", newline="\n")
 
@@ -227,67 +227,26 @@ def read_baseline(path: Path) -> SystemScores:
         raise FormatError(path, "bytes that are not UTF-8", _BASELINE_EXPECTED) from None
     if lines[0] != _FIRST:
         raise FormatError(path, f"'{lines[0][:60]}'", _BASELINE_EXPECTED, 1)
+    header = [line[2:].split("\t") for line in lines if line.startswith("# ")]
+    fields = {cells[0]: cells[1:] for cells in header if cells[0] != "judgments"}
+    geometric = tuple(fields.get("geometric", ()))
     try:
-        head = _header(lines)
+        marks = {
+            _text(cells[1]): cells[-1] for cells in header if cells[0] == "judgments" and len(cells) == 4
+        }
+        writer, system, conventions = (
+            fields["version"][0],
+            _text(fields["system"][0]),
+            fields["conventions"][0],
+        )
     except (ValueError, LookupError):
         raise FormatError(path, "a header that is damaged", _BASELINE_EXPECTED) from None
-    table = _table(path, lines)
-    found = {name: table.scores(name, head.conventions, head.geometric) for name in table.rows}
-    for name in dict.fromkeys([*found, *head.judgments]):
-        if name not in found or found[name].fingerprint != head.judgments.get(name):
-            raise FormatError(
-                path, f"queries of {name} that are not those its header tells of", _BASELINE_EXPECTED
-            )
-    return SystemScores(head.system, found, head.version)
-
-
-@dataclass(frozen=True)
-class _Header:
-    """What the lines above the table tell; judgments: the fingerprint of each dataset's."""
-
-    version: str
-    system: str
-    conventions: str
-    geometric: tuple[str, ...]
-    judgments: Mapping[str, str]
-
-
-def _header(lines: Sequence[str]) -> _Header:
-    """Raises ValueError and LookupError for lines that are damaged or missing."""
-    head = [line[2:].split("\t") for line in lines if line.startswith("# ")]
-    fields = {cells[0]: cells[1:] for cells in head if cells[0] != "judgments"}
-    judgments = {_text(cells[1]): cells[-1] for cells in head if cells[0] == "judgments" and len(cells) == 4}
-    geometric = tuple(fields.get("geometric", ()))
-    return _Header(
-        fields["version"][0], _text(fields["system"][0]), fields["conventions"][0], geometric, judgments
-    )
-
-
-@dataclass(frozen=True, eq=False)
-class _Table:
-    """The lines of a baseline: {dataset: {query: (mark, values)}}."""
-
-    measures: tuple[str, ...]
-    rows: Mapping[str, Mapping[str, tuple[str, list[float]]]]
-
-    def scores(self, name: str, conventions: str, geometric: tuple[str, ...]) -> JudgedScores:
-        """The scores on a dataset."""
-        rows = self.rows[name]
-        values = np.array([values for _, values in rows.values()]).T
-        everyone = np.ones(len(rows), np.bool_)
-        scores = Scores(
-            self.measures, Ids.of(rows), values, everyone, geometric=geometric, conventions=conventions
-        )
-        return JudgedScores(scores, {query: mark for query, (mark, _) in rows.items()})
-
-
-def _table(path: Path, lines: Sequence[str]) -> _Table:
-    numbered = [(n, line.split("\t")) for n, line in enumerate(lines, 1) if not line.startswith("# ")]
-    if not numbered or tuple(numbered[0][1][:3]) != _COLUMNS or len(numbered[0][1]) < 4:
+    table = [(n, line.split("\t")) for n, line in enumerate(lines, 1) if not line.startswith("# ")]
+    if not table or tuple(table[0][1][:3]) != _COLUMNS or len(table[0][1]) < 4:
         raise FormatError(path, "no header of columns", _BASELINE_EXPECTED)
-    measures = tuple(numbered[0][1][3:])
+    measures = tuple(table[0][1][3:])
     rows: dict[str, dict[str, tuple[str, list[float]]]] = {}
-    for number, cells in numbered[1:]:
+    for number, cells in table[1:]:
         try:
             values = [math.nan if cell == "-" else float(cell) for cell in cells[3:]]
             if len(values) != len(measures):
@@ -300,16 +259,18 @@ def _table(path: Path, lines: Sequence[str]) -> _Table:
         rows[dataset][query] = (cells[2], values)
     if not rows:
         raise FormatError(path, "no query", _BASELINE_EXPECTED)
-    return _Table(measures, rows)
-
-
-def _lines(dataset: str, one: JudgedScores) -> list[str]:
-    names = one.scores.queries.tolist()
-    lines = []
-    for q in sorted(range(len(names)), key=lambda q: names[q]):
-        values = ["-" if v != v else repr(v).removesuffix(".0") for v in one.scores.values[:, q].tolist()]  # noqa: PLR0124 - NaN
-        lines.append("\t".join([_cell(dataset), _cell(names[q]), one.marks[names[q]], *values]))
-    return lines
+    datasets: dict[str, JudgedScores] = {}
+    for name, queries in rows.items():
+        columns, answered = np.array([one for _, one in queries.values()]).T, np.ones(len(queries), np.bool_)
+        scores = Scores(
+            measures, Ids.of(queries), columns, answered, geometric=geometric, conventions=conventions
+        )
+        datasets[name] = JudgedScores(scores, {query: mark for query, (mark, _) in queries.items()})
+    for name in dict.fromkeys([*datasets, *marks]):
+        if name not in datasets or datasets[name].fingerprint != marks.get(name):
+            shown = f"queries of {name} that are not those its header tells of"
+            raise FormatError(path, shown, _BASELINE_EXPECTED)
+    return SystemScores(system, datasets, writer)
 
 
 def _cell(text: str) -> str:

@@ -89,17 +89,13 @@ def _write(
     form = named_format(path)
     name, total = form.name if form else "trec", len(value.doc)
 
-    def told(done: int) -> None:
-        if progress is not None:
-            progress(done, total)
-
     if form is not None and not form.packs and path.suffix in PACKED:
         raise BadValue(f"{path}: {name} files are packed inside; leave out {path.suffix}")
     if comments and name != "trec":
         raise BadValue(f"{path}: {name} files have no comments; write .trec")
     with atomic_file(path) as temporary:
         if name in ("parquet", "arrow"):
-            _write_table(value, temporary, name == "parquet", told)
+            _write_table(value, temporary, name == "parquet", progress)
             return
         with temporary.open("wb") as file, packing(path, file) as out:
             done = 0
@@ -114,7 +110,8 @@ def _write(
             for piece, rows in pieces:
                 out.write(piece)
                 done += rows
-                told(done)
+                if progress is not None:
+                    progress(done, total)
 
 
 def _nested_rows(value: Run | Qrels, lists: bool) -> Iterator[tuple[str, list[str] | dict[str, float]]]:
@@ -174,10 +171,16 @@ def _trec(value: Run | Qrels) -> _Texts:
         _refuse_breaks(block.docs, "document")
         docs, cuts = block.docs.tolist(), block.cuts.tolist()
         numbers = block.texts(isinstance(value, Run))
-        each = zip(block.queries, cuts[:-1], cuts[1:], strict=True)
+        each, lines = zip(block.queries, cuts[:-1], cuts[1:], strict=True), list[str]()
         if isinstance(value, Run):
             ranks = [f" {rank} " for rank in range(1, 1 + max(np.diff(block.cuts).tolist(), default=0))]
-            lines = [_ranking(f"{queries[q]} Q0 ", docs[a:b], ranks, numbers[a:b], tail) for q, a, b in each]
+            # Head, document, rank, score and tail of each line are joined without a text for each line.
+            for q, a, b in each:
+                pieces = [f" {tail}\n{queries[q]} Q0 "] * (4 * (b - a))
+                pieces[0::4], pieces[1::4], pieces[2::4] = docs[a:b], ranks[: b - a], numbers[a:b]
+                if pieces:
+                    pieces[0], pieces[-1] = f"{queries[q]} Q0 {docs[a]}", f" {tail}\n"
+                lines.append("".join(pieces))
         else:
             lines = [
                 f"{queries[q]} 0 {docs[row]} {numbers[row]}\n" for q, a, b in each for row in range(a, b)
@@ -185,23 +188,12 @@ def _trec(value: Run | Qrels) -> _Texts:
         yield "".join(lines), len(docs)
 
 
-def _ranking(head: str, docs: list[str], ranks: list[str], scores: list[str], tail: str) -> str:
-    """The lines of a query: head, document, rank, score and tail of each, joined without a text for each line."""
-    count = len(docs)
-    pieces = [f" {tail}\n{head}"] * (4 * count)
-    pieces[0::4], pieces[1::4], pieces[2::4] = docs, ranks[:count], scores
-    if count:
-        pieces[0], pieces[-1] = head + docs[0], f" {tail}\n"
-    return "".join(pieces)
-
-
 def _refuse_breaks(ids: Strings, what: str) -> None:
     at = _holding(ids, _BREAKS)
     if len(at):
         bad = ids[int(at[0])]
-        raise BadValue(
-            f"{what} identifier {bad!r} has white space, which TREC files cannot hold; write .csv or .json"
-        )
+        why = "has white space, which TREC files cannot hold; write .csv or .json"
+        raise BadValue(f"{what} identifier {bad!r} {why}")
 
 
 def _holding(ids: Strings, any_of: bytes) -> Int64:
@@ -242,10 +234,8 @@ def _json(value: Run | Qrels, lists: bool = False) -> _Texts:
     """One object {query: {document: number}}, or {query: [document, ...]}."""
     lead = "{"
     for query, row in _nested_rows(value, lists):
-        yield (
-            f"{lead}{json.dumps(query, ensure_ascii=False)}: {json.dumps(row, ensure_ascii=False)}",
-            len(row),
-        )
+        name, numbers = json.dumps(query, ensure_ascii=False), json.dumps(row, ensure_ascii=False)
+        yield f"{lead}{name}: {numbers}", len(row)
         lead = ", "
     yield "{}" if lead == "{" else "}", 0
 
@@ -266,12 +256,10 @@ def _json_rows(value: Run | Qrels) -> _Texts:
         yield "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), len(docs)
 
 
-def _write_table(
-    value: Run | Qrels, path: Path, parquet: bool, progress: Callable[[int], None] | None = None
-) -> None:
+def _write_table(value: Run | Qrels, path: Path, parquet: bool, progress: Progress | None = None) -> None:
     """Write columns of query, document and score (double) or grade (int32, or double where there are fractions).
 
-    progress: told how many rows are written. Raises MissingExtra without pyarrow.
+    Raises MissingExtra without pyarrow.
     """
     arrow, ranked = require("pyarrow", "run"), isinstance(value, Run)
     fractions = ranked or (isinstance(value, Qrels) and value.fractional)
@@ -279,40 +267,30 @@ def _write_table(
     fields = list(zip(names, (arrow.string(), arrow.string(), number), strict=True))
     if isinstance(value, Qrels) and value.origin is not None:
         fields.append((ORIGIN, arrow.string()))
-    schema = arrow.schema(fields)
-    done = 0
-    with path.open("wb") as file, _writer(file, schema, parquet) as writer:
-        for block in _ranked_blocks(value, _GROUP_ROWS[parquet]):
-            writer.write_batch(_batch(value, block, schema))
-            done += len(block.docs)
-            if progress is not None:
-                progress(done)
-
-
-def _writer(file: Any, schema: Any, parquet: bool) -> Any:  # noqa: ANN401  pyarrow has no types
-    if not parquet:
-        return require("pyarrow.ipc", "run").new_file(file, schema)
-    # Queries repeat and documents hardly do: only the former are worth a dictionary. Numbers hardly shrink.
-    writer, packed = (
-        require("pyarrow.parquet", "run").ParquetWriter,
-        {name: "zstd" for name in schema.names[:2]},
-    )
-    return writer(
-        file,
-        schema,
-        compression=packed | {schema.names[2]: "none"},
-        use_dictionary=[schema.names[0], *schema.names[3:]],
-    )
-
-
-def _batch(value: Run | Qrels, block: _QueryRows, schema: Any) -> Any:  # noqa: ANN401  pyarrow has no types
-    arrow = require("pyarrow", "run")
-    query = np.repeat(np.arange(block.queries.start, block.queries.stop), np.diff(block.cuts))
-    columns = [_arrow_texts(value.queries.strings.take(query)), _arrow_texts(block.docs)]
-    columns.append(as_arrow(block.number.astype(np.float64 if block.number.dtype.kind == "f" else np.int32)))
-    if block.origins is not None:
-        columns.append(arrow.array(block.origins, arrow.string()))
-    return arrow.record_batch(columns, schema=schema)
+    schema, done = arrow.schema(fields), 0
+    with path.open("wb") as file:
+        if parquet:
+            # Queries repeat and documents hardly do: only the former are worth a dictionary. Numbers hardly shrink.
+            writer = require("pyarrow.parquet", "run").ParquetWriter(
+                file,
+                schema,
+                compression={names[0]: "zstd", names[1]: "zstd", names[2]: "none"},
+                use_dictionary=[names[0], *schema.names[3:]],
+            )
+        else:
+            writer = require("pyarrow.ipc", "run").new_file(file, schema)
+        with writer:
+            for block in _ranked_blocks(value, _GROUP_ROWS[parquet]):
+                query = np.repeat(np.arange(block.queries.start, block.queries.stop), np.diff(block.cuts))
+                grades = block.number.astype(np.float64 if block.number.dtype.kind == "f" else np.int32)
+                columns = [_arrow_texts(value.queries.strings.take(query)), _arrow_texts(block.docs)]
+                columns.append(as_arrow(grades))
+                if block.origins is not None:
+                    columns.append(arrow.array(block.origins, arrow.string()))
+                writer.write_batch(arrow.record_batch(columns, schema=schema))
+                done += len(block.docs)
+                if progress is not None:
+                    progress(done, len(value.doc))
 
 
 def _arrow_texts(strings: Strings) -> Any:  # noqa: ANN401  pyarrow has no types

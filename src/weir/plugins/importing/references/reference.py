@@ -206,6 +206,6 @@ def from_file(path: Path, watch: Watch, fetch: bool = True) -> Materialized:
         instruction=description.instruction,
         self_match=description.self_match,
         candidates=description.candidates,
-        documents_wanted=f'documents = "FILE OR FOLDER" in {toml.name} beside it',
+        documents_expected=f'documents = "FILE OR FOLDER" in {toml.name} beside it',
     )
     return Materialized(layout, name, str(path.resolve()))
