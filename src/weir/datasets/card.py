@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
 from weir.core.corpus import Corpus, Queries
 from weir.core.filters import DocumentLists
@@ -70,7 +69,15 @@ def duplicate_groups(columns: Sequence[StringColumn], form: Form | None = None) 
 
     Exact: hashes of 64 bits find candidates, texts decide. Memory: 8 bytes for each row, and a batch of texts.
     """
-    hashes = _row_hashes(columns, form)
+    hashes = np.zeros(len(columns[0]), np.uint64)
+    for column in columns:
+        for start in range(0, len(column), BATCH_ROWS):
+            batch = column.slice(start, min(start + BATCH_ROWS, len(column)))
+            if form is not None:
+                batch = Strings.of(map(form, batch))
+            part = hashes[start : start + BATCH_ROWS]
+            part *= np.uint64(0x9E3779B97F4A7C15)
+            part ^= hash_strings(batch.data, batch.ptr[:-1], batch.lengths())
     order = np.argsort(hashes, kind="stable")
     opens = np.append(True, np.diff(hashes[order]) != 0) if len(order) else np.zeros(0, np.bool_)
     starts = np.flatnonzero(opens)
@@ -86,19 +93,6 @@ def duplicate_groups(columns: Sequence[StringColumn], form: Form | None = None) 
     for group, rows in enumerate(sorted(groups)):
         number[rows] = group
     return DuplicateGroups(number)
-
-
-def _row_hashes(columns: Sequence[StringColumn], form: Form | None) -> NDArray[np.uint64]:
-    whole = np.zeros(len(columns[0]), np.uint64)
-    for column in columns:
-        for start in range(0, len(column), BATCH_ROWS):
-            texts = column.slice(start, min(start + BATCH_ROWS, len(column)))
-            if form is not None:
-                texts = Strings.of(map(form, texts))
-            part = whole[start : start + BATCH_ROWS]
-            part *= np.uint64(0x9E3779B97F4A7C15)
-            part ^= hash_strings(texts.data, texts.ptr[:-1], texts.lengths())
-    return whole
 
 
 # ----------
@@ -159,9 +153,6 @@ def _lists(lists: DocumentLists | None, corpus: Corpus | None) -> ListsCard:
 
 # ----------
 # The card of a collection, counted from its files.
-
-
-_BATCH = 1 << 15  # documents looked at together
 
 
 @dataclass(frozen=True)
@@ -226,16 +217,6 @@ class JudgmentsCard:
     without_relevant: int
 
 
-@dataclass(frozen=True)
-class _Texts:
-    """What is counted over the documents."""
-
-    words: int
-    empty: int
-    without_text: int
-    without_title: int
-
-
 def card_of(
     name: str,
     entry: Entry | None,
@@ -253,20 +234,19 @@ def card_of(
     queries = Queries.of({}) if queries is None else queries
     judged = qrels.get(split, Qrels.of({}))
     words = empty = without_text = without_title = 0
-    for start in range(0, len(corpus), _BATCH):
-        stop = min(start + _BATCH, len(corpus))
+    for start in range(0, len(corpus), BATCH_ROWS):
+        stop = min(start + BATCH_ROWS, len(corpus))
         text = _words(corpus.text.slice(start, stop))
         title = np.zeros_like(text) if corpus.title is None else _words(corpus.title.slice(start, stop))
         words += int(text.sum() + title.sum())
         empty += int(((text == 0) & (title == 0)).sum())
         without_text += int((text == 0).sum())
         without_title += int((title == 0).sum())
-    texts = _Texts(words, empty, without_text, without_title)
     by_text, whole = duplicate_groups((corpus.text,)), duplicate_groups(title_and_text(corpus))
     pairs = _pairs(judged)
-    asked_of_none = {"not judged": len(queries)} if there["queries"] else {}
-    known = judged.queries.codes(queries.ids.strings) >= 0
-    counted_queries = queries.take(np.flatnonzero(known)) if qrels else queries
+    unjudged = {"not judged": len(queries)} if there["queries"] else {}
+    counted = judged.queries.codes(queries.ids.strings) >= 0
+    counted_queries = queries.take(np.flatnonzero(counted)) if qrels else queries
     present = queries.ids.codes(judged.queries.strings) >= 0
     absent = corpus.ids.codes(judged.docs.strings) < 0
     positive = sum(n for grade, n in pairs.items() if grade > 0)
@@ -279,7 +259,7 @@ def card_of(
         relevance=_levels(pairs),
         split=split,
         documents=len(corpus),
-        queries={s: len(q) for s, q in qrels.items()} if qrels else asked_of_none,
+        queries={s: len(q) for s, q in qrels.items()} if qrels else unjudged,
         pairs=pairs,
         positive=positive,
         zero=pairs.get(0, 0),
@@ -287,13 +267,13 @@ def card_of(
         judged_per_query=_mean(len(judged.grade), len(judged)),
         relevant_per_query=_mean(positive, len(judged)),
         words_per_query=_mean(int(_words(counted_queries.text).sum()), len(counted_queries)),
-        words_per_document=_mean(texts.words, len(corpus)),
+        words_per_document=_mean(words, len(corpus)),
         copies_of_text=by_text.surplus,
         copies=whole.surplus,
         having_copies=whole.rows,
-        empty=texts.empty,
-        without_text=texts.without_text,
-        without_title=texts.without_title,
+        empty=empty,
+        without_text=without_text,
+        without_title=without_title,
         null_texts=0 if store is None else store.null_texts,
         absent_documents=int(absent[judged.doc].sum()) if there["documents"] else 0,
         absent_queries=int(np.diff(judged.ptr)[~present].sum()) if there["queries"] else 0,
@@ -345,59 +325,62 @@ def _words(texts: Strings) -> Int64:
 _GRADES_LISTED = 12  # different grades with fractions that are listed one by one
 
 
-def _facts(card: CollectionCard) -> list[list[str]]:
-    """A line for each kind of fact that is known."""
-    grades = _grades(card.pairs)
-    judged = f"{card.positive:,} positive, {card.zero:,} zero, {card.negative:,} negative ({grades})"
-    words = [
-        f"{count(mean, 2)} per {what}"
-        for what, part, mean in (
-            ("query", "queries", card.words_per_query),
-            ("document", "documents", card.words_per_document),
-        )
-        if part not in card.lacks
-    ]
-    copies = f"{card.copies_of_text:,} by text, {card.copies:,} by title and text"
-    empty = f"{card.empty:,} without a word, {card.without_text:,} without text, {card.without_title:,} without title"
-    absent = [
-        f"{number:,} {what}"
-        for part, number, what in (
-            ("documents", card.absent_documents, "pairs name absent documents"),
-            (
-                "queries",
-                card.absent_queries,
-                "absent queries" if "documents" not in card.lacks else "pairs name absent queries",
-            ),
-        )
-        if part not in card.lacks
-    ]
-    lines = [
-        ("", ["task", card.task]),
-        ("", ["domain", card.domain]),
-        ("", ["licence", card.licence]),
-        ("judgments", ["relevance", card.relevance]),
-        ("documents", ["documents", f"{card.documents:,}"]),
-        ("", ["queries", ", ".join(f"{n:,} {split}" for split, n in card.queries.items())]),
-        ("judgments", [f"judgments ({card.split})", judged]),
-        ("judgments", ["mean per query", _per_query(card)]),
-        ("", ["mean words", ", ".join(words)]),
-        ("documents", ["exact duplicates", copies]),
-        ("documents", ["empty documents", empty]),
-        ("judgments", ["dangling judgments", ", ".join(absent)]),
-        ("", ["candidates", lists_shown(card.said.candidates, card.said.queries)]),
-        ("", ["excluded documents", lists_shown(card.said.excluded, card.said.queries)]),
-        ("", ["instructions", queries_shown(card.said.instructions) if card.said.instructions else ""]),
-        ("", ["without an answer", queries_shown(card.said.unanswerable) if card.said.unanswerable else ""]),
-        ("", ["groups of queries", ", ".join(f"{name} ({n:,})" for name, n in card.said.groups.items())]),
-        ("", ["not there", ", ".join(card.lacks)]),
-    ]
-    return [line for needed, line in lines if line[1] and needed not in card.lacks]
-
-
 @result("card", CollectionCard)
 def card_tables(cards: Sequence[CollectionCard]) -> tuple[Table, ...]:
     """What each collection holds, a line for each kind of fact."""
-    return tuple(table_of([[card.name, card.title], *_facts(card)]) for card in cards)
+    tables = []
+    for card in cards:
+        grades = _grades(card.pairs)
+        judged = f"{card.positive:,} positive, {card.zero:,} zero, {card.negative:,} negative ({grades})"
+        words = [
+            f"{count(mean, 2)} per {what}"
+            for what, part, mean in (
+                ("query", "queries", card.words_per_query),
+                ("document", "documents", card.words_per_document),
+            )
+            if part not in card.lacks
+        ]
+        copies = f"{card.copies_of_text:,} by text, {card.copies:,} by title and text"
+        empty = f"{card.empty:,} without a word, {card.without_text:,} without text"
+        empty += f", {card.without_title:,} without title"
+        pairs = "" if "documents" not in card.lacks else "pairs name "
+        absent = [
+            f"{number:,} {what}"
+            for part, number, what in (
+                ("documents", card.absent_documents, "pairs name absent documents"),
+                ("queries", card.absent_queries, f"{pairs}absent queries"),
+            )
+            if part not in card.lacks
+        ]
+        lines = [
+            ("", ["task", card.task]),
+            ("", ["domain", card.domain]),
+            ("", ["licence", card.licence]),
+            ("judgments", ["relevance", card.relevance]),
+            ("documents", ["documents", f"{card.documents:,}"]),
+            ("", ["queries", ", ".join(f"{n:,} {split}" for split, n in card.queries.items())]),
+            ("judgments", [f"judgments ({card.split})", judged]),
+            ("judgments", ["mean per query", _per_query(card)]),
+            ("", ["mean words", ", ".join(words)]),
+            ("documents", ["exact duplicates", copies]),
+            ("documents", ["empty documents", empty]),
+            ("judgments", ["dangling judgments", ", ".join(absent)]),
+            ("", ["candidates", lists_shown(card.said.candidates, card.said.queries)]),
+            ("", ["excluded documents", lists_shown(card.said.excluded, card.said.queries)]),
+            ("", ["instructions", queries_shown(card.said.instructions) if card.said.instructions else ""]),
+            (
+                "",
+                [
+                    "without an answer",
+                    queries_shown(card.said.unanswerable) if card.said.unanswerable else "",
+                ],
+            ),
+            ("", ["groups of queries", ", ".join(f"{name} ({n:,})" for name, n in card.said.groups.items())]),
+            ("", ["not there", ", ".join(card.lacks)]),
+        ]
+        facts = [line for part, line in lines if line[1] and part not in card.lacks]
+        tables.append(table_of([[card.name, card.title], *facts]))
+    return tuple(tables)
 
 
 def judgments_table(card: JudgmentsCard) -> Table:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -35,40 +35,30 @@ def content_of(dataset: Dataset) -> str:
     Copies of a collection that were sorted otherwise, or whose white space was tidied, have the same; metadata and
     unjudged queries do not count.
     """
-    parts = (_documents(dataset), dataset.queries.to_dict().items(), _judgments(dataset))
+
+    def documents() -> Iterator[tuple[str, ...]]:
+        corpus = dataset.corpus
+        for start in range(0, len(corpus), _BATCH_DOCUMENTS):
+            stop = min(start + _BATCH_DOCUMENTS, len(corpus))
+            ids, texts = (column.slice(start, stop).tolist() for column in (corpus.ids.column, corpus.text))
+            titles = [""] * len(ids) if corpus.title is None else corpus.title.slice(start, stop).tolist()
+            yield from zip(ids, titles, texts, strict=True)
+
+    judgments = (
+        (query, document, str(int(grade)) if float(grade).is_integer() else repr(float(grade)))
+        for query, row in dataset.qrels.to_dict().items()
+        for document, grade in row.items()
+    )
     whole = hashlib.sha256(f"weir content {VERSION}".encode())
-    for count, total in map(_summed, parts):
-        whole.update(f" {count} {total:x}".encode())
+    parts: tuple[Iterable[tuple[str, ...]], ...] = (documents(), dataset.queries.to_dict().items(), judgments)
+    for records in parts:
+        count = total = 0
+        for record in records:
+            tidy = "\0".join(" ".join(text.split()) for text in record).encode("utf-8", "surrogatepass")
+            total += int.from_bytes(hashlib.blake2b(tidy, digest_size=16).digest(), "big")  # in any order
+            count += 1
+        whole.update(f" {count} {total % (1 << 128):x}".encode())
     return whole.hexdigest()[:32]
-
-
-def _summed(records: Iterable[tuple[str, ...]]) -> tuple[int, int]:
-    """How many records there are, and the sum of their hashes, which no order changes."""
-    count, total = 0, 0
-    for record in records:
-        tidy = "\0".join(" ".join(text.split()) for text in record)
-        total += int.from_bytes(
-            hashlib.blake2b(tidy.encode("utf-8", "surrogatepass"), digest_size=16).digest(), "big"
-        )
-        count += 1
-    return count, total % (1 << 128)
-
-
-def _documents(dataset: Dataset) -> Iterator[tuple[str, ...]]:
-    corpus = dataset.corpus
-    for start in range(0, len(corpus), _BATCH_DOCUMENTS):
-        stop = min(start + _BATCH_DOCUMENTS, len(corpus))
-        ids, texts = (column.slice(start, stop).tolist() for column in (corpus.ids.column, corpus.text))
-        titles = [""] * len(ids) if corpus.title is None else corpus.title.slice(start, stop).tolist()
-        yield from zip(ids, titles, texts, strict=True)
-
-
-def _judgments(dataset: Dataset) -> Iterator[tuple[str, ...]]:
-    for query, row in dataset.qrels.to_dict().items():
-        yield from (
-            (query, document, str(int(grade)) if float(grade).is_integer() else repr(float(grade)))
-            for document, grade in row.items()
-        )
 
 
 # ----------
@@ -85,26 +75,26 @@ def fetch(name: str, progress: Progress | None = None) -> list[Dataset]:
     how to obtain it.
     """
     if is_reference(name):
-        fetched = [_materialized(name, progress, again=True)]
+        datasets = [_materialized(name, progress, again=True)]
     else:
         failed: dict[str, str] = {}
         for entry in map(catalogue.get, catalogue.members(name)):
             if not entry.here:
                 _from_any_source(entry, progress, failed)
-        fetched = load_group(catalogue.catalogued(name) or name)
-    for dataset in fetched:
+        datasets = load_group(catalogue.catalogued(name) or name)
+    for dataset in datasets:
         dataset.corpus  # noqa: B018  (the first use builds the store)
-    return fetched
+    return datasets
 
 
 def _materialized(
     name: str, progress: Progress | None, again: bool = False, split: str | None = None
 ) -> Dataset:
-    def told(_: str, done: int, total: int) -> None:
+    def watch(_: str, done: int, total: int) -> None:
         if progress is not None and total > 1:
             progress(done, total)
 
-    collection = materialize(name, told, again)
+    collection = materialize(name, watch, again)
     assert collection is not None
     return of_reference(collection, split)
 
@@ -161,17 +151,10 @@ def _difference(entry: Entry, copy: Dataset) -> str:
     if entry.content:
         content = content_of(copy)
         return "" if content == entry.content else f"its content is {content}, published is {entry.content}"
-    published: Mapping[str, object] = {
-        "documents": entry.documents,
-        "judged queries": entry.queries,
-        "grades": entry.grades,
-    }
     grades, counts = np.unique(copy.qrels.grade, return_counts=True)
-    held = {
-        "documents": len(copy.corpus),
-        "judged queries": len(copy.queries),
-        "grades": dict(zip(grades.tolist(), counts.tolist(), strict=True)),
-    }
-    return "; ".join(
-        f"its {what} are {held[what]}, published are {n}" for what, n in published.items() if held[what] != n
+    pairs = (
+        ("documents", len(copy.corpus), entry.documents),
+        ("judged queries", len(copy.queries), entry.queries),
+        ("grades", dict(zip(grades.tolist(), counts.tolist(), strict=True)), entry.grades),
     )
+    return "; ".join(f"its {what} are {ours}, published are {n}" for what, ours, n in pairs if ours != n)

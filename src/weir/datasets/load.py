@@ -38,13 +38,17 @@ from weir.files.text_files import Watch, unwatched
 def settled(queries: Queries, judged: Qrels, candidates: str, instruction: str) -> Queries:
     """The queries with what holds in this split.
 
-    candidates: "judged" for the documents judged for a query, see `judged_candidates`; instruction: of the collection,
-    which queries without one of their own have where others have one. A query with a relevant document is answerable,
-    whatever its flag says.
+    candidates: "judged" for the documents judged for a query; instruction: of the collection, which queries without
+    one of their own have where others have one. A query with a relevant document is answerable, whatever its flag says.
     """
     metadata = queries.metadata
     if candidates == "judged":
-        metadata = replace(metadata or QueryMetadata(), candidates=judged_candidates(queries, judged))
+        # By descending identifier: the order of judgments may give grades away.
+        place = judged.docs.tie_ranks[judged.doc] if len(judged.doc) else judged.doc
+        order = np.lexsort((place, judged.query_of_row()))
+        lists = DocumentLists(judged.docs, judged.ptr, judged.doc[order])
+        lists = lists.take(judged.queries.codes(queries.ids.strings))
+        metadata = replace(metadata or QueryMetadata(), candidates=lists)
     if metadata is None:
         return queries
     if metadata.instruction is not None and instruction:
@@ -78,14 +82,6 @@ def answerable(judged: Qrels, queries: Queries) -> Qrels:
     code = queries.ids.codes(judged.queries.strings)
     silent = (code >= 0) & metadata.unanswerable[code]
     return judged.only(np.flatnonzero(~silent)) if silent.any() else judged
-
-
-def judged_candidates(queries: Queries, judged: Qrels) -> DocumentLists:
-    """The documents judged for each query, by descending identifier: the order of judgments may give grades away."""
-    place = judged.docs.tie_ranks[judged.doc] if len(judged.doc) else judged.doc
-    order = np.lexsort((place, judged.query_of_row()))
-    lists = DocumentLists(judged.docs, judged.ptr, judged.doc[order])
-    return lists.take(judged.queries.codes(queries.ids.strings))
 
 
 def unanswerable_queries(queries: Queries) -> list[str]:
@@ -148,9 +144,8 @@ class Dataset:
             metadata = replace(metadata, candidates=_lists("candidates", candidates, query_set))
         if excluded is not None:
             metadata = replace(metadata, excluded=_lists("excluded", excluded, query_set))
-        query_set = (
-            query_set if candidates is None and excluded is None else replace(query_set, metadata=metadata)
-        )
+        if candidates is not None or excluded is not None:
+            query_set = replace(query_set, metadata=metadata)
         judgments = qrels_from(qrels)
         if not len(documents) or not (query_set.ids.codes(judgments.queries.strings) >= 0).any():
             raise BadValue(f"{name}: {len(documents)} documents and no judged query among {len(query_set)}")
@@ -159,10 +154,8 @@ class Dataset:
         return Dataset(name, "test", find_layout(folder.path), folder=folder)
 
     def __repr__(self) -> str:
-        known = (
-            "store" in self.__dict__ or self.entry is None
-        )  # a catalogued one says it without being opened
-        documents = len(self.corpus) if known else self.entry.documents if self.entry else 0
+        catalogued = None if "store" in self.__dict__ else self.entry  # says it without being opened
+        documents = len(self.corpus) if catalogued is None else catalogued.documents
         return (
             f"<Dataset {self.name} {self.split}: {documents:,} documents, {len(self.qrels):,} judged queries, "
             f"{len(self.qrels.doc):,} judgments>"
@@ -172,8 +165,10 @@ class Dataset:
         """Sizes and judgments, as notebooks show them."""
         each = len(self.qrels.doc) / max(1, len(self.qrels))
         relevant = int(np.count_nonzero(self.qrels.grade > 0)) / max(1, len(self.qrels))
-        lines = [["", ""], ["documents", f"{len(self.corpus):,}"], ["judged queries", f"{len(self.qrels):,}"]]
-        lines += [
+        lines = [
+            ["", ""],
+            ["documents", f"{len(self.corpus):,}"],
+            ["judged queries", f"{len(self.qrels):,}"],
             ["judged documents per query", f"{each:,.1f}"],
             ["relevant documents per query", f"{relevant:,.1f}"],
         ]
@@ -230,18 +225,18 @@ class Dataset:
     @cached_property
     def queries(self) -> Queries:
         """The queries with at least one judgment in this split, and those that nothing answers, in file order."""
-        known = self.settled_queries
-        counted = self.qrels.queries.codes(known.ids.strings) >= 0
-        if known.metadata is not None and known.metadata.unanswerable is not None:
-            counted = counted | known.metadata.unanswerable
-        return known.take(np.flatnonzero(counted))
+        queries = self.settled_queries
+        counted = self.qrels.queries.codes(queries.ids.strings) >= 0
+        if queries.metadata is not None and queries.metadata.unanswerable is not None:
+            counted = counted | queries.metadata.unanswerable
+        return queries.take(np.flatnonzero(counted))
 
     @cached_property
     def settled_queries(self) -> Queries:
         """The queries of every split, judged or not, with what the collection says of them in this split."""
-        known = settled(self.all_queries, self._judgments, self._candidates, self._general_instruction)
-        restricted = known.metadata is not None and known.metadata.filter is not None
-        return filtered(known, self.corpus) if restricted and self.layout.documents is not None else known
+        queries = settled(self.all_queries, self._judgments, self._candidates, self._general_instruction)
+        restricted = queries.metadata is not None and queries.metadata.filter is not None
+        return filtered(queries, self.corpus) if restricted and self.layout.documents is not None else queries
 
     @cached_property
     def _candidates(self) -> str:
@@ -273,11 +268,9 @@ class Dataset:
 
         Queries that are said to have no answer, and have no relevant document, are not among them: in no mean.
         """
-        return (
-            self._judgments
-            if self.layout.queries is None
-            else answerable(self._judgments, self.settled_queries)
-        )
+        if self.layout.queries is None:
+            return self._judgments
+        return answerable(self._judgments, self.settled_queries)
 
     @cached_property
     def queries_fingerprint(self) -> str:
@@ -290,9 +283,8 @@ class Dataset:
             whole.update(b"instruction")
             _feed(whole.update, metadata.instruction)
         if metadata is not None and metadata.filter is not None:
-            whole.update(
-                b"filter" + repr(self.corpus.metadata_digests(filter_fields(metadata.filter))).encode()
-            )
+            digests = self.corpus.metadata_digests(filter_fields(metadata.filter))
+            whole.update(b"filter" + repr(digests).encode())
             _feed(whole.update, metadata.filter)
         for name, lists in () if metadata is None else metadata.lists():
             whole.update(name.encode() + lists.ptr.tobytes())
@@ -357,16 +349,12 @@ def load_here(name: str | Path, split: str | None = None) -> Dataset:
 def _opened(name: str | Path, split: str | None, watch: Watch, fetch: bool = True) -> Dataset:
     text = str(name)
     if isinstance(name, str) and catalogue.is_group(text):
-        raise BadValue(
-            f"'{text}' is a group of {len(catalogue.group(text).members)} datasets; take one, or load_group"
-        )
+        size = len(catalogue.group(text).members)
+        raise BadValue(f"'{text}' is a group of {size} datasets; take one, or load_group")
     path = Path(name)
-    if (
-        isinstance(name, str)
-        and (known := catalogue.catalogued(text))
-        and (known == text or not path.exists())
-    ):
-        entry = catalogue.get(known)
+    official = catalogue.catalogued(text) if isinstance(name, str) else ""
+    if official and (official == text or not path.exists()):
+        entry = catalogue.get(official)
         if not entry.here:
             raise DownloadError(how_to_obtain(entry))
         layout = find_layout(entry.path)
@@ -387,10 +375,11 @@ def fingerprint_of_parts(corpus: str, queries: str, qrels: str) -> str:
     return hashlib.sha256(f"{corpus} {queries} {qrels}".encode()).hexdigest()[:32]
 
 
-def of_reference(found: Materialized, split: str | None) -> Dataset:
+def of_reference(collection: Materialized, split: str | None) -> Dataset:
     """The dataset of a collection that was brought here; split: None for the usual one. Raises FormatError."""
-    wanted = split or found.layout.default_split()
-    return replace(_dataset(found.name, found.layout, wanted), source=found.source)
+    layout = collection.layout
+    dataset = _dataset(collection.name, layout, split or layout.default_split())
+    return replace(dataset, source=collection.source)
 
 
 def load_group(name: str | Path, split: str | None = None, watch: Watch = unwatched) -> list[Dataset]:
@@ -416,11 +405,11 @@ def how_to_obtain(entry: Entry) -> str:
     return f"{entry.name} is not on this machine; get it with: weir data fetch {entry.name}{size}{beside}"
 
 
-def _lists(name: str, given: Mapping[str, Sequence[str]], queries: Queries) -> DocumentLists:
-    listed, known = {str(query): documents for query, documents in given.items()}, set(queries.ids.tolist())
-    if strange := [query for query in listed if query not in known]:
+def _lists(name: str, lists: Mapping[str, Sequence[str]], queries: Queries) -> DocumentLists:
+    by_query, ids = {str(query): documents for query, documents in lists.items()}, set(queries.ids.tolist())
+    if strange := [query for query in by_query if query not in ids]:
         raise BadValue(f"{name} of query '{strange[0]}', which is not among the queries")
-    return DocumentLists.of(listed.get(query, ()) for query in queries.ids)
+    return DocumentLists.of(by_query.get(query, ()) for query in queries.ids)
 
 
 def _feed(update: Callable[[bytes], object], column: Strings) -> None:
@@ -494,13 +483,14 @@ def self_matches(dataset: Dataset) -> float:
     if not len(queries):
         return 0.0
     at = dataset.corpus.ids.codes(queries.ids.strings)
-    known = np.flatnonzero(at >= 0)
+    shared = np.flatnonzero(at >= 0)
     matches = 0
-    for query, document in zip(known.tolist(), at[known].tolist(), strict=True):
-        words = _words(queries.text[query])
-        matches += words != "  " and words in _words(
-            dataset.corpus.view("title text", document, document + 1)[0]
+    for query, document in zip(shared.tolist(), at[shared].tolist(), strict=True):
+        words, text = (
+            _words(queries.text[query]),
+            dataset.corpus.view("title text", document, document + 1)[0],
         )
+        matches += words != "  " and words in _words(text)
     return matches / len(queries)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -62,22 +63,10 @@ def materialize(
     if not is_reference(text):
         folder, _, subset = text.partition("#")
         if path.is_dir():
-            if _has_parts(path):
-                return None
-        elif path.is_file():
-            if path.suffix == ".zip":
-                return None
-        elif not (subset and Path(folder).is_dir()):
+            with suppress(FormatError):
+                if (path / ABOUT).exists() or find_layout(path):
+                    return None
+        elif path.suffix == ".zip" if path.is_file() else not (subset and Path(folder).is_dir()):
             return None
     collection: Materialized | None = source("reference", name)(name, watch, again, fetch)
     return collection
-
-
-def _has_parts(folder: Path) -> bool:
-    if (folder / ABOUT).exists():
-        return True
-    try:
-        find_layout(folder)
-    except FormatError:
-        return False
-    return True
