@@ -229,7 +229,7 @@ def card_of(
 
     Reads every document once, in batches.
     """
-    there = {"documents": store is not None, "queries": queries is not None, "judgments": bool(qrels)}
+    parts = {"documents": store is not None, "queries": queries is not None, "judgments": bool(qrels)}
     corpus = Corpus.of({}) if store is None else store.corpus
     queries = Queries.of({}) if queries is None else queries
     judged = qrels.get(split, Qrels.of({}))
@@ -244,7 +244,7 @@ def card_of(
         without_title += int((title == 0).sum())
     by_text, whole = duplicate_groups((corpus.text,)), duplicate_groups(title_and_text(corpus))
     pairs = _pairs(judged)
-    unjudged = {"not judged": len(queries)} if there["queries"] else {}
+    unjudged = {"not judged": len(queries)} if parts["queries"] else {}
     counted = judged.queries.codes(queries.ids.strings) >= 0
     counted_queries = queries.take(np.flatnonzero(counted)) if qrels else queries
     present = queries.ids.codes(judged.queries.strings) >= 0
@@ -275,9 +275,9 @@ def card_of(
         without_text=without_text,
         without_title=without_title,
         null_texts=0 if store is None else store.null_texts,
-        absent_documents=int(absent[judged.doc].sum()) if there["documents"] else 0,
-        absent_queries=int(np.diff(judged.ptr)[~present].sum()) if there["queries"] else 0,
-        lacks=tuple(part for part, here in there.items() if not here),
+        absent_documents=int(absent[judged.doc].sum()) if parts["documents"] else 0,
+        absent_queries=int(np.diff(judged.ptr)[~present].sum()) if parts["queries"] else 0,
+        lacks=tuple(part for part, here in parts.items() if not here),
     )
 
 

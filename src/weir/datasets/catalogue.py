@@ -140,11 +140,11 @@ def members(name: str) -> tuple[str, ...]:
 @cache
 def get(name: str) -> Entry:
     """The entry of a name, as `catalogued` reads it; raises UnknownName, suggesting the nearest."""
-    known = catalogued(name)
-    if known != name:
-        if not known:
+    official = catalogued(name)
+    if official != name:
+        if not official:
             raise UnknownName("dataset", name, _stems("catalog") | _stems("catalog/groups"))
-        return get(known)
+        return get(official)
     facts = _facts(f"catalog/{name}.toml")
     facts["grades"] = {int(grade): count for grade, count in facts.get("grades", {}).items()}
     facts |= {key: tuple(facts.get(key, ())) for key in ("urls", "copies", "dev_counts")}

@@ -245,8 +245,8 @@ class Dataset:
         A copy on the hub is not held against them: there they are published for retrieval from all documents too.
         """
         metadata = self.all_queries.metadata
-        named = metadata is not None and metadata.candidates is not None
-        if self.layout.candidates or self.entry or self.source or named or self.layout.documents is None:
+        own = metadata is not None and metadata.candidates is not None
+        if self.layout.candidates or self.entry or self.source or own or self.layout.documents is None:
             return self.layout.candidates
         judged = (len(self._judgments), len(self._judgments.doc))
         alike = [counts for counts in catalogue.published_pools() if counts[1:] == judged]

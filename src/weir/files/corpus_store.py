@@ -323,7 +323,7 @@ class StoredFields:
 
     @cached_property
     def _kinds(self) -> dict[str, FieldKind]:
-        metadata, seen = self._metadata, KindsSeen()
+        metadata, fields = self._metadata, KindsSeen()
         if metadata.column is None:
             return {}
         path = None if metadata.folder is None else metadata.folder / CATALOGUE
@@ -338,13 +338,13 @@ class StoredFields:
                 _say_damaged(error)
         for documents in metadata.documents():
             for document in documents:
-                seen.add(document)
+                fields.add(document)
         if path is not None:
             with storing(path):
                 path.parent.mkdir(parents=True, exist_ok=True)
-            about = {"format": FIELD_FORMAT, "metadata": metadata.identity, "kinds": seen.kinds()}
+            about = {"format": FIELD_FORMAT, "metadata": metadata.identity, "kinds": fields.kinds()}
             write_sealed(path, about)
-        return seen.kinds()
+        return fields.kinds()
 
     def _write(self, place: Path, about: Mapping[str, object]) -> FieldColumn:
         """Write a field, and open it."""
@@ -630,8 +630,8 @@ def _source(part: CollectionPart, stat: os.stat_result) -> dict[str, object]:
 
 
 @lru_cache(maxsize=256)
-def _content(path: Path, seen: object) -> str:
-    """The SHA-256 of a file; seen: what tells that it was not touched since it was read; a process reads it once.
+def _content(path: Path, state: object) -> str:
+    """The SHA-256 of a file; state: what tells that it was not touched; a process reads it once.
 
     A CRC would not do: a packed file ends in that of its content, so that a change of both leaves its own as it was.
     """

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from array import array
 from collections import Counter, OrderedDict, defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import accumulate, chain, groupby, pairwise, repeat
 from typing import Any, TypeAlias
 
@@ -57,11 +57,16 @@ def join_dicts(qrels: object, run: object) -> Judged | None:
 
 
 def _joined(qrels: dict[Any, Any], run: dict[Any, Any]) -> Judged:
-    rows, rankings = _rows(qrels, _relevant), _rows(run, _in_rank_order)
+    rows, rankings = _rows(qrels, ranked=False), _rows(run, ranked=True)
     _refuse_odd_identifiers(rows, rankings)
     judgments = rows if all(rows.values()) else {name: row for name, row in rows.items() if row}
     ideal_cuts, cuts = _cuts(judgments), _cuts(rankings)
-    number, grade_types = _grades(judgments)
+    grade_types = set(map(type, _values(judgments)))
+    if not grade_types or not grade_types <= {int, float}:
+        raise _Unusual
+    number: NDArray[Any] = np.array(
+        list(_values(judgments)), np.int64 if grade_types == {int} else np.float64
+    )
     score = np.frombuffer(array("d", list(_values(rankings))))  # TypeError for what is no number, such as "1"
     if (
         not len(score)
@@ -87,14 +92,14 @@ def _joined(qrels: dict[Any, Any], run: dict[Any, Any]) -> Judged:
         map(answer.get, row, repeat(math.nan))
         for answer, row in zip(answers, judgments.values(), strict=True)
     ]
-    wanted = -np.fromiter(chain.from_iterable(looked_up), np.float64, len(number))
-    row = (~np.isnan(wanted)).nonzero()[0]
-    query, wanted = query_of_row[row], wanted[row]
+    judged_key = -np.fromiter(chain.from_iterable(looked_up), np.float64, len(number))
+    row = (~np.isnan(judged_key)).nonzero()[0]
+    query, judged_key = query_of_row[row], judged_key[row]
     first = np.ones(len(row), np.int64)
     hits = row.searchsorted(ideal_ptr).tolist()
     for (c, d), a, n in zip(pairwise(hits), starts, sizes, strict=True):
         if c < d:
-            first[c:d] += key[a : a + n].searchsorted(wanted[c:d])
+            first[c:d] += key[a : a + n].searchsorted(judged_key[c:d])
     rank, last, shared = first, first, np.zeros(len(judgments), np.int32)
     if len(groups[0]):
         shared_of = dict(zip(rankings, tied(ptr, groups).tolist(), strict=True))
@@ -132,44 +137,39 @@ def _joined(qrels: dict[Any, Any], run: dict[Any, Any]) -> Judged:
     )
 
 
-def _rows(given: dict[Any, Any], plain: Callable[[Any], Row]) -> Rows:
-    """The dicts by query: as given where all are dicts."""
-    if _DICTS.issuperset(map(type, given.values())):
-        return given
-    if is_columns(given):
+def _rows(value: dict[Any, Any], *, ranked: bool) -> Rows:
+    """The dicts by query; lists are relevant documents, or where `ranked` documents in rank order."""
+    if _DICTS.issuperset(map(type, value.values())):
+        return value
+    if is_columns(value):
         raise _Unusual
-    return {name: row if type(row) in _DICTS else plain(row) for name, row in given.items()}
+    rows = {}
+    for name, row in value.items():
+        if type(row) in _DICTS:
+            rows[name] = row
+        elif type(row) in _LISTS and ranked:
+            # Scores keep the order of a list: from its length down to 1.
+            rows[name] = dict(zip(row, np.arange(len(row), 0.0, -1.0).tolist(), strict=True))
+            if len(rows[name]) < len(row):
+                raise _Unusual
+        elif type(row) in _LISTS | _SETS and not ranked:
+            rows[name] = dict.fromkeys(row, 1)  # pairs become identifiers that are no text, and so unusual
+        else:
+            raise _Unusual
+    return rows
 
 
-def _relevant(row: Any) -> Row:  # noqa: ANN401  whatever stands for judgments
-    """Grade 1 for each document of a list or set; pairs become identifiers that are no text, and so unusual."""
-    if type(row) not in _LISTS | _SETS:
-        raise _Unusual
-    return dict.fromkeys(row, 1)
-
-
-def _in_rank_order(row: Any) -> Row:  # noqa: ANN401  whatever stands for a ranking
-    """Scores that keep the order of a list: from its length down to 1."""
-    if type(row) not in _LISTS:
-        raise _Unusual
-    scores = dict(zip(row, np.arange(len(row), 0.0, -1.0).tolist(), strict=True))
-    if len(scores) < len(row):
-        raise _Unusual
-    return scores
-
-
-def _refuse_odd_identifiers(*given: Rows) -> None:
+def _refuse_odd_identifiers(*tables: Rows) -> None:
     """Identifiers are texts throughout, or whole numbers throughout; no text is empty, too long or broken."""
-    for named in (given, [row for rows in given for row in rows.values()]):
-        types = set(map(type, chain.from_iterable(named)))
+    for rows in (tables, [row for table in tables for row in table.values()]):
+        types = set(map(type, chain.from_iterable(rows)))
         if types == {str}:
-            for names in named:
+            for names in rows:
                 text = "".join(names)
                 if not text.isascii():
                     text.encode("utf-8")  # raises for half of a surrogate pair
-                if (
-                    len(text) > _SHORT_CHARACTERS and max(map(len, names)) > _SHORT_CHARACTERS
-                ) or "" in names:
+                long = len(text) > _SHORT_CHARACTERS and max(map(len, names)) > _SHORT_CHARACTERS
+                if long or "" in names:
                     raise _Unusual
         elif types and types != {int}:
             raise _Unusual
@@ -182,14 +182,6 @@ def _cuts(rows: Rows) -> list[int]:
 
 def _values(rows: Rows) -> Iterator[Any]:
     return chain.from_iterable(map(dict.values, rows.values()))
-
-
-def _grades(rows: Rows) -> tuple[NDArray[Any], set[type]]:
-    """int64[n] or float64[n], and the types of the values."""
-    types = set(map(type, _values(rows)))
-    if not types or not types <= {int, float}:
-        raise _Unusual
-    return np.array(list(_values(rows)), np.int64 if types == {int} else np.float64), types
 
 
 def _perhaps_exchanged(

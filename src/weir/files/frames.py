@@ -72,13 +72,13 @@ def run_from(value: object, name: str | None = None, ties: Ties | None = None) -
             rows = run.queries, run.docs, run.query_of_row(), run.doc, run.score
             run = Run.from_columns(*rows, Named(run.name, ties))
         return run if name is None else replace(run, name=name)
-    named = Named(name or "run", ties or "trec")
-    quickly = _quickly(value, "run", lambda source: run_of(source, named.name, named.ties))
+    label = Named(name or "run", ties or "trec")
+    quickly = _quickly(value, "run", lambda source: run_of(source, label.name, label.ties))
     if quickly is not None:
         return quickly
     columns = _columns(value)
     if columns is None:
-        return Run.of(_nested(value, "a run", "score"), named.name, named.ties)
+        return Run.of(_nested(value, "a run", "score"), label.name, label.ties)
     queries, query, docs, doc, values = _three(columns, "run")
     if any(issubclass(kind, (str, bytes)) for kind in set(map(type, values))):
         raise BadRanking("the score column holds text; convert it to numbers first")
@@ -88,7 +88,7 @@ def run_from(value: object, name: str | None = None, ties: Ties | None = None) -
         raise BadRanking(f"the score column holds something other than numbers: {error}") from None
     if scores.ndim != 1:
         raise BadRanking("the score column holds lists; expected numbers")
-    return Run.from_columns(queries, docs, query, doc, scores, named)
+    return Run.from_columns(queries, docs, query, doc, scores, label)
 
 
 def qrels_from(value: object) -> Qrels:

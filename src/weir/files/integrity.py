@@ -29,16 +29,16 @@ def read_array(path: Path, dtype: DTypeLike | None = None, shape: tuple[int, ...
     """
     try:
         # A plain array: slicing a memmap costs more than searching a short list.
-        found = np.asarray(np.lib.format.open_memmap(path, mode="r"))
+        array = np.asarray(np.lib.format.open_memmap(path, mode="r"))
     except Exception as error:
         if is_shortage(error):
             raise
         raise StoreError(f"{path}: damaged ({type(error).__name__}: {str(error)[:80]})") from None
-    fits = found.ndim == len(shape) and all(w in (-1, n) for w, n in zip(shape, found.shape, strict=True))
-    numbers = found.dtype.kind in "iuf" if dtype is None else found.dtype == np.dtype(dtype)
-    if not (fits and numbers and found.flags.c_contiguous):
-        raise StoreError(f"{path}: damaged (it holds {found.dtype} of shape {found.shape})")
-    return found
+    fits = array.ndim == len(shape) and all(w in (-1, n) for w, n in zip(shape, array.shape, strict=True))
+    numbers = array.dtype.kind in "iuf" if dtype is None else array.dtype == np.dtype(dtype)
+    if not (fits and numbers and array.flags.c_contiguous):
+        raise StoreError(f"{path}: damaged (it holds {array.dtype} of shape {array.shape})")
+    return array
 
 
 # Checksums of files: what says that stored bytes are still those that were written.
@@ -91,39 +91,33 @@ class Checksum:
         start, stop: bytes; None is the end. What this process verified is not read again while the file's size,
         time and place on the disk stay.
         """
+        first, last = start // BLOCK_BYTES, -(-(self.bytes if stop is None else stop) // BLOCK_BYTES)
         try:
             now = path.stat()
-        except OSError as error:
-            if is_shortage(error):
-                raise
-            raise StoreError(f"{path}: {error.strerror or error}") from None
-        if not stat.S_ISREG(now.st_mode):
-            raise StoreError(f"{path}: no file, such as was written")
-        if now.st_size != self.bytes:
-            raise StoreError(f"{path}: {now.st_size} bytes, {self.bytes} were written")
-        first, last = start // BLOCK_BYTES, -(-(self.bytes if stop is None else stop) // BLOCK_BYTES)
-        known = (str(path), now.st_ino, now.st_mtime_ns, now.st_ctime_ns, self)
-        try:
-            damaged = _damaged(*known, first, min(last, len(self.blocks)))
+            if not stat.S_ISREG(now.st_mode):
+                raise StoreError(f"{path}: no file, such as was written")
+            if now.st_size != self.bytes:
+                raise StoreError(f"{path}: {now.st_size} bytes, {self.bytes} were written")
+            state = (now.st_ino, now.st_mtime_ns, now.st_ctime_ns)
+            damaged = _damaged(path, state, self, first, min(last, len(self.blocks)))
         except OSError as error:
             if is_shortage(error):
                 raise
             raise StoreError(f"{path}: {error.strerror or error}") from None
         if damaged is not None:
-            raise StoreError(
-                f"{path}: changed since it was written, in bytes {damaged * BLOCK_BYTES} and following"
-            )
+            place = f"in bytes {damaged * BLOCK_BYTES} and following"
+            raise StoreError(f"{path}: changed since it was written, {place}")
 
 
 @lru_cache(maxsize=4096)
 def _damaged(
-    path: str, inode: int, modified: int, changed: int, wanted: Checksum, first: int, last: int
+    path: Path, state: tuple[int, int, int], checksum: Checksum, first: int, last: int
 ) -> int | None:
-    """The first block that is not as written, None where all are."""
-    with Path(path).open("rb") as file:
+    """The first block that is not as written, None where all are; state: changes with the file."""
+    with path.open("rb") as file:
         file.seek(first * BLOCK_BYTES)
         for number in range(first, last):
-            if zlib.crc32(file.read(BLOCK_BYTES)) != wanted.blocks[number]:
+            if zlib.crc32(file.read(BLOCK_BYTES)) != checksum.blocks[number]:
                 return number
     return None
 

@@ -214,18 +214,18 @@ def write_intents(qrels: IntentQrels, path: Path | str) -> None:
 WRITE_INTENTS.register(write_intents)
 
 
-def intents_from(given: object) -> IntentQrels:
+def intents_from(value: object) -> IntentQrels:
     """Judgments of intents from what people hold: IntentQrels, {query: {intent: {document: grade}}}, a path.
 
     Raises BadValue for anything else.
     """
-    if isinstance(given, IntentQrels):
-        return given
-    if isinstance(given, Mapping):
-        return IntentQrels.of(given)
-    if isinstance(given, (str, os.PathLike)):
-        return read_intents(os.fspath(given))
+    if isinstance(value, IntentQrels):
+        return value
+    if isinstance(value, Mapping):
+        return IntentQrels.of(value)
+    if isinstance(value, (str, os.PathLike)):
+        return read_intents(os.fspath(value))
     raise BadValue(
-        f"judgments of intents are {type(given).__name__}; expected IntentQrels, a path, or "
+        f"judgments of intents are {type(value).__name__}; expected IntentQrels, a path, or "
         "{query: {intent: {document: grade}}}"
     )

@@ -196,10 +196,10 @@ def _from_toml(path: Path, layout: CollectionLayout) -> CollectionLayout:
     qrels = keys.pop("qrels", {})
     if isinstance(qrels, str):
         qrels = {keys.get("split", "test"): qrels}
-    known = {"name", "split", "instruction", "documents", "queries", *CHOICES}
-    if unknown := sorted(set(keys) - known):
+    valid = {"name", "split", "instruction", "documents", "queries", *CHOICES}
+    if unknown := sorted(set(keys) - valid):
         raise FormatError(
-            path, f"the key '{unknown[0]}'", f"keys among {', '.join(sorted(known | {'qrels'}))}"
+            path, f"the key '{unknown[0]}'", f"keys among {', '.join(sorted(valid | {'qrels'}))}"
         )
     texts = [*keys.values(), *(qrels.values() if isinstance(qrels, dict) else [qrels])]
     if not all(isinstance(text, str) for text in texts):

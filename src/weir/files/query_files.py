@@ -24,7 +24,7 @@ def read_groups(path: Path) -> QueryGroups:
         lines = read_bytes(path).decode("utf-8").split("\n")
     except UnicodeDecodeError as error:
         raise FormatError(path, f"bytes that are not UTF-8 ({error.reason})", "a UTF-8 text file") from None
-    found: dict[str, str] = {}
+    groups: dict[str, str] = {}
     for number, line in enumerate(lines, 1):
         cells = [cell.strip() for cell in line.rstrip("\r").split("\t")]
         if cells == [""] or line.startswith("#"):
@@ -32,15 +32,18 @@ def read_groups(path: Path) -> QueryGroups:
         if len(cells) != 2 or not all(cells):
             raise FormatError(path, f"'{line[:80]}'", _EXPECTED, number)
         query, group = cells
-        if not found and query.lower() in _HEADS:
+        if not groups and query.lower() in _HEADS:
             continue
-        if found.setdefault(query, group) != group:
+        if groups.setdefault(query, group) != group:
             raise FormatError(
-                path, f"query '{query}' in '{found[query]}' and '{group}'", "one group for each query", number
+                path,
+                f"query '{query}' in '{groups[query]}' and '{group}'",
+                "one group for each query",
+                number,
             )
-    if not found:
+    if not groups:
         raise FormatError(path, "no query", _EXPECTED)
-    return QueryGroups.of(found, path.name)
+    return QueryGroups.of(groups, path.name)
 
 
 # Weights of queries in a file: a query and its weight on each line, between a tab.

@@ -72,9 +72,9 @@ WRITE_QRELS.register(write_qrels)
 def refuse_unknown(target: Path, source: Path) -> None:
     """Raise BadValue for a name that says no format, and for the file that is read itself."""
     if named_format(target) is None:
-        known = [suffix for form in FORMATS for suffix in form.suffixes]
+        suffixes = [suffix for form in FORMATS for suffix in form.suffixes]
         suffix = PurePath(unpacked_name(target)).suffix
-        raise UnknownName("format", suffix or target.name, known)
+        raise UnknownName("format", suffix or target.name, suffixes)
     if target.exists() and source.exists() and target.samefile(source):
         raise BadValue(f"{target} is the file that is read; give the result another name")
 
