@@ -122,7 +122,7 @@ def test_copies_are_told_by_the_texts_not_by_their_hashes(
 
 def test_batches_do_not_matter(counted: CollectionCard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     for size in (1, 3):
-        monkeypatch.setattr(card, "_BATCH", size)
+        monkeypatch.setattr(card, "BATCH_ROWS", size)
         monkeypatch.setattr(same_text, "BATCH_ROWS", size)
         assert load(tmp_path).card == counted
 
