@@ -41,6 +41,9 @@ class LocalHandler(http.server.BaseHTTPRequestHandler):
     """What the handlers of servers on this machine share."""
 
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = (
+        True  # else a kept connection waits 40 ms between the head and the body of an answer
+    )
 
     def log_message(self, *_):
         pass
@@ -98,6 +101,59 @@ def hang(handler: LocalHandler, _: object) -> None:
     handler.close_connection = True
 
 
+@dataclass
+class Manners:
+    """How a server of models behaves, and what it was asked.
+
+    faults: what it does instead of answering, one for each request, None for answering as it should; seconds: that an
+    answer takes; asked: the requests.
+    """
+
+    faults: list[Fault | None] = field(default_factory=list)
+    seconds: float = 0.0
+    asked: list = field(default_factory=list)
+    turn: threading.Lock = field(default_factory=threading.Lock)
+    released: threading.Event = field(default_factory=threading.Event)
+
+
+class ModelHandler(LocalHandler):
+    """Answers as `manners`, an attribute of the server's own subclass, says."""
+
+    manners: Manners
+
+    def do_POST(self):
+        manners = self.manners
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        with manners.turn:
+            manners.asked.append(self.noted(body))
+            fault = manners.faults.pop(0) if manners.faults else None
+        time.sleep(manners.seconds)
+        with contextlib.suppress(OSError):  # the client may hang up
+            if fault is None:
+                self.reply(*self.response(body))
+            else:
+                self.close_connection = True
+                fault(self, self.answer(body))
+
+    def noted(self, body: dict) -> object:
+        """A request as it is remembered."""
+        return self.path, self.headers.get("Authorization"), body
+
+    def response(self, body: dict) -> tuple[int, object]:
+        """The status and the body of a right answer."""
+        return 200, self.answer(body)
+
+
+@contextlib.contextmanager
+def behaving(handler: type[ModelHandler], manners: Manners, daemon: bool = True) -> Iterator[str]:
+    """The address of a server with these manners, as long as the block."""
+    with running(handler, daemon=daemon, manners=manners) as address:
+        try:
+            yield address
+        finally:
+            manners.released.set()
+
+
 # Embeddings
 
 DIMENSIONS = 8
@@ -125,48 +181,39 @@ class EmbeddingRequest:
 
 
 @dataclass
-class EmbeddingManners:
-    """How the server behaves, and what it was asked.
+class EmbeddingManners(Manners):
+    """most: texts that it takes at once; bill: tokens that it counts for a text; model: which model answers, whatever is
+    asked for."""
 
-    faults: what it does instead of answering, one for each request, None for answering as it should. most: texts
-    it takes at once. bill: tokens it counts for a text. model: which model answers, whatever is asked for.
-    """
-
-    faults: list[Fault | None] = field(default_factory=list)
-    asked: list[EmbeddingRequest] = field(default_factory=list)
     most: int | None = None
     model: str | None = None
     bill: Callable[[str], int] = lambda text: len(text) // 3 + 1
-    released: threading.Event = field(default_factory=threading.Event)
 
     def sent(self) -> list[str]:
         """Every text of every request, in order."""
         return [text for asked in self.asked for text in asked.texts]
 
 
-class EmbeddingHandler(LocalHandler):
-    """Answers as `manners`, an attribute of the server's own subclass, says."""
+class EmbeddingHandler(ModelHandler):
+    """A server of embeddings, which closes every connection."""
 
     manners: EmbeddingManners
 
     def do_POST(self):
-        manners = self.manners
         self.close_connection = True
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        manners.asked.append(EmbeddingRequest(self.path, self.headers.get("Authorization"), body))
-        fault = manners.faults.pop(0) if manners.faults else None
-        with contextlib.suppress(OSError):  # the client may hang up
-            if fault is not None:
-                fault(self, self.answer(body))
-            elif manners.most is not None and len(manners.asked[-1].texts) > manners.most:
-                self.reply(
-                    422, {"error": f"batch size {len(manners.asked[-1].texts)} > maximum {manners.most}"}
-                )
-            else:
-                self.reply(200, self.answer(body))
+        super().do_POST()
 
     def do_GET(self):
         self.reply(405, {})
+
+    def noted(self, body: dict) -> EmbeddingRequest:
+        return EmbeddingRequest(self.path, self.headers.get("Authorization"), body)
+
+    def response(self, body: dict) -> tuple[int, object]:
+        count, most = len(body.get("input") or body["texts"]), self.manners.most
+        if most is not None and count > most:
+            return 422, {"error": f"batch size {count} > maximum {most}"}
+        return 200, self.answer(body)
 
     def answer(self, body: dict) -> dict:
         model = self.manners.model or body["model"]
@@ -190,11 +237,8 @@ class EmbeddingHandler(LocalHandler):
 def embedding_serving() -> Iterator[tuple[str, EmbeddingManners]]:
     """(address, manners) of a server that runs as long as the block."""
     manners = EmbeddingManners()
-    with running(EmbeddingHandler, daemon=False, manners=manners) as address:
-        try:
-            yield address, manners
-        finally:
-            manners.released.set()
+    with behaving(EmbeddingHandler, manners, daemon=False) as address:
+        yield address, manners
 
 
 # Re-ranking
@@ -224,19 +268,11 @@ def score_of(query: str, document: str, model: str = "m") -> float:
 
 
 @dataclass
-class RerankManners:
-    """How the server behaves, and what it was asked.
+class RerankManners(Manners):
+    """model: which model answers, whatever is asked for; wrong: what was asked against the description."""
 
-    faults: what it does instead of answering, one for each request, None for answering as it should; model: which model
-    answers, whatever is asked for; wrong: what was asked against the description; seconds: that an answer takes.
-    """
-
-    faults: list[Fault | None] = field(default_factory=list)
-    asked: list[tuple[str, str | None, dict]] = field(default_factory=list)
     wrong: list[str] = field(default_factory=list)
     model: str | None = None
-    seconds: float = 0.0
-    turn: threading.Lock = field(default_factory=threading.Lock)
 
     def pairs(self) -> list[tuple[str, str]]:
         """Every pair of every request, but those of probes."""
@@ -245,33 +281,19 @@ class RerankManners:
         return [pair for pair in found if pair[0] != "What is a weir?"]
 
 
-class RerankHandler(LocalHandler):
-    """Answers as `manners`, an attribute of the server's own subclass, says."""
+class RerankHandler(ModelHandler):
+    """A server of re-ranking models."""
 
     manners: RerankManners
 
-    def do_POST(self):
-        manners = self.manners
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        with manners.turn:
-            manners.asked.append((self.path, self.headers.get("Authorization"), body))
-            fault = manners.faults.pop(0) if manners.faults else None
-        time.sleep(manners.seconds)
-        with contextlib.suppress(OSError):  # the client may hang up
-            if fault is not None:
-                fault(self, self.answer(body))
-                return
-            wrong, most = self.wrong(body)
-            if wrong:
-                manners.wrong.append(wrong)
-                self.reply(422, {"detail": wrong})
-            elif len(self.documents(body)) > most:
-                self.reply(
-                    413,
-                    {"error": f"batch size {len(self.documents(body))} > maximum allowed batch size {most}"},
-                )
-            else:
-                self.reply(200, self.answer(body))
+    def response(self, body: dict) -> tuple[int, object]:
+        wrong, most = self.wrong(body)
+        if wrong:
+            self.manners.wrong.append(wrong)
+            return 422, {"detail": wrong}
+        if (count := len(self.documents(body))) > most:
+            return 413, {"error": f"batch size {count} > maximum allowed batch size {most}"}
+        return 200, self.answer(body)
 
     def documents(self, body: dict) -> list[str]:
         return body.get("documents") or body.get("texts") or []
@@ -306,7 +328,7 @@ class RerankHandler(LocalHandler):
 def rerank_serving() -> Iterator[tuple[str, RerankManners]]:
     """(address, manners) of a server that runs as long as the block."""
     manners = RerankManners()
-    with running(RerankHandler, manners=manners) as address:
+    with behaving(RerankHandler, manners) as address:
         yield address, manners
 
 
@@ -350,22 +372,15 @@ def verdict(system: str, user: str) -> str:
 
 
 @dataclass
-class ChatManners:
-    """How the server behaves, and what it was asked.
+class ChatManners(Manners):
+    """say: its answer, of system and user text; signs: whether that is then put in the form that the prompt asks for;
+    finish: why it says that it ended; odds: alternatives of its first token with their probability, told where they are
+    asked for; asked: path, headers, body."""
 
-    faults: what it does instead of answering, one for each request, None for answering as it should; say: its answer,
-    of system and user text; signs: whether that is then put in the form that the prompt asks for; finish: why it says that it ended; odds: alternatives of its first token with their
-    probability, told where they are asked for; seconds: that an answer takes; asked: path, headers, body.
-    """
-
-    faults: list[Fault | None] = field(default_factory=list)
     say: Callable[[str, str], str] = verdict
     signs: bool = True
     finish: str = "stop"
     odds: dict[str, float] | None = None
-    seconds: float = 0.0
-    asked: list[tuple[str, dict, dict]] = field(default_factory=list)
-    turn: threading.Lock = field(default_factory=threading.Lock)
 
     def said(self, system: str, user: str) -> str:
         """The answer to a prompt."""
@@ -376,25 +391,13 @@ class ChatManners:
         return [json.dumps(body, sort_keys=True) for _, _, body in self.asked]
 
 
-class ChatHandler(LocalHandler):
-    """Answers as `manners`, an attribute of the server's own subclass, says."""
+class ChatHandler(ModelHandler):
+    """A server of chat models."""
 
-    disable_nagle_algorithm = True
     manners: ChatManners
 
-    def do_POST(self):
-        manners = self.manners
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        with manners.turn:
-            manners.asked.append((self.path, dict(self.headers), body))
-            fault = manners.faults.pop(0) if manners.faults else None
-        time.sleep(manners.seconds)
-        with contextlib.suppress(OSError):  # the client may hang up
-            if fault is None:
-                self.reply(200, self.answer(body))
-            else:
-                self.close_connection = True
-                fault(self, self.answer(body))
+    def noted(self, body: dict) -> tuple[str, dict, dict]:
+        return self.path, dict(self.headers), body
 
     def answer(self, body: dict) -> dict:
         manners = self.manners
@@ -447,5 +450,5 @@ class ChatHandler(LocalHandler):
 def chat_serving() -> Iterator[tuple[str, ChatManners]]:
     """(address, manners) of a server that runs as long as the block."""
     manners = ChatManners()
-    with running(ChatHandler, manners=manners) as address:
+    with behaving(ChatHandler, manners) as address:
         yield address, manners

@@ -77,8 +77,9 @@ class Provider:
 
     base, path: its address; variable: the environment variable that holds the key. texts, tokens: of a request
     at most, tokens by estimate. longest: tokens of a text by estimate, longer ones are cut; None leaves that to
-    the provider. body, read: how a request is written and an answer read; read raises UnusableAnswerError.
-    kinds: what the provider is told about documents and queries, for the manifest.
+    the provider. texts_entry, size_entry: what a request calls its texts and the dimensions; sent: what else it says;
+    kinds: the "input_type" of documents and queries, for the manifest too. read: how an answer is read; raises
+    UnusableAnswerError.
     """
 
     base: str
@@ -87,9 +88,17 @@ class Provider:
     texts: int
     tokens: int
     longest: int | None
-    body: Callable[[Ask], dict[str, Json]]
-    read: Callable[[Json], ProviderAnswer]
+    texts_entry: str
+    size_entry: str
+    sent: Mapping[str, Json]
     kinds: Mapping[Kind, str]
+    read: Callable[[Json], ProviderAnswer]
+
+    def body(self, ask: Ask) -> dict[str, Json]:
+        """A request, as JSON."""
+        kind = {"input_type": self.kinds[ask.kind]} if self.kinds else {}
+        size = {} if ask.dimensions is None else {self.size_entry: ask.dimensions}
+        return {"model": ask.model, self.texts_entry: list(ask.texts), **kind, **self.sent, **size}
 
 
 PROVIDERS: Registry[Provider] = Registry("provider")
@@ -155,14 +164,6 @@ def _cohere_read(answer: Json) -> ProviderAnswer:
     return ProviderAnswer(vectors, _tokens(answer, "meta", "billed_units", "input_tokens"))
 
 
-def _size(ask: Ask, name: str) -> dict[str, Json]:
-    """The entry with the dimensions that are asked for, if any are."""
-    return {} if ask.dimensions is None else {name: ask.dimensions}
-
-
-COHERE: Mapping[Kind, str] = {"document": "search_document", "query": "search_query"}
-VOYAGE: Mapping[Kind, str] = {"document": "document", "query": "query"}
-
 # The limits are well below what each provider states (OpenAI 2,048 texts, 300,000 tokens and 8,192 of one text;
 # Cohere 96 texts; Voyage 1,000 texts and, for its large models, 120,000 tokens): an answer stays of some megabytes,
 # and what a crash may lose small.
@@ -175,14 +176,11 @@ PROVIDERS.add(
         texts=256,
         tokens=200_000,
         longest=8_000,
-        body=lambda ask: {
-            "model": ask.model,
-            "input": list(ask.texts),
-            "encoding_format": "float",
-            **_size(ask, "dimensions"),
-        },
+        texts_entry="input",
+        size_entry="dimensions",
+        sent={"encoding_format": "float"},
+        kinds={},
         read=_listed,
-        kinds={"document": "", "query": ""},
     ),
 )
 PROVIDERS.add(
@@ -194,16 +192,11 @@ PROVIDERS.add(
         texts=96,
         tokens=200_000,
         longest=None,
-        body=lambda ask: {
-            "model": ask.model,
-            "texts": list(ask.texts),
-            "input_type": COHERE[ask.kind],
-            "embedding_types": ["float"],
-            "truncate": "END",
-            **_size(ask, "output_dimension"),
-        },
+        texts_entry="texts",
+        size_entry="output_dimension",
+        sent={"embedding_types": ["float"], "truncate": "END"},
+        kinds={"document": "search_document", "query": "search_query"},
         read=_cohere_read,
-        kinds=COHERE,
     ),
 )
 PROVIDERS.add(
@@ -215,15 +208,11 @@ PROVIDERS.add(
         texts=128,
         tokens=100_000,
         longest=None,
-        body=lambda ask: {
-            "model": ask.model,
-            "input": list(ask.texts),
-            "input_type": VOYAGE[ask.kind],
-            "truncation": True,
-            **_size(ask, "output_dimension"),
-        },
+        texts_entry="input",
+        size_entry="output_dimension",
+        sent={"truncation": True},
+        kinds={"document": "document", "query": "query"},
         read=_listed,
-        kinds=VOYAGE,
     ),
 )
 
@@ -525,7 +514,7 @@ class LoadedHosted:
             "document": filled_prompt(encoder.document_prompt, "") + "{text}",
             "max_length": self._longest(),
         }
-        return identity | {f"{kind} type": name for kind, name in sorted(kinds.items()) if name}
+        return identity | {f"{kind} type": name for kind, name in sorted(kinds.items())}
 
     def describe(self) -> dict[str, object]:
         """The identity, how far the model moved since it was first seen, and what this process spent."""

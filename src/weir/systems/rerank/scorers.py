@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import Protocol
 
 import numpy as np
 
@@ -33,7 +32,7 @@ from weir.systems.protocol import (
     check_depth,
     described_depth,
 )
-from weir.systems.rerank.reranking import VIEW, CacheCounts, PairModel, PairScorer
+from weir.systems.rerank.reranking import VIEW, CacheCounts, PairScorer
 from weir.systems.restricted import LOWEST_SCORE
 from weir.systems.vectors.maxsim_search import HeldTokens, TokenQueries, TokenRows, TokenVectors, pair_maxsim
 from weir.systems.vectors.store import Block, EncodingBlocks, RaggedStore, TextSource, stored_ragged
@@ -90,33 +89,12 @@ class Score:
 # Re-ranking by models that read a query and a document together: cross-encoders and T5.
 
 
-class PairEncoder(Protocol):
-    """A configuration of a model of pairs."""
-
-    @property
-    def arguments(self) -> tuple[list[object], dict[str, object]]:
-        """How it prints: the model, and what is not by default."""
-        ...
-
-    def describe(self, device: str = "auto") -> dict[str, object]:
-        """What decides a score, and under "engine" what computes it."""
-        ...
-
-    def fetch(self) -> None:
-        """Download what is not here."""
-        ...
-
-    def load(self, device: str = "auto") -> PairModel:
-        """The model in memory."""
-        ...
-
-
 @dataclass(frozen=True)
 class PairReranker:
     """A model of pairs that scores the first `depth` documents of each ranking; name: as it is registered."""
 
     name: str
-    encoder: PairEncoder
+    encoder: CrossEncoder | MonoT5
     depth: int | None = None
 
     def __post_init__(self) -> None:
