@@ -47,7 +47,7 @@ def model_folder(folder: Path) -> Path:
 
 def prompts_of(count: int) -> list[Any]:
     """Prompts of 10 to 60 words."""
-    from weir.models.chat_shapes import ChatPrompt
+    from weir.models.prompts import ChatPrompt
 
     def passage(n: int) -> str:
         return " ".join(WORDS[(n * 7 + i) % 10] for i in range(10 + (n * 37) % 50))

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from weir.labels.panel import judge_prompt, judge_prompts, read_grade, verdict_form
-from weir.models.chat_shapes import ChatReply
+from weir.models.verdicts import ChatReply
 
 
 @pytest.mark.parametrize("name", judge_prompts())

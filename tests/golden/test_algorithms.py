@@ -28,9 +28,8 @@ from weir.core.scores import Scores
 from weir.datasets.load import load
 from weir.errors import RankingWarning
 from weir.measures import MEASURES, score_run
-from weir.models.chat_shapes import ChatReply
 from weir.models.prompts import prompt_template
-from weir.models.verdicts import VerdictForm, read_choice, read_order, read_score
+from weir.models.verdicts import ChatReply, VerdictForm, read_choice, read_order, read_score
 from weir.stats.score_rows import result_rows
 from weir.systems import parse_system
 from weir.systems.composite import rankings

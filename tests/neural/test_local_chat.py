@@ -27,7 +27,6 @@ from weir.models.chat import (  # noqa: E402 - behind the skip
     ChatModel,
     cached_chat,
 )
-from weir.models.chat_shapes import ChatPrompt  # noqa: E402 - behind the skip
 from weir.models.local_chat import (  # noqa: E402 - behind the skip  # noqa: E402 - behind the skip
     WritingOrder,
     chat_form,
@@ -36,6 +35,7 @@ from weir.models.local_chat import (  # noqa: E402 - behind the skip  # noqa: E4
     load_causal,
     read_causal,
 )
+from weir.models.prompts import ChatPrompt  # noqa: E402 - behind the skip
 from weir.services.answers import ServiceUsage  # noqa: E402 - behind the skip
 from weir.settings import settings as settings_of_home  # noqa: E402 - behind the skip
 from weir.systems import parse_system  # noqa: E402 - behind the skip

@@ -12,9 +12,8 @@ from tests.unit.hostile_answers import WRITINGS, honest_answers, hostile_answers
 from tests.unit.model_servers import token_of
 
 from weir.labels.panel import judge_prompt, judge_prompts, read_grade, verdict_form
-from weir.models.chat_shapes import ChatReply
 from weir.models.prompts import drawn_token, prompt_template
-from weir.models.verdicts import VerdictForm, read_choice, read_order, read_score
+from weir.models.verdicts import ChatReply, VerdictForm, read_choice, read_order, read_score
 
 ORDER = ("[1] > [3] > [2]", "[3] > [2] > [1]")
 

@@ -8,8 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from weir.labels.panel import combined, judge_prompt, judge_prompts, read_grade, verdict_form
-from weir.models.chat_shapes import ChatReply
-from weir.models.verdicts import SCORED_KINDS, VerdictKind
+from weir.models.verdicts import SCORED_KINDS, ChatReply, VerdictKind
 
 KINDS = VerdictKind.__args__
 FRAGMENTS = st.sampled_from(

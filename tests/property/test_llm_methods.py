@@ -16,7 +16,7 @@ from tests.unit.model_servers import signed
 from weir.core.corpus import Corpus, Queries
 from weir.core.run import Run
 from weir.models.chat import ChatModel
-from weir.models.chat_shapes import ChatReply
+from weir.models.verdicts import ChatReply
 from weir.systems.rerank.llm_methods import (
     METHODS,
     SORTS,

@@ -6,8 +6,8 @@ import pytest
 
 from weir.errors import BadValue, FormatError, UnknownName
 from weir.labels.panel import judge_prompt, read_grade, speaks_to_the_judge, verdict_form
-from weir.models.chat_shapes import ChatReply
 from weir.models.prompts import FilledPrompt
+from weir.models.verdicts import ChatReply
 
 NUMBERS = [
     ("2", 2, "ok"),

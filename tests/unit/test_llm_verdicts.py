@@ -7,9 +7,9 @@ import math
 import pytest
 
 from weir.errors import BadValue, FormatError
-from weir.models.chat_shapes import ChatReply
 from weir.models.prompts import fenced, has_hidden_instruction, prompt_template, shortened
 from weir.models.verdicts import (
+    ChatReply,
     VerdictForm,
     expected_score,
     read_choice,

@@ -21,15 +21,23 @@ from weir.errors import BadValue, FormatError, UnknownName
 from weir.files.text_files import read_toml
 from weir.labels.pools import ABOUT, HEAD, SHEET, judging_pool, read_sheet
 from weir.models.chat import CachedChatClient
-from weir.models.chat_shapes import ChatPrompt, ChatReply
 from weir.models.prompts import (
+    ChatPrompt,
     PromptTemplate,
     checked_template,
     has_hidden_instruction,
     prompt_digest,
     shortened,
 )
-from weir.models.verdicts import NUMBER, OUT_OF, VerdictForm, VerdictKind, read_verdict, several_numbers
+from weir.models.verdicts import (
+    NUMBER,
+    OUT_OF,
+    ChatReply,
+    VerdictForm,
+    VerdictKind,
+    read_verdict,
+    several_numbers,
+)
 from weir.systems.rerank.reranking import VIEW
 
 # Prompts of judges as files.

@@ -17,13 +17,14 @@ from weir.algorithms import algorithm
 from weir.core.strings import Float64, Int64
 from weir.errors import BadValue, StoreError, require
 from weir.models.batching import out_of_memory
-from weir.models.chat_shapes import LOCAL, ChatPrompt, ChatReply, Finish, TokenChoice, chat_providers
 from weir.models.checkpoints import Checkpoint, fingerprint, locate, read_checkpoint, read_object
 from weir.models.engine import Declared, declare, prepare
 from weir.models.hardware import ComputePlace, declared_device
+from weir.models.prompts import ChatPrompt
 from weir.models.tokens import load_tokenizer, quiet
 from weir.models.torch_engine import Tensor, to_device
 from weir.models.transformers_engine import load_model
+from weir.models.verdicts import ChatReply, Finish, TokenChoice
 from weir.services.answers import Outcome, Request, RequestPolicy, Retried
 from weir.services.requests import AttemptError
 
@@ -438,6 +439,8 @@ def _folds(render: Callable[[list[dict[str, str]]], str], folder: str) -> bool:
 # A chat model in this process: prompts of similar length side by side.
 
 
+LOCAL = "transformers"
+"""The provider of chat models that is this process itself."""
 BATCH_TOKENS = {"cpu": 1 << 14, "cuda": 1 << 17}
 """Tokens of prompts and answers that are read together; less where memory is short."""
 WINDOW_BATCHES = 16
@@ -463,17 +466,19 @@ def describe_local(model: str, device: str) -> dict[str, object]:
 class LocalChat:
     """A chat model in this process, which is loaded when it is first asked.
 
-    model: a folder, or a name on the hub whose files are here; name: how its answers name it.
+    model: a folder, or a name on the hub whose files are here; name: how its answers name it; log_probabilities:
+    alternatives of a token that it tells at most.
     """
 
     model: str
     name: str
     device: str
+    log_probabilities: int
     _loaded: _LoadedChat | None = field(default=None, repr=False)
 
     def body(self, prompt: ChatPrompt) -> dict[str, object]:
         """What is asked; JSON is not held to."""
-        most = min(prompt.log_probabilities, chat_providers()[LOCAL].log_probabilities)
+        most = min(prompt.log_probabilities, self.log_probabilities)
         request: dict[str, object] = {"system": prompt.system, "user": prompt.user}
         return request | {"temperature": prompt.temperature, "log_probabilities": most}
 

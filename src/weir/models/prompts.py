@@ -105,6 +105,27 @@ TOKEN_SYLLABLES = 4
 
 
 @dataclass(frozen=True)
+class ChatPrompt:
+    """What a model is asked: system and user text.
+
+    max_tokens: of the answer; temperature: None leaves it to the model; log_probabilities: how many alternatives of
+    each token to tell, 0 for none; json: whether the answer is held to be JSON; schema: the JSON schema that it is held
+    to, as JSON, "" for none; sample: which of several answers to the same prompt this is, from 0: each is asked for
+    and kept by itself; token: what the last line of the answer has to begin with, as the user text says, "" for none.
+    """
+
+    system: str
+    user: str
+    max_tokens: int
+    temperature: float | None = 0.0
+    log_probabilities: int = 0
+    json: bool = False
+    sample: int = 0
+    schema: str = ""
+    token: str = ""
+
+
+@dataclass(frozen=True)
 class FilledPrompt:
     """A prompt with everything in its place; token: what the last line of the answer begins with, "" for none."""
 

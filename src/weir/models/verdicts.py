@@ -1,4 +1,4 @@
-"""What an answer says: a verdict, an order, an expected score."""
+"""Answers of chat models, and what they say: a verdict, an order, an expected score."""
 
 from __future__ import annotations
 
@@ -11,12 +11,53 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias, TypeVar
 
-from weir.models.chat_shapes import ChatReply
+# ----------
+# Answers.
+
+
+Finish: TypeAlias = Literal["stop", "length", "refused"]
+"""Why an answer ends: the model was done; it was cut; model or provider would not answer."""
+TokenChoice: TypeAlias = tuple[str, Mapping[str, float]]
+"""A token that was said, and the log-probability of each alternative that the provider tells, its own among them."""
+
+
+@dataclass(frozen=True)
+class ChatReply:
+    """What a model answered.
+
+    model: as the provider names what answered; tokens_in, tokens_out: as it counts them, None where it does not;
+    choices: the tokens with their alternatives, () where none were told.
+    """
+
+    text: str
+    finish: Finish = "stop"
+    model: str = ""
+    tokens_in: int | None = None
+    tokens_out: int | None = None
+    choices: tuple[TokenChoice, ...] = field(default=(), repr=False)
+
+    def kept(self) -> dict[str, Any]:
+        """As JSON, which `of` reads."""
+        return {
+            "text": self.text,
+            "finish": self.finish,
+            "model": self.model,
+            "tokens": [self.tokens_in, self.tokens_out],
+            "choices": [[token, dict(others)] for token, others in self.choices],
+        }
+
+    @staticmethod
+    def of(stored: Mapping[str, Any]) -> ChatReply:
+        """The reply that `kept` gave."""
+        choices = tuple((token, others) for token, others in stored["choices"])
+        tokens_in, tokens_out = stored["tokens"]
+        return ChatReply(stored["text"], stored["finish"], stored["model"], tokens_in, tokens_out, choices)
+
 
 # ----------
 # Verdicts: read strictly, in the line that was asked for.
 #
-# A prompt that shows passages asks for a line that begins with a token which none of its texts has (`prompt.py`), so
+# A prompt that shows passages asks for a line that begins with a token which none of its texts has (`prompts.py`), so
 # that no passage knows the line. The verdict is the last line of an answer, and nothing else of the answer is read.
 
 

@@ -29,8 +29,8 @@ from weir.files.integrity import read_sealed, write_sealed
 from weir.measures.evaluate import score_run
 from weir.measures.measure import Measure
 from weir.models.chat import cached_chat
-from weir.models.chat_shapes import ChatPrompt, ChatReply
-from weir.models.verdicts import SCORED_KINDS, VerdictKind
+from weir.models.prompts import ChatPrompt
+from weir.models.verdicts import SCORED_KINDS, ChatReply, VerdictKind
 from weir.plugins.sensitivity.reordering import ReorderRules, order_changes
 from weir.services.answers import ServiceUsage
 from weir.stats.distributions import incomplete_beta

@@ -25,12 +25,19 @@ from weir.models.chat import (
     cached_chat,
     default_model,
 )
-from weir.models.chat_shapes import ChatPrompt, ChatReply
-from weir.models.prompts import PromptTemplate, fenced, has_hidden_instruction, prompt_template, shortened
+from weir.models.prompts import (
+    ChatPrompt,
+    PromptTemplate,
+    fenced,
+    has_hidden_instruction,
+    prompt_template,
+    shortened,
+)
 from weir.models.verdicts import (
     HIGHEST_SCORE,
     MAX_REQUIREMENTS,
     SCORED_KINDS,
+    ChatReply,
     VerdictForm,
     VerdictKind,
     choice_chances,
