@@ -114,7 +114,7 @@ def _folder(name: str, about: Mapping[str, object]) -> tuple[Path, str]:
     return settings().home / "answers" / f"{slug}-{key}", text
 
 
-def _whole(line: bytes) -> bool:
+def _whole(line: bytes | bytearray) -> bool:
     """Whether a line is as it was written."""
     name, value = line[8:40], line[_VALUE_AT:-2]
     begins = line[:8] == b'{"key":"' and line[57:_VALUE_AT] == b'","value":' and line.endswith(b"}\n")
@@ -185,8 +185,12 @@ class AnswerStore:
             at = self._places.find(key)
             if at < 0:
                 return None
+            line = bytearray()
             with storing(self.path):
-                line = self._line(at)
+                self.file.seek(at)
+                while not line.endswith(b"\n") and (piece := self.file.read(1 << 14)):
+                    end = piece.find(b"\n")
+                    line += piece if end < 0 else piece[: end + 1]
         if not _whole(line):
             raise StoreError(
                 f"{self.path}: the answer at byte {at} is damaged; ask again, and it is made anew"
@@ -245,15 +249,6 @@ class AnswerStore:
                 else ("an answer is damaged and is asked for again")
             )
             warnings.warn(StoreWarning(f"{self.path}: {lost}"), stacklevel=4)
-
-    def _line(self, at: int) -> bytes:
-        """The line that begins at a byte."""
-        self.file.seek(at)
-        line = bytearray()
-        while not line.endswith(b"\n") and (piece := self.file.read(1 << 14)):
-            end = piece.find(b"\n")
-            line += piece if end < 0 else piece[: end + 1]
-        return bytes(line)
 
 
 # ----------

@@ -769,6 +769,9 @@ class MeteredClient:
         attempt brings a usable answer.
         """
 
+        masked, time_limits = self.key.masked, (self.limits.timeout, self.limits.whole)
+        sent = replace(request.http, keys=(self.key,))
+
         def attempt() -> T:
             self._reserve(request.tokens)
             # What an answer that never came whole may have cost.
@@ -777,13 +780,21 @@ class MeteredClient:
                 waited = self._requests.take(1) + self._tokens.take(request.tokens)
                 with self._turn:
                     self.spent.waited += waited
-                answer, used = self._exchanged(connection, request)
+                body = exchange(connection, sent, request.answer_bytes, time_limits, masked, self.clock)
+                answer, counted = request.read(json.loads(body))
+                used = used if counted is None else counted
                 return answer
             except AttemptError as error:
                 used = (0, 0) if error.free else used
                 if error.status in NOBODY_STATUSES:
                     raise ServiceError(f"{request.http.url}: {error}; {self.key.hint()}") from None
                 raise
+            except UnusableAnswerError as error:
+                raise AttemptError("malformed", masked(error)) from None
+            except AnswerTooLargeError as error:
+                raise AttemptError("malformed", str(error)) from None
+            except (ValueError, RecursionError):
+                raise AttemptError("malformed", "the answer is not JSON, or was cut") from None
             finally:
                 self._tokens.give(request.tokens - used[0])
                 with self._turn:
@@ -821,18 +832,3 @@ class MeteredClient:
             self.spent.requests += 1
             self._pending += 1
             self._reserved += tokens
-
-    def _exchanged(self, connection: KeptConnection, request: MeteredRequest[T]) -> tuple[T, tuple[int, int]]:
-        """The answer, and the tokens that it took, all and the answer's."""
-        sent, masked = replace(request.http, keys=(self.key,)), self.key.masked
-        limits = (self.limits.timeout, self.limits.whole)
-        try:
-            body = exchange(connection, sent, request.answer_bytes, limits, masked, self.clock)
-            answer, counted = request.read(json.loads(body))
-        except UnusableAnswerError as error:
-            raise AttemptError("malformed", masked(error)) from None
-        except AnswerTooLargeError as error:
-            raise AttemptError("malformed", str(error)) from None
-        except (ValueError, RecursionError):
-            raise AttemptError("malformed", "the answer is not JSON, or was cut") from None
-        return answer, (request.tokens, request.answer_tokens) if counted is None else counted

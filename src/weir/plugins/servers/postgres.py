@@ -260,24 +260,16 @@ def failing_as(settings: PostgresSettings) -> Iterator[None]:
 
 def error_line(error: Exception, settings: PostgresSettings) -> str:
     """What a server or the library says, in one line, without what is secret of the address."""
-    text = str(error)
-    for secret_part in ("", *_secrets(settings)):
-        text = Key(None, secret_part).masked(text)
-    return text[:SHOWN_CHARACTERS] or type(error).__name__
-
-
-def _secrets(settings: PostgresSettings) -> list[str]:
-    """The address itself where it comes from the environment, and the password in it."""
-    if not settings.dsn.startswith("${"):
-        return []
-    with suppress(ServiceError):
-        address = settings.address()
-        parts = [address]
+    secrets = [""]  # the address itself where it comes from the environment, and the password in it
+    if settings.dsn.startswith("${"):
         psycopg = require("psycopg", "postgres")
-        with suppress(psycopg.Error):
-            parts.append(str(psycopg.conninfo.conninfo_to_dict(address).get("password") or ""))
-        return [part for part in parts if part]
-    return []
+        with suppress(ServiceError, psycopg.Error):
+            secrets.append(settings.address())
+            secrets.append(str(psycopg.conninfo.conninfo_to_dict(secrets[1]).get("password") or ""))
+    text = str(error)
+    for value in secrets:
+        text = Key(None, value).masked(text)
+    return text[:SHOWN_CHARACTERS] or type(error).__name__
 
 
 def server_versions(connection: psycopg.Connection[Any], vectors: bool) -> dict[str, str]:
@@ -488,7 +480,15 @@ def _batch(table: ServerTable, start: int) -> Iterator[bytes]:
     corpus, size = table.corpus, 0
     stop = min(start + BATCH_DOCUMENTS, len(corpus))
     places = corpus.ids.tie_ranks[start:stop].astype(">i4")
-    for at, content in enumerate(_contents(table, start, stop)):
+    if table.vectors is None:
+        assert isinstance(table.search, TextSearch)
+        texts = corpus.view(table.search.view, start, stop)
+        # A zero byte, which no text of PostgreSQL has, becomes a blank.
+        contents = (text.encode("utf-8", "replace").replace(b"\0", b" ") for text in texts)
+    else:
+        block = table.vectors.block(start, stop).astype(">f4")
+        contents = (struct.pack("!hh", block.shape[1], 0) + row.tobytes() for row in block)
+    for at, content in enumerate(contents):
         name = corpus.ids[start + at].encode("utf-8").replace(b"\0", b" ")
         fields = (struct.pack("!i", start + at), places[at].tobytes(), name, content)
         row = b"".join(part for value in fields for part in (struct.pack("!i", len(value)), value))
@@ -496,17 +496,6 @@ def _batch(table: ServerTable, start: int) -> Iterator[bytes]:
         size += len(row)
         if size > BATCH_BYTES:
             return
-
-
-def _contents(table: ServerTable, start: int, stop: int) -> Iterator[bytes]:
-    if table.vectors is None:
-        assert isinstance(table.search, TextSearch)
-        for text in table.corpus.view(table.search.view, start, stop):
-            yield text.encode("utf-8", "replace").replace(b"\0", b" ")  # which no text of PostgreSQL has
-    else:
-        block = table.vectors.block(start, stop).astype(">f4")
-        head = struct.pack("!hh", block.shape[1], 0)
-        yield from (head + row.tobytes() for row in block)
 
 
 def _complete(connection: psycopg.Connection[Any], table: ServerTable) -> None:
@@ -658,30 +647,27 @@ class PostgresAsker:
     def ask(self, requests: Sequence[Request]) -> Iterator[Outcome]:
         """One outcome for each request: its ranking."""
         for request in requests:
-            yield self._outcome(request)
+            text, k = request.body["text"], request.body["k"]
+            if not text.strip():
+                yield Outcome(request, kept_ranking([]))
+                continue
+            parameters: dict[str, Any] = {"k": k, "text": text.replace("\0", " ")}
+            if self.vectors is not None:
+                parameters["vector"] = "[" + ",".join(map(str, self.vectors[request.number].tolist())) + "]"
+            attempt = partial(self._rows, parameters)
+            try:
+                rows, seconds = retry(attempt, self.limits, self.clock, lambda error, _: self.retried(error))
+                yield Outcome(request, kept_ranking(rows), seconds)
+            except AttemptError as error:
+                yield Outcome(request, error=error)
+            except ValueError as error:
+                yield Outcome(request, error=AttemptError("malformed", str(error), again=False))
 
     def close(self) -> None:
         """Close the connection."""
         if self._connection is not None:
             self._connection.close()
             self._connection = None
-
-    def _outcome(self, request: Request) -> Outcome:
-        text, k = request.body["text"], request.body["k"]
-        if not text.strip():
-            return Outcome(request, kept_ranking([]))
-        parameters: dict[str, Any] = {"k": k, "text": text.replace("\0", " ")}
-        if self.vectors is not None:
-            parameters["vector"] = "[" + ",".join(map(str, self.vectors[request.number].tolist())) + "]"
-        again: Callable[[AttemptError, float], None] = lambda error, _: self.retried(error)  # noqa: E731  named for its type
-        try:
-            rows, seconds = retry(lambda: self._rows(parameters), self.limits, self.clock, again)
-            answer = kept_ranking(rows)
-        except AttemptError as error:
-            return Outcome(request, error=error)
-        except ValueError as error:
-            return Outcome(request, error=AttemptError("malformed", str(error), again=False))
-        return Outcome(request, answer, seconds)
 
     def _rows(self, parameters: dict[str, Any]) -> tuple[list[tuple[Any, float]], float]:
         """(rows of an answer, seconds it took); raises AttemptError."""

@@ -268,21 +268,18 @@ class Command:
         """Everything that decides an answer."""
         first, *others = self.arguments
         script = next((name for name in others if Path(name).is_file()), first)
-        files = {name: _digest(Path(name)) for name in (first, script) if Path(name).is_file()}
+        files: dict[str, str] = {}  # what stands for the contents of each
+        for name in filter(os.path.isfile, (first, script)):
+            size = Path(name).stat().st_size
+            files[name] = f"{size} bytes"
+            if size <= READ_BYTES:
+                files[name] = hashlib.blake2b(Path(name).read_bytes(), digest_size=16).hexdigest()
         return {
             "system": "command",
             "command": self.command,
             "files": files,
             **declared_version(self.version),
         }
-
-
-def _digest(path: Path) -> str:
-    """What stands for a file's contents."""
-    size = path.stat().st_size
-    if size > READ_BYTES:
-        return f"{size} bytes"
-    return hashlib.blake2b(path.read_bytes(), digest_size=16).hexdigest()
 
 
 @dataclass(eq=False)
