@@ -436,7 +436,7 @@ class ChatModel:
 
     @property
     def name(self) -> str:
-        """The model, as whoever answers calls it; of one in this process the last part of its place."""
+        """The model's name at its provider; of a model in this process the last part of its path."""
         name = self.model.partition("#" if "://" in self.model else ":")[2]
         return Path(name).name if self.local else name
 
@@ -649,7 +649,7 @@ class RecordedReply:
 
 @contextmanager
 def recorded_chat(model: ChatModel) -> Iterator[RecordedChat]:
-    """The stored answers of a model, open for reading as long as the block; waits for nobody."""
+    """The stored answers of a model, open for reading as long as the block, without waiting for other processes."""
     with kept_answers(*answers_about(model)) as store:
         yield RecordedChat(model.load(silent=True), store)
 

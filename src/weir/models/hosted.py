@@ -446,7 +446,7 @@ class Hosted:
     ) -> LoadedHosted:
         """The encoder, ready: the vector of a probe text is known from before, or asked for now.
 
-        device: taken for the sake of other encoders, and of no effect. limits: None for the environment's, which
+        device: ignored; other encoders take it. limits: None for the environment's, which
         bound what all encoders of this process spend together; others bound this one alone.
         Raises ServiceError where the key is missing or the API does not answer as it should.
         """
@@ -474,7 +474,7 @@ class Hosted:
 
 @dataclass
 class SharedBudget:
-    """What encoders that are paid for together share: what they spent, their clients, the probes they know."""
+    """What encoders of one budget share: what they spent, their clients, the stored probes."""
 
     spent: Spent = field(default_factory=Spent)
     clients: dict[tuple[str, str, str | None], EmbeddingClient] = field(default_factory=dict)
@@ -549,8 +549,8 @@ class LoadedHosted:
     ) -> Iterator[Float32]:
         """The vectors of a stream of texts in order, one block for each answer.
 
-        The next request goes out when the next block is asked for, so whoever keeps a block before asking on
-        never pays for a text twice. Requests that a server finds too large are halved. done: told the number of
+        The next request is sent when the next block is asked for: a caller that stores each block before the next
+        never pays for a text twice. Requests that a server finds too large are halved. done: called with the number of
         texts finished so far. Warns where the model has changed since it was first seen. Raises ServiceError
         where the budget ends, the provider refuses, or no attempt brings a usable answer.
         """
@@ -606,7 +606,7 @@ class LoadedHosted:
         return self.encoder.max_length or self.encoder.provider.longest
 
     def _check_probe(self) -> None:
-        """Compare the model with the one first seen, once in a process and before anything is paid for."""
+        """Compare the model with the one first seen, once in a process and before other requests."""
         probe = self.probe
         today = _probe_vector(self.encoder, self.client).astype(np.float64)
         first = probe.values.astype(np.float64)

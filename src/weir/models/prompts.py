@@ -109,8 +109,8 @@ class ChatPrompt:
     """What a model is asked: system and user text.
 
     max_tokens: of the answer; temperature: None leaves it to the model; log_probabilities: how many alternatives of
-    each token to tell, 0 for none; json: whether the answer is held to be JSON; schema: the JSON schema that it is held
-    to, as JSON, "" for none; sample: which of several answers to the same prompt this is, from 0: each is asked for
+    each token are returned, 0 for none; json: whether the answer must be JSON; schema: the JSON schema that it must
+    follow, as JSON, "" for none; sample: which of several answers to the same prompt this is, from 0: each is asked for
     and kept by itself; token: what the last line of the answer has to begin with, as the user text says, "" for none.
     """
 
@@ -140,8 +140,8 @@ class PromptTemplate:
 
     name: of the file; digest: of what it holds, its version; system, user: texts with places such as {query};
     objective: what stands at {objective} where there is one, with a place {instruction}; max_tokens: of an answer,
-    where nothing else is set; json: whether the answer is held to be JSON; schema: the JSON schema that it is held to
-    where the model can be, as JSON, "" for none; verbatim: whether it is sent as published, without a token.
+    where nothing else is set; json: whether the answer must be JSON; schema: the JSON schema that it must follow
+    where the model offers that, as JSON, "" for none; verbatim: whether it is sent as published, without a token.
     """
 
     name: str
@@ -227,8 +227,10 @@ def checked_template(path: Path, entries: Mapping[str, Any], needed: tuple[str, 
         if entry not in _OPTIONAL and type(entries.get(entry)) is not kind:
             expected = "a text" if kind is str else "a whole number"
             raise BadValue(f"{path}: {entry} is {entries.get(entry)!r}; expected {expected}")
-    if strange := sorted(set(entries) - set(_ENTRIES)):
-        raise BadValue(f"{path}: '{strange[0]}' is no entry of a prompt; expected {', '.join(_ENTRIES)}")
+    if unknown_entries := sorted(set(entries) - set(_ENTRIES)):
+        raise BadValue(
+            f"{path}: '{unknown_entries[0]}' is no entry of a prompt; expected {', '.join(_ENTRIES)}"
+        )
     user = entries["user"]
     if lacking := [place for place in needed if f"{{{place}}}" not in user]:
         raise BadValue(f"{path}: user has no place {{{lacking[0]}}}, which this method fills")

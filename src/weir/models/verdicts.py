@@ -26,7 +26,7 @@ class ChatReply:
     """What a model answered.
 
     model: as the provider names what answered; tokens_in, tokens_out: as it counts them, None where it does not;
-    choices: the tokens with their alternatives, () where none were told.
+    choices: the tokens with their alternatives, () where the provider returns none.
     """
 
     text: str
@@ -338,15 +338,15 @@ def read_order(reply: ChatReply, form: VerdictForm, count: int) -> OrderVerdict:
 
 
 MIN_KNOWN_PROBABILITY = 0.5
-"""Of all that could stand there, so much at least has to be scores whose probability was told."""
+"""The smallest total probability of the scores, among all tokens at that place, for an expected score."""
 MAX_DIGIT = 9
 
 
 def expected_score(reply: ChatReply, written: str, highest: int = HIGHEST_SCORE) -> float | None:
     """The mean of the scores 0 to `highest` that could stand where the answer has `written`, weighted by probability.
 
-    None where no log-probabilities were told, or scores have too little of it, and above a scale of 10. Where a 1 was
-    said digit by digit, the next token says how much of it is the beginning of 10.
+    None without log-probabilities, where scores have too little probability, and above a scale of 10. Where the answer
+    has a 1, the next token says how much of it is the beginning of 10.
     """
     at = _place(reply, written)
     if at is None or highest > HIGHEST_SCORE:
@@ -383,7 +383,7 @@ def _place(reply: ChatReply, written: str) -> int | None:
 def choice_chances(reply: ChatReply, choice: int, count: int) -> list[float] | None:
     """The probability of each of the numbers 1 to `count` where the answer has `choice`, 1 in all.
 
-    None where no log-probabilities were told, or these numbers have too little of it, and for more than nine: a number
+    None without log-probabilities, where these numbers have too little probability, and for more than nine: a number
     of two digits begins like another.
     """
     at = _place(reply, str(choice))

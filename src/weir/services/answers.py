@@ -92,7 +92,7 @@ def answer_store(name: str, about: Mapping[str, object]) -> Iterator[AnswerStore
 def kept_answers(name: str, about: Mapping[str, object]) -> Iterator[AnswerStore | None]:
     """The answers that are kept of what `answer_store` names so, for reading alone; None where there are none.
 
-    Waits for nobody: what another process writes meanwhile may be there or not.
+    Does not wait: what another process writes meanwhile may be missing.
     """
     path = _folder(name, about)[0] / ANSWERS
     if session_only(about) or not path.is_file():

@@ -267,7 +267,7 @@ class KeptConnection:
     def _connected(self, parts: SplitResult, silence: float) -> http.client.HTTPConnection:
         """The open connection, where it leads there and the server did not close it; else another."""
         to, open_connection = (parts.scheme, parts.netloc), self._open
-        # What arrived before anything was asked is the end of the connection, or nonsense.
+        # What arrived before anything was asked is the end of the connection, or no answer.
         if (
             open_connection is not None
             and self._to == to
@@ -383,7 +383,7 @@ class Spent:
 
 @cache
 def paid() -> Spent:
-    """What this process asked of services that want to be paid: one budget, whoever of it asks."""
+    """What this process spent on paid services: one budget for all of them."""
     return Spent()
 
 
@@ -574,7 +574,7 @@ class AttemptError(Exception):
 
     kind: how; wait: seconds the server asks for; again: whether the next attempt may be answered; status: that of the
     answer, 0 where there was none; free: whether the service cannot have charged anything for it; attempts: how many
-    were made, once nobody tries again.
+    were made, known with the last of them.
     """
 
     def __init__(

@@ -372,7 +372,7 @@ def complete_index(server: ElasticServer, index: ElasticIndex) -> CompleteIndex 
 
 
 def filled_index(index: ElasticIndex, progress: Progress | None) -> tuple[dict[str, str], CompleteIndex]:
-    """Make the index, go on with it, or find it complete; (the server's versions, the index).
+    """Make the index, continue it, or find it complete; (the server's versions, the index).
 
     Raises ServiceError where the server refuses, naming the document where it is one; where something else has the
     index's name; and where the server gives the index what was not asked for.
@@ -392,7 +392,7 @@ def filled_index(index: ElasticIndex, progress: Progress | None) -> tuple[dict[s
                 _warn_again(index, fault)
                 complete, fault = _written(server, index, progress)
             if complete is None:
-                raise ServiceError(f"{index.settings.url}: {index.name} {fault}, although it was made anew")
+                raise ServiceError(f"{index.settings.url}: {index.name} {fault}, although it was made again")
     return versions, complete
 
 
@@ -514,7 +514,7 @@ def _flat(settings: Mapping[str, Any], within: str) -> Iterator[tuple[str, Any]]
 def _written(
     server: ElasticServer, index: ElasticIndex, progress: Progress | None
 ) -> tuple[CompleteIndex | None, str]:
-    """Make the index or go on with it; (the index where it is complete, else what is wrong with it)."""
+    """Make the index or continue it; (the index where it is complete, else what is wrong with it)."""
     state, reused = _begun(server, index)
     query = {"size": 0, "aggs": {"last": {"max": {"field": NUMBER}}}}
     last = server.call("POST", f"/{index.name}/_search", query)["aggregations"]["last"]["value"]
@@ -547,7 +547,7 @@ def _written(
 
 
 def _begun(server: ElasticServer, index: ElasticIndex) -> tuple[IndexState, int]:
-    """(the index, not complete: one that is there and can be gone on with, else a new one; documents in it)."""
+    """(an incomplete index, the existing one where it can be continued, else a new one; its documents)."""
     state = _state(server, index)
     if state is not None and state.mark is not None:
         identity, _ = _identity(server, index, state)
@@ -582,7 +582,7 @@ def _warn_again(index: ElasticIndex, fault: str) -> None:
 
 
 def _fault(server: ElasticServer, index: ElasticIndex, identity: IndexIdentity) -> str:
-    """Why one cannot go on with what the index holds, "" where one can; raises ServiceError for strange documents."""
+    """Why the index cannot be continued, "" where it can; raises ServiceError for documents of another collection."""
     if identity.deleted:
         return f"has {identity.deleted:,} deleted copies, which count in its scores"
     numbers = {"numbers": {"stats": {"field": NUMBER}}}
@@ -590,13 +590,13 @@ def _fault(server: ElasticServer, index: ElasticIndex, identity: IndexIdentity) 
     answer = server.call("POST", f"/{index.name}/_search", {"size": 0, "aggs": numbers})
     stats = answer["aggregations"]["numbers"]
     n, total = identity.documents, len(index.corpus)
-    strange = max(n - int(stats["count"]), n - total)
-    if strange > 0:
+    foreign = max(n - int(stats["count"]), n - total)
+    if foreign > 0:
         query = {"size": 1, "query": unnumbered}
         hits = server.call("POST", f"/{index.name}/_search", query)["hits"]["hits"]
         first = f", such as '{hits[0]['_id']}'," if hits else ""
         raise ServiceError(
-            f"{index.settings.url}: {index.name} holds {strange:,} documents{first} that are not of the collection; "
+            f"{index.settings.url}: {index.name} holds {foreign:,} documents{first} that are not of the collection; "
             f"weir data drop removes the index, and the next run makes it anew"
         )
     whole = n < total or n == 0 or (stats["min"], stats["max"], stats["sum"]) == (0, n - 1, n * (n - 1) / 2)
@@ -626,7 +626,7 @@ def _put(server: ElasticServer, index: ElasticIndex, batch: list[tuple[str, dict
         items = answer.get("items") if isinstance(answer, dict) else None
         if not isinstance(items, list) or len(items) != len(waiting):
             raise AttemptError(
-                "malformed", f"the answer does not speak of each of {len(waiting)} documents", again=False
+                "malformed", f"the answer does not list each of {len(waiting)} documents", again=False
             )
         again: dict[str, dict[str, object]] = {}
         reason = ""

@@ -341,7 +341,7 @@ class TableState:
 
 
 def filled_table(table: ServerTable, progress: Progress | None) -> TableState:
-    """Make the table, go on with it, or find it complete.
+    """Make the table, continue it, or find it complete.
 
     Another process that makes the same waits. Raises ServiceError where the server refuses, BadValue without pgvector.
     """
@@ -446,7 +446,7 @@ def dropped_tables(settings: PostgresSettings) -> list[str]:
 
 @contextmanager
 def _alone(connection: psycopg.Connection[Any], table: ServerTable) -> Iterator[None]:
-    """Hold the table's name: another process waits, a killed one lets go with its connection."""
+    """A lock on the table's name: another process waits; the lock of a killed process ends with its connection."""
     connection.execute("SELECT pg_advisory_lock(hashtext('weir'), hashtext(%s))", [table.name])
     try:
         yield
@@ -536,7 +536,7 @@ def _exists(connection: psycopg.Connection[Any], schema: str, name: str) -> bool
 MOST_CANDIDATES = 1000
 """What pgvector takes for hnsw.ef_search."""
 ITERATIVE = (0, 8)
-"""The version of pgvector from which HNSW goes on searching until it has found as many as are asked for."""
+"""The version of pgvector from which HNSW searches on until it has as many results as requested."""
 _TSQUERIES = {
     "websearch": "websearch_to_tsquery({config}::regconfig, %(text)s)",
     "plain": "plainto_tsquery({config}::regconfig, %(text)s)",

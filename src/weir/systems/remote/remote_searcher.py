@@ -293,7 +293,7 @@ class RemoteSearcher:
         warnings.warn(RankingWarning(f"{self.service.name}: {message}; they are missing"), stacklevel=2)
 
     def _check_empty(self, queries: Queries, sizes: NDArray[np.int64]) -> None:
-        """Never take a service that answers nothing, or nothing to long queries, for one that ranks badly."""
+        """Report a service that answers nothing, or nothing to long queries."""
         answered, empty = int((sizes >= 0).sum()), int((sizes == 0).sum())
         if empty < 1 or answered < 2:
             return
@@ -302,7 +302,7 @@ class RemoteSearcher:
             message = f"none of {answered:,} queries is answered with any document"
             if self.service.on_failure == "refuse":
                 raise ServiceError(
-                    f"{name}: {message}; look at what is searched there and at its fields, and say a new version once "
+                    f"{name}: {message}; check what is searched there and its fields, and declare a new version once "
                     f'it answers; on_failure="missing" scores them as missing'
                 )
             warnings.warn(RankingWarning(f"{name}: {message}"), stacklevel=3)
@@ -313,8 +313,8 @@ class RemoteSearcher:
         if longer and comb(empty, longer) / comb(answered, longer) < CHANCE:
             warnings.warn(
                 RankingWarning(
-                    f"{name}: the {longer:,} longest queries, of more than {longest:,} characters each, are answered "
-                    f"with no document, which is hardly chance: the service may have a limit of words"
+                    f"{name}: the {longer:,} longest queries, of more than {longest:,} characters each, have "
+                    f"no results, which is unlikely to be chance: the service may limit the number of words"
                 ),
                 stacklevel=3,
             )

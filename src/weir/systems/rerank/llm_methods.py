@@ -599,7 +599,7 @@ def _chances(
 ) -> list[list[float] | None]:
     """How sure the model is of each document of some groups that it is the best, None where it does not say.
 
-    One is 1 and the others 0, or by log-probabilities where they are told.
+    One is 1 and the others 0, or by log-probabilities where the model returns them.
     """
     [template] = task.templates
     soft = task.settings.expected
@@ -948,7 +948,7 @@ def llm(
     objective: whether the prompt has the
     query's instruction, or the collection's; prompt: a TOML file instead of Weir's own; temperature: None leaves it to
     the model; max_tokens: of an answer, None takes the prompt's; max_length: tokens of a document at most, by estimate;
-    expected: whether a score is the mean by log-probabilities, and a choice the likeliest, where they are told; base,
+    expected: whether a score is the mean by log-probabilities, and a choice the likeliest, where they are known; base,
     key, version: see weir.models.chat; concurrency: prompts at a time. A document without a verdict keeps its place.
     Source: Qin et al. 2024 (pairwise); Sun et al. 2023 (listwise); Zhuang et al. 2024 (set-wise); Chen et al. 2025
     (tournament); Wang et al. 2024 (BIRCO).

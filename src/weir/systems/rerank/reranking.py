@@ -120,7 +120,7 @@ class PairModel(Protocol):
         ...
 
     def scores(self, pairs: Iterable[Text], done: Callable[[int], None] | None = None) -> Iterator[Float32]:
-        """The scores of (query, document) in order, some at a time; done: told the pairs finished so far."""
+        """The scores of (query, document) in order, some at a time; done: called with the pairs finished so far."""
         ...
 
 
@@ -165,7 +165,7 @@ class PairScorer:
     counts: CacheCounts = field(default_factory=CacheCounts)
 
     def scores(self, queries: Queries, candidates: Run, context: Context = IN_MEMORY) -> Float64:
-        """The model's score of every candidate with its query; the progress is told (pairs with a score, all pairs).
+        """The model's score of every candidate with its query; progress: (pairs with a score, all pairs).
 
         Raises BadRanking for a score that is not finite, which is not kept.
         """

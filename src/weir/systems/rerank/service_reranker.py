@@ -149,7 +149,7 @@ class RerankClient:
         """A score for each document, in their order; what is too much at once is asked in halves.
 
         retried: called after each failed attempt that is retried. Raises ServiceError where the budget ends or the
-        service refuses whoever asks, AttemptError where no attempt brings a usable answer.
+        service refuses the key, AttemptError where no attempt brings a usable answer.
         """
         body = json.dumps(self.service.body(self.model, query, documents)).encode("ascii")
         headers = {"Content-Type": "application/json", "Accept": "application/json", "User-Agent": "weir"}
@@ -415,7 +415,7 @@ class ServiceScorer:
         if not lacking.any():
             return
         probe, reranker = self.probe, self.reranker
-        if probe.moved is None:  # once, and before anything else is paid for
+        if probe.moved is None:  # once, and before other requests
             today = reranker.probe_scores(self.client)
             moved = np.abs(today - probe.values) / np.maximum(1.0, np.abs(probe.values))
             if float(moved.max()) > TOLERANCE:
