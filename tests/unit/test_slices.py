@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy.stats import ttest_ind
 
 from weir.audit import Subject, audited
-from weir.audit.bias import FALSE_DISCOVERY_RATE, feature_groups, slices_of, topics, welch
+from weir.audit.bias import FALSE_DISCOVERY_RATE, equal_means_p, feature_groups, slices_of, topics
 from weir.audit.leakage import leaks
 from weir.audit.rankings import off_topic_results
 from weir.core.corpus import Corpus, Queries
@@ -26,26 +26,28 @@ NAMES = [f"q{i}" for i in range(200)]
 
 @pytest.mark.filterwarnings("ignore:Precision loss:RuntimeWarning")
 @given(st.lists(st.floats(-1, 1), min_size=2, max_size=9), st.lists(st.floats(-1, 1), min_size=2, max_size=9))
-def test_the_test_is_welchs(a, b):
+def test_the_tests_are_welchs_and_students(a, b):
     a, b = (np.round(np.array(x), 3) for x in (a, b))
-    if a.var() + b.var() == 0:
-        assert welch(a, b) == float(a.mean() == b.mean())
-    else:
-        assert welch(a, b) == pytest.approx(ttest_ind(a, b, equal_var=False).pvalue, abs=1e-9)
+    for pooled in (False, True):
+        if a.var() + b.var() == 0:
+            assert equal_means_p(a, b, pooled) == float(a.mean() == b.mean())
+        else:
+            expected = ttest_ind(a, b, equal_var=pooled).pvalue
+            assert equal_means_p(a, b, pooled) == pytest.approx(expected, abs=1e-9)
 
 
 def test_where_nothing_differs_a_slice_is_found_as_seldom_as_promised():
-    """2,000 collections of 200 queries in 20 overlapping slices: any finding is a false one."""
+    """600 collections of 200 queries in 20 overlapping slices: any finding is a false one."""
     rng, false = np.random.default_rng(3), 0
     queries = Ids.of(NAMES)
-    for _ in range(2000):
+    for _ in range(600):
         groupings = [
             QueryGroups("g", queries, ("a", "b", "c", "d"), rng.integers(0, 4, 200).astype(np.int32))
             for _ in range(5)
         ]
         differences = rng.normal(0, 0.2, 200) * (rng.random(200) < 0.6)
         false += any(s.p <= FALSE_DISCOVERY_RATE for s in slices_of(queries, differences, groupings))
-    assert false / 2000 <= FALSE_DISCOVERY_RATE + 3 * (0.05 * 0.95 / 2000) ** 0.5
+    assert false / 600 <= FALSE_DISCOVERY_RATE + 3 * (0.05 * 0.95 / 600) ** 0.5
 
 
 def collection():
@@ -111,9 +113,8 @@ def test_a_few_queries_that_happen_not_to_differ_are_no_slice():
     groups = QueryGroups.of({n: "few" if i < 12 else "rest" for i, n in enumerate(NAMES)})
     [found] = slices_of(Ids.of(NAMES), differences, [groups])  # the rest says the same and is left out
     assert (found.label, found.queries, found.inside) == ("few", 12, 0.0)
-    assert (
-        welch(differences[:12], differences[12:]) < FALSE_DISCOVERY_RATE / 20 < FALSE_DISCOVERY_RATE < found.p
-    )
+    welch = equal_means_p(differences[:12], differences[12:], pooled=False)
+    assert welch < FALSE_DISCOVERY_RATE / 20 < FALSE_DISCOVERY_RATE < found.p
 
 
 def test_topics_follow_meaning_where_there_is_an_encoder():

@@ -218,9 +218,13 @@ def test_an_audit_says_which_systems_rank_less_than_whole_pools(
     )
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     findings = [one for one in lines if "statement" in one]
-    assert sorted((one["severity"], one["statement"]) for one in findings) == [
-        ("caution", "pool >> score(bm25, depth=30) leaves 400 of 520 candidates unscored, behind its depth"),
-        ("caution", "pool >> score(rm3) leaves out 120 of 520 candidates, those of 4 of 4 queries"),
+    assert sorted((one["severity"], one["system"], one["statement"]) for one in findings) == [
+        (
+            "caution",
+            "pool >> score(bm25, depth=30)",
+            "leaves 400 of 520 candidates unscored, behind its depth",
+        ),
+        ("caution", "pool >> score(rm3)", "leaves out 120 of 520 candidates, those of 4 of 4 queries"),
     ]
 
 

@@ -13,7 +13,7 @@ from weir.audit import (  # noqa: F401 - each registers its checks
     subsets,
     texts,
 )
-from weir.audit.check import CHECKS, Audit, Check, Finding, audited, audited_all, check, comparing_check
+from weir.audit.check import CHECKS, Audit, Check, Finding, audited, audited_all, check
 from weir.core.subject import Subject
 
 __all__ = [
@@ -25,5 +25,4 @@ __all__ = [
     "audited",
     "audited_all",
     "check",
-    "comparing_check",
 ]

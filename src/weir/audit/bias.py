@@ -24,6 +24,8 @@ from weir.measures.evaluate import scores_of
 from weir.measures.measure import parse_measure
 from weir.stats.distributions import student_tail
 from weir.stats.significance import adjusted
+from weir.systems.lexical.analyzer import analyzers
+from weir.systems.lexical.terms import TermTable
 
 # Lexical bias of judgments, and hub documents.
 
@@ -60,9 +62,6 @@ def term_overlap(subject: Subject, qrels: Qrels) -> Float64:
 
     Terms of Lucene's EnglishAnalyzer. NaN if the query or the document is missing, or if the query has no term.
     """
-    from weir.systems.lexical.analyzer import analyzers
-    from weir.systems.lexical.terms import TermTable
-
     corpus, queries = subject.need_corpus(), subject.need_queries()
     table = TermTable(analyzers.get(ANALYZER))
     ptr, term = table.add(queries.text)
@@ -70,19 +69,18 @@ def term_overlap(subject: Subject, qrels: Qrels) -> Float64:
     used = np.unique(qrels.doc)
     used = used[doc_at[used] >= 0]
     doc_ptr, doc_term = table.lookup(corpus.text.take(doc_at[used]))
-    title_ptr, title_term = (
-        (np.zeros(len(used) + 1, np.int64), doc_term[:0])
-        if corpus.title is None
-        else table.lookup(corpus.title.take(doc_at[used]))
-    )
     terms_of_doc = {
-        int(doc): set(doc_term[doc_ptr[i] : doc_ptr[i + 1]].tolist())
-        | set(title_term[title_ptr[i] : title_ptr[i + 1]].tolist())
-        for i, doc in enumerate(used.tolist())
+        doc: set(doc_term[doc_ptr[i] : doc_ptr[i + 1]].tolist()) for i, doc in enumerate(used.tolist())
     }
-    wanted = [set(term[ptr[at] : ptr[at + 1]].tolist()) if at >= 0 else set() for at in query_at.tolist()]
+    if corpus.title is not None:
+        title_ptr, title_term = table.lookup(corpus.title.take(doc_at[used]))
+        for i, doc in enumerate(used.tolist()):
+            terms_of_doc[doc].update(title_term[title_ptr[i] : title_ptr[i + 1]].tolist())
+    of_query = [set(term[ptr[at] : ptr[at + 1]].tolist()) if at >= 0 else set() for at in query_at.tolist()]
     shares = [
-        len(wanted[q] & terms_of_doc[d]) / len(wanted[q]) if wanted[q] and d in terms_of_doc else math.nan
+        len(of_query[q] & terms_of_doc[d]) / len(of_query[q])
+        if of_query[q] and d in terms_of_doc
+        else math.nan
         for q, d in zip(qrels.query_of_row().tolist(), qrels.doc.tolist(), strict=True)
     ]
     return np.array(shares, np.float64)
@@ -177,14 +175,9 @@ def hub_documents(subject: Subject) -> Iterator[Finding]:
 
 # Groups of queries by length, question word, terms, judgments and topic.
 
-QUESTION_WORDS = {"what", "who", "when", "where", "why", "how", "which"} | {
-    "is",
-    "are",
-    "do",
-    "does",
-    "can",
-    "did",
-}
+QUESTION_WORDS = set(
+    ["what", "who", "when", "where", "why", "how", "which", "is", "are", "do", "does", "can", "did"]
+)
 NEGATION = re.compile(
     r"\b(?:no|not|never|without|neither|nor|cannot|except|excluding)\b|n't\b", re.IGNORECASE
 )
@@ -256,9 +249,6 @@ def topics(subject: Subject) -> QueryGroups:
 
     The label of a cluster is its words of most weight. Words of a single query are left out.
     """
-    from weir.systems.lexical.analyzer import analyzers
-    from weir.systems.lexical.terms import TermTable
-
     queries = subject.judged_queries
     table = TermTable(analyzers.get(ANALYZER))
     ptr, term = table.add(queries.text)
@@ -337,22 +327,22 @@ class Slice:
     p: float
 
 
-def welch(a: Float64, b: Float64) -> float:
-    """Two-sided p-value of Welch's test that two samples have the same mean; 1 for equal constants."""
-    difference = float(a.mean() - b.mean())
-    parts = [float(x.var(ddof=1)) / len(x) for x in (a, b)]
-    error = sum(parts)
-    if error == 0:
-        return 1.0 if difference == 0 else 0.0
-    freedom = error**2 / sum(part**2 / (len(x) - 1) for part, x in zip(parts, (a, b), strict=True))
-    return 2 * student_tail(abs(difference) / math.sqrt(error), freedom)
+def equal_means_p(a: Float64, b: Float64, pooled: bool) -> float:
+    """Two-sided p-value of Student's test that two samples have one mean, of Welch's unless variances are pooled.
 
-
-def student(a: Float64, b: Float64) -> float:
-    """Two-sided p-value of Student's test with pooled variance; 1 for equal constants."""
-    difference, freedom = float(a.mean() - b.mean()), len(a) + len(b) - 2
-    pooled = (float(a.var(ddof=1)) * (len(a) - 1) + float(b.var(ddof=1)) * (len(b) - 1)) / freedom
-    error = pooled * (1 / len(a) + 1 / len(b))
+    1 for equal constants.
+    """
+    difference, sizes = float(a.mean() - b.mean()), (len(a), len(b))
+    variances = [float(x.var(ddof=1)) for x in (a, b)]
+    if pooled:
+        freedom = float(sum(sizes) - 2)
+        variance = sum(v * (n - 1) for v, n in zip(variances, sizes, strict=True)) / freedom
+        error = variance * (1 / sizes[0] + 1 / sizes[1])
+    else:
+        parts = [v / n for v, n in zip(variances, sizes, strict=True)]
+        error = sum(parts)
+        below = sum(part**2 / (n - 1) for part, n in zip(parts, sizes, strict=True))
+        freedom = error**2 / below if error else 1.0
     if error == 0:
         return 1.0 if difference == 0 else 0.0
     return 2 * student_tail(abs(difference) / math.sqrt(error), freedom)
@@ -379,7 +369,10 @@ def slices_of(queries: Ids, differences: Float64, groupings: Sequence[QueryGroup
     if not samples:
         return []
     # Welch's alone is too sure of a few queries that happen not to differ at all, Student's of a few that differ much.
-    raw = [max(welch(inside, outside), student(inside, outside)) for *_, inside, outside in samples]
+    raw = [
+        max(equal_means_p(inside, outside, pooled) for pooled in (False, True))
+        for *_, inside, outside in samples
+    ]
     p = adjusted(np.array(raw), "bh")
     slices = [
         Slice(groups.name, label, len(inside), float(inside.mean()), float(outside.mean()), float(value))

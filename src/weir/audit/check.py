@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, TypeVar, get_args
 
 from weir.core.frames import plain
 from weir.core.results import result
@@ -50,8 +50,7 @@ class Finding:
     system: str = ""
 
 
-CheckFunction: TypeAlias = Callable[[Subject], Iterable[Finding]]
-ComparingFunction: TypeAlias = Callable[[Sequence[Subject]], Iterable[Finding]]
+CheckFunction = TypeVar("CheckFunction", bound=Callable[..., Iterable[Finding]])
 AuditProgress: TypeAlias = Callable[[str, int, int], None]
 """Called before each check with what is audited, the checks done and the checks in all."""
 
@@ -84,21 +83,16 @@ class Check:
 CHECKS: Registry[Check] = Registry("check")
 
 
-def check(name: str, needs: Sequence[str]) -> Callable[[CheckFunction], CheckFunction]:
-    """Register the decorated function as a check; needs: of "corpus", "queries", "qrels", "runs"."""
+def check(
+    name: str, needs: Sequence[str], comparing: bool = False
+) -> Callable[[CheckFunction], CheckFunction]:
+    """Register the decorated function, from a subject to findings, as a check.
+
+    needs: of "corpus", "queries", "qrels", "runs"; comparing: the function takes several subjects, each with these.
+    """
 
     def register(function: CheckFunction) -> CheckFunction:
-        CHECKS.add(name, Check(name, function, tuple(needs)))
-        return function
-
-    return register
-
-
-def comparing_check(name: str, needs: Sequence[str]) -> Callable[[ComparingFunction], ComparingFunction]:
-    """Register the decorated function as a check that compares several subjects; needs: of each."""
-
-    def register(function: ComparingFunction) -> ComparingFunction:
-        CHECKS.add(name, Check(name, function, tuple(needs), comparing=True))
+        CHECKS.add(name, Check(name, function, tuple(needs), comparing))
         return function
 
     return register
@@ -121,28 +115,27 @@ class Audit:
 
 def audited(subject: Subject, only: Iterable[str] = ()) -> Audit:
     """Run the checks that the subject has the parts for, or those named; raises UnknownName, BadValue for none."""
-    return _audit(subject.name, subject, subject.parts, _wanted(only, comparing=False))
+    return _audit(subject.name, subject, subject.parts, [one for one in _checks(only) if not one.comparing])
 
 
 def audited_all(
     subjects: Sequence[Subject], only: Iterable[str] = (), progress: AuditProgress | None = None
 ) -> list[Audit]:
     """An audit of each subject, and of several one that compares them; raises as `audited`."""
-    names = list(only)
-    single, several = _wanted(names, comparing=False), _wanted(names, comparing=True)
+    checks = _checks(only)
+    single, comparing = ([one for one in checks if one.comparing == several] for several in (False, True))
     if not single and len(subjects) < 2:
-        raise BadValue(f"{several[0].name} compares collections; name two or more")
+        raise BadValue(f"{comparing[0].name} compares collections; name two or more")
     audits = [_audit(one.name, one, one.parts, single, progress) for one in subjects] if single else []
-    if several and len(subjects) > 1:
+    if comparing and len(subjects) > 1:
         everywhere = frozenset.intersection(*(one.parts for one in subjects))
         together = ", ".join(one.name for one in subjects)
-        audits.append(_audit(together, subjects, everywhere, several, progress))
+        audits.append(_audit(together, subjects, everywhere, comparing, progress))
     return audits
 
 
-def _wanted(only: Iterable[str], comparing: bool) -> list[Check]:
-    checks = [CHECKS.get(NAMES_BEFORE.get(name, name)) for name in (list(only) or CHECKS.names())]
-    return [one for one in checks if one.comparing == comparing]
+def _checks(only: Iterable[str]) -> list[Check]:
+    return [CHECKS.get(NAMES_BEFORE.get(name, name)) for name in (list(only) or CHECKS.names())]
 
 
 def _audit(
@@ -162,14 +155,8 @@ def _audit(
         if progress is not None:
             progress(f"auditing {name}", done, len(ready))
         findings += [
-            replace(
-                finding,
-                check=one.name,
-                subject=name,
-                source=one.source,
-                examples=finding.examples[:EXAMPLES_SHOWN],
-            )
-            for finding in one.function(subject)
+            replace(f, check=one.name, subject=name, source=one.source, examples=f.examples[:EXAMPLES_SHOWN])
+            for f in one.function(subject)
         ]
     findings.sort(key=lambda finding: SEVERITIES.index(finding.severity))
     left_out = tuple((check, ", ".join(lacking)) for check, lacking in missing.items() if lacking)
@@ -189,21 +176,15 @@ def _records(audit: Audit) -> list[dict[str, object]]:
 def _page(audits: Sequence[Audit]) -> tuple[Table, ...]:
     """A line for each finding."""
     header = ["severity", "check", "system", "finding", "such as", "do"]
-    return tuple(
-        table_of(
-            [
-                header,
-                *(
-                    [f.severity, f.check, f.system, f.statement, "; ".join(f.examples), f.remedy]
-                    for f in audit.findings
-                ),
-            ],
-            keys=len(header),
-            title=audit.subject,
-            notes=_skipped(audit),
-        )
-        for audit in audits
-    )
+    tables = []
+    for audit in audits:
+        lines = [
+            [f.severity, f.check, f.system, f.statement, "; ".join(f.examples), f.remedy]
+            for f in audit.findings
+        ]
+        notes = _skipped(audit)
+        tables.append(table_of([header, *lines], keys=len(header), title=audit.subject, notes=notes))
+    return tuple(tables)
 
 
 def _skipped(audit: Audit) -> list[str]:
@@ -218,15 +199,15 @@ def audit_tables(audits: Sequence[Audit]) -> tuple[Table, ...]:
     What was found of several systems is one paragraph.
     """
 
-    def told_once(finding: Finding) -> tuple[str, str, str, bool]:
-        """What is said once of all systems: severity, check and remedy; whether it is of a system."""
+    def shared_words(finding: Finding) -> tuple[str, str, str, bool]:
+        """Severity, check and remedy, printed once for all systems; whether the finding is of a system."""
         return finding.severity, finding.check, finding.remedy, bool(finding.system)
 
     tables = []
     for audit in audits:
         number, ran = counted(len(audit.findings), "finding"), counted(len(audit.ran), "check")
         tables.append(sentences(f"{printable(audit.subject)}: {number} of {ran}"))
-        for (severity, check, remedy, of_system), group in groupby(audit.findings, told_once):
+        for (severity, check, remedy, of_system), group in groupby(audit.findings, shared_words):
             same = list(group)
             for part in [same] if of_system else [[finding] for finding in same]:
                 lines = _finding_lines(f"{severity}: {check}", part)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,9 +20,8 @@ from weir.datasets.card import DuplicateGroups, duplicate_groups, normalised, ti
 from weir.measures.evaluate import scores_of
 from weir.measures.measure import parse_measure
 from weir.stats.resampling import SEED, interval
-
-if TYPE_CHECKING:
-    from weir.systems.lexical.terms import TermTable
+from weir.systems.lexical.analyzer import analyzers
+from weir.systems.lexical.terms import TermTable
 
 MEASURE = "nDCG@10"
 
@@ -35,17 +33,16 @@ def expanded(qrels: Qrels, corpus: Corpus, groups: DuplicateGroups) -> tuple[Qre
     origin of the added judgments is "duplicate".
     """
     at = corpus.ids.codes(qrels.docs.strings)
-    row_query, row_doc, row_grade = qrels.query_of_row(), at[qrels.doc], qrels.grade
-    group = np.where(row_doc >= 0, groups.number[row_doc], -1)
-    members = groups.members()
-    judged = set(zip(row_query[group >= 0].tolist(), row_doc[group >= 0].tolist(), strict=True))
+    group = np.where(at[qrels.doc] >= 0, groups.number[at[qrels.doc]], -1)
+    rows = np.flatnonzero(group >= 0)
+    of_query, grades, members = (
+        qrels.query_of_row()[rows].tolist(),
+        qrels.grade[rows].tolist(),
+        groups.members(),
+    )
+    judged = set(zip(of_query, at[qrels.doc[rows]].tolist(), strict=True))
     best: dict[tuple[int, int], float] = {}
-    for query, number, grade in zip(
-        row_query[group >= 0].tolist(),
-        group[group >= 0].tolist(),
-        row_grade[group >= 0].tolist(),
-        strict=True,
-    ):
+    for query, number, grade in zip(of_query, group[rows].tolist(), grades, strict=True):
         best[query, number] = max(grade, best.get((query, number), grade))
     added = [
         (query, int(doc), grade)
@@ -91,11 +88,11 @@ def duplicates(subject: Subject) -> Iterator[Finding]:
     widest = counts["by text, normalised"]
     if not widest.rows:
         return
-    counted = "; ".join(f"{name} {g.rows:,} ({g.surplus:,} surplus)" for name, g in counts.items())
+    numbers_shown = "; ".join(f"{name} {g.rows:,} ({g.surplus:,} surplus)" for name, g in counts.items())
     examples = tuple(" = ".join(corpus.ids[int(row)] for row in group[:4]) for group in widest.members()[:5])
     yield Finding(
         "caution",
-        f"{widest.rows:,} of {len(corpus):,} documents share their text with another: {counted}",
+        f"{widest.rows:,} of {len(corpus):,} documents share their text with another: {numbers_shown}",
         "a ranking that returns copies is scored for each of them; see what judging copies alike changes",
         tuple(numbers),
         examples,
@@ -218,8 +215,6 @@ def near_copies(corpus: Corpus, least: float = NEAR) -> NearCopies:
 
     check_available()
     from weir.kernels import minhash
-    from weir.systems.lexical.analyzer import analyzers
-    from weir.systems.lexical.terms import TermTable
 
     terms = TermTable(analyzers.get(ANALYZER))
     drawn = np.random.default_rng(MINHASH_SEED).integers(0, 1 << 31, BANDS * ROWS_PER_BAND, dtype=np.uint32)
@@ -229,13 +224,20 @@ def near_copies(corpus: Corpus, least: float = NEAR) -> NearCopies:
         ptr, numbers = terms.add(texts)
         minhash.band_keys(ptr, numbers, SHINGLE_TERMS, multipliers, keys[start : start + len(texts)])
     bucket, candidates = _buckets(keys)
-    ptr, numbers = _terms_of(corpus, candidates, terms)
+    lengths, parts = [np.zeros(1, np.int64)], [np.empty(0, np.int32)]
+    for start in range(0, len(candidates), BATCH_DOCUMENTS):
+        rows = candidates[start : start + BATCH_DOCUMENTS]
+        text = corpus.text.take(rows)
+        ptr, term = terms.lookup(text if corpus.title is None else joined(corpus.title.take(rows), text))
+        lengths.append(np.diff(ptr))
+        parts.append(term)
+    ptr, numbers = np.cumsum(np.concatenate(lengths)), np.concatenate(parts)
     count, shingle = np.zeros(len(candidates), np.int64), np.empty(len(numbers), np.int64)
     spare = np.empty(int(np.diff(ptr).max(initial=0)), np.int64)
     minhash.shingle_sets(ptr, numbers, SHINGLE_TERMS, count, shingle, spare, np.empty(2048, np.int64))
     local = np.empty(len(candidates), np.int64)
-    held = np.full(int(bucket.max(initial=-1)) + 1, LEADERS_COMPARED, np.int32)
-    skipped = minhash.leaders(ptr, count, shingle, bucket, held, least, local)
+    most = np.full(int(bucket.max(initial=-1)) + 1, LEADERS_COMPARED, np.int32)
+    skipped = minhash.leaders(ptr, count, shingle, bucket, most, least, local)
     leader = np.arange(len(corpus))
     leader[candidates] = candidates[local]
     firsts = np.flatnonzero(np.bincount(leader, minlength=len(leader)) > 1)
@@ -260,18 +262,6 @@ def _buckets(keys: NDArray[np.uint64]) -> tuple[Int32, Int64]:
         numbered += int(np.count_nonzero(opens & shared))
     rows = np.flatnonzero((bucket >= 0).any(axis=1))
     return bucket[rows], rows
-
-
-def _terms_of(corpus: Corpus, rows: Int64, terms: TermTable) -> tuple[Int64, Int32]:
-    """ptr int64[r + 1], term int32[]: the terms of some documents."""
-    lengths, numbers = [np.zeros(1, np.int64)], [np.empty(0, np.int32)]
-    for start in range(0, len(rows), BATCH_DOCUMENTS):
-        some = rows[start : start + BATCH_DOCUMENTS]
-        text = corpus.text.take(some)
-        ptr, term = terms.lookup(text if corpus.title is None else joined(corpus.title.take(some), text))
-        lengths.append(np.diff(ptr))
-        numbers.append(term)
-    return np.cumsum(np.concatenate(lengths)), np.concatenate(numbers)
 
 
 @check("near duplicates", needs=["corpus"])

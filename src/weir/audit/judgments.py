@@ -224,59 +224,35 @@ def unjudged_queries(subject: Subject) -> Iterator[Finding]:
         )
 
 
-def published_differences(subject: Subject) -> list[tuple[str, float, float]]:
-    """(what, number here, number published) of each count that differs from the catalogue's, by the subject's name.
-
-    Documents, judged queries and judgments by grade. Empty for a name that the catalogue lacks.
-    """
-    if subject.name not in catalogue.names():
-        return []
-    entry = catalogue.get(subject.name)
-    pairs: list[tuple[str, float, float]] = []
-    if subject.corpus is not None:
-        pairs.append(("documents", len(subject.corpus), entry.documents))
-    if subject.qrels is not None:
-        pairs.append(("judged queries", len(subject.qrels), entry.queries))
-        grades = subject.qrels.grade
-        counts = {grade: int(np.count_nonzero(grades == grade)) for grade in np.unique(grades).tolist()}
-        pairs += [
-            (f"judgments of grade {grade:g}", counts.get(grade, 0), entry.grades.get(grade, 0))
-            for grade in (sorted({*counts, *entry.grades}) if entry.grades else [])
-        ]
-    return [(what, float(here), float(there)) for what, here, there in pairs if here != there]
-
-
 @check("published counts", needs=["qrels"])
 def published_counts(subject: Subject) -> Iterator[Finding]:
-    """Whether a collection with the name of a published one has its documents, queries and judgments."""
-    differences = published_differences(subject)
+    """Whether a collection with the name of a published one has its documents, queries and judgments by grade."""
+    if subject.name not in catalogue.names():
+        return
+    entry, qrels = catalogue.get(subject.name), subject.need_qrels()
+    counts: list[tuple[str, float, float]] = [("judged queries", len(qrels), entry.queries)]
+    if subject.corpus is not None:
+        counts.insert(0, ("documents", len(subject.corpus), entry.documents))
+    if entry.grades:
+        grades, numbers = np.unique(qrels.grade, return_counts=True)
+        count_of = dict(zip(grades.tolist(), numbers.tolist(), strict=True))
+        counts += [
+            (f"judgments of grade {grade:g}", count_of.get(grade, 0), entry.grades.get(grade, 0))
+            for grade in sorted({*count_of, *entry.grades})
+        ]
+    differences = [(what, float(here), float(there)) for what, here, there in counts if here != there]
     if differences:
-        counts = "; ".join(
+        shown = "; ".join(
             f"{what}: {rounding.count(here)}, published {rounding.count(there)}"
             for what, here, there in differences
         )
         serious = any(what in COUNTS or not what.endswith(NOTHING_GAINED) for what, _, _ in differences)
         yield Finding(
             "serious" if serious else "caution",
-            f"this is not {subject.name} as it was published: {counts}",
+            f"this is not {subject.name} as it was published: {shown}",
             "do not set its scores beside published ones: take the whole collection, or name this one otherwise",
             tuple((what, here) for what, here, _ in differences),
         )
-
-
-def queries_that_are_documents(subject: Subject) -> list[tuple[str, str]]:
-    """(judged query, first document) of the same text after normalising, by text alone or by title and text."""
-    corpus, wanted = subject.need_corpus(), dict[str, list[str]]()
-    for name, text in subject.judged_queries.to_dict().items():
-        if text.strip():
-            wanted.setdefault(normalised(text), []).append(name)
-    document_of: dict[str, str] = {}
-    for fields in ("text", "title text"):
-        for first, texts in corpus.batches(fields, BATCH_BYTES):
-            for place, text in enumerate(texts):
-                for name in wanted.get(normalised(text), ()):
-                    document_of.setdefault(name, corpus.ids[first + place])
-    return list(document_of.items())
 
 
 @check("queries that are documents", needs=["corpus", "queries"])
@@ -286,11 +262,20 @@ def self_matching(subject: Subject) -> Iterator[Finding]:
     Of the split that is evaluated, as texts are written or after normalising. Source: Wachsmuth, Syed and Stein 2018
     (ArguAna), whose queries are arguments of the collection.
     """
-    pairs = queries_that_are_documents(subject)
+    queries, corpus = subject.judged_queries, subject.need_corpus()
+    texts, queries_of = queries.to_dict(), dict[str, list[str]]()  # the queries of each normalised text
+    for name, text in texts.items():
+        if text.strip():
+            queries_of.setdefault(normalised(text), []).append(name)
+    document_of: dict[str, str] = {}  # the first document of the same text, alone or behind its title
+    for fields in ("text", "title text"):
+        for first, batch in corpus.batches(fields, BATCH_BYTES):
+            for place, text in enumerate(batch):
+                for name in queries_of.get(normalised(text), ()):
+                    document_of.setdefault(name, corpus.ids[first + place])
+    pairs = list(document_of.items())
     if not pairs:
         return
-    queries, corpus = subject.judged_queries, subject.need_corpus()
-    texts = queries.to_dict()
     same_name = sum(query == document for query, document in pairs)
     at = corpus.ids.codes([document for _, document in pairs])
     written = sum(
@@ -348,19 +333,20 @@ def whole_pools(subject: Subject) -> Iterator[Finding]:
             left_out = sum(missing.values())
             yield Finding(
                 "caution",
-                f"{name} leaves out {left_out:,} of {total:,} candidates, those of {len(short):,} of {len(pools):,} "
-                "queries",
+                f"leaves out {left_out:,} of {total:,} candidates, those of {len(short):,} of {len(pools):,} queries",
                 f"rank each pool whole: let it re-rank pool, and keep {longest:,} documents of each query (-k)",
                 (("left out", float(left_out)), ("queries", float(len(short)))),
                 tuple(short),
+                system=name,
             )
         unscored, candidates = subject.unscored.get(name, (0, 0))
         if unscored:
             yield Finding(
                 "caution",
-                f"{name} leaves {unscored:,} of {candidates:,} candidates unscored, behind its depth",
+                f"leaves {unscored:,} of {candidates:,} candidates unscored, behind its depth",
                 "name no depth: candidates are re-ranked whole",
                 (("unscored", float(unscored)),),
+                system=name,
             )
 
 

@@ -9,7 +9,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from weir.audit.check import Finding, check, comparing_check
+from weir.audit.check import Finding, check
 from weir.core import rounding
 from weir.core.corpus import Queries
 from weir.core.rounding import part_of
@@ -19,6 +19,7 @@ from weir.datasets.card import normalised
 from weir.measures.evaluate import scores_of
 from weir.measures.measure import parse_measure
 from weir.stats.resampling import SEED, interval
+from weir.systems.lexical.terms import layout, weighted_jaccard, word_counts
 
 MEASURE = parse_measure("nDCG@10")
 GRAM_WORDS = 13
@@ -52,8 +53,8 @@ class Leaks:
 def leaks(queries: Queries, training: Training, relevant: Mapping[str, set[str]]) -> Leaks:
     """Look for each query among the training queries; relevant: documents by query, of the test's judgments."""
     texts = queries.text.tolist()
-    known = training.queries.text.tolist()
-    same, grams = set(known), {g for text in known for g in _grams(text)}
+    training_texts = training.queries.text.tolist()
+    same, grams = set(training_texts), {g for text in training_texts for g in _grams(text)}
     trained = {} if training.qrels is None else training.qrels.to_dict()
     forms: dict[str, set[str]] = {}  # relevant documents by normalised text
     for name, text in training.queries.to_dict().items():
@@ -178,15 +179,13 @@ def leakage_by_meaning(subject: Subject) -> Iterator[Finding]:
             )
 
 
-@comparing_check("overlap", needs=["corpus"])
+@check("overlap", needs=["corpus"], comparing=True)
 def overlap(subjects: Sequence[Subject]) -> Iterator[Finding]:
     """How far collections use the same words equally often: the weighted Jaccard index of their shares of words.
 
     numbers: the index of each pair, and x and y of each collection in a plane by these indices.
     Source: Thakur et al. 2021, appendix F.
     """
-    from weir.systems.lexical.terms import layout, weighted_jaccard, word_counts
-
     profile = word_counts([subject.need_corpus() for subject in subjects])
     shares = [profile.shares(which) for which in range(len(subjects))]
     pairs = list(combinations(range(len(subjects)), 2))

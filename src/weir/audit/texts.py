@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import chain
 
 import numpy as np
@@ -18,6 +18,8 @@ from weir.core.run import Run
 from weir.core.strings import Int64, Strings
 from weir.core.subject import Subject, TokenLimit
 from weir.stats.order_agreement import spearman
+from weir.systems.lexical.analyzer import analyzers
+from weir.systems.lexical.terms import TermTable
 
 SHORT_WORDS = 3
 REPEATED_SHARE = 0.5
@@ -48,50 +50,41 @@ def damage_of(text: str) -> list[str]:
     return [name for name, pattern in DAMAGE.items() if pattern.search(text)]
 
 
-@dataclass
-class _Counts:
-    empty: list[str] = field(default_factory=list)
-    short: list[str] = field(default_factory=list)
-    damaged: dict[str, list[str]] = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, names: Iterable[str], texts: Iterable[str]) -> _Counts:
-        counts = cls()
-        for name, text in zip(names, texts, strict=True):
-            words = len(text.split(None, SHORT_WORDS))
-            if not words:
-                counts.empty.append(name)
-            elif words < SHORT_WORDS:
-                counts.short.append(name)
-            for kind in damage_of(text):
-                counts.damaged.setdefault(kind, []).append(name)
-        return counts
-
-
-def _findings(counts: _Counts, what: str, total: int, short_matters: bool) -> Iterator[Finding]:
-    if counts.empty:
+def _findings(
+    names: Iterable[str], texts: Iterable[str], what: str, total: int, short_matters: bool
+) -> Iterator[Finding]:
+    empty: list[str] = []
+    short: list[str] = []
+    damaged: dict[str, list[str]] = {}
+    for name, text in zip(names, texts, strict=True):
+        words = len(text.split(None, SHORT_WORDS))
+        if words < SHORT_WORDS:
+            (short if words else empty).append(name)
+        for kind in damage_of(text):
+            damaged.setdefault(kind, []).append(name)
+    if empty:
         yield Finding(
             "caution",
-            f"{part_of(len(counts.empty), total, what, 'has', 'have')} no text at all",
+            f"{part_of(len(empty), total, what, 'has', 'have')} no text at all",
             "nothing can find them, or by them: take the collection's full version, or leave them out",
-            (("empty", float(len(counts.empty))),),
-            tuple(counts.empty[:5]),
+            (("empty", float(len(empty))),),
+            tuple(empty[:5]),
         )
-    if counts.short and short_matters:
+    if short and short_matters:
         yield Finding(
             "note",
-            f"{part_of(len(counts.short), total, what, 'has', 'have')} fewer than {SHORT_WORDS} words",
+            f"{part_of(len(short), total, what, 'has', 'have')} fewer than {SHORT_WORDS} words",
             "see whether their text was cut",
-            (("short", float(len(counts.short))),),
-            tuple(counts.short[:5]),
+            (("short", float(len(short))),),
+            tuple(short[:5]),
         )
-    for kind, names in counts.damaged.items():
+    for kind, damaged_names in damaged.items():
         yield Finding(
-            "caution" if len(names) > total / 100 else "note",
-            f"{part_of(len(names), total, what, 'holds', 'hold')} {kind}",
+            "caution" if len(damaged_names) > total / 100 else "note",
+            f"{part_of(len(damaged_names), total, what, 'holds', 'hold')} {kind}",
             "words that are damaged match nothing: mend the texts before indexing",
-            ((kind, float(len(names))),),
-            tuple(names[:5]),
+            ((kind, float(len(damaged_names))),),
+            tuple(damaged_names[:5]),
         )
 
 
@@ -104,8 +97,8 @@ def texts(subject: Subject) -> Iterator[Finding]:
     corpus = subject.need_corpus()
     starts = range(0, len(corpus), BATCH_DOCUMENTS)
     views = (corpus.view("title text", at, min(at + BATCH_DOCUMENTS, len(corpus))) for at in starts)
-    counts = _Counts.of(corpus.ids, chain.from_iterable(views))
-    yield from _findings(counts, "documents", len(corpus), short_matters=True)
+    texts_of_all = chain.from_iterable(views)
+    yield from _findings(corpus.ids, texts_of_all, "documents", len(corpus), short_matters=True)
     if corpus.title is None:
         return
     titled = repeated = 0
@@ -126,8 +119,7 @@ def texts(subject: Subject) -> Iterator[Finding]:
 def query_texts(subject: Subject) -> Iterator[Finding]:
     """Queries of the split that is evaluated without text, and signs of damage in them."""
     queries = subject.judged_queries
-    counts = _Counts.of(queries.ids, queries.text)
-    yield from _findings(counts, subject.queries_called, len(queries), short_matters=False)
+    yield from _findings(queries.ids, queries.text, subject.queries_called, len(queries), short_matters=False)
 
 
 # Lengths: whether systems and judgments prefer long or short documents.
@@ -143,9 +135,6 @@ TITLE_ONLY_SHARE = 0.05
 
 def document_lengths(corpus: Corpus) -> Int64:
     """Words of title and text of each document by Lucene's StandardAnalyzer, int64[n]."""
-    from weir.systems.lexical.analyzer import analyzers
-    from weir.systems.lexical.terms import TermTable
-
     table = TermTable(analyzers.get(LENGTH_ANALYZER))
     parts = [np.diff(table.add(texts)[0]) for _, texts in corpus.batches("title text", BATCH_BYTES)]
     return np.concatenate([np.zeros(0, np.int64), *parts])
@@ -282,9 +271,6 @@ def cut_by_words(lengths: Int64, limit: int) -> DocumentCut:
 
 def cut_by_encoder(corpus: Corpus, limit: TokenLimit) -> DocumentCut:
     """The documents that an encoder cuts, by its own tokens."""
-    from weir.systems.lexical.analyzer import analyzers
-    from weir.systems.lexical.terms import TermTable
-
     extents = [limit.extents(texts.tolist()) for _, texts in corpus.batches(VIEW, BATCH_BYTES)]
     tokens = np.concatenate([np.zeros(0, np.int64), *(count for count, _ in extents)])
     characters = np.concatenate([np.zeros(0, np.int64), *(count for _, count in extents)])
@@ -302,9 +288,6 @@ def lost_behind_the_cut(subject: Subject, by: DocumentCut) -> tuple[int, int]:
 
     Counts pairs of query and relevant document; words of Lucene's EnglishAnalyzer.
     """
-    from weir.systems.lexical.analyzer import analyzers
-    from weir.systems.lexical.terms import TermTable
-
     corpus, queries, qrels = subject.need_corpus(), subject.need_queries(), subject.need_qrels()
     table = TermTable(analyzers.get(TRUNCATION_ANALYZER))
     ptr, term = table.add(queries.text)
@@ -347,8 +330,7 @@ def truncation(subject: Subject) -> Iterator[Finding]:
         for by in cuts:
             lost, cut = lost_behind_the_cut(subject, by)
             numbers += [
-                (f"relevant cut at {by.limit}", float(cut)),
-                (f"relevant lost at {by.limit}", float(lost)),
+                (f"relevant {kind} at {by.limit}", float(n)) for kind, n in (("cut", cut), ("lost", lost))
             ]
             lost_any = lost_any or lost > 0
             if cut:
