@@ -5,7 +5,7 @@
 Self-contained: it makes its own checkpoint, vocabulary and texts (lengths as those of Wikipedia passages: about
 a hundred words, log-normal), downloads nothing, and prints what is installed first. It needs torch with CUDA,
 tokenizers, safetensors and Weir's source (found beside this script); with transformers, its padded way is measured
-too, and with triton a compiled one.
+too.
 Writes encode_gpu.json: the best bf16 rate of a product on this GPU (`peak`), and for each way of encoding the
 documents and tokens a second from texts to vectors in memory, with tokenisation running ahead, the useful work a
 second (tokens of padding not counted) and its share of `peak`; the same for tokens alone, and for tokenisation
@@ -169,8 +169,6 @@ def measured(torch: Any, folder: Path, passages: list[str], options: argparse.Na
     weights = read_weights(read_checkpoint(folder))
     ways = {"packed": torch_engine(weights, "cuda", "bf16")}
     ways["padded attention"] = replace(ways["packed"], varlen=False)
-    if importlib.util.find_spec("triton") is not None:
-        ways["packed, compiled"] = torch_engine(weights, "cuda", "bf16", compiled=True)
     if importlib.util.find_spec("transformers") is not None:
         from weir.models.transformers_engine import transformers_engine
 

@@ -90,7 +90,7 @@ def test_both_products_agree(checkpoint_of, batch):
     weights = read_weights(read_checkpoint(checkpoint_of("bert")))
     engine = torch_engine(weights, "cpu", "fp32")
     assert engine.prepacked
-    plain = replace(engine, prepacked=False, weights=_placed(weights, engine.device, engine.dtype), kept={})
+    plain = replace(engine, prepacked=False, weights=_placed(weights, engine.device, engine.dtype), space={})
     expected = engine.hidden(batch).numpy().copy()
     np.testing.assert_allclose(plain.hidden(batch).numpy(), expected, atol=2e-5)
     assert _prepacked(weights.layers[0]).qkv.is_mkldnn
@@ -127,7 +127,8 @@ def test_what_a_gpu_without_the_packed_kernel_does(checkpoint_of, batch, name, m
     )
     np.testing.assert_allclose(engine.hidden(batch).numpy(), expected, atol=2e-5)
     placed = module._placed(weights, engine.device, engine.dtype)
-    other = replace(engine, weights=placed, prepacked=False, rest=module.after_attention)
+    monkeypatch.setattr(module.TorchEngine, "_on_processor", module.TorchEngine._on_gpu)
+    other = replace(engine, weights=placed, prepacked=False)
     np.testing.assert_allclose(other.hidden(batch).numpy(), expected, atol=2e-5)
 
 

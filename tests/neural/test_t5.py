@@ -193,7 +193,7 @@ def test_what_is_no_t5_is_refused(checkpoint_of, folder_of, tmp_path):
     ]:
         (tmp_path / "config.json").write_text(json.dumps(facts | change))
         with pytest.raises(BadValue, match=message):
-            MonoT5(str(tmp_path)).checkpoint()
+            MonoT5(str(tmp_path)).describe()
 
 
 def test_weights_that_are_missing_or_no_numbers_are_named(folder_of, tmp_path):

@@ -175,7 +175,7 @@ def test_words_for_yes_and_no_are_those_of_the_checkpoint():
 
 def test_a_model_of_another_kind_is_refused_by_its_card():
     with pytest.raises(BadValue, match="of the kind 'dense', and no T5 such as"):
-        QuestionWriter("minilm").checkpoint()
+        QuestionWriter("minilm").describe()
 
 
 def test_arguments_are_what_differs():

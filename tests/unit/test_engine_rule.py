@@ -23,7 +23,7 @@ ALL = {
 
 def checkpoint(tmp_path, kind="bert"):
     return Checkpoint(
-        tmp_path, tmp_path, {"model_type": kind}, None, False, (), None, {}, None, None, 512, 512
+        tmp_path, tmp_path, {"model_type": kind}, 512, 512
     )
 
 

@@ -8,18 +8,19 @@ batch may be vectors, token vectors, weights of terms or scores: whatever can be
 from __future__ import annotations
 
 import itertools
-import queue
-import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from weir.core.strings import Int64
 from weir.errors import BadValue
-from weir.models.tokens import Text, Tokens
+from weir.models.tokens import Text, Tokens, offsets
 
 R = TypeVar("R")
 T = TypeVar("T")
@@ -70,22 +71,12 @@ def batches(lengths: Int64, budget: int, padded: bool) -> list[Int64]:
     return cuts
 
 
-def gather_rows(parts: Sequence[tuple[Int64, NDArray[Any]]], count: int) -> NDArray[Any]:
-    """Results with one row (or number) for each text, in the order of the texts."""
-    first = parts[0][1]
-    whole = np.empty((count, *first.shape[1:]), first.dtype)
-    for positions, rows in parts:
-        whole[positions] = rows
-    return whole
-
-
 def gather_ragged(parts: Sequence[tuple[Int64, Ragged]], count: int) -> Ragged:
     """Results with several rows for each text, in the order of the texts."""
     lengths = np.empty(count, np.int64)
     for positions, part in parts:
         lengths[positions] = np.diff(part.ptr)
-    ptr = np.zeros(count + 1, np.int64)
-    np.cumsum(lengths, out=ptr[1:])
+    ptr = offsets(lengths)
     first = parts[0][1].values
     whole = np.empty((int(ptr[-1]), *first.shape[1:]), first.dtype)
     for positions, part in parts:
@@ -106,11 +97,11 @@ def results(
     """What the model says about texts, window by window, each in the order of its texts.
 
     run: a batch of tokens to its results; when it runs out of memory the batch is halved and so are those
-    after it. done: told the number of texts finished so far. Closing the iterator, or an interrupt, ends the
+    after it. done: called with the number of texts finished so far. Closing the iterator, or an interrupt, ends the
     thread. Raises BadValue for a single text that does not fit into memory, and what run raises.
     """
     budget, finished = plan.tokens, 0
-    with _Ahead(_windows(texts, tokenize, plan)) as windows:
+    with closing(_ahead(_windows(texts, tokenize, plan))) as windows:
         for window in windows:
             parts: list[tuple[Int64, R]] = []
             waiting = batches(window.lengths, budget, plan.padded)[::-1]
@@ -163,9 +154,7 @@ def _windows(
 def _joined(chunks: list[Tokens]) -> Tokens:
     if len(chunks) == 1:
         return chunks[0]
-    lengths = np.concatenate([c.lengths for c in chunks])
-    ptr = np.zeros(len(lengths) + 1, np.int64)
-    np.cumsum(lengths, out=ptr[1:])
+    ptr = offsets(np.concatenate([c.lengths for c in chunks]))
     ids = np.concatenate([c.ids for c in chunks])
     if all(c.segment is None for c in chunks):
         return Tokens(ids, ptr)
@@ -173,47 +162,13 @@ def _joined(chunks: list[Tokens]) -> Tokens:
     return Tokens(ids, ptr, np.concatenate(segments))
 
 
-@dataclass(frozen=True)
-class _Failure:
-    """What went wrong in the thread."""
-
-    error: BaseException
-
-
-class _Ahead(Generic[T]):
-    """An iterator whose items are made by a thread, one ahead of what is asked for."""
-
-    def __init__(self, source: Iterator[T]) -> None:
-        self._source = source
-        self._ready: queue.Queue[T | _Failure | None] = queue.Queue(maxsize=1)
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._work, name="weir-tokenize", daemon=True)
-
-    def __enter__(self) -> Iterator[T]:
-        self._thread.start()
-        return self._items()
-
-    def __exit__(self, *_: object) -> None:
-        self._stop.set()
-        while self._thread.is_alive():
-            try:
-                self._ready.get(timeout=0.05)  # makes room, so that the thread comes to see the stop
-            except queue.Empty:
-                continue
-        self._thread.join()
-
-    def _items(self) -> Iterator[T]:
-        while (item := self._ready.get()) is not None:
-            if isinstance(item, _Failure):
-                raise item.error
+def _ahead(source: Iterator[T]) -> Generator[T, None, None]:
+    """The items of an iterator, made by a thread two ahead of what is asked for."""
+    pool = ThreadPoolExecutor(1, thread_name_prefix="weir-tokenize")
+    try:
+        futures = deque(pool.submit(next, source, None) for _ in range(2))
+        while (item := futures.popleft().result()) is not None:
+            futures.append(pool.submit(next, source, None))
             yield item
-
-    def _work(self) -> None:
-        try:
-            for item in self._source:
-                self._ready.put(item)
-                if self._stop.is_set():
-                    return
-            self._ready.put(None)
-        except BaseException as error:  # noqa: BLE001 - carried to the thread that waits
-            self._ready.put(_Failure(error))
+    finally:
+        pool.shutdown(cancel_futures=True)

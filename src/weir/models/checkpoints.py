@@ -10,7 +10,7 @@ import time
 import tomllib
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from importlib.resources import files
 from importlib.util import find_spec
@@ -238,27 +238,33 @@ class Checkpoint:
     root: Path
     folder: Path
     config: dict[str, Any]
-    pooling: str | None
-    normalise: bool
-    heads: tuple[Head, ...]
-    similarity: str | None
-    prompts: dict[str, str]
-    query_prompt: str | None
-    document_prompt: str | None
     limit: int
     positions: int
+    pooling: str | None = None
+    normalise: bool = False
+    heads: tuple[Head, ...] = ()
+    similarity: str | None = None
+    prompts: Mapping[str, str] = field(default_factory=dict)
+    query_prompt: str | None = None
+    document_prompt: str | None = None
 
     @property
     def architecture(self) -> str:
         """The architecture's name in transformers, such as "bert"."""
         return str(self.config.get("model_type", ""))
 
+    @property
+    def trained(self) -> str:
+        """The class of transformers that it was trained as, such as "BertForMaskedLM"; "" where nothing says so."""
+        return str((self.config.get("architectures") or [""])[0])
+
 
 def read_checkpoint(folder: Path) -> Checkpoint:
     """Read what a checkpoint's files say; raises StoreError where they are damaged or of an unknown form."""
-    modules = _modules(folder)
+    modules = read_modules(
+        folder, ("Transformer", "Pooling", "Normalize", "Dense", "LayerNorm", "MultiVectorMask")
+    )
     path = next((p for kind, p in modules if kind == "Transformer"), folder)
-    config = read_object(path / "config.json", needed=True)
     pooling = next((_pooling(p) for kind, p in modules if kind == "Pooling"), None)
     heads = []
     for kind, place in modules:
@@ -271,31 +277,27 @@ def read_checkpoint(folder: Path) -> Checkpoint:
                 )
             heads.append(Head(kind, place, activation))
     settings = read_object(folder / "config_sentence_transformers.json")
-    positions = _positions(config)
-    return Checkpoint(
-        root=folder,
-        folder=path,
-        config=config,
+    similarity = settings.get("similarity_fn_name")
+    return replace(
+        with_declared_prompts(bare_checkpoint(path, folder)),
         pooling=pooling,
         normalise=any(kind == "Normalize" for kind, _ in modules),
         heads=tuple(heads),
-        similarity={"cosine": "cosine", "dot": "dot"}.get(str(settings.get("similarity_fn_name"))),
-        limit=_limit(path, positions),
-        positions=positions,
-        **declared_prompts(folder),
+        similarity=similarity if similarity in ("cosine", "dot") else None,
     )
 
 
-def declared_prompts(folder: Path) -> dict[str, Any]:
-    """The fields of a Checkpoint that say what is put before texts, as sentence-transformers' settings declare it."""
-    settings = read_object(folder / "config_sentence_transformers.json")
+def with_declared_prompts(checkpoint: Checkpoint) -> Checkpoint:
+    """The checkpoint with what is put before texts, as sentence-transformers' settings declare it."""
+    settings = read_object(checkpoint.root / "config_sentence_transformers.json")
     prompts = {str(k): str(v) for k, v in (settings.get("prompts") or {}).items()}
     default = prompts.get(str(settings.get("default_prompt_name")))
-    return {
-        "prompts": prompts,
-        "query_prompt": next((prompts[n] for n in QUERY_NAMES if n in prompts), default),
-        "document_prompt": next((prompts[n] for n in DOCUMENT_NAMES if n in prompts), default),
-    }
+    return replace(
+        checkpoint,
+        prompts=prompts,
+        query_prompt=next((prompts[n] for n in QUERY_NAMES if n in prompts), default),
+        document_prompt=next((prompts[n] for n in DOCUMENT_NAMES if n in prompts), default),
+    )
 
 
 def bare_checkpoint(folder: Path, root: Path) -> Checkpoint:
@@ -304,26 +306,34 @@ def bare_checkpoint(folder: Path, root: Path) -> Checkpoint:
     root: the folder of the checkpoint that it is a part of.
     """
     config = read_object(folder / "config.json", needed=True)
-    positions = _positions(config)
-    limit = _limit(folder, positions)
-    return Checkpoint(root, folder, config, None, False, (), None, {}, None, None, limit, positions)
+    # Tokens whose places the architecture can tell apart; 0 for no bound of its own.
+    size = config.get("max_position_embeddings") or config.get("n_positions") or 0
+    offset = int(config.get("pad_token_id") or 0) + 1 if config.get("model_type") in ROBERTA else 0
+    positions = max(int(size) - offset, 0)
+    return Checkpoint(root, folder, config, _limit(folder, positions), positions)
 
 
-def _modules(folder: Path) -> list[tuple[str, Path]]:
-    """The steps of a sentence-transformers checkpoint: their kinds and folders; none for a plain one."""
+def read_modules(folder: Path, kinds: tuple[str, ...]) -> list[tuple[str, Path]]:
+    """The steps of a sentence-transformers checkpoint: their kinds and folders; none for a plain one.
+
+    Raises StoreError for a damaged file, BadValue for a step that is none of these kinds.
+    """
     path = folder / "modules.json"
     if not path.exists():
         return []
-    known_kinds = ("Transformer", "Pooling", "Normalize", "Dense", "LayerNorm", "MultiVectorMask")
     try:
         steps = json.loads(path.read_text(encoding="utf-8"))
-        found = [(str(s["type"]).rpartition(".")[2], inner_folder(folder, s["path"])) for s in steps]
+        return [(step_kind(path, s["type"], kinds), inner_folder(folder, s["path"])) for s in steps]
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise StoreError(f"{path}: damaged ({error}); fetch the checkpoint again") from None
-    for kind, _ in found:
-        if kind not in known_kinds:
-            raise BadValue(f"{path}: a step '{kind}' is not known; expected {', '.join(known_kinds)}")
-    return found
+
+
+def step_kind(path: Path, dotted: object, kinds: tuple[str, ...]) -> str:
+    """The kind of a step by the dotted name of its class; raises BadValue for one that is none of these kinds."""
+    kind = str(dotted).rpartition(".")[2]
+    if kind not in kinds:
+        raise BadValue(f"{path}: a step '{kind}' is not known; expected {', '.join(kinds)}")
+    return kind
 
 
 def inner_folder(folder: Path, name: object) -> Path:
@@ -343,16 +353,9 @@ def _pooling(folder: Path) -> str:
         chosen = [{"lasttoken": "last"}.get(facts["pooling_mode"], facts["pooling_mode"])]
     if len(chosen) != 1 or chosen[0] not in POOLINGS.values():
         raise BadValue(
-            f"{folder}: pooling by {chosen or 'an unknown rule'}; expected {set(POOLINGS.values())}"
+            f"{folder}: pooling by {chosen or 'an unknown rule'}; expected {', '.join(POOLINGS.values())}"
         )
     return chosen[0]
-
-
-def _positions(config: dict[str, Any]) -> int:
-    """Tokens whose places the architecture can tell apart; 0 for no bound of its own."""
-    size = config.get("max_position_embeddings") or config.get("n_positions") or 0
-    offset = int(config.get("pad_token_id") or 0) + 1 if config.get("model_type") in ROBERTA else 0
-    return max(int(size) - offset, 0)
 
 
 def _limit(folder: Path, positions: int) -> int:
@@ -402,7 +405,7 @@ def deciding_files(root: Path) -> list[Path]:
     Left out are only kinds of files that no engine of Weir reads, and weights in the older format where the same
     folder has safetensors, which are then the ones that are read.
     """
-    found = []
+    paths = []
     for path in root.rglob("*"):
         inside = path.relative_to(root)
         if path.suffix.lower() in IDLE_SUFFIXES or path.name in IDLE_NAMES or not path.is_file():
@@ -411,8 +414,8 @@ def deciding_files(root: Path) -> list[Path]:
             continue
         if path.match("pytorch_model*.bin*") and any(path.parent.glob("*.safetensors")):
             continue
-        found.append(path)
-    return sorted(found, key=lambda path: path.relative_to(root).as_posix())
+        paths.append(path)
+    return sorted(paths, key=lambda path: path.relative_to(root).as_posix())
 
 
 def fingerprint(checkpoint: Checkpoint) -> str:
@@ -424,8 +427,8 @@ def fingerprint(checkpoint: Checkpoint) -> str:
     root = checkpoint.root.resolve()
     try:
         files = deciding_files(root)
-        seen, newest = _stamps(root, files)
-        key = hashlib.blake2b(json.dumps([str(root), seen]).encode("utf-8"), digest_size=16).hexdigest()
+        stamps, newest = _stamps(root, files)
+        key = hashlib.blake2b(json.dumps([str(root), stamps]).encode("utf-8"), digest_size=16).hexdigest()
         memory = settings().home / "encoders" / f"{key}.json"
         with suppress(OSError, ValueError, KeyError, TypeError):
             return str(json.loads(memory.read_text(encoding="utf-8"))["fingerprint"])
@@ -436,7 +439,7 @@ def fingerprint(checkpoint: Checkpoint) -> str:
             with path.open("rb") as file:
                 while piece := file.read(PIECE_BYTES):
                     digest.update(piece)
-        settled = newest + SETTLED_SECONDS < time.time() and _stamps(root, files)[0] == seen
+        settled = newest + SETTLED_SECONDS < time.time() and _stamps(root, files)[0] == stamps
     except OSError as error:
         raise StoreError(f"{root}: {error.strerror or error}; fetch the checkpoint again") from None
     if settled:
@@ -448,31 +451,29 @@ def fingerprint(checkpoint: Checkpoint) -> str:
 def _stamps(root: Path, files: list[Path]) -> tuple[list[tuple[str, int, int, int, int]], float]:
     """(what tells that each file is unchanged, when the last of them changed)."""
     stats = [(path.relative_to(root).as_posix(), path.stat()) for path in files]
-    seen = [(name, s.st_size, s.st_mtime_ns, s.st_ctime_ns, s.st_ino) for name, s in stats]
-    return seen, max((s.st_ctime for _, s in stats), default=0.0)
+    stamps = [(name, s.st_size, s.st_mtime_ns, s.st_ctime_ns, s.st_ino) for name, s in stats]
+    return stamps, max((s.st_ctime for _, s in stats), default=0.0)
 
 
 # ----------
 # Settings of models: how they are checked, and how they print.
 
 
-ARTIFACT = "a name of `weir list models`, a hub name or a folder"
-
-
 def check_model(model: object, kind: str, otherwise: str) -> None:
     """Raise BadValue for a model that is no text, or whose card says that it is of another kind; otherwise: what that
     means."""
     if not isinstance(model, str) or not model.strip():
-        raise BadValue(f"model is {model!r}; expected {ARTIFACT}")
+        raise BadValue(f"model is {model!r}; expected a name of `weir list models`, a hub name or a folder")
     check_kind(model, kind, otherwise)
 
 
-def check_least(settings: Mapping[str, tuple[object, int]], optional: bool = True) -> None:
-    """Raise BadValue for a setting that is no whole number from its least one. settings: name -> (value, least);
-    optional: whether None leaves it to the checkpoint."""
-    for name, (value, least) in settings.items():
-        if not (optional and value is None) and (type(value) is not int or value < least):
-            raise BadValue(f"{name} is {value!r}; expected a whole number from {least}")
+def check_least(config: DataclassInstance, least: Mapping[str, int]) -> None:
+    """Raise BadValue for a setting that is no whole number from its least one; its default may be None."""
+    defaults = {f.name: f.default for f in fields(config)}
+    for name, smallest in least.items():
+        value = getattr(config, name)
+        if not (value is None and defaults[name] is None) and (type(value) is not int or value < smallest):
+            raise BadValue(f"{name} is {value!r}; expected a whole number from {smallest}")
 
 
 def model_arguments(config: DataclassInstance, model: str) -> tuple[list[object], dict[str, object]]:
@@ -555,22 +556,20 @@ def resolve(encoder: Encoder, collection: str = "", instruction: str = "") -> En
         )
     similarity = _first(encoder.similarity, document.similarity, card.similarity)
     similarity = similarity or ("cosine" if document.normalise else "dot")
-    theirs = _of_collection(document.prompts, collection)
-    query_prompt, document_prompt = (
-        filled_prompt(
-            _first(getattr(encoder, name), theirs.get(name), getattr(document, name), getattr(card, name))
-            or "",
-            instruction,
-        )
-        for name in ("query_prompt", "document_prompt")
-    )
+    own_prompts = _of_collection(document.prompts, collection)
+    prompts = []
+    for name in ("query_prompt", "document_prompt"):
+        by_files = _first(own_prompts.get(name), getattr(document, name), getattr(card, name))
+        prompts.append(filled_prompt(_first(getattr(encoder, name), by_files) or "", instruction))
+    query_prompt, document_prompt = prompts
     declared = [p for p in (*document.prompts.values(), card.query_prompt, card.document_prompt) if p]
     own_query = _first(encoder.max_query, encoder.max_length)
-    notes: tuple[str, ...] = ()
+    notes = []
     if declared and not (query_prompt or document_prompt):
-        shown = ", ".join(sorted({repr(p) for p in declared}))
-        note = f"'{encoder.model}' declares prompts ({shown}) and none is used; its scores may be lower than published"
-        notes = (note,)
+        texts = ", ".join(sorted({repr(p) for p in declared}))
+        notes = [
+            f"'{encoder.model}' declares prompts ({texts}) and none is used; its scores may be lower than published"
+        ]
     return EncoderRecipe(
         model=encoder.model,
         document=document,
@@ -584,7 +583,7 @@ def resolve(encoder: Encoder, collection: str = "", instruction: str = "") -> En
         max_document=text_limit(
             encoder.model, document, encoder.max_length, card.max_document or document.limit
         ),
-        notes=notes,
+        notes=tuple(notes),
     )
 
 
@@ -593,14 +592,13 @@ def filled_prompt(prompt: str, instruction: str) -> str:
     return prompt.replace(TASK, instruction or GENERAL)
 
 
-def _of_collection(prompts: dict[str, str], collection: str) -> dict[str, str]:
+def _of_collection(prompts: Mapping[str, str], collection: str) -> dict[str, str]:
     """The prompts declared under a collection's name, such as "SciFact-query" or "NFCorpus"."""
     by_kind: dict[str, str] = {}
-    wanted = _plain(collection)
-    for name, prompt in prompts.items() if wanted else ():
-        plain = _plain(name)
+    target = _plain(collection)
+    for name, prompt in prompts.items() if target else ():
         for ending, kind in (("", "query_prompt"), *KINDS):
-            if plain in (wanted + ending, wanted + "retrieval" + ending):
+            if _plain(name) in (target + ending, target + "retrieval" + ending):
                 by_kind[kind] = prompt
     return by_kind
 

@@ -44,8 +44,7 @@ class CrossEncoder:
 
     model: a name of `weir list models`, a name on the Hugging Face hub, or a folder; max_length: tokens of a pair at
     most, of which the longer text loses first, None leaves it to the checkpoint; dtype: fp32, bf16, fp16 or int8;
-    engine: auto takes one by a fixed rule, see weir.models.engine, or torch, openvino, transformers;
-    batch_tokens: 0
+    engine: auto takes one by a fixed rule, see weir.models.engine, or torch, openvino, transformers; batch_tokens: 0
     takes what suits the device. A score is the model's own number before any activation, so that no two become equal
     by rounding; of a model with two classes it is the second's less the first's. Raises BadValue for settings out of
     range.
@@ -60,8 +59,7 @@ class CrossEncoder:
     def __post_init__(self) -> None:
         check_model(self.model, "cross", "which does not score pairs of texts")
         check_engine(self.engine, self.dtype)
-        check_least({"max_length": (self.max_length, 5)})
-        check_least({"batch_tokens": (self.batch_tokens, 0)}, optional=False)
+        check_least(self, {"max_length": 5, "batch_tokens": 0})
 
     @property
     def arguments(self) -> tuple[list[object], dict[str, object]]:
@@ -69,10 +67,7 @@ class CrossEncoder:
         return model_arguments(self, self.model)
 
     def describe(self, device: str = "auto") -> dict[str, object]:
-        """What decides a score, and under "engine" what computes it on a device, None where that is not installed.
-
-        Reads the checkpoint's files and nothing else. Raises DownloadError where the checkpoint is not here.
-        """
+        """What decides a score, and what computes it on a device; reads and raises as `Encoder.describe`."""
         checkpoint = self.checkpoint()
         return {
             "encoding": algorithm("encoding"),
@@ -91,17 +86,13 @@ class CrossEncoder:
     def checkpoint(self) -> Checkpoint:
         """The checkpoint's files; raises BadValue for one that does not score pairs."""
         checkpoint = read_checkpoint(locate(self.model))
-        named = checkpoint.config.get("architectures") or [""]
-        if not str(named[0]).endswith("ForSequenceClassification"):
-            raise BadValue(f"'{self.model}' is a {named[0] or 'model'}, which does not score pairs of texts")
+        if not checkpoint.trained.endswith("ForSequenceClassification"):
+            kind = checkpoint.trained or "model"
+            raise BadValue(f"'{self.model}' is a {kind}, which does not score pairs of texts")
         return checkpoint
 
     def load(self, device: str = "auto") -> LoadedCross:
-        """The model in memory, on auto (a GPU where there is one), cpu, cuda, or cuda:1; downloads what is not here.
-
-        Raises DownloadError, StoreError or BadValue for a checkpoint that is not here, damaged, or of a kind
-        that Weir cannot use.
-        """
+        """The model in memory on a device; downloads what is not here, and raises, as `Encoder.load`."""
         self.fetch()
         checkpoint = self.checkpoint()
         declared = self._declared(checkpoint, device)
@@ -146,7 +137,7 @@ class LoadedCross:
     def scores(self, pairs: Iterable[Text], done: Callable[[int], None] | None = None) -> Iterator[Float32]:
         """The scores of a stream of (query, document), some thousand at a time and in order, in bounded memory.
 
-        done: told the number of pairs finished so far. Raises BadValue for a pair that does not fit into memory.
+        done: called with the number of pairs finished so far. Raises BadValue for a pair that does not fit into memory.
         """
         plan = BatchPlan(self.batch_tokens, padded=self.engine.padded)
 
@@ -181,14 +172,14 @@ def _outputs(checkpoint: Checkpoint, declared: Declared) -> tuple[Callable[[Toke
                 f"the engines torch and openvino have no head for '{checkpoint.architecture}'; take 'transformers'"
             )
         state, device = read_state(checkpoint.folder), torch.device(place.device)
-        wanted = [f"{name}.{kind}" for name in (names[0], names[2]) for kind in ("weight", "bias")]
-        missing = [name for name in wanted if name not in state]
+        tensors = [f"{name}.{kind}" for name in (names[0], names[2]) for kind in ("weight", "bias")]
+        missing = [name for name in tensors if name not in state]
         if missing:
             raise StoreError(f"{checkpoint.folder}: the weights have no '{missing[0]}'")
     except StoreError as error:
         refuse_own_code(checkpoint, str(error))
         raise
-    weight, bias, last, last_bias = (state[name].to(device, torch.float32) for name in wanted)
+    weight, bias, last, last_bias = (state[name].to(device, torch.float32) for name in tensors)
     activations = {"tanh": torch.tanh, "relu": torch.relu, "gelu": torch.nn.functional.gelu}
     activation = activations[names[1]]
 

@@ -15,6 +15,7 @@ from weir.core.strings import Int64, Strings
 from weir.errors import BadValue, require
 from weir.models.batching import BatchPlan, results
 from weir.models.checkpoints import (
+    POOLINGS,
     Checkpoint,
     EncoderRecipe,
     check_least,
@@ -24,7 +25,6 @@ from weir.models.checkpoints import (
     resolve,
 )
 from weir.models.engine import (
-    POOLINGS,
     Declared,
     Engine,
     Projection,
@@ -49,6 +49,7 @@ Float32: TypeAlias = NDArray[np.float32]
 Kind: TypeAlias = Literal["query", "document"]
 Progress: TypeAlias = Callable[[int, int], None]
 
+SIMILARITIES = ("dot", "cosine")
 BATCH_TOKENS = {"cpu": 1000, "cuda": 32768}
 """Tokens of a batch: on a processor what its caches hold, on a GPU what keeps it busy."""
 
@@ -79,15 +80,14 @@ class Encoder:
 
     def __post_init__(self) -> None:
         check_model(self.model, "dense", "which gives no single vector for a text")
-        for name, allowed in (("pooling", [*POOLINGS]), ("similarity", ["dot", "cosine"])):
+        for name, allowed in (("pooling", POOLINGS.values()), ("similarity", SIMILARITIES)):
             if getattr(self, name) not in (None, *allowed):
                 raise BadValue(f"{name} is {getattr(self, name)!r}; expected {', '.join(allowed)}")
         check_engine(self.engine, self.dtype)
         for name in ("query_prompt", "document_prompt"):
             if not isinstance(getattr(self, name), (str, type(None))):
                 raise BadValue(f"{name} is {getattr(self, name)!r}; expected a text")
-        check_least({"max_length": (self.max_length, 3), "max_query": (self.max_query, 3)})
-        check_least({"batch_tokens": (self.batch_tokens, 0)}, optional=False)
+        check_least(self, {"max_length": 3, "max_query": 3, "batch_tokens": 0})
 
     @property
     def arguments(self) -> tuple[list[object], dict[str, object]]:
@@ -175,19 +175,18 @@ class Loaded:
         total = len(texts)
         done = None if progress is None else lambda count: progress(min(count, total), total)
         rows = texts.tolist() if isinstance(texts, Strings) else texts
-        blocks = list(self.stream(rows if total else [""], kind, done))
-        return blocks[0][:total] if len(blocks) == 1 else np.concatenate(blocks)
+        return np.concatenate(list(self.stream(rows if total else [""], kind, done)))[:total]
 
     def stream(
         self, texts: Iterable[str], kind: Kind = "document", done: Callable[[int], None] | None = None
     ) -> Iterator[Float32]:
         """The vectors of a stream of texts, some thousand at a time and in order, in bounded memory.
 
-        done: told the number of texts finished so far. Raises as `encode` does.
+        done: called with the number of texts finished so far. Raises as `encode` does.
         """
         part = self.query if kind == "query" else self.document
         prompt = self.recipe.query_prompt if kind == "query" else self.recipe.document_prompt
-        given: Iterable[Text] = (prompt + t for t in texts) if prompt else texts
+        prompted: Iterable[Text] = (prompt + t for t in texts) if prompt else texts
         plan = BatchPlan(self.batch_tokens, padded=part.engine.padded)
 
         def run(batch: Tokens) -> Tensor:
@@ -198,7 +197,7 @@ class Loaded:
                 return unit(x) if self.recipe.normalise else x
 
         first = 0
-        for block in results(given, part.tokenizer, run, gather_tensors, plan, done):
+        for block in results(prompted, part.tokenizer, run, gather_tensors, plan, done):
             vectors: Float32 = np.asarray(block, np.float32)
             bad = np.flatnonzero(~np.isfinite(vectors).all(axis=1))
             if len(bad):
@@ -212,8 +211,8 @@ class Loaded:
     def extents(self, texts: Sequence[str]) -> tuple[Int64, Int64]:
         """(tokens of each document if none were cut, its prompt's among them; characters of it that are read)."""
         prompt = self.recipe.document_prompt
-        tokens, kept = self.document.tokenizer.extents([prompt + text for text in texts])
-        return tokens, np.maximum(kept - len(prompt), 0)
+        tokens, characters = self.document.tokenizer.extents([prompt + text for text in texts])
+        return tokens, np.maximum(characters - len(prompt), 0)
 
 
 def _part(checkpoint: Checkpoint, limit: int, declared: Declared) -> TextEncoder:
@@ -238,7 +237,6 @@ def gather_tensors(parts: Sequence[tuple[Int64, Tensor]], count: int) -> Float32
 
 EncodeFunction: TypeAlias = Callable[[list[str]], object]
 """Texts to an array of vectors [n, d]."""
-SIMILARITIES = ("cosine", "dot")
 
 
 @runtime_checkable
@@ -322,16 +320,16 @@ class LoadedObject:
     def encode(self, texts: Strings | Sequence[str], kind: Kind = "document") -> Float32:
         """One vector for each text, in their order: float32[N, d]; raises BadValue for anything else."""
         function = self.encoder.query if kind == "query" else self.encoder.document
-        given = texts.tolist() if isinstance(texts, Strings) else list(texts)
+        rows = texts.tolist() if isinstance(texts, Strings) else list(texts)
         try:
-            vectors = np.asarray(function(given), np.float32)
+            vectors = np.asarray(function(rows), np.float32)
         except (TypeError, ValueError) as error:
-            raise BadValue(f"{self.encoder}, asked for {len(given)} vectors: {error}") from error
-        if vectors.ndim != 2 or len(vectors) != len(given) or vectors.shape[1] == 0:
-            raise BadValue(f"{self.encoder}: {len(given)} texts gave vectors of shape {vectors.shape}")
+            raise BadValue(f"{self.encoder}, asked for {len(rows)} vectors: {error}") from error
+        if vectors.ndim != 2 or len(vectors) != len(rows) or vectors.shape[1] == 0:
+            raise BadValue(f"{self.encoder}: {len(rows)} texts gave vectors of shape {vectors.shape}")
         bad = np.flatnonzero(~np.isfinite(vectors).all(axis=1))
         if len(bad):
-            raise BadValue(f"{self.encoder}: the vector of {given[int(bad[0])][:60]!r} is not finite")
+            raise BadValue(f"{self.encoder}: the vector of {rows[int(bad[0])][:60]!r} is not finite")
         if self.encoder.similarity == "dot":
             return vectors
         length = np.linalg.norm(vectors.astype(np.float64), axis=1, keepdims=True)
@@ -366,7 +364,7 @@ def as_encoder(
     declared = model.similarity_fn_name if isinstance(model, DeclaredSimilarity) else None
     chosen = similarity or declared or "cosine"
     if chosen not in SIMILARITIES:
-        raise BadValue(f"similarity is {chosen!r}; expected {' or '.join(SIMILARITIES)}")
+        raise BadValue(f"similarity is {chosen!r}; expected cosine or dot")
     return ObjectEncoder(query, document, Identity.of(model, name, version), chosen)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -18,28 +17,18 @@ from weir.settings import settings
 # Pooling: hidden states to one float32 vector for each text.
 
 
-def _reduced(how: str, h: Tensor, lengths: Tensor) -> Tensor:
-    torch = require("torch", extra="neural")
-    return torch.segment_reduce(h, how, lengths=lengths, axis=0, unsafe=True)
-
-
-POOLINGS: dict[str, Callable[[Tensor, Tensor, Tensor], Tensor]] = {
-    "mean": lambda h, starts, lengths: _reduced("sum", h, lengths) / lengths.clamp(min=1)[:, None],
-    "cls": lambda h, starts, lengths: h[starts],
-    "last": lambda h, starts, lengths: h[starts + lengths - 1],
-    "max": lambda h, starts, lengths: _reduced("max", h, lengths),
-}
-"""From hidden states, first rows and lengths of texts to one row for each."""
-
-
 @dataclass(frozen=True, eq=False)
 class Projection:
-    """A layer behind pooling: a matrix, a norm, or both a matrix and an activation."""
+    """A layer behind pooling or behind the states of tokens: a norm, or a matrix [d, h] and an activation.
+
+    added: a matrix [d, h] whose product with the input is added, an empty one where the input itself is, or None.
+    """
 
     kind: str
     weight: Tensor
-    bias: Tensor | None
-    activation: str
+    bias: Tensor | None = None
+    activation: str = ""
+    added: Tensor | None = None
 
     def __call__(self, x: Tensor) -> Tensor:
         """The vectors [n, d] after this layer."""
@@ -47,7 +36,10 @@ class Projection:
         if self.kind == "LayerNorm":
             return torch.nn.functional.layer_norm(x, (x.shape[1],), self.weight, self.bias)
         y = linear(x, self.weight, self.bias)
-        return torch.tanh(y) if self.activation == "Tanh" else y
+        y = torch.tanh(y) if self.activation == "Tanh" else y
+        if self.added is None:
+            return y
+        return y + (linear(x, self.added) if self.added.numel() else x)
 
 
 def read_projection(head: Head, device: str) -> Projection:
@@ -60,19 +52,25 @@ def read_projection(head: Head, device: str) -> Projection:
 
 
 def pool(h: Tensor, ptr: Int64, pooling: str) -> Tensor:
-    """One vector for each text [n, H] from the hidden states [T, H] of its tokens, ptr[i]:ptr[i + 1].
+    """One vector for each text, float32[n, H], from the hidden states [T, H] of its tokens, ptr[i]:ptr[i + 1].
 
     A text without tokens (a tokenizer without special ones, an empty text) becomes zeros.
     """
     torch = require("torch", extra="neural")
     bounds = torch.from_numpy(ptr).to(h.device)
     lengths = bounds.diff()
-    if int((ptr[1:] == ptr[:-1]).sum()) == 0:
-        return POOLINGS[pooling](h.float(), bounds[:-1], lengths)
-    some = lengths > 0
+    some = slice(None) if (ptr[1:] > ptr[:-1]).all() else lengths > 0
     vectors = h.new_zeros(len(lengths), h.shape[1], dtype=torch.float32)
     if h.shape[0]:
-        vectors[some] = POOLINGS[pooling](h.float(), bounds[:-1][some], lengths[some])
+        states, starts, sizes = h.float(), bounds[:-1][some], lengths[some]
+        if pooling == "cls":
+            vectors[some] = states[starts]
+        elif pooling == "last":
+            vectors[some] = states[starts + sizes - 1]
+        else:
+            how = "sum" if pooling == "mean" else pooling
+            rows = torch.segment_reduce(states, how, lengths=sizes, axis=0, unsafe=True)
+            vectors[some] = rows / sizes[:, None] if pooling == "mean" else rows
     return vectors
 
 

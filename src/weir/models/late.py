@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import string
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weir.algorithms import algorithm
-from weir.core.strings import Int64, Strings
+from weir.core.strings import Strings
 from weir.errors import BadValue, StoreError, require
 from weir.models.batching import BatchPlan, Ragged, gather_ragged, results
 from weir.models.checkpoints import (
@@ -30,10 +30,10 @@ from weir.models.checkpoints import (
     text_limit,
 )
 from weir.models.encoder import BATCH_TOKENS, Kind
-from weir.models.engine import Declared, Engine, build, check_engine, declare, prepare, unit
+from weir.models.engine import Engine, Projection, build, check_engine, declare, prepare, unit
 from weir.models.hardware import ComputePlace
-from weir.models.tokens import ModelTokenizer, Text, Tokens, load_tokenizer
-from weir.models.torch_engine import Tensor, linear, read_state
+from weir.models.tokens import ModelTokenizer, Text, Tokens, load_tokenizer, offsets
+from weir.models.torch_engine import read_state
 
 # ----------
 # The three layouts of late-interaction checkpoints.
@@ -56,10 +56,17 @@ QUERY, DOCUMENT = 32, 300
 """Tokens where nothing says how many."""
 
 
-@dataclass(frozen=True)
-class _Says:
-    """What files say. marker: the token set behind a text's first one; prompt: text put before a text."""
+@dataclass(frozen=True, eq=False)
+class LateRecipe:
+    """Everything decided, nothing loaded.
 
+    query_marker, document_marker: tokens set behind the first one of a text, "" for none; query_prompt,
+    document_prompt: put before a text; max_query, max_document: tokens with special ones; fill: whether queries are
+    filled up to max_query with `filler`; cut: whether longer ones are cut there; attended: whether the other tokens see
+    what fills up; skipped: tokens of documents that have no vector.
+    """
+
+    checkpoint: Checkpoint
     query_marker: str = ""
     document_marker: str = ""
     query_prompt: str = ""
@@ -72,34 +79,6 @@ class _Says:
     filler: str = ""
     skipped: tuple[str, ...] = ()
     skipped_in_queries: bool = False
-
-
-@dataclass(frozen=True, eq=False)
-class LateRecipe:
-    """Everything decided, nothing loaded.
-
-    heads: the layers behind the transformer, none where the projection lies among its weights; query_marker,
-    document_marker: tokens set behind the first one of a text, "" for none; query_prompt, document_prompt: put before a
-    text; max_query, max_document: tokens with special ones; fill: whether queries are filled up to max_query with
-    `filler`; cut: whether longer ones are cut there; attended: whether the other tokens see what fills up;
-    skipped: tokens of documents that have no vector.
-    """
-
-    model: str
-    checkpoint: Checkpoint
-    heads: tuple[Head, ...]
-    query_marker: str
-    document_marker: str
-    query_prompt: str
-    document_prompt: str
-    max_query: int
-    max_document: int
-    fill: bool
-    cut: bool
-    attended: bool
-    filler: str
-    skipped: tuple[str, ...]
-    skipped_in_queries: bool
 
     def describe(self) -> dict[str, object]:
         """What decides the vectors, the engine aside."""
@@ -138,34 +117,31 @@ def resolve_late(encoder: LateEncoder) -> LateRecipe:
             raise BadValue(
                 f"'{encoder.model}' has no layer that makes vectors of its tokens; expected a Dense module"
             )
-        says = _of_modules(folder, checkpoint)
+        recipe = _of_modules(folder, checkpoint)
     else:
-        says = _of_colbert(encoder.model, folder, checkpoint)
-    filler: object = says.filler
+        recipe = _of_colbert(encoder.model, folder, checkpoint)
+    filler: object = recipe.filler
     for name in ("tokenizer_config.json", "special_tokens_map.json"):
         filler = filler or read_object(checkpoint.folder / name).get("mask_token")
     filler = filler.get("content") if isinstance(filler, dict) else filler
-    facts = vars(says) | {
-        "max_query": text_limit(
-            encoder.model, checkpoint, encoder.max_query, card.max_query or says.max_query
-        ),
-        "max_document": text_limit(
-            encoder.model, checkpoint, encoder.max_length, card.max_document or says.max_document
-        ),
-        "filler": str(filler or "[MASK]"),
-    }
-    return LateRecipe(encoder.model, checkpoint, checkpoint.heads, **facts)
+    max_query, max_document = card.max_query or recipe.max_query, card.max_document or recipe.max_document
+    return replace(
+        recipe,
+        max_query=text_limit(encoder.model, checkpoint, encoder.max_query, max_query),
+        max_document=text_limit(encoder.model, checkpoint, encoder.max_length, max_document),
+        filler=str(filler or "[MASK]"),
+    )
 
 
-def _of_colbert(model: str, folder: Path, checkpoint: Checkpoint) -> _Says:
-    named = checkpoint.config.get("architectures") or [""]
+def _of_colbert(model: str, folder: Path, checkpoint: Checkpoint) -> LateRecipe:
     facts = read_object(folder / "artifact.metadata")
-    if not facts and named[0] != "HF_ColBERT":
+    if not facts and checkpoint.trained != "HF_ColBERT":
         raise BadValue(
-            f"'{model}' is a {named[0] or 'model'}, which gives no vectors of tokens to compare; expected ColBERT's "
-            "own layout (artifact.metadata), PyLate's or that of sentence-transformers"
+            f"'{model}' is a {checkpoint.trained or 'model'}, which gives no vectors of tokens to compare; "
+            "expected ColBERT's own layout (artifact.metadata), PyLate's or that of sentence-transformers"
         )
-    return _Says(
+    return LateRecipe(
+        checkpoint,
         query_marker=str(facts.get("query_token_id") or "[unused0]"),
         document_marker=str(facts.get("doc_token_id") or "[unused1]"),
         max_query=int(facts.get("query_maxlen") or QUERY),
@@ -175,7 +151,7 @@ def _of_colbert(model: str, folder: Path, checkpoint: Checkpoint) -> _Says:
     )
 
 
-def _of_modules(folder: Path, checkpoint: Checkpoint) -> _Says:
+def _of_modules(folder: Path, checkpoint: Checkpoint) -> LateRecipe:
     facts = read_object(folder / "config_sentence_transformers.json")
     own = read_object(checkpoint.folder / "sentence_bert_config.json")
     pylate = any(name in facts for name in PYLATE)
@@ -209,7 +185,8 @@ def _of_modules(folder: Path, checkpoint: Checkpoint) -> _Says:
 
         query_marker, query_prompt = split(query_prompt)
         document_marker, document_prompt = split(document_prompt)
-    return _Says(
+    return LateRecipe(
+        checkpoint,
         query_marker=query_marker,
         document_marker=document_marker,
         query_prompt=query_prompt,
@@ -260,30 +237,23 @@ class LateEncoder:
     def __post_init__(self) -> None:
         check_model(self.model, "late", "which gives no vectors of tokens")
         check_engine(self.engine, self.dtype)
-        check_least({"max_length": (self.max_length, 4), "max_query": (self.max_query, 4)})
-        check_least({"batch_tokens": (self.batch_tokens, 0)}, optional=False)
+        check_least(self, {"max_length": 4, "max_query": 4, "batch_tokens": 0})
 
     def describe(self, device: str = "auto") -> dict[str, object]:
-        """What decides the vectors, and under "engine" what computes them on a device, None where it is not installed.
-
-        Reads the checkpoint's files and nothing else. Raises DownloadError where the checkpoint is not here.
-        """
+        """What decides the vectors, and what computes them on a device; reads and raises as `Encoder.describe`."""
         recipe = resolve_late(self)
-        return recipe.describe() | {"dtype": self.dtype, "engine": self._declared(recipe, device).label}
+        declared = declare(recipe.checkpoint, self.engine, self.dtype, device)
+        return recipe.describe() | {"dtype": self.dtype, "engine": declared.label}
 
     def fetch(self) -> None:
         """Download the checkpoint where it is not here; raises DownloadError where that fails."""
         fetch(self.model)
 
     def load(self, device: str = "auto") -> LoadedLate:
-        """The encoder in memory, on auto (a GPU where there is one), cpu, cuda, or cuda:1; downloads what is not here.
-
-        Raises DownloadError, StoreError or BadValue for a checkpoint that is not here, damaged, or of a kind that
-        gives no vectors of tokens.
-        """
+        """The encoder in memory on a device; downloads what is not here, and raises, as `Encoder.load`."""
         self.fetch()
         recipe = resolve_late(self)
-        declared = self._declared(recipe, device)
+        declared = declare(recipe.checkpoint, self.engine, self.dtype, device)
         place = declared.place
         prepare(place.device)
         layers = _layers(recipe, place.device)
@@ -291,30 +261,6 @@ class LateEncoder:
         query, document = _part(recipe, "query", engine), _part(recipe, "document", engine)
         budget = self.batch_tokens or BATCH_TOKENS[place.kind]
         return LoadedLate(self, recipe, place, query, document, layers, budget)
-
-    def _declared(self, recipe: LateRecipe, device: str) -> Declared:
-        return declare(recipe.checkpoint, self.engine, self.dtype, device)
-
-
-@dataclass(frozen=True, eq=False)
-class ProjectionLayer:
-    """A layer behind the transformer: a matrix [d, h], a bias or None, whether tanh follows, and what is added.
-
-    added: the matrix [d, h] whose product with the input is added, an empty one where the input itself is, or None.
-    """
-
-    weight: Tensor
-    bias: Tensor | None = None
-    bent: bool = False
-    added: Tensor | None = None
-
-    def __call__(self, x: Tensor) -> Tensor:
-        """The vectors [n, d] after this layer."""
-        y = linear(x, self.weight, self.bias)
-        y = y.tanh() if self.bent else y
-        if self.added is None:
-            return y
-        return y + (linear(x, self.added) if self.added.numel() else x)
 
 
 @dataclass(frozen=True, eq=False)
@@ -350,7 +296,7 @@ class TokenEncoder:
             return batch
         lengths = batch.lengths
         full = np.maximum(lengths, self.fill)
-        ptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(full)])
+        ptr = offsets(full)
         ids = np.full(int(ptr[-1]), self.filler, np.int32)
         ids[np.repeat(ptr[:-1], lengths) + batch.positions] = batch.ids
         return Tokens(ids, ptr, seen=None if self.attended else lengths)
@@ -365,7 +311,7 @@ class LoadedLate:
     place: ComputePlace
     query: TokenEncoder
     document: TokenEncoder
-    layers: tuple[ProjectionLayer, ...]
+    layers: tuple[Projection, ...]
     batch_tokens: int
 
     @property
@@ -382,7 +328,7 @@ class LoadedLate:
         if not blocks:
             return Ragged(np.zeros(1, np.int64), np.zeros((0, self.dimensions), np.float32))
         lengths = np.concatenate([np.diff(b.ptr) for b in blocks])
-        ptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
+        ptr = offsets(lengths)
         values = np.concatenate([b.values for b in blocks])
         bad = np.flatnonzero(~np.isfinite(values).all(axis=1))
         if len(bad):
@@ -398,7 +344,7 @@ class LoadedLate:
     ) -> Iterator[Ragged]:
         """The vectors of a stream of texts, some thousand at a time and in order, in bounded memory.
 
-        done: told the number of texts finished so far. Vectors are not looked at: whoever keeps them does. Raises
+        done: called with the number of texts finished so far. Whether vectors are finite is not checked. Raises
         BadValue for a text that does not fit into memory.
         """
         part = self.query if kind == "query" else self.document
@@ -410,7 +356,7 @@ class LoadedLate:
         def run(batch: Tokens) -> Ragged:
             whole = part.filled(batch)
             used = ~np.isin(whole.ids, part.skipped)
-            ptr: Int64 = np.concatenate([np.zeros(1, np.int64), np.cumsum(used)])[whole.ptr]
+            ptr = offsets(used)[whole.ptr]
             with torch.inference_mode():
                 x = part.engine.hidden(whole)
                 if not used.all():
@@ -456,11 +402,11 @@ def _number(tokenizer: ModelTokenizer, token: str, recipe: LateRecipe) -> int:
     raise BadValue(f"{recipe.checkpoint.folder}: its tokenizer does not know '{token.strip()}'")
 
 
-def _layers(recipe: LateRecipe, device: str) -> tuple[ProjectionLayer, ...]:
+def _layers(recipe: LateRecipe, device: str) -> tuple[Projection, ...]:
     """The layers from hidden states to vectors; raises StoreError where they do not fit each other."""
     width = recipe.checkpoint.config.get("hidden_size")
-    layers: list[ProjectionLayer] = []
-    for head in recipe.heads or (Head("Dense", recipe.checkpoint.folder),):
+    heads, layers = recipe.checkpoint.heads, list[Projection]()
+    for head in heads or (Head("Dense", recipe.checkpoint.folder),):
         folder = head.folder
         if head.kind != "Dense":
             raise BadValue(
@@ -471,15 +417,15 @@ def _layers(recipe: LateRecipe, device: str) -> tuple[ProjectionLayer, ...]:
             raise StoreError(
                 f"{folder}: the weights have no 'linear.weight', which makes the vectors of tokens"
             )
-        if recipe.heads:
+        if heads:
             state = {name: tensor.float().to(device) for name, tensor in state.items()}
             added = state.get("residual.weight")
             if added is None and read_object(folder / "config.json").get("use_residual"):
                 added = state["linear.weight"].new_empty(0)
-            bias, bent = state.get("linear.bias"), head.activation == "Tanh"
-            layers.append(ProjectionLayer(state["linear.weight"], bias, bent, added))
+            bias = state.get("linear.bias")
+            layers.append(Projection("Dense", state["linear.weight"], bias, head.activation, added))
         else:  # ColBERT's own layout: the projection lies among the transformer's weights
-            layers.append(ProjectionLayer(state["linear.weight"].float().to(device)))
+            layers.append(Projection("Dense", state["linear.weight"].float().to(device)))
     for layer in layers:
         if layer.weight.ndim != 2 or (width is not None and layer.weight.shape[1] != width):
             raise StoreError(

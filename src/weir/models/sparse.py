@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -21,21 +19,23 @@ from weir.models.checkpoints import (
     bare_checkpoint,
     check_kind,
     check_least,
-    declared_prompts,
     fetch,
     fingerprint,
     inner_folder,
     known,
     locate,
+    read_modules,
     read_object,
+    step_kind,
     text_limit,
+    with_declared_prompts,
 )
 from weir.models.encoder import BATCH_TOKENS, Kind
 from weir.models.engine import Declared, Engine, build, check_engine, declare, prepare
 from weir.models.hardware import ComputePlace
-from weir.models.tokens import ModelTokenizer, Tokens, load_tokenizer
-from weir.models.torch_engine import ACTIVATIONS, Tensor, filled_up, linear, read_state, supported
-from weir.models.transformers_engine import Padded, transformers_engine
+from weir.models.tokens import ModelTokenizer, Tokens, load_tokenizer, offsets
+from weir.models.torch_engine import ACTIVATIONS, ModelState, Tensor, filled_up, linear, read_state, supported
+from weir.models.transformers_engine import transformers_engine
 
 # ----------
 # Heads: hidden states to weighted terms.
@@ -160,63 +160,6 @@ def activated(x: Tensor, activation: str) -> Tensor:
     return x.log1p_().log1p_() if activation == "log1p_relu" else x.log1p_()
 
 
-@dataclass(frozen=True, eq=False)
-class TokenHead:
-    """A number for each token: weight [1, H], bias [1]."""
-
-    weight: Tensor
-    bias: Tensor
-
-    def __call__(self, h: Tensor) -> NDArray[np.float32]:
-        """float32[T] from states [T, H]."""
-        numbers: NDArray[np.float32] = linear(h, self.weight, self.bias)[:, 0].float().cpu().numpy()
-        return numbers
-
-
-def mlm_head(
-    checkpoint: Checkpoint, device: str, dtype: Tensor, pooling: str, activation: str
-) -> VocabularyHead:
-    """The head for masked words that a checkpoint's files hold, as SPLADE uses it.
-
-    Raises BadValue for a model that has none, StoreError where its weights are missing.
-    """
-    names, config = MLM[checkpoint.architecture], checkpoint.config
-    state = _State(checkpoint, device, dtype)
-    form = ACTIVATIONS[str(config.get(names.activation, "gelu"))]
-    eps = 1e-12 if checkpoint.architecture == "distilbert" else float(config.get("layer_norm_eps", 1e-12))
-    transform = Transform(
-        state(f"{names.dense}.weight"),
-        state(f"{names.dense}.bias"),
-        form,
-        state(f"{names.norm}.weight", f"{names.norm}.gamma"),
-        state(f"{names.norm}.bias", f"{names.norm}.beta"),
-        eps,
-    )
-    words = "embeddings.word_embeddings.weight"
-    tied = bool(config.get("tie_word_embeddings", True))
-    weight = state(words) if tied else state(f"{names.decoder}.weight")
-    return VocabularyHead(transform, weight, state(*names.bias), pooling, activation)
-
-
-def word_head(checkpoint: Checkpoint, device: str, dtype: Tensor, special: Sequence[int]) -> VocabularyHead:
-    """SPARTA's head: a state against the model's own vectors of words; special tokens weigh nothing."""
-    torch = require("torch", extra="neural")
-    state = _State(checkpoint, device, dtype)
-    weight = state("embeddings.word_embeddings.weight").clone()
-    weight[[i for i in special if i < len(weight)]] = 0
-    bias = torch.zeros(len(weight), dtype=dtype, device=weight.device)
-    return VocabularyHead(None, weight, bias, "max", "relu")
-
-
-def token_head(checkpoint: Checkpoint, device: str, dtype: Tensor, name: str = "classifier") -> TokenHead:
-    """The layer of that name, which gives a token one number; raises BadValue where it gives several."""
-    state = _State(checkpoint, device, dtype)
-    weight = state(f"{name}.weight")
-    if weight.shape[0] != 1:
-        raise BadValue(f"{checkpoint.folder}: '{name}' gives a token {weight.shape[0]} numbers; expected one")
-    return TokenHead(weight, state(f"{name}.bias"))
-
-
 def pooled(weights: Tensor, keep: Keep) -> Ragged:
     """The terms of each text with a weight above the threshold, ascending: rows of TERM, from [n, V].
 
@@ -258,30 +201,12 @@ def rows_of(text: Int64, rows: Terms, count: int, top: int | None = None) -> Rag
 
     Of equal weights the smaller term comes first.
     """
-    ptr = np.zeros(count + 1, np.int64)
-    np.cumsum(np.bincount(text, minlength=count), out=ptr[1:])
+    ptr = offsets(np.bincount(text, minlength=count))
     if top is None or int(np.diff(ptr).max(initial=0)) <= top:
         return Ragged(ptr, rows)
     order = np.lexsort((rows["term"], -rows["weight"], text))
-    kept = np.sort(order[np.arange(len(rows)) - ptr[text[order]] < top])
-    return rows_of(text[kept], rows[kept], count)
-
-
-class _State:
-    """The tensors of a checkpoint by their names, whatever prefix a model with a head puts before them."""
-
-    def __init__(self, checkpoint: Checkpoint, device: str, dtype: Tensor) -> None:
-        self._tensors = read_state(checkpoint.folder)
-        self._folder = checkpoint.folder
-        self._to: Callable[[Tensor], Tensor] = lambda tensor: tensor.to(device, dtype).contiguous()
-
-    def __call__(self, *names: str) -> Tensor:
-        """The tensor of the first of these names that is there; raises StoreError where none is."""
-        for name in names:
-            found = min((n for n in self._tensors if f".{n}".endswith(f".{name}")), key=len, default=None)
-            if found is not None:
-                return self._to(self._tensors[found])
-        raise StoreError(f"{self._folder}: the weights have no '{names[0]}'")
+    heaviest = np.sort(order[np.arange(len(rows)) - ptr[text[order]] < top])
+    return rows_of(text[heaviest], rows[heaviest], count)
 
 
 # ----------
@@ -297,8 +222,6 @@ Float32: TypeAlias = NDArray[np.float32]
 MODELS = ("Transformer", "MLMTransformer")
 TABLES = ("SparseStaticEmbedding", "IDF")
 KINDS = (*MODELS, *TABLES, "SpladePooling", "Router")
-Step: TypeAlias = tuple[str, Path]
-"""What a step of a route is called, and the folder with its settings."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -320,11 +243,6 @@ class TokenWeights:
     tokenizer: Checkpoint
     file: Path | None
 
-    @property
-    def weights(self) -> str:
-        """Where the weights of tokens are from, in a word; what they are, the checkpoint's fingerprint says."""
-        return "1" if self.file is None else self.file.name
-
 
 @dataclass(frozen=True, eq=False)
 class SparseCheckpoint:
@@ -336,28 +254,20 @@ class SparseCheckpoint:
 
 def read_layout(folder: Path) -> SparseCheckpoint:
     """What the files of a checkpoint say; raises StoreError or BadValue where they are damaged or of another kind."""
-    path = folder / "modules.json"
-    if not path.exists():
-        side = SparseModel(bare_checkpoint(folder, folder))
-        return SparseCheckpoint(side, side)
-    try:
-        modules = json.loads(path.read_text(encoding="utf-8"))
-        steps = [(_kind(path, m["type"]), inner_folder(folder, m["path"])) for m in modules]
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise StoreError(f"{path}: damaged ({error}); fetch the checkpoint again") from None
+    steps = read_modules(folder, KINDS)
     if not steps:
         side = SparseModel(bare_checkpoint(folder, folder))
         return SparseCheckpoint(side, side)
     routes = {"document": steps, "query": steps}
     if any(kind == "Router" for kind, _ in steps):
         if len(steps) > 1:
-            raise BadValue(f"{path}: steps beside a Router are not known")
+            raise BadValue(f"{folder / 'modules.json'}: steps beside a Router are not known")
         router = steps[0][1]
         path = router / "router_config.json"
         path = path if path.exists() else router / "config.json"
         facts: dict[str, Any] = read_object(path, needed=True)
         try:
-            kinds = {name: _kind(path, kind) for name, kind in facts["types"].items()}
+            kinds = {name: step_kind(path, kind, KINDS) for name, kind in facts["types"].items()}
             for route in routes:
                 names = facts["structure"][route]
                 routes[route] = [(kinds[name], inner_folder(router, name)) for name in names]
@@ -394,7 +304,7 @@ def table_weights(table: TokenWeights, tokenizer: ModelTokenizer) -> Float32:
     return weights
 
 
-def _side(folder: Path, steps: list[Step]) -> SparseModel | TokenWeights:
+def _side(folder: Path, steps: list[tuple[str, Path]]) -> SparseModel | TokenWeights:
     """One route through a checkpoint."""
     kinds = [kind for kind, _ in steps]
     if kinds and kinds[0] in TABLES and len(steps) == 1:
@@ -416,15 +326,8 @@ def _side(folder: Path, steps: list[Step]) -> SparseModel | TokenWeights:
     pooling, activation = facts.get("pooling_strategy", "max"), facts.get("activation_function", "relu")
     if pooling not in POOLED or activation not in ACTIVATED:
         raise BadValue(f"{steps[1][1]}: pooling by {pooling} of {activation} is not known")
-    checkpoint = bare_checkpoint(steps[0][1], folder)
-    return SparseModel(replace(checkpoint, **declared_prompts(folder)), pooling, activation)
-
-
-def _kind(path: Path, dotted: object) -> str:
-    kind = str(dotted).rpartition(".")[2]
-    if kind not in KINDS:
-        raise BadValue(f"{path}: a step '{kind}' is not known; expected {', '.join(KINDS)}")
-    return kind
+    checkpoint = with_declared_prompts(bare_checkpoint(steps[0][1], folder))
+    return SparseModel(checkpoint, pooling, activation)
 
 
 # ----------
@@ -445,73 +348,9 @@ class TermEncoder:
     table: Any
 
 
-def model(
-    family: str,
-    name: str,
-    checkpoint: Checkpoint,
-    how: tuple[ComputePlace, str],
-    pooling: tuple[str, str],
-    tokenizer: ModelTokenizer,
-) -> tuple[Weigh, Engine]:
-    """(batch to weights, the engine behind it) of a checkpoint.
-
-    name: of the model, for messages; how: where, and by which engine; pooling: and activation, of SPLADE. Raises
-    BadValue for a checkpoint without the family's head, StoreError where the head's weights are missing.
-    """
-    torch = require("torch", extra="neural")
-    place, engine_name = how
-    if family == "splade":
-        trained = str((checkpoint.config.get("architectures") or [""])[0])
-        if trained and not trained.endswith(("ForMaskedLM", "ForPreTraining")):
-            raise BadValue(f"'{name}' is a {trained}, which has no head for masked words, as SPLADE needs")
-        if engine_name == "transformers":
-            whole = transformers_engine(checkpoint, place.device, place.dtype, "AutoModelForMaskedLM")
-            return partial(_logits, whole, *pooling), whole
-        if checkpoint.architecture not in MLM:
-            raise BadValue(
-                f"the engine '{engine_name}' has no head for '{checkpoint.architecture}'; take 'transformers'"
-            )
-    # The head computes as the engine where that multiplies such numbers, else in float32.
-    kinds = {} if engine_name == "openvino" else {"bf16": torch.bfloat16, "fp16": torch.float16}
-    dtype = kinds.get(place.dtype, torch.float32)
-    if family in ("unicoil", "deepct"):
-        layer = "tok_proj" if family == "unicoil" else "classifier"
-        numbers = token_head(checkpoint, place.device, dtype, layer)
-        engine = build(checkpoint, place, engine_name)
-        return lambda batch: numbers(engine.hidden(batch).to(numbers.weight.dtype)), engine
-    head = (
-        mlm_head(checkpoint, place.device, dtype, *pooling)
-        if family == "splade"
-        else word_head(checkpoint, place.device, dtype, special_tokens(tokenizer))
-    )
-    engine = build(checkpoint, place, engine_name)
-    return lambda batch: head(engine.hidden(batch).to(head.weight.dtype), batch.ptr), engine
-
-
 def special_tokens(tokenizer: ModelTokenizer) -> list[int]:
     """The numbers of special tokens, such as [CLS] and [MASK]."""
     return sorted(n for n, token in tokenizer.inner.get_added_tokens_decoder().items() if token.special)
-
-
-def without_special(tokenizer: ModelTokenizer, texts: Sequence[Any]) -> Tokens:
-    """The tokens of texts without those that a model wants around them."""
-    encodings = tokenizer.inner.encode_batch_fast(
-        [t.lower() for t in texts] if tokenizer.lower else list(texts), add_special_tokens=False
-    )
-    ptr = np.zeros(len(encodings) + 1, np.int64)
-    np.cumsum(np.fromiter((len(e) for e in encodings), np.int64, len(encodings)), out=ptr[1:])
-    ids = np.fromiter((i for e in encodings for i in e.ids), np.int32, int(ptr[-1]))
-    return Tokens(ids, ptr)
-
-
-def _logits(engine: Padded, pooling: str, activation: str, batch: Tokens) -> Tensor:
-    """As VocabularyHead, of the numbers that transformers' own model gives."""
-    torch = require("torch", extra="neural")
-    tables = engine.tables(batch)
-    x = engine.module(**tables).logits.float().clamp_(min=0.0) * tables["attention_mask"][:, :, None]
-    if x.shape[1] == 0:
-        return torch.zeros(len(batch), x.shape[2])
-    return activated(x, activation).sum(1) if pooling == "sum" else activated(x.amax(1), activation)
 
 
 # ----------
@@ -565,28 +404,23 @@ class SparseEncoder:
             if not (isinstance(value, str) and value.strip()) and not (name == "query" and value is None):
                 raise BadValue(f"{who}: {name} is {value!r}; expected a hub name or a folder")
         check_kind(self.model, "sparse", "which gives no weights of terms")
-        among: dict[str, tuple[object, ...]] = {
+        choices: dict[str, tuple[object, ...]] = {
             "pooling": (None, *POOLED),
             "activation": (None, *ACTIVATED),
             "family": FAMILIES,
+            "quantised": (False, True),
         }
-        among |= {"quantised": (False, True)}
-        for name, allowed in among.items():
+        for name, allowed in choices.items():
             if getattr(self, name) not in allowed:
-                shown = ", ".join(str(a) for a in allowed if a is not None)
-                raise BadValue(f"{who}: {name} is {getattr(self, name)!r}; expected {shown}")
+                expected = ", ".join(str(a) for a in allowed if a is not None)
+                raise BadValue(f"{who}: {name} is {getattr(self, name)!r}; expected {expected}")
         check_engine(self.engine, self.dtype)
-        check_least({"top": (self.top, 1), "top_query": (self.top_query, 1)})
-        check_least({"max_length": (self.max_length, 3), "max_query": (self.max_query, 3)})
-        check_least({"batch_tokens": (self.batch_tokens, 0)}, optional=False)
+        check_least(self, {"top": 1, "top_query": 1, "max_length": 3, "max_query": 3, "batch_tokens": 0})
         if isinstance(self.threshold, bool) or not 0 <= self.threshold < float("inf"):
             raise BadValue(f"{who}: threshold is {self.threshold!r}; expected a number from 0")
 
     def describe(self, device: str = "auto") -> dict[str, object]:
-        """What decides the weights, and under "engine" what computes them on a device, None where it is not installed.
-
-        Reads the checkpoint's files and nothing else. Raises DownloadError where the checkpoint is not here.
-        """
+        """What decides the weights, and what computes them on a device; reads and raises as `Encoder.describe`."""
         return self._resolved().describe(device)
 
     def fetch(self) -> None:
@@ -597,10 +431,7 @@ class SparseEncoder:
             fetch(other)
 
     def load(self, device: str = "auto") -> LoadedSparse:
-        """The encoder in memory, on auto (a GPU where there is one), cpu, cuda, or cuda:1; downloads what is not here.
-
-        Raises DownloadError, StoreError or BadValue for a checkpoint that is not here, damaged, or of another kind.
-        """
+        """The encoder in memory on a device; downloads what is not here, and raises, as `Encoder.load`."""
         self.fetch()
         recipe = self._resolved()
         place = recipe.declared(recipe.layout.document.checkpoint, device).place
@@ -665,6 +496,14 @@ class SparseRecipe:
             top = SPARTA_TOP
         return Keep(top, encoder.threshold)
 
+    def prompt(self, kind: Kind) -> str:
+        """What is put before a text."""
+        side = self.side(kind)
+        if isinstance(side, TokenWeights):
+            return ""
+        prompt = side.checkpoint.query_prompt if kind == "query" else side.checkpoint.document_prompt
+        return prompt or ""
+
     def pooled_by(self, side: SparseModel) -> tuple[str, str]:
         """(pooling, activation) of a vocabulary's weights."""
         encoder = self.encoder
@@ -694,10 +533,14 @@ class SparseRecipe:
         }
         if isinstance(side, TokenWeights):
             counted = "each time" if self.encoder.family == "sparta" else "once"
-            about |= {"weighed by": "token", "weights": side.weights, "counted": counted}
+            source = "1" if side.file is None else side.file.name
+            about |= {"weighed by": "token", "weights": source, "counted": counted}
             return about | {"revision": fingerprint(side.tokenizer)}
-        prompt = side.checkpoint.query_prompt if kind == "query" else side.checkpoint.document_prompt
-        about |= {"weighed by": "model", "revision": fingerprint(side.checkpoint), "prompt": prompt or ""}
+        about |= {
+            "weighed by": "model",
+            "revision": fingerprint(side.checkpoint),
+            "prompt": self.prompt(kind),
+        }
         if self.encoder.family == "splade":
             about |= dict(zip(("pooling", "activation"), self.pooled_by(side), strict=True))
         return about
@@ -716,13 +559,91 @@ class SparseRecipe:
             return TermEncoder(tokenizer, None, None, table_weights(side, tokenizer))
         if document is not None and side is self.layout.document:
             return replace(document, tokenizer=document.tokenizer.with_limit(limit))
-        declared = self.declared(side.checkpoint, device)
         tokenizer = load_tokenizer(side.checkpoint.folder, limit)
-        pooling, at = self.pooled_by(side), (declared.place, declared.engine)
-        weigh, engine = model(
-            self.encoder.family, self.encoder.model, side.checkpoint, at, pooling, tokenizer
-        )
+        weigh, engine = self._model(side, self.declared(side.checkpoint, device), tokenizer)
         return TermEncoder(tokenizer, engine, weigh, None)
+
+    def _model(
+        self, side: SparseModel, declared: Declared, tokenizer: ModelTokenizer
+    ) -> tuple[Weigh, Engine]:
+        """(batch to weights, the engine behind it) of a model.
+
+        Raises BadValue for a checkpoint without the family's head, StoreError where the head's weights are missing.
+        """
+        torch = require("torch", extra="neural")
+        family, checkpoint, place = self.encoder.family, side.checkpoint, declared.place
+        pooling, activation = self.pooled_by(side)
+        architecture, trained = checkpoint.architecture, checkpoint.trained
+        if family == "splade":
+            if trained and not trained.endswith(("ForMaskedLM", "ForPreTraining")):
+                raise BadValue(
+                    f"'{self.encoder.model}' is a {trained}, which has no head for masked words, as SPLADE needs"
+                )
+            if declared.engine == "transformers":
+                padded = transformers_engine(checkpoint, place.device, place.dtype, "AutoModelForMaskedLM")
+
+                def weigh_padded(batch: Tokens) -> Tensor:
+                    """As VocabularyHead, of the numbers that transformers' own model gives."""
+                    tables = padded.tables(batch)
+                    logits = padded.module(**tables).logits.float()
+                    x = logits.clamp_(min=0.0) * tables["attention_mask"][:, :, None]
+                    if x.shape[1] == 0:
+                        return torch.zeros(len(batch), x.shape[2])
+                    return (
+                        activated(x, activation).sum(1)
+                        if pooling == "sum"
+                        else activated(x.amax(1), activation)
+                    )
+
+                return weigh_padded, padded
+            if architecture not in MLM:
+                raise BadValue(
+                    f"the engine '{declared.engine}' has no head for '{architecture}'; take 'transformers'"
+                )
+        # The head computes as the engine where that multiplies such numbers, else in float32.
+        kinds = {} if declared.engine == "openvino" else {"bf16": torch.bfloat16, "fp16": torch.float16}
+        dtype = kinds.get(place.dtype, torch.float32)
+        state = ModelState(checkpoint.folder)
+
+        def tensor(*names: str) -> Tensor:
+            return state[names].to(place.device, dtype).contiguous()
+
+        if family in ("unicoil", "deepct"):
+            name = "tok_proj" if family == "unicoil" else "classifier"
+            weight, bias = tensor(f"{name}.weight"), tensor(f"{name}.bias")
+            if weight.shape[0] != 1:
+                raise BadValue(
+                    f"{checkpoint.folder}: '{name}' gives a token {weight.shape[0]} numbers; expected one"
+                )
+            engine = build(checkpoint, place, declared.engine)
+            return (
+                lambda batch: (
+                    linear(engine.hidden(batch).to(dtype), weight, bias)[:, 0].float().cpu().numpy()
+                ),
+                engine,
+            )
+        words = "embeddings.word_embeddings.weight"
+        if family == "splade":
+            names, config = MLM[architecture], checkpoint.config
+            distilbert = architecture == "distilbert"
+            transform = Transform(
+                tensor(f"{names.dense}.weight"),
+                tensor(f"{names.dense}.bias"),
+                ACTIVATIONS[str(config.get(names.activation, "gelu"))],
+                tensor(f"{names.norm}.weight", f"{names.norm}.gamma"),
+                tensor(f"{names.norm}.bias", f"{names.norm}.beta"),
+                1e-12 if distilbert else float(config.get("layer_norm_eps", 1e-12)),
+            )
+            tied = bool(config.get("tie_word_embeddings", True))
+            weight = tensor(words) if tied else tensor(f"{names.decoder}.weight")
+            head = VocabularyHead(transform, weight, tensor(*names.bias), pooling, activation)
+        else:  # SPARTA: a state against the model's own vectors of words; special tokens weigh nothing
+            weight = tensor(words).clone()
+            weight[[i for i in special_tokens(tokenizer) if i < len(weight)]] = 0
+            bias = torch.zeros(len(weight), dtype=dtype, device=weight.device)
+            head = VocabularyHead(None, weight, bias, "max", "relu")
+        engine = build(checkpoint, place, declared.engine)
+        return lambda batch: head(engine.hidden(batch).to(dtype), batch.ptr), engine
 
 
 @dataclass(frozen=True, eq=False)
@@ -750,7 +671,7 @@ class LoadedSparse:
         """
         blocks = list(self.stream(texts.tolist() if isinstance(texts, Strings) else texts, kind))
         lengths = [np.diff(block.ptr) for block in blocks]
-        ptr = np.cumsum(np.concatenate([np.zeros(1, np.int64), *lengths]))
+        ptr = offsets(np.concatenate([np.zeros(0, np.int64), *lengths]))
         return Ragged(ptr, np.concatenate([np.zeros(0, TERM), *(block.values for block in blocks)]))
 
     def stream(
@@ -758,22 +679,31 @@ class LoadedSparse:
     ) -> Iterator[Ragged]:
         """The terms of a stream of texts, some thousand at a time and in order, in bounded memory.
 
-        done: told the number of texts finished so far. Raises as `encode` does.
+        done: called with the number of texts finished so far. Raises as `encode` does.
         """
         part = self.query if kind == "query" else self.document
-        side = self.recipe.side(kind)
-        prompt = ""
-        if isinstance(side, SparseModel):
-            prompt = (
-                side.checkpoint.query_prompt if kind == "query" else side.checkpoint.document_prompt
-            ) or ""
+        family, keep, prompt = self.recipe.encoder.family, self.recipe.keep(kind), self.recipe.prompt(kind)
         prompted = (prompt + t for t in texts) if prompt else texts
-        run, tokenize = partial(self._rows, part, kind), part.tokenizer
-        if part.table is not None:
-            tokenize = partial(without_special, part.tokenizer)  # type: ignore[assignment]  # a function of texts like the one it takes the place of
+
+        def rows(batch: Tokens) -> Ragged:
+            if part.weigh is None:
+                # As BEIR asks SPARTA's index a token counts each time; else once, however often it occurs.
+                return merged(batch, part.table[batch.ids], [], family == "sparta", keep)
+            with require("torch", extra="neural").inference_mode():
+                weights = part.weigh(batch)
+                if family in ("splade", "sparta"):
+                    return pooled(weights, keep)
+            if family == "deepct":
+                terms = np.empty(len(batch.ids), TERM)
+                terms["term"], terms["weight"] = batch.ids, weights
+                return Ragged(batch.ptr, terms)
+            first = batch.ids[batch.ptr[:-1][batch.lengths > 0]][:1]
+            return merged(batch, np.maximum(weights, 0), first.tolist(), kind == "query", keep)
+
+        tokenize = part.tokenizer if part.weigh is not None else part.tokenizer.without_special
         plan = BatchPlan(self.batch_tokens, padded=part.engine is not None and part.engine.padded)
         first = 0
-        for block in results(prompted, tokenize, run, gather_ragged, plan, done):
+        for block in results(prompted, tokenize, rows, gather_ragged, plan, done):
             bad = np.flatnonzero(~np.isfinite(block.values["weight"]))
             if len(bad):
                 text = first + int(np.searchsorted(block.ptr, bad[0], side="right"))
@@ -785,26 +715,8 @@ class LoadedSparse:
             if not self.recipe.encoder.quantised:
                 yield block
                 continue
-            rows = block.values.copy()  # whole numbers; what becomes 0 is left out
-            rows["weight"] = np.rint(rows["weight"].astype(np.float64) / IMPACT_RANGE * IMPACT_STEPS)
+            impacts = block.values.copy()  # whole numbers; what becomes 0 is left out
+            impacts["weight"] = np.rint(impacts["weight"].astype(np.float64) / IMPACT_RANGE * IMPACT_STEPS)
             owner = np.repeat(np.arange(len(block.ptr) - 1), np.diff(block.ptr))
-            above = rows["weight"] > 0
-            yield rows_of(owner[above], rows[above], len(block.ptr) - 1)
-
-    def _rows(self, part: TermEncoder, kind: Kind, batch: Tokens) -> Ragged:
-        family, keep = self.recipe.encoder.family, self.recipe.keep(kind)
-        if part.table is not None:
-            # As BEIR asks SPARTA's index a token counts each time; else once, however often it occurs.
-            return merged(batch, part.table[batch.ids], [], family == "sparta", keep)
-        assert part.weigh is not None
-        torch = require("torch", extra="neural")
-        with torch.inference_mode():
-            weights = part.weigh(batch)
-            if family in ("splade", "sparta"):
-                return pooled(weights, keep)
-        if family == "deepct":
-            rows = np.empty(len(batch.ids), TERM)
-            rows["term"], rows["weight"] = batch.ids, weights
-            return Ragged(batch.ptr, rows)
-        first = batch.ids[batch.ptr[:-1][batch.lengths > 0]][:1]
-        return merged(batch, np.maximum(weights, 0), first.tolist(), kind == "query", keep)
+            above = impacts["weight"] > 0
+            yield rows_of(owner[above], impacts[above], len(block.ptr) - 1)

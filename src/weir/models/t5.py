@@ -27,7 +27,7 @@ from weir.models.checkpoints import (
 from weir.models.encoder import Float32, gather_tensors
 from weir.models.engine import Declared, declare, prepare
 from weir.models.hardware import ComputePlace
-from weir.models.tokens import ModelTokenizer, Text, Tokens, load_tokenizer
+from weir.models.tokens import ModelTokenizer, Text, Tokens, load_tokenizer, packed
 from weir.models.torch_engine import Tensor, to_device
 from weir.models.transformers_engine import inputs, load_model
 
@@ -56,31 +56,26 @@ class T5:
         tables = {name: to_device(torch, table, device) for name, table in padded.items()}
         return self.module.get_encoder()(**tables), tables["attention_mask"]
 
-    def first_words(self, batch: Tokens, wanted: list[int]) -> Tensor:
-        """The scores of these words to begin each text's answer: float32[n, wanted]."""
+    def first_words(self, batch: Tokens, words: list[int]) -> Tensor:
+        """The scores of these words to begin each text's answer: float32[n, words]."""
         torch = require("torch", extra="neural")
         with torch.inference_mode():
             states, mask = self.encoded(batch)
             starts = torch.full((len(batch), 1), self.start, device=mask.device)
             output = self.module(encoder_outputs=states, attention_mask=mask, decoder_input_ids=starts)
-            return output.logits[:, 0, wanted].float()
+            return output.logits[:, 0, words].float()
 
 
 def read_t5(model: str) -> Checkpoint:
     """The files of a T5; raises BadValue for a checkpoint of another kind, DownloadError for one that is not here."""
     checkpoint = read_checkpoint(locate(model))
-    check_t5(checkpoint, model)
-    return checkpoint
-
-
-def check_t5(checkpoint: Checkpoint, model: str) -> None:
-    """Raise BadValue for a checkpoint that is no T5 or mT5 with an encoder and a decoder that writes words."""
-    named = str((checkpoint.config.get("architectures") or [""])[0])
-    if checkpoint.architecture not in ("t5", "mt5") or not named.endswith("ForConditionalGeneration"):
-        kind = named or checkpoint.architecture or "model of an unknown kind"
+    writes = checkpoint.trained.endswith("ForConditionalGeneration")
+    if checkpoint.architecture not in ("t5", "mt5") or not writes:
+        kind = checkpoint.trained or checkpoint.architecture or "model of an unknown kind"
         raise BadValue(
             f"'{model}' is a {kind}; expected a T5 or mT5 that writes (T5ForConditionalGeneration)"
         )
+    return checkpoint
 
 
 def declare_t5(checkpoint: Checkpoint, dtype: str, device: str) -> Declared:
@@ -152,11 +147,10 @@ class MonoT5:
         check_model(self.model, "t5", "and no T5 such as monot5")
         if self.dtype not in DTYPES:
             raise BadValue(f"dtype is {self.dtype!r}; expected {', '.join(DTYPES)}")
-        least = {"max_length": (self.max_length, 16), "batch_tokens": (self.batch_tokens, 0)}
-        check_least(least, optional=False)
-        given = (self.token_false, self.token_true)
-        if given != (None, None) and not all(isinstance(t, str) and t for t in given):
-            raise BadValue(f"token_false, token_true are {given}; expected two words, or neither")
+        check_least(self, {"max_length": 16, "batch_tokens": 0})
+        words = (self.token_false, self.token_true)
+        if words != (None, None) and not all(isinstance(t, str) and t for t in words):
+            raise BadValue(f"token_false, token_true are {words}; expected two words, or neither")
 
     @property
     def arguments(self) -> tuple[list[object], dict[str, object]]:
@@ -172,11 +166,8 @@ class MonoT5:
         return WORDS.get((card.hub if card is not None else self.model).lower(), USUAL)
 
     def describe(self, device: str = "auto") -> dict[str, object]:
-        """What decides a score, and under "engine" what computes it on a device, None where that is not installed.
-
-        Reads the checkpoint's files and nothing else. Raises DownloadError where the checkpoint is not here.
-        """
-        checkpoint = self.checkpoint()
+        """What decides a score, and what computes it on a device; reads and raises as `Encoder.describe`."""
+        checkpoint = read_t5(self.model)
         return {
             "encoding": algorithm("encoding"),
             "revision": fingerprint(checkpoint),
@@ -192,18 +183,13 @@ class MonoT5:
         """Download the checkpoint where it is not here; raises DownloadError where that fails."""
         fetch(self.model)
 
-    def checkpoint(self) -> Checkpoint:
-        """The checkpoint's files; raises BadValue for one that is no T5 with a decoder."""
-        return read_t5(self.model)
-
     def load(self, device: str = "auto") -> LoadedMonoT5:
-        """The model in memory, on auto (a GPU where there is one), cpu, cuda, or cuda:1; downloads what is not here.
+        """The model in memory on a device; downloads what is not here, and raises, as `Encoder.load`.
 
-        Raises DownloadError, StoreError or BadValue for a checkpoint that is not here, damaged, or of a kind
-        that Weir cannot use; BadValue for a vocabulary without the words for no and yes.
+        Raises BadValue for a vocabulary without the words for no and yes, too.
         """
         self.fetch()
-        checkpoint = self.checkpoint()
+        checkpoint = read_t5(self.model)
         place = declare_t5(checkpoint, self.dtype, device).place
         inner = load_tokenizer(checkpoint.folder, self.max_length).inner
         answers = [inner.token_to_id(word) for word in self.words]
@@ -239,7 +225,7 @@ class LoadedMonoT5:
     def scores(self, pairs: Iterable[Text], done: Callable[[int], None] | None = None) -> Iterator[Float32]:
         """The scores of a stream of (query, document), some thousand at a time and in order, in bounded memory.
 
-        done: told the number of pairs finished so far. Raises BadValue for a pair that does not fit into memory.
+        done: called with the number of pairs finished so far. Raises BadValue for a pair that does not fit into memory.
         """
         plan = BatchPlan(self.batch_tokens, padded=True)
         torch = require("torch", extra="neural")
@@ -272,12 +258,9 @@ class Prompts:
     def __call__(self, pairs: Sequence[Text]) -> Tokens:
         """The tokens of these pairs."""
         rendered = [f"{HEAD} {pair[0]} {MIDDLE} {pair[1]}" for pair in pairs]
-        found = self.inner.encode_batch_fast(rendered, add_special_tokens=False)
         room = self.limit - len(self.tail)
-        rows = [np.array([*encoding.ids[:room], *self.tail], np.int32) for encoding in found]
-        ptr = np.zeros(len(rows) + 1, np.int64)
-        np.cumsum([len(row) for row in rows], out=ptr[1:])
-        return Tokens(np.concatenate(rows), ptr)
+        encodings = self.inner.encode_batch_fast(rendered, add_special_tokens=False)
+        return packed([[*encoding.ids[:room], *self.tail] for encoding in encodings])
 
 
 # ----------
@@ -315,16 +298,11 @@ class QuestionWriter:
         check_model(self.model, "t5", "and no T5 such as doc2query")
         if self.dtype not in DTYPES:
             raise BadValue(f"dtype is {self.dtype!r}; expected {', '.join(DTYPES)}")
-        least = {"n": (self.n, 1), "top_k": (self.top_k, 1), "seed": (self.seed, 0)}
-        least |= {"max_length": (self.max_length, 2), "max_words": (self.max_words, 1)}
-        check_least(least | {"batch_tokens": (self.batch_tokens, 0)}, optional=False)
+        check_least(self, {"n": 1, "top_k": 1, "seed": 0, "max_length": 2, "max_words": 1, "batch_tokens": 0})
 
     def describe(self, device: str = "auto") -> dict[str, object]:
-        """What decides the words, and under "engine" what computes them on a device, None where it is not installed.
-
-        Reads the checkpoint's files and nothing else. Raises DownloadError where the checkpoint is not here.
-        """
-        checkpoint = self.checkpoint()
+        """What decides the words, and what computes them on a device; reads and raises as `Encoder.describe`."""
+        checkpoint = read_t5(self.model)
         names = ("n", "top_k", "seed", "max_length", "max_words", "dtype")
         return {name: getattr(self, name) for name in names} | {
             "questions": algorithm("questions"),
@@ -337,18 +315,10 @@ class QuestionWriter:
         """Download the checkpoint where it is not here; raises DownloadError where that fails."""
         fetch(self.model)
 
-    def checkpoint(self) -> Checkpoint:
-        """The checkpoint's files; raises BadValue for one that is no T5 with a decoder."""
-        return read_t5(self.model)
-
     def load(self, device: str = "auto") -> LoadedWriter:
-        """The model in memory, on auto (a GPU where there is one), cpu, cuda, or cuda:1; downloads what is not here.
-
-        Raises DownloadError, StoreError or BadValue for a checkpoint that is not here, damaged, or of a kind
-        that Weir cannot use.
-        """
+        """The model in memory on a device; downloads what is not here, and raises, as `Encoder.load`."""
         self.fetch()
-        checkpoint = self.checkpoint()
+        checkpoint = read_t5(self.model)
         place = declare_t5(checkpoint, self.dtype, device).place
         tokenizer = load_tokenizer(checkpoint.folder, self.max_length)
         budget = self.batch_tokens or WRITER_BATCH_TOKENS[place.kind]
@@ -369,7 +339,7 @@ class LoadedWriter:
     ) -> Iterator[list[list[str]]]:
         """The questions of a stream of texts, some texts at a time and in order.
 
-        done: told the number of texts finished so far. Raises BadValue for a text that does not fit into memory.
+        done: called with the number of texts finished so far. Raises BadValue for a text that does not fit into memory.
         """
         plan = BatchPlan(self.batch_tokens, padded=True, window=WINDOW_TEXTS[self.engine.place.kind])
 
@@ -421,21 +391,21 @@ class LoadedWriter:
 class _Decoder:
     """The decoder of a T5 at work: rows of words, each with what it has read of its text and written so far.
 
-    states, mask: of the texts; kept: transformers' keys and values. The first word of all questions of a text follows
+    states, mask: of the texts; cache: transformers' keys and values. The first word of all questions of a text follows
     from one row; where one text stands alone its keys and values are then shared by all of them, never copied.
     """
 
     model: T5
     states: Any
     mask: Tensor
-    kept: Any
+    cache: Any
 
     @staticmethod
     def of(model: T5, batch: Tokens) -> _Decoder:
         """A decoder before the first word, a row for each text."""
         library = require("transformers", extra="neural")
-        kept = library.EncoderDecoderCache(library.DynamicCache(), library.DynamicCache())
-        return _Decoder(model, *model.encoded(batch), kept)
+        cache = library.EncoderDecoderCache(library.DynamicCache(), library.DynamicCache())
+        return _Decoder(model, *model.encoded(batch), cache)
 
     def step(self, last: Int64) -> Tensor:
         """The scores of the words to follow these, [rows, V]."""
@@ -444,7 +414,7 @@ class _Decoder:
             encoder_outputs=self.states,
             attention_mask=self.mask,
             decoder_input_ids=torch.from_numpy(last[:, None]).to(self.mask.device),
-            past_key_values=self.kept,
+            past_key_values=self.cache,
             use_cache=True,
         )
         return output.logits[:, -1]
@@ -460,18 +430,16 @@ class _Decoder:
     def taken(self, rows: Int64) -> _Decoder:
         """The same for these rows alone."""
         torch = require("torch", extra="neural")
-        chosen = torch.from_numpy(rows).to(self.mask.device)
+        places = torch.from_numpy(rows).to(self.mask.device)
         if self.mask.shape[0] == 1 or self.mask.stride(0) == 0:  # one text, which all rows share
-            return self._each(lambda table: table[chosen], lambda table: table[: len(rows)])
-        return self._each(lambda table: table[chosen], lambda table: table[chosen])
+            return self._each(lambda table: table[places], lambda table: table[: len(rows)])
+        return self._each(lambda table: table[places], lambda table: table[places])
 
     def _each(self, own: Callable[[Tensor], Tensor], read: Callable[[Tensor], Tensor]) -> _Decoder:
         """The same after changes of what rows wrote, and of what they read."""
-        for kept, change in (
-            (self.kept.self_attention_cache, own),
-            (self.kept.cross_attention_cache, read),
-        ):
-            for layer in kept.layers:
+        caches = self.cache.self_attention_cache, self.cache.cross_attention_cache
+        for cache, change in zip(caches, (own, read), strict=True):
+            for layer in cache.layers:
                 layer.keys, layer.values = change(layer.keys), change(layer.values)
         self.states.last_hidden_state = read(self.states.last_hidden_state)
         return replace(self, mask=read(self.mask))
@@ -482,5 +450,5 @@ def _drawn(best: Any, draws: Float64) -> Int64:  # noqa: ANN401 - what torch's t
     scores, words = (part.cpu().numpy() for part in (best.values, best.indices))
     ends = np.cumsum(np.exp(scores.astype(np.float64) - scores[..., :1]), axis=-1)
     place = (ends[..., :-1] <= draws[..., None] * ends[..., -1:]).sum(-1)
-    chosen: Int64 = np.take_along_axis(words, place[..., None], -1)[..., 0].astype(np.int64)
-    return chosen
+    drawn: Int64 = np.take_along_axis(words, place[..., None], -1)[..., 0].astype(np.int64)
+    return drawn

@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -47,6 +48,13 @@ Text: TypeAlias = str | tuple[str, str]
 Bool: TypeAlias = NDArray[np.bool_]
 
 
+def offsets(lengths: NDArray[np.integer] | Bool) -> Int64:
+    """Where pieces of these lengths begin, one behind the other, and where the last ends: int64[n + 1] from 0."""
+    ptr = np.zeros(len(lengths) + 1, np.int64)
+    np.cumsum(lengths, out=ptr[1:])
+    return ptr
+
+
 @dataclass(frozen=True, eq=False)
 class Tokens:
     """The tokens of many texts: those of text i are ids[ptr[i]:ptr[i + 1]].
@@ -76,8 +84,7 @@ class Tokens:
     def take(self, codes: NDArray[np.integer]) -> Tokens:
         """The texts at these positions, copied, in this order."""
         lengths = self.lengths[codes]
-        ptr = np.zeros(len(codes) + 1, np.int64)
-        np.cumsum(lengths, out=ptr[1:])
+        ptr = offsets(lengths)
         where = np.repeat(self.ptr[:-1][codes] - ptr[:-1], lengths) + np.arange(ptr[-1])
         segment = None if self.segment is None else self.segment[where]
         return Tokens(self.ids[where], ptr, segment, None if self.seen is None else self.seen[codes])
@@ -100,6 +107,12 @@ class Tokens:
         return table
 
 
+def packed(rows: Sequence[Sequence[int]]) -> Tokens:
+    """The tokens of each text as one array and offsets."""
+    ptr = offsets(np.fromiter(map(len, rows), np.int64, len(rows)))
+    return Tokens(np.fromiter(chain.from_iterable(rows), np.int32, int(ptr[-1])), ptr)
+
+
 @dataclass(frozen=True, eq=False)
 class ModelTokenizer:
     """Turns texts into tokens, special ones included, cut at `limit`; safe to call from a thread."""
@@ -114,15 +127,16 @@ class ModelTokenizer:
         if self.lower:
             inputs = [t.lower() if isinstance(t, str) else (t[0].lower(), t[1].lower()) for t in texts]
         encodings = self.inner.encode_batch_fast(inputs)
-        ptr = np.zeros(len(encodings) + 1, np.int64)
-        np.cumsum(np.fromiter((len(e) for e in encodings), np.int64, len(encodings)), out=ptr[1:])
-        ids = np.empty(int(ptr[-1]), np.int32)
-        for encoding, start, stop in zip(encodings, ptr[:-1].tolist(), ptr[1:].tolist(), strict=True):
-            ids[start:stop] = encoding.ids
+        tokens = packed([e.ids for e in encodings])
         if not any(isinstance(t, tuple) for t in texts):
-            return Tokens(ids, ptr)
+            return tokens
         segment = np.concatenate([np.array(e.type_ids, np.uint8) for e in encodings])
-        return Tokens(ids, ptr, segment)
+        return Tokens(tokens.ids, tokens.ptr, segment)
+
+    def without_special(self, texts: Sequence[Text]) -> Tokens:
+        """The tokens of texts without those that a model expects around them."""
+        inputs = [str(t).lower() for t in texts] if self.lower else list(texts)
+        return packed([e.ids for e in self.inner.encode_batch_fast(inputs, add_special_tokens=False)])
 
     def extents(self, texts: Sequence[str]) -> tuple[Int64, Int64]:
         """(tokens of each text if none were cut, characters of it that are before the cut), each int64[n]."""
@@ -155,29 +169,25 @@ def load_tokenizer(folder: Path, limit: int) -> ModelTokenizer:
         except Exception as error:  # noqa: BLE001 - the library raises plain Exception for a damaged file
             raise StoreError(f"{folder / 'tokenizer.json'}: the tokenizer cannot be read: {error}") from None
     else:
-        inner = _converted(folder)
+        transformers = require("transformers", extra="neural")
+        if any(folder.glob("*.model")):
+            for name in ("sentencepiece", "google.protobuf"):
+                require(name, extra="neural")
+        try:
+            # Code that a checkpoint brings is never run, and nobody is asked whether it may be.
+            with quiet(transformers):
+                slow = transformers.AutoTokenizer.from_pretrained(
+                    str(folder), local_files_only=True, trust_remote_code=False
+                )
+        except Exception as error:  # noqa: BLE001 - the library raises errors of many families for a damaged file
+            reason = " ".join(str(error).split())[:200]
+            raise StoreError(f"{folder}: the tokenizer cannot be read: {reason}") from None
+        inner = getattr(slow, "backend_tokenizer", None)
+        if inner is None:
+            raise BadValue(f"{folder}: its tokenizer has no fast form, which Weir needs")
+        inner = type(inner).from_str(inner.to_str())
     inner.no_padding()
     inner.enable_truncation(limit)
     # sentence-transformers' settings may ask for lower case before the tokenizer.
     settings = [read_object(path) for path in sorted(folder.glob("sentence_*_config.json"))]
     return ModelTokenizer(inner, limit, any(facts.get("do_lower_case") is True for facts in settings))
-
-
-def _converted(folder: Path) -> Any:  # noqa: ANN401 - a tokenizers.Tokenizer
-    transformers = require("transformers", extra="neural")
-    if any(folder.glob("*.model")):
-        for name in ("sentencepiece", "google.protobuf"):
-            require(name, extra="neural")
-    try:
-        # Code that a checkpoint brings is never run, and nobody is asked whether it may be.
-        with quiet(transformers):
-            slow = transformers.AutoTokenizer.from_pretrained(
-                str(folder), local_files_only=True, trust_remote_code=False
-            )
-    except Exception as error:  # noqa: BLE001 - the library raises errors of many families for a damaged file
-        reason = " ".join(str(error).split())[:200]
-        raise StoreError(f"{folder}: the tokenizer cannot be read: {reason}") from None
-    inner = getattr(slow, "backend_tokenizer", None)
-    if inner is None:
-        raise BadValue(f"{folder}: its tokenizer has no fast form, which Weir needs")
-    return type(inner).from_str(inner.to_str())

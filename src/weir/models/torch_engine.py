@@ -104,16 +104,13 @@ BERT = _Names(
     "output.dense",
     "output.LayerNorm",
 )
-MPNET = _Names(
-    "encoder.layer.{}.",
-    "attention.attn.q",
-    "attention.attn.k",
-    "attention.attn.v",
-    "attention.attn.o",
-    "attention.LayerNorm",
-    "intermediate.dense",
-    "output.dense",
-    "output.LayerNorm",
+MPNET = replace(
+    BERT,
+    query="attention.attn.q",
+    key="attention.attn.k",
+    value="attention.attn.v",
+    out="attention.attn.o",
+    norm1="attention.LayerNorm",
 )
 DISTILBERT = _Names(
     "transformer.layer.{}.",
@@ -127,16 +124,8 @@ DISTILBERT = _Names(
     "output_layer_norm",
     ("n_layers", "n_heads"),
 )
-NAMES = {
-    "bert": BERT,
-    "dpr": BERT,
-    "roberta": BERT,
-    "xlm-roberta": BERT,
-    "camembert": BERT,
-    "electra": BERT,
-    "mpnet": MPNET,
-    "distilbert": DISTILBERT,
-}
+NAMES = dict.fromkeys(("bert", "dpr", "roberta", "xlm-roberta", "camembert", "electra"), BERT)
+NAMES |= {"mpnet": MPNET, "distilbert": DISTILBERT}
 
 
 def supported(checkpoint: Checkpoint) -> bool:
@@ -159,7 +148,7 @@ def read_weights(checkpoint: Checkpoint) -> Weights:
     """
     torch = require("torch", extra="neural")
     config, names = checkpoint.config, NAMES[checkpoint.architecture]
-    state = _Stripped(read_state(checkpoint.folder), checkpoint.folder)
+    state = ModelState(checkpoint.folder)
     activation = config.get("hidden_act", config.get("activation", "gelu"))
     shifted = checkpoint.architecture in ROBERTA
     embedding = Embedding(
@@ -223,25 +212,32 @@ def read_state(folder: Path) -> dict[str, Tensor]:
     return state
 
 
-class _Stripped:
-    """Tensors by the names of the bare model: without the prefix that a model with a head puts before them."""
+class ModelState:
+    """The tensors of a model's files by their names in the bare model, whatever prefix stands before them."""
 
-    def __init__(self, state: dict[str, Tensor], folder: Path) -> None:
-        anchor = "embeddings.word_embeddings.weight"
-        name = min((n for n in state if n.endswith(anchor)), key=len, default=anchor)
-        self._prefix, self._folder = name.removesuffix(anchor), folder
-        self._state = {  # norms of the first checkpoints are called gamma and beta
-            n.replace("LayerNorm.gamma", "LayerNorm.weight").replace("LayerNorm.beta", "LayerNorm.bias"): t
-            for n, t in state.items()
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._tensors = {  # norms of the first checkpoints are called gamma and beta
+            name.replace("LayerNorm.gamma", "LayerNorm.weight").replace("LayerNorm.beta", "LayerNorm.bias"): t
+            for name, t in read_state(folder).items()
         }
+        self._names = sorted(self._tensors, key=len)
 
-    def get(self, name: str) -> Tensor | None:
-        return self._state.get(self._prefix + name)
+    def get(self, *names: str) -> Tensor | None:
+        """The tensor of the first of these names that is there, the shortest that ends in it; None where none is."""
+        for name in names:
+            inner = f".{name}"
+            for full in self._names:
+                if full == name or full.endswith(inner):
+                    return self._tensors[full]
+        return None
 
-    def __getitem__(self, name: str) -> Tensor:
-        tensor = self.get(name)
+    def __getitem__(self, names: str | tuple[str, ...]) -> Tensor:
+        """As `get`; raises StoreError where none is there."""
+        names = (names,) if isinstance(names, str) else names
+        tensor = self.get(*names)
         if tensor is None:
-            raise StoreError(f"{self._folder}: the weights have no '{self._prefix}{name}'")
+            raise StoreError(f"{self._folder}: the weights have no '{names[0]}'")
         return tensor
 
 
@@ -367,7 +363,7 @@ def distance_bias(table: Tensor, length: int) -> Tensor:
 # The engine.
 #
 # Every linear layer works on all tokens of a batch at once, and each text attends to itself alone. On a processor the
-# rows are filled up to a multiple of ROWS, see weir.models.torch_engine, so that a text's states are the same bits
+# rows are filled up to a multiple of ROWS (above), so that a text's states are the same bits
 # alone and in any batch.
 
 
@@ -376,7 +372,7 @@ class TorchEngine:
     """The engine with its weights in place.
 
     prepacked: whether the matrices are in oneDNN's own order (fp32 on a processor, where torch has it); varlen: whether
-    the GPU's kernel for texts of different lengths is used; kept: work space that batches share.
+    the GPU's kernel for texts of different lengths is used; space: work space that batches share.
     """
 
     weights: Weights
@@ -384,8 +380,7 @@ class TorchEngine:
     dtype: Any
     prepacked: bool
     varlen: bool
-    rest: Callable[..., Tensor] | None = None
-    kept: dict[str, Tensor] = field(default_factory=dict)
+    space: dict[str, Tensor] = field(default_factory=dict)
     padded: bool = False
 
     @property
@@ -401,19 +396,16 @@ class TorchEngine:
             bias, heads = None, self.weights.heads
             if self.weights.relative is not None:
                 length = int(batch.lengths.max(initial=1))
-                bias = self.kept.get("bias")
+                bias = self.space.get("bias")
                 if bias is None or bias.shape[1] < length:
-                    bias = self.kept["bias"] = distance_bias(self.weights.relative, length)
+                    bias = self.space["bias"] = distance_bias(self.weights.relative, length)
             if self.device.type == "cpu":
-                attend = cpu_attention(batch, heads, bias)
+                attend, after_layer = cpu_attention(batch, heads, bias), self._on_processor
             else:
                 attend = cuda_attention(batch, heads, bias, self.varlen, self.device)
+                after_layer = self._on_gpu
             for layer in self.weights.layers:
-                if self.rest is None:
-                    h = self._on_processor(h, layer, attend)
-                    continue
-                context = attend(torch.nn.functional.linear(h, layer.qkv, layer.qkv_bias))
-                h = self.rest(torch, h, context, layer, self.weights.eps, self.weights.approximate)
+                h = after_layer(h, layer, attend)
             return h[: int(batch.ptr[-1])]
 
     def _embedded(self, batch: Tokens) -> Tensor:
@@ -435,8 +427,19 @@ class TorchEngine:
             return h
         return torch.nn.functional.linear(h, embedding.project, embedding.project_bias)
 
+    def _on_gpu(self, h: Tensor, layer: BertLayer, attend: Attend) -> Tensor:
+        """The states [T, H] after a layer."""
+        f = require("torch", extra="neural").nn.functional
+        shape, eps = (h.shape[1],), self.weights.eps
+        context = attend(f.linear(h, layer.qkv, layer.qkv_bias))
+        y = h + f.linear(context, layer.out, layer.out_bias)
+        h = f.layer_norm(y, shape, layer.norm1, layer.norm1_bias, eps)
+        up = f.gelu(f.linear(h, layer.up, layer.up_bias), approximate=self.weights.approximate)
+        y = h + f.linear(up, layer.down, layer.down_bias)
+        return f.layer_norm(y, shape, layer.norm2, layer.norm2_bias, eps)
+
     def _on_processor(self, h: Tensor, layer: BertLayer, attend: Attend) -> Tensor:
-        """As `after_attention`, in work space that stays: fresh memory costs a tenth of the time."""
+        """As `_on_gpu`, in work space that stays: fresh memory costs a tenth of the time."""
         torch = require("torch", extra="neural")
         norm, shape, eps = torch.nn.functional.layer_norm, (h.shape[1],), self.weights.eps
         context = attend(self._linear(h, layer.qkv, layer.qkv_bias, "qkv"))
@@ -453,47 +456,36 @@ class TorchEngine:
         if self.prepacked:
             after, form = ("gelu", approximate) if active else ("none", "")
             return torch.ops.mkldnn._linear_pointwise(x, weight, bias, after, [], form)
-        space = self.kept.get(place)
+        space = self.space.get(place)
         if space is None or space.shape[0] < x.shape[0]:
-            space = self.kept[place] = x.new_empty(x.shape[0], weight.shape[0])
+            space = self.space[place] = x.new_empty(x.shape[0], weight.shape[0])
         y = torch.addmm(bias, x, weight.t(), out=space[: x.shape[0]])
         return torch.ops.aten.gelu_(y, approximate=approximate) if active else y
 
 
-def torch_engine(weights: Weights, device: str, dtype: str, compiled: bool = False) -> TorchEngine:
+def torch_engine(weights: Weights, device: str, dtype: str) -> TorchEngine:
     """The engine for these weights on a device ("cpu", "cuda", "cuda:1"), computing in fp32, bf16 or fp16.
 
-    compiled: let torch fuse what stands between the products on a GPU (takes its compiler a while). Raises BadValue
-    for another dtype.
+    Raises BadValue for another dtype.
     """
     torch = require("torch", extra="neural")
-    kinds = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
-    if dtype not in kinds:
-        raise BadValue(f"the engine 'torch' does not compute in {dtype}; expected {', '.join(kinds)}")
-    place, kind = torch.device(device), kinds[dtype]
+    place, kind = torch.device(device), torch_dtype("torch", dtype)
     placed = _placed(weights, place, kind)
     if place.type != "cpu":
-        rest = torch.compile(after_attention, dynamic=True) if compiled else after_attention
-        return TorchEngine(placed, place, kind, False, _has_varlen(device, dtype), rest)
+        return TorchEngine(placed, place, kind, False, _has_varlen(device, dtype))
     prepacked = dtype == "fp32" and torch.backends.mkldnn.is_available()
     if prepacked:
         placed = replace(placed, layers=tuple(_prepacked(layer) for layer in placed.layers))
     return TorchEngine(placed, place, kind, prepacked, varlen=False)
 
 
-def after_attention(
-    torch: Any,  # noqa: ANN401 - the module
-    h: Tensor,
-    context: Tensor,
-    layer: BertLayer,
-    eps: float,
-    approximate: str,
-) -> Tensor:
-    """What a layer does with its contexts: a product, and the two wide ones, each with sum and norm."""
-    linear, norm, shape = torch.nn.functional.linear, torch.nn.functional.layer_norm, (h.shape[1],)
-    h = norm(h + linear(context, layer.out, layer.out_bias), shape, layer.norm1, layer.norm1_bias, eps)
-    up = torch.nn.functional.gelu(linear(h, layer.up, layer.up_bias), approximate=approximate)
-    return norm(h + linear(up, layer.down, layer.down_bias), shape, layer.norm2, layer.norm2_bias, eps)
+def torch_dtype(engine: str, dtype: str) -> Any:  # noqa: ANN401 - a torch.dtype
+    """The dtype as torch has it; raises BadValue for one that the engine does not compute in."""
+    torch = require("torch", extra="neural")
+    dtypes = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
+    if dtype not in dtypes:
+        raise BadValue(f"the engine '{engine}' does not compute in {dtype}; expected {', '.join(dtypes)}")
+    return dtypes[dtype]
 
 
 def to_device(torch: Any, values: Int64, device: Any) -> Tensor:  # noqa: ANN401 - a module and its device
@@ -531,7 +523,7 @@ def _has_varlen(device: str, dtype: str) -> bool:
         return False
     try:
         kernel = require("torch.nn.attention.varlen", extra="neural").varlen_attn
-        x = torch.zeros(4, 1, 64, device=device, dtype={"bf16": torch.bfloat16, "fp16": torch.float16}[dtype])
+        x = torch.zeros(4, 1, 64, device=device, dtype=torch_dtype("torch", dtype))
         ends = torch.tensor([0, 3, 4], dtype=torch.int32, device=device)
         with torch.inference_mode():
             kernel(x, x, x, ends, ends, 3, 3)

@@ -10,7 +10,7 @@ import numpy as np
 from weir.errors import BadValue, StoreError, require
 from weir.models.checkpoints import Checkpoint
 from weir.models.tokens import Tokens, quiet
-from weir.models.torch_engine import Tensor, to_device
+from weir.models.torch_engine import Tensor, to_device, torch_dtype
 
 
 @dataclass(frozen=True, eq=False)
@@ -19,7 +19,6 @@ class Padded:
 
     module: Any
     device: Any
-    dtype: Any
     fill: int
     segments: bool
     padded: bool = True
@@ -64,14 +63,11 @@ def transformers_engine(checkpoint: Checkpoint, device: str, dtype: str, head: s
     Raises BadValue for another dtype, StoreError where transformers cannot read the checkpoint.
     """
     torch = require("torch", extra="neural")
-    kinds = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
-    if dtype not in kinds:
-        raise BadValue(f"the engine 'transformers' does not compute in {dtype}; expected {', '.join(kinds)}")
-    place = torch.device(device)
-    module = load_model(checkpoint, kinds[dtype], head).to(place)
+    place, kind = torch.device(device), torch_dtype("transformers", dtype)
+    module = load_model(checkpoint, kind, head).to(place)
     config = checkpoint.config
     segments = int(config.get("type_vocab_size") or 0) > 1
-    return Padded(module, place, kinds[dtype], int(config.get("pad_token_id") or 0), segments)
+    return Padded(module, place, int(config.get("pad_token_id") or 0), segments)
 
 
 def load_model(
@@ -89,8 +85,7 @@ def load_model(
     """
     transformers = require("transformers", extra="neural")
     # "dpr" is three models under one name, and the automatic choice is always the one for questions.
-    named = checkpoint.config.get("architectures") or [""]
-    name = head or (named[0] if checkpoint.architecture == "dpr" else "")
+    name = head or (checkpoint.trained if checkpoint.architecture == "dpr" else "")
     kind = getattr(transformers, name, None) if name else None
     options: dict[str, Any] = {} if attention is None else {"attn_implementation": attention}
     options |= {"use_safetensors": True} if safe else {}
