@@ -22,9 +22,7 @@ ALL = {
 
 
 def checkpoint(tmp_path, kind="bert"):
-    return Checkpoint(
-        tmp_path, tmp_path, {"model_type": kind}, 512, 512
-    )
+    return Checkpoint(tmp_path, tmp_path, {"model_type": kind}, 512, 512)
 
 
 @pytest.fixture

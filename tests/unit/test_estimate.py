@@ -22,7 +22,6 @@ from weir.labels.estimates import (
     SUMS,
     QueryVariances,
     allocated,
-    corrected_score,
     corrected_scores,
     estimated_scores,
     next_queries,
@@ -41,6 +40,11 @@ OTHER = Run.of({n: sorted(of, key=lambda d: -of[d] - 0.3 * (d < "d4"))[:8] for n
 FEW = Qrels.of({n: TRUTH[n] for n in NAMES[:50]})
 PART = {n: {d: g for d, g in of.items() if RNG.random() < 0.4} for n, of in TRUTH.items()}
 P10 = parse_measure("P@10")
+
+
+def corrected_score(name, run, *others):
+    """The corrected score of one run."""
+    return corrected_scores({name: run}, *others)[0]
 
 
 @pytest.mark.parametrize("name", ESTIMABLE)

@@ -89,15 +89,15 @@ POOLED_QUERIES = 4
 class QueryVariances:
     """What the variance of the corrected mean of each system is made of, by stratum.
 
-    queries, judged: int64[H], queries of each stratum, and those that people judged; left: float64[S, H], the variance
-    of people's values that the model does not explain; seen: float64[S, H], that which it does; apart: float64[S], that
-    of the means of strata.
+    queries, judged: int64[H], queries of each stratum, and those that people judged; residual: float64[S, H], the
+    variance of people's values that the model does not explain; explained: float64[S, H], that which it does; apart:
+    float64[S], that of the means of strata.
     """
 
     queries: Int64
     judged: Int64
-    left: Float64
-    seen: Float64
+    residual: Float64
+    explained: Float64
     apart: Float64
 
     def half_width(self, judged: Int64) -> float:
@@ -110,7 +110,7 @@ class QueryVariances:
             return math.inf
         queries, count = self.queries[here], judged[here]
         share = queries / queries.sum()
-        variance = (self.seen[:, here] / queries + self.left[:, here] / count) @ share**2
+        variance = (self.explained[:, here] / queries + self.residual[:, here] / count) @ share**2
         variance += self.apart / queries.sum()
         return normal_quantile((1 + LEVEL) / 2) * math.sqrt(float(variance.max(initial=0.0)))
 
@@ -131,19 +131,20 @@ def query_variances(
         )
     judged = np.bincount(mine, minlength=count)
     queries = judged + np.bincount(alone, minlength=count)
-    left, seen, apart = np.zeros((len(values), count)), np.zeros((len(values), count)), np.zeros(len(values))
+    residual, explained = np.zeros((2, len(values), count))
+    apart = np.zeros(len(values))
     for system, one in enumerate(values):
         spread = float(np.concatenate([one.whole, one.alone]).var(ddof=1))
         covariance = float(np.cov(one.human, one.whole)[0, 1])
         slope = min(1.0, max(0.0, covariance / spread)) if spread else 0.0
-        left[system] = _within(one.human - slope * one.whole, mine, judged)
-        seen[system] = np.maximum(_within(one.human, mine, judged) - left[system], 0.0)
+        residual[system] = _within(one.human - slope * one.whole, mine, judged)
+        explained[system] = np.maximum(_within(one.human, mine, judged) - residual[system], 0.0)
         share = queries / queries.sum()
         mean = np.divide(np.bincount(mine, one.human, count), judged, out=np.zeros(count), where=judged > 0)
-        known = np.where(judged > 0, share, 0.0)
-        centre = float(known @ mean) / float(known.sum())
-        apart[system] = float(known @ (mean - centre) ** 2)
-    return QueryVariances(queries.astype(np.int64), judged.astype(np.int64), left, seen, apart)
+        judged_share = np.where(judged > 0, share, 0.0)
+        centre = float(judged_share @ mean) / float(judged_share.sum())
+        apart[system] = float(judged_share @ (mean - centre) ** 2)
+    return QueryVariances(queries.astype(np.int64), judged.astype(np.int64), residual, explained, apart)
 
 
 def _within(values: Float64, stratum: NDArray[np.integer], judged: NDArray[np.integer]) -> Float64:
@@ -152,29 +153,31 @@ def _within(values: Float64, stratum: NDArray[np.integer], judged: NDArray[np.in
     mean = np.divide(np.bincount(stratum, values, count), judged, out=np.zeros(count), where=judged > 0)
     squares = np.bincount(stratum, (values - mean[stratum]) ** 2, count)
     together = float(squares.sum()) / max(1, len(values) - int((judged > 0).sum()))
-    found: Float64 = (squares + POOLED_QUERIES * together) / (np.maximum(judged - 1, 0) + POOLED_QUERIES)
-    return found
+    variance: Float64 = (squares + POOLED_QUERIES * together) / (np.maximum(judged - 1, 0) + POOLED_QUERIES)
+    return variance
 
 
-def allocated(found: QueryVariances, cost: Float64, more: int | None, width: float | None = None) -> Int64:
+def allocated(
+    variances: QueryVariances, cost: Float64, more: int | None, width: float | None = None
+) -> Int64:
     """How many more queries of each stratum to judge, int64[H].
 
     cost: float64[H], pairs that a query of each takes; more: queries in all, or width: until half the interval of every
     system is so small or everything is judged. One query after another goes where it takes the most from the variance
     of the systems' mean for each pair that it costs, after two of each stratum. Source: Neyman 1934.
     """
-    queries, judged = found.queries, found.judged.copy()
+    queries, judged = variances.queries, variances.judged.copy()
     share = queries / queries.sum()
-    weight = share**2 * found.left.mean(axis=0) / np.maximum(cost, 1e-9)
+    weight = share**2 * variances.residual.mean(axis=0) / np.maximum(cost, 1e-9)
     limit = int((queries - judged).sum()) if more is None else min(more, int((queries - judged).sum()))
     for _ in range(limit):
-        if width is not None and more is None and found.half_width(judged) <= width:
+        if width is not None and more is None and variances.half_width(judged) <= width:
             break
         gain = weight * (1 / np.maximum(judged, 0.5) - 1 / (judged + 1.0)) + 1e-300
         gain[judged < np.minimum(queries, LEAST_AFTER)] = np.inf
         gain[judged >= queries] = -1.0
         judged[int(np.argmax(gain))] += 1
-    return judged - found.judged
+    return judged - variances.judged
 
 
 # Corrected scores of systems.
@@ -289,13 +292,6 @@ class LabelledRuns:
             of_mine = by_model[drawn.mine]
             values[name] = PairedValues(by_human, of_mine, of_mine, by_model[drawn.alone])
         return LabelledRuns(human, model, measure, drawn, values, pairs)
-
-
-def corrected_score(
-    name: str, run: Run, human: Qrels, model: Qrels, measure: Measure, design: SampleDesign = AT_RANDOM
-) -> CorrectedScore:
-    """Score one run by both labels and correct the model's; raises as `corrected_scores`."""
-    return corrected_scores({name: run}, human, model, measure, design)[0]
 
 
 def corrected_scores(
@@ -498,8 +494,8 @@ def next_queries(
     cost = np.bincount(stratum[drawn.alone], to_judge[drawn.alone], len(groups)) / np.maximum(
         1, variances.queries - variances.judged
     )
-    wanted = None if width is None else allocated(variances, cost, None, width)
-    more = allocated(variances, cost, count) if count is not None else wanted
+    for_width = None if width is None else allocated(variances, cost, None, width)
+    more = allocated(variances, cost, count) if count is not None else for_width
     if more is None or not more.sum():
         raise BadValue(
             "nothing is left to judge: every query is judged by people, or the width is reached already"
@@ -510,7 +506,7 @@ def next_queries(
     )
     chosen = rng.permutation(chosen)
     after = variances.judged + more
-    reached = wanted is not None and variances.half_width(variances.judged + wanted) <= (width or 0.0)
+    reached = for_width is not None and variances.half_width(variances.judged + for_width) <= (width or 0.0)
     plan = QueryPlan(
         str(measure),
         len(runs),
@@ -520,7 +516,7 @@ def next_queries(
         variances.half_width(after),
         variances.half_width(variances.queries),
         float("nan") if width is None else width,
-        int(wanted.sum()) if wanted is not None and reached else -1,
+        int(for_width.sum()) if for_width is not None and reached else -1,
         tuple(
             StratumPlan(label, int(n), int(j), int(m), float(n / max(1, j + m)))
             for label, n, j, m in zip(groups.labels, variances.queries, variances.judged, more, strict=True)
@@ -542,8 +538,7 @@ def next_queries(
         measure.cutoff or 1,
         len(runs),
     )
-    named = QueryGroups(groups.name, model.queries, groups.labels, stratum)
-    return DrawnPlan(plan, pool, named, weights)
+    return DrawnPlan(plan, pool, QueryGroups(groups.name, model.queries, groups.labels, stratum), weights)
 
 
 def write_plan(drawn: DrawnPlan, subject: Subject, folder: Path) -> None:
@@ -682,5 +677,5 @@ def query_plan_tables(plans: Sequence[QueryPlan]) -> tuple[Table, ...]:
 
 
 def _interval_shown(estimate: Estimate, signed: bool = False) -> str:
-    shown = change if signed else score
-    return f"{shown(estimate.value)} [{shown(estimate.low)}, {shown(estimate.high)}]"
+    text = change if signed else score
+    return f"{text(estimate.value)} [{text(estimate.low)}, {text(estimate.high)}]"

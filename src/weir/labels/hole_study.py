@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
+from itertools import combinations, product
 from typing import TypeAlias
 
 import numpy as np
@@ -142,9 +142,9 @@ def hole_study(
         doc = holes.qrels.docs.codes(labels.docs.strings)[labels.doc].astype(np.int64)
         pair = np.where((query >= 0) & (doc >= 0), query * docs + doc, -1)
         at = np.minimum(np.searchsorted(own, pair), len(own) - 1)
-        known = own[at] == pair
+        is_hole = own[at] == pair
         column = np.full(len(own), np.nan)
-        column[at[known]] = labels.grade[known]
+        column[at[is_hole]] = labels.grade[is_hole]
         grades.append(column)
     if np.isnan(grades).any(axis=0).all():
         by = "people" if model is None else "people and by the model"
@@ -194,20 +194,22 @@ def _hole_counts(
     """The counts of the flagged holes."""
     nobody = np.full(len(flags), np.nan)
     grades = [*grades, nobody][:2]
-    known = [flags & ~np.isnan(column) for column in grades]
+    labelled = [flags & ~np.isnan(column) for column in grades]
     relevant = [column >= rel for column in grades]
-    both = known[0] & known[1]
-    table = np.stack(
-        [_by_query(holes, both & (relevant[0] == one) & (relevant[1] == other)) for one in (False, True)
-         for other in (False, True)], axis=1)  # fmt: skip
+    both = labelled[0] & labelled[1]
+    cells = [
+        _by_query(holes, both & (relevant[0] == one) & (relevant[1] == other))
+        for one, other in product((False, True), repeat=2)
+    ]
+    table = np.stack(cells, axis=1)
     drawn = [cohen_kappa(cells.reshape(2, 2)) if cells.any() else math.nan for cells in drawn_tables(table)]
     whole = table.sum(axis=0).reshape(2, 2)
     kappa = cohen_kappa(whole) if both.any() else math.nan
     return HolesFound(
         system,
         int(flags.sum()),
-        _ratio(holes, known[0] & relevant[0], known[0]),
-        _ratio(holes, known[1] & relevant[1], known[1]),
+        _ratio(holes, labelled[0] & relevant[0], labelled[0]),
+        _ratio(holes, labelled[1] & relevant[1], labelled[1]),
         _ratio(holes, both & (relevant[0] == relevant[1]), both),
         (kappa, *bounds(drawn)),
     )
@@ -263,8 +265,8 @@ def hole_tables(studies: Sequence[HoleStudy]) -> tuple[Table, ...]:
         for one in study.found:
             kappa, low, high = one.kappa
             ratios = map(_ratio_shown, (one.missed_by_people, one.missed_by_model, one.agreement))
-            shown = "-" if math.isnan(kappa) else f"{score(kappa)} [{score(low)}, {score(high)}]"
-            shares.append([one.system or "all systems", count(one.holes), *ratios, shown])
+            kappas = "-" if math.isnan(kappa) else f"{score(kappa)} [{score(low)}, {score(high)}]"
+            shares.append([one.system or "all systems", count(one.holes), *ratios, kappas])
         names = ["by people", "change", "by the model", "change"][: 2 if people_alone else 4]
         scores = [["system", f"{study.measure} now", "may be", *names]]
         for one in sorted((one for one in study.found if one.system), key=lambda one: -one.before):

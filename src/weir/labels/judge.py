@@ -6,12 +6,12 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from pathlib import Path
-from typing import Any, TextIO, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -20,15 +20,15 @@ from weir.core.frames import plain
 from weir.core.qrels import Qrels
 from weir.core.strings import Float64, Int64
 from weir.errors import BadValue, ServiceError
-from weir.files.atomic import atomic_dir, write_json
+from weir.files.atomic import atomic_dir, write_json, write_text
 from weir.files.label_files import LABELS
 from weir.files.text_files import read_toml
 from weir.files.write import write_qrels
 from weir.labels.judge_report import (
     PROBES,
     JudgeReport,
+    LabelConsistency,
     ProbeResult,
-    Trust,
     agreement_with_people,
     labels_of,
     probe_rows,
@@ -78,93 +78,27 @@ def families_of(name: str) -> frozenset[str]:
 
 def family_warnings(judge: str, systems: tuple[str, ...]) -> list[str]:
     """A line for each family that the judge shares with systems; judge: the model's name; systems: names."""
-    found = []
+    warnings = []
     for family in sorted(families_of(judge)):
         shared = [system for system in systems if family in families_of(system)]
         if shared:
-            named = ", ".join(shared[:MAX_NAMED_SYSTEMS])
+            names = ", ".join(shared[:MAX_NAMED_SYSTEMS])
             more = f" and {len(shared) - MAX_NAMED_SYSTEMS} more" if len(shared) > MAX_NAMED_SYSTEMS else ""
-            found.append(
-                f"the judge {judge} is of the family {family}, and so is what it judges: {named}{more}; models favour "
+            warnings.append(
+                f"the judge {judge} is of the family {family}, and so is what it judges: {names}{more}; models favour "
                 "their own family, so let people judge a part of these"
             )
-    return found
-
-
-# The folder of a judge's labels: labels.tsv has BEIR's columns and the origin, llm:<model>:<prompt>-<digest>;
-# judgments.jsonl and probes.jsonl a line for each answer; judge.json the report.
-
-ANSWERS, PROBE_ANSWERS, REPORT = "judgments.jsonl", "probes.jsonl", "judge.json"
-
-
-@dataclass(eq=False)
-class LabelsWriter:
-    """A folder of labels that is being written; facts: what stands on every line of an answer."""
-
-    folder: Path
-    facts: Mapping[str, object]
-    files: dict[str, TextIO] = field(default_factory=dict)
-
-    def answer(self, names: tuple[str, str], answer: JudgeAnswer, probe: str = "") -> None:
-        """Write a line for an answer; names: of query and document; probe: what the passage was changed by."""
-        line: dict[str, object] = {"query": names[0], "document": names[1]}
-        line |= {"probe": probe} if probe else {}
-        line |= {"sample": answer.sample, "grade": answer.grade, "verdict": answer.kind, "text": answer.text}
-        line |= {"answered_by": answer.model, **self.facts, "time": answer.time or None}
-        line |= {"flagged": True} if answer.flagged else {}
-        text = json.dumps(line, ensure_ascii=False).encode("utf-8", "backslashreplace").decode("utf-8")
-        self._file(PROBE_ANSWERS if probe else ANSWERS).write(text + "\n")
-
-    def finish(self, labels: Qrels, report: JudgeReport, declared: str) -> None:
-        """Write the labels and the report; declared: see `declared_key`."""
-        self._file(ANSWERS)
-        for file in self.files.values():
-            file.close()
-        write_qrels(labels, self.folder / LABELS)
-        told = {"declared": declared, "complete": report.complete, **plain(report)}
-        told |= {"grades": {f"{grade:g}": n for grade, n in report.grades}, "verdicts": dict(report.verdicts)}
-        write_json(self.folder / REPORT, told)
-
-    def _file(self, name: str) -> TextIO:
-        if name not in self.files:
-            self.files[name] = (self.folder / name).open("w", encoding="utf-8", newline="\n")
-        return self.files[name]
-
-
-def declared_key(declared: Mapping[str, object]) -> str:
-    """What stands for everything that was asked for: model, prompt, settings, pairs."""
-    return f"{answer_key(declared)[0]:016x}"
-
-
-def check_free(folder: Path, declared: str) -> None:
-    """Raise BadValue for a folder that holds something else than labels that the same command wrote."""
-    if not folder.exists():
-        return
-    found: Any = None
-    with suppress(OSError, ValueError, RecursionError):
-        found = json.loads((folder / REPORT).read_text(encoding="utf-8"))
-    if not isinstance(found, dict) or found.get("declared") != declared:
-        raise BadValue(
-            f"{folder} is there already, and not from this command with these pairs and settings; give another folder"
-        )
-
-
-@contextmanager
-def labels_writer(folder: Path, facts: Mapping[str, object]) -> Iterator[LabelsWriter]:
-    """A folder to be filled, which appears whole; raises StoreError when the disk refuses."""
-    with atomic_dir(folder) as temporary:
-        writer = LabelsWriter(temporary, facts)
-        try:
-            yield writer
-        finally:
-            for file in writer.files.values():
-                file.close()
+    return warnings
 
 
 # The work of a judge.
+#
+# The folder of its labels: labels.tsv has BEIR's columns and the origin, llm:<model>:<prompt>-<digest>;
+# judgments.jsonl and probes.jsonl a line for each answer; judge.json the report.
 
-Told: TypeAlias = Callable[[str, int, int], None]
-"""A progress: what is being done, how much of it is done, of how much in all."""
+ANSWERS, PROBE_ANSWERS, REPORT = "judgments.jsonl", "probes.jsonl", "judge.json"
+Progress: TypeAlias = Callable[[str, int, int], None]
+"""Called with what is being done, how much of it is done, and of how much in all."""
 
 
 @dataclass(frozen=True)
@@ -185,36 +119,20 @@ class Judge:
     def facts(self) -> dict[str, object]:
         """What stands on the line of every answer."""
         template = self.prompt.template
-        named = {"model": self.chat.name, "prompt": template.name, "digest": template.digest}
-        return {**named, "temperature": self.settings.temperature}
+        model = {"model": self.chat.name, "prompt": template.name, "digest": template.digest}
+        return {**model, "temperature": self.settings.temperature}
 
     def declared(self, pairs: JudgingPairs) -> str:
-        """The key of everything that decides what is asked."""
-        asked = {**asdict(self.settings), "concurrency": 0, "verdicts": algorithm("llm verdicts")}
+        """The key of everything that decides the answers: model, prompt, settings, pairs."""
+        settings = {**asdict(self.settings), "concurrency": 0, "verdicts": algorithm("llm verdicts")}
         names = [pairs.names(row) for row in range(len(pairs))]
-        return declared_key({**self.chat.describe(), **self.facts(), "settings": asked, "pairs": names})
+        declared = {**self.chat.describe(), **self.facts(), "settings": settings, "pairs": names}
+        return f"{answer_key(declared)[0]:016x}"
 
 
-@dataclass(eq=False)
-class _Tally:
-    """What became of the answers: verdicts by kind, those that max_tokens cut, and answers that are missing."""
-
-    verdicts: Counter[str] = field(default_factory=Counter)
-    answers: int = 0
-    cut: int = 0
-    missing: int = 0
-
-    def count(self, answer: JudgeAnswer | None, probing: bool = False) -> None:
-        """An answer was read; those of probes are no part of the verdicts."""
-        self.missing += answer is None
-        if answer is not None:
-            self.answers += 1
-            if not probing:
-                self.verdicts[answer.kind] += 1
-                self.cut += answer.cut and answer.grade is None
-
-
-def judge_pairs(pairs: JudgingPairs, judge: Judge, out: Path, told: Told | None = None) -> JudgeReport:
+def judge_pairs(
+    pairs: JudgingPairs, judge: Judge, out: Path, progress: Progress | None = None
+) -> JudgeReport:
     """Judge pairs and write the labels to a folder, which appears whole.
 
     What was answered is never asked again, so the same call continues where one ended. Raises BadValue for a folder
@@ -222,7 +140,14 @@ def judge_pairs(pairs: JudgingPairs, judge: Judge, out: Path, told: Told | None 
     after writing the labels that are there; StoreError when the disk refuses.
     """
     declared = judge.declared(pairs)
-    check_free(out, declared)
+    if out.exists():
+        earlier: Any = None
+        with suppress(OSError, ValueError, RecursionError):
+            earlier = json.loads((out / REPORT).read_text(encoding="utf-8"))
+        if not isinstance(earlier, dict) or earlier.get("declared") != declared:
+            raise BadValue(
+                f"{out} is there already, and not from this command with these pairs and settings; give another folder"
+            )
     rows = np.arange(len(pairs))
     if judge.prompt.needs_positive:
         rows = np.array([row for row in range(len(pairs)) if pairs.positive(row) is not None], np.int64)
@@ -231,37 +156,47 @@ def judge_pairs(pairs: JudgingPairs, judge: Judge, out: Path, told: Told | None 
             f"the prompt {judge.prompt.template.name} shows a document that people found relevant, and no query has "
             "another one; --collection, or targets with judgments, say which are"
         )
-    use = ServiceUsage(judge.chat.model)
-    with cached_chat(judge.chat, judge.settings.concurrency, use, limits=judge.limits) as talk:
-        work = _Work(pairs, judge, Panel(talk, judge.prompt, judge.settings), rows, told)
+    usage = ServiceUsage(judge.chat.model)
+    with cached_chat(judge.chat, judge.settings.concurrency, usage, limits=judge.limits) as client:
+        work = _Work(pairs, judge, Panel(client, judge.prompt, judge.settings), rows, progress)
         stopped = work.ask("judging", work.jobs())
-        if stopped is not None and not work.begun():
+        if stopped is not None and all(answer is None for answer in work.panel.answers(work.jobs())):
             raise stopped
-        with labels_writer(out, judge.facts()) as writer:
-            report, labels, ended = work.written(writer, stopped)
-            writer.finish(labels, report, declared)
-    if ended is not None:
-        raise ServiceError(f"{ended}; {out} holds {report.labelled:,} labels of {len(pairs):,} pairs so far")
+        with atomic_dir(out) as folder:
+            report, labels, stopped = work.written(folder, stopped)
+            write_qrels(labels, folder / LABELS)
+            about = {"declared": declared, "complete": report.complete, **plain(report)}
+            about["grades"] = {f"{grade:g}": n for grade, n in report.grades}
+            write_json(folder / REPORT, about | {"verdicts": dict(report.verdicts)})
+    if stopped is not None:
+        raise ServiceError(
+            f"{stopped}; {out} holds {report.labelled:,} labels of {len(pairs):,} pairs so far"
+        )
     return report
 
 
 @dataclass(frozen=True, eq=False)
 class _Work:
-    """One judging; rows: int64[m], the pairs that are asked; tally: what became of the answers."""
+    """One judging.
+
+    rows: int64[m], the pairs that are asked; verdicts: answers by kind, those of probes left out; counts: answers that
+    were read, those without a grade that max_tokens cut, and answers that are missing.
+    """
 
     pairs: JudgingPairs
     judge: Judge
     panel: Panel
     rows: Int64
-    told: Told | None
-    tally: _Tally = field(default_factory=_Tally)
+    progress: Progress | None
+    verdicts: Counter[str] = field(default_factory=Counter)
+    counts: Counter[str] = field(default_factory=Counter)
 
-    def shown(self, row: int) -> ShownPair:
+    def content(self, row: int) -> ShownPair:
         """What the judge is shown of a pair."""
         pairs = self.pairs
         positive = pairs.positive(row) if self.judge.prompt.needs_positive else None
         query = int(pairs.query[row])
-        return ShownPair(pairs.asked[query], pairs.told[query], pairs.passage(row), positive or "")
+        return ShownPair(pairs.texts[query], pairs.instructions[query], pairs.passage(row), positive or "")
 
     def jobs(self) -> Jobs:
         """Every pair with its samples, and behind them those of its second judging where it is judged twice."""
@@ -270,32 +205,42 @@ class _Work:
         twice = np.random.default_rng(settings.seed).permutation(self.rows)[:count]
         each = np.where(np.isin(self.rows, twice), 2, 1) * settings.samples
         sample = np.concatenate([np.arange(n) for n in each])
-        return Jobs(np.repeat(self.rows, each).astype(np.int32), sample.astype(np.int32), self.shown)
+        return Jobs(np.repeat(self.rows, each).astype(np.int32), sample.astype(np.int32), self.content)
 
     def ask(self, stage: str, jobs: Jobs) -> ServiceError | None:
         """Ask; the error that ended it, None where all is answered."""
-        told = self.told
-        telling = None if told is None else lambda done: told(stage, done, len(jobs))
+        progress = self.progress
         try:
-            self.panel.ask(jobs, telling)
+            self.panel.ask(jobs, progress and (lambda done: progress(stage, done, len(jobs))))
         except ServiceError as error:
             return error
         return None
 
-    def begun(self) -> bool:
-        """Whether anything is answered."""
-        return any(answer is not None for answer in self.panel.answers(self.jobs()))
+    def line(self, row: int, answer: JudgeAnswer, probe: Mapping[str, str]) -> str:
+        """The line of an answer; probe: what the passage was changed by, where it was."""
+        query, document = self.pairs.names(row)
+        facts: dict[str, object] = {"query": query, "document": document, **probe}
+        facts |= {"sample": answer.sample, "grade": answer.grade, "verdict": answer.kind, "text": answer.text}
+        facts |= {"answered_by": answer.model, **self.judge.facts(), "time": answer.time or None}
+        facts |= {"flagged": True} if answer.flagged else {}
+        line = json.dumps(facts, ensure_ascii=False) + "\n"
+        return line.encode("utf-8", "backslashreplace").decode("utf-8")
 
     def written(
-        self, writer: LabelsWriter, stopped: ServiceError | None
+        self, folder: Path, stopped: ServiceError | None
     ) -> tuple[JudgeReport, Qrels, ServiceError | None]:
-        """The report, the labels, and what ended the asking; every answer is written on the way."""
+        """The report, the labels, and what ended the asking; every answer is written to files of the folder."""
         settings, scale = self.judge.settings, self.judge.prompt.scale
         samples = np.full((2, len(self.pairs), settings.samples), np.nan)
-        for answer in self.panel.answers(self.jobs()):
-            self.tally.count(answer)
-            if answer is not None:
-                writer.answer(self.pairs.names(answer.row), answer)
+        with (folder / ANSWERS).open("w", encoding="utf-8", newline="\n") as file:
+            for answer in self.panel.answers(self.jobs()):
+                self.counts["missing"] += answer is None
+                if answer is None:
+                    continue
+                self.counts["answers"] += 1
+                self.counts["cut"] += answer.cut and answer.grade is None
+                self.verdicts[answer.kind] += 1
+                file.write(self.line(answer.row, answer, {}))
                 turn, sample = divmod(answer.sample, settings.samples)
                 samples[turn, answer.row, sample] = math.nan if answer.grade is None else answer.grade
         grades, tied = combined(samples[0], settings.combine)
@@ -303,47 +248,57 @@ class _Work:
         probes: tuple[ProbeResult, ...] = ()
         if stopped is None and settings.probes:
             noise = 0.0 if consistency is None else consistency.rose
-            probes, stopped = self.probe(writer, grades, noise)
+            probes, stopped = self.probe(folder / PROBE_ANSWERS, grades, noise)
         people = agreement_with_people(self.pairs, grades, scale)
-        report = self.report(grades, tied, Trust(consistency, probes, people))
+        report = self.report(grades, tied, consistency, probes, people)
         return report, labels_of(self.pairs, grades).labelled(self.judge.origin), stopped
 
     def probe(
-        self, writer: LabelsWriter, grades: Float64, noise: float
+        self, path: Path, grades: Float64, noise: float
     ) -> tuple[tuple[ProbeResult, ...], ServiceError | None]:
         """What probes show, and what ended the asking; noise: the share of grades that rise when nothing is changed."""
         settings, scale = self.judge.settings, self.judge.prompt.scale
-        cases: list[tuple[str, int, str]] = []
+        cases: list[tuple[str, int, ShownPair]] = []
         for name, probe in PROBES.items():
-            passages: list[tuple[str, int, str]] = []
+            changed: list[tuple[str, int, ShownPair]] = []
             for row in probe_rows(probe, grades, scale, settings.seed):
-                if len(passages) == settings.probes:
+                if len(changed) == settings.probes:
                     break
-                pair = self.shown(row)
-                changed = probe.change(pair.passage, pair.query, scale)
-                if changed is not None:
-                    passages.append((name, row, changed))
-            cases += passages
-        shown = lambda case: replace(self.shown(cases[case][1]), passage=cases[case][2])  # noqa: E731  of these cases
+                pair = self.content(row)
+                passage = probe.change(pair.passage, pair.query, scale)
+                if passage is not None:
+                    changed.append((name, row, replace(pair, passage=passage)))
+            cases += changed
         rows = np.repeat(np.arange(len(cases), dtype=np.int32), settings.samples)
-        jobs = Jobs(rows, np.tile(np.arange(settings.samples, dtype=np.int32), len(cases)), shown)
+        sample = np.tile(np.arange(settings.samples, dtype=np.int32), len(cases))
+        jobs = Jobs(rows, sample, lambda case: cases[case][2])
         stopped = self.ask("probing", jobs)
-        samples = np.full((len(cases), settings.samples), np.nan)
+        samples, lines = np.full((len(cases), settings.samples), np.nan), list[str]()
         for answer in self.panel.answers(jobs):
-            self.tally.count(answer, probing=True)
+            self.counts["missing"] += answer is None
             if answer is not None:
+                self.counts["answers"] += 1
                 name, row, _ = cases[answer.row]
-                writer.answer(self.pairs.names(row), answer, name)
+                lines.append(self.line(row, answer, {"probe": name}))
                 samples[answer.row, answer.sample] = math.nan if answer.grade is None else answer.grade
+        if lines:
+            write_text(path, "".join(lines))
         after, _ = combined(samples, settings.combine)
         before = grades[[row for _, row, _ in cases]] if cases else np.empty(0)
-        named = np.array([name for name, _, _ in cases])
-        results = [probed(name, before[named == name], after[named == name], noise) for name in PROBES]
+        names = np.array([name for name, _, _ in cases])
+        results = [probed(name, before[names == name], after[names == name], noise) for name in PROBES]
         return tuple(results), stopped
 
-    def report(self, grades: Float64, tied: int, trust: Trust) -> JudgeReport:
+    def report(
+        self,
+        grades: Float64,
+        tied: int,
+        consistency: LabelConsistency | None,
+        probes: tuple[ProbeResult, ...],
+        people: LabelConsistency | None,
+    ) -> JudgeReport:
         """The report with its warnings."""
-        template, use, pairs = self.judge.prompt.template, self.panel.talk.usage, self.pairs
+        template, client, pairs = self.judge.prompt.template, self.panel.client, self.pairs
         values, counts = np.unique(grades[~np.isnan(grades)], return_counts=True)
         scale = self.judge.prompt.scale
         _, first = np.unique(pairs.doc[self.rows], return_index=True)  # a row of each document
@@ -354,25 +309,25 @@ class _Work:
             model=self.judge.chat.name,
             prompt=template.name,
             digest=template.digest,
-            answered_by=", ".join(sorted(self.panel.talk.versions)),
+            answered_by=", ".join(sorted(client.versions)),
             pairs=len(pairs),
             queries=len(np.unique(pairs.query)),
             labelled=int(counts.sum()),
             left_out=len(pairs) - len(self.rows),
-            unanswered=self.tally.missing,
+            unanswered=self.counts["missing"],
             grades=tuple(zip(values.tolist(), counts.tolist(), strict=True)),
-            verdicts=tuple(sorted(self.tally.verdicts.items())),
-            cut=self.tally.cut,
+            verdicts=tuple(sorted(self.verdicts.items())),
+            cut=self.counts["cut"],
             tied=tied,
             flagged=len(flagged),
-            consistency=trust.consistency,
-            probes=trust.probes,
-            people=trust.people,
+            consistency=consistency,
+            probes=probes,
+            people=people,
             warnings=(),
-            answers=self.tally.answers,
-            tokens=use.tokens,
-            answer_tokens=use.answer_tokens,
-            dollars=use.dollars,
+            answers=self.counts["answers"],
+            tokens=client.usage.tokens,
+            answer_tokens=client.usage.answer_tokens,
+            dollars=client.usage.dollars,
             settings=self.judge.settings,
         )
         warnings = [

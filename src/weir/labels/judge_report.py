@@ -84,8 +84,8 @@ def move_sentence(passage: str, query: str, _: GradeScale) -> str | None:
 
 def pad(passage: str, _: str, __: GradeScale) -> str:
     """Twice as long, by words without content."""
-    wanted = max(MIN_PADDING_CHARACTERS, len(passage))
-    return f"{passage} {PADDING * (wanted // len(PADDING) + 1)}".strip()
+    repeats = max(MIN_PADDING_CHARACTERS, len(passage)) // len(PADDING) + 1
+    return f"{passage} {PADDING * repeats}".strip()
 
 
 def stuff_query(passage: str, query: str, _: GradeScale) -> str:
@@ -202,15 +202,6 @@ class JudgeReport:
         return self.unanswered == 0
 
 
-@dataclass(frozen=True)
-class Trust:
-    """How far a judge can be trusted; see JudgeReport."""
-
-    consistency: LabelConsistency | None
-    probes: tuple[ProbeResult, ...]
-    people: LabelConsistency | None
-
-
 FEWEST_TELLING_PAIRS = 20
 """Pairs of one grade from which on that says something of the judge."""
 PROBE_WORDS = {
@@ -274,8 +265,8 @@ def agreement_with_people(pairs: JudgingPairs, grades: Float64, scale: GradeScal
     """
     if pairs.people is None:
         return None
-    known = pairs.people.to_dict()
-    human = np.array([known.get(q, {}).get(d, math.nan) for q, d in map(pairs.names, range(len(pairs)))])
+    by_people = pairs.people.to_dict()
+    human = np.array([by_people.get(q, {}).get(d, math.nan) for q, d in map(pairs.names, range(len(pairs)))])
     both = ~np.isnan(human) & ~np.isnan(grades)
     if not both.any():
         return None

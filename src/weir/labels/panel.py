@@ -21,6 +21,7 @@ from weir.errors import BadValue, FormatError, UnknownName
 from weir.files.text_files import read_toml
 from weir.labels.pools import ABOUT, HEAD, SHEET, judging_pool, read_sheet
 from weir.models.chat import CachedChatClient
+from weir.models.checkpoints import check_least
 from weir.models.prompts import (
     ChatPrompt,
     PromptTemplate,
@@ -114,10 +115,10 @@ def judge_prompt(name: str) -> JudgePrompt:
 
     Raises UnknownName for neither, FormatError for no TOML, BadValue for entries that are wrong or missing.
     """
-    known = judge_prompts()
-    if name not in known and not name.endswith(".toml"):
-        raise UnknownName("prompt of a judge, nor a path that ends in .toml,", name, known)
-    path = FOLDER / f"{name}.toml" if name in known else Path(name)
+    names = judge_prompts()
+    if name not in names and not name.endswith(".toml"):
+        raise UnknownName("prompt of a judge, nor a path that ends in .toml,", name, names)
+    path = FOLDER / f"{name}.toml" if name in names else Path(name)
     entries = read_toml(path, "a judge's prompt, with system, user, objective, max_tokens and grades")
     own = {entry: entries[entry] for entry in _JUDGE_ENTRIES if entry in entries}
     others = {entry: value for entry, value in entries.items() if entry not in own}
@@ -204,8 +205,8 @@ def grade_of_number(text: str, scale: GradeScale) -> tuple[int | None, VerdictKi
     match = _NUMBERED.fullmatch(text)
     if match is None:
         return None, "duplicate" if several_numbers(text) else "missing"
-    known = {float(label): grade for label, grade in zip(scale.labels, scale.grades, strict=True)}
-    grade, top = known.get(float(match["number"].replace(",", "."))), match["top"]
+    grades = {float(label): grade for label, grade in zip(scale.labels, scale.grades, strict=True)}
+    grade, top = grades.get(float(match["number"].replace(",", "."))), match["top"]
     if grade is None or (top is not None and int(top) != max(map(int, scale.labels))):
         return None, "out of range"
     return grade, "ok" if top is None else "repaired"
@@ -213,8 +214,8 @@ def grade_of_number(text: str, scale: GradeScale) -> tuple[int | None, VerdictKi
 
 def grade_of_label(text: str, scale: GradeScale) -> tuple[int | None, VerdictKind]:
     """The grade of a label in words, whatever its case, spaces and hyphens."""
-    known = {_folded(label): grade for label, grade in zip(scale.labels, scale.grades, strict=True)}
-    grade = known.get(_folded(text))
+    grades = {_folded(label): grade for label, grade in zip(scale.labels, scale.grades, strict=True)}
+    grade = grades.get(_folded(text))
     return grade, "missing" if grade is None else "ok"
 
 
@@ -243,11 +244,11 @@ SEED = 11
 class JudgingPairs:
     """Pairs of query and document that are to be judged, in the order in which they are asked.
 
-    query, doc: int32[n], numbers in queries and docs; asked, told: the text of each query and what it is told to look
-    for, "" for nothing; passage: the text of a row's document; positive: the text of a document that people found
-    relevant for a row's query, another than the row's own, None where there is none; people: judgments of people, None
-    where there are none; systems: names of those that are measured by these; textless: pairs left out, since the
-    collection has not their document.
+    query, doc: int32[n], numbers in queries and docs; texts, instructions: the text of each query, and what documents
+    are to be found for it, "" where nothing says so; passage: the text of a row's document; positive: the text of a
+    document that people found relevant for a row's query, another than the row's own, None where there is none; people:
+    judgments of people, None where there are none; systems: names of those that are measured by these; textless: pairs
+    left out, since the collection has not their document.
     """
 
     name: str
@@ -255,8 +256,8 @@ class JudgingPairs:
     docs: Ids
     query: Int32
     doc: Int32
-    asked: tuple[str, ...]
-    told: tuple[str, ...]
+    texts: tuple[str, ...]
+    instructions: tuple[str, ...]
     passage: Callable[[int], str]
     positive: Callable[[int], str | None]
     people: Qrels | None = None
@@ -279,8 +280,10 @@ def is_sheet(path: Path) -> bool:
     """Whether a path is a folder of `weir labels pool`, or a sheet of one; raises BadValue for a folder of several."""
     several = sorted(sheet.parent.name for sheet in path.glob(f"*/{SHEET}")) if path.is_dir() else []
     if several:
-        held = f"the sheets of {len(several)} collections ({', '.join(several[:5])})"
-        raise BadValue(f"{path} has {held}; judge one at a time, such as {path / several[0]}")
+        raise BadValue(
+            f"{path} has the sheets of {len(several)} collections ({', '.join(several[:5])}); judge one at a time, "
+            f"such as {path / several[0]}"
+        )
     with suppress(OSError):
         sheet = path / SHEET if path.is_dir() else path
         if sheet.suffix == ".tsv" and sheet.is_file():
@@ -296,7 +299,7 @@ class _SheetLine:
     query: str
     doc: str
     grade: str
-    asked: str
+    query_text: str
     text: str
 
 
@@ -309,60 +312,59 @@ def pairs_of_sheet(
     FormatError for a line that is no pair, BadValue where no pair is left or a text is nowhere.
     """
     sheet = path / SHEET if path.is_dir() else path
-    lines = list(open_sheet(sheet))
-    chosen = [line for line in lines if bool(line.grade) == judged][:limit]
-    if not chosen:
+    all_lines = list(open_sheet(sheet))
+    lines = [line for line in all_lines if bool(line.grade) == judged][:limit]
+    if not lines:
         which = "with a grade" if judged else "without a grade"
-        raise BadValue(f"{sheet}: none of its {len(lines):,} pairs is {which}")
-    queries, docs = (
-        Ids.of(dict.fromkeys(names)) for names in ([x.query for x in chosen], [x.doc for x in chosen])
-    )
-    query, doc = queries.codes([x.query for x in chosen]), docs.codes([x.doc for x in chosen])
+        raise BadValue(f"{sheet}: none of its {len(all_lines):,} pairs is {which}")
+    queries = Ids.of(dict.fromkeys(line.query for line in lines))
+    docs = Ids.of(dict.fromkeys(line.doc for line in lines))
+    query, doc = queries.codes([line.query for line in lines]), docs.codes([line.doc for line in lines])
     about: dict[str, Any] = {}  # how the sheet was made, if that stands beside it
     with suppress(OSError, ValueError, RecursionError):
         content = json.loads((sheet.parent / ABOUT).read_text(encoding="utf-8"))
         about = content if isinstance(content, dict) else {}
-    people = read_sheet(sheet)[0] if any(line.grade for line in lines) else None
-    pairs = JudgingPairs(
+    people = read_sheet(sheet)[0] if any(line.grade for line in all_lines) else None
+    systems = tuple(map(str, about.get("names", ())))
+    if collection is not None:
+        placed = _placed(collection, queries, docs, query, doc)
+        return replace(placed, people=people or placed.people, systems=systems or placed.systems)
+    if not all(line.query_text and line.text for line in lines):
+        raise BadValue(
+            f"{sheet} has not all texts of queries and documents; name the collection by --collection"
+        )
+    return JudgingPairs(
         str(about.get("subject", sheet.name)),
         queries,
         docs,
         query,
         doc,
-        tuple({line.query: line.asked for line in chosen}.values()),
+        tuple({line.query: line.query_text for line in lines}.values()),
         ("",) * len(queries),
-        lambda row: chosen[row].text,
+        lambda row: lines[row].text,
         lambda _: None,
         people,
-        tuple(map(str, about.get("names", ()))),
+        systems,
     )
-    if collection is not None:
-        placed = _placed(collection, queries, docs, query, doc)
-        return replace(placed, people=people or placed.people, systems=pairs.systems or placed.systems)
-    if not all(line.asked and line.text for line in chosen):
-        raise BadValue(
-            f"{sheet} has not all texts of queries and documents; name the collection by --collection"
-        )
-    return pairs
 
 
 def open_sheet(sheet: Path) -> Iterator[_SheetLine]:
     """The lines of a sheet; raises FormatError for a line that is no pair."""
     try:
-        text = sheet.read_text(encoding="utf-8")
+        content = sheet.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
         raise FormatError(
             sheet, f"bytes that are not UTF-8 ({error.reason})", "a sheet of weir labels pool, in UTF-8"
         ) from None
-    for number, line in enumerate(text.split("\n")[1:], 2):
+    for number, line in enumerate(content.split("\n")[1:], 2):
         cells = line.rstrip("\r").split("\t")
         if not line.strip():
             continue
         if len(cells) != len(HEAD) or not cells[0] or not cells[1]:
             expected = ", ".join(HEAD) + " with tabs between"
             raise FormatError(sheet, f"{len(cells)} cells", expected, number)
-        shown = f"{cells[4]} {cells[5]}".strip()
-        yield _SheetLine(cells[0], cells[1], cells[2].strip(), cells[3].strip(), shown)
+        text = f"{cells[4]} {cells[5]}".strip()
+        yield _SheetLine(cells[0], cells[1], cells[2].strip(), cells[3].strip(), text)
 
 
 def pairs_of_subject(
@@ -390,29 +392,25 @@ def _placed(subject: Subject, queries: Ids, docs: Ids, query: Int32, doc: Int32)
 
     Raises BadValue for a query without a text, and where no document is there.
     """
-    asked, corpus = subject.need_queries(), subject.need_corpus()
-    at = asked.ids.codes(queries.strings)
-    needed = np.unique(query)
-    if missing := [queries[int(q)] for q in needed if at[q] < 0]:
+    collection, corpus = subject.need_queries(), subject.need_corpus()
+    at = collection.ids.codes(queries.strings)
+    if missing := [queries[int(q)] for q in np.unique(query) if at[q] < 0]:
         raise BadValue(f"{subject.name}: the query '{missing[0]}' has no text in the collection")
     doc_at = corpus.ids.codes(docs.strings)
     rows = np.flatnonzero(doc_at[doc] >= 0)
     if not len(rows):
         raise BadValue(f"{subject.name}: none of the documents to judge is in the collection")
-    own = None if asked.metadata is None else asked.metadata.instruction
-    texts = [asked.text[int(q)] if q >= 0 else "" for q in at]
-    told = [(own[int(q)] if own is not None and q >= 0 else "") or subject.instruction for q in at]
+    own = None if collection.metadata is None else collection.metadata.instruction
     codes = doc_at[doc[rows]]
-    passages = lambda row: _text(corpus, int(codes[row]))  # noqa: E731  a value of the pairs
     pairs = JudgingPairs(
         subject.name,
         queries,
         docs,
         query[rows].astype(np.int32),
         doc[rows].astype(np.int32),
-        tuple(texts),
-        tuple(told),
-        passages,
+        tuple(collection.text[int(q)] if q >= 0 else "" for q in at),
+        tuple((own[int(q)] if own is not None and q >= 0 else "") or subject.instruction for q in at),
+        lambda row: _text(corpus, int(codes[row])),
         lambda _: None,
         None if subject.qrels is None else _of_people(subject.qrels),
         tuple(subject.runs),
@@ -450,8 +448,8 @@ def positives_of(pairs: JudgingPairs, corpus: Corpus) -> Callable[[int], str | N
     best: dict[int, list[tuple[str, int]]] = {}
     for number in np.unique(pairs.query).tolist():
         rows = range(*people.ptr[at[number] : at[number] + 2].tolist()) if at[number] >= 0 else range(0)
-        known = [r for r in rows if people.grade[r] > 0 and doc_at[people.doc[r]] >= 0]
-        ranked = sorted(known, key=lambda r: (-float(people.grade[r]), people.docs[int(people.doc[r])]))
+        relevant = [r for r in rows if people.grade[r] > 0 and doc_at[people.doc[r]] >= 0]
+        ranked = sorted(relevant, key=lambda r: (-float(people.grade[r]), people.docs[int(people.doc[r])]))
         best[number] = [(people.docs[int(people.doc[r])], int(doc_at[people.doc[r]])) for r in ranked[:2]]
 
     def positive(row: int) -> str | None:
@@ -494,13 +492,10 @@ class JudgeSettings:
         if self.combine not in get_args(Combination):
             raise UnknownName("combination of samples", str(self.combine), get_args(Combination))
         least = {"samples": 1, "probes": 0, "seed": 0, "max_length": 1, "max_tokens": 1, "concurrency": 1}
-        for name, low in least.items():
-            value = getattr(self, name)
-            if not (type(value) is int and value >= low) and not (value is None and name.startswith("max_")):
-                raise BadValue(f"{name} is {value!r}; expected a whole number from {low}")
-        for name, most in (("samples", MAX_SAMPLES), ("concurrency", MAX_CONCURRENCY)):
-            if getattr(self, name) > most:
-                raise BadValue(f"{name} is {getattr(self, name)}; expected at most {most}")
+        check_least(self, least)
+        for name, greatest in (("samples", MAX_SAMPLES), ("concurrency", MAX_CONCURRENCY)):
+            if getattr(self, name) > greatest:
+                raise BadValue(f"{name} is {getattr(self, name)}; expected at most {greatest}")
         if not (type(self.twice) in (int, float) and 0 <= self.twice <= 1):
             raise BadValue(f"twice is {self.twice!r}; expected a share from 0 to 1")
         warmth = self.temperature
@@ -513,18 +508,18 @@ class ShownPair:
     """What a judge is shown: the query, what the search is for, the passage, and one that is known to be relevant."""
 
     query: str
-    told: str
+    instruction: str
     passage: str
     positive: str = ""
 
 
 @dataclass(frozen=True, eq=False)
 class Jobs:
-    """Answers to be asked for: row, sample: int32[n]; shown: what a row shows."""
+    """Answers to be asked for: row, sample: int32[n]; content: what the judge is shown of a row."""
 
     row: Int32
     sample: Int32
-    shown: Callable[[int], ShownPair]
+    content: Callable[[int], ShownPair]
 
     def __len__(self) -> int:
         return len(self.row)
@@ -552,48 +547,53 @@ class JudgeAnswer:
 class Panel:
     """A model, a prompt and the settings by which pairs are judged."""
 
-    talk: CachedChatClient
+    client: CachedChatClient
     prompt: JudgePrompt
     settings: JudgeSettings
 
     def ask(self, jobs: Jobs, progress: Callable[[int], None] | None = None) -> None:
-        """Ask what is not answered yet; progress: told how many are done.
+        """Ask what is not answered yet; progress: called with how many are done.
 
-        Raises ServiceError where the budget ends or an answer is missing; what was answered is kept.
+        Raises ServiceError where the budget ends or an answer is missing; what was answered is stored.
         """
-        self.talk.replies(len(jobs), lambda number: self._chat(jobs, number), progress)
+        self.client.replies(len(jobs), lambda number: self._chat(jobs, number), progress)
 
     def answers(self, jobs: Jobs) -> Iterator[JudgeAnswer | None]:
         """What was answered, in the order of the jobs; None for a job without an answer."""
         tokens: dict[int, str] = {}
 
-        def noted(number: int) -> ChatPrompt:
-            made = self._chat(jobs, number)
-            tokens[number] = made.token
-            return made
+        def prompt_of(number: int) -> ChatPrompt:
+            prompt = self._chat(jobs, number)
+            tokens[number] = prompt.token
+            return prompt
 
-        kept = self.talk.stored(len(jobs), noted)
-        for number, one in enumerate(kept):
-            if one is None:
+        for number, stored in enumerate(self.client.stored(len(jobs), prompt_of)):
+            if stored is None:
                 yield None
                 continue
-            row = int(jobs.row[number])
-            shown = jobs.shown(row)
+            row, reply = int(jobs.row[number]), stored.reply
+            pair = jobs.content(row)
             form = verdict_form(self.prompt, tokens.pop(number))
-            verdict = read_grade(one.reply, form, self.prompt.scale, (shown.passage, shown.positive))
-            said = (one.reply.text, one.reply.model, one.time, one.reply.finish == "length")
-            flagged = speaks_to_the_judge(shown.passage, self.prompt.scale)
-            yield JudgeAnswer(row, int(jobs.sample[number]), verdict.grade, verdict.kind, *said, flagged)
+            verdict = read_grade(reply, form, self.prompt.scale, (pair.passage, pair.positive))
+            yield JudgeAnswer(
+                row,
+                int(jobs.sample[number]),
+                verdict.grade,
+                verdict.kind,
+                reply.text,
+                reply.model,
+                stored.time,
+                reply.finish == "length",
+                speaks_to_the_judge(pair.passage, self.prompt.scale),
+            )
 
     def _chat(self, jobs: Jobs, number: int) -> ChatPrompt:
-        shown, template, most = (
-            jobs.shown(int(jobs.row[number])),
-            self.prompt.template,
-            self.settings.max_length,
+        pair, template = jobs.content(int(jobs.row[number])), self.prompt.template
+        passage, positive = (
+            shortened(text, self.settings.max_length) for text in (pair.passage, pair.positive)
         )
-        passage, positive = (shortened(text, most) for text in (shown.passage, shown.positive))
-        given = {"query": shown.query, "passage": passage, "positive": positive}
-        filled = template.filled(given, shown.told if self.settings.objective else "")
+        places = {"query": pair.query, "passage": passage, "positive": positive}
+        filled = template.filled(places, pair.instruction if self.settings.objective else "")
         return ChatPrompt(
             filled.system,
             filled.user.strip(),
@@ -611,13 +611,13 @@ def combined(grades: Float64, how: Combination) -> tuple[Float64, int]:
 
     grades: float64[n, samples], NaN without a verdict; a pair without any has none, NaN.
     """
-    found, tied = np.full(len(grades), np.nan), 0
-    for row, given in enumerate(grades):
-        known = given[~np.isnan(given)]
-        if not len(known):
+    together, tied = np.full(len(grades), np.nan), 0
+    for row, answers in enumerate(grades):
+        samples = answers[~np.isnan(answers)]
+        if not len(samples):
             continue
-        values, counts = np.unique(known, return_counts=True)
-        most = values[counts == counts.max()]
-        tied += len(most) > 1
-        found[row] = known.mean() if how == "mean" else most[0]
-    return found, tied if how == "mode" else 0
+        values, counts = np.unique(samples, return_counts=True)
+        modes = values[counts == counts.max()]
+        tied += len(modes) > 1
+        together[row] = samples.mean() if how == "mean" else modes[0]
+    return together, tied if how == "mode" else 0

@@ -140,11 +140,11 @@ def sheet_lines(pool: JudgingPool, subject: Subject) -> Iterator[str]:
     corpus, queries = subject.corpus, subject.queries
     for query, doc in zip(pool.query.tolist(), pool.doc.tolist(), strict=True):
         names = pool.queries[query], pool.docs[doc]
-        asked = "" if queries is None else _text_of(queries.text, queries.ids, names[0])
+        query_text = "" if queries is None else _text_of(queries.text, queries.ids, names[0])
         title = "" if corpus is None or corpus.title is None else _text_of(corpus.title, corpus.ids, names[1])
         text = "" if corpus is None else _text_of(corpus.text, corpus.ids, names[1])
-        shown = (printable(" ".join(cell.split())) for cell in (asked, title, text))
-        yield "\t".join([*(" ".join(name.split()) for name in names), "", *shown]) + "\n"
+        texts = (printable(" ".join(cell.split())) for cell in (query_text, title, text))
+        yield "\t".join([*(" ".join(name.split()) for name in names), "", *texts]) + "\n"
 
 
 def _text_of(column: StringColumn, ids: Ids, name: str) -> str:
@@ -243,13 +243,13 @@ def relabelled(
     old = subject.need_qrels()
     if not subject.runs:
         raise BadValue(f"{subject.name}: there are no rankings to score again")
-    known = np.flatnonzero(old.queries.codes(new.queries.strings) >= 0)
-    if not len(known):
+    shared = np.flatnonzero(old.queries.codes(new.queries.strings) >= 0)
+    if not len(shared):
         raise BadValue(
             f"{subject.name}: none of the {len(new):,} queries judged anew is one of its {len(old):,}"
         )
     both = merge_qrels(
-        new.only(known).labelled(origin), old if old.origin is not None else old.labelled("before")
+        new.only(shared).labelled(origin), old if old.origin is not None else old.labelled("before")
     )
     measures = (measure, HOLE_AT_10)
     rows = []

@@ -48,11 +48,9 @@ class SampledMean:
     degrees: float
     weight: float
 
-    def estimate(self, level: float = LEVEL) -> Estimate:
-        """The mean with its interval of this level; raises BadValue for a level outside 0..1."""
-        if not 0 < level < 1:
-            raise BadValue(f"the level is {level}; expected between 0 and 1")
-        upper = (1 + level) / 2
+    def estimate(self) -> Estimate:
+        """The mean with its interval of 95%."""
+        upper = (1 + LEVEL) / 2
         normal = math.isinf(self.degrees)
         margin = self.error * (normal_quantile(upper) if normal else student_quantile(upper, self.degrees))
         return Estimate(self.value, self.value - margin, self.value + margin, self.weight)
@@ -64,68 +62,6 @@ class SampledMean:
             return 0.0 if self.value else 1.0
         far = abs(self.value) / self.error
         return 2 * (normal_tail(far) if math.isinf(self.degrees) else student_tail(far, self.degrees))
-
-
-def prediction_powered(
-    human: Float64, model: Float64, model_alone: Float64, weight: float | None = None, level: float = LEVEL
-) -> Estimate:
-    """The mean that people would give to all items, of which they judged some, with its interval.
-
-    Arguments, errors and sources as `powered_mean`; raises BadValue for a level outside 0..1, too.
-    """
-    return powered_mean(human, model, model_alone, weight).estimate(level)
-
-
-def powered_mean(
-    human: Float64, model: Float64, model_alone: Float64, weight: float | None = None
-) -> SampledMean:
-    """The mean that people would give to all items, of which they judged some drawn at random.
-
-    human, model: float64[n], both values of the same items; model_alone: float64[N], the model's of the others, drawn
-    as those were; weight: None takes the one that makes the interval narrowest (PPI++), within 0..1. An item is what
-    was drawn independently: a query, not a pair. The distribution is the normal one. Raises BadValue for fewer than two
-    items of a kind and values that are not finite. Sources: Angelopoulos et al. 2023 (PPI), Angelopoulos, Duchi and
-    Zrnic 2023 (PPI++); equals ppi-python's ppi_mean_ci.
-    """
-    n, alone = len(human), len(model_alone)
-    if n != len(model) or n < 2 or alone < 2:
-        raise BadValue(
-            f"{n} human values, {len(model)} of the model beside them and {alone} alone; expected as many of the first "
-            "two, and two at least of each"
-        )
-    if not all(np.isfinite(values).all() for values in (human, model, model_alone)):
-        raise BadValue("a value is not finite; leave its item out of all of them")
-    if weight is None:
-        spread = float(np.concatenate([model, model_alone]).var(ddof=1))
-        covariance = float(((human - human.mean()) * (model - model.mean())).mean())
-        weight = min(1.0, max(0.0, covariance / ((1 + n / alone) * spread))) if spread else 0.0
-    rectifier = human - weight * model
-    value = weight * float(model_alone.mean()) + float(rectifier.mean())
-    error = math.sqrt(weight**2 * float(model_alone.var()) / alone + float(rectifier.var()) / n)
-    return SampledMean(value, error, math.inf, weight)
-
-
-def rogan_gladen(human: Float64, model: Float64, model_alone: Float64, level: float = LEVEL) -> Estimate:
-    """The share of items that people would call relevant, from the model's share and its errors on judged items.
-
-    Arguments as `prediction_powered`, of values that are 0 or 1. The model's sensitivity and specificity come from the
-    judged items; the interval as of `corrected_share`. Raises BadValue for other values, where people gave one label
-    alone, and as `corrected_share`. Source: Rogan and Gladen 1978.
-    """
-    columns = (human, model, model_alone)
-    if not all(np.isin(values, (0.0, 1.0)).all() for values in columns) or not len(model_alone):
-        raise BadValue("Rogan and Gladen's correction is of labels that are 0 or 1")
-    positive, negative = model[human == 1], model[human == 0]
-    if not len(positive) or not len(negative):
-        raise BadValue("people gave one label alone, so that the model's errors are not known; judge more")
-    sensitivity, specificity = float(positive.mean()), 1 - float(negative.mean())
-    apparent = float(model_alone.mean())
-    by_share = apparent * (1 - apparent) / len(model_alone)
-    by_positive = sensitivity * (1 - sensitivity) / len(positive)
-    by_negative = specificity * (1 - specificity) / len(negative)
-    errors = by_share + by_negative, by_negative, by_positive + by_negative
-    times = normal_quantile((1 + level) / 2)
-    return corrected_share(apparent + specificity - 1, sensitivity + specificity - 1, errors, times)
 
 
 def corrected_share(above: float, slope: float, errors: tuple[float, float, float], times: float) -> Estimate:
@@ -170,17 +106,14 @@ def drawn_mean(
 ) -> SampledMean:
     """The mean that people would give to all items, of which they judged a few drawn at random.
 
-    Arguments, value and weight as `powered_mean`, whose error and quantiles are those of large samples; never with an
-    interval wider than of people alone by more than 5%. Raises BadValue for fewer than two items that people
-    judged.
+    human, model: float64[n], both values of the same items; model_alone: float64[N], the model's of the others; weight:
+    None takes the one that makes the interval narrowest (PPI++), within 0..1. An item is what was drawn independently:
+    a query, not a pair. Value and weight are those of ppi-python's ppi_mean_ci, error and quantiles those of small
+    samples; the interval is never wider than of people alone by more than 5%. Raises BadValue for fewer than two items
+    that people judged. Sources: Angelopoulos et al. 2023 (PPI), Angelopoulos, Duchi and Zrnic 2023 (PPI++).
     """
-    return stratified_mean(
-        human,
-        model,
-        model_alone,
-        (np.zeros(len(human), np.int64), np.zeros(len(model_alone), np.int64)),
-        weight,
-    )
+    strata = np.zeros(len(human), np.int64), np.zeros(len(model_alone), np.int64)
+    return stratified_mean(human, model, model_alone, strata, weight)
 
 
 def stratified_mean(
@@ -192,7 +125,7 @@ def stratified_mean(
 ) -> SampledMean:
     """The mean that people would give to all items, where those that they judged were drawn within strata.
 
-    human, model: float64[n], model_alone: float64[N], as `powered_mean`; strata: int[n] and int[N], the stratum of
+    human, model: float64[n], model_alone: float64[N], as `drawn_mean`; strata: int[n] and int[N], the stratum of
     each item of both; weight: None takes the narrowest within each stratum. A stratum counts by its share of all
     items, judged by people or not, and that it is a draw, too, adds to the variance. A stratum where the model has
     fewer than two items of its own counts by people alone. Raises BadValue for a stratum of which people judged fewer
@@ -243,7 +176,7 @@ def mean_of_stratum(
     tuned = weight is None
     if weight is None:
         spread = float(np.concatenate([model, model_alone]).var(ddof=1))
-        covariance = float(((human - human.mean()) * (model - model.mean())).mean())  # as powered_mean
+        covariance = float(((human - human.mean()) * (model - model.mean())).mean())  # as ppi-python
         weight = min(1.0, max(0.0, covariance / ((1 + n / alone) * spread))) if spread else 0.0
     rest = human - weight * model
     value = weight * float(model_alone.mean()) + float(rest.mean())
