@@ -85,7 +85,7 @@ def _pairs(
         found = pairs_of_sheet(Path(targets[0]), about, judged, limit)
     else:
         found = pairs_of_subject(_only(subjects_of(targets, places_of(collection))), judged, k, limit)
-    return found if people is None else found.beside(people)
+    return found if people is None else replace(found, people=people)
 
 
 def _only(subjects: Sequence[Subject]) -> Subject:

@@ -99,10 +99,6 @@ class JudgePrompt:
         """Whether it shows a passage that people found relevant beside the one to judge."""
         return "{positive}" in self.template.user
 
-    def describe(self) -> dict[str, object]:
-        """Its name and version."""
-        return self.template.describe()
-
 
 def judge_prompts() -> list[str]:
     """The names of the prompts that come with Weir."""
@@ -270,10 +266,6 @@ class JudgingPairs:
     def names(self, row: int) -> tuple[str, str]:
         """The identifiers of a row's query and document."""
         return self.queries[int(self.query[row])], self.docs[int(self.doc[row])]
-
-    def beside(self, people: Qrels) -> JudgingPairs:
-        """The same pairs beside other judgments of people, for agreement."""
-        return replace(self, people=people)
 
 
 def is_sheet(path: Path) -> bool:

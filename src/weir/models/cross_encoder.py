@@ -42,10 +42,8 @@ HEADS = {
 class CrossEncoder:
     """How pairs of texts become scores: a checkpoint for sequence classification, and how to compute.
 
-    model: a name of `weir list models`, a name on the Hugging Face hub, or a folder; max_length: tokens of a pair at
-    most, of which the longer text loses first, None leaves it to the checkpoint; dtype: fp32, bf16, fp16 or int8;
-    engine: auto takes one by a fixed rule, see weir.models.engine, or torch, openvino, transformers; batch_tokens: 0
-    takes what suits the device. A score is the model's own number before any activation, so that no two become equal
+    max_length: tokens of a pair at most, of which the longer text loses first, None leaves it to the checkpoint; model,
+    dtype, engine, batch_tokens: see Encoder. A score is the model's own number before any activation, so that no two become equal
     by rounding; of a model with two classes it is the second's less the first's. Raises BadValue for settings out of
     range.
     """

@@ -220,11 +220,8 @@ QUERY_GROWTH = 2
 class LateEncoder:
     """How texts become vectors of their tokens: a checkpoint, and whatever should differ from what it says.
 
-    model: a name of `weir list models`, a name on the Hugging Face hub, or a folder; max_length, max_query: tokens of a
-    document and a query at most, marker and special ones included, None leaves each to card and checkpoint; dtype:
-    fp32, bf16, fp16 or int8, the least precision to compute in; engine: auto takes one by a fixed rule, see
-    weir.models.engine, or torch, openvino, transformers; batch_tokens: 0 takes what suits the device. Raises
-    BadValue for settings out of range.
+    max_length, max_query: tokens of a document and a query at most, marker and special ones included, None leaves each
+    to card and checkpoint; model, dtype, engine, batch_tokens: see Encoder. Raises BadValue for settings out of range.
     """
 
     model: str = "colbert"

@@ -128,10 +128,9 @@ USUAL = ("▁false", "▁true")
 class MonoT5:
     """How pairs of texts become scores by a T5 that was taught to answer true or false.
 
-    model: a name of `weir list models`, a name on the Hugging Face hub, or a folder; max_length: tokens of a pair at
-    most, of which the document loses first, then the query, never the word that asks; dtype: fp32 or bf16;
-    token_false, token_true: the words the checkpoint was taught, None takes what its makers say, else "▁false" and
-    "▁true"; batch_tokens: 0 takes what suits the device. The T5 reads
+    max_length: tokens of a pair at most, of which the document loses first, then the query, never the word that asks;
+    dtype: fp32 or bf16; token_false, token_true: the words the checkpoint was taught, None takes what its makers say,
+    else "▁false" and "▁true"; model, batch_tokens: see Encoder. The T5 reads
     'Query: {query} Document: {document} Relevant:'; a score is the logarithm of the share that "true" has of both
     words, at most 0. Raises BadValue for settings out of range.
     """
@@ -277,12 +276,11 @@ WINDOW_TEXTS = {"cpu": 16, "cuda": 256}
 class QuestionWriter:
     """How texts become questions: a T5 that was taught to write them, and how words are drawn.
 
-    model: a name of `weir list models`, a name on the Hugging Face hub, or a folder; n: questions for each text; top_k:
-    the likeliest words among which each is drawn; seed: of all draws; max_length: tokens of a text at most;
-    max_words: tokens of a question at most; dtype: fp32 or bf16; batch_tokens: 0 takes what suits the device. The
-    draws belong to the text, not to its place or its company: on a processor, where each text is by itself, the same
-    text gets the same questions, always; on a GPU those beside it can turn a draw that falls within rounding of the
-    border between two words. Raises BadValue for settings out of range.
+    n: questions for each text; top_k: the likeliest words among which each is drawn; seed: of all draws; max_length:
+    tokens of a text at most; max_words: tokens of a question at most; dtype: fp32 or bf16; model, batch_tokens: see
+    Encoder. The draws belong to the text, not to its place or its company: on a processor, where each text is by
+    itself, the same text gets the same questions, always; on a GPU those beside it can turn a draw that falls within
+    rounding of the border between two words. Raises BadValue for settings out of range.
     """
 
     model: str = "doc2query"
