@@ -42,10 +42,10 @@ HEADS = {
 class CrossEncoder:
     """How pairs of texts become scores: a checkpoint for sequence classification, and how to compute.
 
-    max_length: tokens of a pair at most, of which the longer text loses first, None leaves it to the checkpoint; model,
-    dtype, engine, batch_tokens: see Encoder. A score is the model's own number before any activation, so that no two become equal
-    by rounding; of a model with two classes it is the second's less the first's. Raises BadValue for settings out of
-    range.
+    max_length: tokens of a pair at most, of which the longer text loses first, None leaves it to the checkpoint;
+    model, dtype, engine, batch_tokens: see Encoder. A score is the model's own number before any activation, so
+    that no two become equal by rounding; of a model with two classes it is the second's less the first's. Raises
+    BadValue for settings out of range.
     """
 
     model: str = "minilm-cross"

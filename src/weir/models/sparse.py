@@ -372,13 +372,13 @@ IMPACT_STEPS, IMPACT_RANGE = 256, 5.0
 class SparseEncoder:
     """How texts become weighted terms: a checkpoint, and whatever should differ from what it and its card say.
 
-    family: splade, sparta, unicoil or deepct; query: what weighs the terms of queries, None leaves it to checkpoint and card: "model", "tokens" (each
-    token once, with weight 1), "idf" (the weights in the checkpoint's idf.json), or another checkpoint. pooling: max
-    or sum over tokens; activation: relu for log(1 + relu(x)), log1p_relu for the logarithm of one and that (both of
-    SPLADE only; None leaves them to the checkpoint, else max and relu). top, top_query: the heaviest terms of a
-    document and a query that are kept; threshold: a weight that kept terms exceed; quantised: weights are rounded to
-    256ths of 5, as whole numbers. max_length, max_query: tokens at most; model, dtype, engine, batch_tokens: see Encoder.
-    Raises BadValue for settings out of range.
+    family: splade, sparta, unicoil or deepct; query: what weighs the terms of queries, None leaves it to checkpoint
+    and card: "model", "tokens" (each token once, with weight 1), "idf" (the weights in the checkpoint's idf.json),
+    or another checkpoint. pooling: max or sum over tokens; activation: relu for log(1 + relu(x)), log1p_relu for
+    the logarithm of one and that (both of SPLADE only; None leaves them to the checkpoint, else max and relu). top,
+    top_query: the heaviest terms of a document and a query that are kept; threshold: a weight that kept terms
+    exceed; quantised: weights are rounded to 256ths of 5, as whole numbers. max_length, max_query: tokens at most;
+    model, dtype, engine, batch_tokens: see Encoder. Raises BadValue for settings out of range.
     """
 
     family: str
