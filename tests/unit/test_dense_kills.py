@@ -127,7 +127,7 @@ def test_interrupted_it_says_so_in_a_line_and_keeps_what_is_finished(tmp_path, s
 ENDLESS = """
 import sys
 import numpy as np
-from weir.systems.vectors import ArraySource, search
+from weir.systems.vectors.exact_search import ArraySource, search
 
 documents = np.broadcast_to(np.ones(64, np.float32), (20_000_000, 64))  # of equal score: none can be left out
 queries = np.ones((64, 64), np.float32)

@@ -272,8 +272,9 @@ STORED = """
 import sys
 from pathlib import Path
 import numpy as np
-from weir.systems.vectors import StoredVectors, VectorStore, search
+from weir.systems.vectors.exact_search import search
 from weir.systems.vectors.journal import alone
+from weir.systems.vectors.store import StoredVectors, VectorStore
 
 def memory(key):
     lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()

@@ -179,7 +179,8 @@ import os, signal, sys, time
 import numpy as np
 from pathlib import Path
 from weir.core.strings import Strings
-from weir.systems.vectors import EncodingBlocks, RaggedStore, VectorStore, TextSource, journal, stored, stored_ragged
+from weir.systems.vectors import journal
+from weir.systems.vectors.store import EncodingBlocks, RaggedStore, VectorStore, TextSource, stored, stored_ragged
 
 kind, at, log, kills = sys.argv[1], Path(sys.argv[2]), sys.argv[3], int(sys.argv[4])
 names = Strings.of(f"text {i % 300}" for i in range(333))

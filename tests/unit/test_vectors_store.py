@@ -267,7 +267,7 @@ import hashlib, sys, time
 import numpy as np
 from pathlib import Path
 from weir.core.strings import Strings
-from weir.systems.vectors import EncodingBlocks, VectorStore, TextSource, stored
+from weir.systems.vectors.store import EncodingBlocks, VectorStore, TextSource, stored
 
 def encode(texts):
     time.sleep(0.01)

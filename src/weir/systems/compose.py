@@ -19,7 +19,7 @@ from weir.core.strings import Float64
 from weir.datasets.load import filtered
 from weir.errors import BadRanking, BadValue
 from weir.registry import Identity
-from weir.systems.composite import run_of_answer, shelf_of
+from weir.systems.composite import open_parts, run_of_answer, shelf_of
 from weir.systems.protocol import (
     IN_MEMORY,
     RERANKERS,
@@ -277,9 +277,7 @@ class Pipeline:
         scorer: Scorer = self.reranker.ready(corpus, replace(context.for_part(1, 2), shelf=shelf))
         return RerankingSearcher(self, corpus, first, scorer)
 
-    def open(self, corpus: Corpus, context: Context) -> RerankingSearcher:
-        """Open what `index` wrote for the same corpus; raises StoreError where it is not complete."""
-        return self.index(corpus, replace(context, shelf=shelf_of(context, build=False)))
+    open = open_parts
 
 
 def shown(system: object) -> str:
@@ -417,9 +415,7 @@ class Filtered:
         """The system over all documents, from the context's shelf."""
         return FilteredSearcher(self, corpus, shelf_of(context).index(self.system, corpus, context))
 
-    def open(self, corpus: Corpus, context: Context) -> FilteredSearcher:
-        """Open what `index` wrote for the same corpus; raises StoreError where it is not complete."""
-        return self.index(corpus, replace(context, shelf=shelf_of(context, build=False)))
+    open = open_parts
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, Protocol, TypeVar, cast
 
 import numpy as np
 
@@ -183,6 +183,11 @@ def run_of_answer(answer: object, queries: Queries, documents: Ids, name: str) -
 
 
 T = TypeVar("T")
+S_co = TypeVar("S_co", covariant=True)
+
+
+class _Indexing(Protocol[S_co]):
+    def index(self, corpus: Corpus, context: Context = IN_MEMORY) -> S_co: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -226,6 +231,11 @@ class FolderShelf:
 def shelf_of(context: Context, build: bool = True) -> Shelf:
     """Where a composite finds its parts: the context's shelf, else folders within its folder, else memory."""
     return FolderShelf(context.folder, build) if context.shelf is None else context.shelf
+
+
+def open_parts(system: _Indexing[S_co], corpus: Corpus, context: Context) -> S_co:
+    """What `index` of a composite makes, of parts that are there; raises StoreError where one is missing or damaged."""
+    return system.index(corpus, replace(context, shelf=shelf_of(context, build=False)))
 
 
 def adapted_to(system: T, collection: str, instruction: str) -> T:

@@ -52,16 +52,16 @@ def expression_tree(text: str) -> ast.expr:
         raise BadValue(f"{text!r} is not a system; expected a text such as 'bm25(k1=1.2, b=0.75)'")
     if len(text) > MOST_CHARACTERS:
         raise BadValue(f"a system of {len(text):,} characters; expected at most {MOST_CHARACTERS:,}")
-    shown = text.strip()
+    stripped = text.strip()
     try:
-        tree = ast.parse(shown, mode="eval").body
+        tree = ast.parse(stripped, mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        raise _malformed(shown) from None
+        raise _malformed(stripped) from None
     waiting, parts = [(tree, 1)], 0
     while waiting:
         node, level = waiting.pop()
         if level > MOST_LEVELS:
-            raise BadValue(f"'{_cut(shown)}' has more than {MOST_LEVELS} levels, one in another")
+            raise BadValue(f"'{_cut(stripped)}' has more than {MOST_LEVELS} levels, one in another")
         parts += isinstance(node, ast.Name)
         deeper = level + isinstance(node, _NESTING)
         for child in ast.iter_child_nodes(node):
@@ -69,7 +69,7 @@ def expression_tree(text: str) -> ast.expr:
             if isinstance(inner, ast.expr):
                 waiting.append((inner, deeper))
     if parts > MOST_PARTS:
-        raise BadValue(f"'{_cut(shown)}' names {parts:,} systems; expected at most {MOST_PARTS}")
+        raise BadValue(f"'{_cut(stripped)}' names {parts:,} systems; expected at most {MOST_PARTS}")
     return tree
 
 
@@ -106,43 +106,42 @@ def _built(registry: Registry[Callable[..., T]], node: ast.expr, text: str) -> T
     if registry.kind == RERANKERS.kind and name not in RERANKERS.names() and name in SYSTEMS.names():
         raise BadValue(f"{name} is a system; to re-rank by its scores write >> score({name})")
     builder = registry.get(name)
-    known = inspect.signature(builder).parameters
-    order = [p for p in known.values() if p.kind is not p.KEYWORD_ONLY]
+    signature = inspect.signature(builder)
+    order = [p for p in signature.parameters.values() if p.kind is not p.KEYWORD_ONLY]
     positional: list[object] = []
     for at, argument in enumerate(call.args):
         positional.append(_argument(argument, text, order[min(at, len(order) - 1)] if order else None))
-    named: dict[str, object] = {}
+    settings: dict[str, object] = {}
     for keyword in call.keywords:
         if keyword.arg is None:
             raise _malformed(text)
-        if keyword.arg not in known:
-            raise UnknownName(f"setting of {name}", keyword.arg, known)
-        if keyword.arg in named:
+        if keyword.arg not in signature.parameters:
+            raise UnknownName(f"setting of {name}", keyword.arg, signature.parameters)
+        if keyword.arg in settings:
             raise BadValue(f"{name}: {keyword.arg} is given twice")
-        named[keyword.arg] = _argument(keyword.value, text, known[keyword.arg])
+        settings[keyword.arg] = _argument(keyword.value, text, signature.parameters[keyword.arg])
     try:
-        inspect.signature(builder).bind(*positional, **named)
+        signature.bind(*positional, **settings)
     except TypeError as error:
         raise BadValue(f"{name}: {error}") from None
     try:
-        return builder(*positional, **named)
+        return builder(*positional, **settings)
     except WeirError:
         raise
     except Exception as error:  # a builder may be of a plug-in
         raise BadValue(f"{name} does not take these settings ({type(error).__name__}: {error})") from error
 
 
-def _argument(node: ast.expr, text: str, wanted: inspect.Parameter | None) -> object:
+def _argument(node: ast.expr, text: str, parameter: inspect.Parameter | None) -> object:
     """A literal, or a system inside a system."""
     if isinstance(node, ast.Name) and not {node.id, node.id.lower()}.intersection(SYSTEMS.names()):
         if node.id in RERANKERS:
             raise BadValue(f"{node.id} re-ranks what a system finds: write such as bm25 >> {node.id}(...)")
-        if (
-            wanted is not None
-            and wanted.kind is not wanted.VAR_POSITIONAL
-            and "str" in str(wanted.annotation)
-        ):
-            raise BadValue(f'{wanted.name} is a text, which stands in quotes: {wanted.name}="{node.id}"')
+        single = parameter is not None and parameter.kind is not parameter.VAR_POSITIONAL
+        if parameter is not None and single and "str" in str(parameter.annotation):
+            raise BadValue(
+                f'{parameter.name} is a text, which stands in quotes: {parameter.name}="{node.id}"'
+            )
         _refuse_model(node.id, SYSTEMS.kind)
         raise UnknownName("system", node.id, SYSTEMS)
     if isinstance(node, (ast.Name, ast.Call, ast.BinOp)):
@@ -158,14 +157,13 @@ def _argument(node: ast.expr, text: str, wanted: inspect.Parameter | None) -> ob
         parts = list(value.values())
     else:
         parts = list(value) if isinstance(value, (list, tuple)) else [value]
-    for one in parts:
-        if not (one is None or isinstance(one, (str, int, float))):
+    for part in parts:
+        if not (part is None or isinstance(part, (str, int, float))):
             raise BadValue(
                 f"'{_cut(repr(value))}' is no setting; expected a number, a text, or a list or dict of them"
             )
-        if (isinstance(one, float) and not math.isfinite(one)) or (
-            isinstance(one, int) and abs(one) >= _LARGEST
-        ):
+        infinite = isinstance(part, float) and not math.isfinite(part)
+        if infinite or (isinstance(part, int) and abs(part) >= _LARGEST):
             raise BadValue(
                 f"'{_cut(ast.unparse(node))}' is out of every range; expected a number below 2**63"
             )
@@ -179,13 +177,13 @@ def _refuse_model(name: str, kind: str) -> None:
     card = known(name)
     if card is None:
         return
-    finds = {"dense": "dense", "sparse": "splade", "late": "colbert"}.get(card.kind)
-    reranks = "monot5" if card.kind == "t5" else card.kind
+    system = {"dense": "dense", "sparse": "splade", "late": "colbert"}.get(card.kind)
+    reranker = "monot5" if card.kind == "t5" else card.kind
     if kind == RERANKERS.kind:
-        written = f'score({finds}("{name}"))' if finds else f'{reranks}("{name}")'
+        correct = f'score({system}("{name}"))' if system else f'{reranker}("{name}")'
     else:
-        written = f'{finds}("{name}")' if finds else f'bm25 >> {reranks}("{name}")'
-    raise BadValue(f"'{name}' is a model, not a {kind}; write {written}")
+        correct = f'{system}("{name}")' if system else f'bm25 >> {reranker}("{name}")'
+    raise BadValue(f"'{name}' is a model, not a {kind}; write {correct}")
 
 
 def _malformed(text: str) -> BadValue:
@@ -283,19 +281,14 @@ def _alternatives(node: ast.AST) -> list[ast.AST]:
         return [one for child in children for one in _alternatives(child)]
     if not _has_braces(node):
         return [node]
-    several = [_alternatives(child) for child in children]
-    return [
-        _with_children(node, dict(zip(map(id, children), one, strict=True)))
-        for one in itertools.product(*several)
-    ]
-
-
-def _with_children(node: ast.AST, instead: Mapping[int, ast.AST]) -> ast.AST:
-    """A copy of a node with others in the place of its children, by their identity."""
-    copied = copy.copy(node)
-    for name, value in ast.iter_fields(node):
-        if isinstance(value, list):
-            setattr(copied, name, [instead.get(id(one), one) for one in value])
-        elif isinstance(value, ast.AST):
-            setattr(copied, name, instead.get(id(value), value))
-    return copied
+    alternatives = []
+    for combination in itertools.product(*map(_alternatives, children)):
+        instead = dict(zip(map(id, children), combination, strict=True))
+        copied = copy.copy(node)
+        for name, value in ast.iter_fields(node):
+            if isinstance(value, list):
+                setattr(copied, name, [instead.get(id(child), child) for child in value])
+            elif isinstance(value, ast.AST):
+                setattr(copied, name, instead.get(id(value), value))
+        alternatives.append(copied)
+    return alternatives

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import cast
 
@@ -13,7 +13,7 @@ from weir.core.corpus import Corpus, Queries
 from weir.core.run import Run
 from weir.errors import BadValue
 from weir.systems.compose import as_system, shown, then
-from weir.systems.composite import folder_name, rankings, shelf_of
+from weir.systems.composite import folder_name, open_parts, rankings, shelf_of
 from weir.systems.fusion.fuse import Pool, fused
 from weir.systems.fusion.methods import METHODS, Fusion
 from weir.systems.protocol import (
@@ -98,9 +98,7 @@ class Fused:
         }
         return FusedSearcher(self, corpus, tuple(searchers[folder_name(part)] for part in self.parts))
 
-    def open(self, corpus: Corpus, context: Context) -> FusedSearcher:
-        """Open what `index` wrote for the same corpus; raises StoreError where a part is missing or damaged."""
-        return self.index(corpus, replace(context, shelf=shelf_of(context, build=False)))
+    open = open_parts
 
 
 @dataclass(frozen=True, eq=False)

@@ -102,6 +102,11 @@ class Costs:
         return sum((part.costs() for part in parts), Costs(repeatable=True))
 
 
+def only_time(searcher: object) -> Costs:
+    """The costs of a searcher that keeps nothing and may be asked again: time alone."""
+    return Costs(repeatable=True)
+
+
 @runtime_checkable
 class Searcher(Protocol):
     """An index ready to answer: an immutable snapshot."""

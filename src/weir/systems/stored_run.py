@@ -17,7 +17,7 @@ from weir.core.strings import Ids, Int32
 from weir.errors import BadRanking, BadValue, FormatError, RankingWarning
 from weir.files.runs import read_run
 from weir.systems.compose import shown, then
-from weir.systems.protocol import IN_MEMORY, SYSTEMS, Component, Context, Costs, called
+from weir.systems.protocol import IN_MEMORY, SYSTEMS, Component, Context, called, only_time
 from weir.systems.restricted import candidate_rows
 
 # ----------
@@ -26,7 +26,6 @@ from weir.systems.restricted import candidate_rows
 
 COLLECTION = "{dataset}"
 UNKNOWN = ("refuse", "drop")
-PIECE_BYTES = 1 << 20
 
 
 @SYSTEMS.register("run")
@@ -115,11 +114,8 @@ class StoredRun:
 @lru_cache(maxsize=64)
 def _sha256(path: str, state: tuple[int, ...]) -> str:
     """The SHA-256 of a file; state: what it was when it was read."""
-    digest = hashlib.sha256()
     with Path(path).open("rb") as file:
-        while piece := file.read(PIECE_BYTES):
-            digest.update(piece)
-    return digest.hexdigest()
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,9 +163,7 @@ class StoredRunSearcher:
         longest = int(np.diff(self.run.ptr).max(initial=1))
         return self.search(queries, max(k, longest), context).allowed(queries).top(k)
 
-    def costs(self) -> Costs:
-        """Nothing is computed, and asking again costs nothing."""
-        return Costs(repeatable=True)
+    costs = only_time
 
 
 def _warn(text: str) -> None:
@@ -244,6 +238,4 @@ class CandidatePoolSearcher:
         """As `search`."""
         return self.search(queries, k, context)
 
-    def costs(self) -> Costs:
-        """Nothing is kept or counted, and asking again costs nothing."""
-        return Costs(repeatable=True)
+    costs = only_time

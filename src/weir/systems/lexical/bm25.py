@@ -35,7 +35,7 @@ from weir.systems.lexical.inverted_index import (
     top,
 )
 from weir.systems.lexical.terms import TermTable
-from weir.systems.protocol import IN_MEMORY, SYSTEMS, Context, Costs, Progress, called, check_k, folder_of
+from weir.systems.protocol import IN_MEMORY, SYSTEMS, Context, Progress, called, check_k, folder_of, only_time
 
 # ----------
 # Presets, by the tool that they reproduce.
@@ -414,9 +414,7 @@ class BM25Searcher:
         """Each document's terms, where the index keeps them."""
         return self.parts[0].forward
 
-    def costs(self) -> Costs:
-        """Time alone: nothing is kept."""
-        return Costs(repeatable=True)
+    costs = only_time
 
 
 def check_recipe(system: str, recipe: BM25Preset) -> None:

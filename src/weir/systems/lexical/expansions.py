@@ -47,7 +47,6 @@ QUESTION_KEYS = ("predicted_queries", "queries", "querygen", "query")
 """Where a line of a file has its questions, a list or one text. BEIR's files have `query`, castorini's the first."""
 BATCH_TEXTS = 1024
 """Texts handed to the model together; each window of it is kept as it comes."""
-PIECE_BYTES = 1 << 22
 EXPECTED = "an object with a document's identifier (_id) and its questions (predicted_queries, or query) on each line"
 
 
@@ -133,28 +132,21 @@ def read_questions(path: Path, corpus: Corpus, n: int) -> Expansions:
 
 def contents(path: Path) -> str:
     """A hash of a file; raises FormatError where it cannot be read."""
-    digest = hashlib.blake2b(digest_size=8)
     try:
         with path.open("rb") as file:
-            while piece := file.read(PIECE_BYTES):
-                digest.update(piece)
+            return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=8)).hexdigest()
     except OSError as error:
         raise FormatError(path, error.strerror or str(error), "a file of questions") from None
-    return digest.hexdigest()
 
 
 def _line(row: Mapping[str, object], n: int, path: Path, line: int) -> tuple[str, str]:
     """(document, its questions joined by spaces) of a line."""
     name = next((row[key] for key in ID_KEYS if key in row), None)
     value = next((row[key] for key in QUESTION_KEYS if key in row), None)
-    if isinstance(name, int) and not isinstance(name, bool):
-        name = str(name)
+    name = str(name) if type(name) is int else name
     questions = [value] if isinstance(value, str) else value
-    if (
-        not isinstance(name, str)
-        or not isinstance(questions, list)
-        or not all(isinstance(q, str) for q in questions)
-    ):
+    texts = isinstance(questions, list) and all(isinstance(q, str) for q in questions)
+    if not isinstance(name, str) or not isinstance(questions, list) or not texts:
         raise FormatError(path, f"the keys {', '.join(row) or 'none'}", EXPECTED, line)
     return name, " ".join(questions[:n])
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -17,7 +17,7 @@ from weir.core.strings import Float64, Ids, Int32, Int64, Strings
 from weir.errors import BadValue
 from weir.registry import changed_settings
 from weir.systems.compose import shown, then
-from weir.systems.composite import renumbered, shelf_of
+from weir.systems.composite import open_parts, renumbered, shelf_of
 from weir.systems.lexical.analyzer import WHITE_SPACE, spaces
 from weir.systems.lexical.bm25 import BM25
 from weir.systems.protocol import (
@@ -263,9 +263,7 @@ class Chunked:
         searcher = shelf_of(context).index(self.system, passages, context)
         return ChunkedSearcher(self, corpus, passages, owner, searcher)
 
-    def open(self, corpus: Corpus, context: Context) -> ChunkedSearcher:
-        """Open what `index` wrote for the same corpus; raises StoreError where it is not complete."""
-        return self.index(corpus, replace(context, shelf=shelf_of(context, build=False)))
+    open = open_parts
 
 
 @dataclass(frozen=True, eq=False)

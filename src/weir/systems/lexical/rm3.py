@@ -17,7 +17,7 @@ from weir.registry import changed_settings
 from weir.systems.compose import shown, then
 from weir.systems.lexical.bm25 import BM25, BM25Searcher, query_terms
 from weir.systems.lexical.inverted_index import pair_scores
-from weir.systems.protocol import IN_MEMORY, SYSTEMS, Context, Costs, called, check_k
+from weir.systems.protocol import IN_MEMORY, SYSTEMS, Context, called, check_k, only_time
 
 MAX_DOCUMENT_SHARE = 0.1
 """Words in more than this share of the documents are never added."""
@@ -117,9 +117,7 @@ class RM3Searcher:
         hits = self.first.weighted(*self.enlarged(queries), min(k, max(len(self.first.corpus), 1)))
         return Run(queries.ids, self.first.corpus.ids, hits.ptr, hits.doc, hits.score, str(self.system))
 
-    def costs(self) -> Costs:
-        """Time alone: nothing is kept."""
-        return Costs(repeatable=True)
+    costs = only_time
 
     def scores(self, queries: Queries, candidates: Run, context: Context = IN_MEMORY) -> Float64:
         """The scores of given documents, as `search` scores them; 0 for one without a term of the query."""
