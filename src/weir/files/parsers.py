@@ -51,6 +51,10 @@ _SPARSE_TABLE_SLOTS = 1 << 16  # a table of fewer stays in the cache even when i
 # Texts numbered by first appearance.
 
 
+COMPARED_TEXTS = 1 << 15
+"""Texts compared together: what is made of them stays near the processor."""
+
+
 def distinct(data: Bytes, start: Int64, length: Int64, hashes: NDArray[np.uint64]) -> tuple[Int64, Int64]:
     """Number texts by first appearance.
 
@@ -61,30 +65,32 @@ def distinct(data: Bytes, start: Int64, length: Int64, hashes: NDArray[np.uint64
     if n == 0:
         return np.empty(0, np.int64), np.empty(0, np.int64)
     order = np.argsort(hashes)
+    order = order.astype(np.int32) if n < 1 << 31 else order  # half the memory to go through
     ordered = hashes[order]
     opens = np.ones(n, np.bool_)
-    opens[1:] = ordered[1:] != ordered[:-1]
+    np.not_equal(ordered[1:], ordered[:-1], out=opens[1:])
     first = np.minimum.reduceat(order, np.flatnonzero(opens))
-    group = np.empty(n, np.int64)
-    group[order] = np.cumsum(opens) - 1
+    group = np.cumsum(opens, dtype=order.dtype) - 1
     # Texts of one hash are nearly always the same: their bytes are compared with those of the first.
-    rows = np.flatnonzero(first[group] != np.arange(n))
-    a, b, size = start[rows], start[first[group[rows]]], length[rows]
-    clash = (size != length[first[group[rows]]]).any()
-    for done in range(0, int(size.max(initial=0)), 8):
-        clash = (
-            clash
-            or (load_words(data, a + done, size - done) != load_words(data, b + done, size - done)).any()
-        )
-    if clash:
+    same = True
+    for at in range(0, n, COMPARED_TEXTS):
+        a, b = order[at : at + COMPARED_TEXTS], first[group[at : at + COMPARED_TEXTS]]
+        a, b = a[a != b], b[a != b]
+        size = length[a]
+        same = same and bool((size == length[b]).all())
+        for done in range(0, int(size.max(initial=0)) if same else 0, 8):
+            words, expected = (load_words(data, start[text] + done, size - done) for text in (a, b))
+            same = same and bool((words == expected).all())
+    if not same:
         numbers: dict[bytes, int] = {}
         texts = [data[at : at + n].tobytes() for at, n in zip(start.tolist(), length.tolist(), strict=True)]
         codes = np.array([numbers.setdefault(text, len(numbers)) for text in texts], np.int64)
         return codes, np.unique(codes, return_index=True)[1]
-    by_appearance = np.argsort(first)
-    number = np.empty(len(first), np.int64)
-    number[by_appearance] = np.arange(len(first))
-    return number[group], first[by_appearance]
+    is_first = np.zeros(n, np.bool_)
+    is_first[first] = True
+    codes = np.empty(n, np.int64)
+    codes[order] = (np.cumsum(is_first, dtype=order.dtype) - 1)[first][group]
+    return codes, np.flatnonzero(is_first)
 
 
 def distinct_strings(strings: Strings) -> tuple[Int64, Strings]:

@@ -13,9 +13,9 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from weir.core.strings import Float64, Ids, Int32, Int64, Strings, hash_strings, load_words
+from weir.core.strings import Float64, Ids, Int32, Int64, Strings, hash_strings
 from weir.errors import BadValue, UnknownName
-from weir.files.parsers import distinct_strings
+from weir.files.parsers import distinct
 from weir.registry import Registry, printed
 
 # ----------
@@ -34,12 +34,14 @@ def united(tables: Sequence[Ids]) -> tuple[Ids, Codes]:
     if all(table is tables[0] for table in tables):
         return tables[0], [None] * len(tables)
     strings = Strings.concatenated([table.strings for table in tables])
-    codes, first = _numbered(strings)
+    lengths = strings.lengths()
+    hashes = hash_strings(strings.data, strings.ptr[:-1], lengths)
+    codes, first = distinct(strings.data, strings.ptr[:-1], lengths, hashes)
     cuts = np.cumsum([len(table) for table in tables])[:-1]
     blocks = [
         strings.take(first[at : at + BLOCK_IDENTIFIERS]) for at in range(0, len(first), BLOCK_IDENTIFIERS)
     ]
-    return Ids(Strings.concatenated(blocks)), list(np.split(codes, cuts))
+    return Ids(Strings.concatenated(blocks)), list(np.split(codes.astype(np.int32), cuts))
 
 
 def united_sorted(tables: Sequence[Ids]) -> tuple[Ids, Codes]:
@@ -49,49 +51,6 @@ def united_sorted(tables: Sequence[Ids]) -> tuple[Ids, Codes]:
         return ids, codes
     place = len(ids) - 1 - ids.tie_ranks
     return ids.take(np.argsort(place)), [None if code is None else place[code] for code in codes]
-
-
-def _numbered(strings: Strings) -> tuple[Int32, Int64]:
-    """Numbers of strings by first appearance, and the position of each one's first."""
-    hashes = hash_strings(strings.data, strings.ptr[:-1], strings.lengths())
-    order = np.argsort(hashes).astype(np.int32)
-    hashes = hashes[order]
-    fresh = np.ones(len(order), np.bool_)
-    np.not_equal(hashes[1:], hashes[:-1], out=fresh[1:])
-    heads = np.flatnonzero(fresh)
-    if len(heads) == 0:
-        return order, heads
-    leader = np.minimum.reduceat(order, heads)  # the first string of each hash
-    group = np.cumsum(fresh, dtype=np.int32) - 1
-    other = leader[group]
-    spans = [slice(at, at + BLOCK_IDENTIFIERS) for at in range(0, len(order), BLOCK_IDENTIFIERS)]
-    if not all(_equal(strings, order[span], other[span]) for span in spans):  # two strings share a hash
-        numbers = distinct_strings(strings)[0]
-        return numbers.astype(np.int32), np.unique(numbers, return_index=True)[1]
-    is_first = np.zeros(len(order), np.bool_)
-    is_first[leader] = True
-    codes = np.empty(len(order), np.int32)
-    codes[order] = (np.cumsum(is_first, dtype=np.int32) - 1)[leader][group]
-    return codes, np.flatnonzero(is_first)
-
-
-def _equal(strings: Strings, a: Int32, b: Int32) -> bool:
-    """Whether strings a[i] and b[i] are the same bytes, for all i."""
-    other = a != b
-    a, b = a[other], b[other]
-    size = strings.lengths(a)
-    if (size != strings.lengths(b)).any():
-        return False
-    start, other_start = strings.ptr[a], strings.ptr[b]
-    for at in range(0, int(size.max(initial=0)), 8):
-        if (_words(strings, start, at, size) != _words(strings, other_start, at, size)).any():
-            return False
-    return True
-
-
-def _words(strings: Strings, start: Int64, at: int, size: Int64) -> NDArray[np.uint64]:
-    inside = np.minimum(at, size)
-    return load_words(strings.data, start + inside, size - inside)
 
 
 # ----------

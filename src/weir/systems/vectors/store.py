@@ -379,9 +379,7 @@ def completed(
     """
     snapshot = store.snapshot()
     if snapshot is not None and (snapshot.texts.find(hashes) >= 0).all():
-        with suppress(
-            StoreError
-        ):  # a process that was killed between its last batch and letting go leaves its lock
+        with suppress(StoreError):  # a process that was killed behind its last batch leaves its lock
             clear_lock(lock_of(store.folder))
         return snapshot
     with alone(store.folder):
