@@ -138,22 +138,19 @@ class StoredRunSearcher:
         Raises BadRanking where the file answers none of the queries, BadValue for k below 1.
         """
         query = queries.ids.codes(self.run.queries.strings)[self.run.query_of_row()]
-        answered = np.unique(query[query >= 0])
-        count = len(queries)
-        if count > 1 and len(answered) == 0:
+        count, missing = len(queries), np.setdiff1d(np.arange(len(queries)), query)
+        if count > 1 and len(missing) == count:
             first = f"such as '{self.run.queries[0]}'" if len(self.run) else "none at all"
             raise BadRanking(
                 f"{self.system}: it answers none of {count:,} queries, the first '{queries.ids[0]}'; "
                 f"its own are {first}"
             )
-        if len(answered) < count:
-            missing = np.setdiff1d(np.arange(count), answered)
-            _warn(
-                f"{self.system}: {len(missing):,} of {count:,} queries are not in the file, the first "
-                f"'{queries.ids[int(missing[0])]}'; they have no answer"
-            )
-        if self.note:
-            _warn(f"{self.system}: {self.note}")
+        notes = [self.note] if self.note else []
+        if len(missing):
+            first = f"the first '{queries.ids[int(missing[0])]}'; they have no answer"
+            notes = [f"{len(missing):,} of {count:,} queries are not in the file, {first}", *notes]
+        for note in notes:
+            warnings.warn(RankingWarning(f"{self.system}: {note}"), stacklevel=2)
         rows = np.flatnonzero((query >= 0) & (self.doc >= 0))
         columns = query[rows], self.doc[rows], self.run.score[rows]
         return Run.from_columns(queries.ids, self.docs, *columns, Named(str(self.system))).top(k)
@@ -164,10 +161,6 @@ class StoredRunSearcher:
         return self.search(queries, max(k, longest), context).allowed(queries).top(k)
 
     costs = only_time
-
-
-def _warn(text: str) -> None:
-    warnings.warn(RankingWarning(text), stacklevel=3)
 
 
 # ----------

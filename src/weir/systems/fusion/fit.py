@@ -210,26 +210,17 @@ def trials(
 def cross_validated(trials: Trials, folds: int = FOLDS, seed: int = SEED) -> Fit:
     """For each fold of queries choose the best settings on the others; of equal ones the first that was tried."""
     fold = fold_of(trials.queries, folds, seed)
-    held_out = np.empty(len(trials.queries))
-    results = []
+    measure, tried, values = trials.measure, trials.tried, trials.values
+    held_out, results = np.empty(len(trials.queries)), list[Fold]()
     for number in range(folds):
         inside = fold == number
-        best, mean = _best(trials.values[:, ~inside])
-        held_out[inside] = trials.values[best, inside]
-        means = [averaged(m, trials.measure.geometric) for m in (mean, _mean(held_out[inside]))]
-        results.append(Fold(number + 1, int(inside.sum()), trials.tried[best], *means))
-    best, mean = _best(trials.values)
-    fitted = averaged(mean, trials.measure.geometric)
-    return Fit(
-        trials.measure,
-        len(trials.tried),
-        trials.tried[best],
-        fitted,
-        tuple(results),
-        trials.queries,
-        fold,
-        held_out,
-    )
+        best, mean = _best(values[:, ~inside])
+        held_out[inside] = values[best, inside]
+        means = [averaged(m, measure.geometric) for m in (mean, _mean(held_out[inside]))]
+        results.append(Fold(number + 1, int(inside.sum()), tried[best], *means))
+    best, mean = _best(values)
+    fitted = averaged(mean, measure.geometric)
+    return Fit(measure, len(tried), tried[best], fitted, tuple(results), trials.queries, fold, held_out)
 
 
 def fold_of(queries: Ids, folds: int = FOLDS, seed: int = SEED) -> Int64:

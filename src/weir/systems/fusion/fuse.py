@@ -173,10 +173,8 @@ def fused(pool: Pool, how: Fusion, k: int | None = None, name: str | None = None
     how.refuse_other_than(len(pool.runs))
     refuse_depth(k)
     parts = [fused_block(pool, block, how, k) for block in pool.blocks()]
-    lengths = [np.diff(ptr) for ptr, _, _ in parts]
-    ptr = np.concatenate(
-        [np.zeros(1, np.int64), np.cumsum(np.concatenate([np.zeros(0, np.int64), *lengths]))]
-    )
+    lengths = [np.zeros(1, np.int64), *(np.diff(ptr) for ptr, _, _ in parts)]
+    ptr = np.cumsum(np.concatenate(lengths))
     doc = np.concatenate([np.empty(0, np.int32), *(doc for _, doc, _ in parts)])
     score = np.concatenate([np.empty(0), *(score for _, _, score in parts)])
     return Run(pool.queries, pool.docs, ptr, doc, score, name or str(how))

@@ -8,7 +8,7 @@ import unicodedata
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
-from importlib.metadata import PackageNotFoundError, version
+from importlib import metadata
 from importlib.resources import files
 
 import numpy as np
@@ -344,8 +344,8 @@ class Analyzer:
             described["stopwords"] = f"{self.stopwords}: {' '.join(sorted(stopword_list(self.stopwords)))}"
         if self.stemmer is not None:
             try:
-                described["stemmer"] = f"{self.stemmer}, PyStemmer {version('PyStemmer')}"
-            except PackageNotFoundError:
+                described["stemmer"] = f"{self.stemmer}, PyStemmer {metadata.version('PyStemmer')}"
+            except metadata.PackageNotFoundError:
                 described["stemmer"] = f"{self.stemmer}, PyStemmer not installed"
         # str.lower, str.split and the classes of `re` are those of the running Python.
         described["unicode"] = f"{unicodedata.unidata_version} (Python's tables)"

@@ -24,7 +24,6 @@ from weir.systems.lexical.analyzer import analyzers
 from weir.systems.lexical.inverted_index import (
     ForwardIndex,
     ImpactIndex,
-    TopDocuments,
     best_field,
     best_field_scores,
     load_index_of,
@@ -404,15 +403,6 @@ class BM25Searcher:
         if share is None or len(self.parts) == 1:
             return pair_scores(self.parts[0], terms[0], candidates)
         return best_field_scores(self.parts, terms, share, candidates)
-
-    def weighted(self, ptr: Int64, term: Int32, weight: np.ndarray, k: int) -> TopDocuments:
-        """The k best documents for queries given as weighted terms of the first part."""
-        return top(self.parts[0], ptr, term, weight.astype(np.float32), k)
-
-    @property
-    def forward(self) -> ForwardIndex | None:
-        """Each document's terms, where the index keeps them."""
-        return self.parts[0].forward
 
     costs = only_time
 

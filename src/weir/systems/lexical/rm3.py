@@ -16,7 +16,7 @@ from weir.errors import BadValue, StoreError
 from weir.registry import changed_settings
 from weir.systems.compose import shown, then
 from weir.systems.lexical.bm25 import BM25, BM25Searcher, query_terms
-from weir.systems.lexical.inverted_index import pair_scores
+from weir.systems.lexical.inverted_index import pair_scores, top
 from weir.systems.protocol import IN_MEMORY, SYSTEMS, Context, called, check_k, only_time
 
 MAX_DOCUMENT_SHARE = 0.1
@@ -97,7 +97,7 @@ class RM3:
         Raises StoreError for an index that does not keep the documents' terms.
         """
         first = self.first.open(corpus, context)
-        if first.forward is None:
+        if first.parts[0].forward is None:
             raise StoreError(
                 f"{context.folder}: this index has no terms by document; delete it to build it again"
             )
@@ -114,8 +114,9 @@ class RM3Searcher:
     def search(self, queries: Queries, k: int, context: Context = IN_MEMORY) -> Run:
         """The k best documents for each enlarged query; raises BadValue for k below 1."""
         check_k(k)
-        hits = self.first.weighted(*self.enlarged(queries), min(k, max(len(self.first.corpus), 1)))
-        return Run(queries.ids, self.first.corpus.ids, hits.ptr, hits.doc, hits.score, str(self.system))
+        corpus = self.first.corpus
+        hits = top(self.first.parts[0], *self.enlarged(queries), min(k, max(len(corpus), 1)))
+        return Run(queries.ids, corpus.ids, hits.ptr, hits.doc, hits.score, str(self.system))
 
     costs = only_time
 
@@ -146,14 +147,14 @@ class RM3Searcher:
     def _first_answers(self, ptr: Int64, term: Int32, count: Float32) -> Answers:
         """The best `docs` documents of each query; equal ones by ascending id, as Lucene sorts them."""
         docs, total = self.system.docs, len(self.first.corpus)
-        depth = 2 * docs
-        hits = self.first.weighted(ptr, term, count, min(depth, max(total, 1)))
+        index, depth = self.first.parts[0], 2 * docs
+        hits = top(index, ptr, term, count, min(depth, max(total, 1)))
         while depth < total:
             full = hits.ptr[:-1][np.diff(hits.ptr) == depth]
             if not (hits.score[full + docs - 1] == hits.score[full + depth - 1]).any():
                 break
             depth *= 4
-            hits = self.first.weighted(ptr, term, count, min(depth, total))
+            hits = top(index, ptr, term, count, min(depth, total))
         query = np.repeat(np.arange(len(ptr) - 1), np.diff(hits.ptr))
         best = ranked(query, hits.score, -self.first.corpus.ids.tie_ranks[hits.doc])
         best = best[_first(query, docs)]
@@ -182,7 +183,7 @@ class RM3Searcher:
         words: int32, the terms that may be added, in alphabetical order; the terms of docs[i] stand at
         ptr[i]:ptr[i + 1] as places in words, with their shares of the count of the terms kept.
         """
-        index, forward = self.first.parts[0], self.first.forward
+        index, forward = self.first.parts[0], self.first.parts[0].forward
         if forward is None:
             raise BadValue("this index does not keep the documents' terms; index with rm3")
         where, length = _ranges(np.asarray(forward.ptr), docs)

@@ -161,8 +161,8 @@ class ScannedVectors:
 
 @dataclass(frozen=True, eq=False)
 class BestSoFar:
-    """The best of each query in trec order: ranks int32[Q, k], scores float32[Q, k], how many of them there are,
-    int64[Q], and pairs scored exactly."""
+    """The best of each query in trec order. ranks: int32[Q, k]; scores: float32[Q, k]; count: int64[Q], how many of
+    them there are; exact: pairs scored exactly."""
 
     ranks: Int32
     scores: Float32

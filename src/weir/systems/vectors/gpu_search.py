@@ -52,45 +52,29 @@ def search_on(
     more = min(len(rows), count + max(64, count // 4))
     if count == 0 or len(queries) == 0:
         return search(rows, queries, k, "dot", rank)
-    parts = [
-        _part(device, rows, queries[at : at + BLOCK_QUERIES], (count, more), rank, progress)
-        for at in range(0, len(queries), BLOCK_QUERIES)
-    ]
-    doc, score = (np.concatenate([part[c] for part in parts]) for c in (0, 1))
-    ptr = np.arange(len(queries) + 1, dtype=np.int64) * count
-    return Found(ptr, doc.ravel(), score.ravel(), more * len(queries))
-
-
-def _part(
-    device: str,
-    rows: VectorSource,
-    queries: Float32,
-    sizes: tuple[int, int],
-    rank: Int32,
-    progress: Progress | None,
-) -> tuple[NDArray[np.int32], Float32]:
-    """(documents, scores) [Q, k] of some queries."""
-    k, more = sizes
-    near, number, longest = _candidates(device, rows, queries, more, progress)
-    doc, score = np.empty((len(queries), k), np.int32), np.empty((len(queries), k), np.float32)
-    # What float sums cannot see of very small numbers, squared or multiplied, is added.
-    d, length = rows.dimensions, np.linalg.norm(queries.astype(np.float64), axis=1)
-    error = (d + 32) * 2.0**-22 * (longest + 1e-18 * d**0.5) * length + 1e-37 * d
-    unsure = []
-    for q in range(len(queries)):
-        exact = pair_scores(rows.take(number[q]), queries[q])
-        order = ranked(np.zeros(more, np.int32), exact, rank[number[q]])[:k]
-        doc[q], score[q] = number[q][order], exact[order]
-        enough = more == len(rows) or score[q, -1] > near[q] + error[q]
-        # Numbers that are not finite, or too large, are for `search` to refuse.
-        if not (enough and np.isfinite(error[q]) and np.isfinite(score[q]).all()):
-            unsure.append(q)
-        if q % RELEASE_QUERIES == RELEASE_QUERIES - 1:
-            rows.release()
+    doc, score = np.empty((len(queries), count), np.int32), np.empty((len(queries), count), np.float32)
+    d, unsure = rows.dimensions, []
+    for at in range(0, len(queries), BLOCK_QUERIES):
+        some = queries[at : at + BLOCK_QUERIES]
+        near, numbers, longest = _candidates(device, rows, some, more, progress)
+        # What float sums cannot see of very small numbers, squared or multiplied, is added.
+        length = np.linalg.norm(some.astype(np.float64), axis=1)
+        error = (d + 32) * 2.0**-22 * (longest + 1e-18 * d**0.5) * length + 1e-37 * d
+        for i, number in enumerate(numbers):
+            q, exact = at + i, pair_scores(rows.take(number), some[i])
+            order = ranked(np.zeros(more, np.int32), exact, rank[number])[:count]
+            doc[q], score[q] = number[order], exact[order]
+            enough = more == len(rows) or score[q, -1] > near[i] + error[i]
+            # Numbers that are not finite, or too large, are for `search` to refuse.
+            if not (enough and np.isfinite(error[i]) and np.isfinite(score[q]).all()):
+                unsure.append(q)
+            if i % RELEASE_QUERIES == RELEASE_QUERIES - 1:
+                rows.release()
     if unsure:
         again = search(rows, queries[unsure], k, "dot", rank)
-        doc[unsure], score[unsure] = again.doc.reshape(-1, k), again.score.reshape(-1, k)
-    return doc, score
+        doc[unsure], score[unsure] = again.doc.reshape(-1, count), again.score.reshape(-1, count)
+    ptr = np.arange(len(queries) + 1, dtype=np.int64) * count
+    return Found(ptr, doc.ravel(), score.ravel(), more * len(queries))
 
 
 def _candidates(
@@ -118,5 +102,4 @@ def _candidates(
             rows.release()
     finally:
         torch.set_float32_matmul_precision(precision)
-    least = best[:, -1].double().cpu().numpy()
-    return least, which.cpu().numpy(), float(longest)
+    return best[:, -1].double().cpu().numpy(), which.cpu().numpy(), float(longest)
