@@ -13,7 +13,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "scripts"))
 
-from weir.plugins.conform.vectors import Vector, made, to_text  # noqa: E402 - after the path of the cases
+from weir.plugins.conform.vectors import Vector, to_text, with_answers  # noqa: E402 - after the path of the cases
 
 FOLDER = ROOT / "src" / "weir" / "conform" / "vectors"
 # Name of a group -> the module of scripts/vector_cases that writes its inputs.
@@ -38,7 +38,7 @@ GROUPS = {
 def group(name: str) -> tuple[str, list[Vector]]:
     """What a group is about and its vectors with their answers."""
     written = importlib.import_module(f"vector_cases.{GROUPS[name]}")
-    members = [made(_tagged(replace(v, group=name))) for v in written.cases()]
+    members = [with_answers(_tagged(replace(v, group=name))) for v in written.cases()]
     wrong = [v.id for v in members if (v.error is None) == (name == "refused")]
     if wrong or len({v.id for v in members}) < len(members):
         raise SystemExit(f"group {name}: refused or answered against expectation, or named twice: {wrong}")

@@ -9,18 +9,26 @@ from fractions import Fraction
 import pytest
 
 from weir.errors import BadValue, FormatError, UnknownName, WeirError
-from weir.plugins.conform.causes import DEVIATIONS, NO_NUMBER, UNEXPLAINED, Question, causes
-from weir.plugins.conform.certificate import grade, summary, worst
+from weir.plugins.conform.certificate import (
+    DEVIATIONS,
+    NO_NUMBER,
+    UNEXPLAINED,
+    Question,
+    causes,
+    grade,
+    summary,
+    worst,
+)
 from weir.plugins.conform.oracle import (
-    Asked,
     Case,
+    MeasureName,
     OracleConventions,
     answer,
-    asked,
     discounted,
     in_base,
     mean,
     orders,
+    parse_name,
     quotient,
     ranking,
     ratio,
@@ -30,7 +38,7 @@ from weir.plugins.conform.oracle import (
     value,
 )
 from weir.plugins.conform.tools import Answers, ToolValue, VectorReply
-from weir.plugins.conform.vectors import Vector, made, questions, read, vectors
+from weir.plugins.conform.vectors import Vector, questions, read, vectors, with_answers
 
 # 1 / log2(3), from tables of logarithms.
 INVERSE_LOG2_OF_3 = "0.630929753571457437099527114342760854299585640131880"
@@ -44,7 +52,7 @@ def one(qrels, run, measures=("nDCG@10",), **conventions) -> Vector:
         {q: list(row.items()) for q, row in run.items()},
         OracleConventions(**conventions),
     )
-    return made(Vector("one", "ties", "It is one.", case, tuple(measures)))
+    return with_answers(Vector("one", "ties", "It is one.", case, tuple(measures)))
 
 
 def told(vector: Vector, **replies: ToolValue) -> Answers:
@@ -89,16 +97,16 @@ def test_numbers_are_written_with_thirty_digits_and_a_short_fraction():
 
 
 def test_names_are_taken_apart():
-    assert asked("nDCG@10") == Asked("nDCG", 10)
-    assert asked("condensed(RBP(gain='scaled', p=0.8))") == Asked(
+    assert parse_name("nDCG@10") == MeasureName("nDCG", 10)
+    assert parse_name("condensed(RBP(gain='scaled', p=0.8))") == MeasureName(
         "RBP", None, (("gain", "scaled"), ("p", Fraction(4, 5))), True
     )
-    assert asked("NCG(gain='1=1,2=3')@2").settings == (("gain", "1=1,2=3"),)
+    assert parse_name("NCG(gain='1=1,2=3')@2").settings == (("gain", "1=1,2=3"),)
     for wrong in ("", "nDCG@0", "nDCG@", "n-DCG", "nDCG(gain='exp'@1"):
         with pytest.raises(BadValue, match="is not a measure"):
-            asked(wrong)
+            parse_name(wrong)
     with pytest.raises(UnknownName, match="nDCG"):
-        asked("nDGC@10")
+        parse_name("nDGC@10")
 
 
 def test_order_of_ties():

@@ -11,9 +11,8 @@ import pytest
 from weir.cli import main
 from weir.errors import BadValue, FormatError, UnknownName
 from weir.plugins.conform import tools as asking
-from weir.plugins.conform.causes import UNEXPLAINED
-from weir.plugins.conform.certificate import grade
-from weir.plugins.conform.tools import ToolValue, ask, read_answers, tools, written
+from weir.plugins.conform.certificate import UNEXPLAINED, grade
+from weir.plugins.conform.tools import ToolValue, answers_text, ask, read_answers, tools
 from weir.plugins.conform.vectors import files, vectors
 
 
@@ -71,7 +70,7 @@ def test_a_checkout_is_asked_as_its_users_run_it(tmp_path, capsys):
 def test_answers_survive_a_round_trip(tmp_path):
     members = vectors(["refused", "order"])
     answers = ask("weir", members)
-    (tmp_path / "answers.jsonl").write_text(written(answers, members))
+    (tmp_path / "answers.jsonl").write_text(answers_text(answers, members))
     assert read_answers(tmp_path / "answers.jsonl") == answers
 
 

@@ -231,7 +231,7 @@ def test_refused_files_are_told_and_the_others_written_unless_strict(tmp_path, c
     )
     assert written(tmp_path / "out")[1] == {"q1": {"a": 1}}
     assert main(["data", "import", *map(str, paths), "-o", str(tmp_path / "new"), "--strict"]) == 2
-    assert "1 of 2 files are refused, and nothing is written" in capsys.readouterr().err
+    assert "1 of 2 files are refused; nothing is written" in capsys.readouterr().err
     assert not (tmp_path / "new").exists()
 
 

@@ -1,4 +1,4 @@
-"""Conformance of a tool: the outcome of each question, counts by group, and causes of differences."""
+"""Conformance of a tool: the outcome of each question, causes of differences, and counts by group."""
 
 from __future__ import annotations
 
@@ -6,14 +6,270 @@ import hashlib
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
-from typing import Literal, TypeAlias
+from functools import partial
+from typing import Any, Literal, TypeAlias
 
-from weir.plugins.conform.causes import causes
+from weir.errors import WeirError
+from weir.plugins.conform.oracle import Case, Rankings, answer, ranking
 from weir.plugins.conform.tools import Answers, ToolValue, VectorReply
 from weir.plugins.conform.vectors import Expected, Number, Vector, groups, vectors
+
+# Deviations: other readings of a measure, which change the input or the measure; the oracle computes the values.
+
+
+@dataclass(frozen=True)
+class Question:
+    """A measure of an input."""
+
+    case: Case
+    measure: str
+
+
+Change = Callable[[Question], Question | None]
+
+
+@dataclass(frozen=True)
+class Deviation:
+    """Another reading by name; `change` gives None where it changes nothing.
+
+    last_resort: it may give many a value by chance and is tried where no other does.
+    """
+
+    name: str
+    change: Change
+    last_resort: bool = False
+
+
+def _convention(**changes: str) -> Change:
+    def change(question: Question) -> Question | None:
+        conventions = replace(question.case.conventions, **changes)  # type: ignore[arg-type]  # the values are written below
+        if conventions == question.case.conventions:
+            return None
+        return replace(question, case=replace(question.case, conventions=conventions))
+
+    return change
+
+
+def _with_run(question: Question, run: Rankings) -> Question | None:
+    return None if run == question.case.run else replace(question, case=replace(question.case, run=run))
+
+
+def _down(best_first: list[str]) -> list[tuple[str, float]]:
+    return [(d, float(len(best_first) - n)) for n, d in enumerate(best_first)]
+
+
+def _ties_by(key: Callable[[int, str], Any]) -> Change:
+    """Ties in the order of a key of (place in the input, identifier), smallest first."""
+
+    def change(question: Question) -> Question | None:
+        rankings = question.case.run
+        if all(len({score for _, score in row}) == len(row) for row in rankings.values()):
+            return None
+        run: dict[str, list[tuple[str, float]]] = {}
+        for query, row in rankings.items():
+            places = [(-score, key(n, d), d) for n, (d, score) in enumerate(row)]
+            run[query] = _down([d for _, _, d in sorted(places, key=lambda place: place[:2])])
+        return replace(question, case=replace(question.case, run=run))
+
+    return change
+
+
+def _judging(change: Callable[[str, dict[str, float], Question], dict[str, float]]) -> Change:
+    """Other judgments: a function of the query, its grades and the question."""
+
+    def changed(question: Question) -> Question | None:
+        qrels = {
+            q: list(change(q, dict(row), question).items()) if row else []
+            for q, row in question.case.qrels.items()
+        }
+        if all(dict(row) == dict(question.case.qrels[q]) for q, row in qrels.items()):
+            return None
+        return replace(question, case=replace(question.case, qrels=qrels))
+
+    return changed
+
+
+def _graded(change: Callable[[float], float]) -> Change:
+    return _judging(lambda query, grades, question: {d: change(g) for d, g in grades.items()})
+
+
+def _renamed(pattern: str, replacement: str) -> Change:
+    """Another measure: a regular expression over its name."""
+
+    def change(question: Question) -> Question | None:
+        name = re.sub(pattern, replacement, question.measure)
+        return None if name == question.measure else replace(question, measure=name)
+
+    return change
+
+
+def _ideal_of(query: str, grades: Mapping[str, float], question: Question, k: int | None) -> dict[str, float]:
+    """The grades of the first k returned documents."""
+    returned = set(ranking(question.case.run.get(query, ()), question.case.conventions)[:k])
+    return {d: g for d, g in grades.items() if d in returned} or {"nothing": 0}
+
+
+def _ideal_of_top(query: str, grades: Mapping[str, float], question: Question) -> dict[str, float]:
+    match = re.search(r"@(\d+)", question.measure)
+    return _ideal_of(query, grades, question, int(match[1]) if match else None)
+
+
+def _judged_for_any(query: str, grades: Mapping[str, float], question: Question) -> dict[str, float]:
+    others = {d: -1.0 for row in question.case.qrels.values() for d, _ in row}
+    return others | dict(grades)
+
+
+def _nothing_unanswered(query: str, grades: Mapping[str, float], question: Question) -> dict[str, float]:
+    return dict(grades) if question.case.run.get(query) else {"nothing": 0}
+
+
+def _appended(question: Question) -> Question | None:
+    """Judged documents that were not returned stand at the end, all with one score."""
+    run: dict[str, list[tuple[str, float]]] = {}
+    for query, judged in question.case.qrels.items():
+        row = list(question.case.run.get(query, ()))
+        returned = {d for d, _ in row}
+        lowest = min((s for _, s in row), default=0.0) - 1
+        run[query] = row + [(d, lowest) for d, _ in judged if d not in returned]
+    return _with_run(question, run)
+
+
+def _in_input_order(question: Question) -> Question | None:
+    run = {q: _down([d for d, _ in row]) for q, row in question.case.run.items()}
+    return replace(question, case=replace(question.case, run=run))
+
+
+def _counting_unjudged(question: Question) -> Question | None:
+    qrels = {q: row or [("nothing", 0)] for q, row in question.case.qrels.items()}
+    same = qrels == question.case.qrels
+    return None if same else replace(question, case=replace(question.case, qrels=qrels))
+
+
+def _ranking_everything(question: Question) -> Question | None:
+    restricted = question.case.candidates or question.case.excluded
+    return replace(question, case=replace(question.case, candidates={}, excluded={})) if restricted else None
+
+
+DEVIATIONS = (
+    Deviation("ties in the order of the input", _ties_by(lambda place, document: place)),
+    Deviation("ties by ascending identifier", _ties_by(lambda place, document: document.encode())),
+    Deviation("ties in the reverse order of the input", _ties_by(lambda place, document: -place)),
+    Deviation("the mean over all orders of ties", _convention(ties="expected")),
+    Deviation("ties by descending identifier", _convention(ties="trec")),
+    Deviation("scores as 32-bit floats", _convention(ties="trec9")),
+    Deviation("unanswered queries leave the mean", _convention(missing="answered-only")),
+    Deviation("unanswered queries count 0", _convention(missing="zero")),
+    Deviation("unanswered queries have no relevant document", _judging(_nothing_unanswered)),
+    Deviation("queries without judgments count 0", _counting_unjudged),
+    Deviation("queries without a relevant document count 0", _convention(empty="zero")),
+    Deviation("queries without a relevant document leave the mean", _convention(empty="left-out")),
+    Deviation("self matches dropped", _convention(self_matches="drop")),
+    Deviation("self matches kept", _convention(self_matches="keep")),
+    Deviation("documents that may not be ranked stay", _ranking_everything),
+    Deviation("documents not returned fill the list", _appended),
+    Deviation("grades taken as relevant or not", _graded(lambda grade: min(math.floor(grade), 1))),
+    Deviation("grades cut to whole numbers", _graded(math.trunc)),
+    Deviation("any grade above 0 as relevant", _graded(math.ceil)),
+    Deviation("grades below 0 as judged not relevant", _graded(lambda grade: max(grade, 0))),
+    Deviation("judged for any query is judged", _judging(_judged_for_any)),
+    Deviation("ideal ranking from the returned documents", _judging(partial(_ideal_of, k=None))),
+    Deviation("ideal ranking from the first k returned", _judging(_ideal_of_top)),
+    Deviation("exponential gains", _renamed(r"^nDCG@", "nDCG(gain='exp')@")),
+    Deviation("linear gains", _renamed(r"\(gain='exp'\)", "")),
+    Deviation("precision divided by the documents returned", _renamed(r"^P(\(.*\))?@", r"SetP\1@")),
+    Deviation("AP divided by at most k", _renamed(r"^AP@", "AP_within_k@")),
+    Deviation("grades below 0 as negative gains", _renamed(r"^DCG(@|$)", r"DCG_signed\1")),
+    Deviation("raw grades as gains of RBP", _renamed(r"^RBP(\(p=[^,)]*)?(,[^)]*)?(\))?", r"RBP_raw\1\3")),
+    Deviation("recall divided by at most k", _renamed(r"^R(\(.*\))?@", r"R_cap\1@")),
+    Deviation(
+        "the highest grade of a query alone as relevant",
+        _renamed(r"^RR@", "RR(of='best',rel=0.01)@"),
+        last_resort=True,
+    ),
+    Deviation("the order of the input in place of scores", _in_input_order, last_resort=True),
+)
+
+
+# Causes of differences.
+
+NO_NUMBER = "not a finite number"
+UNEXPLAINED = "no convention known here gives this value"
+
+_USUAL = 3  # values that a reading explains before it is taken for the tool's own
+
+
+def causes(different: Sequence[tuple[Case, str, ToolValue]]) -> list[str]:
+    """For each question and a tool's value, the reading that explains it.
+
+    Several readings may give one value by chance, so the reading that explains most values is taken first, then
+    the one that explains most of the others, and so on. The rest may be two of these at once, or a reading of
+    last resort, or any two readings at once.
+    """
+    pairs = [(Question(case, measure), value) for case, measure, value in different]
+    reasons = {
+        n: NO_NUMBER for n, (_, value) in enumerate(pairs) if not all(map(math.isfinite, value.values()))
+    }
+    first = [one for one in DEVIATIONS if not one.last_resort]
+    explains = {n: _singles(*pair, first) for n, pair in enumerate(pairs) if n not in reasons}
+    own = _assign(reasons, explains, _USUAL)
+    for n in explains.keys() - reasons.keys():
+        reasons[n] = _double(*pairs[n], own)
+    _assign(reasons, {n: names for n, names in explains.items() if not reasons[n]}, 1)
+    for n in [n for n in explains if not reasons[n]]:
+        last = _singles(*pairs[n], [one for one in DEVIATIONS if one.last_resort])
+        reasons[n] = last[0].name if last else _double(*pairs[n], DEVIATIONS) or UNEXPLAINED
+    return [reasons[n] for n in range(len(pairs))]
+
+
+def _assign(reasons: dict[int, str], explains: dict[int, list[Deviation]], least: int) -> list[Deviation]:
+    """Readings that explain at least so many values that none before explains, most first; fills in `reasons`."""
+    chosen: list[Deviation] = []
+    while True:
+        unexplained = [n for n in explains if not reasons.get(n)]
+        counts = Counter(one for n in unexplained for one in explains[n])
+        # Of equals the first in DEVIATIONS, so that every run says the same.
+        best = max(DEVIATIONS, key=lambda one: counts[one])
+        if counts[best] < least:
+            return chosen
+        chosen.append(best)
+        reasons |= {n: best.name for n in unexplained if best in explains[n]}
+
+
+def _singles(question: Question, value: ToolValue, readings: Iterable[Deviation]) -> list[Deviation]:
+    return [one for one in readings if _gives(question, [one], value)]
+
+
+def _double(question: Question, value: ToolValue, readings: Sequence[Deviation]) -> str:
+    """The first two readings that explain a value together, "" where none do."""
+    both = ((a, b) for a in readings for b in readings if a is not b)
+    return next((f"{a.name} + {b.name}" for a, b in both if _gives(question, [a, b], value)), "")
+
+
+def _gives(question: Question, readings: Iterable[Deviation], value: ToolValue) -> bool:
+    """Whether the exact answer to a question under these readings is a tool's value."""
+    changed: Question | None = question
+    for one in readings:
+        changed = None if changed is None else one.change(changed)
+    if changed is None:
+        return False
+    try:
+        exact = answer(changed.case, changed.measure)
+    except WeirError:
+        return False
+    per_query = dict(value.per_query)
+    if value.mean is None and set(per_query) != set(exact.per_query):
+        return False
+    if value.mean is not None and not value.agrees(value.mean, float(exact.mean)):
+        return False
+    return all(
+        value.agrees(one, float(exact.per_query[q])) for q, one in per_query.items() if q in exact.per_query
+    )
+
+
+# Outcomes of questions.
 
 Outcome: TypeAlias = Literal["passed", "differs", "refused", "not applicable"]
 OUTCOMES: tuple[Outcome, ...] = ("passed", "differs", "refused", "not applicable")
@@ -37,10 +293,10 @@ class ValueDifference:
 
 @dataclass(frozen=True)
 class Graded:
-    """One question, a measure of a vector: what became of it.
+    """The outcome of one question, a measure of a vector.
 
     note: why it was refused or does not apply, or the number that a tool gave where it should have refused; why: the
-    convention that gives what the tool said, where it differs.
+    convention that gives the tool's value, where it differs.
     """
 
     vector: Vector
@@ -52,16 +308,15 @@ class Graded:
 
 
 def grade(answers: Answers, vectors: Iterable[Vector], explain: bool = True) -> list[Graded]:
-    """Grade what a tool said of these vectors; explain: say why values differ, which takes longer."""
+    """Grade a tool's answers to these vectors; explain: also find why values differ, which takes longer."""
     graded = [g for v in vectors for g in grade_reply(v, answers.replies.get(v.id))]
     if not explain:
         return graded
-    wrong = [n for n, g in enumerate(graded) if g.differences]
-    values = [answers.replies[graded[n].vector.id].measures[graded[n].measure] for n in wrong]
-    why = causes([(graded[n].vector.case, graded[n].measure, v) for n, v in zip(wrong, values, strict=True)])
-    for n, cause in zip(wrong, why, strict=True):
-        graded[n] = replace(graded[n], why=cause)
-    return graded
+    wrong = [g for g in graded if g.differences]
+    reasons = iter(
+        causes([(g.vector.case, g.measure, answers.replies[g.vector.id].measures[g.measure]) for g in wrong])
+    )
+    return [replace(g, why=next(reasons)) if g.differences else g for g in graded]
 
 
 def grade_reply(vector: Vector, reply: VectorReply | None) -> Iterator[Graded]:
@@ -99,7 +354,7 @@ def value_differences(expected: Expected, value: ToolValue) -> Iterator[ValueDif
         yield ValueDifference(None, value.mean, expected.mean)
 
 
-# Conformance in numbers.
+# Conformance in numbers. docs/conformance.json holds these fields.
 
 
 @dataclass(frozen=True)
@@ -118,8 +373,8 @@ class Counts:
 class Cause:
     """One reason and how many questions it accounts for, with an example.
 
-    kind: "differs" or "refused"; found, exact: what the tool said and what is right, of the example's query, or of
-    its mean where that is "".
+    kind: "differs" or "refused"; found, exact: the tool's value and the right one, of the example's query, or of its
+    mean where that is "".
     """
 
     kind: str
@@ -147,29 +402,28 @@ class Summary:
     @property
     def total(self) -> Counts:
         """The counts of all groups together."""
-        found = [(c.vectors, c.passed, c.differs, c.refused, c.not_applicable) for c in self.counts]
-        return Counts("all", *(sum(column) for column in zip(*found, strict=True)))
+        rows = [(c.vectors, c.passed, c.differs, c.refused, c.not_applicable) for c in self.counts]
+        return Counts("all", *(sum(column) for column in zip(*rows, strict=True)))
 
 
 def summary(answers: Answers, graded: Sequence[Graded]) -> Summary:
-    """What the graded answers of a tool come to."""
-    by_vector: dict[str, set[str]] = {}
+    """The graded answers of a tool in numbers."""
+    outcomes: dict[str, set[str]] = {}
     for g in graded:
-        by_vector.setdefault(g.vector.id, set()).add(g.outcome)
-    seen = [outcomes - {"not applicable"} for outcomes in by_vector.values()]
+        outcomes.setdefault(g.vector.id, set()).add(g.outcome)
+    applicable = [one - {"not applicable"} for one in outcomes.values()]
     counts = []
     for name in groups():
-        members = [g for g in graded if g.vector.group == name]
-        if members:
-            outcomes_of = Counter(g.outcome for g in members)
-            vectors_of = len({g.vector.id for g in members})
-            counts.append(Counts(name, vectors_of, *(outcomes_of[outcome] for outcome in OUTCOMES)))
+        if members := [g for g in graded if g.vector.group == name]:
+            by_outcome = Counter(g.outcome for g in members)
+            inputs = len({g.vector.id for g in members})
+            counts.append(Counts(name, inputs, *(by_outcome[outcome] for outcome in OUTCOMES)))
     return Summary(
         answers.tool,
         answers.package,
         answers.version,
-        sum(outcomes == {"passed"} for outcomes in seen),
-        sum(bool(outcomes) for outcomes in seen),
+        sum(one == {"passed"} for one in applicable),
+        sum(bool(one) for one in applicable),
         tuple(counts),
         tuple(_causes(graded, "differs") + _causes(graded, "refused")),
     )
@@ -185,23 +439,25 @@ def _causes(graded: Iterable[Graded], kind: str) -> list[Cause]:
             first = g.note.partition(". ")[0].rstrip(".")
             reason = re.sub(r"\d+", "…", re.sub(r"'\w*\d\w*'", "'…'", first))
         by_reason.setdefault(reason, []).append(g)
-    return sorted((cause_of(kind, *item) for item in by_reason.items()), key=lambda c: -c.questions)
+    rows = []
+    for reason, members in by_reason.items():
+        query = found = exact = ""
+        if members[0].differences:
+            # The shortest input, where the reader sees most quickly what happened.
+            example = min(members, key=lambda g: sum(map(len, g.vector.case.run.values())))
+            one = example.differences[0]
+            query, found = one.query or "", "" if one.found is None else repr(one.found)
+            exact = one.exact.fraction or one.exact.decimal
+        else:
+            example = max(members, key=_number_in_note)  # such as an nDCG of 1.63
+            found = example.note
+        rows.append(
+            Cause(kind, reason, len(members), example.vector.id, example.measure, query, found, exact)
+        )
+    return sorted(rows, key=lambda cause: -cause.questions)
 
 
-def cause_of(kind: str, why: str, members: Sequence[Graded]) -> Cause:
-    """A reason with its number of questions and an example."""
-    if not members[0].differences:
-        example = max(members, key=number_in_note)  # such as an nDCG of 1.63
-        return Cause(kind, why, len(members), example.vector.id, example.measure, found=example.note)
-    # The example is the shortest input, where the reader sees most quickly what happened.
-    example = min(members, key=lambda g: sum(map(len, g.vector.case.run.values())))
-    one = example.differences[0]
-    found = "" if one.found is None else repr(one.found)
-    exact = one.exact.fraction or one.exact.decimal
-    return Cause(kind, why, len(members), example.vector.id, example.measure, one.query or "", found, exact)
-
-
-def number_in_note(graded: Graded) -> float:
+def _number_in_note(graded: Graded) -> float:
     """The number in a note, 0 where there is none."""
     try:
         number = float(graded.note)
@@ -211,12 +467,12 @@ def number_in_note(graded: Graded) -> float:
 
 
 def worst(graded: Iterable[Graded], most: int = 5) -> list[tuple[Graded, ValueDifference]]:
-    """The largest differences, one for each question, no numbers first."""
+    """The largest differences, one for each question, missing and not finite numbers first."""
     largest = [(g, max(g.differences, key=lambda d: d.size)) for g in graded if g.differences]
     return sorted(largest, key=lambda pair: -pair[1].size)[:most]
 
 
 def fingerprint() -> str:
     """Twelve digits that change when an input or an exact value of the golden vectors does."""
-    asked = [(v.id, asdict(v.case), v.measures, v.expected, v.error) for v in vectors()]
-    return hashlib.sha256(repr(asked).encode()).hexdigest()[:12]
+    content = [(v.id, asdict(v.case), v.measures, v.expected, v.error) for v in vectors()]
+    return hashlib.sha256(repr(content).encode()).hexdigest()[:12]

@@ -11,8 +11,7 @@ import click
 from weir.cli.terminal import say
 
 if TYPE_CHECKING:
-    from weir.plugins.conform.certificate import Cause, Graded, Summary, ValueDifference
-    from weir.plugins.conform.vectors import Number
+    from weir.plugins.conform.certificate import Graded, Summary, ValueDifference
 
 
 @click.command("conform")
@@ -51,97 +50,80 @@ def command(
     from weir.errors import BadValue
     from weir.files.atomic import write_text
     from weir.plugins.conform.certificate import grade, summary, worst
-    from weir.plugins.conform.tools import ask, read_answers, written
-    from weir.plugins.conform.vectors import vectors
+    from weir.plugins.conform.tools import answers_text, ask, read_answers
+    from weir.plugins.conform.vectors import files, vectors
 
     if answers is not None and (tool, python, checkout) != (None, None, None):
         raise BadValue("--answers grades a file; name a tool or --python without it")
     if export is not None:
-        _export(export)
+        for name, text in files().items():
+            write_text(export / name, text)
+        say(f"{export}: {len(files())} files")
         return
     chosen = vectors(groups)
-    said = read_answers(answers) if answers is not None else ask(tool or "weir", chosen, python, checkout)
+    replies = ask(tool or "weir", chosen, python, checkout) if answers is None else read_answers(answers)
     if save is not None:
-        write_text(save, written(said, chosen))
-    graded = grade(said, chosen)
+        write_text(save, answers_text(replies, chosen))
+    graded = grade(replies, chosen)
     if as_json:
         for g in graded:
             click.echo(_json(g))
     else:
-        _show(summary(said, graded), worst(graded))
+        _show(summary(replies, graded), worst(graded))
     click.get_current_context().exit(1 if any(g.outcome == "differs" for g in graded) else 0)
-
-
-def _export(folder: Path) -> None:
-    from weir.files.atomic import write_text
-    from weir.plugins.conform.vectors import files
-
-    for name, text in files().items():
-        write_text(folder / name, text)
-    say(f"{folder}: {len(files())} files")
 
 
 def _json(graded: Graded) -> str:
     import json
     from dataclasses import asdict
 
+    from weir.plugins.conform.tools import json_number
+
     row = {"vector": graded.vector.id, "group": graded.vector.group, "measure": graded.measure}
     row |= {"outcome": graded.outcome, "note": graded.note, "why": graded.why}
-    differences = [asdict(d) | {"found": _written(d.found)} for d in graded.differences]
+    differences = [asdict(d) | {"found": json_number(d.found)} for d in graded.differences]
     return json.dumps(row | {"differences": differences}, ensure_ascii=False)
 
 
-def _written(found: float | None) -> float | str | None:
-    """JSON has no NaN."""
-    return found if found is None or found - found == 0 else str(found)
+def _show(tool: Summary, worst: Sequence[tuple[Graded, ValueDifference]]) -> None:
+    from fractions import Fraction
 
-
-def _show(found: Summary, worst: Sequence[tuple[Graded, ValueDifference]]) -> None:
-    from weir.core.rounding import count
+    from weir.core.rounding import count, score
     from weir.core.tables import columns
 
-    total = found.total
+    def value(number: float | None) -> str:
+        return "nothing" if number is None else score(number)
+
+    def exact(text: str) -> str:  # a fraction while it is short, otherwise a rounded decimal
+        return text if len(text) <= 7 else score(float(Fraction(text)))
+
+    total = tool.total
     questions = total.passed + total.differs + total.refused + total.not_applicable
-    click.echo(f"{found.package} {found.version}: {total.vectors} vectors, {count(questions)} questions")
-    click.echo(f"{found.clean} of the {found.asked} vectors it can be asked pass whole\n")
+    click.echo(f"{tool.package} {tool.version}: {total.vectors} vectors, {count(questions)} questions")
+    click.echo(f"{tool.clean} of the {tool.asked} vectors it can be asked pass whole\n")
     lines = [["group", "vectors", "passed", "differs", "refused", "not applicable"]]
-    for c in (*found.counts, total):
+    for c in (*tool.counts, total):
         numbers = (c.vectors, c.passed, c.differs, c.refused, c.not_applicable)
         lines.append([c.group, *map(count, numbers)])
     click.echo(columns(lines, right=5))
     for kind, title in (("differs", "why values differ"), ("refused", "what it refuses")):
-        causes = [c for c in found.causes if c.kind == kind]
-        if causes:
-            rows = [[str(c.questions), c.why, f"{c.vector}, {c.measure}", _example(c)] for c in causes]
+        rows = []
+        for cause in (one for one in tool.causes if one.kind == kind):
+            example = f"says {value(float(cause.found))}" if kind == "differs" and cause.found else ""
+            example += f", exact {exact(cause.exact)}" if example and cause.exact else ""
+            rows.append([str(cause.questions), cause.why, f"{cause.vector}, {cause.measure}", example])
+        if rows:
             click.echo("\n" + columns([["questions", title, "example", ""], *rows]))
     if worst:
         rows = [
-            [g.vector.id, g.measure, d.query or "mean", _said(d.found), _exact(d.exact), g.why]
+            [
+                g.vector.id,
+                g.measure,
+                d.query or "mean",
+                value(d.found),
+                exact(d.exact.fraction or d.exact.decimal),
+                g.why,
+            ]
             for g, d in worst
         ]
         click.echo("\n" + columns([["worst", "measure", "query", "says", "exact", "why"], *rows]))
-
-
-def _example(cause: Cause) -> str:
-    if cause.kind != "differs" or not cause.found:
-        return ""
-    return f"says {_said(float(cause.found))}" + (f", exact {_short(cause.exact)}" if cause.exact else "")
-
-
-def _said(found: float | None) -> str:
-    from weir.core.rounding import score
-
-    return "nothing" if found is None else score(found)
-
-
-def _exact(number: Number) -> str:
-    return _short(number.fraction or number.decimal)
-
-
-def _short(exact: str) -> str:
-    """A fraction while it is short, otherwise a rounded decimal."""
-    from fractions import Fraction
-
-    from weir.core.rounding import score
-
-    return exact if len(exact) <= 7 else score(float(Fraction(exact)))

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Context, Decimal
 from fractions import Fraction
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from weir.errors import BadValue, UnknownName
 
@@ -34,14 +34,14 @@ def discounted(gains: Sequence[int | Fraction], ahead: int = 1) -> Discounted:
     """The sum of gains in rank order, each divided by log2(rank + ahead), with its logarithms left standing.
 
     log2(m^e) is e log2(m), so 1 / log2(9) is half of 1 / log2(3): each m is taken to its smallest root, and
-    sums that are multiples of each other are seen to be.
+    sums that are multiples of each other are recognised.
     """
-    found: dict[int, Fraction] = {}
+    coefficients: dict[int, Fraction] = {}
     for rank, gain in enumerate(gains, 1):
         if gain:
             root, power = _root(rank + ahead)
-            found[root] = found.get(root, Fraction(0)) + Fraction(gain, power)
-    return found
+            coefficients[root] = coefficients.get(root, Fraction(0)) + Fraction(gain, power)
+    return coefficients
 
 
 def value(terms: Discounted) -> Exact:
@@ -78,10 +78,10 @@ def total(values: Sequence[Exact]) -> Exact:
     fractions = [v for v in values if isinstance(v, Fraction)]
     if len(fractions) == len(values):
         return sum(fractions, Fraction(0))
-    found = Decimal(0)
+    decimal = Decimal(0)
     for v in values:
-        found = _WORK.add(found, as_decimal(v))
-    return found
+        decimal = _WORK.add(decimal, as_decimal(v))
+    return decimal
 
 
 def ratio(above: Exact, below: Exact) -> Exact:
@@ -109,10 +109,10 @@ def as_decimal(number: Exact) -> Decimal:
 
 def text(number: Exact) -> dict[str, str]:
     """A number as people and programs read it: thirty digits, and the fraction where it is one and short."""
-    found = {"decimal": str(_SHOWN.plus(as_decimal(number)))}
+    forms = {"decimal": str(_SHOWN.plus(as_decimal(number)))}
     if isinstance(number, Fraction) and len(str(number)) <= _LONGEST:
-        found["fraction"] = str(number)
-    return found
+        forms["fraction"] = str(number)
+    return forms
 
 
 def _log2(number: Fraction) -> Decimal:
@@ -145,29 +145,14 @@ VARIANTS: dict[str, Definition] = {}
 _EPSILON = Fraction(1, 100000)
 
 
-def definition(*names: str) -> Callable[[Definition], Definition]:
-    """Register the decorated function as the definition of these measures."""
+def definition(*names: str, of: dict[str, Definition] = DEFINITIONS) -> Callable[[Definition], Definition]:
+    """Register the decorated function as the definition of these measures; of: whose they are."""
 
     def register(function: Definition) -> Definition:
-        DEFINITIONS.update(dict.fromkeys(names, function))
+        of.update(dict.fromkeys(names, function))
         return function
 
     return register
-
-
-def variant(name: str) -> Callable[[Definition], Definition]:
-    """Register the decorated function as a definition of another tool."""
-
-    def register(function: Definition) -> Definition:
-        VARIANTS[name] = function
-        return function
-
-    return register
-
-
-def condensed(ranked: Ranked, grades: Grades) -> list[str]:
-    """The ranking without the documents that nobody judged."""
-    return [d for d in ranked if d in grades and grades[d] >= 0]
 
 
 def _relevant(grades: Grades, rel: Level) -> set[str]:
@@ -238,7 +223,7 @@ def _rr(ranked: Ranked, grades: Grades, k: Cut, *, of: str = "relevant", rel: Le
     return Fraction(1, hits[0]) if hits else Fraction(0)
 
 
-def _cumulated(gains: list[Fraction], base: Fraction, discount: str) -> Exact:
+def _cumulated(gains: list[Fraction], base: Fraction = Fraction(2), discount: str = "trec") -> Exact:
     """Gains divided by log(rank + 1); or, "original", by log(rank) from the rank that is the base on."""
     if discount == "trec":
         return in_base(value(discounted(gains)), base)
@@ -254,10 +239,9 @@ def _dcg(
     k: Cut,
     *,
     gain: str = "linear",
-    base: Fraction = Fraction(2),
-    discount: str = "trec",
+    **discount: Any,  # noqa: ANN401  see _cumulated
 ) -> Exact:
-    return _cumulated(_gains(ranked, grades, k, gain), base, discount)
+    return _cumulated(_gains(ranked, grades, k, gain), **discount)
 
 
 @definition("IDCG")
@@ -267,10 +251,9 @@ def _idcg(
     k: Cut,
     *,
     gain: str = "linear",
-    base: Fraction = Fraction(2),
-    discount: str = "trec",
+    **discount: Any,  # noqa: ANN401  see _cumulated
 ) -> Exact:
-    return _cumulated(_best_gains(grades, k, gain), base, discount)
+    return _cumulated(_best_gains(grades, k, gain), **discount)
 
 
 @definition("nDCG")
@@ -280,13 +263,12 @@ def _ndcg(
     k: Cut,
     *,
     gain: str = "linear",
-    base: Fraction = Fraction(2),
-    discount: str = "trec",
+    **discount: Any,  # noqa: ANN401  see _cumulated
 ) -> Exact:
     gains, best = _gains(ranked, grades, k, gain), _best_gains(grades, k, gain)
-    if discount == "trec":  # where the base cancels
+    if discount.get("discount", "trec") == "trec":  # the base cancels
         return quotient(discounted(gains), discounted(best))
-    return ratio(_cumulated(gains, base, discount), _cumulated(best, base, discount))
+    return ratio(_cumulated(gains, **discount), _cumulated(best, **discount))
 
 
 @definition("NCG")
@@ -298,13 +280,13 @@ def _ncg(ranked: Ranked, grades: Grades, k: Cut, *, gain: str = "linear") -> Exa
 def _q(
     ranked: Ranked, grades: Grades, k: Cut, *, beta: Fraction = Fraction(1), gain: str = "linear"
 ) -> Exact:
-    total, wanted = Fraction(0), {d for d, grade in grades.items() if grade > 0}
-    hits = [rank for rank, d in enumerate(ranked[:k], 1) if d in wanted]
+    total, relevant = Fraction(0), {d for d, grade in grades.items() if grade > 0}
+    hits = [rank for rank, d in enumerate(ranked[:k], 1) if d in relevant]
     for count, rank in enumerate(hits, 1):
         gained = sum(_gains(ranked, grades, rank, gain))
         most = sum(_best_gains(grades, rank, gain))
         total += (count + beta * gained) / (rank + beta * most)
-    return over(total, len(wanted))
+    return over(total, len(relevant))
 
 
 @definition("Rprec")
@@ -381,9 +363,9 @@ def _err(ranked: Ranked, grades: Grades, k: Cut, *, max_grade: int = 4) -> Exact
 
 @definition("nERR")
 def _nerr(ranked: Ranked, grades: Grades, k: Cut, *, max_grade: int = 4) -> Exact:
-    found = Fraction(_err(ranked, grades, k, max_grade=max_grade))
     best = sorted(grades, key=lambda d: grades[d], reverse=True)
-    return over(found, Fraction(_err(best, grades, k, max_grade=max_grade)))
+    own, ideal = (Fraction(_err(order, grades, k, max_grade=max_grade)) for order in (ranked, best))
+    return over(own, ideal)
 
 
 @definition("RBP")
@@ -406,9 +388,9 @@ def _rbp(
 
 @definition("RBP_residual")
 def _rbp_residual(ranked: Ranked, grades: Grades, k: Cut, *, p: Fraction = Fraction(4, 5)) -> Exact:
-    seen = ranked[:k]
-    unknown = [rank for rank, d in enumerate(seen, 1) if grades.get(d, -1) < 0]
-    return p ** len(seen) + (1 - p) * sum((p ** (rank - 1) for rank in unknown), Fraction(0))
+    top = ranked[:k]
+    unknown = [rank for rank, d in enumerate(top, 1) if grades.get(d, -1) < 0]
+    return p ** len(top) + (1 - p) * sum((p ** (rank - 1) for rank in unknown), Fraction(0))
 
 
 @definition("Judged")
@@ -426,20 +408,19 @@ def _set_p(ranked: Ranked, grades: Grades, k: Cut, *, rel: Level = 1) -> Exact:
     return over(len(_hits(ranked, grades, k, rel)), len(ranked[:k]))
 
 
-def _harmonic(precision: Fraction, recall: Fraction, beta: Fraction) -> Fraction:
-    return over((1 + beta**2) * precision * recall, beta**2 * precision + recall)
+def _harmonic(precision: Exact, recall: Exact, beta: Fraction) -> Fraction:
+    p, r = Fraction(precision), Fraction(recall)
+    return over((1 + beta**2) * p * r, beta**2 * p + r)
 
 
 @definition("SetF")
 def _set_f(ranked: Ranked, grades: Grades, k: Cut, *, beta: Fraction = Fraction(1), rel: Level = 1) -> Exact:
-    precision, recall = _set_p(ranked, grades, k, rel=rel), _r(ranked, grades, k, rel=rel)
-    return _harmonic(Fraction(precision), Fraction(recall), beta)
+    return _harmonic(_set_p(ranked, grades, k, rel=rel), _r(ranked, grades, k, rel=rel), beta)
 
 
 @definition("F")
 def _f(ranked: Ranked, grades: Grades, k: int, *, beta: Fraction = Fraction(1), rel: Level = 1) -> Exact:
-    precision, recall = _p(ranked, grades, k, rel=rel), _r(ranked, grades, k, rel=rel)
-    return _harmonic(Fraction(precision), Fraction(recall), beta)
+    return _harmonic(_p(ranked, grades, k, rel=rel), _r(ranked, grades, k, rel=rel), beta)
 
 
 @definition("SetAP")
@@ -463,19 +444,18 @@ def _num_rel_ret(ranked: Ranked, grades: Grades, k: Cut, *, rel: Level = 1) -> E
     return Fraction(len(_hits(ranked, grades, k, rel)))
 
 
-@variant("AP_within_k")
+@definition("AP_within_k", of=VARIANTS)
 def _ap_within(ranked: Ranked, grades: Grades, k: int, *, rel: Level = 1) -> Exact:
-    return over(
-        Fraction(_ap(ranked, grades, k)) * len(_relevant(grades, rel)), min(k, len(_relevant(grades, rel)))
-    )
+    relevant = len(_relevant(grades, rel))
+    return over(Fraction(_ap(ranked, grades, k)) * relevant, min(k, relevant))
 
 
-@variant("DCG_signed")
+@definition("DCG_signed", of=VARIANTS)
 def _dcg_signed(ranked: Ranked, grades: Grades, k: Cut) -> Exact:
     return value(discounted([grades.get(d, 0) for d in ranked[:k]]))
 
 
-@variant("RBP_raw")
+@definition("RBP_raw", of=VARIANTS)
 def _rbp_raw(ranked: Ranked, grades: Grades, k: Cut, *, p: Fraction = Fraction(4, 5)) -> Exact:
     gains = _gains(ranked, grades, k, "linear")
     return (1 - p) * sum((g * p**above for above, g in enumerate(gains)), Fraction(0))
@@ -525,7 +505,7 @@ class Case:
 
 
 @dataclass(frozen=True)
-class Asked:
+class MeasureName:
     """A measure's name taken apart: nDCG(gain='exp')@10 is nDCG, gain exp, k 10."""
 
     measure: str
@@ -542,10 +522,10 @@ class Answer:
     mean: Exact
 
 
-def asked(text: str) -> Asked:
+def parse_name(text: str) -> MeasureName:
     """A measure's name taken apart; raises BadValue for a malformed one, UnknownName for an unknown one."""
     if text.startswith("condensed(") and text.endswith(")"):
-        return replace(asked(text[len("condensed(") : -1]), condensed=True)
+        return replace(parse_name(text[len("condensed(") : -1]), condensed=True)
     match = re.fullmatch(r"(\w+)(?:\(([^()]*)\))?(?:@([1-9][0-9]*))?", text)
     if match is None:
         raise BadValue(f"'{text}' is not a measure; expected such as nDCG@10 or nDCG(gain='exp')@10")
@@ -555,7 +535,7 @@ def asked(text: str) -> Asked:
     pairs = re.findall(r"(\w+) *= *('[^']*'|[^,' ]+)", inside or "")
     # 0.8 is four fifths, not the double nearest to it.
     settings = tuple((key, one[1:-1] if one[0] == "'" else Fraction(one)) for key, one in pairs)
-    return Asked(name, int(cut) if cut else None, settings)
+    return MeasureName(name, int(cut) if cut else None, settings)
 
 
 def refusal(case: Case) -> str | None:
@@ -583,7 +563,7 @@ def answer(case: Case, measure: str) -> Answer:
     reason = refusal(case)
     if reason is not None:
         raise BadValue(reason)
-    wanted, rules = asked(measure), case.conventions
+    name, rules = parse_name(measure), case.conventions
     queries = [query for query, judged in case.qrels.items() if judged]
     if rules.missing == "answered-only":
         queries = [query for query in queries if case.run.get(query)]
@@ -602,9 +582,9 @@ def answer(case: Case, measure: str) -> Answer:
         # 0.1 is a tenth, not the double nearest to it.
         grades = {d: int(g) if g == int(g) else Fraction(repr(float(g))) for d, g in case.qrels[query]}
         if rules.ties in ("trec", "trec9"):
-            per_query[query] = of_ranking(ranking(scored, rules), grades, wanted)
+            per_query[query] = of_ranking(ranking(scored, rules), grades, name)
             continue
-        values = [of_ranking(order, grades, wanted) for order in orders(scored, rules)]
+        values = [of_ranking(order, grades, name) for order in orders(scored, rules)]
         extreme = min if rules.ties == "worst" else max
         per_query[query] = mean(values) if rules.ties == "expected" else extreme(values, key=as_decimal)
     if not per_query:
@@ -612,14 +592,12 @@ def answer(case: Case, measure: str) -> Answer:
     return Answer(per_query, mean(list(per_query.values())))
 
 
-def of_ranking(ranked: list[str], grades: Grades, wanted: Asked) -> Exact:
+def of_ranking(ranked: list[str], grades: Grades, name: MeasureName) -> Exact:
     """The exact value of a measure for one ranking, best first."""
-    seen = condensed(ranked, grades) if wanted.condensed else ranked
-    settings = {
-        key: int(found) if isinstance(found, Fraction) and key == "max_grade" else found
-        for key, found in wanted.settings
-    }
-    return _KNOWN[wanted.measure](seen, grades, wanted.k, **settings)
+    # "condensed" leaves out the documents that nobody judged.
+    ranked = [d for d in ranked if grades.get(d, -1) >= 0] if name.condensed else ranked
+    settings = {key: int(value) if key == "max_grade" else value for key, value in name.settings}
+    return _KNOWN[name.measure](ranked, grades, name.k, **settings)
 
 
 def ranking(scored: Sequence[tuple[str, float]], conventions: OracleConventions) -> list[str]:
@@ -644,7 +622,7 @@ def _compared(score: float, conventions: OracleConventions) -> float:
     if conventions.ties != "trec9":
         return score
     try:
-        found: float = struct.unpack("f", struct.pack("f", score))[0]
+        rounded: float = struct.unpack("f", struct.pack("f", score))[0]
     except OverflowError:
         return math.copysign(math.inf, score)
-    return found
+    return rounded

@@ -8,7 +8,8 @@ nothing but adapters/NAME.py beside it. An adapter has
     FOLLOWS      conventions other than the usual that it can be told or always keeps, such as "self_matches=drop"
     HOLDS        "twice ranked", "twice judged", "unanswered": input that the tool's types can hold
     value(vector, measure)   what the tool says: {"mean": ..., "per_query": {...}, "decimals": ...}, each where it
-                             has one; None where it has no such measure. What it raises is a refusal.
+                             has one; None where it has no such measure. What it raises is a refusal. Beside the
+                             pairs in vector["qrels"] and ["run"], ["grades"] and ["scores"] hold {query: {document: x}}
 
 The first line of the output describes the tool; then one line for each vector, so that a tool that dies is known
 by the line that is missing.
@@ -41,13 +42,23 @@ def adapter(name: str) -> Any:  # noqa: ANN401 - a module whose attributes are d
     return module
 
 
-def answered(tool: Any, vector: dict[str, Any]) -> dict[str, Any]:  # noqa: ANN401 - an adapter
+def answer(tool: Any, vector: dict[str, Any]) -> dict[str, Any]:  # noqa: ANN401 - an adapter
     """One line of the output."""
     reason = _not_applicable(tool, vector)
     if reason is not None:
         return {"id": vector["id"], "not_applicable": reason}
-    found = {m["name"]: _value(tool, vector, m) for m in vector["measures"]}
-    return {"id": vector["id"], "measures": {name: v for name, v in found.items() if v is not None}}
+    measures: dict[str, Any] = {}
+    for measure in vector["measures"]:
+        try:
+            value = tool.value(numbers(vector), measure)  # a copy, which tools may change
+        except Exception as error:  # noqa: BLE001 - whatever a tool raises is its answer
+            first = str(error).strip().split("\n")[0]
+            # Paths and addresses differ from machine to machine and say nothing.
+            text = re.sub(r"(?<![\w.])(/[\w.+-]+){2,}", "(path)", re.sub(r" at 0x[0-9a-f]+", "", first))
+            value = {"refused": f"{type(error).__name__}: {text[:200]}"}
+        if value is not None:
+            measures[measure["name"]] = value
+    return {"id": vector["id"], "measures": measures}
 
 
 def _not_applicable(tool: Any, vector: dict[str, Any]) -> str | None:  # noqa: ANN401 - an adapter
@@ -57,49 +68,35 @@ def _not_applicable(tool: Any, vector: dict[str, Any]) -> str | None:  # noqa: A
     for key in ("candidates", "excluded"):
         if vector.get(key) and key not in tool.FOLLOWS:
             return f"it cannot be told {key} of a query"
-    held = {
-        "twice ranked": any(_repeats(row) for row in vector["run"].values()),
-        "twice judged": any(_repeats(row) for row in vector["qrels"].values()),
-        "unanswered": any(row and not vector["run"].get(q) for q, row in vector["qrels"].items()),
+    qrels, run = vector["qrels"], vector["run"]
+    needs = {
+        "twice ranked": any(len({d for d, _ in row}) < len(row) for row in run.values()),
+        "twice judged": any(len({d for d, _ in row}) < len(row) for row in qrels.values()),
+        "unanswered": any(row and not run.get(q) for q, row in qrels.items()),
     }
-    for what, needed in held.items():
-        if needed and what not in tool.HOLDS:
-            return f"its input cannot hold this: {what}"
-    return None
+    missing = (what for what, needed in needs.items() if needed and what not in tool.HOLDS)
+    return next((f"its input cannot hold this: {what}" for what in missing), None)
 
 
-def _repeats(row: list[list[Any]]) -> bool:
-    return len({d for d, _ in row}) < len(row)
-
-
-def _value(tool: Any, vector: dict[str, Any], measure: dict[str, Any]) -> dict[str, Any] | None:  # noqa: ANN401 - an adapter
-    try:
-        found: dict[str, Any] | None = tool.value(vector, measure)
-    except Exception as error:  # noqa: BLE001 - whatever a tool raises is its answer
-        first = str(error).strip().split("\n")[0]
-        # Paths and addresses differ from machine to machine and say nothing.
-        text = re.sub(r"(?<![\w.])(/[\w.+-]+){2,}", "(path)", re.sub(r" at 0x[0-9a-f]+", "", first))
-        return {"refused": f"{type(error).__name__}: {text[:200]}"}
-    return found
-
-
-def plain(found: Any) -> Any:  # noqa: ANN401 - what JSON holds
+def plain(value: Any) -> Any:  # noqa: ANN401 - what JSON holds
     """Numbers of any library as JSON holds them; NaN and infinity as text."""
-    if isinstance(found, dict):
-        return {str(key): plain(value) for key, value in found.items()}
-    if found is None or isinstance(found, (str, bool, int)):
-        return found
-    number = float(found)
+    if isinstance(value, dict):
+        return {str(key): plain(one) for key, one in value.items()}
+    if value is None or isinstance(value, (str, bool, int)):
+        return value
+    number = float(value)
     return number if number - number == 0 else str(number)
 
 
 def numbers(vector: dict[str, Any]) -> dict[str, Any]:
-    """The vector with its scores and grades as numbers."""
-
-    def read(rows: dict[str, Any]) -> dict[str, Any]:
-        return {q: [[d, float(x) if isinstance(x, str) else x] for d, x in row] for q, row in rows.items()}
-
-    return {**vector, "qrels": read(vector["qrels"]), "run": read(vector["run"])}
+    """The vector with its scores and grades as numbers, and both by query and document as most tools take them."""
+    qrels, run = (
+        {q: [[d, float(x) if isinstance(x, str) else x] for d, x in row] for q, row in vector[name].items()}
+        for name in ("qrels", "run")
+    )
+    grades = {q: dict(row) for q, row in qrels.items()}
+    scores = {q: {d: float(s) for d, s in row} for q, row in run.items()}
+    return {**vector, "qrels": qrels, "run": run, "grades": grades, "scores": scores}
 
 
 def main(name: str) -> int:
@@ -122,13 +119,8 @@ def main(name: str) -> int:
         return NOT_INSTALLED
     print(json.dumps({**head, "python": platform.python_version()}), file=out, flush=True)
     for vector in vectors:
-        print(json.dumps(plain_line(answered(tool, numbers(vector)))), file=out, flush=True)
+        print(json.dumps(plain(answer(tool, vector))), file=out, flush=True)
     return 0
-
-
-def plain_line(line: dict[str, Any]) -> dict[str, Any]:
-    """A line of the output with plain numbers."""
-    return {key: plain(value) for key, value in line.items()}
 
 
 if __name__ == "__main__":

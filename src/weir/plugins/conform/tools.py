@@ -6,7 +6,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ _CLOSE = 1e-9
 
 @dataclass(frozen=True)
 class ToolValue:
-    """What a tool says of one measure: a mean, values of queries, or why it refuses.
+    """A tool's answer for one measure: a mean, values of queries, or why it refuses.
 
     decimals: how many it gives, None where it rounds nothing.
     """
@@ -34,19 +34,19 @@ class ToolValue:
         """All its numbers."""
         return [*(v for _, v in self.per_query), *([] if self.mean is None else [self.mean])]
 
-    def agrees(self, found: float, exact: float) -> bool:
+    def agrees(self, value: float, exact: float) -> bool:
         """Whether a number of it is the exact one, as far as it was written out.
 
         Within 1e-9, of the exact value where that is above 1; or within the last decimal, rounded or cut.
         """
         if self.decimals is not None:
-            return abs(found - exact) <= 1.000001 * 10.0**-self.decimals
-        return abs(found - exact) <= _CLOSE * max(1.0, abs(exact))
+            return abs(value - exact) <= 1.000001 * 10.0**-self.decimals
+        return abs(value - exact) <= _CLOSE * max(1.0, abs(exact))
 
 
 @dataclass(frozen=True)
 class VectorReply:
-    """What a tool says of one vector: by measure, nothing where it has none of them, or why it cannot be asked."""
+    """A tool's answer to one vector: by measure, nothing where it has none of them, or why it cannot be asked."""
 
     measures: Mapping[str, ToolValue]
     not_applicable: str | None = None
@@ -55,7 +55,7 @@ class VectorReply:
 
 @dataclass(frozen=True)
 class Answers:
-    """Everything a tool said, by the identifiers of vectors."""
+    """All answers of a tool, by the identifiers of vectors."""
 
     tool: str
     package: str
@@ -78,31 +78,29 @@ def ask(
     python: str | Path | None = None,
     checkout: str | Path | None = None,
 ) -> Answers:
-    """What a tool answers to these vectors.
+    """A tool's answers to these vectors.
 
     python: the interpreter of the environment in which it is installed, by default this one; checkout: the folder of a
-    tool that is no package. A tool whose process
-    dies is started again behind the vector that it died of. Raises UnknownName for a tool without an adapter,
-    BadValue where it is not installed or does not answer.
+    tool that is no package. A tool whose process dies is started again behind the vector that it died of. Raises
+    UnknownName for a tool without an adapter, BadValue where it is not installed or does not answer.
     """
     if tool not in tools():
         raise UnknownName("tool", tool, tools())
-    found = Answers(tool, tool, "", {})
     command = [str(python or sys.executable), str(_script()), tool]
     command += [] if checkout is None else [str(Path(checkout).resolve())]
-    left = list(vectors)
-    while left:
-        head, lines, end = _asked(tool, left, command)
-        found = replace(found, package=head["package"], version=head["version"])
-        found = replace(found, replies=dict(found.replies) | {line["id"]: _reply(line) for line in lines})
-        left = left[len(lines) :]
-        if left:
-            found = replace(found, replies=dict(found.replies) | {left[0].id: VectorReply({}, died=end)})
-            left = left[1:]
-    return found
+    head: dict[str, str] = {"package": tool, "version": ""}
+    replies: dict[str, VectorReply] = {}
+    rest = list(vectors)
+    while rest:
+        head, lines, end = _run(tool, rest, command)
+        replies |= {line["id"]: _reply(line) for line in lines}
+        rest = rest[len(lines) :]
+        if rest:
+            replies[rest.pop(0).id] = VectorReply({}, died=end)
+    return Answers(tool, head["package"], head["version"], replies)
 
 
-def _asked(tool: str, vectors: Sequence[Vector], command: list[str]) -> tuple[Any, list[Any], str]:
+def _run(tool: str, vectors: Sequence[Vector], command: list[str]) -> tuple[Any, list[Any], str]:
     """The tool's first line, its answers as far as they go, and how its process ended."""
     python, text = command[0], json.dumps({"vectors": questions(vectors)})
     try:
@@ -113,7 +111,7 @@ def _asked(tool: str, vectors: Sequence[Vector], command: list[str]) -> tuple[An
         raise BadValue(f"{python}: {error.strerror}; expected the Python of an environment") from None
     except subprocess.TimeoutExpired:
         raise BadValue(f"{tool} did not answer within {_SECONDS} seconds") from None
-    # What stands behind the last line end is half a line of a process that died.
+    # The text behind the last line end is half a line of a process that died.
     lines = [json.loads(line) for line in done.stdout.decode("utf-8").split("\n")[:-1]]
     if lines and "not_installed" in lines[0]:
         reason = lines[0]["not_installed"]
@@ -132,17 +130,17 @@ def _reply(line: Mapping[str, Any]) -> VectorReply:
         return VectorReply({}, died=str(line["died"]))
     if "not_applicable" in line:
         return VectorReply({}, str(line["not_applicable"]))
-    return VectorReply({name: _told(found) for name, found in line["measures"].items()})
-
-
-def _told(found: Mapping[str, Any]) -> ToolValue:
-    if "refused" in found:
-        return ToolValue(refused=str(found["refused"]))
-    mean, decimals = found.get("mean"), found.get("decimals")
-    per_query = tuple(
-        (str(q), float("nan" if v is None else v)) for q, v in found.get("per_query", {}).items()
-    )
-    return ToolValue(None if mean is None else float(mean), per_query, decimals)
+    measures = {}
+    for name, value in line["measures"].items():
+        mean = value.get("mean")
+        pairs = value.get("per_query", {}).items()
+        per_query = tuple((str(q), float("nan" if v is None else v)) for q, v in pairs)
+        measures[name] = (
+            ToolValue(refused=str(value["refused"]))
+            if "refused" in value
+            else ToolValue(None if mean is None else float(mean), per_query, value.get("decimals"))
+        )
+    return VectorReply(measures)
 
 
 def read_answers(path: Path) -> Answers:
@@ -170,28 +168,33 @@ def read_answers(path: Path) -> Answers:
     return Answers(name, str(head.get("package", name)), str(head.get("version", "")), replies)
 
 
-def written(answers: Answers, vectors: Iterable[Vector]) -> str:
+def answers_text(answers: Answers, vectors: Iterable[Vector]) -> str:
     """Answers as `read_answers` reads them, in the order of the vectors."""
-    head = {"tool": answers.tool, "package": answers.package, "version": answers.version}
-    lines = [head, *(_line(v.id, answers.replies[v.id]) for v in vectors if v.id in answers.replies)]
+    lines: list[dict[str, Any]] = [
+        {"tool": answers.tool, "package": answers.package, "version": answers.version}
+    ]
+    for vector in vectors:
+        reply = answers.replies.get(vector.id)
+        if reply is None:
+            continue
+        if reply.died is not None:
+            lines.append({"id": vector.id, "died": reply.died})
+        elif reply.not_applicable is not None:
+            lines.append({"id": vector.id, "not_applicable": reply.not_applicable})
+        else:
+            measures = {name: _json_value(value) for name, value in reply.measures.items()}
+            lines.append({"id": vector.id, "measures": measures})
     return "".join(json.dumps(line, allow_nan=False) + "\n" for line in lines)
 
 
-def _line(vector: str, reply: VectorReply) -> dict[str, Any]:
-    if reply.died is not None:
-        return {"id": vector, "died": reply.died}
-    if reply.not_applicable is not None:
-        return {"id": vector, "not_applicable": reply.not_applicable}
-    return {"id": vector, "measures": {name: _found(told) for name, told in reply.measures.items()}}
+def _json_value(value: ToolValue) -> dict[str, Any]:
+    if value.refused is not None:
+        return {"refused": value.refused}
+    per_query = {q: json_number(v) for q, v in value.per_query}
+    parts = {"mean": json_number(value.mean), "per_query": per_query, "decimals": value.decimals}
+    return {key: part for key, part in parts.items() if part not in (None, {})}
 
 
-def _found(told: ToolValue) -> dict[str, Any]:
-    if told.refused is not None:
-        return {"refused": told.refused}
-    found = {"mean": _text(told.mean), "per_query": {q: _text(v) for q, v in told.per_query}}
-    found |= {"decimals": told.decimals}
-    return {key: value for key, value in found.items() if value not in (None, {})}
-
-
-def _text(number: float | None) -> float | str | None:
+def json_number(number: float | None) -> float | str | None:
+    """A number as JSON holds it: NaN and infinity are text."""
     return number if number is None or number - number == 0 else str(number)

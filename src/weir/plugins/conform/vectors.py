@@ -9,11 +9,12 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from decimal import Decimal
+from fractions import Fraction
 from importlib import resources
 from typing import Any
 
 from weir.errors import BadValue, FormatError, UnknownName
-from weir.plugins.conform.oracle import Case, Exact, OracleConventions, answer, asked, text
+from weir.plugins.conform.oracle import Case, Exact, OracleConventions, answer, parse_name, text
 
 SCHEMA = "weir-conform-1"
 _NOT_FINITE = {"nan": float("nan"), "inf": float("inf"), "-inf": float("-inf")}
@@ -29,8 +30,7 @@ class Number:
     @staticmethod
     def of(exact: Exact) -> Number:
         """The number that is written out for an exact value."""
-        written = text(exact)
-        return Number(written["decimal"], written.get("fraction"))
+        return Number(**text(exact))
 
     def __float__(self) -> float:
         return float(Decimal(self.decimal))
@@ -63,7 +63,7 @@ class Vector:
     source: tuple[str, ...] = ()
 
 
-def made(vector: Vector) -> Vector:
+def with_answers(vector: Vector) -> Vector:
     """The vector with its answers from the oracle, or with the reason why the oracle refuses it."""
     try:
         answers = [(name, answer(vector.case, name)) for name in vector.measures]
@@ -88,13 +88,12 @@ def files() -> dict[str, str]:
     return {name: (folder / name).read_text(encoding="utf-8") for name in named}
 
 
-def vectors(wanted: Iterable[str] = ()) -> tuple[Vector, ...]:
+def vectors(names: Iterable[str] = ()) -> tuple[Vector, ...]:
     """The golden vectors, of these groups or of all; raises UnknownName for a group that does not exist."""
-    texts = files()
-    for group in wanted:
+    texts, chosen = files(), tuple(names) or groups()
+    for group in chosen:
         if group not in groups():
             raise UnknownName("group of vectors", group, groups())
-    chosen = tuple(wanted) or groups()
     return tuple(v for group in chosen for v in read(texts[f"{group}.json"], group))
 
 
@@ -107,9 +106,13 @@ def read(content: str, where: object) -> list[Vector]:
 
 
 def _vector(raw: Mapping[str, Any], group: str) -> Vector:
+    qrels, run = (
+        {q: [(d, _NOT_FINITE.get(x, x)) for d, x in pairs] for q, pairs in raw[name].items()}
+        for name in ("qrels", "run")
+    )
     case = Case(
-        {q: [(d, _number(g)) for d, g in pairs] for q, pairs in raw["qrels"].items()},
-        {q: [(d, _number(s)) for d, s in pairs] for q, pairs in raw["run"].items()},
+        qrels,
+        run,
         OracleConventions(**raw["conventions"]),
         raw.get("candidates", {}),
         raw.get("excluded", {}),
@@ -127,63 +130,49 @@ def _vector(raw: Mapping[str, Any], group: str) -> Vector:
 def to_text(group: str, about: str, members: Sequence[Vector]) -> str:
     """A group of vectors as one JSON file, one vector per line."""
     head = json.dumps({"schema": SCHEMA, "group": group, "about": about})[:-1]
-    lines = ",\n".join(json.dumps(_with_answers(v)) for v in members)
+    rows = []
+    for vector, row in zip(members, questions(members), strict=True):
+        for measure, expected in zip(row["measures"], vector.expected, strict=False):
+            measure["mean"] = _short(expected.mean)
+            measure["per_query"] = {q: _short(n) for q, n in expected.per_query.items()}
+        rows.append(json.dumps(row if vector.error is None else row | {"error": vector.error}))
+    lines = ",\n".join(rows)
     return f'{head}, "vectors": [\n{lines}\n]}}\n'
+
+
+def _short(number: Number) -> dict[str, str]:
+    return {key: value for key, value in asdict(number).items() if value is not None}
 
 
 def questions(members: Iterable[Vector]) -> list[dict[str, Any]]:
     """The vectors without their answers, as adapters get them."""
-    return [_question(v) for v in members]
+    rows = []
+    for v in members:
+        both = (("candidates", v.case.candidates), ("excluded", v.case.excluded))
+        row: dict[str, Any] = {
+            "id": v.id,
+            "shows": v.shows,
+            "tags": list(v.tags),
+            "source": list(v.source),
+            "conventions": asdict(v.case.conventions),
+            "qrels": {q: [[d, _json_number(g)] for d, g in pairs] for q, pairs in v.case.qrels.items()},
+            "run": {q: [[d, _json_number(s)] for d, s in pairs] for q, pairs in v.case.run.items()},
+            **{name: {q: list(ids) for q, ids in lists.items()} for name, lists in both if lists},
+            "measures": [],
+        }
+        for name in v.measures:
+            parts = parse_name(name)
+            settings = {key: s if isinstance(s, str) else _json_setting(s) for key, s in parts.settings}
+            measure = {"name": name, "measure": parts.measure, "k": parts.k}
+            row["measures"].append(measure | {"settings": settings, "condensed": parts.condensed})
+        rows.append(row)
+    return rows
 
 
-def _question(v: Vector) -> dict[str, Any]:
-    both = (("candidates", v.case.candidates), ("excluded", v.case.excluded))
-    lists = {name: {q: list(row) for q, row in rows.items()} for name, rows in both if rows}
-    return {
-        "id": v.id,
-        "shows": v.shows,
-        "tags": list(v.tags),
-        "source": list(v.source),
-        "conventions": asdict(v.case.conventions),
-        "qrels": {q: [[d, _written(g)] for d, g in pairs] for q, pairs in v.case.qrels.items()},
-        "run": {q: [[d, _written(s)] for d, s in pairs] for q, pairs in v.case.run.items()},
-        **lists,
-        "measures": [_apart(name) for name in v.measures],
-    }
+def _json_setting(number: Fraction) -> int | float:
+    return int(number) if number.denominator == 1 else float(number)
 
 
-def _with_answers(v: Vector) -> dict[str, Any]:
-    raw = _question(v)
-    for row, expected in zip(raw["measures"], v.expected, strict=False):
-        row["mean"] = _dict(expected.mean)
-        row["per_query"] = {q: _dict(n) for q, n in expected.per_query.items()}
-    return raw if v.error is None else raw | {"error": v.error}
-
-
-def _apart(name: str) -> dict[str, Any]:
-    parts = asked(name)
-    settings = {key: s if isinstance(s, str) else _plain(float(s)) for key, s in parts.settings}
-    return {
-        "name": name,
-        "measure": parts.measure,
-        "k": parts.k,
-        "settings": settings,
-        "condensed": parts.condensed,
-    }
-
-
-def _plain(number: float) -> int | float:
-    return int(number) if number.is_integer() else number
-
-
-def _dict(number: Number) -> dict[str, str]:
-    return {key: found for key, found in asdict(number).items() if found is not None}
-
-
-def _written(number: float) -> float | str:
+def _json_number(number: float) -> float | str:
     """JSON has no NaN and no infinity: they are text."""
     return number if number - number == 0 else str(number)
-
-
-def _number(found: float | str) -> float:
-    return _NOT_FINITE[found] if isinstance(found, str) else found

@@ -21,18 +21,17 @@ CUSTOM = {
 
 
 def value(vector: dict[str, Any], measure: dict[str, Any]) -> dict[str, Any] | None:
-    """What it says at this cut-off, with its defaults."""
+    """The mean at this cut-off, with its defaults."""
     k, name = measure["k"], measure["measure"]
     if k is None or measure["settings"] or measure["condensed"]:
         return None
-    qrels = {q: dict(row) for q, row in vector["qrels"].items()}
-    results = {q: {d: float(s) for d, s in row} for q, row in vector["run"].items()}
+    grades, scores = vector["grades"], vector["scores"]
     if name in PLAIN:
         place, called = PLAIN[name]
-        mean = EvaluateRetrieval.evaluate(qrels, results, [k])[place][f"{called}@{k}"]
+        mean = EvaluateRetrieval.evaluate(grades, scores, [k])[place][f"{called}@{k}"]
     elif name in CUSTOM:
-        asked, called = CUSTOM[name]
-        mean = EvaluateRetrieval.evaluate_custom(qrels, results, [k], asked)[f"{called}@{k}"]
+        metric, called = CUSTOM[name]
+        mean = EvaluateRetrieval.evaluate_custom(grades, scores, [k], metric)[f"{called}@{k}"]
     else:
         return None
     return {"mean": mean, "decimals": 5}

@@ -52,17 +52,16 @@ SPELLED = {"ndcg": "ndcg@10", "mrr": "mrr@10"}
 
 
 def value(vector: dict[str, Any], measure: dict[str, Any]) -> dict[str, Any] | None:
-    """What the program prints of these rankings, as shares of 1; raises RuntimeError where it has no such line."""
+    """A figure of the program for these rankings, as a share of 1; raises RuntimeError where it prints none."""
     name = NAMES.get(measure["name"])
     if name is None or measure["condensed"]:
         return None
     qrel, ranks = pools(vector)
-    said = printed(
-        pickle.dumps({"query": dict.fromkeys(qrel, ""), "corpus": {}, "qrel": qrel}), pickle.dumps(ranks)
-    )
-    if name not in said:
-        raise RuntimeError(f"it prints no {name} among {', '.join(said) or 'nothing'}")
-    return {"mean": said[name] / 100, "decimals": 5}
+    test_set = {"query": dict.fromkeys(qrel, ""), "corpus": {}, "qrel": qrel}
+    figures = printed(pickle.dumps(test_set), pickle.dumps(ranks))
+    if name not in figures:
+        raise RuntimeError(f"it prints no {name} among {', '.join(figures) or 'nothing'}")
+    return {"mean": figures[name] / 100, "decimals": 5}
 
 
 def pools(vector: dict[str, Any]) -> tuple[dict[str, dict[str, float]], dict[str, list[str]]]:
@@ -100,17 +99,15 @@ def printed(test_set: bytes, ranks: bytes) -> dict[str, float]:
     scratch = beside()
     (scratch / "datasets" / "relic" / "test_set.pickle").write_bytes(test_set)
     (scratch / "evaluation" / "ranks.pickle").write_bytes(ranks)
-    said, given = io.StringIO(), sys.argv
+    output, arguments = io.StringIO(), sys.argv
     sys.argv = [PROGRAM, "--dataset_name", "relic", "--boot", "false", "--rank_path", "ranks.pickle"]
     try:
-        with contextlib.redirect_stdout(said):
+        with contextlib.redirect_stdout(output):
             runpy.run_path(PROGRAM, run_name="__main__")
     except SystemExit as end:
         if end.code:
             raise RuntimeError(f"it ended with {end.code}") from None
     finally:
-        sys.argv = given
-    found = {
-        label.lower().replace("recall", "r"): float(text) for label, text in LINE.findall(said.getvalue())
-    }
-    return {SPELLED.get(label, label): number for label, number in found.items()}
+        sys.argv = arguments
+    labels = [(label.lower().replace("recall", "r"), text) for label, text in LINE.findall(output.getvalue())]
+    return {SPELLED.get(label, label): float(text) for label, text in labels}

@@ -42,17 +42,17 @@ DEFAULTS: dict[str, dict[str, Any]] = {"RBP": {"rel": 1, "p": 0.8}, "IPrec": {"r
 
 
 def value(vector: dict[str, Any], measure: dict[str, Any]) -> dict[str, Any] | None:
-    """What calc says: its aggregate, and its value of each query."""
-    wanted = measure_object(measure)
-    if wanted is None or not irm.DefaultPipeline.supports(wanted):
+    """The aggregate of calc, and its values by query."""
+    own = measure_object(measure)
+    if own is None or not irm.DefaultPipeline.supports(own):
         return None
     qrels = [irm.Qrel(q, d, g) for q, row in vector["qrels"].items() for d, g in row]
     run = [irm.ScoredDoc(q, d, s) for q, row in vector["run"].items() for d, s in row]
-    found = irm.calc([wanted], qrels, run)
-    per_query = {m.query_id: m.value for m in found.per_query}
+    result = irm.calc([own], qrels, run)
+    per_query = {m.query_id: m.value for m in result.per_query}
     answer: dict[str, Any] = {"per_query": per_query}
     if not measure["measure"].startswith("Num"):  # counts are added up
-        answer["mean"] = found.aggregated[wanted]
+        answer["mean"] = result.aggregated[own]
     if measure["measure"] == "ERR" or measure["settings"].get("gain") == "exp":
         answer["decimals"] = 5  # of gdeval.pl
     return answer
@@ -69,19 +69,17 @@ def measure_object(measure: dict[str, Any]) -> Any:  # noqa: ANN401 - of an unty
         return None  # its levels and tables are of whole grades
     settings = {**DEFAULTS.get(name, {}), **settings}
     settings |= {key: float(settings[key]) for key in ("p", "recall") if key in settings}
-    settings |= _gains(settings.pop("gain", "linear"))
+    gain = settings.pop("gain", "linear")
+    if gain == "exp":
+        settings["dcg"] = "exp-log2"
+    elif gain != "linear":
+        pairs = (pair.split("=") for pair in gain.split(","))
+        settings["gains"] = {int(grade): int(worth) for grade, worth in pairs}
     if "beta" in settings:
         settings["beta"] = float(settings["beta"]) ** 2  # its parameter is the square
     if measure["condensed"]:
         settings["judged_only"] = True
     if measure["k"] is not None:
         settings["cutoff"] = measure["k"]
-    made = getattr(irm, name)
-    return made(**settings) if set(settings) <= set(made.SUPPORTED_PARAMS) else None
-
-
-def _gains(gain: str) -> dict[str, Any]:
-    if gain in ("linear", "exp"):
-        return {"dcg": "exp-log2"} if gain == "exp" else {}
-    pairs = (pair.split("=") for pair in gain.split(","))
-    return {"gains": {int(grade): int(worth) for grade, worth in pairs}}
+    of_name = getattr(irm, name)
+    return of_name(**settings) if set(settings) <= set(of_name.SUPPORTED_PARAMS) else None

@@ -23,20 +23,19 @@ NAMES = {
 
 
 def value(vector: dict[str, Any], measure: dict[str, Any]) -> dict[str, Any] | None:
-    """What it says at this cut-off: the mean, rounded to five decimals but for MRR and capped recall."""
+    """The mean at this cut-off, rounded to five decimals but for MRR and capped recall."""
     k, name = measure["k"], measure["measure"]
     if k is None or measure["settings"] or measure["condensed"]:
         return None
-    qrels = {q: dict(row) for q, row in vector["qrels"].items()}
-    results = {q: {d: float(s) for d, s in row} for q, row in vector["run"].items()}
+    grades, scores = vector["grades"], vector["scores"]
     if name == "R_cap":
-        defined = [v for v in recall_cap(qrels, results, [k])[f"R_cap_at_{k}"] if v is not None]
+        defined = [v for v in recall_cap(grades, scores, [k])[f"R_cap_at_{k}"] if v is not None]
         return {"mean": sum(defined) / len(defined)}
     if name not in NAMES:
         return None
     field, called = NAMES[name]
     drop = vector["conventions"]["self_matches"] == "drop"
     # The method does not look at its object, which would need a model.
-    found = evaluator.evaluate(None, qrels, results, [k], ignore_identical_ids=drop)
-    mean = getattr(found, field)[f"{called}@{k}"]
+    result = evaluator.evaluate(None, grades, scores, [k], ignore_identical_ids=drop)
+    mean = getattr(result, field)[f"{called}@{k}"]
     return {"mean": mean} if name == "RR" else {"mean": mean, "decimals": 5}

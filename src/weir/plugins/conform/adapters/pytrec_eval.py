@@ -36,7 +36,7 @@ NAMES = {
 
 
 def value(vector: dict[str, Any], measure: dict[str, Any]) -> dict[str, Any] | None:
-    """What RelevanceEvaluator says of each query, and the mean by compute_aggregated_measure."""
+    """The values of RelevanceEvaluator by query, and the mean by compute_aggregated_measure."""
     settings, k = measure["settings"], measure["k"]
     name = NAMES.get(measure["measure"], (None, None))[k is not None]
     if (
@@ -45,25 +45,20 @@ def value(vector: dict[str, Any], measure: dict[str, Any]) -> dict[str, Any] | N
         or isinstance(settings.get("rel"), float)
     ):
         return None
-    asked = name if k is None else f"{name}.{k}"
-    answer = asked.replace(".", "_")
+    request = name if k is None else f"{name}.{k}"
+    answer = request.replace(".", "_")
     if name == "iprec_at_recall":
-        asked = f"{name}.{settings.get('recall', 0.1):.2f}"
-        answer = asked.replace(".", "_", 1)
+        request = f"{name}.{settings.get('recall', 0.1):.2f}"
+        answer = request.replace(".", "_", 1)
     elif name == "set_F":
-        asked = f"{name}.{float(settings.get('beta', 1)) ** 2}"
-    found = _asked(vector, asked, settings.get("rel", 1), measure["condensed"])
-    per_query = {q: row[answer] for q, row in found.items()}
+        request = f"{name}.{float(settings.get('beta', 1)) ** 2}"
+    flags = {"judged_docs_only_flag": True} if measure["condensed"] else {}
+    level = settings.get("rel", 1)
+    evaluator = pytrec_eval.RelevanceEvaluator(vector["grades"], {request}, relevance_level=level, **flags)
+    per_query = {q: row[answer] for q, row in evaluator.evaluate(vector["scores"]).items()}
     if name.startswith("num_"):  # it adds counts up, as trec_eval prints them
         return {"per_query": per_query}
     return {
         "per_query": per_query,
         "mean": pytrec_eval.compute_aggregated_measure(name, list(per_query.values())),
     }
-
-
-def _asked(vector: dict[str, Any], asked: str, rel: int, condensed: bool) -> Any:  # noqa: ANN401 - of an untyped package
-    qrels = {q: dict(row) for q, row in vector["qrels"].items()}
-    run = {q: {d: float(s) for d, s in row} for q, row in vector["run"].items()}
-    flags = {"judged_docs_only_flag": True} if condensed else {}
-    return pytrec_eval.RelevanceEvaluator(qrels, {asked}, relevance_level=rel, **flags).evaluate(run)

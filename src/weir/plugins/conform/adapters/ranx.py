@@ -32,33 +32,16 @@ WHOLE = {"SetF", "SetP", "SetR", "Rprec", "bpref", "RBP"}
 
 
 def value(vector: dict[str, Any], measure: dict[str, Any]) -> dict[str, Any] | None:
-    """What evaluate says: the mean, and the values it stores in the run."""
-    name = _name(measure)
-    if name is None:
-        return None
-    qrels = ranx.Qrels({q: dict(row) for q, row in vector["qrels"].items()})
-    run = ranx.Run({q: {d: float(s) for d, s in row} for q, row in vector["run"].items()})
-    mean = ranx.evaluate(qrels, run, name)
-    return {"mean": mean, "per_query": dict(run.scores[name])}
-
-
-def _name(measure: dict[str, Any]) -> str | None:
+    """The mean of evaluate, and the values that it stores in the run."""
     settings, k = dict(measure["settings"]), measure["k"]
     name = NAMES.get(measure["measure"])
     p, level = settings.pop("p", 0.8), settings.pop("rel", 1)
     steep = settings.get("gain") == "exp" and settings.pop("gain") == "exp"
-    if (
-        name is None
-        or isinstance(level, float)
-        or measure["condensed"]
-        or settings
-        or (k is not None and measure["measure"] in WHOLE)
-    ):
+    rest = settings or measure["condensed"] or (k is not None and measure["measure"] in WHOLE)
+    if name is None or isinstance(level, float) or rest:
         return None
-    if steep:
-        name += "_burges"
-    if name == "rbp":
-        name += "." + str(float(p))[2:]
-    if k is not None:
-        name += f"@{k}"
-    return name if level == 1 else f"{name}-l{level}"
+    name += ("_burges" if steep else "") + (f".{str(float(p))[2:]}" if name == "rbp" else "")
+    name += (f"@{k}" if k is not None else "") + (f"-l{level}" if level != 1 else "")
+    qrels, run = ranx.Qrels(vector["grades"]), ranx.Run(vector["scores"])
+    mean = ranx.evaluate(qrels, run, name)
+    return {"mean": mean, "per_query": dict(run.scores[name])}

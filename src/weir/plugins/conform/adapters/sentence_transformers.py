@@ -23,7 +23,7 @@ EVERYTHING = 1_000_000
 
 
 def value(vector: dict[str, Any], measure: dict[str, Any]) -> dict[str, Any] | None:
-    """What compute_metrics says: means."""
+    """The means of compute_metrics."""
     name = NAMES.get(measure["measure"])
     if name is None or measure["settings"] or measure["condensed"]:
         return None

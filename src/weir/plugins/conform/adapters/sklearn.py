@@ -17,16 +17,16 @@ HOLDS: set[str] = set()
 
 
 def value(vector: dict[str, Any], measure: dict[str, Any]) -> dict[str, Any] | None:
-    """What it says of each query."""
+    """The value of each query."""
     score = {"nDCG": metrics.ndcg_score, "DCG": metrics.dcg_score}.get(measure["measure"])
     if score is None or measure["settings"] or measure["condensed"]:
         return None
-    found = {}
+    values = {}
     for query, judged in vector["qrels"].items():
         if judged:
             scores, grades = dict(vector["run"][query]), dict(judged)
             lowest = min(scores.values()) - 1
             names = [*scores, *(d for d in grades if d not in scores)]
             row = [scores.get(d, lowest) for d in names]
-            found[query] = score([[grades.get(d, 0) for d in names]], [row], k=measure["k"])
-    return {"per_query": found}
+            values[query] = score([[grades.get(d, 0) for d in names]], [row], k=measure["k"])
+    return {"per_query": values}

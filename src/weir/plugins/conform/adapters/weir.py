@@ -9,7 +9,6 @@ import numpy as np
 from weir.core.filters import DocumentLists
 from weir.core.qrels import Qrels, grade_of
 from weir.core.run import Run
-from weir.core.scores import Scores
 from weir.core.strings import Ids
 from weir.measures import score_run
 from weir.measures.evaluate import Conventions
@@ -25,44 +24,28 @@ Rows = dict[str, list[tuple[str, Any]]]
 
 
 def value(vector: dict[str, Any], measure: dict[str, Any]) -> dict[str, Any]:
-    """What weir.measures says."""
-    asked = dict(vector["conventions"])
-    end = asked["ties"] if asked["ties"] in ("worst", "best") else None
-    conventions = Conventions(**(asked | {"ties": "bounds"} if end else asked))
-    run = _allowed(_run(vector["run"]), vector)
-    scores = score_run(_qrels(vector["qrels"]), run, measure["name"], conventions)
-    values, mean = scores.values[0], scores.mean_values()[0]
-    if end is not None:
-        values, mean = _end(scores, end)
-    counts = ~np.isnan(scores.values[0])
-    named = zip(scores.queries.tolist(), values.tolist(), counts, strict=True)
-    return {"mean": mean, "per_query": {q: v for q, v, counted in named if counted}}
-
-
-def _end(scores: Scores, end: str) -> tuple[Any, Any]:
-    values = scores.low if end == "worst" else scores.high
-    assert values is not None
-    return values[0], scores.tie_bounds()[0, 0 if end == "worst" else 1]
-
-
-def _allowed(run: Run, vector: dict[str, Any]) -> Run:
-    """What may be ranked of a run."""
+    """The value of weir.measures."""
+    settings = dict(vector["conventions"])
+    end = settings["ties"] if settings["ties"] in ("worst", "best") else None
+    conventions = Conventions(**(settings | {"ties": "bounds"} if end else settings))
+    queries, docs, query, doc, score = _columns(vector["run"])
+    run = Run.from_columns(queries, docs, query, doc, np.array(score, np.float64))
     candidates, excluded = (
         DocumentLists.of(vector.get(name, {}).get(q, ()) for q in run.queries)
         for name in ("candidates", "excluded")
     )
-    return run.among(candidates).without(excluded)
-
-
-def _run(rows: Rows) -> Run:
-    queries, docs, query, doc, score = _columns(rows)
-    return Run.from_columns(queries, docs, query, doc, np.array(score, np.float64))
-
-
-def _qrels(rows: Rows) -> Qrels:
-    queries, docs, query, doc, grade = _columns({q: row for q, row in rows.items() if row})
-    grades = np.array([grade_of(g, "the judgments") for g in grade])
-    return Qrels.from_columns(queries, docs, query, doc, grades)
+    judged = _columns({q: row for q, row in vector["qrels"].items() if row})
+    grades = np.array([grade_of(g, "the judgments") for g in judged[4]])
+    qrels = Qrels.from_columns(*judged[:4], grades)
+    scores = score_run(qrels, run.among(candidates).without(excluded), measure["name"], conventions)
+    values, mean = scores.values[0], scores.mean_values()[0]
+    if end is not None:
+        bounds = scores.low if end == "worst" else scores.high
+        assert bounds is not None
+        values, mean = bounds[0], scores.tie_bounds()[0, 0 if end == "worst" else 1]
+    counts = ~np.isnan(scores.values[0])
+    rows = zip(scores.queries.tolist(), values.tolist(), counts, strict=True)
+    return {"mean": mean, "per_query": {q: v for q, v, is_counted in rows if is_counted}}
 
 
 def _columns(rows: Rows) -> tuple[Ids, Ids, Any, Any, list[Any]]:
