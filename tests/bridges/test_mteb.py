@@ -147,13 +147,15 @@ def test_instructions_stand_behind_queries_and_what_cannot_be_asked_is_refused()
     corpus = Dataset.from_dict({"id": ["a", "b"], "text": ["a weir", "a river"]})
     model = to_mteb(weir.BM25())
     queries = Dataset.from_dict({"id": ["1"], "text": ["weir"], "instruction": ["near rivers or the river"]})
-    with pytest.raises(weir.WeirError, match="bm25 is asked before it was given a corpus"):
+    with pytest.raises(weir.WeirError, match="bm25 has no corpus yet"):
         model.search(queries, top_k=2, **ABOUT)
     model.index(corpus, **ABOUT)
     assert list(model.search(queries, top_k=2, **ABOUT)["1"]) == ["b", "a"]
     alone = to_mteb(weir.Score(weir.BM25()))
     alone.index(corpus, **ABOUT)
-    with pytest.raises(weir.WeirError, match=r"re-ranks what a system finds; give such as weir.BM25"):
+    with pytest.raises(
+        weir.WeirError, match=r"only re-ranks the results of a system; give such as weir.BM25"
+    ):
         alone.search(queries, top_k=2, **ABOUT)
     talk = Dataset.from_dict({"id": ["1"], "text": [["weir", "river"]]})
     with pytest.raises(weir.WeirError, match="conversations"):

@@ -124,7 +124,7 @@ def test_results_are_exported_for_the_hub(results, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--to", "hub"], "brook-facts: no data set on the hub is known to hold it; name the one that does"),
+        (["--to", "hub"], "brook-facts: no data set on the hub is known for it; name it as ORG"),
         (["--to", "hub", "--hub-dataset", "a/b:c"], "2 collections cannot all be a/b:c; choose one with -d"),
         (
             ["--to", "hub", "--hub-dataset", "facts", "-d", "brook-news"],

@@ -25,14 +25,14 @@ from weir.systems.rerank.scorers import Score
 from weir.systems.vectors.exact_search import ArraySource, search
 
 # ----------
-# Given candidates of each query put in order by a system: what other tools ask of a re-ranker.
+# Candidates of each query, ordered by a system: the task that other tools give a re-ranker.
 
 
 def candidate_ranking(system: Retriever | Reranker, candidates: Run) -> Retriever:
-    """What answers with these candidates of each query, all of them unless a re-ranker names its depth: in the order of
-    a system's own scores, of the last re-ranker of a pipeline, or of a re-ranker given alone.
+    """A system that orders these candidates of each query, all of them unless a re-ranker names its depth.
 
-    Raises BadValue for a system that scores only what it finds, as fusions do.
+    The order is that of a system's own scores, of the last re-ranker of a pipeline, or of a re-ranker alone. Raises
+    BadValue for a system that scores only what it finds, as fusions do.
     """
     if isinstance(system, Pipeline):
         return candidate_ranking(system.reranker, candidates)
@@ -49,11 +49,11 @@ class GivenCandidates:
         return "candidates"
 
     def describe(self) -> dict[str, object]:
-        """A session: what is given is of this process."""
+        """A session: the candidates belong to this process."""
         return {"system": "candidates", **Identity("candidates").describe()}
 
     def pool_depth(self, k: int, documents: int) -> int:
-        """All that were given."""
+        """All of them."""
         return max(k, documents)
 
     def is_drawn(self) -> bool:
@@ -66,19 +66,20 @@ class GivenCandidates:
 
     def index(self, corpus: Corpus, context: Context = IN_MEMORY) -> FunctionSearcher:
         """The run, whose documents have to be the corpus's."""
-        return FunctionSystem(self._answers, Identity(str(self))).index(corpus, context)
+        rankings = self.candidates.to_dict()
+
+        def answers(queries: dict[str, str], k: int) -> dict[str, dict[str, float]]:
+            return {query: rankings.get(query, {}) for query in queries}
+
+        return FunctionSystem(answers, Identity(str(self))).index(corpus, context)
 
     def open(self, corpus: Corpus, context: Context) -> FunctionSearcher:
-        """As `index`: nothing is kept."""
+        """As `index`: nothing is stored."""
         return self.index(corpus, context)
-
-    def _answers(self, queries: dict[str, str], k: int) -> dict[str, dict[str, float]]:
-        found = self.candidates.to_dict()
-        return {query: found.get(query, {}) for query in queries}
 
 
 # ----------
-# A collection searched once by a model in memory: the corpus goes by in chunks, of which the best alone are kept.
+# A collection searched once by a model in memory, in chunks of documents; only the best of each chunk stay in memory.
 
 
 CHUNK_DOCUMENTS = 16_384
@@ -98,13 +99,14 @@ def dense_run(encoder: ObjectEncoder, corpus: Corpus, queries: Queries, k: int) 
     Each document is encoded once; memory is that of one chunk's vectors. Raises BadValue for k below 1 and for what
     are no vectors.
     """
-    loaded, asked = encoder.load(), _with_text(queries)
-    vectors = loaded.encode(queries.take(asked).text, "query") if len(asked) else np.zeros((0, 0), np.float32)
+    loaded, with_text = encoder.load(), _with_text(queries)
+    texts = queries.take(with_text).text
+    vectors = loaded.encode(texts, "query") if len(with_text) else np.zeros((0, 0), np.float32)
 
     def chunk(start: int, stop: int, tie_rank: Int32) -> Hits:
         documents = loaded.encode(corpus.view(VIEW, start, stop), "document")
-        found = search(ArraySource(documents), vectors, k, "dot", tie_rank)
-        return found.ptr, found.doc, found.score.astype(np.float64)
+        hits = search(ArraySource(documents), vectors, k, "dot", tie_rank)
+        return hits.ptr, hits.doc, hits.score.astype(np.float64)
 
     return _by_chunks(corpus, queries, k, chunk, encoder.identity.name)
 
@@ -117,13 +119,13 @@ def sparse_run(
     query_terms, document_terms: what weighs terms. Chunks, memory and errors as `dense_run`; a document without a term
     of the query is no answer. Raises BadValue for weights below 0 too.
     """
-    asked = _with_text(queries)
-    query, _ = _terms(query_terms, queries.take(asked).text.tolist())
+    with_text = _with_text(queries)
+    query, _ = _terms(query_terms, queries.take(with_text).text.tolist())
 
     def chunk(start: int, stop: int, tie_rank: Int32) -> Hits:
         documents, count = _terms(document_terms, corpus.view(VIEW, start, stop).tolist())
-        found = top(_impact_index(documents, count, tie_rank), *query, min(k, stop - start))
-        return found.ptr, found.doc, found.score
+        hits = top(_impact_index(documents, count, tie_rank), *query, min(k, stop - start))
+        return hits.ptr, hits.doc, hits.score
 
     return _by_chunks(corpus, queries, k, chunk, "sparse")
 
@@ -138,13 +140,13 @@ def _by_chunks(
     """The best of all chunks: those so far and each chunk's are ranked together, by score and then identifier."""
     if k < 1:
         raise BadValue(f"k is {k}; expected a whole number from 1")
-    asked, none = _with_text(queries), np.zeros(0, np.int32)
+    with_text, none = _with_text(queries), np.zeros(0, np.int32)
     best = Run.from_columns(queries.ids, corpus.ids, none, none, np.zeros(0), Named(name))
-    for start in range(0, len(corpus) if len(asked) else 0, CHUNK_DOCUMENTS):
+    for start in range(0, len(corpus) if len(with_text) else 0, CHUNK_DOCUMENTS):
         stop = min(start + CHUNK_DOCUMENTS, len(corpus))
         tie_rank = np.argsort(np.argsort(corpus.ids.tie_ranks[start:stop])).astype(np.int32)
         ptr, doc, score = search_chunk(start, stop, tie_rank)
-        query = np.concatenate([best.query_of_row(), np.repeat(asked, np.diff(ptr))])
+        query = np.concatenate([best.query_of_row(), np.repeat(with_text, np.diff(ptr))])
         documents = np.concatenate([best.doc, (doc + start).astype(np.int32)])
         scores = np.concatenate([best.score, score])
         best = Run.from_columns(queries.ids, corpus.ids, query, documents, scores, Named(name)).top(k)
@@ -158,9 +160,9 @@ def _terms(encode: EncodeTerms, texts: list[str]) -> tuple[Terms, int]:
     weight = np.asarray(tensor.values().float(), np.float32)
     if not np.isfinite(weight).all() or (weight < 0).any():
         raise BadValue("a term's weight is below 0 or not finite; expected weights as SPLADE's")
-    kept = np.flatnonzero(weight)
-    ptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(np.bincount(row[kept], minlength=len(texts)))])
-    return (ptr, term[kept].astype(np.int32), weight[kept]), int(tensor.shape[1])
+    nonzero = np.flatnonzero(weight)
+    ptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(np.bincount(row[nonzero], minlength=len(texts)))])
+    return (ptr, term[nonzero].astype(np.int32), weight[nonzero]), int(tensor.shape[1])
 
 
 def _impact_index(documents: Terms, vocabulary: int, tie_rank: Int32) -> ImpactIndex:

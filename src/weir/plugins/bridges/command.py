@@ -46,10 +46,10 @@ def command(
         raise BadValue(f"--hub-dataset names a data set of the hub; it means nothing with --to {form}")
     cells = chosen_cells(finished_cells(folder), datasets, systems)
     if form == "mteb":
-        written = write_mteb_results(cells, out, model)
+        paths = write_mteb_results(cells, out, model)
     elif form == "hub":
-        written = write_hub_results(cells, out, hub_dataset)
+        paths = write_hub_results(cells, out, hub_dataset)
     else:
-        written = write_annotated_runs(cells, out)
-    for path in written:
+        paths = write_annotated_runs(cells, out)
+    for path in paths:
         click.echo(str(path))

@@ -22,11 +22,11 @@ from weir.files.text_files import read_bytes, read_toml
 from weir.files.write import write_run
 
 # ----------
-# What others call a collection: its task in MTEB, its data set on the Hugging Face hub; the score both report.
+# The names of a collection elsewhere: its task in MTEB, its data set on the Hugging Face hub; the score both report.
 
 
 MAIN_MEASURE = "nDCG@10"
-"""What MTEB's retrieval tasks are reported by."""
+"""The measure that MTEB's retrieval tasks are reported by."""
 
 
 @dataclass(frozen=True)
@@ -44,23 +44,31 @@ def cells_in(results: Path | str | Sequence[ResultCell]) -> Sequence[ResultCell]
 
 def task_of(collection: str) -> BenchmarkTask:
     """The task of a collection; one of its own name where it is none of the catalogue's that MTEB has."""
-    known = _known().get(collection)
-    return BenchmarkTask(collection) if known is None else BenchmarkTask(known["task"], known["hub"])
+    names = _task_names().get(collection)
+    return BenchmarkTask(collection) if names is None else BenchmarkTask(names["task"], names["hub"])
 
 
 def main_row(cell: ResultCell) -> Row:
     """The row of the measure that is reported; raises BadValue, saying how to get it, for a cell without."""
-    found = next((row for row in cell.rows if row.measure == MAIN_MEASURE), None)
-    if found is None:
+    row = next((row for row in cell.rows if row.measure == MAIN_MEASURE), None)
+    if row is None:
         raise BadValue(
             f"{cell.dataset}, {cell.label or cell.system}: no {MAIN_MEASURE} among its measures, which MTEB and "
             f"the hub report; the same weir run with -m {MAIN_MEASURE} adds it"
         )
-    return found
+    return row
+
+
+def _folder(*parts: Path | str) -> Path:
+    """A folder, made where it is missing; raises StoreError."""
+    folder = Path(*parts)
+    with storing(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+    return folder
 
 
 @cache
-def _known() -> dict[str, dict[str, Any]]:
+def _task_names() -> dict[str, dict[str, Any]]:
     return read_toml(Path(str(files("weir.plugins.bridges") / "benchmark_tasks.toml")), "names of tasks")
 
 
@@ -75,42 +83,34 @@ HUNDREDTHS = 100
 def write_hub_results(
     results: Path | str | Sequence[ResultCell], folder: Path | str, dataset: str = ""
 ) -> list[Path]:
-    """Write results as <folder>/<system>/.eval_results/<collection>.yaml: what stands below a system goes to its model.
+    """Write results as <folder>/<system>/.eval_results/<collection>.yaml; the files of a system go to its model.
 
     Each holds nDCG@10 in percent under the data set on the hub and MTEB's task, with its interval and the number of
     queries in the notes. dataset: the data set on the hub as ORG/NAME:TASK, for cells of one collection; by default
-    MTEB's of the catalogue's collections. Raises BadValue for a collection of which no data set is known, for a dataset
-    with several collections, and for cells without nDCG@10; MissingExtra without PyYAML; StoreError.
+    MTEB's of the catalogue's collections. Raises BadValue for a collection without a known data set, for a dataset with
+    several collections, and for cells without nDCG@10; MissingExtra without PyYAML; StoreError.
     """
     yaml = require("yaml", "yaml")
     cells = cells_in(results)
     collections = {cell.dataset for cell in cells}
     if dataset and len(collections) > 1:
         raise BadValue(f"{len(collections)} collections cannot all be {dataset}; choose one with -d")
-    entries = [_entry(cell, _named(dataset) if dataset else task_of(cell.dataset)) for cell in cells]
-    written = []
-    for cell, entry in zip(cells, entries, strict=True):
-        place = Path(folder) / slug(cell.label or cell.system) / ".eval_results"
-        with storing(place):
-            place.mkdir(parents=True, exist_ok=True)
-        path = place / f"{slug(cell.dataset)}.yaml"
-        write_text(path, yaml.safe_dump([entry], sort_keys=False, allow_unicode=True))
-        written.append(path)
-    return written
-
-
-def _named(dataset: str) -> BenchmarkTask:
     hub, _, task = dataset.partition(":")
-    if hub.count("/") != 1 or not task:
+    if dataset and (hub.count("/") != 1 or not task):
         raise BadValue(f"the data set is '{dataset}'; expected ORG/NAME:TASK, such as mteb/scifact:SciFact")
-    return BenchmarkTask(task, hub)
+    tasks = [BenchmarkTask(task, hub) if dataset else task_of(cell.dataset) for cell in cells]
+    entries = [_entry(cell, task_there) for cell, task_there in zip(cells, tasks, strict=True)]
+    paths = []
+    for cell, entry in zip(cells, entries, strict=True):
+        place = _folder(folder, slug(cell.label or cell.system), ".eval_results")
+        paths.append(place / f"{slug(cell.dataset)}.yaml")
+        write_text(paths[-1], yaml.safe_dump([entry], sort_keys=False, allow_unicode=True))
+    return paths
 
 
 def _entry(cell: ResultCell, task: BenchmarkTask) -> dict[str, object]:
     if not task.hub:
-        raise BadValue(
-            f"{cell.dataset}: no data set on the hub is known to hold it; name the one that does, as ORG/NAME:TASK"
-        )
+        raise BadValue(f"{cell.dataset}: no data set on the hub is known for it; name it as ORG/NAME:TASK")
     row = main_row(cell)
     mean, low, high = (HUNDREDTHS * value for value in (row.mean, row.low, row.high))
     notes = f"{row.measure} over {row.queries} queries, 95% interval {low:.2f} to {high:.2f}; {cell.system}"
@@ -141,7 +141,7 @@ NO_FACTS = (
     *("embed_dim", "license", "open_weights", "public_training_code", "public_training_data", "languages"),
     *("similarity_fn_name", "use_instructions", "training_datasets"),
 )
-"""What MTEB's record of a model has to have, though Weir does not know it."""
+"""Fields that MTEB's record of a model needs and Weir does not know."""
 
 
 def write_mteb_results(
@@ -159,29 +159,18 @@ def write_mteb_results(
     systems = {cell.label or cell.system for cell in cells}
     if model and len(systems) > 1:
         raise BadValue(f"{len(systems)} systems cannot all be {model}; choose one with -s")
-    found = [_result(cell) for cell in cells]
-    written = []
-    for cell, result in zip(cells, found, strict=True):
+    results_of_cells = [_result(cell) for cell in cells]
+    paths = []
+    for cell, result in zip(cells, results_of_cells, strict=True):
         name = model or f"weir/{slug(cell.label or cell.system)}"
         revision = system_revision(cell.system, cell.ranked.declared["system"])
-        place = Path(folder) / "results" / name.replace("/", "__").replace(" ", "_") / revision
-        with storing(place):
-            place.mkdir(parents=True, exist_ok=True)
-        path = place / f"{slug(task_of(cell.dataset).name)}.json"
-        write_json(path, result)
-        write_json(place / "model_meta.json", _model(name, revision))
-        written.append(path)
-    return written
-
-
-def mteb_names(cell: ResultCell) -> dict[str, float]:
-    """The means of a cell under MTEB's names, where it has one, else under Weir's."""
-    found = {}
-    for row in cell.rows:
-        match = re.fullmatch(r"(\w+)@(\d+)", row.measure)
-        ours = f"{KEYS[match[1]]}_at_{match[2]}" if match and match[1] in KEYS else row.measure
-        found[ours] = row.mean
-    return found
+        place = _folder(folder, "results", name.replace("/", "__").replace(" ", "_"), revision)
+        paths.append(place / f"{slug(task_of(cell.dataset).name)}.json")
+        write_json(paths[-1], result)
+        facts: dict[str, object] = dict.fromkeys(NO_FACTS)
+        meta = {"name": name, "revision": revision, "framework": [], **facts}
+        write_json(place / "model_meta.json", meta)
+    return paths
 
 
 def system_revision(name: str, description: object) -> str:
@@ -191,12 +180,11 @@ def system_revision(name: str, description: object) -> str:
 
 def _result(cell: ResultCell) -> dict[str, object]:
     settings = dict(cell.settings)
-    scores = {
-        "hf_subset": "default",
-        "languages": LANGUAGES,
-        "main_score": main_row(cell).mean,
-        **mteb_names(cell),
-    }
+    scores = {"hf_subset": "default", "languages": LANGUAGES, "main_score": main_row(cell).mean}
+    for row in cell.rows:
+        match = re.fullmatch(r"(\w+)@(\d+)", row.measure)
+        name = f"{KEYS[match[1]]}_at_{match[2]}" if match and match[1] in KEYS else row.measure
+        scores[name] = row.mean
     return {
         "dataset_revision": settings["fingerprint"],
         "task_name": task_of(cell.dataset).name,
@@ -208,13 +196,8 @@ def _result(cell: ResultCell) -> dict[str, object]:
     }
 
 
-def _model(name: str, revision: str) -> dict[str, object]:
-    facts: dict[str, object] = dict.fromkeys(NO_FACTS)
-    return {"name": name, "revision": revision, "framework": [], **facts}
-
-
 # ----------
-# ir_metadata: what made a run, as YAML in comments at the head of its file (Breuer, Keller and Schaer 2022).
+# ir_metadata: the origin of a run, as YAML in comments at the head of its file (Breuer, Keller and Schaer 2022).
 
 
 START, END = "ir_metadata.start", "ir_metadata.end"
@@ -228,20 +211,26 @@ def read_ir_metadata(path: Path | str) -> dict[str, Any]:
     Raises FormatError for a head that does not end or is no YAML, MissingExtra without PyYAML.
     """
     path = Path(path)
-    lines = _head(path)
-    if not lines or lines[0].strip() != START:
+    head = read_bytes(path, HEAD_BYTES).split(b"\n")
+    comments = b"\n".join(takewhile(lambda line: line.startswith(b"#"), head))
+    try:
+        texts = comments.decode("utf-8").split("\n")
+    except UnicodeDecodeError:
+        raise FormatError(path, "a comment that is not UTF-8", EXPECTED) from None
+    lines = [text.rstrip().removeprefix("#").removeprefix(" ") for text in texts]
+    if lines[0].strip() != START:
         return {}
     if END not in (ends := [line.strip() for line in lines]):
         raise FormatError(path, "a head that does not end", EXPECTED)
     yaml = require("yaml", "yaml")
     try:
-        found = yaml.safe_load("\n".join(lines[1 : ends.index(END)]))
+        metadata = yaml.safe_load("\n".join(lines[1 : ends.index(END)]))
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         reason = " ".join(str(error).split())[:200]
         raise FormatError(path, f"a head that is no YAML ({reason})", EXPECTED) from None
-    if not isinstance(found, dict):
-        raise FormatError(path, f"a head that holds {type(found).__name__}", EXPECTED)
-    return found
+    if not isinstance(metadata, dict):
+        raise FormatError(path, f"a head that holds {type(metadata).__name__}", EXPECTED)
+    return metadata
 
 
 def write_annotated_run(run: Run, path: Path | str, metadata: Mapping[str, Any]) -> None:
@@ -254,38 +243,34 @@ def write_annotated_run(run: Run, path: Path | str, metadata: Mapping[str, Any])
 
 
 def write_annotated_runs(results: Path | str | Sequence[ResultCell], folder: Path | str) -> list[Path]:
-    """Write rankings as <folder>/<collection>/<system>.trec, each with what its records say.
+    """Write rankings as <folder>/<collection>/<system>.trec, each with the content of its records.
 
     results: a results folder, or finished cells of it. Raises as `write_annotated_run`, and StoreError when the disk
     refuses.
     """
-    written = []
+    paths = []
     for cell in cells_in(results):
-        place = Path(folder) / slug(cell.dataset)
-        with storing(place):
-            place.mkdir(parents=True, exist_ok=True)
-        path = place / f"{slug(cell.label or cell.system)}.trec"
-        write_annotated_run(read_run(cell.run), path, metadata_of(cell))
-        written.append(path)
-    return written
+        paths.append(_folder(folder, slug(cell.dataset)) / f"{slug(cell.label or cell.system)}.trec")
+        write_annotated_run(read_run(cell.run), paths[-1], metadata_of(cell))
+    return paths
 
 
 def metadata_of(cell: ResultCell) -> dict[str, Any]:
-    """What the records of a cell say of it, in ir_metadata's components.
+    """The records of a cell in ir_metadata's components.
 
-    A run's platform, implementation, method and data are those that made its rankings, whatever runs now.
+    Platform, implementation, method and data are those that made the rankings, not those of this process.
     """
-    made, settings = cell.ranked.made, dict(cell.settings)
-    packages = [f"{name}=={version}" for name, version in (made.get("packages") or {}).items()]
+    origin, settings = cell.ranked.made, dict(cell.settings)
+    packages = [f"{name}=={version}" for name, version in (origin.get("packages") or {}).items()]
     seconds = sum(record.cost["seconds"] for _, record in stages_of(cell))
     return {
         "tag": cell.label or cell.system,
         "platform": {
-            "hardware": {"cpu": {"model": made.get("processor"), "number of cores": made.get("cores")}},
-            "operating system": {"kernel": made.get("system")},
-            "software": {"libraries": {"python": [f"weir-ir=={made.get('weir')}", *packages]}},
+            "hardware": {"cpu": {"model": origin.get("processor"), "number of cores": origin.get("cores")}},
+            "operating system": {"kernel": origin.get("system")},
+            "software": {"libraries": {"python": [f"weir-ir=={origin.get('weir')}", *packages]}},
         },
-        "implementation": {"source": {"lang": "python", "commit": made.get("code")}},
+        "implementation": {"source": {"lang": "python", "commit": origin.get("code")}},
         "method": {
             "automatic": True,
             "retrieval": [{"name": cell.system, "method": dict(cell.ranked.declared["system"])}],
@@ -299,16 +284,5 @@ def metadata_of(cell: ResultCell) -> dict[str, Any]:
         },
         "research goal": {"evaluation": {"reported measures": [row.measure for row in cell.rows]}},
         "resources": {"runtime": {"wallclock": f"{seconds:.3f} s"}},
-        "when": made.get("when"),
+        "when": origin.get("when"),
     }
-
-
-def _head(path: Path) -> list[str]:
-    """The comments at the head of a file, without their marks."""
-    lines = read_bytes(path, HEAD_BYTES).split(b"\n")
-    comments = list(takewhile(lambda line: line.startswith(b"#"), lines))
-    try:
-        texts = [line.decode("utf-8") for line in comments]
-    except UnicodeDecodeError:
-        raise FormatError(path, "a comment that is not UTF-8", EXPECTED) from None
-    return [text.rstrip().removeprefix("#").removeprefix(" ") for text in texts]

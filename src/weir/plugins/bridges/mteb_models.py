@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -32,7 +32,7 @@ class MtebEncoder(Protocol):
 
     @property
     def mteb_model_meta(self) -> Any:  # noqa: ANN401  its ModelMeta
-        """What the model is."""
+        """Its name, revision and facts."""
 
     encode: Callable[..., Any]
     similarity: Callable[..., Any]
@@ -44,7 +44,7 @@ class MtebCrossEncoder(Protocol):
 
     @property
     def mteb_model_meta(self) -> Any:  # noqa: ANN401  its ModelMeta
-        """What the model is."""
+        """Its name, revision and facts."""
 
     predict: Callable[..., Any]
 
@@ -55,7 +55,7 @@ class MtebSearch(Protocol):
 
     @property
     def mteb_model_meta(self) -> Any:  # noqa: ANN401  its ModelMeta
-        """What the model is."""
+        """Its name, revision and facts."""
 
     index: Callable[..., None]
     search: Callable[..., Mapping[str, Mapping[str, float]]]
@@ -110,11 +110,13 @@ def to_mteb(system: object, name: str | None = None, revision: str | None = None
     by default weir/<system>; revision: by default a hash of all that decides the rankings. Raises BadValue for what is
     no system, MissingExtra without mteb.
     """
-    given = system if isinstance(system, Reranker) else as_system(system)
-    known = revision or system_revision(str(given), given.describe())
+    own = system if isinstance(system, Reranker) else as_system(system)
     meta = require("mteb.models.model_meta", "mteb").ModelMeta
-    about = {"name": name or f"weir/{slug(str(given))}", "revision": known}
-    return MtebSearchModel(given, meta.create_empty(about))
+    about = {
+        "name": name or f"weir/{slug(str(own))}",
+        "revision": revision or system_revision(str(own), own.describe()),
+    }
+    return MtebSearchModel(own, meta.create_empty(about))
 
 
 @dataclass(eq=False)
@@ -151,26 +153,22 @@ class MtebSearchModel:
         BadValue before `index`, and for conversations.
         """
         if self.indexed is None:
-            raise BadValue(f"{self.system} is asked before it was given a corpus; call index first")
+            raise BadValue(f"{self.system} has no corpus yet; call index first")
         documents, searcher = self.indexed
-        asked = Queries.of(dict(zip(map(str, queries["id"]), _asked(queries), strict=True)))
+        texts = list(queries["text"])
+        if texts and not isinstance(texts[0], str):
+            raise BadValue("the queries of this task are conversations; expected texts")
+        if "instruction" in queries.column_names:
+            pairs = zip(texts, queries["instruction"], strict=True)
+            texts = [f"{text} {one}" if one is not None else text for text, one in pairs]
+        own_queries = Queries.of(dict(zip(map(str, queries["id"]), texts, strict=True)))
         if top_ranked is not None:
             searcher = indexed(candidate_ranking(self.system, Run.of(top_ranked)), documents)
         if searcher is None:
             raise BadValue(
-                f"{self.system} re-ranks what a system finds; give such as weir.BM25() >> {self.system}"
+                f"{self.system} only re-ranks the results of a system; give such as weir.BM25() >> {self.system}"
             )
-        return rankings(searcher, asked, top_k, self.system).to_dict()
-
-
-def _asked(queries: Any) -> Iterable[str]:  # noqa: ANN401  a Dataset of the package datasets
-    texts = list(queries["text"])
-    if texts and not isinstance(texts[0], str):
-        raise BadValue("the queries of this task are conversations; expected texts")
-    if "instruction" not in queries.column_names:
-        return texts
-    instructions = queries["instruction"]
-    return [f"{t} {i}" if i is not None else t for t, i in zip(texts, instructions, strict=True)]
+        return rankings(searcher, own_queries, top_k, self.system).to_dict()
 
 
 def _of_model(part: Retriever | Reranker, identity: Identity) -> Retriever | Reranker:
@@ -181,7 +179,7 @@ def _of_model(part: Retriever | Reranker, identity: Identity) -> Retriever | Rer
 
 @dataclass(frozen=True)
 class _Call:
-    """What every call of a model is told: the metadata of the task, and how many texts are encoded together."""
+    """The arguments of every call of a model: the metadata of the task, and how many texts are encoded together."""
 
     metadata: Any
     batch_size: int
@@ -193,8 +191,8 @@ class _Call:
 
     def about(self) -> dict[str, Any]:
         """The arguments that say what is evaluated."""
-        told = {"batch_size": self.batch_size, "show_progress_bar": False}
-        return {"task_metadata": self.metadata, "hf_split": SPLIT, "hf_subset": SUBSET} | told
+        encoding = {"batch_size": self.batch_size, "show_progress_bar": False}
+        return {"task_metadata": self.metadata, "hf_split": SPLIT, "hf_subset": SUBSET} | encoding
 
 
 @dataclass(frozen=True)
@@ -204,13 +202,13 @@ class _TextVectors:
 
     def queries(self, texts: list[str]) -> Any:  # noqa: ANN401  an array
         """Vectors of queries."""
-        return self._encoded(texts, "query", "query")
+        return self._encode(texts, "query", "query")
 
     def documents(self, texts: list[str]) -> Any:  # noqa: ANN401  an array
         """Vectors of documents."""
-        return self._encoded(texts, "body", "document")
+        return self._encode(texts, "body", "document")
 
-    def _encoded(self, texts: list[str], column: str, kind: str) -> Any:  # noqa: ANN401  an array
+    def _encode(self, texts: list[str], column: str, kind: str) -> Any:  # noqa: ANN401  an array
         prompt = require("mteb.types", "mteb").PromptType(kind)
         loader = self.call.loader(texts, column)
         return _array(self.model.encode(loader, prompt_type=prompt, **self.call.about()))
@@ -231,34 +229,34 @@ class _PairScores:
 class _SearchObject:
     model: MtebSearch
     call: _Call
-    about: dict[str, Any] = field(init=False)
 
-    def __post_init__(self) -> None:
-        told = self.call.about()
-        kept = {name: told.pop(name) for name in ("batch_size", "show_progress_bar")}
-        object.__setattr__(self, "about", {**told, "encode_kwargs": kept, "num_proc": None})
+    def about(self) -> dict[str, Any]:
+        """The arguments of a search."""
+        about = self.call.about()
+        encoding = {name: about.pop(name) for name in ("batch_size", "show_progress_bar")}
+        return {**about, "encode_kwargs": encoding, "num_proc": None}
 
     def index(self, documents: dict[str, str]) -> None:
         """Give the model the documents."""
         columns = {"id": list(documents), "text": list(documents.values()), "title": [""] * len(documents)}
-        self.model.index(require("datasets", "mteb").Dataset.from_dict(columns), **self.about)
+        self.model.index(require("datasets", "mteb").Dataset.from_dict(columns), **self.about())
 
     def search(self, queries: dict[str, str], k: int) -> Mapping[str, Mapping[str, float]]:
-        """What the model answers."""
+        """The model's answers."""
         columns = {"id": list(queries), "text": list(queries.values())}
-        asked = require("datasets", "mteb").Dataset.from_dict(columns)
-        return self.model.search(asked, top_k=k, top_ranked=None, **self.about)
+        rows = require("datasets", "mteb").Dataset.from_dict(columns)
+        return self.model.search(rows, top_k=k, top_ranked=None, **self.about())
 
 
-def _array(given: object) -> Any:  # noqa: ANN401  an array
+def _array(values: object) -> Any:  # noqa: ANN401  an array
     """An array of a tensor, whose numbers may have 16 bits."""
-    return given.detach().cpu().float().numpy() if isinstance(given, _Tensor) else np.asarray(given)
+    return values.detach().cpu().float().numpy() if isinstance(values, _Tensor) else np.asarray(values)
 
 
 def _metadata(task: object) -> Any:  # noqa: ANN401  MTEB's TaskMetadata
-    known = require("mteb.abstasks.task_metadata", "mteb").TaskMetadata
+    metadata = require("mteb.abstasks.task_metadata", "mteb").TaskMetadata
     if task is None:
-        return known(
+        return metadata(
             name="Retrieval",
             description="A collection of one's own.",
             type="Retrieval",
@@ -268,5 +266,5 @@ def _metadata(task: object) -> Any:  # noqa: ANN401  MTEB's TaskMetadata
             eval_splits=[SPLIT],
             dataset={"path": "weir/collection", "revision": "1"},
         )
-    found: Any = require("mteb", "mteb").get_task(task) if isinstance(task, str) else task
-    return found if isinstance(found, known) else found.metadata
+    of_name: Any = require("mteb", "mteb").get_task(task) if isinstance(task, str) else task
+    return of_name if isinstance(of_name, metadata) else of_name.metadata

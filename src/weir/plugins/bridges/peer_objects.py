@@ -41,12 +41,19 @@ def to_ir_measures(value: Run | Qrels | Measure | str) -> Any:  # noqa: ANN401  
         ranked = isinstance(value, Run)
         if isinstance(value, Qrels):
             _refuse_fractions(value, "ir-measures")
-        made = library.ScoredDoc if ranked else library.Qrel
+        row_type = library.ScoredDoc if ranked else library.Qrel
         number = columns["score" if ranked else "grade"].tolist()
-        return [made(*row) for row in zip(columns["query"], columns["doc"], number, strict=True)]
+        return [row_type(*row) for row in zip(columns["query"], columns["doc"], number, strict=True)]
     if not isinstance(value, (Measure, str)):
         raise BadValue(f"found a {type(value).__name__}; expected a weir.Run, weir.Qrels or a measure")
-    return _measure(parse_measure(value) if isinstance(value, str) else value)
+    from weir.plugins.conform.adapters.ir_measures import measure_object  # it imports the library itself
+
+    measure = parse_measure(value) if isinstance(value, str) else value
+    parts = {"measure": measure.name, "settings": dict(measure.settings), "k": measure.cutoff}
+    theirs = measure_object({**parts, "condensed": measure.condensed})
+    if theirs is None:
+        raise BadValue(f"{measure}: ir-measures has no such measure, or defines it otherwise")
+    return theirs
 
 
 def _refuse_fractions(qrels: Qrels, tool: str) -> None:
@@ -54,14 +61,3 @@ def _refuse_fractions(qrels: Qrels, tool: str) -> None:
         raise BadValue(
             f"the judgments have grades with fractions; {tool} takes whole ones: scale or round them first"
         )
-
-
-def _measure(measure: Measure) -> Any:  # noqa: ANN401  its measure
-    from weir.plugins.conform.adapters.ir_measures import measure_object  # it imports the library itself
-
-    settings = dict(measure.settings)
-    about = {"measure": measure.name, "settings": settings, "k": measure.cutoff}
-    found = measure_object({**about, "condensed": measure.condensed})
-    if found is None:
-        raise BadValue(f"{measure}: ir-measures has no such measure, or defines it otherwise")
-    return found

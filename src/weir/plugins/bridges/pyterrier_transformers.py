@@ -25,11 +25,11 @@ class FrameTransformer(Protocol):
 def from_pyterrier(
     transformer: object, reranks: bool = False, name: str | None = None, version: str | None = None
 ) -> Retriever | Reranker:
-    """A transformer of PyTerrier as a system, which is given queries (qid, query) and answers with qid, docno, score.
+    """A transformer of PyTerrier as a system: queries (qid, query) in, rankings (qid, docno, score) out.
 
-    reranks: whether it orders what another system finds instead; it is then a re-ranker, to stand behind >>, and is
-    given qid, query, docno and text. name: how it prints, by default that of the class; version: what stands for it in
-    keys; what one without a version makes is made again in each process. Raises BadValue for what is no transformer.
+    reranks: whether it orders the results of another system instead; it is then a re-ranker, to stand behind >>, and
+    takes qid, query, docno and text. name: how it prints, by default that of the class; version: its label in keys;
+    stages of a transformer without one are made again in each process. Raises BadValue for another object.
     """
     if isinstance(transformer, type) or not isinstance(transformer, FrameTransformer):
         raise BadValue(
@@ -38,14 +38,14 @@ def from_pyterrier(
     own = name or type(transformer).__name__
 
     def answers(queries: dict[str, str], k: int) -> Any:  # noqa: ANN401  a data frame
-        given = _frame({"qid": list(queries), "query": list(queries.values())})
-        return transformer.transform(given)[["qid", "docno", "score"]]
+        frame = _frame({"qid": list(queries), "query": list(queries.values())})
+        return transformer.transform(frame)[["qid", "docno", "score"]]
 
     def scores(queries: list[str], documents: list[str]) -> Any:  # noqa: ANN401  numbers
         numbers = [str(number) for number in range(len(documents))]
         columns = {"qid": ["0"] * len(numbers), "query": queries, "docno": numbers, "text": documents}
-        found = transformer.transform(_frame({**columns, "score": 0.0, "rank": range(len(numbers))}))
-        return found.set_index("docno")["score"].reindex(numbers).to_numpy()
+        scored = transformer.transform(_frame({**columns, "score": 0.0, "rank": range(len(numbers))}))
+        return scored.set_index("docno")["score"].reindex(numbers).to_numpy()
 
     return as_reranker(scores, name=own, version=version) if reranks else as_system(answers, own, version)
 
@@ -53,14 +53,14 @@ def from_pyterrier(
 def to_pyterrier(system: object, collection: Dataset | Corpus, k: int = 1000) -> Any:  # noqa: ANN401  a Transformer
     """A system over the documents of a collection as a transformer of PyTerrier, for its pipelines and experiments.
 
-    Frames of queries (qid, query) are answered with up to k documents each (docno, score, rank from 0), other columns
-    of a query stay; frames that have documents are put in the order of the system's scores for them, or of its last
-    re-ranker's. system: any, or a function or object that `weir.system` takes, or a re-ranker alone. Raises BadValue
-    for what is none, MissingExtra without PyTerrier.
+    Frames of queries (qid, query) get up to k documents each (docno, score, rank from 0); other columns of a query
+    stay. Frames with documents are ordered by the system's scores for them, or by its last re-ranker's. system: any, or
+    a function or object that `weir.system` takes, or a re-ranker alone. Raises BadValue for another object,
+    MissingExtra without PyTerrier.
     """
-    given = system if isinstance(system, Reranker) else as_system(system)
+    own = system if isinstance(system, Reranker) else as_system(system)
     corpus = collection if isinstance(collection, Corpus) else collection.corpus
-    searcher = None if isinstance(given, Reranker) else indexed(given, corpus)
+    searcher = None if isinstance(own, Reranker) else indexed(own, corpus)
     library = require("pyterrier", "pyterrier")
 
     def transform(frame: Any) -> Any:  # noqa: ANN401  a data frame
@@ -69,26 +69,26 @@ def to_pyterrier(system: object, collection: Dataset | Corpus, k: int = 1000) ->
             if searcher is not None:
                 expected.query_frame(extra_columns=["query"])
         names = ["qid", "docno"] if "docno" in frame.columns else ["qid"]
-        given_rows = frame.astype(dict.fromkeys(names, str))
-        asked = given_rows.drop_duplicates("qid")
-        queries = Queries.of(dict(zip(asked["qid"], asked["query"], strict=True)))
+        rows = frame.astype(dict.fromkeys(names, str))
+        by_query = rows.drop_duplicates("qid")
+        queries = Queries.of(dict(zip(by_query["qid"], by_query["query"], strict=True)))
         if "docno" in names:
-            candidates = run_from(given_rows[["qid", "docno", "score"]])
-            run = rankings(indexed(candidate_ranking(given, candidates), corpus), queries, len(corpus), given)
+            candidates = run_from(rows[["qid", "docno", "score"]])
+            run = rankings(indexed(candidate_ranking(own, candidates), corpus), queries, len(corpus), own)
         else:
             assert searcher is not None  # a frame of queries alone was refused
-            run = rankings(searcher, queries, k, given)
+            run = rankings(searcher, queries, k, own)
         columns = run.columns()
-        found = {
+        ranked = {
             "qid": columns["query"],
             "docno": columns["doc"],
             "score": run.score,
             "rank": run.ranks() - 1,
         }
-        kept = given_rows.drop(columns=["score", "rank"], errors="ignore")
-        return _frame(found).astype({"qid": str, "docno": str}).merge(kept, on=names, how="left")
+        others = rows.drop(columns=["score", "rank"], errors="ignore")
+        return _frame(ranked).astype({"qid": str, "docno": str}).merge(others, on=names, how="left")
 
-    return library.apply.generic(transform, label=str(given))
+    return library.apply.generic(transform, label=str(own))
 
 
 def _frame(columns: dict[str, Any]) -> Any:  # noqa: ANN401  a data frame

@@ -55,7 +55,7 @@ class SentenceTransformersEvaluator(_BASE):  # type: ignore[misc]  # its trainer
     CrossEncoder scores anew the first `depth` of what `first` finds. Each document is encoded once for each call, with
     the model's own prompts, and vectors of one chunk of the corpus are held at once.
 
-    What is returned: for each measure its mean, and the ends of its 95% interval over queries as <measure>_low and
+    A call returns for each measure its mean, and the ends of its 95% interval over queries as <measure>_low and
     <measure>_high, under `name`_; `metric_for_best_model="<name>_<first measure>"` stops early by it. Where there is
     an output path, the values of each query stand in weir/<name>/ there, as `weir.Scores.load` reads them, and the
     means in a file beside each, as `weir.ResultSet.load` does.
@@ -85,21 +85,21 @@ class SentenceTransformersEvaluator(_BASE):  # type: ignore[misc]  # its trainer
 
     @property
     def greater_is_better(self) -> bool:
-        """As it is for every measure of what was found."""
+        """True, as for every measure of a ranking."""
         return True
 
     @property
     def primary_metric(self) -> str:
-        """What checkpoints are chosen by: the mean of the first measure."""
+        """The name of the first measure's mean, by which checkpoints are chosen."""
         return f"{self.name}_{measures_of(self.measures)[0]}"
 
     @property
     def description(self) -> str:
-        """What a model's card calls it."""
+        """Its name on a model's card."""
         return "Information Retrieval"
 
     def get_config_dict(self) -> dict[str, Any]:
-        """What a model's card says of how it was measured."""
+        """The settings that a model's card shows."""
         measured = [str(measure) for measure in measures_of(self.measures)]
         return {"collection": self.collection.fingerprint, "measures": measured, "k": self.k}
 
@@ -110,36 +110,39 @@ class SentenceTransformersEvaluator(_BASE):  # type: ignore[misc]  # its trainer
         epoch: float = -1,
         steps: int = -1,
     ) -> dict[str, float]:
-        """The means and intervals of a model as it is now, by name; raises BadValue for a model that is none."""
+        """The means and intervals of a model as it is now, by name; raises BadValue for another object."""
         scores = evaluate(self.collection.qrels, self._run(model), measures_of(self.measures))
-        found = result_rows(scores, self.name, type(model).__name__)
-        metrics = {f"{self.name}_{key}": value for row in found for key, value in _named(row)}
-        for row in found:
+        rows = result_rows(scores, self.name, type(model).__name__)
+        metrics = {}
+        for row in rows:
+            metrics[f"{self.name}_{row.measure}"] = row.mean
+            metrics[f"{self.name}_{row.measure}_low"] = row.low
+            metrics[f"{self.name}_{row.measure}_high"] = row.high
             _LOG.info("%s: %s %.4f [%.4f, %.4f]", self.name, row.measure, row.mean, row.low, row.high)
         if output_path is not None:
-            _write(
-                Path(output_path) / "weir" / slug(self.name) / f"epoch{epoch:g}-step{steps}", scores, found
-            )
+            _write(Path(output_path) / "weir" / slug(self.name), f"epoch{epoch:g}-step{steps}", scores, rows)
         self.store_metrics_in_model_card_data(model, metrics, epoch, steps)
         return metrics
 
     def _run(self, model: object) -> Run:
         corpus, queries, drop = self.collection.corpus, self.collection.queries, self.collection.self_match
         k = self.k + (drop == "drop")
-        told: dict[str, Any] = {"batch_size": self.batch_size, "show_progress_bar": False}
+        options: dict[str, Any] = {"batch_size": self.batch_size, "show_progress_bar": False}
         if isinstance(model, PairPredictor):
-            run = self._reranked(partial(model.predict, **told), type(model).__name__, k)
+            run = self._reranked(partial(model.predict, **options), type(model).__name__, k)
         elif isinstance(model, SparseTextEncoder):
-            _refuse_other_than_dot(model)
-            query, document = (partial(f, **told) for f in (model.encode_query, model.encode_document))
+            declared = model.similarity_fn_name if isinstance(model, DeclaredSimilarity) else None
+            if declared not in (None, "dot"):
+                raise BadValue(f"found a {type(model).__name__} whose similarity is {declared}; expected dot")
+            query, document = (partial(f, **options) for f in (model.encode_query, model.encode_document))
             run = sparse_run(query, document, corpus, queries, k)
         elif isinstance(model, QueryDocumentEncoder):
             encoder, cut = as_encoder(model), {"truncate_dim": self.dimensions}
-            query, document = (partial(f, **told, **cut) for f in (encoder.query, encoder.document))
+            query, document = (partial(f, **options, **cut) for f in (encoder.query, encoder.document))
             run = dense_run(replace(encoder, query=query, document=document), corpus, queries, k)
         else:
-            found = type(model).__name__
-            raise BadValue(f"found a {found}; expected a SentenceTransformer, SparseEncoder or CrossEncoder")
+            name = type(model).__name__
+            raise BadValue(f"found a {name}; expected a SentenceTransformer, SparseEncoder or CrossEncoder")
         return run.without_self().top(self.k) if drop == "drop" else run
 
     def _reranked(self, predict: Callable[[list[tuple[str, str]]], object], name: str, k: int) -> Run:
@@ -159,28 +162,14 @@ class SentenceTransformersEvaluator(_BASE):  # type: ignore[misc]  # its trainer
         return first.search(self.collection.queries, self.k + 1)
 
 
-def _refuse_other_than_dot(model: object) -> None:
-    """Raise BadValue for weights of terms that are compared otherwise."""
-    declared = model.similarity_fn_name if isinstance(model, DeclaredSimilarity) else None
-    if declared not in (None, "dot"):
-        raise BadValue(f"found a {type(model).__name__} whose similarity is {declared}; expected dot")
-
-
-def _named(row: Row) -> list[tuple[str, float]]:
-    return [(row.measure, row.mean), (f"{row.measure}_low", row.low), (f"{row.measure}_high", row.high)]
-
-
-def _write(stem: Path, scores: Scores, found: list[Row]) -> None:
-    """The values by query, then the means with their intervals, beside those of an earlier model at the same step.
+def _write(folder: Path, name: str, scores: Scores, rows: list[Row]) -> None:
+    """Write the values by query, and the means with their intervals, beside those of an earlier model at the same step.
 
     Raises StoreError where the disk refuses.
     """
-    with storing(stem.parent):
-        stem.parent.mkdir(parents=True, exist_ok=True)
-    again = next(n for n in count(1) if not _numbered(stem, n, ".json").exists())
-    scores.save(_numbered(stem, again, ".scores.json"))
-    ResultSet("results", tuple(found)).save(_numbered(stem, again, ".json"))
-
-
-def _numbered(stem: Path, number: int, ending: str) -> Path:
-    return stem.with_name(stem.name + (f"-{number}" if number > 1 else "") + ending)
+    with storing(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+    names = (name + (f"-{n}" if n > 1 else "") for n in count(1))
+    free = next(one for one in names if not (folder / f"{one}.json").exists())
+    scores.save(folder / f"{free}.scores.json")
+    ResultSet("results", tuple(rows)).save(folder / f"{free}.json")

@@ -66,9 +66,9 @@ def reranking_command(
     from weir.plugins.sensitivity.rerankings import reranking
 
     rules = ReorderRules(first_ranks, depth, block, rel, WindowShape(window, step))
-    found = reranking(first, *reranked, qrels=qrels, measure=measure, rules=rules, collection=collection)
-    say_notes(found.notes())
-    show_result(found, form)
+    result = reranking(first, *reranked, qrels=qrels, measure=measure, rules=rules, collection=collection)
+    say_notes(result.notes())
+    show_result(result, form)
 
 
 # ----------
@@ -128,15 +128,15 @@ def sensitivity_command(
     use_budget(budget, price)
     if folder is None and (dataset is None or system is None):
         raise click.UsageError("give a results folder, or a collection with -d and a system with -s")
-    wanted = [part.strip() for part in depths.split(",") if part.strip()]
-    if odd := [part for part in wanted if not part.isdecimal()]:
+    parts = [part.strip() for part in depths.split(",") if part.strip()]
+    if odd := [part for part in parts if not part.isdecimal()]:
         raise BadValue(f"--depths: found '{odd[0]}'; expected whole numbers such as 5,10,20")
-    rules = StudyRules(orders, samples, tuple(map(int, wanted)), queries)
+    rules = StudyRules(orders, samples, tuple(map(int, parts)), queries)
     progress = Progress(quiet)
     try:
-        found = sensitivity_of(dataset, system, measure, rules, output, results=folder, progress=progress)
+        result = sensitivity_of(dataset, system, measure, rules, output, results=folder, progress=progress)
     finally:
         progress.close()
-    show_result(found, "json" if as_json else None)
+    show_result(result, "json" if as_json else None)
     if output is not None:
         say(f"records: {output}")

@@ -55,8 +55,8 @@ class WindowShape:
     def borders(self, count: int) -> Int64:
         """The places behind which a window ends, but for the last one; half a step fits on either side of each."""
         half = self.step // 2
-        found = count - self.step * np.arange(1, count // self.step + 1)
-        return found[(found > half) & (half > 0)][::-1]
+        ends = count - self.step * np.arange(1, count // self.step + 1)
+        return ends[(ends > half) & (half > 0)][::-1]
 
 
 @dataclass(frozen=True)
@@ -119,9 +119,8 @@ class OrderChanges:
         ((), 0) where no order is another; of several the one of the smallest places. A re-ranker that reads its
         candidates hardly ever gives two queries the same: one that does answers without regard to them.
         """
-        seen = Counter(map(tuple, self.sources[self.answered & ~self.kept_first].tolist()))
-        best = min(seen.items(), key=lambda item: (-item[1], item[0]), default=((), 0))
-        return best
+        orders = Counter(map(tuple, self.sources[self.answered & ~self.kept_first].tolist()))
+        return min(orders.items(), key=lambda item: (-item[1], item[0]), default=((), 0))
 
 
 def order_changes(first: Run, second: Run, rules: ReorderRules, depth: int) -> OrderChanges:
@@ -131,15 +130,18 @@ def order_changes(first: Run, second: Run, rules: ReorderRules, depth: int) -> O
     its other statistics are NaN. Raises BadValue where the first stage answers no query.
     """
     before, after = _tops(first, depth), _tops(second, depth)
-    asked = sorted(query for query, ranking in before.items() if ranking)
-    if not asked:
+    queries = sorted(query for query, ranking in before.items() if ranking)
+    if not queries:
         raise BadValue("the first stage answers no query, so nothing can be compared with it")
-    rows = [_changes(before[query], after.get(query, ()), rules) for query in asked]
-    sources = np.array([_sources(before[query], after.get(query, ()), rules.k) for query in asked], np.int64)
+    rows = [_changes(before[query], after.get(query, ()), rules) for query in queries]
     types = (np.int64, bool, bool, bool, np.int64, np.int64, float, float, float, np.int64, float, np.int64)
     columns = [np.array(column, kind) for column, kind in zip(zip(*rows, strict=True), types, strict=True)]
-    columns.append(sources)
-    return OrderChanges(Ids.of(asked), *columns)
+    sources = np.zeros((len(queries), rules.k), np.int64)
+    for row, query in enumerate(queries):
+        place = {document: n for n, document in enumerate(before[query], 1)}
+        top = after.get(query, ())[: min(rules.k, len(place))]
+        sources[row, : len(top)] = [place.get(document, 0) for document in top]
+    return OrderChanges(Ids.of(queries), *columns, sources)
 
 
 def places_of(run: Run, depth: int) -> dict[str, dict[str, int]]:
@@ -159,9 +161,9 @@ def _changes(before: tuple[str, ...], after: tuple[str, ...], rules: ReorderRule
     if not after:
         nan = float("nan")
         return (count, False, False, False, count, 0, nan, nan, nan, 0, nan, 0)
+    place = {document: i for i, document in enumerate(after)}
     was = np.array([i for i, document in enumerate(before) if document in new])
-    at = {document: i for i, document in enumerate(after)}
-    now = np.array([at[before[i]] for i in was])
+    now = np.array([place[before[i]] for i in was])
     apart = [i for i in range(count) if i >= len(after) or before[i] != after[i]]
     return (
         count,
@@ -177,12 +179,6 @@ def _changes(before: tuple[str, ...], after: tuple[str, ...], rules: ReorderRule
         _sealed(before, after, shape),
         int(np.count_nonzero(now + 1 > shape.deepest(count)[was])) if len(was) else 0,
     )
-
-
-def _sources(before: tuple[str, ...], after: tuple[str, ...], k: int) -> list[int]:
-    at = {document: i for i, document in enumerate(before, 1)}
-    found = [at.get(document, 0) for document in after[: min(k, len(before))]]
-    return found + [0] * (k - len(found))
 
 
 def _sealed(before: tuple[str, ...], after: tuple[str, ...], shape: WindowShape) -> float:
@@ -248,22 +244,22 @@ def rank_bands(
     candidates is judged.
     """
     rows, block = _Candidates.of(first, second, qrels, rules, depth), rules.block
-    found = []
+    bands = []
     for start in range(1, int(rows.place.max()) + 1, block):
         own = (rows.place >= start) & (rows.place < start + block)
         stop = min(start + block - 1, depth)
-        kept = own & (rows.now > 0)
-        found.append(
+        ranked = own & (rows.now > 0)
+        bands.append(
             RankBand(
                 start,
                 stop,
                 int(own.sum()),
                 float(rows.top[own].mean()),
-                float((rows.place - rows.now)[kept].mean()) if kept.any() else float("nan"),
+                float((rows.place - rows.now)[ranked].mean()) if ranked.any() else float("nan"),
                 rows.reach(own),
             )
         )
-    return tuple(found)
+    return tuple(bands)
 
 
 def reach(
@@ -296,18 +292,18 @@ class _Candidates:
     @staticmethod
     def of(first: Run, second: Run, qrels: Qrels, rules: ReorderRules, depth: int) -> _Candidates:
         before, after, grades = places_of(first, depth), places_of(second, depth), qrels.to_dict()
-        asked = sorted(query for query in before if before[query] and query in grades)
-        if not asked:
+        queries = sorted(query for query in before if before[query] and query in grades)
+        if not queries:
             raise BadValue("no query of the first stage is judged; are these judgments of other queries?")
-        count = np.array([len(before[query]) for query in asked])
+        count = np.array([len(before[query]) for query in queries])
         place = np.concatenate([np.arange(1, one + 1) for one in count])
-        now = np.array([after.get(query, {}).get(d, 0) for query in asked for d in before[query]])
-        by_query = [np.array([float(grades[q].get(d, 0)) for d in before[q]]) for q in asked]
+        now = np.array([after.get(query, {}).get(d, 0) for query in queries for d in before[query]])
+        by_query = [np.array([float(grades[q].get(d, 0)) for d in before[q]]) for q in queries]
         relevant = (np.concatenate(by_query) >= rules.rel).astype(np.float64)
         chance = np.concatenate([ideal_chances(grade, rules.k) for grade in by_query]) * relevant
         top = ((now > 0) & (now <= rules.k)).astype(np.float64)
-        number = np.repeat(np.arange(len(asked)), count)
-        return _Candidates(len(asked), number, place, now, top, top * relevant, relevant, chance)
+        number = np.repeat(np.arange(len(queries)), count)
+        return _Candidates(len(queries), number, place, now, top, top * relevant, relevant, chance)
 
     def by_query(self, values: Float64, own: NDArray[np.bool_]) -> Float64:
         """Sums of the rows that count, by query."""
@@ -424,21 +420,13 @@ class Reordering:
 
     def mean(self, name: str) -> MeanOverQueries:
         """One of the means by its name in MEANS; raises BadValue for another."""
-        found = next((one for one in self.means if one.name == name), None)
-        if found is None:
+        mean = next((one for one in self.means if one.name == name), None)
+        if mean is None:
             raise BadValue(f"'{name}' is no statistic of a re-ranking; expected {', '.join(MEANS)}")
-        return found
+        return mean
 
 
-MEANS = {
-    "kept first": lambda changes: changes.kept_first,
-    "kept": lambda changes: changes.kept,
-    "moved": lambda changes: changes.moved,
-    "tau": lambda changes: changes.tau,
-    "rbo": lambda changes: changes.rbo,
-    "last moved": lambda changes: changes.last_moved,
-    "sealed": lambda changes: changes.sealed,
-}
+MEANS = ("kept first", "kept", "moved", "tau", "rbo", "last moved", "sealed")
 """Statistics of queries that are averaged: see OrderChanges."""
 
 
@@ -457,21 +445,20 @@ def reorderings(
     where a re-ranking answers no query of the first stage, where no query is judged, and for rules out of range.
     """
     rules = rules or ReorderRules()
-    twice = repeated_rows or {}
-    found = [
-        replace(_reordering(first, name, run, rules), duplicates=twice.get(name, 0))
+    rerankings = [
+        replace(_reordering(first, name, run, rules), duplicates=(repeated_rows or {}).get(name, 0))
         for name, run in others.items()
     ]
     if qrels is None:
-        return found
+        return rerankings
     judged = [
         _judged(first, run, qrels, measure, replace(rules, depth=one.depth))
-        for one, run in zip(found, others.values(), strict=True)
+        for one, run in zip(rerankings, others.values(), strict=True)
     ]
     holm = adjusted(np.array([gain.p for gain, _, _ in judged])).tolist()
     return [
         replace(one, gain=replace(gain, adjusted=p), bias=bias, blocks=blocks)
-        for one, (gain, bias, blocks), p in zip(found, judged, holm, strict=True)
+        for one, (gain, bias, blocks), p in zip(rerankings, judged, holm, strict=True)
     ]
 
 
@@ -483,6 +470,14 @@ def _reordering(first: Run, name: str, second: Run, rules: ReorderRules) -> Reor
     changes = order_changes(first, second, rules, depth)
     pattern, repeated = changes.commonest()
     cut = second.top(depth)
+    means = []
+    for statistic in MEANS:
+        values = np.asarray(vars(changes)[statistic.replace(" ", "_")], np.float64)
+        values = np.where(changes.answered, values, np.nan)
+        defined = values[~np.isnan(values)]
+        mean = math.fsum(defined.tolist()) / len(defined) if len(defined) else math.nan
+        bounds = interval(values, np.random.default_rng(SEED))
+        means.append(MeanOverQueries(statistic, mean, *bounds, len(defined)))
     return Reordering(
         first.name,
         name,
@@ -497,16 +492,8 @@ def _reordering(first: Run, name: str, second: Run, rules: ReorderRules) -> Reor
         int(changes.beyond.sum()),
         repeated,
         pattern,
-        tuple(_mean(statistic, changes) for statistic in MEANS),
+        tuple(means),
     )
-
-
-def _mean(name: str, changes: OrderChanges) -> MeanOverQueries:
-    values = np.asarray(MEANS[name](changes), np.float64)
-    values = np.where(changes.answered, values, np.nan)
-    known = values[~np.isnan(values)]
-    mean = math.fsum(known.tolist()) / len(known) if len(known) else math.nan
-    return MeanOverQueries(name, mean, *interval(values, np.random.default_rng(SEED)), len(known))
 
 
 def _judged(
@@ -515,8 +502,7 @@ def _judged(
     common = np.flatnonzero(qrels.queries.codes(first.queries.strings) >= 0)
     if not len(common):
         raise BadValue("no query of the first stage is judged; are these judgments of other queries?")
-    asked = first.queries.take(common)
-    judgments = qrels.only(qrels.queries.codes(asked.strings))
+    judgments = qrels.only(qrels.queries.codes(first.queries.take(common).strings))
     depth = rules.depth or 1
     holes = parse_measure(f"Judged@{rules.k}")
     scores = [score_run(judgments, run, [measure, holes]) for run in (first, second)]
@@ -528,8 +514,8 @@ def _judged(
 def _gain(measure: Measure, holes: Measure, scores: Sequence[Scores]) -> Gain:
     before, after = (one.in_id_order(str(measure)) for one in scores)
     judged = [float(one.mean_values()[one.measures.index(str(holes))]) for one in scores]
-    known = ~(np.isnan(before) | np.isnan(after))
-    before, after = before[known], after[known]
+    defined = ~(np.isnan(before) | np.isnan(after))
+    before, after = before[defined], after[defined]
     count = len(before)
     if not count:
         raise BadValue(f"{measure} is defined for no query that both answer")

@@ -25,7 +25,7 @@ def reranking(
     rules: ReorderRules | None = None,
     collection: str | Path | Dataset | None = None,
 ) -> ResultSet[Reordering]:
-    """What re-rankings did to their first stage, from rankings alone: `weir study reranking`.
+    """The changes that re-rankings made to their first stage, from rankings alone: `weir study reranking`.
 
     first: the rankings whose first documents were ordered anew; reranked: re-rankings of it; qrels: judgments, all as
     `weir.evaluate` takes them; None leaves out scores and position bias. rules: weir.ReorderRules, with first ranks,
@@ -42,21 +42,22 @@ def reranking(
     if qrels is not None:
         refuse_mismatched(qrels, first)
     scoring = ScoringRules.of(collection)
-    read = [
-        read_repeating_run(one) if isinstance(one, (str, Path)) else (run_from(one), 0) for one in reranked
-    ]
-    runs = [scoring.ranked(run) for run, _ in read]
-    long = [
-        str(one) if isinstance(one, (str, Path)) else f"re-ranking {n}" for n, one in enumerate(reranked, 1)
-    ]
-    names = distinct_names([run.name for run in runs], long)
-    judgments = None if qrels is None else scoring.counted(qrels_from(qrels))
-    by_name = dict(zip(names, runs, strict=True))
-    twice = {name: rows for name, (_, rows) in zip(names, read, strict=True)}
-    found = reorderings(
-        scoring.ranked(run_from(first)), by_name, judgments, parse_measure(str(measure)), rules, twice
+    runs, repeated_rows, long_names = [], [], []
+    for n, one in enumerate(reranked, 1):
+        run, rows = read_repeating_run(one) if isinstance(one, (str, Path)) else (run_from(one), 0)
+        runs.append(scoring.ranked(run))
+        repeated_rows.append(rows)
+        long_names.append(str(one) if isinstance(one, (str, Path)) else f"re-ranking {n}")
+    names = distinct_names([run.name for run in runs], long_names)
+    results = reorderings(
+        scoring.ranked(run_from(first)),
+        dict(zip(names, runs, strict=True)),
+        None if qrels is None else scoring.counted(qrels_from(qrels)),
+        parse_measure(str(measure)),
+        rules,
+        dict(zip(names, repeated_rows, strict=True)),
     )
-    return ResultSet("reranking", tuple(found), scoring.notes)
+    return ResultSet("reranking", tuple(results), scoring.notes)
 
 
 def sensitivity_of(
@@ -68,7 +69,7 @@ def sensitivity_of(
     results: str | Path | None = None,
     progress: Callable[[str, int, int], None] | None = None,
 ) -> ResultSet[Sensitivity]:
-    """What re-ranking by a language model depends on: `weir study sensitivity`.
+    """How re-ranking by a language model depends on order, chance and depth: `weir study sensitivity`.
 
     dataset: by name, path or itself; system: such as 'bm25 >> llm("listwise", model=...)'; rules: weir.StudyRules, with
     the number of orders and samples, depths, and queries at most; out: the folder of the records, None for none.
@@ -92,12 +93,12 @@ def sensitivity_of(
         collection = dataset if isinstance(dataset, Dataset) else load(dataset)
         pairs = [(collection, parse_system(system) if isinstance(system, str) else system_of(system), "")]
     watch = progress or (lambda what, done, total: None)
-    wanted, asked = parse_measure(str(measure)), rules or StudyRules()
-    found = []
+    studies = []
     for collection, one, folder in pairs:
-        at = None if out is None else Path(out) / folder if len(pairs) > 1 else Path(out)
-        found.append(studied(collection, one, wanted, asked, at, watch))
-    return ResultSet("sensitivity", tuple(found))
+        records = None if out is None else Path(out) / folder if len(pairs) > 1 else Path(out)
+        own_measure = parse_measure(str(measure))
+        studies.append(studied(collection, one, own_measure, rules or StudyRules(), records, watch))
+    return ResultSet("sensitivity", tuple(studies))
 
 
 def _reranked_in(results: Path, dataset: object, system: object) -> list[tuple[Dataset, Retriever, str]]:
@@ -107,7 +108,7 @@ def _reranked_in(results: Path, dataset: object, system: object) -> list[tuple[D
     from weir.systems.compose import Pipeline
     from weir.systems.rerank.llm_methods import LLMReranker
 
-    found: list[tuple[Dataset, Retriever, str]] = []
+    rerankings: list[tuple[Dataset, Retriever, str]] = []
     for cell in largest_k(finished_cells(results))[0]:
         if dataset not in (None, cell.dataset) or (
             system is not None and str(system) not in (cell.system, cell.label)
@@ -120,7 +121,7 @@ def _reranked_in(results: Path, dataset: object, system: object) -> list[tuple[D
                 raise BadValue(
                     f"{cell.system}: the judgments of {cell.dataset} that it was scored by are not here"
                 )
-            found.append((collection, one, f"{cell.dataset}-{cell.folder.name}"))
-    if not found:
-        raise BadValue(f"{results}: no system that is asked for has a language model at its end")
-    return found
+            rerankings.append((collection, one, f"{cell.dataset}-{cell.folder.name}"))
+    if not rerankings:
+        raise BadValue(f"{results}: no chosen system has a language model at its end")
+    return rerankings

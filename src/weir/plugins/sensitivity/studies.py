@@ -43,7 +43,7 @@ from weir.systems.rerank.llm_methods import METHODS, LLMReranker, LLMScorer, Pro
 from weir.systems.rerank.reranking import RerankingSearcher, fill_unscored, rerank_room, reranked_rows
 
 # ----------
-# What a language model was shown and said of it, answer by answer, while it re-ranks.
+# The passages that a language model reads and its verdicts, answer by answer, while it re-ranks.
 
 
 _SHOWN = re.compile(r"<passage>\n(.*?)\n</passage>", re.DOTALL)
@@ -94,8 +94,7 @@ class AskedTotals:
 
 @dataclass(eq=False)
 class LoggedScorer:
-    """A scorer by a language model that remembers what it heard; sample: which of several answers to a prompt it asks
-    for, from 0."""
+    """A scorer by a language model that logs its answers; sample: which of several answers to a prompt, from 0."""
 
     scorer: LLMScorer
     sample: int = 0
@@ -107,44 +106,43 @@ class LoggedScorer:
         if len(candidates.doc) == 0:
             return np.empty(0)
         reranker = self.scorer.reranker
-        with cached_chat(reranker.chat, reranker.concurrency, self.use, context.reuse) as talk:
-            log = _LoggedTalk(talk, self.sample)
-            asked = RerankTask(self.scorer, log, queries, candidates, context.progress, log.hear)
-            log.asking = lambda: asked.query_shown
-            values = asked.values()
+        with cached_chat(reranker.chat, reranker.concurrency, self.use, context.reuse) as runner:
+            log = _LoggedRunner(runner, self.sample)
+            task = RerankTask(self.scorer, log, queries, candidates, context.progress, log.record_verdict)
+            log.current_query = lambda: task.query_shown
+            values = task.values()
         names = queries.ids.tolist()
         self.answers += [
-            HeardAnswer(names[query], prompt, shown, kind, value)
-            for (query, prompt, shown), (kind, value) in zip(log.prompts, log.heard, strict=True)
+            HeardAnswer(names[query], prompt, passages, kind, value)
+            for (query, prompt, passages), (kind, value) in zip(log.prompts, log.verdicts, strict=True)
         ]
         return fill_unscored(values, candidates.ptr)
 
     def costs(self) -> Costs:
-        """What the model was asked."""
+        """The use of the model."""
         return Costs(services=(self.use.named(self.scorer.reranker.chat.model),))
 
     def totals(self) -> AskedTotals:
-        """What that took."""
-        taken = list(self.use.milliseconds.values())
+        """The use of the model as totals."""
         return AskedTotals(
             len({answer.prompt for answer in self.answers}),
             self.use.tokens,
             self.use.answer_tokens,
             math.nan if self.use.dollars is None else self.use.dollars,
-            math.fsum(math.fsum(one) for one in taken) / 1000,
+            math.fsum(math.fsum(one) for one in self.use.milliseconds.values()) / 1000,
             sum(not answer.clear for answer in self.answers),
         )
 
 
 @dataclass(eq=False)
-class _LoggedTalk:
-    """A conversation of which each prompt and each verdict is noted, in the order of prompts."""
+class _LoggedRunner:
+    """A runner of prompts that logs each prompt and each verdict, in the order of prompts."""
 
-    talk: PromptRunner
+    runner: PromptRunner
     sample: int
-    asking: Callable[[], int] = field(default=lambda: -1)
+    current_query: Callable[[], int] = field(default=lambda: -1)
     prompts: list[tuple[int, bytes, tuple[bytes, ...]]] = field(default_factory=list)
-    heard: list[tuple[VerdictKind, object]] = field(default_factory=list)
+    verdicts: list[tuple[VerdictKind, object]] = field(default_factory=list)
 
     def replies(
         self,
@@ -153,21 +151,23 @@ class _LoggedTalk:
         progress: Callable[[int], None] | None = None,
     ) -> Iterator[ChatReply]:
         """The answers to so many prompts, in order."""
-        noted: dict[int, tuple[int, bytes, tuple[bytes, ...]]] = {}
+        log: dict[int, tuple[int, bytes, tuple[bytes, ...]]] = {}
 
         def sampled(number: int) -> ChatPrompt:
-            made = prompt_of(number)
-            shown = tuple(map(_digest, _SHOWN.findall(made.user)))
-            noted[number] = (self.asking(), _digest(repr(made)), shown)
-            return replace(made, sample=self.sample)
+            prompt = prompt_of(number)
+            passages = tuple(map(_digest, _SHOWN.findall(prompt.user)))
+            log[number] = (self.current_query(), _digest(repr(prompt)), passages)
+            return replace(prompt, sample=self.sample)
 
-        found = self.talk.replies(count, sampled, progress)  # every prompt has been made when this returns
-        self.prompts += [noted[number] for number in range(count)]
-        return found
+        replies = self.runner.replies(
+            count, sampled, progress
+        )  # every prompt has been made when this returns
+        self.prompts += [log[number] for number in range(count)]
+        return replies
 
-    def hear(self, kind: VerdictKind, value: object) -> None:
-        """An answer was read."""
-        self.heard.append((kind, value))
+    def record_verdict(self, kind: VerdictKind, value: object) -> None:
+        """Log the verdict of an answer."""
+        self.verdicts.append((kind, value))
 
 
 def _digest(text: str) -> bytes:
@@ -182,8 +182,8 @@ RESULT_DEPTH = 1000
 """Documents of a ranking that are scored, as `weir run` has it."""
 SAMPLE_SEED = 20_231_107
 
-Told = Callable[[int, int], None]
-"""Told how many prompts are done, of how many."""
+Progress = Callable[[int, int], None]
+"""Called with how many prompts are done, of how many."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -216,7 +216,9 @@ class StudiedCandidates:
     depth: int
     drop_self: bool
 
-    def reranked(self, reranker: LLMReranker, sample: int = 0, told: Told | None = None) -> RerankedOnce:
+    def reranked(
+        self, reranker: LLMReranker, sample: int = 0, progress: Progress | None = None
+    ) -> RerankedOnce:
         """The candidates as a re-ranker orders them, the answers of that sample asked for and kept.
 
         Raises BadValue for a depth beyond the candidates, ServiceError where the budget ends or a prompt stays without
@@ -226,10 +228,10 @@ class StudiedCandidates:
             raise BadValue(f"candidates were found to {self.depth}; a depth of {reranker.depth} needs more")
         scorer = LoggedScorer(reranker.ready(self.corpus), sample)
         system = replace(self.pipeline, reranker=reranker)
-        searcher = RerankingSearcher(system, self.corpus, _Found(self.found), scorer)
+        searcher = RerankingSearcher(system, self.corpus, _FixedRun(self.found), scorer)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", RankingWarning)  # what is unclear is counted
-            run = searcher.search(self.queries, max(RESULT_DEPTH, self.depth) + 1, Context(progress=told))
+            run = searcher.search(self.queries, max(RESULT_DEPTH, self.depth) + 1, Context(progress=progress))
         run = run.without_self() if self.drop_self else run
         run = run.top(RESULT_DEPTH) if len(run.doc) else run
         values = score_run(self.qrels, run, [self.measure]).in_id_order(str(self.measure))
@@ -237,8 +239,8 @@ class StudiedCandidates:
 
 
 @dataclass(frozen=True, eq=False)
-class _Found:
-    """A searcher that answers with what was found once."""
+class _FixedRun:
+    """A searcher that always answers with one run."""
 
     run: Run
 
@@ -251,7 +253,7 @@ class _Found:
         return self.run.top(k)
 
     def costs(self) -> Costs:
-        """Nothing is asked."""
+        """None."""
         return Costs(repeatable=True)
 
 
@@ -269,12 +271,11 @@ def candidates_of(
             f"{system} ends in no language model; give such as 'bm25 >> llm(\"listwise\", model=...)'"
         )
     queries = _sample(dataset.queries, limit)
-    wanted = max(RESULT_DEPTH, *depths, 1) + 1
-    room = rerank_room(adapted, queries, wanted, dataset.corpus)
+    room = rerank_room(adapted, queries, max(RESULT_DEPTH, *depths, 1) + 1, dataset.corpus)
     searcher = adapted.first.index(dataset.corpus)
-    found = rankings(searcher, queries, room, adapted.first, dataset.name)
-    shown = reranked_rows(adapted, found, queries, dataset.corpus)
-    longest = int(np.bincount(found.query_of_row()[shown], minlength=1).max())
+    run = rankings(searcher, queries, room, adapted.first, dataset.name)
+    rows = reranked_rows(adapted, run, queries, dataset.corpus)
+    longest = int(np.bincount(run.query_of_row()[rows], minlength=1).max())
     qrels = dataset.qrels.only(np.flatnonzero(queries.ids.codes(dataset.qrels.queries.strings) >= 0))
     return StudiedCandidates(
         adapted,
@@ -283,7 +284,7 @@ def candidates_of(
         queries,
         qrels,
         measure,
-        found,
+        run,
         longest,
         max(longest, adapted.reranker.depth or 1, *depths, 1),
         dataset.self_match == "drop",
@@ -378,14 +379,14 @@ def prompt_places(runs: Sequence[Sequence[HeardAnswer]]) -> tuple[PromptPlaces, 
 
     The first prompt about each query counts: its documents were drawn without regard to any answer.
     """
-    found: dict[int, list[HeardAnswer]] = defaultdict(list)
+    by_size: dict[int, list[HeardAnswer]] = defaultdict(list)
     for answers in runs:
-        seen: set[str] = set()
+        queries: set[str] = set()
         for answer in answers:
-            if answer.query not in seen and len(answer.shown) > 1:
-                found[len(answer.shown)].append(answer)
-            seen.add(answer.query)
-    return tuple(_places(size, found[size]) for size in sorted(found))
+            if answer.query not in queries and len(answer.shown) > 1:
+                by_size[len(answer.shown)].append(answer)
+            queries.add(answer.query)
+    return tuple(_places(size, by_size[size]) for size in sorted(by_size))
 
 
 def _places(size: int, answers: Sequence[HeardAnswer]) -> PromptPlaces:
@@ -424,11 +425,11 @@ def _interval(numerator: Float64, denominator: Float64) -> tuple[float, float]:
 
 def order_flips(answers: Sequence[HeardAnswer]) -> OrderFlips | None:
     """Verdicts on two documents that were shown in both orders; None where no two were."""
-    shown = {(a.query, a.shown): a for a in answers if len(a.shown) == 2 and a.shown[0] != a.shown[1]}
+    by_pair = {(a.query, a.shown): a for a in answers if len(a.shown) == 2 and a.shown[0] != a.shown[1]}
     both = [
-        (answer, shown[query, pair[::-1]])
-        for (query, pair), answer in shown.items()
-        if pair < pair[::-1] and (query, pair[::-1]) in shown
+        (answer, by_pair[query, pair[::-1]])
+        for (query, pair), answer in by_pair.items()
+        if pair < pair[::-1] and (query, pair[::-1]) in by_pair
     ]
     if not both:
         return None
@@ -436,7 +437,7 @@ def order_flips(answers: Sequence[HeardAnswer]) -> OrderFlips | None:
     flips = [(query, one) for query, one, other in decided if one == other]
     pairs, flipped = Counter(query for query, _, _ in decided), Counter(query for query, _ in flips)
     queries = sorted(pairs)
-    counts = [np.array([float(counted[query]) for query in queries]) for counted in (flipped, pairs)]
+    counts = [np.array([float(counts_of[query]) for query in queries]) for counts_of in (flipped, pairs)]
     return OrderFlips(
         len(both),
         len(decided),
@@ -454,15 +455,14 @@ def same_verdicts(samples: Sequence[Sequence[HeardAnswer]]) -> SameVerdicts:
     pairs, equal, deviations = Counter[str](), Counter[str](), []
     for prompt in common:
         answers = [one[prompt] for one in values]
-        said = [answer.value if answer.clear else None for answer in answers]
-        agreed = sum(a == b for a, b in combinations(said, 2))
-        pairs[answers[0].query] += len(said) * (len(said) - 1) // 2
-        equal[answers[0].query] += agreed
-        scores = [float(one) for one in said if isinstance(one, (int, float))]
+        verdicts = [answer.value if answer.clear else None for answer in answers]
+        pairs[answers[0].query] += len(verdicts) * (len(verdicts) - 1) // 2
+        equal[answers[0].query] += sum(a == b for a, b in combinations(verdicts, 2))
+        scores = [float(one) for one in verdicts if isinstance(one, (int, float))]
         if len(answers[0].shown) == 1 and len(scores) > 1:
             deviations.append(float(np.std(scores, ddof=1)))
     queries = sorted(pairs)
-    counts = [np.array([float(counted[query]) for query in queries]) for counted in (equal, pairs)]
+    counts = [np.array([float(counts_of[query]) for query in queries]) for counts_of in (equal, pairs)]
     return SameVerdicts(
         len(samples),
         len(common),
@@ -485,7 +485,7 @@ def same_verdicts(samples: Sequence[Sequence[HeardAnswer]]) -> SameVerdicts:
 
 T = TypeVar("T")
 Watch = Callable[[str, int, int], None]
-"""Told (what is done, how much of it, of how much)."""
+"""Called with (what is done, how much of it, of how much)."""
 
 
 @dataclass(frozen=True)
@@ -604,41 +604,35 @@ def sensitivity(
     same call continues), StoreError where the folder cannot be written, and the WeirErrors of searching.
     """
     depths = tuple(sorted(set(rules.depths)))
-    found = candidates_of(dataset, system, measure, depths, rules.queries)
-    study = _Studies(found, _declared(dataset, found, rules), out, watch)
-    notes = []
-    orders = None
-    if rules.orders and "order" in METHODS[found.reranker.method].takes:
-        orders = study.kept(
-            "orders", OrderStudy, {"orders": rules.orders}, lambda: study.orders(rules.orders)
-        )
-    elif rules.orders:
-        notes.append(_without_orders(found.reranker.method))
-    samples = None
-    if rules.samples:
-        samples = study.kept(
-            "samples", SampleStudy, {"samples": rules.samples}, lambda: study.samples(rules.samples)
-        )
-    deep: tuple[DepthStudy, ...] = ()
-    if depths:
-        deep = study.kept("depths", _Depths, {"depths": list(depths)}, lambda: study.depths(depths)).depths
-    return Sensitivity(dataset.name, str(system), str(measure), orders, samples, deep, tuple(notes))
-
-
-def _without_orders(method: str) -> str:
-    shown = "every two documents in both orders" if method == "pairwise" else "one document at a time"
-    return f'"{method}" shows {shown}: the order of candidates decides nothing but what no answer decides'
-
-
-def _declared(dataset: Dataset, found: StudiedCandidates, rules: StudyRules) -> dict[str, object]:
-    return {
-        "system": found.pipeline.describe(),
+    candidates = candidates_of(dataset, system, measure, depths, rules.queries)
+    declared = {
+        "system": candidates.pipeline.describe(),
         "collection": dataset.fingerprint,
-        "measure": str(found.measure),
+        "measure": str(candidates.measure),
         "queries": rules.queries,
         "seed": SEED,
         "algorithms": [algorithm("measures"), algorithm("bootstrap interval")],
     }
+    study, method = _Studies(candidates, declared, out, watch), candidates.reranker.method
+    notes = []
+    orders = samples = None
+    if rules.orders and "order" in METHODS[method].takes:
+        orders = study.record(
+            "orders", OrderStudy, {"orders": rules.orders}, lambda: study.orders(rules.orders)
+        )
+    elif rules.orders:
+        prompts = "every two documents in both orders" if method == "pairwise" else "one document at a time"
+        notes.append(
+            f'"{method}" shows {prompts}: the order of candidates decides nothing but what no answer decides'
+        )
+    if rules.samples:
+        samples = study.record(
+            "samples", SampleStudy, {"samples": rules.samples}, lambda: study.samples(rules.samples)
+        )
+    deep: tuple[DepthStudy, ...] = ()
+    if depths:
+        deep = study.record("depths", _Depths, {"depths": list(depths)}, lambda: study.depths(depths)).depths
+    return Sensitivity(dataset.name, str(system), str(measure), orders, samples, deep, tuple(notes))
 
 
 @dataclass(frozen=True, eq=False)
@@ -650,8 +644,8 @@ class _Studies:
     out: Path | None
     watch: Watch
 
-    def kept(self, name: str, kind: type[T], own: dict[str, object], make: Callable[[], T]) -> T:
-        """What the record of that name holds, where it was declared so; else it is made and written."""
+    def record(self, name: str, kind: type[T], own: dict[str, object], make: Callable[[], T]) -> T:
+        """The study in the record of that name, where its declaration is the same; else it is made and written."""
         declared = json.loads(json.dumps({**self.declared, **own}, default=str))
         path = None if self.out is None else self.out / f"{name}.json"
         if path is not None and path.exists():
@@ -661,20 +655,20 @@ class _Studies:
                     return rebuilt(kind, record["found"])
             except (StoreError, BadValue, KeyError) as error:
                 self.watch(f"{name}: made again ({error})", 0, 0)
-        made = make()
+        study = make()
         if path is not None:
             with storing(path):
                 path.parent.mkdir(parents=True, exist_ok=True)
-            write_sealed(path, {"study": name, "declared": declared, "found": plain(made)})
-        return made
+            write_sealed(path, {"study": name, "declared": declared, "found": plain(study)})
+        return study
 
     def orders(self, count: int) -> OrderStudy:
         """The candidates in the first stage's order, and in `count` others by the seeds 1, 2, ..."""
         own = replace(self.candidates.reranker.ordering, order="first stage", seed=0)
-        given = [own, *(replace(own, order="shuffled", seed=seed) for seed in range(1, count + 1))]
-        rerankers = [replace(self.candidates.reranker, ordering=one) for one in given]
+        orders = [own, *(replace(own, order="shuffled", seed=seed) for seed in range(1, count + 1))]
+        rerankers = [replace(self.candidates.reranker, ordering=one) for one in orders]
         first, *runs = [
-            self.candidates.reranked(one, told=self._told("orders", number, len(rerankers)))
+            self.candidates.reranked(one, progress=self._progress("orders", number, len(rerankers)))
             for number, one in enumerate(rerankers)
         ]
         spread = self._spread(runs)
@@ -692,7 +686,7 @@ class _Studies:
         """Each prompt asked `count` times."""
         reranker = self.candidates.reranker
         runs = [
-            self.candidates.reranked(reranker, sample, self._told("samples", sample, count))
+            self.candidates.reranked(reranker, sample, self._progress("samples", sample, count))
             for sample in range(count)
         ]
         verdicts = same_verdicts([one.answers for one in runs])
@@ -703,7 +697,9 @@ class _Studies:
         runs = []
         for number, depth in enumerate(depths):
             reranker = replace(self.candidates.reranker, depth=depth)
-            runs.append(self.candidates.reranked(reranker, told=self._told("depths", number, len(depths))))
+            runs.append(
+                self.candidates.reranked(reranker, progress=self._progress("depths", number, len(depths)))
+            )
         worth = [(_mean(run.values), -(run.totals.tokens or run.totals.prompts)) for run in runs]
         rows = []
         for depth, run, own in zip(depths, runs, worth, strict=True):
@@ -712,16 +708,16 @@ class _Studies:
             rows.append(DepthStudy(depth, own[0], *bounds, run.totals, not beaten))
         return _Depths(tuple(rows))
 
-    def _told(self, what: str, number: int, count: int) -> Callable[[int, int], None]:
+    def _progress(self, what: str, number: int, count: int) -> Callable[[int, int], None]:
         return lambda done, total: self.watch(f"{what} {number + 1}/{count}", done, total)
 
     def _spread(self, runs: Sequence[RerankedOnce]) -> Spread:
         values = np.array([one.values for one in runs])
-        known = values[:, ~np.isnan(values).any(axis=0)]
-        count = known.shape[1]
+        defined = values[:, ~np.isnan(values).any(axis=0)]
+        count = defined.shape[1]
         if count == 0:
             raise BadValue(f"{self.candidates.measure} is defined for no query of all re-rankings")
-        by_query = known.mean(axis=0)
+        by_query = defined.mean(axis=0)
         rules, depth = ReorderRules(), self.candidates.shown
         pairs = [order_changes(a.run, b.run, rules, depth) for a, b in combinations(runs, 2)]
         return Spread(
@@ -729,8 +725,8 @@ class _Studies:
             count,
             _mean(by_query),
             *interval(by_query, np.random.default_rng(SEED)),
-            tuple(_mean(row) for row in known),
-            math.sqrt(float(known.var(axis=0, ddof=1).sum())) / count,
+            tuple(_mean(row) for row in defined),
+            math.sqrt(float(defined.var(axis=0, ddof=1).sum())) / count,
             float(by_query.std(ddof=1)) / math.sqrt(count) if count > 1 else math.nan,
             _mean(np.concatenate([one.tau for one in pairs])),
             _mean(np.concatenate([one.rbo for one in pairs])),
@@ -739,8 +735,8 @@ class _Studies:
 
 def _mean(values: Float64) -> float:
     """The mean of those that are defined."""
-    known = values[~np.isnan(values)].tolist()
-    return math.fsum(known) / len(known) if known else math.nan
+    defined = values[~np.isnan(values)].tolist()
+    return math.fsum(defined) / len(defined) if defined else math.nan
 
 
 def _together(runs: Sequence[RerankedOnce]) -> AskedTotals:

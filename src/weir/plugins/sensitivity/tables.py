@@ -24,11 +24,17 @@ from weir.plugins.sensitivity.studies import (
 
 
 KEPT_SHARE = 0.5
-"""Share of queries with an unchanged beginning from which a re-ranking is named in a note, as `weir audit` does."""
+"""Share of queries with an first beginning from which a re-ranking is named in a note, as `weir audit` does."""
 
 
 def _page(rerankings: Sequence[Reordering]) -> tuple[Table, ...]:
-    return tuple(table_of(lines, right=None) for lines in _tables(rerankings))
+    if not rerankings:
+        return ()
+    tables = [_orders(rerankings)]
+    if all(one.gain for one in rerankings):
+        tables += [_gains(rerankings), _biases(rerankings)]
+        tables.append(_blocks(rerankings[0].blocks) if len(rerankings) == 1 else _ratios(rerankings))
+    return tuple(table_of(lines, right=None) for lines in tables)
 
 
 @result("reranking", Reordering, page=_page, parts="means")
@@ -38,28 +44,18 @@ def reranking_tables(rerankings: Sequence[Reordering]) -> tuple[Table, ...]:
     return (*_page(rerankings), sentences(*notes))
 
 
-def _tables(rerankings: Sequence[Reordering]) -> list[list[list[str]]]:
-    if not rerankings:
-        return []
-    tables = [_orders(rerankings)]
-    if all(one.gain for one in rerankings):
-        tables += [_gains(rerankings), _biases(rerankings)]
-        tables.append(_blocks(rerankings[0].blocks) if len(rerankings) == 1 else _ratios(rerankings))
-    return tables
-
-
 def _legend(rerankings: Sequence[Reordering]) -> list[str]:
     """What columns mean that do not say so themselves; each begins with "note: "."""
-    said = [
+    notes = [
         "note: sealed at borders: how much more often no document crossed a window's border than a line beside it, in "
         "percentage points; above 0 where windows came back as they were"
     ]
     if any(one.bias for one in rerankings):
-        said.append(
+        notes.append(
             f"note: relevant documents among the first {rerankings[0].k} after re-ranking, by the place from which "
             "they came, of those that a perfect order of the candidates would have there"
         )
-    return said
+    return notes
 
 
 def _orders(rerankings: Sequence[Reordering]) -> list[list[str]]:
@@ -156,17 +152,17 @@ def _ratios(rerankings: Sequence[Reordering]) -> list[list[str]]:
 
 def _warnings(one: Reordering) -> list[str]:
     """What makes the figures doubtful."""
-    lines, kept = [], one.mean("kept first")
-    if kept.mean >= KEPT_SHARE:
-        same = round(kept.mean * kept.queries)
+    lines, first = [], one.mean("kept first")
+    if first.mean >= KEPT_SHARE:
+        same = round(first.mean * first.queries)
         lines.append(
-            f"{one.system} leaves the first {one.k} of {same} of {kept.queries} queries as they were: a re-ranking "
+            f"{one.system} leaves the first {one.k} of {same} of {first.queries} queries as they were: a re-ranking "
             "that failed keeps its first stage's order; look at what was asked and answered"
         )
-    if one.repeated >= max(2, KEPT_SHARE * kept.queries):
+    if one.repeated >= max(2, KEPT_SHARE * first.queries):
         places = ", ".join(map(str, one.pattern))
         lines.append(
-            f"{one.system} gives {one.repeated} of {kept.queries} queries one order: their first {one.k} come from "
+            f"{one.system} gives {one.repeated} of {first.queries} queries one order: their first {one.k} come from "
             f"places {places}; answers that are the same whatever the documents say are no judgment"
         )
     if one.unanswered:
@@ -296,51 +292,50 @@ def _place_table(prompts: PromptPlaces) -> Table:
     return table_of(lines, right=4)
 
 
-def _place_words(found: PromptPlaces) -> str:
+def _place_words(prompts: PromptPlaces) -> str:
     """Which places are put first too often or too rarely."""
-    if not found.prompts:
-        return f"places in prompts of {found.size} documents: none of {count(found.shown)} answers is whole"
-    odd = [one for one in found.places if one.p <= LEVEL]
-    much = ", ".join(str(one.place) for one in odd if one.share > found.even)
-    little = ", ".join(str(one.place) for one in odd if one.share < found.even)
-    said = "; ".join(
-        part
-        for part in (
-            f"more often: place {much}" if much else "",
-            f"more rarely: place {little}" if little else "",
+    if not prompts.prompts:
+        return (
+            f"places in prompts of {prompts.size} documents: none of {count(prompts.shown)} answers is whole"
         )
-        if part
+    odd = [one for one in prompts.places if one.p <= LEVEL]
+    much = ", ".join(str(one.place) for one in odd if one.share > prompts.even)
+    little = ", ".join(str(one.place) for one in odd if one.share < prompts.even)
+    parts = [f"more often: place {much}"] * bool(much) + [f"more rarely: place {little}"] * bool(little)
+    verdict = (
+        f"not even at {LEVEL}: {'; '.join(parts)}"
+        if odd
+        else f"no place differs from an even share at {LEVEL}"
     )
-    verdict = f"not even at {LEVEL}: {said}" if odd else f"no place differs from an even share at {LEVEL}"
     return (
-        f"places in prompts of {found.size} documents in random order: {count(found.prompts)} of {count(found.shown)} "
-        f"answers are whole, an even share is {share(found.even)}; {verdict}"
+        f"places in prompts of {prompts.size} documents in random order: {count(prompts.prompts)} of "
+        f"{count(prompts.shown)} answers are whole, an even share is {share(prompts.even)}; {verdict}"
     )
 
 
-def _same(found: SameVerdicts) -> str:
-    if not found.prompts:
+def _same(verdicts: SameVerdicts) -> str:
+    if not verdicts.prompts:
         return "no prompt was asked in every sample"
     apart = (
         ""
-        if math.isnan(found.deviation)
-        else f", scores lie {figure(found.deviation)} apart (standard deviation)"
+        if math.isnan(verdicts.deviation)
+        else f", scores lie {figure(verdicts.deviation)} apart (standard deviation)"
     )
-    others = f" ({count(found.others)} others depend on answers before)" if found.others else ""
+    others = f" ({count(verdicts.others)} others depend on answers before)" if verdicts.others else ""
     return (
-        f"two of {found.samples} answers to one of {count(found.prompts)} prompts{others} say the same in "
-        f"{share(found.equal)} [{share(found.low)}, {share(found.high)}]{apart}"
+        f"two of {verdicts.samples} answers to one of {count(verdicts.prompts)} prompts{others} say the same in "
+        f"{share(verdicts.equal)} [{share(verdicts.low)}, {share(verdicts.high)}]{apart}"
     )
 
 
-def _flips(found: OrderFlips) -> str:
-    if not found.pairs:
-        return f"pairs in both orders: none of {count(found.compared)} has two whole verdicts"
-    tail = "" if math.isnan(found.first) else f"; the document named first wins {share(found.first)} of those"
+def _flips(flips: OrderFlips) -> str:
+    if not flips.pairs:
+        return f"pairs in both orders: none of {count(flips.compared)} has two whole verdicts"
+    tail = "" if math.isnan(flips.first) else f"; the document named first wins {share(flips.first)} of those"
     return (
-        f"pairs in both orders: the verdict on {share(found.flipped)} [{share(found.low)}, {share(found.high)}] of "
-        f"{count(found.pairs)} is on the place, not the document{tail}; {count(found.compared - found.pairs)} of "
-        f"{count(found.compared)} lack a whole verdict"
+        f"pairs in both orders: the verdict on {share(flips.flipped)} [{share(flips.low)}, {share(flips.high)}] of "
+        f"{count(flips.pairs)} is on the place, not the document{tail}; {count(flips.compared - flips.pairs)} of "
+        f"{count(flips.compared)} lack a whole verdict"
     )
 
 
