@@ -24,7 +24,7 @@ from weir.plugins.sensitivity.studies import (
 
 
 KEPT_SHARE = 0.5
-"""Share of queries with an first beginning from which a re-ranking is named in a note, as `weir audit` does."""
+"""Share of queries with an unchanged beginning from which a re-ranking is named in a note, as `weir audit` does."""
 
 
 def _page(rerankings: Sequence[Reordering]) -> tuple[Table, ...]:
