@@ -212,9 +212,9 @@ def read_ir_metadata(path: Path | str) -> dict[str, Any]:
     """
     path = Path(path)
     head = read_bytes(path, HEAD_BYTES).split(b"\n")
-    comments = b"\n".join(takewhile(lambda line: line.startswith(b"#"), head))
+    comments = list(takewhile(lambda line: line.startswith(b"#"), head))
     try:
-        texts = comments.decode("utf-8").split("\n")
+        texts = b"\n".join(comments).decode("utf-8").split("\n")
     except UnicodeDecodeError:
         raise FormatError(path, "a comment that is not UTF-8", EXPECTED) from None
     lines = [text.rstrip().removeprefix("#").removeprefix(" ") for text in texts]

@@ -6,7 +6,6 @@ examines it. The models differ in the exposure of a position alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,6 +20,9 @@ ROUNDS = 2000
 SMALLEST_STEP = 1e-7
 """Change of an examination from which another step is made."""
 LEAST_EXPOSURE = 1e-9
+
+
+CLICK_MODELS = ("ctr", "coec", "pbm")
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,38 +89,6 @@ def parse_click_model(text: str) -> ClickModel:
     return ClickModel(name, examination)
 
 
-def _every_impression(log: ClickLog, _: ClickModel) -> Float64:
-    """ctr: each document shown is examined, wherever it stands."""
-    return np.ones(len(log.pair))
-
-
-def _mean_of_position(log: ClickLog, _: ClickModel) -> Float64:
-    """coec: an impression is worth the mean click-through rate of its position, over all queries and documents."""
-    clicks, shown = (np.bincount(log.position, column) for column in (log.clicks, log.impressions))
-    return np.divide(clicks, shown, out=np.zeros(len(clicks)), where=shown > 0)[log.position]
-
-
-def _examined(log: ClickLog, model: ClickModel) -> Float64:
-    """pbm: an impression is worth the chance that its position is examined, given or estimated."""
-    last = int(log.position.max(initial=0))
-    if not model.examination:
-        return _estimated_examination(log)[log.position]
-    if last > len(model.examination):
-        raise BadValue(
-            f"the log goes down to position {last}, and examination is given for {len(model.examination)}; give one "
-            "number for each position"
-        )
-    return np.array((0.0, *model.examination))[log.position]
-
-
-CLICK_MODELS: Mapping[str, Callable[[ClickLog, ClickModel], Float64]] = {
-    "ctr": _every_impression,
-    "coec": _mean_of_position,
-    "pbm": _examined,
-}
-"""The exposure of a row's impressions by each model."""
-
-
 def click_shares(log: ClickLog, model: ClickModel) -> list[ClickShare]:
     """The share of each pair, by its number; expected is 0 where nothing is ever clicked, and the share is 0 then.
 
@@ -131,7 +101,23 @@ def click_shares(log: ClickLog, model: ClickModel) -> list[ClickShare]:
             f"{model.name} takes the position of each impression, which the log lacks; give a column of positions, or "
             "take the click-through rate with --clicks ctr, which favours what stood at the top"
         )
-    exposure = CLICK_MODELS[model.name](log, model)
+    if model.name == "ctr":  # each document shown is examined, wherever it stands
+        exposure = np.ones(len(log.pair))
+    elif model.name == "coec":  # an impression is worth the mean click-through rate of its position
+        by_position = [np.bincount(log.position, column) for column in (log.clicks, log.impressions)]
+        rates = np.zeros(len(by_position[0]))
+        np.divide(*by_position, out=rates, where=by_position[1] > 0)
+        exposure = rates[log.position]
+    elif model.examination:  # an impression is worth the chance that its position is examined
+        last = int(log.position.max(initial=0))
+        if last > len(model.examination):
+            raise BadValue(
+                f"the log goes down to position {last}, and examination is given for {len(model.examination)}; give "
+                "one number for each position"
+            )
+        exposure = np.array((0.0, *model.examination))[log.position]
+    else:
+        exposure = _estimated_examination(log)[log.position]
     count = int(log.pair.max(initial=-1)) + 1
     clicks, shown, expected, squared = (
         np.bincount(log.pair, column, minlength=count)
@@ -139,8 +125,8 @@ def click_shares(log: ClickLog, model: ClickModel) -> list[ClickShare]:
             log.clicks, log.impressions, log.impressions * exposure, log.impressions * exposure**2
         )
     )  # fmt: skip
-    known = expected > LEAST_EXPOSURE
-    whole = np.where(known, expected, 1.0)
+    clickable = expected > LEAST_EXPOSURE
+    whole = np.where(clickable, expected, 1.0)
     value = clicks / whole
     square = whole**2 + Z**2 * squared
     middle = (2 * clicks * whole + Z**2 * whole) / (2 * square)
@@ -148,7 +134,7 @@ def click_shares(log: ClickLog, model: ClickModel) -> list[ClickShare]:
     low, high = np.minimum(middle - half, value), np.maximum(middle + half, value)
     if model.name != "coec":  # shares of people; over a mean rate more than 1 is possible
         value, low, high = (np.minimum(column, 1.0) for column in (value, low, high))
-    columns = (value, np.maximum(low, 0.0), high, clicks, shown, np.where(known, expected, 0.0))
+    columns = (value, np.maximum(low, 0.0), high, clicks, shown, np.where(clickable, expected, 0.0))
     return [ClickShare(*row) for row in zip(*(column.tolist() for column in columns), strict=True)]
 
 

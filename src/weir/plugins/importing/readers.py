@@ -59,6 +59,11 @@ def reader(
     return register
 
 
+def when(evidence: str, test: Callable[[Contents], object]) -> Detect:
+    """A detector that gives this evidence where a test of the contents holds."""
+    return lambda contents: evidence if test(contents) else ""
+
+
 def has_columns(*names: str, without: tuple[str, ...] = ()) -> Detect:
     """A detector of rows with all of these columns, and none of others."""
 

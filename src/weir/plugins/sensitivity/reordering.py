@@ -141,7 +141,8 @@ def order_changes(first: Run, second: Run, rules: ReorderRules, depth: int) -> O
         place = {document: n for n, document in enumerate(before[query], 1)}
         top = after.get(query, ())[: min(rules.k, len(place))]
         sources[row, : len(top)] = [place.get(document, 0) for document in top]
-    return OrderChanges(Ids.of(queries), *columns, sources)
+    columns.append(sources)
+    return OrderChanges(Ids.of(queries), *columns)
 
 
 def places_of(run: Run, depth: int) -> dict[str, dict[str, int]]:

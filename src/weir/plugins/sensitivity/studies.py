@@ -605,7 +605,7 @@ def sensitivity(
     """
     depths = tuple(sorted(set(rules.depths)))
     candidates = candidates_of(dataset, system, measure, depths, rules.queries)
-    declared = {
+    declared: dict[str, object] = {
         "system": candidates.pipeline.describe(),
         "collection": dataset.fingerprint,
         "measure": str(candidates.measure),

@@ -29,7 +29,7 @@ from weir.plugins.importing.items import (
     number,
     plain,
 )
-from weir.plugins.importing.readers import reader
+from weir.plugins.importing.readers import reader, when
 
 ORIGIN = "clicks"
 POSITION_LIMIT = 10_000
@@ -186,7 +186,7 @@ def _searches(contents: Contents) -> list[tuple[int, list[str]]]:
 @reader(
     "click-searches",
     "searches with the results clicked",
-    lambda contents: "lines of session, query, results and clicks" if _searches(contents) else "",
+    when("lines of session, query, results and clicks", _searches),
 )
 def read_searches(contents: Contents, choices: Choices) -> Iterator[Item]:
     """The log format of the clickmodels project: each result of a search is an impression at its place."""

@@ -30,7 +30,7 @@ from weir.plugins.importing.items import (
     text_key,
     text_of,
 )
-from weir.plugins.importing.readers import has_columns, reader
+from weir.plugins.importing.readers import has_columns, reader, when
 
 # ----------
 # `_rank_eval`, the Search Relevance Workbench, RRE.
@@ -39,13 +39,17 @@ from weir.plugins.importing.readers import has_columns, reader
 _QUERY_NAMES = ("query", "query_string", "text", "model_text", "queryText", "q")
 
 
-def _rated_requests(contents: Contents) -> str:
-    requests = objects(contents.value, "requests")
-    rated = requests and all(isinstance(one.get("ratings"), list) for one in requests)
-    return "requests with ratings" if rated else ""
+def _all_have(queries: list[dict[str, Any]], kind: type, *names: str) -> bool:
+    """Whether there are queries, all with these names and ratings of a kind."""
+    rated = (isinstance(one.get("ratings"), kind) and set(names) <= set(one) for one in queries)
+    return bool(queries) and all(rated)
 
 
-@reader("rank-eval-request", "a request to Elasticsearch's or OpenSearch's _rank_eval", _rated_requests)
+@reader(
+    "rank-eval-request",
+    "a request to Elasticsearch's or OpenSearch's _rank_eval",
+    when("requests with ratings", lambda contents: _all_have(objects(contents.value, "requests"), list)),
+)
 def read_rank_eval_request(contents: Contents, _: Choices) -> Iterator[Item]:
     """Queries and judgments; a document is `_id`, or `_index/_id` where the request rates several indexes."""
     requests = objects(contents.value, "requests")
@@ -89,10 +93,11 @@ def _match_texts(value: object, field: str = "") -> Iterator[str]:
 @reader(
     "rank-eval-response",
     "a response of _rank_eval",
-    lambda contents: (
-        "metric_score and details"
-        if "metric_score" in table_at(contents.value) and isinstance(at(contents.value, "details"), dict)
-        else ""
+    when(
+        "metric_score and details",
+        lambda contents: (
+            "metric_score" in table_at(contents.value) and isinstance(contents.value.get("details"), dict)
+        ),
     ),
 )
 def read_rank_eval_response(contents: Contents, _: Choices) -> Iterator[Item]:
@@ -160,12 +165,14 @@ def read_query_set(contents: Contents, _: Choices) -> Iterator[Item]:
         yield from query_items(text_key(query.get("queryText")), f"query {n}", "no queryText", metadata)
 
 
-def _evaluations(contents: Contents) -> str:
-    found_any = any("searchText" in one and "documentIds" in one for one in sources(contents.value))
-    return "hits with searchText and documentIds" if found_any else ""
-
-
-@reader("srw-evaluation", "evaluation results of the Search Relevance Workbench", _evaluations)
+@reader(
+    "srw-evaluation",
+    "evaluation results of the Search Relevance Workbench",
+    when(
+        "hits with searchText and documentIds",
+        lambda contents: any({"searchText", "documentIds"} <= set(one) for one in sources(contents.value)),
+    ),
+)
 def read_evaluation(contents: Contents, _: Choices) -> Iterator[Item]:
     """Rankings without scores, a run for each search configuration."""
     for one in sources(contents.value):
@@ -191,7 +198,7 @@ def _rre_groups(contents: Contents) -> list[tuple[dict[str, str], dict[str, Any]
 @reader(
     "rre",
     "ratings of the Rated Ranking Evaluator",
-    lambda contents: "relevant_documents of groups of queries" if _rre_groups(contents) else "",
+    when("relevant_documents of groups of queries", _rre_groups),
 )
 def read_rre(contents: Contents, _: Choices) -> Iterator[Item]:
     """Queries with topic and group; the judgments of a group are those of each of its queries."""
@@ -224,10 +231,9 @@ def _about(query: Mapping[str, Any]) -> dict[str, str]:
 @reader(
     "quepid-case",
     "a case of Quepid",
-    lambda contents: (
-        "case_name, and queries with ratings"
-        if "case_name" in table_at(contents.value) and objects(contents.value, "queries")
-        else ""
+    when(
+        "case_name, and queries with ratings",
+        lambda contents: "case_name" in table_at(contents.value) and objects(contents.value, "queries"),
     ),
 )
 def read_case(contents: Contents, _: Choices) -> Iterator[Item]:
@@ -238,13 +244,14 @@ def read_case(contents: Contents, _: Choices) -> Iterator[Item]:
         yield from query_items(key, f"query {n}", "no query_text", _about(query), grades)
 
 
-def _ratings(contents: Contents) -> str:
-    queries = objects(contents.value, "queries")
-    rated = queries and all("query" in one and isinstance(one.get("ratings"), dict) for one in queries)
-    return "queries with ratings by document" if rated else ""
-
-
-@reader("quepid-ratings", "ratings of a case of Quepid", _ratings)
+@reader(
+    "quepid-ratings",
+    "ratings of a case of Quepid",
+    when(
+        "queries with ratings by document",
+        lambda contents: _all_have(objects(contents.value, "queries"), dict, "query"),
+    ),
+)
 def read_ratings(contents: Contents, _: Choices) -> Iterator[Item]:
     """Queries by their text, and judgments."""
     for n, query in enumerate(objects(contents.value, "queries"), 1):
@@ -255,10 +262,9 @@ def read_ratings(contents: Contents, _: Choices) -> Iterator[Item]:
 @reader(
     "quepid-book",
     "a book of Quepid",
-    lambda contents: (
-        "query_doc_pairs"
-        if any("query_text" in pair for pair in objects(contents.value, "query_doc_pairs")[:1])
-        else ""
+    when(
+        "query_doc_pairs",
+        lambda contents: any("query_text" in one for one in objects(contents.value, "query_doc_pairs")[:1]),
     ),
 )
 def read_book(contents: Contents, _: Choices) -> Iterator[Item]:
@@ -298,12 +304,13 @@ def read_book_table(contents: Contents, _: Choices) -> Iterator[Item]:
 @reader(
     "quepid-snapshot",
     "a snapshot of Quepid",
-    lambda contents: (
-        "docs by query, queries and scores"
-        if isinstance(at(contents.value, "docs"), dict)
-        and objects(contents.value, "queries")
-        and "scores" in contents.value
-        else ""
+    when(
+        "docs by query, queries and scores",
+        lambda contents: (
+            isinstance(at(contents.value, "docs"), dict)
+            and objects(contents.value, "queries")
+            and "scores" in contents.value
+        ),
     ),
 )
 def read_snapshot(contents: Contents, _: Choices) -> Iterator[Item]:
@@ -325,9 +332,7 @@ def read_snapshot(contents: Contents, _: Choices) -> Iterator[Item]:
 @reader(
     "quepid-needs",
     "information needs of a case of Quepid",
-    lambda contents: (
-        "query and information_need" if contents.columns == ("query", "information_need") else ""
-    ),
+    when("query and information_need", lambda contents: contents.columns == ("query", "information_need")),
 )
 def read_needs(contents: Contents, _: Choices) -> Iterator[Item]:
     """Queries by their text, with information needs."""

@@ -28,7 +28,7 @@ from weir.plugins.importing.items import (
     text_key,
     text_of,
 )
-from weir.plugins.importing.readers import reader
+from weir.plugins.importing.readers import reader, when
 
 _ANSWERS = ("reference", "ground_truth", "ground_truths", "expected_answer", "expected_output", "answer")
 _PATH = "ai.observability."
@@ -95,13 +95,17 @@ def read_ragas(contents: Contents, _: Choices) -> Iterator[Item]:
             yield from query_items(key, row.where, missing, answer, grades, returned_keys or None)
 
 
-def _goldens(contents: Contents) -> str:
-    columns = set(contents.columns)
-    is_golden = "input" in columns and columns & {"expected_output", "retrieval_context", "context"}
-    return "input with expected_output or a context" if is_golden else ""
-
-
-@reader("deepeval-goldens", "goldens of DeepEval", _goldens)
+@reader(
+    "deepeval-goldens",
+    "goldens of DeepEval",
+    when(
+        "input with expected_output or a context",
+        lambda contents: (
+            "input" in contents.columns
+            and {"expected_output", "retrieval_context", "context"} & set(contents.columns)
+        ),
+    ),
+)
 def read_goldens(contents: Contents, _: Choices) -> Iterator[Item]:
     """Queries and answers; the texts of `context` are relevant, those of `retrieval_context` were returned."""
     yield Used("relevant", "context")
@@ -124,7 +128,7 @@ def _retriever_spans(contents: Contents) -> list[dict[str, Any]]:
 @reader(
     "deepeval-trace",
     "a trace or test run of DeepEval",
-    lambda contents: "retrieverSpans" if _retriever_spans(contents) else "",
+    when("retrieverSpans", _retriever_spans),
 )
 def read_deepeval_traces(contents: Contents, _: Choices) -> Iterator[Item]:
     """A ranking for each retriever span; a span whose output is no document is refused."""
@@ -155,12 +159,14 @@ def _events(contents: Contents) -> list[tuple[str, dict[str, Any]]]:
     return events
 
 
-def _trulens(contents: Contents) -> str:
-    is_log = any(_PATH in str(name) for _, event in _events(contents) for name in event)
-    return "record_attributes of ai.observability" if is_log else ""
-
-
-@reader("trulens", "events of TruLens", _trulens)
+@reader(
+    "trulens",
+    "events of TruLens",
+    when(
+        "record_attributes of ai.observability",
+        lambda contents: any(_PATH in str(name) for _, event in _events(contents) for name in event),
+    ),
+)
 def read_trulens(contents: Contents, _: Choices) -> Iterator[Item]:
     """A ranking for each retrieval event; contexts are texts, whose identifiers are made from them."""
     others = 0
@@ -175,13 +181,16 @@ def read_trulens(contents: Contents, _: Choices) -> Iterator[Item]:
         yield FileRemark(f"skipped events that are no retrieval: {others}")
 
 
-def _pairs(contents: Contents) -> str:
-    parts = ("queries", "corpus", "relevant_docs")
-    is_pairs = all(isinstance(at(contents.value, part), dict) for part in parts)
-    return "queries, corpus and relevant_docs by identifier" if is_pairs else ""
-
-
-@reader("llama-index-pairs", "LlamaIndex's EmbeddingQAFinetuneDataset", _pairs)
+@reader(
+    "llama-index-pairs",
+    "LlamaIndex's EmbeddingQAFinetuneDataset",
+    when(
+        "queries, corpus and relevant_docs by identifier",
+        lambda contents: all(
+            isinstance(at(contents.value, part), dict) for part in ("queries", "corpus", "relevant_docs")
+        ),
+    ),
+)
 def read_pairs(contents: Contents, _: Choices) -> Iterator[Item]:
     """Queries, documents, and judgments without grades."""
     for name, text in table_at(contents.value, "corpus").items():
@@ -201,7 +210,7 @@ def _examples(contents: Contents) -> list[dict[str, Any]]:
 @reader(
     "llama-index-rag",
     "LlamaIndex's LabelledRagDataset",
-    lambda contents: "examples with reference_contexts" if _examples(contents) else "",
+    when("examples with reference_contexts", _examples),
 )
 def read_rag_dataset(contents: Contents, _: Choices) -> Iterator[Item]:
     """Queries with reference answers, and judgments by the texts of reference contexts."""

@@ -26,7 +26,7 @@ from weir.plugins.importing.items import (
     table_at,
     text_of,
 )
-from weir.plugins.importing.readers import has_columns, reader
+from weir.plugins.importing.readers import has_columns, reader, when
 
 # ----------
 # Layouts of the hub, in JSON lines or Parquet (BEIR, MTEB, NanoBEIR, BRIGHT), and ESCI.
@@ -152,13 +152,18 @@ def _folded(contents: Contents) -> dict[str, str]:
     return {fold(name): name for name in contents.columns}
 
 
-def _hub_qrels(contents: Contents) -> str:
-    names = set(_folded(contents))
-    fits = {"queryid", "corpusid"} <= names and not names & {"query", "grade", "rating"}
-    return "query-id and corpus-id" if fits else ""
-
-
-@reader("hub-qrels", "judgments of BEIR, MTEB or NanoBEIR", _hub_qrels, by_row=True)
+@reader(
+    "hub-qrels",
+    "judgments of BEIR, MTEB or NanoBEIR",
+    when(
+        "query-id and corpus-id",
+        lambda contents: (
+            {"queryid", "corpusid"} <= _folded(contents).keys()
+            and not {"query", "grade", "rating"} & _folded(contents).keys()
+        ),
+    ),
+    by_row=True,
+)
 def read_hub_qrels(contents: Contents, _: Choices) -> Iterator[Item]:
     """Judgments; without a column of grades every pair is relevant."""
     columns = _folded(contents)
@@ -199,9 +204,7 @@ def read_candidates(contents: Contents, _: Choices) -> Iterator[Item]:
 @reader(
     "instructions",
     "instructions, by query",
-    lambda contents: (
-        "query-id and instruction" if set(_folded(contents)) == {"queryid", "instruction"} else ""
-    ),
+    when("query-id and instruction", lambda contents: set(_folded(contents)) == {"queryid", "instruction"}),
 )
 def read_instructions(contents: Contents, _: Choices) -> Iterator[Item]:
     """Instructions, as metadata of the queries."""
@@ -241,9 +244,7 @@ def read_esci(contents: Contents, _: Choices) -> Iterator[Item]:
 @reader(
     "birco",
     "a test set of BIRCO",
-    lambda contents: (
-        "query, corpus, qrel" if contents.shape == "json" and is_birco_set(contents.value) else ""
-    ),
+    when("query, corpus, qrel", lambda contents: contents.shape == "json" and is_birco_set(contents.value)),
 )
 def read_birco(contents: Contents, _: Choices) -> Iterator[Item]:
     """Queries with the documents of their grades, 0 included, as candidates; documents; judgments."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import groupby, pairwise
 from typing import Any
@@ -32,7 +32,7 @@ from weir.plugins.importing.items import (
     table_at,
     text_of,
 )
-from weir.plugins.importing.readers import has_keys, reader
+from weir.plugins.importing.readers import has_keys, reader, when
 
 # ----------
 # Lines of columns without names: judgments, runs and topics of TREC, and similar files.
@@ -72,8 +72,9 @@ def _sample(contents: Contents) -> list[list[str]]:
     return [cells for _, cells in _cells(contents, _SAMPLE_LINES)] if contents.shape == "lines" else []
 
 
-def _mostly(fits: list[bool]) -> bool:
+def _mostly(rows_fit: Iterable[bool]) -> bool:
     """Whether a sample of rows is of a kind; single odd ones are refused later, by their line."""
+    fits = list(rows_fit)
     return bool(fits) and fits[0] and sum(fits) >= 0.8 * len(fits)
 
 
@@ -112,15 +113,16 @@ def _rankings(
         yield Ranking(ItemKey(query), docs, f"query {query}", scores, ordered=bool(rank))
 
 
-def _trec_run(contents: Contents) -> str:
-    fits = [
-        len(c) in (5, 6) and number(c[3]) is not None and number(c[4]) is not None and c[1] in _ITERATIONS
-        for c in _sample(contents)
-    ]
-    return "query Q0 document rank score" if _mostly(fits) else ""
+def _is_run_line(cells: list[str]) -> bool:
+    numbers = all(number(cell) is not None for cell in cells[3:5])
+    return len(cells) in (5, 6) and numbers and cells[1] in _ITERATIONS
 
 
-@reader("trec-run", "a run in TREC's format", _trec_run)
+@reader(
+    "trec-run",
+    "a run in TREC's format",
+    when("query Q0 document rank score", lambda contents: _mostly(map(_is_run_line, _sample(contents)))),
+)
 def read_trec_run(contents: Contents, _: Choices) -> Iterator[Item]:
     """Rankings by score; the rank column is ignored, as by trec_eval."""
     if "ir_metadata.start" in contents.text[:1000]:
@@ -232,12 +234,14 @@ def _answers(cells: list[str]) -> list[str]:
     return [one for one in answers if isinstance(one, str)] if isinstance(answers, (list, tuple)) else []
 
 
-def _dpr(contents: Contents) -> str:
-    fits = [bool(_answers(cells)) and cells[1].startswith("[") for cells in _sample(contents)]
-    return "question, tab, a list of answers" if _mostly(fits) else ""
-
-
-@reader("dpr-topics", "topics of DPR: question and answers", _dpr)
+@reader(
+    "dpr-topics",
+    "topics of DPR: question and answers",
+    when(
+        "question, tab, a list of answers",
+        lambda contents: _mostly(bool(_answers(c)) and c[1].startswith("[") for c in _sample(contents)),
+    ),
+)
 def read_dpr(contents: Contents, _: Choices) -> Iterator[Item]:
     """Queries by their text; a document that holds one of the answers is relevant."""
     for where, cells in _lines_only(contents):
@@ -372,7 +376,7 @@ def _nested(contents: Contents) -> Nested:
 @reader(
     "nested",
     "{query: {document: number}} as ranx and pytrec_eval hold it",
-    lambda contents: "{query: {document: number}}" if _is_nested(contents.value) else "",
+    when("{query: {document: number}}", lambda contents: _is_nested(contents.value)),
     general=True,
 )
 def read_nested(contents: Contents, choices: Choices) -> Iterator[Item]:
@@ -437,12 +441,16 @@ def _parts(value: Mapping[str, Any], path: str = "") -> list[tuple[str, Nested]]
     return [part for name, one in inner for part in _parts(one, name)]
 
 
-def _requests(contents: Contents) -> str:
-    first = contents.rows[0].fields if contents.rows else {}
-    return "query and candidates" if table_at(first, "query") and objects(first, "candidates") else ""
-
-
-@reader("rerank-requests", "requests to Anserini's re-rankers", _requests)
+@reader(
+    "rerank-requests",
+    "requests to Anserini's re-rankers",
+    when(
+        "query and candidates",
+        lambda contents: any(
+            table_at(row.fields, "query") and objects(row.fields, "candidates") for row in contents.rows[:1]
+        ),
+    ),
+)
 def read_requests(contents: Contents, _: Choices) -> Iterator[Item]:
     """Queries, documents, and the first stage's run."""
     for row in contents.rows:
@@ -505,9 +513,7 @@ def _lists(contents: Contents) -> dict[str, list[ListedDocument]]:
 @reader(
     "lists",
     "lists of documents by query",
-    lambda contents: (
-        "{query: [document, ...]}" if contents.shape == "json" and _is_lists(contents.value) else ""
-    ),
+    when("{query: [document, ...]}", lambda contents: contents.shape == "json" and _is_lists(contents.value)),
     general=True,
 )
 def read_lists(contents: Contents, choices: Choices) -> Iterator[Item]:

@@ -9,7 +9,7 @@ from weir.errors import BadValue
 from weir.plugins.importing.contents import Contents
 from weir.plugins.importing.formats.engines import sources
 from weir.plugins.importing.items import Choices, Item, table_at
-from weir.plugins.importing.readers import Detect, any_of, has_columns, has_keys, reader
+from weir.plugins.importing.readers import Detect, any_of, has_columns, has_keys, reader, when
 
 _MEASURES = "it holds values of measures; give the run and the judgments that they were computed from"
 _MEASURE_NAME = re.compile(
@@ -78,14 +78,16 @@ refuses(
     any_of(
         has_keys("querySetId", "searchConfigurationList"),
         has_keys("index", "query", "searchPipeline"),
-        lambda contents: (
-            "results of an experiment" if any("querySetId" in one for one in sources(contents.value)) else ""
+        when(
+            "results of an experiment",
+            lambda contents: any("querySetId" in one for one in sources(contents.value)),
         ),
-        lambda contents: (
-            "a mapping"
-            if set(table_at(contents.value)) == {"properties"}
-            and isinstance(contents.value["properties"], dict)
-            else ""
+        when(
+            "a mapping",
+            lambda contents: (
+                set(table_at(contents.value)) == {"properties"}
+                and isinstance(contents.value["properties"], dict)
+            ),
         ),
     ),
     "give its query sets, judgments and evaluation results",
@@ -93,7 +95,7 @@ refuses(
 refuses(
     "json-schema",
     "a JSON schema",
-    lambda contents: "$schema or $defs" if {"$schema", "$defs"} & set(table_at(contents.value)) else "",
+    when("$schema or $defs", lambda contents: {"$schema", "$defs"} & set(table_at(contents.value))),
     "give files that it describes",
 )
 refuses(
@@ -136,10 +138,9 @@ refuses(
 refuses(
     "qrel-diff",
     "documents whose relevance changed (FollowIR)",
-    lambda contents: (
-        "corpus-ids, and 'diff' in its name"
-        if contents.says("diff", "qrel_diff") and "corpus-ids" in contents.columns
-        else ""
+    when(
+        "corpus-ids, and 'diff' in its name",
+        lambda contents: contents.says("diff", "qrel_diff") and "corpus-ids" in contents.columns,
     ),
     "the two judgments, -og and -changed, stand in qrels",
 )
@@ -158,11 +159,12 @@ refuses(
 refuses(
     "svm-features",
     "features without queries (LightGBM's format)",
-    lambda contents: (
-        "features without qid"
-        if contents.shape == "lines"
-        and re.match(r"-?[\d.]+(\s+\d+:-?[\d.eE+-]+){3,}\s*$", contents.text.partition("\n")[0])
-        else ""
+    when(
+        "features without qid",
+        lambda contents: (
+            contents.shape == "lines"
+            and re.match(r"-?[\d.]+(\s+\d+:-?[\d.eE+-]+){3,}\s*$", contents.text.partition("\n")[0])
+        ),
     ),
     "write qid:QUERY behind each grade and # DOCUMENT at the end of each line",
 )
