@@ -332,7 +332,7 @@ def test_a_full_disk_leaves_nothing(tmp_path, monkeypatch):
 
 @pytest.mark.skipif(os.name != "posix", reason="kill -9 is of POSIX")
 def test_a_kill_leaves_the_folder_whole_or_as_it_was(tmp_path):
-    rows = "".join(f"q{n % 500},d{n},{n % 3}\n" for n in range(20_000))
+    rows = "".join(f"q{n % 500},d{n},{n % 3}\n" for n in range(8_000))
     path = files(tmp_path, j_csv="query_id,doc_id,grade\n" + rows)[0]
     out = tmp_path / "out"
     import_files([path], out)
@@ -341,13 +341,13 @@ def test_a_kill_leaves_the_folder_whole_or_as_it_was(tmp_path):
     started = time.monotonic()
     subprocess.run(command, check=True, capture_output=True)
     takes = time.monotonic() - started
-    for part in (0.5, 0.7, 0.8, 0.9, 0.95):
+    for part in (0.6, 0.8, 0.95):
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         time.sleep(takes * part)
         process.send_signal(signal.SIGKILL)
         process.wait()
         if out.exists():  # between the two renames it may be aside; the next import is whole again
             assert {one.name for one in out.iterdir()} == before
-            assert len(weir.load(out).qrels.doc) == 20_000
+            assert len(weir.load(out).qrels.doc) == 8_000
     subprocess.run(command, check=True, capture_output=True)
     assert [one.name for one in tmp_path.iterdir() if one.name.startswith(".")] == []

@@ -402,7 +402,7 @@ def test_a_results_folder_names_what_is_studied(server, tmp_path, capsys):
     assert one.system == names[1]
     assert len(manners.asked) == asked
     for arguments, said in (
-        ([str(tmp_path / "out"), "-s", "bm25"], "no system that is asked for has a language model"),
+        ([str(tmp_path / "out"), "-s", "bm25"], "no chosen system has a language model"),
         (["-d", str(mine)], "give a results folder, or a collection with -d and a system with -s"),
     ):
         assert main(["study", "sensitivity", *arguments]) == 2

@@ -104,9 +104,8 @@ def click_shares(log: ClickLog, model: ClickModel) -> list[ClickShare]:
     if model.name == "ctr":  # each document shown is examined, wherever it stands
         exposure = np.ones(len(log.pair))
     elif model.name == "coec":  # an impression is worth the mean click-through rate of its position
-        by_position = [np.bincount(log.position, column) for column in (log.clicks, log.impressions)]
-        rates = np.zeros(len(by_position[0]))
-        np.divide(*by_position, out=rates, where=by_position[1] > 0)
+        clicks, shown = (np.bincount(log.position, column) for column in (log.clicks, log.impressions))
+        rates = np.divide(clicks, shown, out=np.zeros(len(clicks)), where=shown > 0)
         exposure = rates[log.position]
     elif model.examination:  # an impression is worth the chance that its position is examined
         last = int(log.position.max(initial=0))
