@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import errno
-import importlib
 import os
 import signal
 import sys
 import threading
 import traceback
 import warnings
+from collections.abc import Callable
 from copy import copy
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
@@ -94,17 +94,6 @@ FORMER = {name: f"{group} {name}" for group, names in SUBCOMMANDS.items() for na
     "warm": "doctor --compile"
 }
 """Former names of commands, which still work."""
-MODULES = {
-    "running": ("run", "plan", "results", "efficiency", "verify", "reproduce"),
-    "scoring": ("eval", "fuse"),
-    "comparing": ("compare", "diff", "why", "gate", "power"),
-    "judging": ("judge", "audit"),
-    "data": ("fetch", "convert", "stats", "subset", "align", "drop"),
-    "labels": ("pool", "agree", "estimate", "holes", "relabel"),
-    "listing": ("systems", "models", "measures", "datasets", "doctor"),
-    "studies": ("threshold", "llm"),
-}
-"""The modules, and the last words of their commands; plug-ins bring the others, see `plugin_commands`."""
 FORMER_OPTIONS = {
     "eval": {"--least": "--min-agreement", "--labels": "--model-labels", "--pairs": "--p-mrr"},
     "fuse": {"--output": "--out"},
@@ -141,17 +130,107 @@ def plugin_commands() -> dict[str, EntryPoint]:
     return {point.name: point for point in entry_points(group="weir.commands")}
 
 
+def _running() -> tuple[click.Command, ...]:
+    from weir.cli import running
+
+    return (
+        running.run_command,
+        running.plan_command,
+        running.results_command,
+        running.efficiency_command,
+        running.verify_command,
+        running.reproduce_command,
+    )
+
+
+def _scoring() -> tuple[click.Command, ...]:
+    from weir.cli import scoring
+
+    return (scoring.eval_command, scoring.fuse_command)
+
+
+def _comparing() -> tuple[click.Command, ...]:
+    from weir.cli import comparing
+
+    return (
+        comparing.compare_command,
+        comparing.diff_command,
+        comparing.why_command,
+        comparing.gate_command,
+        comparing.power_command,
+    )
+
+
+def _judging() -> tuple[click.Command, ...]:
+    from weir.cli import judging
+
+    return (judging.judge_command, judging.audit_command)
+
+
+def _data() -> tuple[click.Command, ...]:
+    from weir.cli import data
+
+    return (
+        data.fetch_command,
+        data.convert_command,
+        data.stats_command,
+        data.subset_command,
+        data.align_command,
+        data.drop_command,
+    )
+
+
+def _labels() -> tuple[click.Command, ...]:
+    from weir.cli import labels
+
+    return (
+        labels.pool_command,
+        labels.agree_command,
+        labels.estimate_command,
+        labels.holes_command,
+        labels.relabel_command,
+    )
+
+
+def _listing() -> tuple[click.Command, ...]:
+    from weir.cli import listing
+
+    return (
+        listing.systems_command,
+        listing.models_command,
+        listing.measures_command,
+        listing.datasets_command,
+        listing.doctor_command,
+    )
+
+
+def _studies() -> tuple[click.Command, ...]:
+    from weir.cli import studies
+
+    return (studies.threshold_command, studies.llm_command)
+
+
+_FILE_OF: dict[str, Callable[[], tuple[click.Command, ...]]] = {
+    **dict.fromkeys(("run", "plan", "results", "efficiency", "verify", "reproduce"), _running),
+    **dict.fromkeys(("eval", "fuse"), _scoring),
+    **dict.fromkeys(("compare", "diff", "why", "gate", "power"), _comparing),
+    **dict.fromkeys(("judge", "audit"), _judging),
+    **dict.fromkeys(("list", "doctor"), _listing),
+    "data": _data,
+    "labels": _labels,
+    "study": _studies,
+}
+"""The commands of one file, by group or by command; plug-ins bring the others, see `plugin_commands`."""
+
+
 def load_command(name: str) -> click.Command:
-    """The command of that name, such as "data fetch"; its module is imported.
+    """The command of that name, such as "data fetch"; the file that defines it is imported.
 
     Raises PluginError for a command of a plug-in that is not installed or cannot be loaded.
     """
-    word = name.rsplit(maxsplit=1)[-1]
-    command: object
-    for module, words in MODULES.items():
-        if word in words:
-            command = getattr(importlib.import_module(f"weir.cli.{module}"), f"{word}_command")
-            assert isinstance(command, click.Command)
+    group, _, word = name.rpartition(" ")
+    for command in _FILE_OF[group or word]() if (group or word) in _FILE_OF else ():
+        if command.name == word:
             return command
     point = plugin_commands().get(name)
     if point is None:
@@ -159,13 +238,13 @@ def load_command(name: str) -> click.Command:
             f"no plug-in that is installed brings the command '{name}'; reinstall weir-ir for its own"
         )
     try:
-        command = point.load()
+        loaded: object = point.load()
     except Exception as error:  # the code is anybody's
         reason = f"{type(error).__name__}: {error}"
         raise PluginError(f"the command '{name}' ({point.value}) cannot be loaded: {reason}") from error
-    if not isinstance(command, click.Command):
+    if not isinstance(loaded, click.Command):
         raise PluginError(f"the command '{name}' ({point.value}) is no click command")
-    return command
+    return loaded
 
 
 class _Commands(click.Group):

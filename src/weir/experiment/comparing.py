@@ -28,6 +28,7 @@ from weir.experiment.results import (
     largest_k,
     of_systems,
     open_cell,
+    shared_measures,
     unscored_notes,
 )
 from weir.experiment.stages import RECORD
@@ -318,8 +319,7 @@ def diff_cells(
 
 def _stored(first: ResultCell, second: ResultCell, measure: str | None) -> Measure:
     """A measure that both cells have; raises BadValue where there is none."""
-    theirs = {r.measure for r in second.rows}
-    both = [r.measure for r in first.rows if r.measure in theirs]
+    both = shared_measures(first, second)
     if measure is None and both:
         return parse_measure(both[0])
     if measure is None:

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 
@@ -88,13 +88,10 @@ def _walk(system: Retriever) -> Iterator[Node]:
                 inputs += [f"index {name}" for name in names]
                 yield from (Node("index", name, (), ()) for name in names)
     else:
-        inputs.append(f"index {_index_name(system)}")
-        yield Node("index", _index_name(system), (), ())
+        name = str(system.indexed_as() if isinstance(system, Indexed) else system)
+        inputs.append(f"index {name}")
+        yield Node("index", name, (), ())
     yield Node("run", str(system), tuple(inputs), ())
-
-
-def _index_name(system: Retriever) -> str:
-    return str(system.indexed_as() if isinstance(system, Indexed) else system)
 
 
 # ----------
@@ -125,16 +122,6 @@ class PromptPlan:
     tokens: int
     answer_tokens: int
     longest: int | None
-
-
-@dataclass(frozen=True)
-class _Texts:
-    """What prompts are made of: bytes of each query with its objective, candidates shown of it, bytes of documents."""
-
-    query: Int64
-    candidates: Int64
-    document: float
-    longest: Float64 | None
 
 
 def shown_candidates(system: Pipeline, dataset: Dataset, k: int) -> tuple[Int64, Int64]:
@@ -178,8 +165,8 @@ def prompt_plan(reranker: LLMReranker, dataset: Dataset, shown: Int64) -> Prompt
         if reranker.prompts.max_length is None
         else np.minimum(sizes, TOKEN_BYTES * reranker.prompts.max_length)
     )
-    texts = _Texts(queries.text.lengths() + objective, shown, float(lengths.mean()), np.sort(lengths)[::-1])
-    return _planned(reranker, texts)
+    query = queries.text.lengths() + objective
+    return _prompt_costs(reranker, query, shown, float(lengths.mean()), np.sort(lengths)[::-1])
 
 
 def plan_of_words(
@@ -191,14 +178,24 @@ def plan_of_words(
     mean = document_bytes if most is None else min(document_bytes, TOKEN_BYTES * most)
     general = len(reranker.prompts.task.encode()) if reranker.prompts.objective else 0
     query = np.full(queries, int(query_bytes) + general, np.int64)
-    return _planned(reranker, _Texts(query, np.full(queries, shown, np.int64), mean, None))
+    return _prompt_costs(reranker, query, np.full(queries, shown, np.int64), mean)
 
 
-def _planned(reranker: LLMReranker, texts: _Texts) -> PromptPlan:
+def _prompt_costs(
+    reranker: LLMReranker,
+    query_bytes: Int64,
+    shown: Int64,
+    document: float,
+    longest_bytes: Float64 | None = None,
+) -> PromptPlan:
+    """What is asked for queries of these lengths with their objectives, and so many candidates shown of each.
+
+    document: mean bytes of a document; longest_bytes: of all documents, the longest first, None where not known.
+    """
     prompts = answers = most = 0
     mean, longest = 0.0, 0.0
-    for candidates in np.unique(texts.candidates).tolist():
-        rows = texts.candidates == candidates
+    for candidates in np.unique(shown).tolist():
+        rows = shown == candidates
         requests = [one for one in reranker.max_calls(candidates) if one.prompts]
         most = max(most, sum(one.prompts for one in requests))
         for one in requests:
@@ -211,21 +208,19 @@ def _planned(reranker: LLMReranker, texts: _Texts) -> PromptPlan:
             size = len(json.dumps([filled.system, filled.user], ensure_ascii=False).encode()) + BODY_BYTES
             fences = FENCE_BYTES * one.passages if one.passages > 1 else 0
             fixed, answer = size + fences, reranker.prompts.max_tokens or template.max_tokens
-            query = one.prompts * float(texts.query[rows].sum())
+            query = one.prompts * float(query_bytes[rows].sum())
             prompts += number
             answers += number * answer
-            mean += _tokens(number, number * (fixed + one.passages * texts.document) + query)
-            if texts.longest is not None and one.passages:
+            mean += _tokens(number, number * (fixed + one.passages * document) + query)
+            if longest_bytes is not None and one.passages:
                 # Who reads every document once reads the longest of one ranking; groups may all hold the same longest.
                 several = candidates if one.passages == 1 else one.passages
-                long = float(texts.longest[:several].mean())
+                long = float(longest_bytes[:several].mean())
                 longest += _tokens(number, number * (fixed + one.passages * long) + query)
             else:
                 longest += _tokens(number, number * fixed + query)
-    known = texts.longest is not None
-    return PromptPlan(
-        prompts, most, round(mean) + answers, answers, round(longest) + answers if known else None
-    )
+    at_most = None if longest_bytes is None else round(longest) + answers
+    return PromptPlan(prompts, most, round(mean) + answers, answers, at_most)
 
 
 def _tokens(prompts: int, size: float) -> float:
@@ -294,11 +289,11 @@ class Planned:
     system: str
     documents: int
     queries: int
-    probed: tuple[int, int] | None
-    index_seconds: float | None
-    search_seconds: float | None
-    disk_bytes: float | None
-    peak_mb: float | None
+    probed: tuple[int, int] | None = None
+    index_seconds: float | None = None
+    search_seconds: float | None = None
+    disk_bytes: float | None = None
+    peak_mb: float | None = None
     tokens: float | None = None
     dollars: float | None = None
     notes: tuple[str, ...] = ()
@@ -359,38 +354,34 @@ class _Subject:
     def sample(self, count: int, folder: Path) -> None:
         """Write a collection of so many of its documents, or of texts of their length, and a few queries."""
         rng = np.random.default_rng(SEED)
-        (folder / "qrels").mkdir(parents=True)
-        titles, texts, queries = self._taken(count, rng) if self.dataset else self._made(count, rng)
-        rows = enumerate(zip(titles, texts, strict=True))
-        _write_lines(folder / "corpus.jsonl", ({"_id": f"d{i}", "title": t, "text": x} for i, (t, x) in rows))
+        if self.dataset is not None:
+            corpus, asked = self.dataset.corpus, self.dataset.queries
+            rows = np.sort(rng.choice(len(corpus), count, replace=False))
+            titles = [""] * count if corpus.title is None else corpus.title.take(rows).tolist()
+            some = rng.choice(len(asked), min(PROBE_QUERIES, len(asked)), replace=False)
+            texts, queries = corpus.text.take(rows).tolist(), asked.text.take(some).tolist()
+        else:
+            words = [
+                word
+                for member in catalogue.group("brook").members
+                for text in load(member).corpus.text
+                for word in text.split()
+            ]
+            titles = [""] * count
+            texts = [" ".join(rng.choice(words, n)) for n in rng.poisson(self.words[0], count) + 1]
+            queries = [" ".join(rng.choice(words, n)) for n in rng.poisson(self.words[1], PROBE_QUERIES) + 1]
         listed = [f"d{i}" for i in range(min(count, self.pool or 0))]
         more = {"metadata": {"candidates": listed}} if listed else {}
-        _write_lines(
-            folder / "queries.jsonl",
-            ({"_id": f"q{i}", "text": text, **more} for i, text in enumerate(queries)),
-        )
+        (folder / "qrels").mkdir(parents=True)
+        for name, lines in (
+            ("corpus", [{"_id": f"d{i}", "title": title, "text": text}
+                        for i, (title, text) in enumerate(zip(titles, texts, strict=True))]),
+            ("queries", [{"_id": f"q{i}", "text": text, **more} for i, text in enumerate(queries)]),
+        ):  # fmt: skip
+            text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
+            (folder / f"{name}.jsonl").write_text(text, encoding="utf-8")
         judged = "".join(f"q{i} 0 d0 1\n" for i in range(len(queries)))
         (folder / "qrels" / "test.tsv").write_text(judged, encoding="utf-8")
-
-    def _taken(self, count: int, rng: np.random.Generator) -> tuple[list[str], list[str], list[str]]:
-        assert self.dataset is not None
-        corpus, queries = self.dataset.corpus, self.dataset.queries
-        rows = np.sort(rng.choice(len(corpus), count, replace=False))
-        title = [""] * count if corpus.title is None else corpus.title.take(rows).tolist()
-        some = rng.choice(len(queries), min(PROBE_QUERIES, len(queries)), replace=False)
-        return title, corpus.text.take(rows).tolist(), queries.text.take(some).tolist()
-
-    def _made(self, count: int, rng: np.random.Generator) -> tuple[list[str], list[str], list[str]]:
-        words = [
-            word
-            for member in catalogue.group("brook").members
-            for text in load(member).corpus.text
-            for word in text.split()
-        ]
-        lengths = rng.poisson(self.words[0], count) + 1
-        texts = [" ".join(rng.choice(words, n)) for n in lengths]
-        queries = [" ".join(rng.choice(words, n)) for n in rng.poisson(self.words[1], PROBE_QUERIES) + 1]
-        return [""] * count, texts, queries
 
 
 @dataclass(frozen=True)
@@ -431,7 +422,17 @@ def planned(experiment: Experiment, watch: Watch, precise: bool = False) -> list
             raise BadValue(
                 f"{system} holds a function or object, which a probe in a process of its own cannot be given"
             )
-    subjects = [s for name in experiment.datasets for s in _subjects(str(name))]
+    subjects = []
+    for name in (member for given in experiment.datasets for member in catalogue.members(str(given))):
+        entry = catalogue.get(name) if name in catalogue.names() else None
+        if entry is not None and not entry.here:
+            words = (entry.words_per_document or DOCUMENT_WORDS, entry.words_per_query or QUERY_WORDS)
+            subjects.append(_Subject(name, entry.documents, entry.queries, words, None))
+        else:
+            dataset = load(name)
+            subjects.append(
+                _Subject(dataset.name, len(dataset.corpus), len(dataset.queries), (0.0, 0.0), dataset)
+            )
     probed = [
         system
         for system in systems
@@ -466,41 +467,38 @@ def _sampled(subjects: Sequence[_Subject], systems: Sequence[Retriever], k: int,
             left = deadline - time.monotonic()
             worked = sum(some[-1].index + some[-1].search * some[-1].queries for some in probes.values())
             room = SAMPLE_SHARE * left - max(0.0, time.monotonic() - begun - worked)
-            larger = [_larger(subject, count, probes, room / len(subjects)) for subject, count in samples]
+            larger = []
+            for subject, count in samples:
+                of_subject = [some for (name, _), some in probes.items() if name == subject.name]
+                most = min(SAMPLE_GROWTH * count, MAX_PROBE_DOCUMENTS, subject.documents)
+                while most > count and _likely_seconds(most, of_subject) > room / len(subjects):
+                    most //= 2
+                larger.append(max(most, count))
             if larger == counts or len(probes) < len(subjects) * len(systems):
                 break
             counts = larger
     return probes
 
 
-def _larger(subject: _Subject, count: int, found: _Probes, seconds: float) -> int:
-    """The next sample of a collection: as many documents as so many seconds are likely to allow."""
-    probes = [some for (name, _), some in found.items() if name == subject.name]
-    most = min(SAMPLE_GROWTH * count, MAX_PROBE_DOCUMENTS, subject.documents)
-
-    def likely(documents: int) -> float:
-        ends = [(_between(documents, some, what), some[-1].queries if what == "search" else 1)
-                for some in probes for what in ("index", "search")]  # fmt: skip
-        return sum(times * (low + high) / 2 for (low, high), times in ends)
-
-    while most > count and likely(most) > seconds:
-        most //= 2
-    return max(most, count)
-
-
-def _subjects(name: str) -> Iterator[_Subject]:
-    for member in catalogue.members(name):
-        entry = catalogue.get(member) if member in catalogue.names() else None
-        if entry is not None and not entry.here:
-            words = (entry.words_per_document or DOCUMENT_WORDS, entry.words_per_query or QUERY_WORDS)
-            yield _Subject(member, entry.documents, entry.queries, words, None)
-        else:
-            dataset = load(member)
-            yield _Subject(dataset.name, len(dataset.corpus), len(dataset.queries), (0.0, 0.0), dataset)
+def _likely_seconds(documents: int, probes: Sequence[Sequence[_Probe]]) -> float:
+    """How long a sample of so many documents of a collection is likely to take, all systems together."""
+    ends = [(_between(documents, some, what), some[-1].queries if what == "search" else 1)
+            for some in probes for what in ("index", "search")]  # fmt: skip
+    return sum(times * (low + high) / 2 for (low, high), times in ends)
 
 
 def _system_plan(subject: _Subject, system: Retriever, k: int, quick: _Probes, precise: bool) -> Planned:
-    notes = [*([] if subject.dataset else [_NOT_HERE]), *_unscored(subject, system, k)]
+    notes = [] if subject.dataset else [_NOT_HERE]
+    pipelines = [part for part in parts_of(system) if isinstance(part, Pipeline)]
+    for part in pipelines:
+        if subject.dataset is None:
+            candidates, shown = (subject.queries * count for count in _shown_of_words(subject, part, k))
+        else:
+            adapted = adapted_to(part, subject.name, subject.dataset.instruction)
+            candidates, shown = (int(some.sum()) for some in shown_candidates(adapted, subject.dataset, k))
+        if shown < candidates:
+            notes.append(unscored_note(str(part), candidates - shown, candidates, "up to "))
+    plan = Planned(subject.name, str(system), subject.documents, subject.queries)
     if _asks_an_api(system):
         # Tokens and dollars of an API, estimated as its budget is: nothing is asked of it
         from weir.services.requests import Limits, estimated
@@ -516,46 +514,33 @@ def _system_plan(subject: _Subject, system: Retriever, k: int, quick: _Probes, p
             )
         notes.append("an embedding API is not probed; texts that are stored already cost nothing")
         dollars = Limits.of(settings()).cost(int(tokens))
-        return Planned(
-            subject.name,
-            str(system),
-            subject.documents,
-            subject.queries,
-            *(None, None, None, None, None),
-            tokens=tokens,
-            dollars=dollars,
-            notes=tuple(notes),
-        )
-    pipelines = [part for part in parts_of(system) if isinstance(part, Pipeline)]
+        return replace(plan, tokens=tokens, dollars=dollars, notes=tuple(notes))
     if prompted := [part for part in pipelines if isinstance(part.reranker, LLMReranker)]:
-        return _prompted(subject, system, prompted, k, notes)
-    if services := [part.service for part in parts_of(system) if isinstance(part, Remote)]:
+        return _prompted(subject, plan, system, prompted, k, notes)
+    services = [part.service for part in parts_of(system) if isinstance(part, Remote)]
+    if services or not (precise or any(of == str(system) for _, of in quick)):
         notes += [f"{service} is asked {subject.queries:,} queries; it is not probed" for service in services]
-        cell = (subject.name, str(system), subject.documents, subject.queries)
-        return Planned(*cell, None, None, None, None, None, notes=tuple(notes))
+        if not services:
+            notes.append(
+                f"no probe ended within {PROBING_SECONDS:g} seconds; --precise takes the time that it needs"
+            )
+        return replace(plan, notes=tuple(notes))
     if precise:
         probes = _probes(subject, system, k)
-    elif any(of == str(system) for _, of in quick):
-        here = quick.get((subject.name, str(system)))
-        probes = here[-2:] if here else []
-        if not here:
-            other = next(name for name, of in quick if of == str(system))
-            probes = quick[other, str(system)][-2:]
-            notes.append(f"as {other}, document for document: no time was left for a probe")
+    elif (subject.name, str(system)) in quick:
+        probes = quick[subject.name, str(system)][-2:]
     else:
-        cell = (subject.name, str(system), subject.documents, subject.queries)
-        notes.append(
-            f"no probe ended within {PROBING_SECONDS:g} seconds; --precise takes the time that it needs"
-        )
-        return Planned(*cell, None, None, None, None, None, notes=tuple(notes))
+        other = next(name for name, of in quick if of == str(system))
+        probes = quick[other, str(system)][-2:]
+        notes.append(f"as {other}, document for document: no time was left for a probe")
     first, last = probes[0], probes[-1]
     drawn = isinstance(system, CandidateSource) and system.is_drawn()
     searched = min(subject.documents, subject.pool or subject.documents) if drawn else subject.documents
-    index = _extended(subject.documents, (first.documents, first.index), (last.documents, last.index))
     search, peak = last.search, last.peak_mb
-    if last.documents < searched and _seen(first.search, last.search, NOISE_SHARE * first.search):
+    # Growth below the noise between runs of one size must not be extrapolated.
+    if last.documents < searched and last.search - first.search > NOISE_SHARE * first.search:
         search = _extended(searched, (first.documents, first.search), (last.documents, last.search))
-    if _seen(first.peak_mb, last.peak_mb, NOISE_MB):
+    if last.peak_mb - first.peak_mb > NOISE_MB:
         peak = _extended(subject.documents, (first.documents, first.peak_mb), (last.documents, last.peak_mb))
     grown = (("search", search, last.search, searched), ("memory", peak, last.peak_mb, subject.documents))
     for what, value, measured, whole in grown:
@@ -563,41 +548,38 @@ def _system_plan(subject: _Subject, system: Retriever, k: int, quick: _Probes, p
             notes.append(
                 f"{what} is that of {last.documents} documents, in which no growth could be seen: at least"
             )
-    size = last.bytes / last.documents * subject.documents + RUN_LINE_BYTES * subject.queries * min(
-        k, subject.documents
-    )
-    per_query = _between(searched, probes, "search")
-    return Planned(
-        subject.name,
-        str(system),
-        subject.documents,
-        subject.queries,
+    rankings_bytes = RUN_LINE_BYTES * subject.queries * min(k, subject.documents)
+    size = last.bytes / last.documents * subject.documents + rankings_bytes
+    # The index of a small collection holds more for each document than that of a large one.
+    least = size
+    if last.documents != subject.documents:
+        step = last.documents - first.documents
+        slope = (last.bytes - first.bytes) / step if step else 0.0
+        least = last.bytes + max(0.0, slope) * (subject.documents - last.documents) + rankings_bytes
+    home = next(p for p in (settings().home, *settings().home.parents) if p.exists())
+    free = shutil.disk_usage(home).free
+    if size > free:
+        notes.append(f"more disk than is free at {home}: {free / 1e9:.1f} GB")
+    if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
+        memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        if 1e6 * peak > memory:
+            notes.append(f"more memory than this machine has: {memory / 1e9:.1f} GB")
+    low, high = _between(searched, probes, "search")
+    return replace(
+        plan,
         probed=(first.documents, last.documents),
-        index_seconds=index,
+        index_seconds=_extended(
+            subject.documents, (first.documents, first.index), (last.documents, last.index)
+        ),
         search_seconds=search * subject.queries,
         disk_bytes=size,
         peak_mb=peak,
-        notes=(*notes, *_short_of(size, peak)),
+        notes=tuple(notes),
         index_range=_between(subject.documents, probes, "index"),
-        search_range=(per_query[0] * subject.queries, per_query[1] * subject.queries),
-        disk_range=_disk_between(subject.documents, probes, size),
+        search_range=(low * subject.queries, high * subject.queries),
+        disk_range=(min(least, size), max(least, size)),
         peak_range=_between(subject.documents, probes, "peak_mb"),
     )
-
-
-def _unscored(subject: _Subject, system: Retriever, k: int) -> Iterator[str]:
-    """A note on each re-ranker that leaves documents of its first stage unscored, how many of how many at most."""
-    for part in parts_of(system):
-        if isinstance(part, Pipeline):
-            if subject.dataset is None:
-                candidates, shown = (subject.queries * count for count in _shown_of_words(subject, part, k))
-            else:
-                adapted = adapted_to(part, subject.name, subject.dataset.instruction)
-                candidates, shown = (
-                    int(counts.sum()) for counts in shown_candidates(adapted, subject.dataset, k)
-                )
-            if shown < candidates:
-                yield unscored_note(str(part), candidates - shown, candidates, "up to ")
 
 
 def _shown_of_words(subject: _Subject, system: Pipeline, k: int) -> tuple[int, int]:
@@ -637,54 +619,53 @@ def _between(documents: int, probes: Sequence[_Probe], name: str) -> tuple[float
     )
 
 
-def _disk_between(documents: int, probes: Sequence[_Probe], size: float) -> tuple[float, float]:
-    """Between which sizes an index lies: that of a small one holds more for each document than that of a large one."""
-    first, last = probes[0], probes[-1]
-    if last.documents == documents:
-        return size, size
-    step = last.documents - first.documents
-    slope = (last.bytes - first.bytes) / step if step else 0.0
-    rankings = size - last.bytes / last.documents * documents
-    low = last.bytes + max(0.0, slope) * (documents - last.documents) + rankings
-    return min(low, size), max(low, size)
-
-
 def _prompted(
-    subject: _Subject, system: Retriever, prompted: list[Pipeline], k: int, notes: list[str]
+    subject: _Subject, plan: Planned, system: Retriever, prompted: list[Pipeline], k: int, notes: list[str]
 ) -> Planned:
     """Prompts, tokens and dollars of the language models within a system: nothing is asked, and no time known."""
     from weir.services.requests import Limits
 
-    limits = Limits.of(settings())
+    limits, dataset = Limits.of(settings()), subject.dataset
     notes = [
         "not on this machine: lengths are those published" if note == _NOT_HERE else note for note in notes
     ]
+    models = {part.reranker.service for part in prompted if isinstance(part.reranker, LLMReranker)}
     remote = [part.service for part in parts_of(system) if isinstance(part, Remote)]
-    prompted_services = {part.reranker.service for part in prompted if isinstance(part.reranker, LLMReranker)}
-    others = [service for service in remote if service not in prompted_services]
-    notes += [f"{service} is asked {subject.queries:,} queries; it is not probed" for service in others]
+    notes += [
+        f"{service} is asked {subject.queries:,} queries; it is not probed"
+        for service in remote
+        if service not in models
+    ]
     asks, longest = [], list[int]()
     for pipeline in prompted:
-        adapted = _adapted(subject, pipeline)
-        assert isinstance(adapted.reranker, LLMReranker)  # it is adapted to what it was
-        estimate = _prompt_plan(subject, adapted, k)
-        local = adapted.reranker.chat.local
-        price = None if local else limits.cost(estimate.tokens, estimate.answer_tokens)
-        described = {**adapted.reranker.describe(), "first": str(pipeline.first)}
-        if adapted.reranker.method in ("score", "reason", "subtask") or (
-            adapted.reranker.method == "pairwise" and described.get("sort") == "all"
+        part = pipeline.reranker
+        assert isinstance(part, LLMReranker)  # those that ask a language model were chosen before
+        if dataset is None:
+            document, query = (BYTES_PER_WORD * words for words in subject.words)
+            _, shown = _shown_of_words(subject, pipeline, k)
+            estimate = plan_of_words(part, shown, subject.queries, document, query)
+        else:
+            adapted = adapted_to(pipeline, subject.name, dataset.instruction)
+            part, metadata = adapted.reranker, dataset.queries.metadata
+            assert isinstance(part, LLMReranker)  # it is adapted to what it was
+            own = None if metadata is None or metadata.instruction is None else metadata.instruction.lengths()
+            if not (part.prompts.task or (own is not None and bool(own.any()))):
+                part = replace(part, prompts=replace(part.prompts, objective=False))  # nothing here has one
+                adapted = replace(adapted, reranker=part)
+            estimate = prompt_plan(part, dataset, shown_candidates(adapted, dataset, k)[1])
+        price = None if part.chat.local else limits.cost(estimate.tokens, estimate.answer_tokens)
+        described = {**part.describe(), "first": str(pipeline.first)}
+        if part.method in ("score", "reason", "subtask") or (
+            part.method == "pairwise" and described.get("sort") == "all"
         ):
             del described["depth"]
-        key = hashlib.blake2b(
-            json.dumps(described, sort_keys=True, default=str).encode(), digest_size=8
-        ).hexdigest()
+        text = json.dumps(described, sort_keys=True, default=str)
+        key = hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
         asks.append((key, estimate.prompts, float(estimate.tokens), price))
         longest += [] if estimate.longest is None else [estimate.longest]
-    cell = (subject.name, str(system), subject.documents, subject.queries)
     costs = [price for *_, price in asks if price is not None]
-    return Planned(
-        *cell,
-        *(None, None, None, None, None),
+    return replace(
+        plan,
         tokens=sum(tokens for _, _, tokens, _ in asks),
         dollars=sum(costs) if costs else None,
         notes=(*notes, PROMPTS_SAID),
@@ -692,28 +673,6 @@ def _prompted(
         longest_tokens=sum(longest) if len(longest) == len(prompted) else None,
         asks=tuple(asks),
     )
-
-
-def _adapted(subject: _Subject, system: Pipeline) -> Pipeline:
-    """A pipeline as it runs on a collection: an objective that nothing there has is none."""
-    if subject.dataset is None:
-        return system
-    adapted = adapted_to(system, subject.name, subject.dataset.instruction)
-    part, metadata = adapted.reranker, subject.dataset.queries.metadata
-    assert isinstance(part, LLMReranker)  # it is adapted to what it was
-    own = None if metadata is None or metadata.instruction is None else metadata.instruction.lengths()
-    if part.prompts.task or (own is not None and bool(own.any())):
-        return adapted
-    return replace(adapted, reranker=replace(part, prompts=replace(part.prompts, objective=False)))
-
-
-def _prompt_plan(subject: _Subject, system: Pipeline, k: int) -> PromptPlan:
-    assert isinstance(system.reranker, LLMReranker)  # those that ask a language model are chosen before
-    if subject.dataset is None:
-        document, query = (BYTES_PER_WORD * words for words in subject.words)
-        _, shown = _shown_of_words(subject, system, k)
-        return plan_of_words(system.reranker, shown, subject.queries, document, query)
-    return prompt_plan(system.reranker, subject.dataset, shown_candidates(system, subject.dataset, k)[1])
 
 
 def _probes(subject: _Subject, system: Retriever, k: int) -> list[_Probe]:
@@ -798,23 +757,6 @@ def _extended(documents: int, small: tuple[int, float], large: tuple[int, float]
     return v2 + (v2 - v1) / (n2 - n1) * (documents - n2) if v2 >= v1 else v2 / n2 * documents
 
 
-def _seen(first: float, last: float, least: float) -> bool:
-    """Whether a value grew by more than the noise between runs of one size, which must not be extrapolated."""
-    return last - first > least
-
-
-def _short_of(size: float, peak: float) -> Iterator[str]:
-    """Notes on disk and memory that this machine does not have."""
-    home = next(p for p in (settings().home, *settings().home.parents) if p.exists())
-    free = shutil.disk_usage(home).free
-    if size > free:
-        yield f"more disk than is free at {home}: {free / 1e9:.1f} GB"
-    if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
-        memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-        if 1e6 * peak > memory:
-            yield f"more memory than this machine has: {memory / 1e9:.1f} GB"
-
-
 def _asks_an_api(system: object) -> bool:
     """Whether a part of a system asks a service that may want to be paid."""
     from weir.models.hosted import Hosted
@@ -825,11 +767,6 @@ def _asks_an_api(system: object) -> bool:
         return any(map(_asks_an_api, system))
     parts = (getattr(system, f.name) for f in fields(system)) if is_dataclass(system) else ()
     return any(_asks_an_api(part) for part in parts if is_dataclass(part) or isinstance(part, tuple))
-
-
-def _write_lines(path: Path, rows: Iterator[dict[str, Any]]) -> None:
-    with path.open("w", encoding="utf-8") as file:
-        file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
 
 
 # ----------

@@ -103,7 +103,7 @@ class PublishedScore:
 class Publisher:
     """By which rules somebody scores, as far as that is documented; None or "" where it is not.
 
-    ties, self_match, missing: as in rescore.Scoring; k: documents returned for each query; source: where it says so.
+    ties, self_match, missing: as in `why.Scoring`; k: documents returned for each query; source: where it says so.
     """
 
     name: str
@@ -175,16 +175,16 @@ def publisher_of(model: str) -> Publisher:
 
 @cache
 def _scores() -> tuple[PublishedScore, ...]:
-    families = dict(_table("models.tsv"))
-    origins = {number: (source, note) for number, source, note in _table("origins.tsv")}
+    families = dict(facts_table("models.tsv"))
+    origins = {number: (source, note) for number, source, note in facts_table("origins.tsv")}
     return tuple(
         PublishedScore(model, families[model], dataset, split, measure, value, *origins[origin])
-        for model, dataset, split, origin, scores in _table("scores.tsv")
+        for model, dataset, split, origin, scores in facts_table("scores.tsv")
         for measure, _, value in (one.rpartition("=") for one in scores.split(" "))
     )
 
 
-def _table(name: str) -> Iterator[list[str]]:
+def facts_table(name: str) -> Iterator[list[str]]:
     """The lines of a table of facts, without its header."""
     text = (files("weir.experiment") / "facts" / name).read_text(encoding="utf-8")
     return (line.split("\t") for line in text.rstrip("\n").split("\n")[1:])

@@ -154,6 +154,12 @@ class ResultCell:
         )
 
 
+def shared_measures(first: ResultCell, second: ResultCell) -> list[str]:
+    """The measures that both cells have, in the order of the first."""
+    theirs = {row.measure for row in second.rows}
+    return [row.measure for row in first.rows if row.measure in theirs]
+
+
 def system_titles(cells: Sequence[ResultCell]) -> dict[str, str]:
     """What tables call a system whose settings file names it, by the label of its cell."""
     return {row.system: row.title for cell in cells for row in cell.named_rows() if row.title}

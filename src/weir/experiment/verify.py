@@ -10,8 +10,9 @@ import ast
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from typing import TypeAlias
 
@@ -76,7 +77,7 @@ class Verdict:
 
 @dataclass
 class _Finding:
-    """What is being found of one folder."""
+    """What one folder's check has come to so far."""
 
     kind: str
     name: str = ""
@@ -112,16 +113,19 @@ def verified(root: Path | str, watch: Told | None = None, fetch: bool = False) -
     Raises FormatError for a folder without results.
     """
     root = Path(root)
-    folders = sorted(_stage_folders(root))
+    folders = sorted(
+        folder
+        for dataset in (path for path in root.glob("*") if path.is_dir())
+        for folder in (*dataset.glob("*"), *(dataset / INDEXES).glob("*"))
+        if folder.is_dir() and not folder.name.startswith(".") and folder.name != INDEXES
+    )
     if not folders:
         here = "no stage of weir run" if root.is_dir() else "a file" if root.exists() else "no such folder"
         raise FormatError(root, here, "a results folder of this version")
-    collections: dict[tuple[str, str], _Collection | str] = {}
 
+    @cache
     def collection(where: str, split: str) -> _Collection | str:
-        if (where, split) not in collections:
-            collections[where, split] = _Collection.at(where, split, fetch)
-        return collections[where, split]
+        return _Collection.at(where, split, fetch)
 
     verdicts = []
     for number, folder in enumerate(folders):
@@ -137,14 +141,6 @@ def verified(root: Path | str, watch: Told | None = None, fetch: bool = False) -
 _Collections: TypeAlias = Callable[[str, str], _Collection | str]
 
 
-def _stage_folders(root: Path) -> Iterator[Path]:
-    """The folders below a results folder that hold a stage, or were about to."""
-    for dataset in (path for path in root.glob("*") if path.is_dir()):
-        for folder in (*dataset.glob("*"), *(dataset / INDEXES).glob("*")):
-            if folder.is_dir() and not folder.name.startswith(".") and folder.name != INDEXES:
-                yield folder
-
-
 def _checked(folder: Path, collection: _Collections) -> _Finding:
     scores = sorted(folder.glob(SCORES))
     kind = "index" if folder.parent.name == INDEXES else "cell" if scores else "run"
@@ -156,13 +152,16 @@ def _checked(folder: Path, collection: _Collections) -> _Finding:
     try:
         sound = _files_sound(folder, record, finding) and (kind == "index" or len(record.files) == 1)
         finding.problems += _stage_problems(folder, record, kind)
-        named = {RECORD, *record.files}
+        files = {RECORD, *record.files}
         for path in scores:
             scored = _read(path, finding)
             if scored is not None:
-                named |= {path.name, *scored.files}
-                _check_scores(folder, path, (record, scored), finding, collection if sound else None)
-        finding.problems += _strays(folder, named)
+                files |= {path.name, *scored.files}
+                _check_scores(folder, path, record, scored, finding, collection if sound else None)
+        for path in sorted(folder.rglob("*")):
+            name = path.relative_to(folder).as_posix()
+            if not path.is_dir() and name not in files and not path.name.startswith("."):
+                finding.problems.append(f"{name}: no record speaks of it")
     except (
         WeirError,
         LookupError,
@@ -176,24 +175,27 @@ def _checked(folder: Path, collection: _Collections) -> _Finding:
     return finding
 
 
-def _read(path: Path, found: _Finding) -> Record | None:
+def _read(path: Path, finding: _Finding) -> Record | None:
     try:
         return read_record(path)
     except StoreError as error:
-        missing = not path.exists()
-        found.problems.append(
-            f"{path.name} is missing: it was not finished" if missing else _said(error, path.parent)
-        )
+        missing = f"{path.name} is missing: it was not finished"
+        finding.problems.append(_within(error, path.parent) if path.exists() else missing)
         return None
 
 
-def _files_sound(folder: Path, record: Record, found: _Finding) -> bool:
+def _files_sound(folder: Path, record: Record, finding: _Finding) -> bool:
     try:
         record.verify(folder)
     except StoreError as error:
-        found.problems.append(_said(error, folder))
+        finding.problems.append(_within(error, folder))
         return False
     return True
+
+
+def _within(error: Exception, folder: Path) -> str:
+    """An error's message with files as seen from their folder."""
+    return str(error).replace(f"{folder}/", "")
 
 
 def _stage_problems(folder: Path, record: Record, kind: str) -> Iterator[str]:
@@ -210,52 +212,47 @@ def _stage_problems(folder: Path, record: Record, kind: str) -> Iterator[str]:
     yield from _misnamed(record.name, record)
 
 
-def _strays(folder: Path, named: set[str]) -> Iterator[str]:
-    """Files that lie among those of a stage and that no record speaks of."""
-    for path in sorted(folder.rglob("*")):
-        name = path.relative_to(folder).as_posix()
-        if not path.is_dir() and name not in named and not path.name.startswith("."):
-            yield f"{name}: no record speaks of it"
-
-
 def _check_scores(
-    folder: Path, path: Path, records: tuple[Record, Record], found: _Finding, collection: _Collections | None
+    folder: Path, path: Path, ran: Record, scored: Record, finding: _Finding, collection: _Collections | None
 ) -> None:
     """Hold a record of scores against its rankings' record, its values, and what the rankings score now.
 
     collection: None where the rankings are not sound, so that scoring them would tell nothing.
     """
-    ran, scored = records
     problems = list(_record_problems(path, ran, scored, folder.parent.name))
-    values = None if problems else _read_values(folder, scored, found)
-    found.problems += problems
-    if values is None:
+    finding.problems += problems
+    if problems or not _files_sound(folder, scored, finding):
         return
-    found.problems += _row_problems(scored, values, found)
+    try:
+        values = read_scores(folder / next(iter(scored.files)))
+    except (FormatError, ValueError) as error:
+        finding.problems.append(_within(error, folder))
+        return
+    finding.problems += _row_problems(scored, values, finding)
     if collection is None:
         return
     where = str(scored.facts["collection"]), str(scored.facts["split"])
     there = collection(*where)
     if isinstance(there, str):
-        found.unchecked.append(f"not scored again: {there}")
+        finding.unchecked.append(f"not scored again: {there}")
         return
     problems = list(_collection_problems(ran, scored, there, where[0]))
-    found.problems += problems
-    if not problems:
-        todays = []
-        for name, number in scored.declared["measures"].items():
-            try:
-                one = parse_measure(name)
-            except WeirError as error:
-                found.unchecked.append(f"not scored again: {error}")
-                continue
-            if number == measure_number(one):
-                todays.append(one)
-            else:
-                reason = f"{name} was made by algorithm {number}, this version has {measure_number(one)}"
-                found.unchecked.append(reason)
-        again = _differences(folder, (ran, scored), there.dataset, values, tuple(todays))
-        found.problems += again
+    finding.problems += problems
+    if problems:
+        return
+    todays = []
+    for name, number in scored.declared["measures"].items():
+        try:
+            one = parse_measure(name)
+        except WeirError as error:
+            finding.unchecked.append(f"not scored again: {error}")
+            continue
+        if number == measure_number(one):
+            todays.append(one)
+        else:
+            reason = f"{name} was made by algorithm {number}, this version has {measure_number(one)}"
+            finding.unchecked.append(reason)
+    finding.problems += _score_problems(folder, ran, scored, there.dataset, values, tuple(todays))
 
 
 def _record_problems(path: Path, ran: Record, scored: Record, collection: str) -> Iterator[str]:
@@ -285,18 +282,7 @@ def _record_problems(path: Path, ran: Record, scored: Record, collection: str) -
                 yield f"a row of {path.name} calls the {what} {value}, which is {named}"
 
 
-def _read_values(folder: Path, scored: Record, found: _Finding) -> Scores | None:
-    """The values by query that a record speaks of, None where they are not as they were written."""
-    if not _files_sound(folder, scored, found):
-        return None
-    try:
-        return read_scores(folder / next(iter(scored.files)))
-    except (FormatError, ValueError) as error:
-        found.problems.append(str(error).replace(f"{folder}/", ""))
-        return None
-
-
-def _row_problems(scored: Record, values: Scores, found: _Finding) -> Iterator[str]:
+def _row_problems(scored: Record, values: Scores, finding: _Finding) -> Iterator[str]:
     """Which means are not those of the values beside them, and which have none."""
     known = rows_of(scored)
     for measure in dict.fromkeys(
@@ -311,14 +297,11 @@ def _row_problems(scored: Record, values: Scores, found: _Finding) -> Iterator[s
             yield f"{measure} has {times} rows"
     same = scored.declared["interval"].get("algorithm") == algorithm("bootstrap interval")
     if not same:
-        found.unchecked.append("its intervals were made by another algorithm than this version's")
+        finding.unchecked.append("its intervals were made by another algorithm than this version's")
     fields = ("mean", "low", "high", "queries") if same else ("mean", "queries")
     means = {row.measure: row for row in result_rows(values, "", "")}
     for row in known:
-        wanted = means.get(row.measure)
-        if wanted is not None and any(
-            not _same(getattr(row, name), getattr(wanted, name)) for name in fields
-        ):
+        if row.measure in means and not _same(row, means[row.measure], fields):
             yield f"the row of {row.measure} is not what its scores give"
 
 
@@ -338,53 +321,46 @@ def _collection_problems(ran: Record, scored: Record, there: _Collection, where:
     for name, digest in declared.get("metadata", {}).items():
         if dataset.corpus.metadata_digests([name]) != {name: digest}:
             yield f"{name} of the documents of {where} is not what was searched"
-    if _without_revision(dataset.name) != _without_revision(str(scored.facts["dataset"])):
-        yield f"the collection that it calls {scored.facts['dataset']} is {dataset.name}"
+    # A collection of the hub goes by its name without the revision that it was looked up as.
+    names = (dataset.name, str(scored.facts["dataset"]))
+    now, then = (re.sub(r"@[^#]+", "", name) if is_reference(name) else name for name in names)
+    if now != then:
+        yield f"the collection that it calls {names[1]} is {names[0]}"
 
 
-def _without_revision(name: str) -> str:
-    """A collection's name; of one of the hub without what it was looked up as."""
-    return re.sub(r"@[^#]+", "", name) if is_reference(name) else name
-
-
-def _differences(
-    folder: Path,
-    records: tuple[Record, Record],
-    dataset: Dataset,
-    stored: Scores,
-    measures: tuple[Measure, ...],
+def _score_problems(
+    folder: Path, ran: Record, scored: Record, dataset: Dataset, stored: Scores, measures: tuple[Measure, ...]
 ) -> Iterator[str]:
     """Which measures score otherwise now."""
-    ran, scored = records
     if not measures:
         return
     try:
         judged = join_run_file(folder / next(iter(ran.files)), dataset.qrels)
     except WeirError as error:
-        yield str(error).replace(f"{folder}/", "")
+        yield _within(error, folder)
         return
     again = replace(scores_of(judged, measures), labels=uncalibrated(dataset.qrels))
     for what, number in outcome(again).items():
         if scored.facts.get(what) != number:
             yield f"it says {what} = {scored.facts.get(what)}; the rankings give {number}"
-    known = {row.measure: row for row in rows_of(scored)}
+    rows = {row.measure: row for row in rows_of(scored)}
     at = stored.queries.codes(again.queries.strings)
     means = {row.measure: row for row in result_rows(again, str(scored.facts["dataset"]), scored.name)}
     for measure in again.measures:
         if (at < 0).any() or not np.array_equal(stored.of(measure)[at], again.of(measure), equal_nan=True):
             yield f"{measure} of its queries is not what the rankings score"
-        elif measure in known and not _same_row(known[measure], means[measure]):
+        elif measure in rows and not _same(rows[measure], means[measure], Row.__dataclass_fields__):
             yield f"the row of {measure} is not what its scores give"
 
 
-def _same_row(one: Row, other: Row) -> bool:
-    return all(_same(getattr(one, name), getattr(other, name)) for name in Row.__dataclass_fields__)
-
-
-def _same(one: object, other: object) -> bool:
-    """Whether two values are the same, undefined ones too."""
-    both = isinstance(one, float) and isinstance(other, float) and math.isnan(one) and math.isnan(other)
-    return both or one == other
+def _same(one: Row, other: Row, fields: Iterable[str]) -> bool:
+    """Whether two rows have the same values, undefined ones too."""
+    for name in fields:
+        a, b = getattr(one, name), getattr(other, name)
+        undefined = isinstance(a, float) and isinstance(b, float) and math.isnan(a) and math.isnan(b)
+        if a != b and not undefined:
+            return False
+    return True
 
 
 # Names
@@ -433,10 +409,6 @@ def _kinds(described: object) -> Iterator[str]:
     elif isinstance(described, (list, tuple)):
         for value in described:
             yield from _kinds(value)
-
-
-def _said(error: StoreError, folder: Path) -> str:
-    return str(error).replace(f"{folder}/", "")
 
 
 @result(

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cache
-from importlib.resources import files
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -31,12 +30,13 @@ from weir.experiment.published import (
     Publisher,
     claimant,
     claimed,
+    facts_table,
     lowered,
     model_named,
     published,
     publisher_of,
 )
-from weir.experiment.results import ResultCell, dataset_of, open_cell
+from weir.experiment.results import ResultCell, dataset_of, open_cell, shared_measures
 from weir.experiment.stages import flattened
 from weir.files.runs import read_qrels, read_run
 from weir.measures import DEFAULT_MEASURES, MEASURES, Measure, condensed, parse_measure
@@ -73,49 +73,42 @@ def differences(
     one, other = _with_kind(dict(first)), _with_kind(dict(second))
     same_kind = "system" in one and one["system"] == other.get("system")
     cells = "fingerprint" in one and "fingerprint" in other
+    effects = {name: (float(weight), why) for name, weight, why in facts_table("effects.tsv")}
     different = []
     for name in dict.fromkeys([*one, *other]):
         a, b = one.get(name), other.get(name)
         both = a is not None and b is not None
         if a != b and (both or (same_kind and (cells or name.startswith("system.")))):
-            table, parts = _table(), name.split(".")
+            parts = name.split(".")
             endings = [".".join(parts[i:]) for i in range(1, len(parts) - 1)]
             inner = [p for p in reversed(parts[1:]) if p not in NAMES]
-            known = next((table[key] for key in (name, *endings, *inner) if key in table), None)
-            weight, why = known or (ENVIRONMENT if parts[0] == "environment" else UNKNOWN)
+            listed = next((effects[key] for key in (name, *endings, *inner) if key in effects), None)
+            weight, why = listed or (ENVIRONMENT if parts[0] == "environment" else UNKNOWN)
             different.append(
                 SettingDifference(name, "-" if a is None else a, "-" if b is None else b, weight, why)
             )
-    names = frozenset(d.setting for d in different)
-    return tuple(sorted((d for d in different if not _follows(d.setting, names)), key=lambda d: -d.weight))
+    names = {d.setting for d in different}
+    settings_differ = "system" in names or any(
+        n.startswith("system.") and n.rpartition(".")[2] not in NAMES for n in names
+    )
+
+    def follows(name: str) -> bool:
+        """Whether it only follows from another: a name from what it is made of, an analysis from its analyzer."""
+        if name == "fingerprint":
+            return not names.isdisjoint({"dataset", "split"})
+        before, inside, _ = name.partition(".analysis.")
+        if inside:
+            return f"{before}.analyzer" in names
+        parent, _, leaf = name.rpartition(".")
+        return leaf in NAMES and parent.startswith("system") and settings_differ
+
+    return tuple(sorted((d for d in different if not follows(d.setting)), key=lambda d: -d.weight))
 
 
 def _with_kind(settings: dict[str, str]) -> dict[str, str]:
     """The settings with the kind of system as one of its own: what stands before the bracket of its name."""
     name = settings.get("system.system")
     return settings if name is None else {"system": name.partition("(")[0].strip()} | settings
-
-
-def _follows(name: str, names: frozenset[str]) -> bool:
-    """Whether a difference only follows from another: a name from what it is made of, an analysis from its analyzer."""
-    parent, _, leaf = name.rpartition(".")
-    if name == "fingerprint":
-        return not names.isdisjoint({"dataset", "split"})
-    before, inside, _ = name.partition(".analysis.")
-    if inside:
-        return f"{before}.analyzer" in names
-    if leaf not in NAMES or not parent.startswith("system"):
-        return False
-    return any(
-        n == "system" or (n.startswith("system.") and n.rpartition(".")[2] not in NAMES) for n in names
-    )
-
-
-@cache
-def _table() -> dict[str, tuple[float, str]]:
-    text = (files("weir.experiment") / "facts" / "effects.tsv").read_text(encoding="utf-8")
-    rows = (line.split("\t") for line in text.rstrip("\n").split("\n")[1:])
-    return {name: (float(weight), why) for name, weight, why in rows}
 
 
 # ----------
@@ -176,7 +169,17 @@ def rescored(run: Run, qrels: Qrels, scoring: Scoring) -> Float64:
     if scoring.depth is not None:
         ordered = ordered.top(scoring.depth)
     judged = Judged.of(ordered, judgments)
-    values = _over_ties(scoring.measure, judged, scoring.ties)
+    values = scoring.measure.per_query(judged)
+    try:
+        if scoring.ties == "expected":
+            values = expected_values(scoring.measure, Tied.of(judged), values)
+        elif scoring.ties in {"best", "worst"}:
+            low, high = extreme_values(scoring.measure, Tied.of(judged), values, strict=False)
+            extreme = high if scoring.ties == "best" else low
+            same = np.array_equal(np.isnan(extreme), np.isnan(values))
+            values = extreme if same else np.full_like(values, np.nan)
+    except BadValue:  # a measure without a formula, and too many orders to try
+        values = np.full_like(values, np.nan)
     if scoring.missing == "answered-only":
         return np.where(judged.answered, values, np.nan)
     if scoring.missing == "relevant-only":
@@ -288,25 +291,6 @@ def _ordered(run: Run, ties: TieRule) -> Run:
     return replace(run, doc=run.doc[order], score=run.score[order], ties=precise)
 
 
-def _over_ties(measure: Measure, judged: Judged, ties: TieRule) -> Float64:
-    """The values in the order of the join, or their mean or extremes over the orders of equal scores."""
-    values = measure.per_query(judged)
-    try:
-        if ties == "expected":
-            return expected_values(measure, Tied.of(judged), values)
-        if ties in {"best", "worst"}:
-            low, high = extreme_values(measure, Tied.of(judged), values, strict=False)
-            extreme = high if ties == "best" else low
-            return (
-                extreme
-                if np.array_equal(np.isnan(extreme), np.isnan(values))
-                else np.full_like(values, np.nan)
-            )
-    except BadValue:  # a measure without a formula, and too many orders to try
-        return np.full_like(values, np.nan)
-    return values
-
-
 # ----------
 # The difference of two numbers: settings, and scoring again by other rules.
 
@@ -402,15 +386,30 @@ def explained(
     effects: list[Effect] = []
     without: list[str] = []
     if first.qrels is not None and (second.qrels is not None or second.score is not None):
-        for one in _changes(first, second, measure):
-            after = _after(first, second, one)
-            effect = _effect(one, before, after, second)
+        changes = list(_changes(first, second, measure))
+        after = [(_scored(first, one.scoring), _scored(second, one.scoring)) for one in changes]
+        if first.corpus is not None and (second.corpus is not None or second.score is not None):
+            changes.append(Alternative("duplicates", "copies of a text counted once", Scoring(measure)))
+            sides = [
+                s if s.run is None or s.corpus is None else replace(s, run=without_copies(s.run, s.corpus))
+                for s in (first, second)
+            ]
+            after.append((_scored(sides[0], Scoring(measure)), _scored(sides[1], Scoring(measure))))
+        if first.run is not None and second.run is not None and second.qrels is not None:
+            answered = Scoring(measure, missing="answered-only")
+            a, b = rescored(first.run, first.qrels, answered), rescored(second.run, second.qrels, answered)
+            if first.qrels.queries == second.qrels.queries and not np.array_equal(np.isnan(a), np.isnan(b)):
+                changes.append(Alternative("missing queries", "only those that both answer", answered))
+                out = np.isnan(a) | np.isnan(b)
+                after.append(
+                    (mean(np.where(out, np.nan, a), measure), mean(np.where(out, np.nan, b), measure))
+                )
+        for one, means in zip(changes, after, strict=True):
+            effect = _effect(one, before, means, second)
             if effect is not None:
                 effects.append(effect)
-            elif not np.isnan(after).any():
+            elif not np.isnan(means).any() and one.kind != "duplicates":
                 without.append(f"{one.kind} ({one.change})")
-        effects += _copies_once(first, second, measure, before)
-        effects += _both_answered(first, second, measure, before)
     effects.sort(key=lambda e: (not e.closes, not (e.closes and e.documented), abs(e.gap)))
     same, shared = _same_top(first.run, second.run)
     settings = differences(first.settings, second.settings)
@@ -455,10 +454,6 @@ def _changes(first: ComparedResult, second: ComparedResult, measure: Measure) ->
             yield Alternative("all rules", f"as {rules.name} documents them", together)
 
 
-def _after(first: ComparedResult, second: ComparedResult, one: Alternative) -> tuple[float, float]:
-    return _scored(first, one.scoring), _scored(second, one.scoring)
-
-
 def _effect(
     one: Alternative, before: tuple[float, float], after: tuple[float, float], second: ComparedResult
 ) -> Effect | None:
@@ -486,38 +481,6 @@ def _scored(side: ComparedResult, scoring: Scoring) -> float:
     if side.run is None or side.qrels is None:
         return side.mean
     return mean(rescored(side.run, side.qrels, scoring), scoring.measure)
-
-
-def _both_answered(
-    first: ComparedResult, second: ComparedResult, measure: Measure, before: tuple[float, float]
-) -> list[Effect]:
-    """The effect of counting only the queries that both answer; none where that changes nothing or cannot be known."""
-    if first.run is None or second.run is None or first.qrels is None or second.qrels is None:
-        return []
-    if first.qrels.queries != second.qrels.queries:
-        return []
-    usual = Scoring(measure, missing="answered-only")
-    a, b = rescored(first.run, first.qrels, usual), rescored(second.run, second.qrels, usual)
-    out = np.isnan(a) | np.isnan(b)
-    one = Alternative("missing queries", "only those that both answer", usual)
-    after = mean(np.where(out, np.nan, a), measure), mean(np.where(out, np.nan, b), measure)
-    effect = _effect(one, before, after, second)
-    return [] if effect is None or np.array_equal(np.isnan(a), np.isnan(b)) else [effect]
-
-
-def _copies_once(
-    first: ComparedResult, second: ComparedResult, measure: Measure, before: tuple[float, float]
-) -> list[Effect]:
-    """The effect of counting copies of a text once; none where there are no copies or the texts are not here."""
-    if first.corpus is None or (second.corpus is None and second.score is None):
-        return []
-    one = Alternative("duplicates", "copies of a text counted once", Scoring(measure))
-    sides = [
-        s if s.run is None or s.corpus is None else replace(s, run=without_copies(s.run, s.corpus))
-        for s in (first, second)
-    ]
-    effect = _effect(one, before, _after(sides[0], sides[1], one), second)
-    return [] if effect is None else [effect]
 
 
 def _same_top(first: Run | None, second: Run | None) -> tuple[int, int]:
@@ -562,7 +525,12 @@ def explain_cells(
     FormatError for a folder that is no finished cell, BadValue for cells without a measure in common.
     """
     cells = open_cell(first), open_cell(second)
-    wanted = parse_measure(measure) if measure else _shared(*cells)
+    name = measure or next(iter(shared_measures(*cells)), None)
+    if name is None:
+        raise BadValue(
+            f"{first} and {second} have no measure in common; name one with -m, to be computed now"
+        )
+    wanted = parse_measure(name)
     notes: list[str] = []
     one, other = (_side(cell, wanted, judgments or Judgments(), notes) for cell in cells)
     return explained(one, other, wanted, tuple(dict.fromkeys(notes)))
@@ -577,39 +545,34 @@ def explain_published(
     the first that both have. Raises FormatError, UnknownName, and BadValue where nothing comparable is published.
     """
     ours = open_cell(cell)
-    score = _published_score(ours, model, measure)
-    notes: list[str] = []
-    side = _side(ours, parse_measure(score.measure), judgments or Judgments(), notes)
-    rules = publisher_of(score.model)
-    known = [("dataset", score.dataset), ("split", score.split), ("self_match", rules.self_match)]
-    known += [("k", rules.k), ("ties", TIE_RULES.get(rules.ties or "")), ("missing", rules.missing)]
-    settings = tuple((name, value) for name, value in known if value)
-    return explained(
-        side,
-        ComparedResult(
-            score.model, settings + _claimed_settings(score.model), score.value, score=score, publisher=rules
-        ),
-        parse_measure(score.measure),
-        notes,
-    )
-
-
-def _published_score(cell: ResultCell, model: str | None, measure: str | None) -> PublishedScore:
-    """The published score to compare a cell with; raises BadValue where there is none."""
-    models = claimed(cell.system, cell.dataset) if model is None else (model_named(model, cell.dataset),)
+    models = claimed(ours.system, ours.dataset) if model is None else (model_named(model, ours.dataset),)
     if not models:
-        raise BadValue(f"{cell.system} claims no published model; name one, or another cell")
+        raise BadValue(f"{ours.system} claims no published model; name one, or another cell")
     wanted = str(parse_measure(measure)) if measure else None
     scores = [
         s
         for name in models
-        for s in published(cell.dataset, name)
-        if s.split == cell.split and wanted in (None, s.measure)
+        for s in published(ours.dataset, name)
+        if s.split == ours.split and wanted in (None, s.measure)
     ]
     if not scores:
         what = f"{wanted} " if wanted else ""
-        raise BadValue(f"no {what}score of {' or '.join(models)} on {cell.dataset} {cell.split} is published")
-    return min(scores, key=lambda s: cell.mean(s.measure) is None)  # what the cell has already comes first
+        raise BadValue(f"no {what}score of {' or '.join(models)} on {ours.dataset} {ours.split} is published")
+    claim = min(scores, key=lambda s: ours.mean(s.measure) is None)  # what the cell has already comes first
+    notes: list[str] = []
+    side = _side(ours, parse_measure(claim.measure), judgments or Judgments(), notes)
+    rules = publisher_of(claim.model)
+    entries = [("dataset", claim.dataset), ("split", claim.split), ("self_match", rules.self_match)]
+    entries += [("k", rules.k), ("ties", TIE_RULES.get(rules.ties or "")), ("missing", rules.missing)]
+    settings = [(name, value) for name, value in entries if value]
+    claiming = claimant(claim.model)
+    if claiming is not None:
+        from weir.systems import parse_system  # it needs the `run` extra
+
+        with suppress(ImportError, WeirError):  # there is no such system here
+            settings += flattened("system", parse_system(claiming).describe())
+    theirs = ComparedResult(claim.model, tuple(settings), claim.value, score=claim, publisher=rules)
+    return explained(side, theirs, parse_measure(claim.measure), notes)
 
 
 def explain_rankings(
@@ -627,17 +590,6 @@ def explain_rankings(
     )
     notes = [note.text for note in rules.notes]
     return explained(one, other, parse_measure(measure or DEFAULT_MEASURES[0]), notes)
-
-
-def _shared(first: ResultCell, second: ResultCell) -> Measure:
-    """The first measure that both cells have; raises BadValue where there is none."""
-    theirs = {r.measure for r in second.rows}
-    name = next((r.measure for r in first.rows if r.measure in theirs), None)
-    if name is None:
-        raise BadValue(
-            f"{first.folder} and {second.folder} have no measure in common; name one with -m, to be computed now"
-        )
-    return parse_measure(name)
 
 
 def _side(cell: ResultCell, measure: Measure, judgments: Judgments, notes: list[str]) -> ComparedResult:
@@ -679,20 +631,6 @@ def _side(cell: ResultCell, measure: Measure, judgments: Judgments, notes: list[
         notes.append(f"the judgments of {cell.dataset} on this machine are not those of {cell.folder.name}")
         return ComparedResult(cell.system, settings, stored, dropped=dropped)
     return ComparedResult(cell.system, settings, again, run, qrels, corpus, dropped)
-
-
-def _claimed_settings(model: str) -> tuple[tuple[str, str], ...]:
-    """The settings of the system of Weir that claims to be a model; none where there is no such system here."""
-    name = claimant(model)
-    if name is None:
-        return ()
-    try:
-        from weir.systems import parse_system  # it needs the `run` extra
-
-        described = parse_system(name).describe()
-    except (ImportError, WeirError):
-        return ()
-    return tuple(flattened("system", described))
 
 
 def _seen(run: Run, qrels: Qrels) -> tuple[tuple[str, str], ...]:
@@ -746,7 +684,22 @@ def why_tables(results: Sequence[Why]) -> tuple[Table, ...]:
         tables.append(table_of(lines) if why.settings else sentences("no setting differs"))
         if (why.effects or why.without) and not why.agree:
             tables += _effect_tables(why)
-        tables.append(sentences(*_conclusion(why)))
+        lines_below = [_verdict(why)]
+        if why.shared:
+            lines_below.append(
+                f"rankings: {count(why.same_top)} of {count(why.shared)} queries that both answer begin with the same "
+                "ten documents"
+            )
+        if any(e.documented for e in why.effects) and not why.agree:
+            lines_below.append("*: the publisher is known to score so")
+        if why.settings:
+            lines_below.append(
+                "likely effect: 100 most; an order from experience, measured only where it says so"
+            )
+        if why.published is not None:
+            note = f" ({why.published.note})" if why.published.note else ""
+            lines_below.append(f"source: {why.published.source}{note}")
+        tables.append(sentences(*lines_below, *(f"note: {note}" for note in why.notes)))
     return tuple(tables)
 
 
@@ -767,23 +720,6 @@ def _effect_tables(why: Why) -> list[Table]:
         tables.append(table_of(lines, right=4))
     notes = [f"further away: {far}"] * bool(far) + [f"no effect: {idle}"] * bool(idle)
     return [*tables, *([replace(sentences(*notes), follows=bool(near))] if notes else [])]
-
-
-def _conclusion(why: Why) -> list[str]:
-    lines = [_verdict(why)]
-    if why.shared:
-        lines.append(
-            f"rankings: {count(why.same_top)} of {count(why.shared)} queries that both answer begin with the same "
-            "ten documents"
-        )
-    if any(e.documented for e in why.effects) and not why.agree:
-        lines.append("*: the publisher is known to score so")
-    if why.settings:
-        lines.append("likely effect: 100 most; an order from experience, measured only where it says so")
-    if why.published is not None:
-        note = f" ({why.published.note})" if why.published.note else ""
-        lines.append(f"source: {why.published.source}{note}")
-    return [*lines, *(f"note: {note}" for note in why.notes)]
 
 
 def _verdict(why: Why) -> str:
