@@ -235,7 +235,8 @@ def test_a_published_score_is_explained_by_the_rule_of_its_publisher(tmp_path, m
     cell = write_cell(tmp_path / "cell", measures=("AP",))
     answered = mean(rescored(Run.of(RUN), Qrels.of(QRELS), Scoring(AP, missing="answered-only")), AP)
     score = PublishedScore("some [MTEB]", "lexical", "mine", "test", "AP", f"{answered:.5f}", "somewhere", "")
-    monkeypatch.setattr(explain, "_published_score", lambda *_: score)
+    monkeypatch.setattr(explain, "claimed", lambda *_: (score.model,))
+    monkeypatch.setattr(explain, "published", lambda *_: (score,))
     found = explain_published(cell, judgments=Judgments(write_qrels_file(tmp_path / "q")))
     assert not found.agree
     assert found.effects[0].kind == "missing queries"

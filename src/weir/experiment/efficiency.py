@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from weir.core.frames import plain
 from weir.core.results import result
 from weir.core.rounding import figure, score
 from weir.core.scores import Note, Row
@@ -91,7 +92,12 @@ def efficiency(root: Path, measure: str | None = None) -> list[Efficiency]:
     if wanted not in known:
         raise UnknownName("measure in these results", wanted, known)
     systems = [_cost(cell, row) for cell in cells for row in cell.named_rows() if row.measure == wanted]
-    goodness = [(one.quality.dataset, _goodness(one)) for one in systems]
+    # Quality, time of a query and size of the index, larger is better; what was not measured is the worst.
+    goodness = []
+    for one in systems:
+        costs = (one.p50_ms if one.p50_ms is not None else one.mean_ms, one.index_bytes)
+        marks = (one.quality.mean, *(-math.inf if cost is None else -float(cost) for cost in costs))
+        goodness.append((one.quality.dataset, marks))
     return [
         # Another system on the same collection that is as good in everything, and better in something.
         replace(
@@ -196,12 +202,6 @@ def _counted(kinds: dict[str, int]) -> str:
     return ", ".join(f"{count} {kind}" for kind, count in kinds.items())
 
 
-def _goodness(one: Efficiency) -> Sequence[float]:
-    """Quality, time of a query and size of the index, larger is better; what was not measured is the worst."""
-    costs = (one.p50_ms if one.p50_ms is not None else one.mean_ms, one.index_bytes)
-    return (one.quality.mean, *(-float("inf") if c is None else -float(c) for c in costs))
-
-
 def _ratio(a: float | None, b: float | None) -> float | None:
     return None if a is None or not b else a / b
 
@@ -216,31 +216,15 @@ def efficiency_record(one: Efficiency) -> dict[str, object]:
     """Costs and quality as plain values under the names that files have."""
     row = one.quality
     quality = {"mean": row.mean, "low": row.low, "high": row.high}
+    costs = ("documents", "index_seconds", "documents_per_second", "index_bytes", "bytes_per_million", "queries",
+             "search_seconds", "queries_per_second", "mean_ms", "singles", "single_mean_ms", "p50_ms", "p95_ms",
+             "p99_ms", "peak_mb", "hardware", "index_marks", "search_marks", "concurrency", "best")  # fmt: skip
     return {
         "dataset": row.dataset,
         "system": row.system,
         "measure": row.measure,
-        **{k: None if math.isnan(v) else v for k, v in quality.items()},
-        "documents": one.documents,
-        "index_seconds": one.index_seconds,
-        "documents_per_second": one.documents_per_second,
-        "index_bytes": one.index_bytes,
-        "bytes_per_million": one.bytes_per_million,
-        "queries": one.queries,
-        "search_seconds": one.search_seconds,
-        "queries_per_second": one.queries_per_second,
-        "mean_ms": one.mean_ms,
-        "single_queries": one.singles,
-        "single_mean_ms": one.single_mean_ms,
-        "p50_ms": one.p50_ms,
-        "p95_ms": one.p95_ms,
-        "p99_ms": one.p99_ms,
-        "peak_mb": one.peak_mb,
-        "hardware": one.hardware,
-        "index_marks": list(one.index_marks),
-        "search_marks": list(one.search_marks),
-        "concurrency": one.concurrency,
-        "best": one.best,
+        **{name: None if math.isnan(value) else value for name, value in quality.items()},
+        **{{"singles": "single_queries"}.get(name, name): plain(getattr(one, name)) for name in costs},
     }
 
 

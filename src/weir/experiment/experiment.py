@@ -2,26 +2,238 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+import shutil
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
+from typing import Any
 
+from weir.algorithms import algorithm
+from weir.core.judged import Judged
+from weir.core.run import Run
 from weir.core.scores import Row
 from weir.datasets.load import Dataset, load_group
-from weir.errors import BadValue, FormatError, StoreError, UnknownName, require
-from weir.experiment.cell import Cell
+from weir.errors import BadValue, FormatError, StoreError, UnknownName, WeirError, require
 from weir.experiment.results import ResultCell, cell_of, keep_order, rows_with_groups
-from weir.experiment.stage_store import StageCache, Watch
-from weir.experiment.stages import slug
-from weir.files.atomic import storing, writable
+from weir.experiment.stage_store import StageCache, Watch, inputs_below, run_file
+from weir.experiment.stages import (
+    RECORD,
+    SCORES,
+    Making,
+    Record,
+    Stage,
+    current_environment,
+    measure_number,
+    outcome,
+    read_record,
+    record_of,
+    records_in,
+    rows_of,
+    slug,
+    write_record,
+)
+from weir.files.atomic import atomic_file, clear_lock, locked, storing, sweep, writable
+from weir.files.integrity import Checksum
+from weir.files.runs import join_run_file
+from weir.files.score_files import write_scores
 from weir.files.text_files import read_toml
 from weir.kernels.jit import check_available
-from weir.measures import DEFAULT_MEASURES, Measure, measures_of
-from weir.systems.composite import one_session, parts_of
+from weir.measures import DEFAULT_MEASURES, Measure, measures_of, parse_measure, scores_of
+from weir.stats.calibration import uncalibrated
+from weir.stats.score_rows import result_rows
+from weir.systems.composite import adapted_to, one_session, parts_of, titled
 from weir.systems.expression import parse_systems
 from weir.systems.expression import system as system_of
 from weir.systems.protocol import Fetched, Retriever
+
+# ----------
+# A cell of the grid, a system on a dataset: its rankings are a stage, and so is each set of scores beside them.
+#
+# <results>/<collection>/<system>-<key>/
+#     run.trec               the rankings in trec order at full precision (run.json where an id has a blank)
+#     stage.json             what was declared for them, what made them, what they took
+#     scores-<key>.jsonl     one value for each measure and query
+#     scores-<key>.json      what was declared for the scores, what made them, the rows of a table
+
+
+@dataclass(frozen=True, eq=False)
+class Cell:
+    """A system on a dataset, answering each query with up to k documents.
+
+    stages: the stages of the dataset; system: as it was named, which tables show.
+    """
+
+    stages: StageCache
+    system: Retriever
+    k: int
+
+    @cached_property
+    def adapted(self) -> Retriever:
+        """The system as it runs on this collection; in tables and files it bears its own name."""
+        return adapted_to(self.system, self.stages.dataset.name, self.stages.dataset.instruction)
+
+    @cached_property
+    def stage(self) -> Stage:
+        """The rankings: what the system answers, without self-matches where the collection drops them."""
+        declared: dict[str, Any] = {
+            **self.stages.asked_by(self.adapted),
+            "k": self.k,
+            "system": self.adapted.describe(),
+        }
+        if self.stages.dataset.self_match == "drop":
+            declared["self_match"] = "drop"
+        return Stage("run", str(self.system), declared)
+
+    def scored(self, measures: tuple[Measure, ...]) -> Stage:
+        """The scores of the rankings by these measures."""
+        from weir.stats.resampling import LEVEL, RESAMPLES, SEED
+
+        declared = {
+            "run": self.stage.key,
+            "qrels": self.stages.dataset.qrels_fingerprint,
+            "measures": {str(m): measure_number(m) for m in measures},
+            "interval": {
+                "method": "percentile bootstrap",
+                "level": LEVEL,
+                "resamples": RESAMPLES,
+                "seed": SEED,
+                "algorithm": algorithm("bootstrap interval"),
+            },
+        }
+        return Stage("scores", str(self.system), declared)
+
+    def finished(self, measures: tuple[Measure, ...]) -> tuple[Path, list[Row]] | None:
+        """(folder, rows for these measures), None where one of them is missing or not as today's Weir makes it."""
+        stored = self.stage.found(self.stages.root)
+        if stored is None:
+            return None
+        known, names = self._known(stored[0]), [str(m) for m in measures]
+        return (stored[0], [known[name] for name in names]) if known.keys() >= set(names) else None
+
+    def complete(self, measures: tuple[Measure, ...], wait: bool = True) -> tuple[Path, list[Row]] | None:
+        """Do what is missing of the cell; returns as `finished`.
+
+        None where another process is at work on the cell and this one should not wait for it.
+        """
+        lock = self.stages.root / f".{self.stage.folder_name}.cell.lock"
+        run_lock = self.stages.root / f".{self.stage.folder_name}.lock"
+        cell = self.finished(measures)
+        if cell is not None:
+            for stale in (lock, run_lock):
+                clear_lock(stale)  # a process that was killed between its last file and letting go leaves it
+            return cell
+        with locked(lock, wait) as held:
+            if not held:
+                return None
+            cell = self.finished(measures)  # by the process that was waited for
+            if cell is None:
+                folder, judged = self._judged()
+                for path in folder.glob(SCORES + "l"):
+                    if not path.with_suffix(".json").exists():
+                        path.unlink()
+                for path in sorted(folder.glob(SCORES)):
+                    record = record_of(folder, path.name)
+                    own = record is not None and path.stem == f"scores-{record.stage.key}"
+                    if record is None or not own or record.declared.get("run") != self.stage.key:
+                        self._drop_scores(path, path.name)
+                rows = self._known(folder)
+                missing = tuple(m for m in measures if str(m) not in rows)
+                if missing:
+                    self._score(folder, judged, missing)
+                clear_lock(run_lock)
+                cell = self.finished(measures)
+        assert cell is not None  # it was just written
+        return cell
+
+    def _known(self, folder: Path) -> dict[str, Row]:
+        """The rows by measure of sound scores of these rankings by these judgments, made by today's algorithms."""
+        current, rows = self.scored(()).declared, dict[str, Row]()
+        for path, record in records_in(folder, SCORES):
+            declared = record.declared
+            if any(declared.get(name) != current[name] for name in ("run", "qrels", "interval")):
+                continue
+            try:
+                record.verify(folder)
+            except WeirError as error:
+                self._drop_scores(path, str(error))
+                continue
+            for row in rows_of(record):
+                if declared["measures"].get(row.measure) == measure_number(parse_measure(row.measure)):
+                    rows[row.measure] = row
+        return rows
+
+    def _drop_scores(self, path: Path, reason: str) -> None:
+        """Remove a record of scores and its values."""
+        self.stages.note(f"scores are damaged, scoring again ({reason})")
+        for damaged in (path, path.with_suffix(".jsonl")):
+            damaged.unlink(missing_ok=True)
+
+    def _judged(self) -> tuple[Path, Judged]:
+        """(folder of the rankings, their join with the judgments), read from disk or searched now."""
+        stages, stage = self.stages, self.stage
+        stored = stages.sound(stage, stages.root)
+        if stored is not None and stage.key not in stages.runs:
+            return stored, join_run_file(run_file(stored), stages.dataset.qrels)
+
+        def without_self() -> tuple[Run, dict[str, Any], Making]:
+            """The system's rankings, one document deeper, without each query's own document."""
+            with stages.bench.making() as made:
+                _, run = stages.run(self.adapted, self.k + 1)
+                with stages.bench.timed():
+                    run = run.without_self().top(self.k)
+            return run, {"queries": len(stages.dataset.queries)}, made
+
+        if stages.dataset.self_match == "drop":
+            folder, run = stages.cached_run(stage, without_self, stages.root)
+        else:
+            folder, run = stages.cached_run(
+                stage, lambda: stages.searched(self.adapted, self.k), stages.store
+            )
+        if (
+            folder.parent != stages.root
+        ):  # shared: copied to the results, as scores stand beside their rankings
+            shared, folder = folder, stages.root / folder.name
+            record = read_record(shared / RECORD)
+            with atomic_file(folder / run_file(shared).name) as copy:
+                shutil.copyfile(run_file(shared), copy)
+            inputs = {(kind, str(stages.store / name)): None for kind, name in record.inputs}
+            write_record(folder / RECORD, replace(record, inputs=inputs_below(inputs, stages.root)))
+        return folder, Judged.of(run, stages.dataset.qrels)
+
+    def _score(self, folder: Path, judged: Judged, measures: tuple[Measure, ...]) -> None:
+        """Write the scores of the rankings by these measures, then their record."""
+        dataset, stage = self.stages.dataset, self.scored(measures)
+        path = folder / f"scores-{stage.key}.jsonl"
+        for name in (path.name, f"scores-{stage.key}.json"):
+            sweep(folder / name)
+        with self.stages.bench.making() as made, self.stages.bench.timed():
+            scores = replace(scores_of(judged, measures), labels=uncalibrated(dataset.qrels))
+            title = titled(self.system)
+            rows = [replace(r, title=title) for r in result_rows(scores, dataset.name, str(self.system))]
+        write_scores(scores, path)
+        place = dataset.entry.name if dataset.entry else dataset.source or str(dataset.layout.root.resolve())
+        facts = {
+            "dataset": dataset.name,
+            "split": dataset.split,
+            "collection": place,
+            "fingerprint": dataset.fingerprint,
+            "self_match": dataset.self_match,
+            "k": self.k,
+            **outcome(scores),
+            "rows": [row.to_dict() for row in rows],
+        }
+        files, inputs = {path.name: Checksum.of(path)}, (("run", folder.name),)
+        record = Record(
+            "scores", stage.name, stage.declared, files, inputs, current_environment(), made.cost(), facts
+        )
+        write_record(path.with_suffix(".json"), record)
+
+
+# ----------
+# The grid.
+
 
 DEPTH = 1000
 
@@ -66,7 +278,13 @@ class Experiment:
         for key in table:
             if key not in known:
                 raise UnknownName(f"key of an experiment file ({path})", key, known)
-        lists = {key: _texts(path, key, table[key]) for key in known[:3] if key in table}
+        lists: dict[str, tuple[str, ...]] = {}
+        for key in known[:3]:
+            if key in table:
+                texts = [table[key]] if isinstance(table[key], str) else table[key]
+                if not (isinstance(texts, Sequence) and all(isinstance(one, str) for one in texts)):
+                    raise FormatError(path, f"{key} = {texts!r}", "a list of texts")
+                lists[key] = tuple(texts)
         return Experiment(
             lists.get("datasets", ()),
             lists.get("systems", ()),
@@ -86,25 +304,31 @@ class Experiment:
     def complete(self, at: Path | str, watch: Watch = _silent) -> list[ResultCell]:
         """As `execute`, but returns the cells of the grid, in its order, each with the rows of these measures."""
         at, measures = Path(at), measures_of(self.measures)
-        with _folder(at):
+        # The folder comes first: hours of indexing must not end at one that cannot be written.
+        fresh = not at.exists()
+        with storing(at):
+            at.mkdir(parents=True, exist_ok=True)
+        if not writable(at):
+            raise StoreError(f"cannot write {at}: no permission to write there")
+        try:
             cells = self.cells(at, watch)
-            unfinished = [cell for cell in cells if cell.finished(measures) is None]
-            for cell in unfinished:
-                _check(cell)
-            done_cells: dict[int, tuple[Path, list[Row]]] = {}
+            for cell in cells:
+                if cell.finished(measures) is None:
+                    _require_parts(cell)
+            done: dict[int, tuple[Path, list[Row]]] = {}
             for wait in (False, True):
                 for number, one in enumerate(cells):
-                    if number not in done_cells:
-                        done = one.complete(measures, wait)
-                        if done is not None:
-                            if not done_cells:
-                                keep_order(
-                                    at, (c.stages.dataset.name for c in cells), (str(c.system) for c in cells)
-                                )
-                            done_cells[number] = done
-            return [
-                cell_of(folder, rows) for folder, rows in [done_cells[number] for number in range(len(cells))]
-            ]
+                    completed = None if number in done else one.complete(measures, wait)
+                    if completed is not None:
+                        if not done:
+                            names = [(c.stages.dataset.name, str(c.system)) for c in cells]
+                            keep_order(at, (d for d, _ in names), (system for _, system in names))
+                        done[number] = completed
+            return [cell_of(*done[number]) for number in range(len(cells))]
+        finally:
+            if fresh:
+                with suppress(OSError):  # it holds results
+                    at.rmdir()
 
     def finished(self, at: Path | str) -> list[ResultCell]:
         """The cells of the grid that are finished in the folder `at`; raises as `execute` does."""
@@ -163,7 +387,7 @@ class Experiment:
         return [Cell(cache.named(str(system)), system, self.k) for cache in caches for system in systems]
 
 
-def _check(cell: Cell) -> None:
+def _require_parts(cell: Cell) -> None:
     """Raise what making the cell would raise in the end, before anything starts."""
     from weir.systems.dense import DenseRetriever
 
@@ -174,30 +398,3 @@ def _check(cell: Cell) -> None:
         if isinstance(part, DenseRetriever) and part.nearest is not None:
             part.nearest.require()
     require("torch", extra="neural")
-
-
-@contextmanager
-def _folder(at: Path) -> Iterator[None]:
-    """Make the results folder first: hours of indexing must not end at one that cannot be written.
-
-    It goes again if nothing came of it.
-    """
-    fresh = not at.exists()
-    with storing(at):
-        at.mkdir(parents=True, exist_ok=True)
-    if not writable(at):
-        raise StoreError(f"cannot write {at}: no permission to write there")
-    try:
-        yield
-    finally:
-        if fresh:
-            with suppress(OSError):  # it holds results
-                at.rmdir()
-
-
-def _texts(path: Path, key: str, value: object) -> tuple[str, ...]:
-    if isinstance(value, str):
-        return (value,)
-    if isinstance(value, Sequence) and all(isinstance(v, str) for v in value):
-        return tuple(value)
-    raise FormatError(path, f"{key} = {value!r}", "a list of texts")

@@ -76,33 +76,35 @@ class QueryTrace:
 
 def model_uses(cells: Sequence[ResultCell]) -> list[ModelUse]:
     """What every model behind some cells was asked; raises FormatError for a record of another layout."""
-    return [use for cell in cells for use in _uses(cell)]
-
-
-def _uses(cell: ResultCell) -> Iterator[ModelUse]:
-    name = cell.label or cell.system
-    for folder, record in stages_of(cell):
-        try:
-            for use in record.facts.get("services", []):
-                if "verdicts" in use:
-                    yield ModelUse(
-                        cell.dataset,
-                        name,
-                        str(use["service"]),
-                        str(use.get("versions", {}).get("model", "")),
-                        sum(int(count) for count in use["verdicts"].values()),
-                        int(use["stored"]),
-                        {str(kind): int(count) for kind, count in use["verdicts"].items()},
-                        int(use.get("cut", 0)),
-                        int(use.get("tokens", 0)),
-                        int(use.get("answer_tokens", 0)),
-                        use.get("dollars"),
-                        int(use["retried"]),
-                        {str(kind): int(count) for kind, count in use["faults"].items()},
-                        int(use.get("flagged", 0)),
+    uses = []
+    for cell in cells:
+        for folder, record in stages_of(cell):
+            try:
+                for use in record.facts.get("services", []):
+                    if "verdicts" not in use:
+                        continue
+                    verdicts = {str(kind): int(count) for kind, count in use["verdicts"].items()}
+                    uses.append(
+                        ModelUse(
+                            cell.dataset,
+                            cell.label or cell.system,
+                            str(use["service"]),
+                            str(use.get("versions", {}).get("model", "")),
+                            sum(verdicts.values()),
+                            int(use["stored"]),
+                            verdicts,
+                            int(use.get("cut", 0)),
+                            int(use.get("tokens", 0)),
+                            int(use.get("answer_tokens", 0)),
+                            use.get("dollars"),
+                            int(use["retried"]),
+                            {str(kind): int(count) for kind, count in use["faults"].items()},
+                            int(use.get("flagged", 0)),
+                        )
                     )
-        except (ValueError, TypeError, KeyError, AttributeError):
-            raise FormatError(folder / RECORD, "another layout", "a record of weir run") from None
+            except (ValueError, TypeError, KeyError, AttributeError):
+                raise FormatError(folder / RECORD, "another layout", "a record of weir run") from None
+    return uses
 
 
 def query_traces(
@@ -231,12 +233,16 @@ def use_tables(uses: Sequence[ModelUse]) -> tuple[Table, ...]:
     return (table_of([head, *lines], right=len(head) - 3, keys=2),)
 
 
-def _trace_records(one: QueryTrace) -> list[dict[str, object]]:
-    about = {"dataset": one.dataset, "system": one.system, "query": one.query, "model": one.model}
-    return [about | asdict(exchange) for exchange in one.exchanges]
-
-
-@result("llm_trace", QueryTrace, parts="exchanges", records=_trace_records)
+@result(
+    "llm_trace",
+    QueryTrace,
+    parts="exchanges",
+    records=lambda one: [
+        {"dataset": one.dataset, "system": one.system, "query": one.query, "model": one.model}
+        | asdict(exchange)
+        for exchange in one.exchanges
+    ],
+)
 def trace_tables(traces: Sequence[QueryTrace]) -> tuple[Table, ...]:
     """Every prompt about a query with its answer and how it was read; system texts where they change."""
     tables = []
@@ -251,7 +257,18 @@ def trace_tables(traces: Sequence[QueryTrace]) -> tuple[Table, ...]:
             lines += _block("about", ", ".join(exchange.documents)) if exchange.documents else []
             lines += _block("asked", exchange.user_text)
             lines += [] if exchange.answer is None else _block("said", exchange.answer)
-            head = sentences(_exchange(exchange, one.asked))
+            costs = []
+            if exchange.verdict != NOT_KEPT:
+                if exchange.tokens_in is not None:
+                    costs.append(
+                        f"{count(exchange.tokens_in)} tokens and {count(exchange.tokens_out or 0)} of the answer"
+                    )
+                if exchange.milliseconds is not None:
+                    costs.append(f"{exchange.milliseconds:,.0f} ms")
+                costs += [part for part in (exchange.time, exchange.named) if part]
+                costs += [] if exchange.finish == "stop" else [f"ended by {exchange.finish}"]
+            read = f"{exchange.number} of {one.asked}: " + f"{exchange.verdict} {exchange.value}".strip()
+            head = sentences(read + (f" ({', '.join(costs)})" if costs else ""))
             parts += [head, replace(sentences(*lines), hang=INDENT_COLUMNS, follows=True)]
         if not one.asked:
             parts.append(sentences("the model was asked nothing: there was nothing to order"))
@@ -261,20 +278,6 @@ def trace_tables(traces: Sequence[QueryTrace]) -> tuple[Table, ...]:
             parts.append(sentences(f"the model is spoken to by: {', '.join(one.flagged)}"))
         tables += parts
     return tuple(tables)
-
-
-def _exchange(exchange: Exchange, total: int) -> str:
-    """Number, verdict and value of an exchange, then what it costs."""
-    read = f"{exchange.verdict} {exchange.value}".strip()
-    if exchange.verdict == NOT_KEPT:
-        return f"{exchange.number} of {total}: {read}"
-    costs = [] if exchange.milliseconds is None else [f"{exchange.milliseconds:,.0f} ms"]
-    tokens = (exchange.tokens_in, exchange.tokens_out)
-    if tokens[0] is not None:
-        costs.insert(0, f"{count(tokens[0])} tokens and {count(tokens[1] or 0)} of the answer")
-    costs += [part for part in (exchange.time, exchange.named) if part]
-    costs += [] if exchange.finish == "stop" else [f"ended by {exchange.finish}"]
-    return f"{exchange.number} of {total}: {read}" + (f" ({', '.join(costs)})" if costs else "")
 
 
 def _block(name: str, text: str) -> list[str]:

@@ -90,7 +90,15 @@ def reproduce(
             checks = _checks(
                 row, cell.split, _models(row, name), same_data, decimals, nearest, str(cell.folder)
             )
-            checks_found += [_explained(check, again, decimals) for check in checks]
+            for check in checks:
+                claim, because = check.published, None
+                if check.outcome == "off" and claim is not None:
+                    ways = documented(publisher_of(claim.model), parse_measure(check.measure))
+                    means = ((reason, again.mean(scoring)) for reason, scoring in ways)
+                    because = next((r for r, m in means if m is not None and claim.agrees(m, decimals)), None)
+                checks_found.append(
+                    check if because is None else replace(check, outcome="explained", because=because)
+                )
     for row in group_rows([replace(cell, label="") for cell in cells]):
         members = catalogue.group(row.dataset).members
         split = next((cell.split for cell in cells if cell.dataset in members), "test")
@@ -130,18 +138,6 @@ def _checks(
             )
         )
     return checks
-
-
-def _explained(check: PublishedCheck, again: Rescored, decimals: int | None) -> PublishedCheck:
-    """The check as explained where it is off and a documented rule of the publisher makes the two agree."""
-    claim = check.published
-    if check.outcome != "off" or claim is None:
-        return check
-    for because, scoring in documented(publisher_of(claim.model), parse_measure(check.measure)):
-        value = again.mean(scoring)
-        if value is not None and claim.agrees(value, decimals):
-            return replace(check, outcome="explained", because=because)
-    return check
 
 
 def documented(rules: Publisher, measure: Measure) -> Iterator[tuple[str, Scoring]]:

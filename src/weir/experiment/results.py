@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
@@ -21,10 +21,10 @@ from weir.core.tables import Table, sentences
 from weir.datasets import catalogue
 from weir.datasets.load import Dataset, is_column, load, load_here, query_groups
 from weir.errors import BadValue, FormatError, StoreError, UnknownName, WeirError
-from weir.experiment.cell import SCORES, rows_of
 from weir.experiment.stage_store import run_file
 from weir.experiment.stages import (
     RECORD,
+    SCORES,
     Record,
     Stage,
     changes,
@@ -32,6 +32,7 @@ from weir.experiment.stages import (
     read_record,
     record_of,
     records_in,
+    rows_of,
 )
 from weir.files.atomic import locked
 from weir.files.integrity import read_sealed, write_sealed
@@ -143,7 +144,17 @@ class ResultCell:
             lost = [row.measure for row in rows_of(record) if row.measure not in parts[-1].measures]
             if lost:
                 raise StoreError(f"{path}: the row of {lost[0]} has no values in {values.name}")
-        scores = _side_by_side(parts, [row.measure for row in self.rows])
+        first = parts[0]
+        values_of: dict[str, Any] = {}
+        for part in parts:  # the same queries by different measures, the last of each kept
+            at = part.queries.codes(first.queries.strings)
+            if len(part.queries) != len(first.queries) or (at < 0).any():
+                raise StoreError("the scores of a cell are of different queries; run the grid again")
+            values_of |= {measure: row[at] for measure, row in zip(part.measures, part.values, strict=True)}
+        names = tuple(row.measure for row in self.rows)
+        columns = np.array([values_of[measure] for measure in names])
+        geometric = tuple(dict.fromkeys(m for part in parts for m in part.geometric))
+        scores = replace(first, measures=names, values=columns, geometric=geometric)
         last = self.rows[-1]
         missing = last.queries - last.answered
         note = unanswered_note(missing, last.queries, scores.conventions)
@@ -177,7 +188,10 @@ def of_systems(cells: Sequence[ResultCell], systems: Sequence[str]) -> list[Resu
     names = {name for cell in cells for name in (cell.system, cell.label)}
     wanted: set[str] = set()
     for text in systems:
-        exact = {text, *_printed_systems(text)} & names
+        printed: list[str] = []
+        with suppress(WeirError):  # this machine may not know the system
+            printed = [str(parse_system(one)) for one in single_names(text)]
+        exact = {text, *printed} & names
         begun = {cell.system for cell in cells if cell.system.startswith(text)}
         if not exact and len(begun) > 1:
             raise BadValue(
@@ -205,14 +219,6 @@ def chosen_cells(
         wanted = {member for group in members.values() for member in group}
         cells = [cell for cell in cells if cell.dataset in wanted]
     return of_systems(cells, systems)
-
-
-def _printed_systems(text: str) -> list[str]:
-    """The names of the systems that a text stands for; none where this machine does not know them."""
-    try:
-        return [str(parse_system(one)) for one in single_names(text)]
-    except WeirError:
-        return []
 
 
 def open_cell(folder: Path | str) -> ResultCell:
@@ -377,31 +383,30 @@ def _cells_in(folder: Path) -> Iterator[ResultCell]:
             by_qrels.setdefault(str(record.declared["qrels"]), []).append((path, record))
     for scored in by_qrels.values():
         scored.sort(key=lambda one: str(one[1].made.get("when")))
-        yield _finished(folder, ranked, tuple(scored))
-
-
-def _finished(folder: Path, ranked: Record, scored: tuple[tuple[Path, Record], ...]) -> ResultCell:
-    try:
-        rows = {row.measure: row for _, record in scored for row in rows_of(record)}  # the last made counts
-        facts = scored[-1][1].facts
-        about = {name: facts[name] for name in ("dataset", "split", "fingerprint", "self_match")}
-        about |= {"system": ranked.declared["system"], "k": facts["k"]}
-        interval = scored[-1][1].declared["interval"]
-        made = {name: value for name, value in ranked.made.items() if name != "when"}
-        return ResultCell(
-            folder,
-            str(facts["dataset"]),
-            str(facts["split"]),
-            scored[-1][1].name,
-            int(facts["queries"]),
-            run_file(folder),
-            tuple(rows.values()),
-            tuple(flattened("", about | {"environment": made | {"interval": interval}})),
-            ranked,
-            scored,
-        )
-    except (KeyError, TypeError, ValueError, AttributeError):
-        raise FormatError(folder / RECORD, "another layout", "a record of weir run") from None
+        last = scored[-1][1]
+        try:
+            rows = {
+                row.measure: row for _, record in scored for row in rows_of(record)
+            }  # the last made counts
+            about = {name: last.facts[name] for name in ("dataset", "split", "fingerprint", "self_match")}
+            about |= {"system": ranked.declared["system"], "k": last.facts["k"]}
+            made = {name: value for name, value in ranked.made.items() if name != "when"}
+            environment = made | {"interval": last.declared["interval"]}
+            cell = ResultCell(
+                folder,
+                str(last.facts["dataset"]),
+                str(last.facts["split"]),
+                last.name,
+                int(last.facts["queries"]),
+                run_file(folder),
+                tuple(rows.values()),
+                tuple(flattened("", about | {"environment": environment})),
+                ranked,
+                tuple(scored),
+            )
+        except (KeyError, TypeError, ValueError, AttributeError):
+            raise FormatError(folder / RECORD, "another layout", "a record of weir run") from None
+        yield cell
 
 
 def _labelled(cells: list[ResultCell]) -> list[ResultCell]:
@@ -458,20 +463,6 @@ def _marks(cell: ResultCell) -> tuple[str, str, str]:
     """What tells cells of one system and collection apart: key, engines, judgments."""
     engines = "+".join(str(engine) for engine in cell.ranked.engines)
     return cell.ranked.stage.key, engines, f"judgments {cell.scored[0][1].declared['qrels'][:6]}"
-
-
-def _side_by_side(parts: Sequence[Scores], wanted: Sequence[str]) -> Scores:
-    """Scores of the same queries by different measures, the last of each kept, in the order that is wanted."""
-    first = parts[0]
-    values: dict[str, Any] = {}
-    for part in parts:
-        at = part.queries.codes(first.queries.strings)
-        if len(part.queries) != len(first.queries) or (at < 0).any():
-            raise StoreError("the scores of a cell are of different queries; run the grid again")
-        values |= {measure: row[at] for measure, row in zip(part.measures, part.values, strict=True)}
-    geometric = tuple(dict.fromkeys(m for part in parts for m in part.geometric))
-    columns = np.array([values[measure] for measure in wanted])
-    return replace(first, measures=tuple(wanted), values=columns, geometric=geometric)
 
 
 # ----------
@@ -638,23 +629,19 @@ def mixed_provenance(cells: Sequence[ResultCell]) -> list[str]:
         for what, numbers in seen.items()
         if len(numbers) > 1
     ]
-    sentences += _mixed_depths(cells)
+    depths: dict[str, dict[int, str]] = {}
+    for cell in cells:
+        depths.setdefault(cell.label, {}).setdefault(cell.depth, cell.dataset)
+    sentences += [
+        f"{name} answered with different k: {', '.join(f'{k} on {dataset}' for k, dataset in several.items())}"
+        for name, several in depths.items()
+        if len(several) > 1
+    ]
     for one, other in pairwise(sorted(cells, key=lambda cell: (cell.dataset, cell.system))):
         if (one.dataset, one.system) == (other.dataset, other.system):
             names = [name for name, *_ in changes(one.ranked.stage, other.ranked.stage)] or ["judgments"]
             sentences.append(f"{one.dataset}: {one.label} and {other.label} differ in {', '.join(names[:4])}")
     return sentences
-
-
-def _mixed_depths(cells: Sequence[ResultCell]) -> list[str]:
-    """A sentence for each system that answered some datasets with more documents than others."""
-    depths: dict[str, dict[int, str]] = {}
-    for cell in cells:
-        depths.setdefault(cell.label, {}).setdefault(cell.depth, cell.dataset)
-    where = {name: [f"{k} on {d}" for k, d in some.items()] for name, some in depths.items()}
-    return [
-        f"{name} answered with different k: {', '.join(one)}" for name, one in where.items() if len(one) > 1
-    ]
 
 
 # ----------

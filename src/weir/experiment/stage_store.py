@@ -131,7 +131,7 @@ def cost_facts(costs: Costs, index_bytes: int | None = None) -> dict[str, object
 # Indexes and rankings of a collection, each made once and used by every system that needs it.
 #
 # <results>/<collection>/indexes/<system>-<key>/   an index, and stage.json
-# <results>/<collection>/<system>-<key>/           rankings, and stage.json; scores stand beside them, see cell.py
+# <results>/<collection>/<system>-<key>/           rankings, and stage.json; scores stand beside them, see experiment.py
 
 
 T = TypeVar("T")
@@ -175,10 +175,25 @@ class StageCache:
         stage = index_stage(part, corpus)
         name = f"{stage.key} {part}"
         if name not in self.opened:
-            _keep(self.opened, name, self._index(part, corpus, stage), OPENED_INDEXES)
+            if session_only(stage.declared):  # without a version: in memory
+                searcher = self._built(part, corpus, stage, None)
+            else:
+                opened, folder = self._opened(part, corpus, stage), self.store / INDEXES / stage.folder_name
+                lock = folder.with_name(f".{folder.name}.lock")
+                if opened is not None:
+                    clear_lock(lock)
+                else:
+                    with locked(lock):
+                        opened = self._opened(
+                            part, corpus, stage
+                        )  # another process may have built it meanwhile
+                        if opened is None:
+                            opened = self._built(part, corpus, stage, folder)
+                searcher = opened
+            _keep(self.opened, name, searcher, OPENED_INDEXES)
         stored = stage.found(self.store / INDEXES)
         if stored is not None:
-            self._used("index", stored[0])
+            self.bench.used("index", str(stored[0]))
         return self.opened[name]
 
     def note(self, text: str) -> None:
@@ -222,7 +237,7 @@ class StageCache:
             with locked(lock):
                 # Another process may have made it meanwhile.
                 folder = self.sound_run(stage) or self._make_run(stage, search, root)
-        self._used("run", folder)
+        self.bench.used("run", str(folder))
         if stage.key not in self.runs:
             _keep(self.runs, stage.key, self.read(folder), HELD_RUNS)
         return folder, self.runs[stage.key]
@@ -278,23 +293,6 @@ class StageCache:
                 dataset.queries.ids, dataset.corpus.ids, query.astype(np.int32), doc, run.score
             )
         return read_run_against(path, dataset.queries.ids, dataset.corpus.ids)[0]
-
-    def _used(self, kind: str, folder: Path) -> None:
-        self.bench.used(kind, str(folder))
-
-    def _index(self, part: Retriever, corpus: Corpus, stage: Stage) -> Searcher:
-        """Open an index or build it; one that declares no version is built in memory."""
-        if session_only(stage.declared):
-            return self._built(part, corpus, stage, None)
-        opened, lock = self._opened(part, corpus, stage), self.store / INDEXES / f".{stage.folder_name}.lock"
-        if opened is not None:
-            clear_lock(lock)
-        else:
-            with locked(lock):
-                opened = self._opened(part, corpus, stage)  # another process may have built it meanwhile
-                if opened is None:
-                    opened = self._built(part, corpus, stage, self.store / INDEXES / stage.folder_name)
-        return opened
 
     def _opened(self, part: Retriever, corpus: Corpus, stage: Stage) -> Searcher | None:
         folder = self.sound(stage, self.store / INDEXES)

@@ -19,10 +19,15 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from weir.algorithms import ALGORITHMS
+from weir.core.scores import Row, Scores
 from weir.errors import FormatError, StoreError, is_shortage
 from weir.files.atomic import write_json
 from weir.files.integrity import Checksum, checksums_read, verify_files
 from weir.files.text_files import check_regular
+from weir.measures import Measure
 from weir.settings import settings
 
 # ----------
@@ -116,27 +121,19 @@ class Stopwatch:
 
 
 def _counts() -> dict[str, float]:
-    """What this process has spent so far."""
-    jit = sys.modules.get("weir.kernels.jit")
+    """What this process has spent so far; of services that are paid for where a part that asks any was imported."""
+    jit, requests = sys.modules.get("weir.kernels.jit"), sys.modules.get("weir.services.requests")
+    spent = None if requests is None else requests.paid()
     return {
         "seconds": time.perf_counter(),
         "compile_seconds": 0.0 if jit is None else float(jit.spent()),  # or loading compiled kernels
-        **_asked(),
+        **({} if spent is None else {name: getattr(spent, name) for name in COUNTED[2:]}),
     }
 
 
 def _add(total: dict[str, float], begun: dict[str, float]) -> None:
     for name, now in _counts().items():
         total[name] += now - begun.get(name, 0.0)
-
-
-def _asked() -> dict[str, float]:
-    """What services that are paid for were asked; nothing where no part that asks any was imported."""
-    limits = sys.modules.get("weir.services.requests")
-    if limits is None:
-        return {}
-    spent = limits.paid()
-    return {name: getattr(spent, name) for name in ("requests", "texts", "tokens", "answer_tokens")}
 
 
 def _peak_mb() -> float:
@@ -292,13 +289,14 @@ class Stage:
         others = [] if known and exact.exists() else sorted(root.glob(f"*-{self.key}*"))
         for folder in [exact, *others]:
             record = record_of(folder)
-            if record is not None and self._is(record):
+            if (
+                record is not None
+                and record.kind == self.kind
+                and record.stage.decisive == self.decisive
+                and (None in self.engines or record.engines == self.engines)
+            ):
                 return folder, record
         return None
-
-    def _is(self, record: Record) -> bool:
-        same = record.kind == self.kind and Stage(self.kind, "", record.declared).decisive == self.decisive
-        return same and (None in self.engines or record.engines == self.engines)
 
 
 @dataclass(frozen=True, eq=False)
@@ -459,3 +457,30 @@ def first_word(name: object) -> str:
 def slug(text: str, letters: int = SLUG_LETTERS) -> str:
     """A short name that every file system takes."""
     return re.sub(r"[^A-Za-z0-9.=_-]+", "-", text).strip("-.")[:letters] or "unnamed"
+
+
+# ----------
+# Records of scores.
+
+
+SCORES = "scores-*.json"
+
+
+def rows_of(record: Record) -> list[Row]:
+    """The rows that a record of scores holds."""
+    return [Row.of(row) for row in record.facts["rows"]]
+
+
+def measure_number(measure: Measure) -> int:
+    """The number of a measure's algorithm: its own where it has one, else that of all measures."""
+    return ALGORITHMS.get(f"measure {measure.name}", ALGORITHMS["measures"])
+
+
+def outcome(scores: Scores) -> dict[str, object]:
+    """How many queries are judged, answered and unjudged, and the share of tied documents."""
+    return {
+        "queries": len(scores.queries),
+        "answered": int(np.count_nonzero(scores.answered)),
+        "unjudged_queries": scores.ignored,
+        "tied_share": scores.tied,
+    }

@@ -26,9 +26,21 @@ from weir.core.tables import Table, sentences
 from weir.datasets.load import Dataset, fingerprint_of_parts, load, load_here
 from weir.datasets.references import is_reference
 from weir.errors import BadValue, FormatError, StoreError, WeirError
-from weir.experiment.cell import SCORES, measure_number, outcome, rows_of
 from weir.experiment.stage_store import INDEXES
-from weir.experiment.stages import RECORD, Record, Stage, changes, code_digest, first_word, read_record, slug
+from weir.experiment.stages import (
+    RECORD,
+    SCORES,
+    Record,
+    Stage,
+    changes,
+    code_digest,
+    first_word,
+    measure_number,
+    outcome,
+    read_record,
+    rows_of,
+    slug,
+)
 from weir.files.corpus_store import source_fingerprint
 from weir.files.runs import join_run_file
 from weir.files.score_files import read_scores
