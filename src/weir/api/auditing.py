@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from weir.audit import Audit
     from weir.audit.subsets import SubsetProof
     from weir.core.qrels import Qrels
+    from weir.core.subject import Subject
     from weir.experiment.alignment import Alignment
     from weir.labels.pools import JudgingPool, Relabelled
 
@@ -24,13 +25,9 @@ def places_of(collection: Places) -> tuple[str | Path, ...]:
     """Collections as --collection takes them: names or paths, or NAME=PATH."""
     if isinstance(collection, Mapping):
         return tuple(f"{name}={place}" for name, place in collection.items())
-    return (
-        ()
-        if collection is None
-        else (collection,)
-        if isinstance(collection, (str, Path))
-        else tuple(collection)
-    )
+    if collection is None:
+        return ()
+    return (collection,) if isinstance(collection, (str, Path)) else tuple(collection)
 
 
 def align(
@@ -82,16 +79,58 @@ def judging_pool(
     k: int = 10,
     limit: int | None = None,
     collection: Places = None,
-) -> list[JudgingPool]:
+) -> ResultSet[JudgingPool]:
     """What to judge next, a pool for each collection: `weir labels pool`.
 
     out: the folder of the sheets, None to write none; k: ranks of each system that are looked at; limit: pairs at most.
     Raises BadValue where nothing is unjudged or the folder is there, and the WeirErrors of reading.
     """
+    from weir.core.scores import Note
     from weir.experiment.audit_subjects import subjects_of
-    from weir.labels.pools import pools_of
+    from weir.labels.pools import pool_notes, pools_of
 
-    return pools_of(subjects_of(targets, places_of(collection)), None if out is None else Path(out), k, limit)
+    subjects = subjects_of(targets, places_of(collection))
+    pools = pools_of(subjects, None if out is None else Path(out), k, limit)
+    return ResultSet("pool", tuple(pools), tuple(map(Note, pool_notes(subjects))))
+
+
+def expand_judgments(*targets: str | Path, out: str | Path, collection: Places = None) -> tuple[int, int]:
+    """Write the judgments of one collection with those that copies of a judged document share: `weir audit --expand`.
+
+    Returns (judgments added, judgments before). Raises BadValue for several collections, and the WeirErrors of reading.
+    """
+    from weir.audit.duplicates import copies, expanded
+    from weir.datasets.card import normalised, title_and_text
+    from weir.files.write import write_qrels
+
+    subject = _one_subject(targets, collection)
+    corpus, qrels = subject.need_corpus(), subject.need_qrels()
+    wider, added = expanded(qrels, corpus, copies(title_and_text(corpus), normalised))
+    write_qrels(wider, Path(out))
+    return added, len(qrels.grade)
+
+
+def regression_queries(*targets: str | Path, out: str | Path, collection: Places = None) -> int:
+    """Write some queries that stand for all as a file of groups for `by`, and return how many.
+
+    targets: as `audits` takes them, one collection with runs. Raises BadValue for several collections, and the
+    WeirErrors of reading.
+    """
+    from weir.audit import subsets
+
+    queries = subsets.regression_queries(_one_subject(targets, collection))
+    subsets.write_regression_queries(queries, Path(out))
+    return len(queries)
+
+
+def _one_subject(targets: Sequence[str | Path], collection: Places) -> Subject:
+    from weir.errors import BadValue
+    from weir.experiment.audit_subjects import subjects_of
+
+    subjects = subjects_of(targets, places_of(collection))
+    if len(subjects) != 1:
+        raise BadValue(f"files are written of one collection; found {len(subjects)}")
+    return subjects[0]
 
 
 def relabel(

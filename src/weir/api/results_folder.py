@@ -268,9 +268,14 @@ def describe(*collections: str | Path | Dataset, split: str | None = None) -> Re
 
     Raises UnknownName, DownloadError or FormatError as `load`.
     """
+    from weir.api.collection_notes import collection_notes, judgment_notes
     from weir.datasets.load import load_group
 
-    found = [
-        d for one in collections for d in ([one] if isinstance(one, Dataset) else load_group(one, split))
-    ]
-    return ResultSet("card", tuple(dataset.card for dataset in found))
+    cards: list[CollectionCard] = []
+    notes: list[Note] = []
+    for one in collections:
+        for dataset in [one] if isinstance(one, Dataset) else load_group(one, split):
+            cards.append(dataset.card)
+            notes += judgment_notes(dataset, ()) if "judgments" not in dataset.card.lacks else []
+            notes += collection_notes(dataset, ())
+    return ResultSet("card", tuple(cards), tuple(notes))

@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from weir.cli.options import dataset_names, measure_names, system_names
-from weir.cli.terminal import say, say_notes, show_result, show_tables
+from weir.cli.terminal import say, say_notes, show, show_result, show_tables
 from weir.errors import BadValue
 
 if TYPE_CHECKING:
-    from weir.api.progress import Progress
-    from weir.core.qrels import Qrels
-    from weir.core.run import Run
-
-
-def _shown(progress: Progress, name: str, done: int, total: int | None) -> None:
-    progress(f"fetch {name}", done, total or 0)
+    pass
 
 
 @click.command("fetch")
@@ -42,11 +35,15 @@ def fetch_command(names: tuple[str, ...], quiet: bool) -> None:
             catalogue.group(name) if catalogue.is_group(name) else catalogue.get(name)
     progress = Progress(quiet)
     for name in names:
+
+        def advance(done: int, total: int | None, stage: str = f"fetch {name}") -> None:
+            progress(stage, done, total or 0)
+
         try:
-            got = fetch(name, partial(_shown, progress, name))
+            fetched = fetch(name, advance)
         finally:
             progress.close()
-        for dataset in got:
+        for dataset in fetched:
             click.echo(f"{dataset.name}: {len(dataset.corpus):,} documents, {len(dataset.queries):,} queries")
 
 
@@ -70,8 +67,7 @@ def convert_command(source: Path, target: Path, kind: str | None, lists: bool, q
     judgments, whose loss is said.
     """
     from weir.api.progress import Progress
-    from weir.errors import BadValue
-    from weir.files.formats import kind_of_file
+    from weir.files.formats import kind_of_file, named_format
     from weir.files.runs import read_qrels_counted, read_run
     from weir.files.write import refuse_unknown, write_qrels, write_run
 
@@ -83,39 +79,26 @@ def convert_command(source: Path, target: Path, kind: str | None, lists: bool, q
     progress(f"reading {source.name}", 0, 1)
     stage = f"writing {target.name}"
 
-    def told(done: int, total: int) -> None:
+    def advance(done: int, total: int) -> None:
         progress(stage, done, total)
 
     try:
         if found == "run":
             run = read_run(source)
-            write_run(run, target, told, lists=lists)
-            note = _run_note(run) + ("; without their scores" if lists else "")
+            write_run(run, target, advance, lists=lists)
+            note = f"a run of {len(run.queries):,} queries and {len(run.doc):,} documents returned"
+            note += "; without their scores" if lists else ""
         else:
             qrels, repeated = read_qrels_counted(source)
-            write_qrels(qrels, target, told)
-            note = _qrels_note(qrels, repeated) + _loss(qrels, target)
+            write_qrels(qrels, target, advance)
+            note = f"{len(qrels.doc):,} judgments of {len(qrels.queries):,} queries"
+            note += f"; {repeated:,} repeated judgments left out" if repeated else ""
+            form = named_format(target)
+            if qrels.origin is not None and form is not None and (form.name == "trec" or not form.rows):
+                note += f"; where they come from is left out, as {form.name} has no place for it"
     finally:
         progress.close()
     click.echo(f"{target}: {note}")
-
-
-def _run_note(run: Run) -> str:
-    return f"a run of {len(run.queries):,} queries and {len(run.doc):,} documents returned"
-
-
-def _loss(qrels: Qrels, target: Path) -> str:
-    """What the format of a file has no place for."""
-    from weir.files.formats import named_format
-
-    form = named_format(target)
-    lost = qrels.origin is not None and form is not None and (form.name == "trec" or not form.rows)
-    return f"; where they come from is left out, as {form.name} has no place for it" if lost and form else ""
-
-
-def _qrels_note(qrels: Qrels, repeated: int) -> str:
-    left = f"; {repeated:,} repeated judgments left out" if repeated else ""
-    return f"{len(qrels.doc):,} judgments of {len(qrels.queries):,} queries{left}"
 
 
 @click.command("stats")
@@ -129,20 +112,27 @@ def stats_command(names: tuple[str, ...], split: str | None, as_json: bool) -> N
     without documents, queries or judgments the rest is described. Everything is counted from the files, nothing is
     quoted.
     """
-    from weir.api.collection_notes import collection_notes, judgment_notes
     from weir.api.result_set import ResultSet
-    from weir.datasets.load import load_group
+    from weir.api.results_folder import describe
+    from weir.core.frames import plain
+    from weir.core.results import json_lines
+    from weir.datasets.card import judgments_card, judgments_table
+    from weir.files.runs import read_qrels
 
-    for name in names:
-        if _is_judgments(name):
-            _judgments(Path(name), as_json)
-    for dataset in [d for name in names if not _is_judgments(name) for d in load_group(name, split)]:
-        card = dataset.card
-        show_result(ResultSet("card", (card,)), "json" if as_json else None)
-        if not as_json:
+    for path in (Path(name) for name in names if _is_judgments(name)):
+        card = judgments_card(path.name, read_qrels(path))
+        if as_json:
+            show(json_lines([plain(card)]))
+        else:
+            show_tables([judgments_table(card)])
             click.echo()
-        notes = judgment_notes(dataset, ()) if "judgments" not in card.lacks else []
-        say_notes([*notes, *collection_notes(dataset, ())], details=True)
+    for name in (name for name in names if not _is_judgments(name)):
+        cards = describe(name, split=split)
+        for one in cards:
+            show_result(ResultSet("card", (one,)), "json" if as_json else None)
+            if not as_json:
+                click.echo()
+        say_notes(cards.notes(), details=True)
 
 
 def _is_judgments(name: str) -> bool:
@@ -160,20 +150,6 @@ def _is_judgments(name: str) -> bool:
     except FormatError:
         return False
     return True
-
-
-def _judgments(path: Path, as_json: bool) -> None:
-    from weir.core.frames import plain
-    from weir.core.results import json_lines
-    from weir.datasets.card import judgments_card, judgments_table
-    from weir.files.runs import read_qrels
-
-    card = judgments_card(path.name, read_qrels(path))
-    if as_json:
-        click.echo(json_lines([plain(card)]))
-    else:
-        show_tables([judgments_table(card)])
-        click.echo()
 
 
 @click.command("subset")

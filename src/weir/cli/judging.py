@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from weir.cli.options import budget_option, collections_option, dataset_names, price_option
 from weir.cli.terminal import say, show_result, show_tables
-
-if TYPE_CHECKING:
-    from weir.audit import Subject
 
 
 @click.command("judge")
@@ -96,10 +92,16 @@ def judge_command(
     from weir.labels.panel import Combination, JudgeSettings
     from weir.models.chat import ChatModel, default_model
 
+    try:
+        degrees = None if temperature == "none" else float(temperature)
+    except ValueError:
+        raise click.UsageError(
+            f"--temperature is '{temperature}'; expected a number from 0 to 2, or none"
+        ) from None
     settings = JudgeSettings(
         samples,
         cast(Combination, combine),
-        _temperature(temperature),
+        degrees,
         twice,
         probes,
         seed,
@@ -129,15 +131,6 @@ def judge_command(
         progress.close()
     show_result(found, "json" if as_json else None)
     say(f"labels: {out}")
-
-
-def _temperature(text: str) -> float | None:
-    if text == "none":
-        return None
-    try:
-        return float(text)
-    except ValueError:
-        raise click.UsageError(f"--temperature is '{text}'; expected a number from 0 to 2, or none") from None
 
 
 @click.command("audit")
@@ -175,50 +168,27 @@ def audit_command(
     Findings come worst first: "wrong" (a number is not what it says), "serious" (conclusions may turn), "caution",
     "note". A check runs where what it needs is there.
     """
-    from weir.api.auditing import audits
+    from weir.api.auditing import audits, expand_judgments, regression_queries
     from weir.api.progress import Progress
     from weir.audit.check import check_table
-    from weir.experiment.audit_subjects import subjects_of
 
     if listed:
         show_tables([check_table()])
         return
     if expand != (out is not None):
         raise click.UsageError("--expand and -o go together: weir audit COLLECTION --expand -o QRELS")
+    if out is not None:
+        added, before = expand_judgments(*targets, out=out, collection=collections)
+        say(f"{out}: {added:,} judgments added to {before:,}")
+    if regression is not None:
+        queries = regression_queries(*targets, out=regression, collection=collections)
+        say(f"{regression}: {queries:,} queries; weir gate ... --by {regression}")
     if out is not None or regression is not None:
-        subjects = subjects_of(targets, collections, training, encoder)
-        if len(subjects) != 1:
-            raise click.UsageError(f"files are written of one collection; found {len(subjects)}")
-        _write(subjects[0], out, regression)
         return
     progress = Progress()
     try:
-        found = audits(
-            *targets,
-            only=names,
-            collection=collections,
-            training=training,
-            encoder=encoder,
-            progress=progress,
-        )
+        found = audits(*targets, only=names, collection=collections, training=training, encoder=encoder,
+                       progress=progress)  # fmt: skip
     finally:
         progress.close()
     show_result(found, "json" if as_json else None)
-
-
-def _write(subject: Subject, out: Path | None, regression: Path | None) -> None:
-    """Write judgments whose grades copies share, and queries that stand for all."""
-    from weir.audit.duplicates import copies, expanded
-    from weir.audit.subsets import regression_queries, write_regression_queries
-    from weir.datasets.card import normalised, title_and_text
-    from weir.files.write import write_qrels
-
-    if out is not None:
-        corpus = subject.need_corpus()
-        wider, added = expanded(subject.need_qrels(), corpus, copies(title_and_text(corpus), normalised))
-        write_qrels(wider, out)
-        say(f"{out}: {added:,} judgments added to {len(subject.need_qrels().grade):,}")
-    if regression is not None:
-        chosen = regression_queries(subject)
-        write_regression_queries(chosen, regression)
-        say(f"{regression}: {len(chosen):,} queries; weir gate ... --by {regression}")

@@ -31,14 +31,11 @@ def pool_command(
     weir labels relabel FOLDER/to_judge.tsv TARGETS
     Texts stand on the sheet where the collection is known: for run files by --collection.
     """
-    from weir.experiment.audit_subjects import subjects_of
-    from weir.labels.pools import pool_notes, pools_of
+    from weir.api.auditing import judging_pool
 
-    subjects = subjects_of(targets, collections)
-    pools = pools_of(subjects, out, k, limit)
-    click.echo(f"{out}: {sum(map(len, pools)):,} pairs to judge", err=True)
-    for note in pool_notes(subjects):
-        say(f"note: {note}")
+    pools = judging_pool(*targets, out=out, k=k, limit=limit, collection=collections)
+    say(f"{out}: {sum(map(len, pools)):,} pairs to judge")
+    say_notes(pools.notes())
 
 
 @click.command("agree")

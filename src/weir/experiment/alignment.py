@@ -102,7 +102,30 @@ def align(
     wanted = str(parse_measure(measure))
     own = load(mine)
     words = _words(own)
-    likenesses = _read(own, others, words, task) if others else _catalogued(own.name, words, task, wanted)
+    rows: list[
+        tuple[str, str, float, float, float]
+    ] = []  # name, task, words of a query and a document, overlap
+    if others:
+        loaded = [load(one) for one in others]
+        profile = word_counts([own.corpus, *(one.corpus for one in loaded)])
+        for place, other in enumerate(loaded, 1):
+            own_task = catalogue.get(other.name).task if other.name in catalogue.names() else ""
+            overlap = weighted_jaccard(profile.shares(0), profile.shares(place))
+            rows.append((other.name, own_task, *_words(other), overlap))
+    else:
+        entries = [
+            e
+            for e in catalogue.entries()
+            if e.name != own.name and e.words_per_query and e.words_per_document
+        ]
+        scored = {e.name: sum(s.split == e.split for s in published(e.name, measure=wanted)) for e in entries}
+        enough = max(1.0, ENOUGH_SCORES * max(scored.values(), default=0))
+        rows += [
+            (e.name, e.task, e.words_per_query or 0.0, e.words_per_document or 0.0, math.nan)
+            for e in entries
+            if scored[e.name] >= enough
+        ]
+    likenesses = _weighted(rows, words, task)
     if len(likenesses) < FEWEST_COLLECTIONS:
         count = counted(len(likenesses), "collection")
         raise BadValue(f"{count} to compare {own.name} with; name {FEWEST_COLLECTIONS} or more")
@@ -166,35 +189,6 @@ def _words(dataset: Dataset) -> tuple[float, float]:
     if not queries or not len(corpus):
         raise BadValue(f"{dataset.name} has no judged queries or no documents to compare")
     return float(np.mean(queries)), documents / len(corpus)
-
-
-def _read(
-    own: Dataset, others: Sequence[str | Path], words: tuple[float, float], task: str | None
-) -> list[Likeness]:
-    """Likenesses to collections whose texts are here."""
-    loaded = [load(one) for one in others]
-    profile = word_counts([own.corpus, *(one.corpus for one in loaded)])
-    mine = profile.shares(0)
-    rows = []
-    for place, one in enumerate(loaded, 1):
-        own_task = catalogue.get(one.name).task if one.name in catalogue.names() else ""
-        rows.append((one.name, own_task, *_words(one), weighted_jaccard(mine, profile.shares(place))))
-    return _weighted(rows, words, task)
-
-
-def _catalogued(name: str, words: tuple[float, float], task: str | None, measure: str) -> list[Likeness]:
-    """Likenesses to the collections of the catalogue that have published lengths, and scores of a measure."""
-    entries = [
-        e for e in catalogue.entries() if e.name != name and e.words_per_query and e.words_per_document
-    ]
-    scored = {e.name: sum(s.split == e.split for s in published(e.name, measure=measure)) for e in entries}
-    enough = max(1.0, ENOUGH_SCORES * max(scored.values(), default=0))
-    rows = [
-        (entry.name, entry.task, entry.words_per_query or 0.0, entry.words_per_document or 0.0, math.nan)
-        for entry in entries
-        if scored[entry.name] >= enough
-    ]
-    return _weighted(rows, words, task)
 
 
 def _weighted(

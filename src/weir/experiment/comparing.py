@@ -285,7 +285,9 @@ def _moves(
     one, other = (scores_of_run(name, run) for name, run in ranked.items())
     first, second = runs
     moves = query_differences(str(wanted), (first, second), one, other, top)
-    return _texted(with_documents(moves, judgments, *ranked.values()), rules.dataset)
+    moves = with_documents(moves, judgments, *ranked.values())
+    dataset = rules.dataset
+    return moves if dataset is None else with_texts(moves, dataset.all_queries, dataset.corpus)
 
 
 def diff_cells(
@@ -308,13 +310,19 @@ def diff_cells(
     names = _names((one.system, other.system), (first, second))
     dataset = dataset_of(one, collection)
     if dataset is None:
-        wanted = _stored(one, other, measure)
-        return query_differences(str(wanted), names, _scores(one), _scores(other), top)
+        name = str(_stored(one, other, measure))
+        scores = []
+        for cell in cells:
+            stored = cell.values()
+            run = _run(cell.run, None, stored.queries)  # who was answered is in its rankings
+            answered = np.diff(run.ptr)[run.queries.codes(stored.queries.strings)] > 0
+            scores.append(replace(stored, answered=answered, remarks=()))  # the remark says how many are not
+        return query_differences(name, names, scores[0], scores[1], top)
     wanted = parse_measure(measure) if measure else _stored(one, other, None)
     runs = _run(one.run, dataset.qrels), _run(other.run, dataset.qrels)
     scores = [scores_of(Judged.of(run, dataset.qrels), (wanted,)) for run in runs]
     moves = query_differences(str(wanted), names, scores[0], scores[1], top)
-    return _texted(with_documents(moves, dataset.qrels, *runs), dataset)
+    return with_texts(with_documents(moves, dataset.qrels, *runs), dataset.all_queries, dataset.corpus)
 
 
 def _stored(first: ResultCell, second: ResultCell, measure: str | None) -> Measure:
@@ -332,14 +340,6 @@ def _stored(first: ResultCell, second: ResultCell, measure: str | None) -> Measu
     return parse_measure(measure)
 
 
-def _scores(cell: ResultCell) -> Scores:
-    """The stored values of a cell; who was answered is in its rankings."""
-    stored = cell.values()
-    run = _run(cell.run, None, stored.queries)
-    answered = np.diff(run.ptr)[run.queries.codes(stored.queries.strings)] > 0
-    return replace(stored, answered=answered, remarks=())  # the stored remark says how many are not answered
-
-
 def _run(path: Path, qrels: Qrels | None, queries: Ids | None = None) -> Run:
     """The rankings of a file, with the identifiers of the judged documents only where the format allows it."""
     if not format_of(path, "run").rows:
@@ -354,10 +354,6 @@ def _names(short: tuple[str, str], long: tuple[Path, Path]) -> tuple[str, str]:
     longer = folders if len(set(folders)) == len(folders) else [str(path) for path in long]
     one, other = distinct_names(short, longer)
     return one, other
-
-
-def _texted(found: QueryDifferences, dataset: Dataset | None) -> QueryDifferences:
-    return found if dataset is None else with_texts(found, dataset.all_queries, dataset.corpus)
 
 
 # ----------
@@ -393,7 +389,13 @@ def gate_inputs(
     qrels, sides = (paths[0], paths[1:]) if len(paths) == 3 else (None, paths)
     if len(sides) != 2:
         raise BadValue(f"found {len(paths)} paths; expected {GRAMMAR}")
-    saved = {path: read_baseline(path) for path in sides if _is_saved(path)}
+    saved: dict[Path, SystemScores] = {}
+    for path in sides:
+        try:
+            if path.is_file() and is_baseline(path):
+                saved[path] = read_baseline(path)
+        except OSError as error:
+            raise FormatError(path, error.strerror or str(error), "a file that can be read") from None
     if qrels is not None and all(path in saved or path.is_dir() for path in sides):
         raise BadValue(f"{sides[0]} and {sides[1]} are no run files, so there is nothing to judge by {qrels}")
     first = next((one.scores for side in saved.values() for one in side.datasets.values()), None)
@@ -402,37 +404,26 @@ def gate_inputs(
     first = first or next(
         (one.scores for side in folders.values() for one in side[0].datasets.values()), None
     )
-    rules = conventions or (parse_conventions(first.conventions) if first else DEFAULT)
-    read = _GateReader(qrels, saved, folders, names, ScoringRules.of(collection, rules))
-    return read.side(sides[0]), read.side(sides[1]), names
-
-
-@dataclass(frozen=True, eq=False)
-class _GateReader:
-    """What both sides of a gate are read by."""
-
-    qrels: Path | None
-    saved: Mapping[Path, SystemScores]
-    folders: Mapping[Path, list[SystemScores]]
-    measures: Sequence[str]
-    rules: ScoringRules
-
-    def side(self, path: Path) -> list[SystemScores]:
-        """The systems of a saved baseline, a results folder or a run file."""
-        if path in self.saved:
-            saved = self.saved[path]
-            known = next(iter(saved.datasets.values())).scores.measures
-            for measure in self.measures:
-                if measure not in known:
-                    raise UnknownName(f"measure in {path}", measure, known)
-            return [saved]
-        if path in self.folders:
-            return self.folders[path]
-        if not path.exists():
+    rules = ScoringRules.of(
+        collection, conventions or (parse_conventions(first.conventions) if first else DEFAULT)
+    )
+    systems_of: list[list[SystemScores]] = []
+    for path in sides:
+        if path in saved:
+            scored = next(iter(saved[path].datasets.values())).scores.measures
+            for measure in names:
+                if measure not in scored:
+                    raise UnknownName(f"measure in {path}", measure, scored)
+            systems_of.append([saved[path]])
+        elif path in folders:
+            systems_of.append(folders[path])
+        elif not path.exists():
             raise FormatError(path, "no such file or folder", GRAMMAR)
-        if self.qrels is None:
+        elif qrels is None:
             raise BadValue(f"{path} is neither a results folder nor a saved baseline; expected {GRAMMAR}")
-        return [scored_run(self.qrels, path, self.measures, self.rules)]
+        else:
+            systems_of.append([scored_run(qrels, path, names, rules)])
+    return systems_of[0], systems_of[1], names
 
 
 def system_of(
@@ -555,13 +546,6 @@ def collections_of(
             known = {cell.dataset: cell_collection(cell, fetch) for cell in cells}
             loaded |= {name: dataset for name, dataset in known.items() if dataset is not None}
     return loaded
-
-
-def _is_saved(path: Path) -> bool:
-    try:
-        return path.is_file() and is_baseline(path)
-    except OSError as error:
-        raise FormatError(path, error.strerror or str(error), "a file that can be read") from None
 
 
 def _systems_in(

@@ -175,7 +175,17 @@ def _columns(nodes: Sequence[ast.expr | None], path: tuple[str, ...]) -> Iterato
     if len(calls) < len(nodes) or len(heads) > 1:
         yield _Column(path, tuple(map(_text, nodes)))
         return
-    head, settings = heads.pop(), [_settings(call) for call in calls]
+    head, settings = heads.pop(), []
+    known = _parameters(head)
+    order = [p.name for p in known if p.kind is p.POSITIONAL_OR_KEYWORD]
+    several = next((p.name for p in known if p.kind is p.VAR_POSITIONAL), "")
+    for call in calls:  # by name; of several systems in a row by their number
+        arguments = [] if isinstance(call, ast.Name) else call.args
+        names = [order[n] if n < len(order) else f"{several} {n + 1}".strip() for n in range(len(arguments))]
+        keywords = [] if isinstance(call, ast.Name) else call.keywords
+        settings.append(
+            dict(zip(names, arguments, strict=True)) | {k.arg: k.value for k in keywords if k.arg}
+        )
     for setting in dict.fromkeys(name for one in settings for name in one):
         values = [
             one[setting] if setting in one else _default(call, setting)
@@ -186,17 +196,6 @@ def _columns(nodes: Sequence[ast.expr | None], path: tuple[str, ...]) -> Iterato
 
 def _head(node: ast.Call | ast.Name) -> str:
     return ast.unparse(node.func if isinstance(node, ast.Call) else node)
-
-
-def _settings(node: ast.Call | ast.Name) -> dict[str, ast.expr]:
-    """The settings that a part names, by their names; of several systems in a row by their number."""
-    if isinstance(node, ast.Name):
-        return {}
-    known = _parameters(_head(node))
-    order = [p.name for p in known if p.kind is p.POSITIONAL_OR_KEYWORD]
-    first = next((p.name for p in known if p.kind is p.VAR_POSITIONAL), "")
-    names = [order[at] if at < len(order) else f"{first} {at + 1}".strip() for at in range(len(node.args))]
-    return dict(zip(names, node.args, strict=True)) | {k.arg: k.value for k in node.keywords if k.arg}
 
 
 def _parameters(head: str) -> list[inspect.Parameter]:

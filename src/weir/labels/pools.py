@@ -14,7 +14,7 @@ from weir.core.frames import plain
 from weir.core.judged import Judged
 from weir.core.qrels import Qrels, merge_qrels
 from weir.core.results import result
-from weir.core.rounding import change, score, share
+from weir.core.rounding import change, count, score, share
 from weir.core.run import Run
 from weir.core.strings import Float64, Ids, Int32, StringColumn
 from weir.core.subject import Subject
@@ -50,6 +50,21 @@ class JudgingPool:
 
     def __len__(self) -> int:
         return len(self.query)
+
+    def record(self) -> dict[str, object]:
+        """How many pairs of how many queries, and what was looked at."""
+        queries = len(set(self.query.tolist()))
+        return {"pairs": len(self), "queries": queries, "k": self.k, "systems": self.systems}
+
+
+@result("pool", JudgingPool, records=lambda pool: [pool.record()], csv=lambda pool: [pool.record()])
+def pool_tables(pools: Sequence[JudgingPool]) -> tuple[Table, ...]:
+    """A line for each pool."""
+    lines = [["pairs", "queries", "ranks", "systems"]]
+    lines += [
+        [count(number) for number in pool.record().values() if isinstance(number, int)] for pool in pools
+    ]
+    return (table_of(lines, right=None),)
 
 
 def judging_pool(runs: Mapping[str, Run], qrels: Qrels, k: int = 10, limit: int | None = None) -> JudgingPool:
