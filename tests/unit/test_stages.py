@@ -273,15 +273,15 @@ def test_every_searcher_of_weir_says_how_its_time_is_taken():
 
 KILLED = """
 import os, sys
+from weir.experiment import experiment, stage_store
 from weir.experiment.experiment import Experiment
-from weir.experiment import cell, stage_store
 write, left = stage_store.write_record, [int(sys.argv[3])]
 def record(path, made):
     if left[0] == 0:
         os.kill(os.getpid(), 9)
     write(path, made)
     left[0] -= 1
-stage_store.write_record = cell.write_record = record
+stage_store.write_record = experiment.write_record = record
 Experiment((sys.argv[1],), ("rrf(bm25 >> score(rm3), rm3)", "bm25"), ("nDCG@10", "AP")).execute(sys.argv[2])
 """
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -20,10 +18,6 @@ from weir.cli.options import (
     systems_option,
 )
 from weir.cli.terminal import output_width, say, say_left_out, say_notes, show_result
-
-if TYPE_CHECKING:
-    from weir.measures import Measure
-    from weir.stats.gate import Gate
 
 
 def _no_path(context: click.Context, option: click.Parameter, given: str | None) -> str | None:
@@ -301,10 +295,20 @@ def gate_command(
     from weir.errors import BadValue
     from weir.experiment.comparing import GRAMMAR
     from weir.files.atomic import write_text
+    from weir.measures import Measure, parse_measure
     from weir.measures.evaluate import DEFAULT, Conventions
-    from weir.stats.gate import gate_junit
+    from weir.stats.gate import gate_junit, gate_outcome
 
-    wanted, drops = _measures(measures)
+    wanted, drops = list[Measure](), dict[str, float]()
+    for text in measures:
+        name, colon, drop = text.rpartition(":")
+        wanted.append(parse_measure(name if colon else text))
+        if colon:
+            try:
+                drops[str(wanted[-1])] = float(drop)
+            except ValueError:
+                raise BadValue(f"-m {text}: the drop is '{drop}'; expected such as {name}:0.01") from None
+    wanted = list(dict.fromkeys(wanted))
     conventions = Conventions(self_matches="drop") if drop_self else None
     if save is not None:
         if not 1 <= len(paths) <= 2:
@@ -328,34 +332,11 @@ def gate_command(
     if junit is not None:
         write_text(junit, gate_junit(found) + "\n")
     show_result(found, form)
-    click.get_current_context().exit(_code(found, allow_undecided))
-
-
-def _measures(given: Sequence[str]) -> tuple[tuple[Measure, ...], dict[str, float]]:
-    """The measures, and the drops that some of them name behind a colon; raises BadValue for what is no number."""
-    from weir.errors import BadValue
-    from weir.measures import parse_measure
-
-    measures, drops = [], {}
-    for text in given:
-        name, colon, drop = text.rpartition(":")
-        measure = parse_measure(name if colon else text)
-        measures.append(measure)
-        if colon:
-            try:
-                drops[str(measure)] = float(drop)
-            except ValueError:
-                raise BadValue(f"-m {text}: the drop is '{drop}'; expected such as {name}:0.01") from None
-    return tuple(dict.fromkeys(measures)), drops
-
-
-def _code(found: Sequence[Gate], allow_undecided: bool) -> int:
-    """0 for pass, 1 for fail, UNDECIDED else, unless that is allowed and no mean dropped by more."""
-    from weir.stats.gate import gate_outcome
-
     outcome = gate_outcome(found)
-    allowed = allow_undecided and all(one.within for one in found if not one.group)
-    return 1 if outcome == "fail" else UNDECIDED if outcome == "undecided" and not allowed else 0
+    undecided = outcome == "undecided" and not (
+        allow_undecided and all(one.within for one in found if not one.group)
+    )
+    click.get_current_context().exit(1 if outcome == "fail" else UNDECIDED if undecided else 0)
 
 
 @click.command("power")

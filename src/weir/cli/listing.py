@@ -54,6 +54,8 @@ def systems_command(system: str | None) -> None:
         )
 
 
+Facts: TypeAlias = dict[str, object]
+
 PROBED = 64
 """Documents that a probe encodes."""
 WORTH = 1.2
@@ -87,11 +89,16 @@ def models_command(
     from weir.cli.terminal import output_width, show
     from weir.core.tables import columns, paragraph
     from weir.errors import BadValue
-    from weir.models.checkpoints import cards
+    from weir.models.checkpoints import cards, resolve
 
     if name is not None:
         encoder = _encoder(name, dtype, engine)
-        facts = _encoder_facts(encoder, device) | (_probed(encoder, device) if probe else {})
+        encoder.fetch()
+        recipe = resolve(encoder)
+        facts: Facts = {"model": encoder.model, "folder": str(recipe.document.folder)}
+        facts |= encoder.describe(device) | {"why": encoder.declared(recipe, device).why}
+        facts |= {"notes": list(recipe.notes)} if recipe.notes else {}
+        facts |= _probed(encoder, device) if probe else {}
         lines = [
             [key, value if isinstance(value, str) else json.dumps(value)] for key, value in facts.items()
         ]
@@ -143,17 +150,6 @@ def _encoder(name: str, dtype: str | None, engine: str | None) -> Encoder:
     if options:
         raise BadValue(f"{name} has its own settings; write {' and '.join(options)} among them")
     return system.encoder
-
-
-def _encoder_facts(encoder: Encoder, device: str) -> dict[str, object]:
-    """The folder, settings and engine of an encoder on this machine."""
-    from weir.models.checkpoints import resolve
-
-    encoder.fetch()
-    recipe = resolve(encoder)
-    facts: dict[str, object] = {"model": encoder.model, "folder": str(recipe.document.folder)}
-    facts |= encoder.describe(device) | {"why": encoder.declared(recipe, device).why}
-    return facts | ({"notes": list(recipe.notes)} if recipe.notes else {})
 
 
 def _probed(encoder: Encoder, device: str) -> dict[str, object]:
@@ -272,8 +268,6 @@ def datasets_command(as_json: bool) -> None:
         click.echo("\n" + paragraph(text, output_width()))
 
 
-Facts: TypeAlias = dict[str, object]
-
 EXTRAS = {
     "run": "index and search",
     "neural": "encode, re-rank",
@@ -302,6 +296,12 @@ def doctor_command(kernels: tuple[str, ...], compiled: bool, as_json: bool, quie
     changes.
     """
     import json
+    import os
+    import platform
+    import sys
+
+    from weir.kernels.jit import available
+    from weir.settings import available_cores, settings
 
     if compiled:
         from weir.kernels.jit import places
@@ -318,12 +318,28 @@ def doctor_command(kernels: tuple[str, ...], compiled: bool, as_json: bool, quie
     if kernels:
         raise click.UsageError("kinds of kernels are named for --compile: weir doctor --compile KERNELS")
 
+    targets: str | list[str] = "nothing: numba is not installed, or NUMBA_DISABLE_JIT is set"
+    if available():
+        from weir.kernels.simd import features
+
+        targets = [name for name in NOTABLE if name in features()]
+    # The environment variables that Weir and its compiler look at; of keys only that they are set.
+    environment: Facts = {"threads": settings().threads, "device": settings().device}
+    for name in sorted(os.environ):
+        if name.startswith(("WEIR_", "NUMBA_")) or name in ("HF_HUB_OFFLINE", "HF_HOME"):
+            environment[name] = "set" if "KEY" in name else os.environ[name]
     found: dict[str, Facts] = {
-        "machine": _machine(),
+        "machine": {
+            "weir": _version("weir-ir") or "not installed as a package",
+            "platform": platform.platform(),
+            "processor": f"{platform.machine()}, {available_cores()} cores for this process",
+            "python": f"{platform.python_version()} ({sys.executable})",
+            "compiled for": targets,
+        },
         "engines": _engines(),
         "extras": _extras(),
         "caches": _caches(),
-        "settings": _settings(),
+        "settings": environment,
     }
     if as_json:
         click.echo(json.dumps(found, ensure_ascii=False))
@@ -341,28 +357,6 @@ def doctor_command(kernels: tuple[str, ...], compiled: bool, as_json: bool, quie
                     parts.append(f"without {', '.join(value['missing'])}: {value['install']}")
                 text = f"{value['for']}: {', '.join(parts)}"
             click.echo(f"  {name:{width}}  {text}")
-
-
-def _machine() -> Facts:
-    """Platform, Python, processor, and what compiled code uses of it."""
-    import platform
-    import sys
-
-    from weir.kernels.jit import available
-    from weir.settings import available_cores
-
-    targets: str | list[str] = "nothing: numba is not installed, or NUMBA_DISABLE_JIT is set"
-    if available():
-        from weir.kernels.simd import features
-
-        targets = [name for name in NOTABLE if name in features()]
-    return {
-        "weir": _version("weir-ir") or "not installed as a package",
-        "platform": platform.platform(),
-        "processor": f"{platform.machine()}, {available_cores()} cores for this process",
-        "python": f"{platform.python_version()} ({sys.executable})",
-        "compiled for": targets,
-    }
 
 
 def _engines() -> Facts:
@@ -450,17 +444,4 @@ def _caches() -> Facts:
         if kept:
             size = sum(path.stat().st_size for path in kept) / 1e6
             found.setdefault("compiled kernels", f"{len(kept)}, {size:.1f} MB, in {place}")
-    return found
-
-
-def _settings() -> Facts:
-    """The environment variables that Weir and its compiler look at; of keys only that they are set."""
-    import os
-
-    from weir.settings import settings
-
-    found: Facts = {"threads": settings().threads, "device": settings().device}
-    for name in sorted(os.environ):
-        if name.startswith(("WEIR_", "NUMBA_")) or name in ("HF_HUB_OFFLINE", "HF_HOME"):
-            found[name] = "set" if "KEY" in name else os.environ[name]
     return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -237,49 +238,36 @@ def reproduce_tables(checks: Sequence[PublishedCheck]) -> tuple[Table, ...]:
         cell = [c.dataset, c.system, c.measure]
         if c.published is not None:
             number = numbers.setdefault((c.published.source, c.published.note), len(numbers) + 1)
-            places = max(4, c.published.decimals)
-            by = f"{c.published.model} [{number}]"
-            lines.append(
-                [*cell, f"{c.ours:.{places}f}", c.published.printed, change(c.difference), _outcome(c), by]
-            )
+            ours, by = f"{c.ours:.{max(4, c.published.decimals)}f}", f"{c.published.model} [{number}]"
+            partly = c.decimals != c.published.decimals
+            verdict = {
+                "reproduced": f"reproduced to {c.decimals} decimals" if partly else "reproduced",
+                "explained": f"explained: {c.because}",
+                "off": f"off by {abs(c.difference):.4f}",
+            }.get(c.outcome, "other data")
+            lines.append([*cell, ours, c.published.printed, change(c.difference), verdict, by])
         elif c.outcome != "not published" or c.nearest:
             lines.append([*cell, score(c.ours), "-", "-", "nothing published", ""])
         lines += [["", "", "", "", n.printed, "", "nearby", n.model] for n in c.nearest]
-    sources = [f"[{n}] {source}{f' ({note})' if note else ''}" for (source, note), n in numbers.items()]
-    notes = [*_counts(checks), *sources]
-    return (table_of(lines, notes=notes) if len(lines) > 1 else sentences(*notes),)
-
-
-def _outcome(c: PublishedCheck) -> str:
-    if c.outcome == "reproduced":
-        whole = c.published is not None and c.decimals == c.published.decimals
-        return "reproduced" if whole else f"reproduced to {c.decimals} decimals"
-    if c.outcome == "explained":
-        return f"explained: {c.because}"
-    return f"off by {abs(c.difference):.4f}" if c.outcome == "off" else "other data"
-
-
-def _counts(checks: Sequence[PublishedCheck]) -> list[str]:
-    """How many checks have each outcome, and how the first that is off can be explained."""
-
-    def of(outcome: str) -> str:
-        return count(sum(c.outcome == outcome for c in checks))
-
+    numbers_of = Counter(c.outcome for c in checks)
+    phrases: dict[Outcome, str] = {
+        "reproduced": "reproduced",
+        "off": "off",
+        "not published": "with nothing published",
+        "explained": "explained (equal once scored by the rules that the publisher documents)",
+        "other data": "on other data (another number of judged queries than published)",
+    }
+    always = ("reproduced", "off", "not published")
     parts = [
-        f"{of('reproduced')} reproduced",
-        f"{of('off')} off",
-        f"{of('not published')} with nothing published",
+        f"{count(numbers_of[outcome])} {phrase}"
+        for outcome, phrase in phrases.items()
+        if outcome in always or numbers_of[outcome]
     ]
-    if of("explained") != "0":
-        parts.append(
-            f"{of('explained')} explained (equal once scored by the rules that the publisher documents)"
-        )
-    if of("other data") != "0":
-        parts.append(f"{of('other data')} on other data (another number of judged queries than published)")
-    lines = [", ".join(parts)]
+    notes = [", ".join(parts)]
     off = next((c for c in checks if c.outcome == "off" and c.published), None)
     if off is not None and off.published is not None:
-        lines.append(
+        notes.append(
             f"why: weir why {off.folder} --published '{off.published.model}' -m '{off.measure}' [--collection PATH]"
         )
-    return lines
+    notes += [f"[{n}] {source}{f' ({note})' if note else ''}" for (source, note), n in numbers.items()]
+    return (table_of(lines, notes=notes) if len(lines) > 1 else sentences(*notes),)
