@@ -16,7 +16,7 @@ import weir
 from tests.unit.imports import Q, R, imported, lines, report_of, written
 from weir.cli.main import main
 from weir.errors import BadValue, MissingExtra, StoreError, UnknownName, WeirError
-from weir.plugins.importing import Choices, import_files
+from weir.plugins.importing import Choices, import_files, merge
 from weir.plugins.importing.contents import parse_columns
 from weir.plugins.importing.readers import READERS
 
@@ -351,3 +351,101 @@ def test_a_kill_leaves_the_folder_whole_or_as_it_was(tmp_path):
             assert len(weir.load(out).qrels.doc) == 8_000
     subprocess.run(command, check=True, capture_output=True)
     assert [one.name for one in tmp_path.iterdir() if one.name.startswith(".")] == []
+
+
+@pytest.mark.parametrize(
+    ("choice", "expected"),
+    [
+        ("", {"a": 0.5, "b": 0.4, "c": 2.55}),
+        ("round", {"a": 1, "b": 0, "c": 3}),
+        ("scale=10", {"a": 5, "b": 4, "c": 26}),
+        ("threshold=0.5", {"a": 1, "b": 0, "c": 1}),
+    ],
+)
+def test_fractions_are_kept_or_become_whole_numbers_as_the_user_says(tmp_path, choice, expected):
+    table = "query,doc_id,grade\nred shoes,a,0.5\nred shoes,b,0.4\nred shoes,c,2.55\n"
+    imported(tmp_path, "j.csv", table, choices=Choices(grades=choice))
+    assert written(tmp_path / "out")[1] == {Q: expected}
+    said = f"{choice}, which changed 3 of 3" if choice else "3 of 3 have fractions and are kept"
+    assert any(note.startswith(f"grades: {said}") for note in report_of(tmp_path)["notes"])
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("qrels.json", '{"q1": {"a": 0.5, "b": 1}}'),
+        ("qrels.csv", "query_id,doc_id,score\nq1,a,0.5\nq1,b,1\n"),
+        ("judged.txt", "q1 0 a 0.5\nq1 0 b 1\n"),
+    ],
+)
+def test_judgments_by_name_or_layout_may_have_fractions(tmp_path, name, content):
+    imported(tmp_path, name, content)
+    assert written(tmp_path / "out")[1] == {"q1": {"a": 0.5, "b": 1}}
+
+
+def test_judgments_keep_where_they_come_from(tmp_path):
+    table = "query,doc_id,grade,origin\nred shoes,a,1,human\nred shoes,b,0.5,llm:judge\nred shoes,c,0,\n"
+    imported(tmp_path, "j.csv", table)
+    kept = weir.Qrels.load(tmp_path / "out" / "qrels" / "test.tsv")
+    assert kept.to_frame("arrow")["origin"].to_pylist() == ["human", "llm:judge", ""]
+    golden = "".join(
+        f'{{"query": "red shoes", "relevant": ["{doc}"], "origin": "{of}"}}\n'
+        for doc, of in (("a", "x"), ("b", "y"))
+    )
+    imported(tmp_path, "golden.jsonl", golden, columns={"origin": "origin"})
+    assert weir.Qrels.load(tmp_path / "out" / "qrels" / "test.tsv").origin.counts() == {"x": 1, "y": 1}
+
+
+@pytest.mark.parametrize(("judges", "grade"), [("max", 3), ("min", 0), ("mean", 1), ("majority", 0)])
+def test_judges_who_disagree(tmp_path, judges, grade):
+    table = "query,doc_id,grade\nred shoes,a,0\nred shoes,a,3\nred shoes,a,0\nred shoes,b,1\n"
+    report = imported(tmp_path, "j.csv", table)
+    assert written(tmp_path / "out")[1] == {Q: {"b": 1}}
+    assert report.files[0]["refused_rows"] == [
+        {
+            "where": "line 2",
+            "reason": f"grades 0, 3, 0 for query '{Q[:40]}', document 'a'; --judges max, min, mean or majority",
+        }
+    ]
+    imported(tmp_path, "j.csv", table, choices=Choices(judges=judges))
+    assert written(tmp_path / "out")[1] == {Q: {"a": grade, "b": 1}}
+
+
+def test_answers_are_matched_as_whole_tokens_and_words_as_characters(tmp_path):
+    """DPR's topics: NFD and lower case, the text alone; keywords: parts of words count, and the title."""
+    topics = "who sings\t['Beyonce\u0301', 'AC/DC']\nwhat flows\t['the art']\nwhat is it\t['...']\n"
+    rows = [
+        {"_id": "d1", "title": "AC/DC", "text": "Songs of BEYONC\u00c9, live."},
+        {"_id": "d2", "title": "", "text": "An ac / dc adapter; the  Art."},
+        {"_id": "d3", "title": "the art", "text": "the artist"},
+    ]
+    (tmp_path / "docs.corpus.jsonl").write_text(lines(*rows))
+    (tmp_path / "t.dpr").write_text(topics)
+    report = import_files([tmp_path / "t.dpr", tmp_path / "docs.corpus.jsonl"], tmp_path / "out")
+    judged = {query.rpartition("-")[0]: row for query, row in written(tmp_path / "out")[1].items()}
+    assert judged == {"who-sings": {"d1": 1, "d2": 1}, "what-flows": {"d2": 1}}
+    assert report.whole["notes"][0] == (
+        "words: 2 documents match 2 of 3 judgments by words, as whole tokens of the text, after Unicode's NFD "
+        "and in lower case, as DPR does"
+    )
+    golden = lines({"query": "fine art", "relevant_keywords": ["The  art"]})
+    report = imported(tmp_path, "g.jsonl", golden, corpus=tmp_path / "out")
+    assert list(written(tmp_path / "out")[1].values()) == [{"d2": 1, "d3": 1}]
+    assert "as characters, whatever their case" in report.whole["notes"][0]
+
+
+def test_a_search_for_words_that_would_take_hours_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(merge, "LARGEST_SEARCH", 30)
+    (tmp_path / "corpus.jsonl").write_text(lines({"_id": "d1", "text": "a long text about a weir"}))
+    golden = lines({"query": "a b", "relevant_keywords": ["weir", "dam"]})
+    with pytest.raises(BadValue, match="looking for 2 words in 24 characters of documents takes hours"):
+        imported(tmp_path, "g.jsonl", golden, corpus=tmp_path)
+
+
+def test_lists_of_documents_for_a_query_are_joined_over_files(tmp_path):
+    golden = lines({"id": "1", "query": "a b", "relevant_ids": ["d1"], "excluded_ids": ["d2", "d3"]})
+    (tmp_path / "g.jsonl").write_text(golden)
+    (tmp_path / "exclude.txt").write_text("1 d3\n1 d4\n")
+    import_files([tmp_path / "g.jsonl", tmp_path / "exclude.txt"], tmp_path / "out")
+    [query] = map(json.loads, (tmp_path / "out" / "queries.jsonl").read_text().splitlines())
+    assert query["metadata"]["excluded"] == ["d2", "d3", "d4"]

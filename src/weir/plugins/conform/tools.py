@@ -182,17 +182,14 @@ def answers_text(answers: Answers, vectors: Iterable[Vector]) -> str:
         elif reply.not_applicable is not None:
             lines.append({"id": vector.id, "not_applicable": reply.not_applicable})
         else:
-            measures = {name: _json_value(value) for name, value in reply.measures.items()}
+            measures: dict[str, dict[str, Any]] = {}
+            for name, value in reply.measures.items():
+                per_query = {q: json_number(v) for q, v in value.per_query}
+                parts = {"mean": json_number(value.mean), "per_query": per_query, "decimals": value.decimals}
+                filled = {key: part for key, part in parts.items() if part not in (None, {})}
+                measures[name] = filled if value.refused is None else {"refused": value.refused}
             lines.append({"id": vector.id, "measures": measures})
     return "".join(json.dumps(line, allow_nan=False) + "\n" for line in lines)
-
-
-def _json_value(value: ToolValue) -> dict[str, Any]:
-    if value.refused is not None:
-        return {"refused": value.refused}
-    per_query = {q: json_number(v) for q, v in value.per_query}
-    parts = {"mean": json_number(value.mean), "per_query": per_query, "decimals": value.decimals}
-    return {key: part for key, part in parts.items() if part not in (None, {})}
 
 
 def json_number(number: float | None) -> float | str | None:

@@ -545,32 +545,28 @@ def row_batches(path: Path, roles: Mapping[str, str]) -> Iterator[Contents] | No
 
 
 def _json_batches(path: Path, roles: Mapping[str, str]) -> Iterator[Contents]:
-    line, columns = 1, tuple[str, ...]()
+    line, columns = 0, tuple[str, ...]()
     with open_bytes(path) as file:
         try:
             for block in read_blocks(file, _BLOCK_BYTES, path):
-                rows = _rows(path, block, line)
-                line += block.count(b"\n")
+                rows: list[TableRow] = []
+                for data in block.removesuffix(b"\n").split(b"\n"):
+                    line += 1
+                    if not data.strip() or data.lstrip().startswith(b"#"):
+                        continue
+                    try:
+                        value = strict_json(path, data.decode("utf-8"))
+                    except UnicodeDecodeError as error:
+                        what = f"bytes that are not UTF-8 (0x{data[error.start]:02x})"
+                        raise FormatError(path, what, _UTF8, line) from None
+                    except json.JSONDecodeError as error:
+                        what = f"no valid JSON ({error.msg})"
+                        raise FormatError(path, what, "one object on each line", line) from None
+                    if not isinstance(value, dict):
+                        what = f"a JSON {type(value).__name__}"
+                        raise FormatError(path, what, "one object on each line", line)
+                    rows.append(TableRow(f"line {line}", value))
                 columns = columns or _columns(rows)
                 yield Contents(path, "rows", rows=tuple(rows), columns=columns, roles=roles)
         except DAMAGE as error:
             raise damaged(path, error) from error
-
-
-def _rows(path: Path, block: bytes, first_line: int) -> list[TableRow]:
-    """The objects of whole lines; first_line: the number of the first."""
-    rows: list[TableRow] = []
-    for line, data in enumerate(block.split(b"\n"), first_line):
-        if not data.strip() or data.lstrip().startswith(b"#"):
-            continue
-        try:
-            value = strict_json(path, data.decode("utf-8"))
-        except UnicodeDecodeError as error:
-            what = f"bytes that are not UTF-8 (0x{data[error.start]:02x})"
-            raise FormatError(path, what, _UTF8, line) from None
-        except json.JSONDecodeError as error:
-            raise FormatError(path, f"no valid JSON ({error.msg})", "one object on each line", line) from None
-        if not isinstance(value, dict):
-            raise FormatError(path, f"a JSON {type(value).__name__}", "one object on each line", line)
-        rows.append(TableRow(f"line {line}", value))
-    return rows

@@ -277,46 +277,43 @@ class Identifiers:
         self._made: set[str] = set()
         self._joined: set[str] = set()
         for key, place in keys:
-            if key.id:
-                self._learn(key, place)
-
-    def _learn(self, key: ItemKey, place: str) -> None:
-        text = self._text.setdefault(key.id, key.text)
-        if not key.text:
-            return
-        if self._what == "query" and text and " ".join(text.split()) != " ".join(key.text.split()):
-            raise BadValue(
-                f"query '{key.id[:60]}' is '{text[:60]}' in {self._place[key.id]} and '{key.text[:60]}' in {place}; "
-                "go by the text alone (leave out query_id), or import different query sets into different folders"
-            )
-        self._text[key.id] = text or key.text
-        self._place.setdefault(key.id, place)
-        self._of_text.setdefault(key.text, set()).add(key.id)
+            if not key.id:
+                continue
+            text = self._text.setdefault(key.id, key.text)
+            if not key.text:
+                continue
+            if what == "query" and text and " ".join(text.split()) != " ".join(key.text.split()):
+                raise BadValue(
+                    f"query '{key.id[:60]}' is '{text[:60]}' in {self._place[key.id]} and '{key.text[:60]}' in "
+                    f"{place}; go by the text alone (leave out query_id), or import different query sets into different folders"
+                )
+            self._text[key.id] = text or key.text
+            self._place.setdefault(key.id, place)
+            self._of_text.setdefault(key.text, set()).add(key.id)
 
     def of(self, key: ItemKey) -> str:
         """The identifier of a query or document; raises ValueError, with the reason, where there is none."""
         if key == ItemKey():
             raise ValueError(f"no {self._what}")
-        name = key.id or self._by_text(key.text)
+        text, name = key.text, key.id
+        if not name:
+            same = self._of_text.get(text, set())
+            if self._spill is not None:
+                same = same | self._spill.ids_of(text)
+            if len(same) > 1:
+                raise ValueError(
+                    f"its text is that of {len(same)} {self._what} identifiers, {' and '.join(sorted(same)[:2])}"
+                )
+            if same:
+                self._joined.add(text)
+                name = next(iter(same))
+            elif text in self._text or (self._spill is not None and text in self._spill):
+                name = text
+            else:
+                name = made_id(text, self._what)
+                self._made.add(name)
         if len(name.encode("utf-8", "surrogatepass")) > IDENTIFIER_BYTES:
             raise ValueError(f"the identifier of the {self._what} has more than {IDENTIFIER_BYTES:,} bytes")
-        return name
-
-    def _by_text(self, text: str) -> str:
-        same = self._of_text.get(text, set())
-        if self._spill is not None:
-            same = same | self._spill.ids_of(text)
-        if len(same) > 1:
-            raise ValueError(
-                f"its text is that of {len(same)} {self._what} identifiers, {' and '.join(sorted(same)[:2])}"
-            )
-        if same:
-            self._joined.add(text)
-            return next(iter(same))
-        if text in self._text or (self._spill is not None and text in self._spill):
-            return text
-        name = made_id(text, self._what)
-        self._made.add(name)
         return name
 
     def notes(self) -> list[str]:

@@ -270,7 +270,13 @@ def candidates_of(
         raise BadValue(
             f"{system} ends in no language model; give such as 'bm25 >> llm(\"listwise\", model=...)'"
         )
-    queries = _sample(dataset.queries, limit)
+    queries = dataset.queries
+    if limit is not None and limit < 1:
+        raise BadValue(f"{limit} queries are none; expected a whole number from 1")
+    if limit is not None and limit < len(queries):  # drawn at random, in the order in which they stand
+        names = sorted(queries.ids.tolist())
+        chosen = np.random.default_rng(SAMPLE_SEED).permutation(len(names))[:limit]
+        queries = queries.take(np.sort(queries.ids.codes([names[i] for i in chosen.tolist()])))
     room = rerank_room(adapted, queries, max(RESULT_DEPTH, *depths, 1) + 1, dataset.corpus)
     searcher = adapted.first.index(dataset.corpus)
     run = rankings(searcher, queries, room, adapted.first, dataset.name)
@@ -289,17 +295,6 @@ def candidates_of(
         max(longest, adapted.reranker.depth or 1, *depths, 1),
         dataset.self_match == "drop",
     )
-
-
-def _sample(queries: Queries, limit: int | None) -> Queries:
-    """So many queries drawn at random, in the order in which they stand."""
-    if limit is None or limit >= len(queries):
-        return queries
-    if limit < 1:
-        raise BadValue(f"{limit} queries are none; expected a whole number from 1")
-    names = sorted(queries.ids.tolist())
-    chosen = np.random.default_rng(SAMPLE_SEED).permutation(len(names))[:limit]
-    return queries.take(np.sort(queries.ids.codes([names[i] for i in chosen.tolist()])))
 
 
 # ----------

@@ -40,22 +40,17 @@ def _page(rerankings: Sequence[Reordering]) -> tuple[Table, ...]:
 @result("reranking", Reordering, page=_page, parts="means")
 def reranking_tables(rerankings: Sequence[Reordering]) -> tuple[Table, ...]:
     """Order, scores and places, a line for each re-ranking; of one alone its blocks of places too."""
-    notes = [*_legend(rerankings), *(f"note: {line}" for one in rerankings for line in _warnings(one))]
-    return (*_page(rerankings), sentences(*notes))
-
-
-def _legend(rerankings: Sequence[Reordering]) -> list[str]:
-    """What columns mean that do not say so themselves; each begins with "note: "."""
     notes = [
-        "note: sealed at borders: how much more often no document crossed a window's border than a line beside it, in "
+        "sealed at borders: how much more often no document crossed a window's border than a line beside it, in "
         "percentage points; above 0 where windows came back as they were"
     ]
     if any(one.bias for one in rerankings):
         notes.append(
-            f"note: relevant documents among the first {rerankings[0].k} after re-ranking, by the place from which "
-            "they came, of those that a perfect order of the candidates would have there"
+            f"relevant documents among the first {rerankings[0].k} after re-ranking, by the place from which they "
+            "came, of those that a perfect order of the candidates would have there"
         )
-    return notes
+    notes += [line for one in rerankings for line in _warnings(one)]
+    return (*_page(rerankings), sentences(*(f"note: {note}" for note in notes)))
 
 
 def _orders(rerankings: Sequence[Reordering]) -> list[list[str]]:
@@ -89,7 +84,7 @@ def _gains(rerankings: Sequence[Reordering]) -> list[list[str]]:
             name,
             score(gain.after),
             change(gain.change),
-            _interval(gain.low, gain.high),
+            f"[{change(gain.low)}, {change(gain.high)}]",
             probability(gain.p),
             probability(gain.adjusted),
             share(gain.hurt),
@@ -203,10 +198,6 @@ def _reached(one: ReachedDocuments) -> str:
 
 def _ratio(value: float, signed: bool = False) -> str:
     return "-" if math.isnan(value) else f"{value:+.2f}" if signed else f"{value:.2f}"
-
-
-def _interval(low: float, high: float) -> str:
-    return f"[{change(low)}, {change(high)}]"
 
 
 # ----------
