@@ -283,9 +283,10 @@ class Identifiers:
             if not key.text:
                 continue
             if what == "query" and text and " ".join(text.split()) != " ".join(key.text.split()):
+                other = f"'{key.text[:60]}' in {place}"
                 raise BadValue(
-                    f"query '{key.id[:60]}' is '{text[:60]}' in {self._place[key.id]} and '{key.text[:60]}' in "
-                    f"{place}; go by the text alone (leave out query_id), or import different query sets into different folders"
+                    f"query '{key.id[:60]}' is '{text[:60]}' in {self._place[key.id]} and {other}; "
+                    "go by the text alone (leave out query_id), or import different query sets into different folders"
                 )
             self._text[key.id] = text or key.text
             self._place.setdefault(key.id, place)
