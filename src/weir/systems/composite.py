@@ -204,24 +204,24 @@ class FolderShelf:
     def index(self, part: Retriever, corpus: Corpus, context: Context = IN_MEMORY) -> Searcher:
         """The part's index, opened where a killed process left it whole, else built."""
         name = folder_name(part)
-        if name not in self.opened:
-            at = None if self.at is None or session_only(part.describe()) else self.at / name
-            own = replace(context, folder=at, shelf=None)
-            searcher = None
-            if at is not None and not self.build:
+        if name in self.opened:
+            return self.opened[name]
+        at = None if self.at is None or session_only(part.describe()) else self.at / name
+        own, searcher = replace(context, folder=at, shelf=None), None
+        if at is not None and (at.exists() or not self.build):
+            try:
                 searcher = part.open(corpus, own)
-            elif at is not None and at.exists():
-                try:
-                    searcher = part.open(corpus, own)
-                except WeirError as error:
-                    warnings.warn(StoreWarning(f"{error}; {part} is indexed again"), stacklevel=2)
-            if searcher is None:
-                if at is not None:
-                    with storing(at):
-                        at.parent.mkdir(parents=True, exist_ok=True)
-                searcher = indexed(part, corpus, own)
-            self.opened[name] = searcher
-        return self.opened[name]
+            except WeirError as error:
+                if not self.build:
+                    raise
+                warnings.warn(StoreWarning(f"{error}; {part} is indexed again"), stacklevel=2)
+        if searcher is None:
+            if at is not None:
+                with storing(at):
+                    at.parent.mkdir(parents=True, exist_ok=True)
+            searcher = indexed(part, corpus, own)
+        self.opened[name] = searcher
+        return searcher
 
     def answers(self, part: Retriever, corpus: Corpus, context: Context = IN_MEMORY) -> Searcher:
         """The part's index: nothing else is kept here."""

@@ -170,23 +170,24 @@ class ColBERT:
         rows = stored_ragged(store, texts, encode, context.progress, cut)
         tokens = TokenVectors(rows, DTYPES[self.store])
         limit = self.limit(len(tokens))
-        own = TokenIndex()
+        token_index = TokenIndex()
         if self.bits or limit:
             clusters = clustered(tokens)
             small = compressed(tokens, clusters, self.bits) if self.bits else None
-            own = TokenIndex(clusters, listed(clusters) if limit else None, small)
+            token_index = TokenIndex(clusters, listed(clusters) if limit else None, small)
         if context.folder is not None:
             facts = {"format": FORMAT, "system": str(self), "store": store.folder.name, "width": store.width}
             facts |= {"corpus": corpus.fingerprint_with(self.fields_read()), "documents": len(corpus)}
             facts |= {"texts": rows.digest()}
-            facts |= {} if own.small is None else {"error": own.small.error, "largest": own.small.largest}
+            if token_index.small is not None:
+                facts |= {"error": token_index.small.error, "largest": token_index.small.largest}
             with atomic_dir(context.folder) as folder:
                 np.save(folder / "numbers.npy", rows.numbers)
-                if own.clusters is not None:
-                    write_clusters(folder, own.clusters, own.lists, own.small)
+                if token_index.clusters is not None:
+                    write_clusters(folder, token_index.clusters, token_index.lists, token_index.small)
                 seal_folder(folder, "index.json", facts)
         reused = 0 if before is None else int(np.count_nonzero(rows.numbers < len(before.texts)))
-        return LateSearcher(self, corpus, tokens, own, loaded, reused)
+        return LateSearcher(self, corpus, tokens, token_index, loaded, reused)
 
     def open(self, corpus: Corpus, context: Context) -> LateSearcher:
         """Open what `index` noted about the same corpus; the vectors lie in the store, those of few bits in the folder.
@@ -215,12 +216,12 @@ class ColBERT:
             or (vectors is None and not self.bits)
         ):
             raise StoreError(f"{at}: its vectors are not in {store.folder} any more; they are encoded again")
-        own = TokenIndex()
+        token_index = TokenIndex()
         if self.bits or self.limit(len(corpus)):
-            own = TokenIndex(*read_clusters(at, self.bits))
-            if own.clusters is None or len(own.clusters.ptr) != len(corpus) + 1:
+            token_index = TokenIndex(*read_clusters(at, self.bits))
+            if token_index.clusters is None or len(token_index.clusters.ptr) != len(corpus) + 1:
                 raise StoreError(f"{at}: the index is damaged; delete it to build it again")
-        return LateSearcher(self, corpus, vectors, own)
+        return LateSearcher(self, corpus, vectors, token_index)
 
     def scorer(self, corpus: Corpus) -> Scorer | None:
         """What scores given documents without an index, encoding those that the store does not have; None with bits,
@@ -253,20 +254,20 @@ class LateSearcher:
     system: ColBERT
     corpus: Corpus
     vectors: TokenVectors | None
-    own: TokenIndex = field(default_factory=TokenIndex)
+    token_index: TokenIndex = field(default_factory=TokenIndex)
     opened: LoadedLate | None = None
     reused: int = 0
 
     @property
     def rows(self) -> TokenRows:
         """The token vectors that are scored."""
-        tokens = self.vectors if self.own.small is None else self.own.small
+        tokens = self.vectors if self.token_index.small is None else self.token_index.small
         assert tokens is not None  # one of them is there
         return tokens
 
     def costs(self) -> Costs:
-        """The vectors in the store that are searched, and how many were there before this index was own."""
-        if self.own.small is not None or self.vectors is None:
+        """The vectors in the store that are searched, and how many were there before this index was made."""
+        if self.token_index.small is not None or self.vectors is None:
             return Costs(0, self.reused, repeatable=True)
         rows = self.vectors.rows
         once = np.unique(rows.numbers)
@@ -309,7 +310,7 @@ class LateSearcher:
         Raises BadValue where nothing is compressed and all documents are scored, and where the vectors in full are
         not in the store any more.
         """
-        if self.own.small is None and not self.system.limit(len(self.corpus), k):
+        if self.token_index.small is None and not self.system.limit(len(self.corpus), k):
             raise BadValue(f"{self.system} searches exactly; only bits or candidates lose anything")
         if self.vectors is None:
             raise BadValue(
@@ -318,15 +319,15 @@ class LateSearcher:
         query = self._encoded(queries.take(asked_of(queries)))
         rank = self.corpus.ids.tie_ranks
         exact = search_tokens(self.vectors, query, k, rank)
-        remembered = exact if self.own.small is None else search_tokens(self.rows, query, k, rank)
+        remembered = exact if self.token_index.small is None else search_tokens(self.rows, query, k, rank)
         quantisation = 1 - _overlap(exact, remembered)
         return Loss(quantisation, 1 - _overlap(exact, self._nearest(query, k)) - quantisation)
 
     def _nearest(self, query: TokenQueries, k: int, progress: Progress | None = None) -> Found:
         limit, rank = self.system.limit(len(self.corpus), k), self.corpus.ids.tie_ranks
-        if not limit or self.own.clusters is None or self.own.lists is None:
+        if not limit or self.token_index.clusters is None or self.token_index.lists is None:
             return search_tokens(self.rows, query, k, rank, progress)
-        chosen = near(self.own.clusters, self.own.lists, query, self.system.probes, limit)
+        chosen = near(self.token_index.clusters, self.token_index.lists, query, self.system.probes, limit)
         return search_chosen(self.rows, query, chosen, k, rank)
 
     def _encoded(self, queries: Queries) -> TokenQueries:

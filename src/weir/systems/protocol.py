@@ -349,13 +349,9 @@ def called(name: str, positional: list[object], settings: dict[str, object]) -> 
 def usage(name: str) -> str:
     """A system or re-ranker with all its settings at their defaults, as it may be written."""
     builder = RERANKERS.get(name) if name in RERANKERS else SYSTEMS.get(name)
-    many, needed = inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.empty
-    shown = [
-        f"{p.name}, {p.name}, ..."
-        if p.kind is many
-        else p.name
-        if p.default is needed
-        else f"{p.name}={printed(p.default)}"
-        for p in inspect.signature(builder).parameters.values()
-    ]
-    return f"{name}({', '.join(shown)})"
+    arguments = []
+    for parameter in inspect.signature(builder).parameters.values():
+        default = "" if parameter.default is parameter.empty else f"={printed(parameter.default)}"
+        several = f", {parameter.name}, ..." if parameter.kind is parameter.VAR_POSITIONAL else ""
+        arguments.append(f"{parameter.name}{default}{several}")
+    return f"{name}({', '.join(arguments)})"

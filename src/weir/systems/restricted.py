@@ -43,12 +43,10 @@ class RestrictedSearcher(Protocol):
 def unrestricted(queries: Queries) -> Queries:
     """The queries without their candidates, exclusions and filters."""
     metadata = queries.metadata
-    lists = (
-        ()
-        if metadata is None
-        else (metadata.candidates, metadata.excluded, metadata.filter, metadata.permitted)
-    )
-    if metadata is None or all(one is None for one in lists):
+    if metadata is None:
+        return queries
+    restrictions = metadata.candidates, metadata.excluded, metadata.filter, metadata.permitted
+    if all(restriction is None for restriction in restrictions):
         return queries
     free = replace(metadata, candidates=None, excluded=None, filter=None, permitted=None)
     return replace(queries, metadata=free)

@@ -86,10 +86,6 @@ class Candidates:
         times: Int64 = np.count_nonzero(self.rank, axis=0)
         return times
 
-    def pooled(self) -> Int64:
-        """int64[Q]: how many documents all runs together return for each query."""
-        return np.bincount(self.query, minlength=self.sizes.shape[1])
-
     def by_rank(self, worth: Callable[[Float64], Float64]) -> Float64:
         """float64[R, n]: what each place is worth, 0 where a run does not return the document.
 
@@ -444,12 +440,10 @@ def borda(candidates: Candidates) -> Float64:
     c counts the documents of one query. Those that a run does not return share what is left of its points equally.
     Source: Aslam and Montague 2001.
     """
-    pooled = candidates.pooled()
-    left = (pooled - candidates.sizes + 1) / 2
-    points = np.where(
-        candidates.returned, pooled[candidates.query] - candidates.rank + 1, left[:, candidates.query]
-    )
-    return total(points)
+    pooled = np.bincount(candidates.query, minlength=candidates.sizes.shape[1])
+    shared = (pooled - candidates.sizes + 1) / 2
+    points = pooled[candidates.query] - candidates.rank + 1
+    return total(np.where(candidates.returned, points, shared[:, candidates.query]))
 
 
 @fusion("condorcet")

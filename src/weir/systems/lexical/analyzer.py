@@ -249,6 +249,7 @@ def tokenizer_tables(name: str) -> str:
 
 
 def _lines(name: str) -> list[str]:
+    """The lines of a data file but for comments."""
     text = files("weir.systems.lexical").joinpath("data", name).read_text(encoding="utf-8")
     return [line for line in text.split("\n") if line and not line.startswith("#")]
 
@@ -355,8 +356,7 @@ class Analyzer:
 @cache
 def stopword_list(name: str) -> frozenset[str]:
     """The words of a stopword list kept as data."""
-    text = files("weir.systems.lexical").joinpath("data", f"stopwords-{name}.txt").read_text(encoding="utf-8")
-    return frozenset(line for line in text.split("\n") if line and not line.startswith("#"))
+    return frozenset(_lines(f"stopwords-{name}.txt"))
 
 
 analyzers: Registry[Analyzer] = Registry("analyzer")

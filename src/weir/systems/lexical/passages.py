@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from weir.algorithms import algorithm
 from weir.core.corpus import Corpus, Queries
 from weir.core.run import Named, Run
-from weir.core.strings import Float64, Ids, Int32, Int64, Strings
+from weir.core.strings import Ids, Int32, Int64, Strings
 from weir.errors import BadValue
 from weir.registry import changed_settings
 from weir.systems.compose import shown, then
@@ -282,7 +282,10 @@ class ChunkedSearcher:
         every = max(len(self.passages), 1)
         depth = every if self.system.collapse == "sum" else min(every, PASSAGES_PER_DOCUMENT * k + 1)
         free = unrestricted(queries)  # what may be ranked are documents, not passages
-        waiting, parts = np.arange(len(queries)), list[tuple[Int64, Int32, Float64]]()
+        waiting, parts = (
+            np.arange(len(queries)),
+            [(np.empty(0, np.int64), np.empty(0, np.int32), np.empty(0))],
+        )
         while len(waiting):
             run = renumbered(self.searcher.search(free.take(waiting), depth, context), self.passages)
             key = run.query_of_row().astype(np.int64) * max(len(self.corpus), 1) + self.owner[run.doc]
@@ -301,8 +304,7 @@ class ChunkedSearcher:
             rows = np.flatnonzero(settled[query])
             parts.append((waiting[query[rows]], doc[rows].astype(np.int32), score[rows]))
             waiting, depth = waiting[~settled], min(every, 4 * depth)
-        empty = (np.empty(0, np.int64), np.empty(0, np.int32), np.empty(0))
-        query, doc, score = (np.concatenate(column) for column in zip(empty, *parts, strict=True))
+        query, doc, score = (np.concatenate(column) for column in zip(*parts, strict=True))
         columns = query, doc.astype(np.int32), score
         run = Run.from_columns(queries.ids, self.corpus.ids, *columns, Named(str(self.system)))
         return run.top(k)
