@@ -145,10 +145,10 @@ def hub_documents(subject: Subject) -> Iterator[Finding]:
             good = np.flatnonzero(qrels.grade > 0)
             query = top.queries.codes(qrels.queries.strings)[qrels.query_of_row()[good]].astype(np.int64)
             doc = top.docs.codes(qrels.docs.strings)[qrels.doc[good]].astype(np.int64)
-            known = (query >= 0) & (doc >= 0)
+            returned = (query >= 0) & (doc >= 0)
             width = max(1, len(top.docs))
             pairs = top.query_of_row().astype(np.int64) * width + top.doc
-            right = np.isin(pairs, query[known] * width + doc[known]) & (top.doc >= 0)
+            right = np.isin(pairs, query[returned] * width + doc[returned]) & (top.doc >= 0)
             relevant = np.bincount(top.doc[right], minlength=len(top.docs))
         often = np.flatnonzero((count >= least * answered) & (2 * relevant < np.maximum(count, 1)))
         if answered < FEWEST_QUERIES or not len(often):
@@ -236,10 +236,10 @@ def feature_groups(subject: Subject) -> Iterator[QueryGroups]:
 
 def _thirds(values: Float64 | Int64, unit: str) -> list[str]:
     """The label of each value: which third of the values it is in; "" for one that is not defined."""
-    known = values[~np.isnan(values)]
-    if not len(known):
+    defined = values[~np.isnan(values)]
+    if not len(defined):
         return [""] * len(values)
-    low, high = np.quantile(known, [1 / 3, 2 / 3], method="lower").tolist()
+    low, high = np.quantile(defined, [1 / 3, 2 / 3], method="lower").tolist()
     labels = [f"up to {low:.4g} {unit}", f"over {low:.4g} up to {high:.4g} {unit}", f"over {high:.4g} {unit}"]
     return ["" if np.isnan(v) else labels[int(v > low) + int(v > high)] for v in values.tolist()]
 
@@ -272,8 +272,8 @@ def topics(subject: Subject) -> QueryGroups:
         total = weights[member == number].sum(axis=0)
         best = np.argsort(-total, kind="stable")[:WORDS_SHOWN]
         labels.append(" ".join(words[int(i)] for i in best if total[i] > 0))
-    known = np.abs(points).sum(axis=1) > 0
-    rows = zip(queries.ids.tolist(), member.tolist(), known.tolist(), strict=True)
+    nonzero = np.abs(points).sum(axis=1) > 0
+    rows = zip(queries.ids.tolist(), member.tolist(), nonzero.tolist(), strict=True)
     return QueryGroups.of(
         {name: labels[which] if has_words else "" for name, which, has_words in rows}, "topic"
     )
@@ -353,7 +353,7 @@ def slices_of(queries: Ids, differences: Float64, groupings: Sequence[QueryGroup
 
     differences: float64[Q] aligned with queries, NaN where one of the systems is undefined.
     """
-    known = ~np.isnan(differences)
+    defined = ~np.isnan(differences)
     samples: list[tuple[QueryGroups, str, Float64, Float64]] = []
     for groups in groupings:
         members = groups.rows(queries)
@@ -363,7 +363,7 @@ def slices_of(queries: Ids, differences: Float64, groupings: Sequence[QueryGroup
         for label, rows in members.items():
             member = np.zeros(len(queries), np.bool_)
             member[rows] = True
-            inside, outside = differences[member & known], differences[~member & known]
+            inside, outside = differences[member & defined], differences[~member & defined]
             if min(len(inside), len(outside)) >= FEWEST_SLICE_QUERIES:
                 samples.append((groups, label, inside, outside))
     if not samples:

@@ -46,8 +46,8 @@ class Leaks:
     @property
     def any(self) -> NDArray[np.bool_]:
         """Known by one of the texts' definitions."""
-        known: NDArray[np.bool_] = self.exact | self.normalised | self.grams
-        return known
+        by_text: NDArray[np.bool_] = self.exact | self.normalised | self.grams
+        return by_text
 
 
 def leaks(queries: Queries, training: Training, relevant: Mapping[str, set[str]]) -> Leaks:
@@ -91,11 +91,11 @@ def leakage(subject: Subject) -> Iterator[Finding]:
         rows = np.flatnonzero(leaked.any)
         if not len(rows):
             continue
-        known = {queries.ids[int(row)] for row in rows}
+        names = {queries.ids[int(row)] for row in rows}
         effects, clean_means, moved = "", [], 0.0
         for name, join in subject.joins.items():
             values = scores_of(join, (MEASURE,)).values[0]
-            clean = np.array([query not in known for query in join.queries.tolist()]) & ~np.isnan(values)
+            clean = np.array([query not in names for query in join.queries.tolist()]) & ~np.isnan(values)
             if clean.any() and join.answered.any():
                 low, high = interval(values[clean], np.random.default_rng(SEED))
                 mean, whole = float(values[clean].mean()), float(np.nanmean(values))

@@ -75,13 +75,13 @@ def places_in(first: Run, second: Run, k: int = FIRST_RANKS, depth: int = CANDID
     docs = candidates.docs.codes(top.docs.strings)[top.doc].astype(np.int64)
     size = max(1, len(candidates.docs))
     of_row = top.query_of_row()
-    wanted = np.where((docs >= 0) & (query[of_row] >= 0), query[of_row] * size + docs, -1)
+    pair_of_row = np.where((docs >= 0) & (query[of_row] >= 0), query[of_row] * size + docs, -1)
     pairs = candidates.query_of_row().astype(np.int64) * size + candidates.doc
     order = np.argsort(pairs, kind="stable")
-    place = np.zeros(len(wanted), np.int64)
+    place = np.zeros(len(pair_of_row), np.int64)
     if len(pairs):
-        row = order[np.minimum(np.searchsorted(pairs[order], wanted), len(pairs) - 1)]
-        place = np.where(pairs[row] == wanted, candidates.ranks()[row], 0)
+        row = order[np.minimum(np.searchsorted(pairs[order], pair_of_row), len(pairs) - 1)]
+        place = np.where(pairs[row] == pair_of_row, candidates.ranks()[row], 0)
     places = np.full((len(top), k), -1, np.int64)
     places[of_row, top.ranks() - 1] = place
     answered = np.append(np.diff(candidates.ptr), 0)[query] > 0

@@ -58,15 +58,15 @@ def regression_queries(subject: Subject, count: int = 30) -> list[str]:
     for row in np.lexsort((np.array(judged), mean)).tolist():
         by_topic.setdefault(topic_of.get(judged[row], ""), []).append(row)
     share = min(1.0, count / len(judged))
-    wanted = {topic: share * len(rows) for topic, rows in by_topic.items()}
-    taken = {topic: int(n) for topic, n in wanted.items()}
-    rest = min(count, len(judged)) - sum(taken.values())
-    for topic in sorted(wanted, key=lambda t: (taken[t] - wanted[t], t))[:rest]:
-        taken[topic] += 1
+    quota = {topic: share * len(rows) for topic, rows in by_topic.items()}
+    number_of = {topic: int(n) for topic, n in quota.items()}
+    rest = min(count, len(judged)) - sum(number_of.values())
+    for topic in sorted(quota, key=lambda t: (number_of[t] - quota[t], t))[:rest]:
+        number_of[topic] += 1
     return sorted(
-        judged[rows[round((step + 0.5) * len(rows) / taken[topic] - 0.5)]]
+        judged[rows[round((step + 0.5) * len(rows) / number_of[topic] - 0.5)]]
         for topic, rows in by_topic.items()
-        for step in range(taken[topic])
+        for step in range(number_of[topic])
     )
 
 
@@ -154,11 +154,11 @@ def chosen(dataset: Dataset, documents: int, seed: int = 1) -> Subset:
         raise BadValue(
             f"{documents:,} documents hold the judged ones of no query of {dataset.name}; take more"
         )
-    taken = np.sort(np.array(drawn, np.int64))
-    near = parse_system("bm25").index(corpus).search(queries.take(taken), HARD_NEGATIVES)
+    rows = np.sort(np.array(drawn, np.int64))
+    near = parse_system("bm25").index(corpus).search(queries.take(rows), HARD_NEGATIVES)
     hard = near.doc[np.argsort(near.ranks(), kind="stable")]
-    wanted = dict.fromkeys([*judged_docs, *hard.tolist(), *rng.permutation(len(corpus)).tolist()])
-    return Subset(np.sort(np.array(list(wanted)[:documents], np.int64)), taken)
+    documents_in_order = dict.fromkeys([*judged_docs, *hard.tolist(), *rng.permutation(len(corpus)).tolist()])
+    return Subset(np.sort(np.array(list(documents_in_order)[:documents], np.int64)), rows)
 
 
 def write_subset(dataset: Dataset, subset: Subset, folder: Path) -> Dataset:

@@ -157,12 +157,12 @@ def length_profile(run: Run, corpus: Corpus, lengths: Int64, k: int = FIRST_RANK
     """The profile of the first k of each ranking; None where none of them is in the collection."""
     top = run.top(k)
     at = corpus.ids.codes(top.docs.strings)[top.doc]
-    known = at >= 0
-    if not known.any():
+    in_corpus = at >= 0
+    if not in_corpus.any():
         return None
-    q1, median, q3 = np.quantile(lengths[at[known]], [0.25, 0.5, 0.75]).tolist()
+    q1, median, q3 = np.quantile(lengths[at[in_corpus]], [0.25, 0.5, 0.75]).tolist()
     each = [
-        spearman(top.score[a:b][known[a:b]], lengths[at[a:b][known[a:b]]].astype(np.float64))
+        spearman(top.score[a:b][in_corpus[a:b]], lengths[at[a:b][in_corpus[a:b]]].astype(np.float64))
         for a, b in zip(top.ptr[:-1].tolist(), top.ptr[1:].tolist(), strict=True)
     ]
     defined = [value for value in each if not np.isnan(value)]
@@ -171,7 +171,7 @@ def length_profile(run: Run, corpus: Corpus, lengths: Int64, k: int = FIRST_RANK
     return LengthProfile(
         (q1, median, q3),
         float(np.mean(defined)) if defined else float("nan"),
-        float(title_only[at[known]].mean()),
+        float(title_only[at[in_corpus]].mean()),
     )
 
 

@@ -71,9 +71,9 @@ def parse_least(text: str) -> LeastAgreement:
             f"--min-agreement: found '{text}'; expected a statistic and a number, as in '{DEFAULT_LEAST}'"
         )
     statistic, cut = written["statistic"], written["cut"]
-    known = [BINARY, *(name for name in STATISTICS if name not in _ERRORS)]
-    if statistic not in known:
-        raise UnknownName("statistic of agreement", statistic, known)
+    statistics = [BINARY, *(name for name in STATISTICS if name not in _ERRORS)]
+    if statistic not in statistics:
+        raise UnknownName("statistic of agreement", statistic, statistics)
     if cut is not None and statistic != BINARY:
         raise BadValue(
             f"--min-agreement: 'from {cut}' is of '{BINARY}' alone; '{statistic}' is of all grades"
@@ -112,15 +112,15 @@ class Calibration:
         if not self.pairs:
             return "not calibrated, as no pair is judged by people and by it"
         basis = f"on {count(self.pairs)} pairs of {count(self.queries)} queries judged by both"
-        shown = f"{self.least.name} {score(self.value)} [{score(self.low)}, {score(self.high)}]"
+        statistic = f"{self.least.name} {score(self.value)} [{score(self.low)}, {score(self.high)}]"
         if math.isnan(self.value):
-            shown = f"{self.least.name} undefined"
+            statistic = f"{self.least.name} undefined"
         if self.passed:
-            return f"{shown} {basis}, at least {self.least.least:g} asked, bias {change(self.bias)}"
+            return f"{statistic} {basis}, at least {self.least.least:g} asked, bias {change(self.bias)}"
         if self.pairs < FEWEST_PAIRS or self.queries < fewest():
             need = f"{FEWEST_PAIRS} pairs of {fewest()} queries are needed"
-            return f"not calibrated: {shown} {basis}, and {need}"
-        return f"not calibrated: {shown} {basis}, where its interval must lie above {self.least.least:g}"
+            return f"not calibrated: {statistic} {basis}, and {need}"
+        return f"not calibrated: {statistic} {basis}, where its interval must lie above {self.least.least:g}"
 
 
 def calibration(people: Qrels, model: Qrels, least: LeastAgreement) -> Calibration:
@@ -204,12 +204,12 @@ def gated(people: Qrels, model: Qrels, least: LeastAgreement, name: str = "the m
             "none of the judgments is of people, so that nothing says how good the model's labels are"
         )
     calibrated = calibration(people, model, least)
-    known = people.queries.codes(model.queries.strings) >= 0
-    left_out = int(np.count_nonzero(~known)) if calibrated.passed else 0
+    judged = people.queries.codes(model.queries.strings) >= 0
+    left_out = int(np.count_nonzero(~judged)) if calibrated.passed else 0
     qrels = people
     if calibrated.passed:
         base = people if people.origin is not None else people.labelled("human")
-        other = model.only(np.flatnonzero(known))
+        other = model.only(np.flatnonzero(judged))
         qrels = merge_qrels(base, other if other.origin is not None else other.labelled(f"{MODEL}{name}"))
     return GatedLabels(qrels, people, name, calibrated, left_out, strange)
 

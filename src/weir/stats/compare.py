@@ -282,7 +282,7 @@ def table(dataset: str, measure: str, scores: Mapping[str, Scores]) -> ScoreTabl
         common &= has
         shared &= ~np.isnan(row)
         rows.append(row)
-    known = set(first.queries.tolist()).union(*(o.queries.tolist() for o in others))
+    every = set(first.queries.tolist()).union(*(o.queries.tolist() for o in others))
     count = int(shared.sum())
     if count < 2:
         if common.sum() < 2:
@@ -295,7 +295,7 @@ def table(dataset: str, measure: str, scores: Mapping[str, Scores]) -> ScoreTabl
         measure,
         tuple(scores),
         np.stack(rows)[:, shared],
-        len(known) - count,
+        len(every) - count,
         span=1.0 if within_unit(measure) else math.inf,
         geometric=measure in first.geometric,
         queries=Ids(names).take(np.flatnonzero(shared)),

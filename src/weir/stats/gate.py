@@ -179,6 +179,7 @@ def gates(cases: Sequence[tuple[str, ScoreTable]], rules: GateRules) -> list[Gat
 
 OUTCOMES = {"pass": "pass", "fail": "FAIL", "undecided": "UNDECIDED"}
 _INDENT = 6
+_NUMBERS = ("verdict", "queries", "baseline", "candidate", "change", "at least")
 
 
 def gate_outcome(gates: Sequence[Gate]) -> str:
@@ -197,27 +198,12 @@ def _page(gates: Sequence[Gate]) -> tuple[Table, ...]:
         cells = [[line[i] for i in used] for line in lines]
         return table_of(cells, right=None, keys=sum(i < 4 for i in used), title=title)
 
-    head = [
-        "dataset",
-        "group",
-        "measure",
-        "verdict",
-        "queries",
-        "baseline",
-        "candidate",
-        "change",
-        "at least",
-    ]
-    lines = [[*head, "allowed drop"]]
+    lines = [["dataset", "group", "measure", *_NUMBERS, "allowed drop"]]
     losses = [["dataset", "group", "measure", "query that lost", "baseline", "candidate"]]
     for one in gates:
-        lines.append(
-            [
-                *(one.dataset, one.group, one.measure, OUTCOMES[one.verdict], count(one.queries)),
-                *(score(one.before), score(one.after), change(one.difference)),
-                *(change(one.low), score(one.max_drop)),
-            ]
-        )
+        names = [one.dataset, one.group, one.measure, OUTCOMES[one.verdict], count(one.queries)]
+        changes = [change(one.difference), change(one.low), score(one.max_drop)]
+        lines.append([*names, score(one.before), score(one.after), *changes])
         losses += [
             [one.dataset, one.group, one.measure, move.query, score(move.first), score(move.second)]
             for move in (() if one.harmless else one.broken)
@@ -246,8 +232,12 @@ def gate_tables(gates: Sequence[Gate]) -> tuple[Table, ...]:
         above = [f"{OUTCOMES[one.verdict]}  {_subject(one, several)}: {_finding(one)}"]
         lines: list[list[str]] = [[]]
         if not one.passed:
-            above += [" " * _INDENT + reason for reason in [*_reasons(one), *_losses(one)]]
+            above += [" " * _INDENT + reason for reason in _reasons(one)]
             if one.broken:
+                most = f", these {len(one.broken)} most" if one.lost > len(one.broken) else ""
+                above.append(
+                    f"{' ' * _INDENT}{count(one.lost)} quer{'y' if one.lost == 1 else 'ies'} lost{most}:"
+                )
                 lines = [["query", "baseline", "candidate", "change"]]
                 lines += [
                     [m.query, score(m.first), score(m.second), change(m.difference)] for m in one.broken
@@ -255,19 +245,7 @@ def gate_tables(gates: Sequence[Gate]) -> tuple[Table, ...]:
         tables.append(replace(table_of(lines, right=None, above=above), indent=_INDENT, follows=True))
     groups = [one for one in gates if one.group]
     if groups:
-        lines = [
-            [
-                "dataset",
-                "measure",
-                "group",
-                "verdict",
-                "queries",
-                "baseline",
-                "candidate",
-                "change",
-                "at least",
-            ]
-        ]
+        lines = [["dataset", "measure", "group", *_NUMBERS]]
         for one in groups:
             verdict = one.verdict if one.harmless else OUTCOMES[one.verdict]
             names = [one.dataset, one.measure, one.group, verdict, count(one.queries)]
@@ -338,14 +316,6 @@ def _reasons(one: Gate) -> list[str]:
         f"{score(one.difference - one.low)}{dropped}",
         f"{needed} would decide it {share(POWER, 0)} of the time if the change is what it looks like{remedy}",
     ]
-
-
-def _losses(one: Gate) -> list[str]:
-    """The sentence above the queries that lost most."""
-    if not one.broken:
-        return []
-    most = f", these {len(one.broken)} most" if one.lost > len(one.broken) else ""
-    return [f"{count(one.lost)} quer{'y' if one.lost == 1 else 'ies'} lost{most}:"]
 
 
 def _family(gates: Sequence[Gate]) -> list[str]:

@@ -254,11 +254,8 @@ def alpha_of(coincidence: Int64 | Float64, labels: Float64, level: Level) -> flo
     return 1 - float((apart * coincidence).sum()) / expected if expected else math.nan
 
 
-def _moments(table: Int64, labels: Float64) -> tuple[float, float]:
-    """(mean absolute difference, mean difference second minus first)."""
-    apart = labels[None, :] - labels[:, None]
-    total = float(table.sum())
-    return float((np.abs(apart) * table).sum()) / total, float((apart * table).sum()) / total
+def _mean_over_pairs(table: Int64, of_grades: Float64) -> float:
+    return float((of_grades * table).sum()) / float(table.sum())
 
 
 Statistic: TypeAlias = Callable[[Int64, Float64], float]
@@ -271,8 +268,8 @@ STATISTICS: dict[str, Statistic] = {
     "ordinal alpha": lambda table, labels: alpha_of(table + table.T, labels, "ordinal"),
     "interval alpha": lambda table, labels: alpha_of(table + table.T, labels, "interval"),
     "AC1": lambda table, labels: ac1(table),
-    "mean absolute error": lambda table, labels: _moments(table, labels)[0],
-    "bias": lambda table, labels: _moments(table, labels)[1],
+    "mean absolute error": lambda table, labels: _mean_over_pairs(table, np.abs(labels - labels[:, None])),
+    "bias": lambda table, labels: _mean_over_pairs(table, labels - labels[:, None]),
 }
 """Each from a confusion table and its grades; bias is the second rater's mean grade minus the first's."""
 
@@ -292,22 +289,13 @@ def agreement(first: Qrels, second: Qrels, names: tuple[str, str] = ("first", "s
         halves = binary_table(whole, cut)
         one, other = float(halves[1].sum() / halves.sum()), float(halves[:, 1].sum() / halves.sum())
         binary.append((float(tables.labels[cut]), cohen_kappa(halves), low, high, one, other))
-    by_query = [
-        QueryAgreement(
-            query,
-            int(table.sum()),
-            float(np.trace(table)) / float(table.sum()),
-            cohen_kappa(table),
-            _moments(table, tables.labels)[1],
-        )
-        for query, table in zip(tables.queries.tolist(), tables.table, strict=True)
-    ]
+    by_query = []
+    for query, table in zip(tables.queries.tolist(), tables.table, strict=True):
+        accuracy, bias = (STATISTICS[name](table, tables.labels) for name in ("accuracy", "bias"))
+        by_query.append(QueryAgreement(query, int(table.sum()), accuracy, cohen_kappa(table), bias))
     return Agreement(
         *names,
-        int(whole.sum()),
-        count,
-        tables.only_first,
-        tables.only_second,
+        *(int(whole.sum()), count, tables.only_first, tables.only_second),
         tuple(tables.labels.tolist()),
         tuple(map(tuple, whole.tolist())),
         tuple(values),

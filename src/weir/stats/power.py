@@ -250,8 +250,7 @@ def detectable(
     Arguments as in `power`; family: what else is tested. Infinite where no difference is found so often with so few
     queries. Raises BadValue as `power`, and for a wanted power that is not above alpha and below 1.
     """
-    _checked(queries, deviation, alpha, test)
-    _check_wanted(wanted, alpha)
+    _checked(queries, deviation, alpha, test, wanted)
     shift = _smallest_shift(test, queries, wanted, alpha, family, kurtosis)
     return math.inf if shift is None else shift * deviation
 
@@ -268,10 +267,9 @@ def queries_needed(
 
     At least 2, and None for more than ten million. Raises BadValue for a difference of 0 and as `detectable`.
     """
-    detection = _checked(2, deviation, alpha, test)
+    detection = _checked(2, deviation, alpha, test, wanted)
     if difference == 0 or not math.isfinite(difference):
         raise BadValue(f"the difference to find is {difference}; expected a number other than 0")
-    _check_wanted(wanted, alpha)
 
     def chance(count: int) -> float:
         return _chance_of_t(count, alpha, kurtosis)(abs(difference) / deviation) if deviation else 1.0
@@ -446,7 +444,9 @@ def _crossing(
     return middle
 
 
-def _checked(queries: int, deviation: float, alpha: float, test: str) -> Detection:
+def _checked(
+    queries: int, deviation: float, alpha: float, test: str, wanted: float | None = None
+) -> Detection:
     """The detection of a test; raises BadValue for values without power."""
     if queries < 2:
         raise BadValue(f"power needs at least two queries; found {queries}")
@@ -457,12 +457,9 @@ def _checked(queries: int, deviation: float, alpha: float, test: str) -> Detecti
     detection = TESTS.get(test).detection
     if detection is None:
         raise BadValue(f"the power of {test} is not known; take permutation or t")
-    return detection
-
-
-def _check_wanted(wanted: float, alpha: float) -> None:
-    if not alpha < wanted < 1:
+    if wanted is not None and not alpha < wanted < 1:
         raise BadValue(f"the wanted power is {wanted}; expected between {alpha} and 1")
+    return detection
 
 
 # Tables.

@@ -71,9 +71,9 @@ class Unjudged:
         mine = self.query.astype(np.int64) * docs + self.doc
         ranks = np.full(len(mine), k + 1)
         at = np.searchsorted(mine, pair)
-        known = (at < len(mine)) & (query >= 0)
-        known[known] = mine[at[known]] == pair[known]
-        ranks[at[known]] = top.ranks()[known]
+        among = (at < len(mine)) & (query >= 0)
+        among[among] = mine[at[among]] == pair[among]
+        ranks[at[among]] = top.ranks()[among]
         return ranks
 
     def filled(self, relevant: NDArray[np.bool_]) -> Qrels:
@@ -131,8 +131,8 @@ def _cutoff(measure: Measure) -> int:
     # The gain "scaled" divides by the highest grade of the judgments.
     table = gain not in ("linear", "exp", "binary") and measure.name != "nDCG"
     if measure.name not in RISING or measure.condensed or k is None or k > MOST_RANKS or table:
-        known = ", ".join(f"{name}@k" for name in sorted(RISING))
-        raise BadValue(f"{measure} has no score bounds; they are known of {known}, for k up to {MOST_RANKS}")
+        names = ", ".join(f"{name}@k" for name in sorted(RISING))
+        raise BadValue(f"{measure} has no score bounds; they are known of {names}, for k up to {MOST_RANKS}")
     return k
 
 
@@ -177,9 +177,9 @@ def discounted(run: Run, unjudged: Unjudged, measure: Measure) -> tuple[Float64,
 
 
 def _settings(measure: Measure) -> tuple[str, float, str]:
-    known = dict(measure.settings)
-    base = float(known.get("base", 2.0))
-    return str(known.get("gain", "linear")), base, str(known.get("discount", "trec"))
+    settings = dict(measure.settings)
+    base = float(settings.get("base", 2.0))
+    return str(settings.get("gain", "linear")), base, str(settings.get("discount", "trec"))
 
 
 def most_above(
