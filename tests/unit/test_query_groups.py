@@ -16,7 +16,6 @@ from weir.errors import BadValue, FormatError, UnknownName
 from weir.stats.compare import (
     BY_GROUP,
     compare_scores,
-    compare_scores_by_group,
     compared,
     compared_together,
     table,
@@ -85,7 +84,7 @@ def test_macro_and_micro_means_and_their_intervals():
 def test_a_comparison_by_group_bounds_false_findings_over_all_groups():
     given = {"old": scores(2), "new": scores(3, 0.1)}
     groups = QueryGroups.by_identifier(Ids.of(NAMES), "prefix:_")
-    found = compare_scores_by_group(given, "d", groups)
+    found = compare_scores(given, "d", groups=groups)
     ndcg = [c for c in found if c.measure == "nDCG@10"]
     assert [c.group for c in ndcg] == ["", "macro mean of 3 groups", "pay", "ship", "tax"]
     assert [c.group for c in found if c.measure == "gmAP"] == ["", "macro mean of 2 groups", "pay", "ship"]
@@ -100,9 +99,9 @@ def test_a_comparison_by_group_bounds_false_findings_over_all_groups():
     assert ndcg[3].pairs[0].p == alone[0].pairs[0].p
     assert compared_together([whole]) == [compared(whole)]
     with pytest.raises(BadValue, match="tukey holds for the pairs of one group alone"):
-        compare_scores_by_group(given, "d", groups, method=weir.stats.ComparisonMethod("tukey"))
+        compare_scores(given, "d", None, weir.stats.ComparisonMethod("tukey"), groups)
     with pytest.raises(BadValue, match="no group has two queries"):
-        compare_scores_by_group(given, "d", QueryGroups.of({q: q for q in NAMES}))
+        compare_scores(given, "d", groups=QueryGroups.of({q: q for q in NAMES}))
 
 
 @pytest.fixture(scope="module")

@@ -173,7 +173,7 @@ def compare_shown(
         largest_k,
         system_titles,
     )
-    from weir.stats.compare import ComparisonMethod, compare_scores, compare_scores_by_group, relabelled
+    from weir.stats.compare import ComparisonMethod, compare_scores, relabelled
     from weir.stats.score_rows import system_notes
 
     how = ComparisonMethod(method, "holm" if by is None else "bh") if isinstance(method, str) else method
@@ -234,11 +234,8 @@ def compare_shown(
         of = {(name, system): one for system, one in scores.items()}
         studies = study_factors(of, factor_names(factors), wanted, how)
         return ShownComparison(ResultSet("factors", tuple(studies), notes))
-    if by is None:
-        comparisons = compare_scores(scores, name, baseline, how)
-    else:
-        groups = query_groups(by, next(iter(scores.values())).queries, dataset)
-        comparisons = compare_scores_by_group(scores, name, groups, baseline, how)
+    groups = None if by is None else query_groups(by, next(iter(scores.values())).queries, dataset)
+    comparisons = compare_scores(scores, name, baseline, how, groups)
     return ShownComparison(ResultSet("compare", tuple(relabelled(comparisons, label_of)), notes))
 
 

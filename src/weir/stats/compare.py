@@ -439,14 +439,22 @@ def compare_scores(
     dataset: str,
     baseline: str | None = None,
     method: ComparisonMethod | None = None,
+    groups: QueryGroups | None = None,
 ) -> list[Comparison]:
-    """One comparison for each measure that all systems have.
+    """One comparison for each measure that all systems have; with groups of queries, those of `compared_by_group`.
 
-    Raises BadValue for fewer than two systems, and what `shared_measures`, `table` and `compared` raise.
+    Raises BadValue for fewer than two systems, and what `shared_measures`, `table` and these comparisons raise.
     """
     if len(scores) < 2:
         raise BadValue(f"a comparison needs at least two systems; found {len(scores)}")
-    return [compared(table(dataset, m, scores), baseline, method) for m in shared_measures(scores.values())]
+    comparisons = []
+    for measure in shared_measures(scores.values()):
+        values = table(dataset, measure, scores)
+        if groups is None:
+            comparisons.append(compared(values, baseline, method))
+        else:
+            comparisons += compared_by_group(values, groups, baseline, method)
+    return comparisons
 
 
 def shared_measures(scores: Iterable[Scores]) -> list[str]:
@@ -638,21 +646,6 @@ def compared_by_group(
     return [compared(scores, baseline, method), compared(macro, baseline, method), *each]
 
 
-def compare_scores_by_group(
-    scores: Mapping[str, Scores],
-    dataset: str,
-    groups: QueryGroups,
-    baseline: str | None = None,
-    method: ComparisonMethod | None = None,
-) -> list[Comparison]:
-    """The comparisons of `compared_by_group` for each measure that all systems have; raises as it and `table`."""
-    return [
-        comparison
-        for measure in shared_measures(scores.values())
-        for comparison in compared_by_group(table(dataset, measure, scores), groups, baseline, method)
-    ]
-
-
 # Tables.
 
 _PAIR_HEAD = ("pair", "difference", "p", "adjusted", "Hedges' g", "won/lost/tied")
@@ -703,16 +696,16 @@ def tally(counts: DatasetCounts) -> str:
 def relabelled(comparisons: Sequence[Comparison], labels: Mapping[str, str]) -> list[Comparison]:
     """The comparisons with labels in the place of names; no number depends on a label."""
 
-    def named(system: str) -> str:
+    def label(system: str) -> str:
         return labels.get(system, system)
 
     return [
         replace(
             c,
-            standings=tuple(replace(s, system=named(s.system)) for s in c.standings),
-            pairs=tuple(replace(p, first=named(p.first), second=named(p.second)) for p in c.pairs),
-            tallies=tuple(replace(t, system=named(t.system), baseline=named(t.baseline)) for t in c.tallies),
-            baseline=None if c.baseline is None else named(c.baseline),
+            standings=tuple(replace(s, system=label(s.system)) for s in c.standings),
+            pairs=tuple(replace(p, first=label(p.first), second=label(p.second)) for p in c.pairs),
+            tallies=tuple(replace(t, system=label(t.system), baseline=label(t.baseline)) for t in c.tallies),
+            baseline=None if c.baseline is None else label(c.baseline),
         )
         for c in comparisons
     ]
