@@ -177,10 +177,10 @@ class Queries:
         """
         if set(map(type, queries.values())) == {str}:
             return Queries(Ids.of(queries), Strings.of(queries.values()))  # type: ignore[arg-type]  # texts
-        said = [dict(q) if isinstance(q, Mapping) else {"text": str(q)} for q in queries.values()]
-        texts = [str(row.pop("text", None) or "") for row in said]
+        records = [dict(q) if isinstance(q, Mapping) else {"text": str(q)} for q in queries.values()]
+        texts = [str(row.pop("text", None) or "") for row in records]
         try:
-            metadata = QueryMetadata.of(said)
+            metadata = QueryMetadata.of(records)
         except MetadataError as error:
             raise BadValue(f"query '{list(queries)[error.row]}': {error}") from None
         return Queries(Ids.of(queries), Strings.of(texts), metadata)
@@ -231,10 +231,10 @@ def _without_marks(texts: Strings) -> Strings:
 
 def _joined_all(parts: list[tuple[str, Strings]], separator: str) -> Strings:
     """Fields joined in their order; behind a title the separator stands also where the text is empty."""
-    _, found = parts[0]
+    _, texts = parts[0]
     for (before, _), (name, part) in itertools.pairwise(parts):
-        found = joined(found, part, separator, dangling=(before, name) == (TITLE, TEXT))
-    return found
+        texts = joined(texts, part, separator, dangling=(before, name) == (TITLE, TEXT))
+    return texts
 
 
 def joined(a: Strings, b: Strings, separator: str = " ", dangling: bool = True) -> Strings:

@@ -80,19 +80,19 @@ def plain(value: object) -> Any:  # noqa: ANN401  dicts, lists, texts and number
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def rebuilt(kind: type[T], given: object) -> T:
+def rebuilt(kind: type[T], values: object) -> T:
     """The dataclass whose `plain` was given, where its fields are plain values, tuples, dicts and dataclasses.
 
     A number that is None is NaN where the field must have one. Raises BadValue for fields of another class.
     """
-    if not isinstance(given, Mapping):
-        raise BadValue(f"found {type(given).__name__}; expected the fields of {kind.__name__}")
+    if not isinstance(values, Mapping):
+        raise BadValue(f"found {type(values).__name__}; expected the fields of {kind.__name__}")
     hints = get_type_hints(kind)
     names = {field.name for field in fields(kind)}  # type: ignore[arg-type]  # every caller passes a dataclass
-    if not names.issuperset(given):
-        raise BadValue(f"found the field '{min(set(given) - names)}'; expected those of {kind.__name__}")
+    if not names.issuperset(values):
+        raise BadValue(f"found the field '{min(set(values) - names)}'; expected those of {kind.__name__}")
     try:
-        return kind(**{name: _rebuilt(hints[name], value) for name, value in given.items()})
+        return kind(**{name: _rebuilt(hints[name], value) for name, value in values.items()})
     except TypeError as error:
         raise BadValue(f"found other fields than those of {kind.__name__}: {error}") from None
 

@@ -43,10 +43,10 @@ def scores_of_ranking(where: str, ranking: object) -> Given:
         return ranking
     listed = _listed(ranking)
     if listed is None:
-        found = type(ranking).__name__
+        kind = type(ranking).__name__
         why = ", which has no order" if isinstance(ranking, Set) else ""
         raise BadRanking(
-            f"{where}: found {found}{why}; expected {{document: score}}, or documents in rank order"
+            f"{where}: found {kind}{why}; expected {{document: score}}, or documents in rank order"
         )
     pairs = _pairs(listed)
     if pairs is None:
@@ -70,8 +70,8 @@ def grades_of(where: str, judgments: object) -> Given:
         return judgments
     listed = list(judgments) if isinstance(judgments, Set) else _listed(judgments)
     if listed is None:
-        found = type(judgments).__name__
-        raise BadValue(f"{where}: found {found}; expected {{document: grade}}, or relevant documents")
+        kind = type(judgments).__name__
+        raise BadValue(f"{where}: found {kind}; expected {{document: grade}}, or relevant documents")
     pairs = _pairs(listed)
     if pairs is None:
         pairs = [(document, 1) for document in listed]
@@ -83,28 +83,28 @@ def grades_of(where: str, judgments: object) -> Given:
     return grades
 
 
-def _listed(given: object) -> list[object] | None:
+def _listed(values: object) -> list[object] | None:
     """What was given in order, a Series with numbers as pairs; None for what has no order."""
-    if isinstance(given, Labelled):
+    if isinstance(values, Labelled):
         return (
-            list(given.items())
-            if np.asarray(given.to_numpy()).dtype.kind in "iufb"
-            else list(given.to_numpy())
+            list(values.items())
+            if np.asarray(values.to_numpy()).dtype.kind in "iufb"
+            else list(values.to_numpy())
         )
-    if isinstance(given, (np.ndarray, _Column)):
-        values = np.asarray(given).tolist()
+    if isinstance(values, (np.ndarray, _Column)):
+        values = np.asarray(values).tolist()
         return values if isinstance(values, list) else None
-    return list(given) if isinstance(given, Sequence) and not isinstance(given, (str, bytes)) else None
+    return list(values) if isinstance(values, Sequence) and not isinstance(values, (str, bytes)) else None
 
 
 def _pairs(listed: Sequence[object]) -> list[tuple[object, object]] | None:
     """The (document, number) pairs that they all are; None where the first is none."""
-    found: list[tuple[object, object]] = [
+    pairs: list[tuple[object, object]] = [
         (one[0], one[1])
         for one in listed
         if isinstance(one, (tuple, list)) and len(one) == 2 and isinstance(one[1], (Real, np.number))
     ]
-    return found if found and len(found) == len(listed) else None
+    return pairs if pairs and len(pairs) == len(listed) else None
 
 
 def _refuse_other_than_identifiers(where: str, document: object, error: type[BadRanking | BadValue]) -> None:

@@ -58,13 +58,13 @@ class IntentQrels:
 
         Raises BadValue for a grade that is no finite number, naming query, intent and document.
         """
-        found = [
+        judged = [
             (str(q), str(i), str(d), grade_of(grade, f"query '{q}', intent '{i}', document '{d}'"))
             for q, intents in judgments.items()
             for i, grades in _mapping(intents, f"query '{q}'").items()
             for d, grade in grades_of(f"query '{q}', intent '{i}'", grades).items()
         ]
-        queries, intents, docs, grades = map(list, zip(*found, strict=True)) if found else ([], [], [], [])
+        queries, intents, docs, grades = map(list, zip(*judged, strict=True)) if judged else ([], [], [], [])
         return IntentQrels.from_rows(queries, intents, docs, grades)
 
     @staticmethod
@@ -98,9 +98,9 @@ class IntentQrels:
             raise BadValue(f"query '{query_ids[most]}' has more than {_MOST_JUDGED:,} judged documents")
         place = (np.arange(len(rows)) - ptr[of_row]).astype(np.int16)
         numbered = Qrels(query_ids, doc_ids, ptr, doc_of_row.astype(np.int32), place)
-        asked = query_ids.codes(every[0]) if alone else query
+        query_of_pair = query_ids.codes(every[0]) if alone else query
         _, first, intent = np.unique(
-            asked.astype(np.int64) * (int(name.max(initial=0)) + 1) + name,
+            query_of_pair.astype(np.int64) * (int(name.max(initial=0)) + 1) + name,
             return_index=True,
             return_inverse=True,
         )
@@ -115,7 +115,7 @@ class IntentQrels:
             )
         return IntentQrels(
             numbered,
-            asked[first].astype(np.int32),
+            query_of_pair[first].astype(np.int32),
             intent,
             row,
             grade_column(np.array(grades))[order],
@@ -147,11 +147,11 @@ class IntentQrels:
 
     def to_dict(self) -> dict[str, dict[str, dict[str, float]]]:
         """{query: {intent: {document: grade}}}; a whole grade is an int."""
-        found: dict[str, dict[str, dict[str, float]]] = {}
+        by_query: dict[str, dict[str, dict[str, float]]] = {}
         columns = self.columns() | {"grade": plain_grades(self.grade)}
         for query, intent, document, grade in zip(*columns.values(), strict=True):
-            found.setdefault(query, {}).setdefault(intent, {})[document] = grade
-        return found
+            by_query.setdefault(query, {}).setdefault(intent, {})[document] = grade
+        return by_query
 
     to_frame = frames.to_frame
 
@@ -202,11 +202,11 @@ class JudgedIntents:
         Each document for an intent leaves 1 - alpha of what the next one for it adds; of equal ones the larger
         identifier stands first. The best ranking is too hard to find; this one is ndeval's.
         """
-        numbered, wanted = self.qrels.numbered, self.qrels.grade >= rel
+        numbered, relevant = self.qrels.numbered, self.qrels.grade >= rel
         rank = np.zeros(len(numbered.doc), np.int32)
         ends = np.searchsorted(self.qrels.query[self.qrels.intent], np.arange(len(numbered) + 1))
         for q in range(len(numbered)):
-            mine = np.arange(ends[q], ends[q + 1])[wanted[ends[q] : ends[q + 1]]]
+            mine = np.arange(ends[q], ends[q + 1])[relevant[ends[q] : ends[q + 1]]]
             if len(mine):
                 rows, row = np.unique(self.qrels.row[mine], return_inverse=True)
                 tie = numbered.docs.tie_ranks[numbered.doc[rows]]
@@ -219,8 +219,8 @@ class JudgedIntents:
     def _spread(self, rank_of_row: Int32, k: int | None, rel: float) -> tuple[Int32, Int32]:
         """Intent and rank of the relevant documents that have a rank, in order."""
         rank = rank_of_row[self.qrels.row]
-        kept = (self.qrels.grade >= rel) & (rank > 0) & ((rank <= k) if k is not None else True)
-        intent, rank = self.qrels.intent[kept], rank[kept]
+        ranked = (self.qrels.grade >= rel) & (rank > 0) & ((rank <= k) if k is not None else True)
+        intent, rank = self.qrels.intent[ranked], rank[ranked]
         order = np.lexsort((rank, intent))
         return intent[order], rank[order]
 
@@ -260,23 +260,23 @@ def _greedy(wants: NDArray[np.bool_], tie: Int32, alpha: float, k: int | None) -
     """The rank of each document, int32[D]; wants: bool[intents, D]; those beyond rank k have 0."""
     order = np.argsort(tie)
     wants = wants[:, order]
-    left, open_ = np.ones(len(wants)), np.ones(wants.shape[1], np.bool_)
+    remaining, open_ = np.ones(len(wants)), np.ones(wants.shape[1], np.bool_)
     rank = np.zeros(wants.shape[1], np.int32)
     for number in range(1, min(wants.shape[1], k or wants.shape[1]) + 1):
         # Added intent after intent, as a matrix product need not: rounding decides between near ties.
-        gain = np.add.reduce(np.where(wants, left[:, None], 0.0), axis=0)
+        gain = np.add.reduce(np.where(wants, remaining[:, None], 0.0), axis=0)
         gain[~open_] = -1.0
         chosen = int(np.argmax(gain))
         open_[chosen], rank[order[chosen]] = False, number
-        left[wants[:, chosen]] *= 1.0 - alpha
+        remaining[wants[:, chosen]] *= 1.0 - alpha
     return rank
 
 
 def _numbers(names: list[str]) -> tuple[Ids, Int32]:
     """The distinct names in the order of their first use, and the number of each."""
-    seen: dict[str, int] = {}
-    numbers = np.array([seen.setdefault(name, len(seen)) for name in names], np.int32)
-    return Ids.of(seen), numbers
+    number_of: dict[str, int] = {}
+    numbers = np.array([number_of.setdefault(name, len(number_of)) for name in names], np.int32)
+    return Ids.of(number_of), numbers
 
 
 def _mapping(value: object, where: str) -> Mapping[str, object]:

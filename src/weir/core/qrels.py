@@ -39,9 +39,9 @@ class Origins:
     @staticmethod
     def of(texts: Iterable[str]) -> Origins:
         """The origins of judgments, one text for each."""
-        known: dict[str, int] = {}
-        code = np.array([known.setdefault(text, len(known)) for text in texts], np.int32)
-        return Origins(tuple(known), code)
+        numbers: dict[str, int] = {}
+        code = np.array([numbers.setdefault(text, len(numbers)) for text in texts], np.int32)
+        return Origins(tuple(numbers), code)
 
     @staticmethod
     def alike(name: str, count: int) -> Origins:
@@ -71,8 +71,8 @@ class Origins:
         """How many judgments, or of these, come from where, the most first."""
         code = self.code if rows is None else self.code[rows]
         number = np.bincount(code, minlength=len(self.names)).tolist()
-        found = {name: n for name, n in zip(self.names, number, strict=True) if n}
-        return dict(sorted(found.items(), key=lambda one: -one[1]))
+        counts = {name: n for name, n in zip(self.names, number, strict=True) if n}
+        return dict(sorted(counts.items(), key=lambda one: -one[1]))
 
     def said(self, rows: NDArray[np.bool_] | None = None) -> str:
         """The counts in words: "9 human, 2 llm:judge"."""
@@ -115,7 +115,9 @@ class Qrels:
         number, naming query and document.
         """
         judgments = {
-            name: found for name, given in judgments.items() if (found := grades_of(f"query '{name}'", given))
+            name: grades
+            for name, of_query in judgments.items()
+            if (grades := grades_of(f"query '{name}'", of_query))
         }
         names = list(judgments)
         documents: dict[str, int] = {}
@@ -153,8 +155,8 @@ class Qrels:
             at = int(twice[0])
             raise BadValue(f"query '{queries[int(query[at])]}' judges document '{docs[int(doc[at])]}' twice")
         ptr = np.searchsorted(query, np.arange(len(queries) + 1, dtype=query.dtype)).astype(np.int64)
-        named = None if origin is None else origin.take(order)
-        return Qrels(queries, docs, ptr, doc.astype(np.int32), grade, named)
+        origins = None if origin is None else origin.take(order)
+        return Qrels(queries, docs, ptr, doc.astype(np.int32), grade, origins)
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> Qrels:
@@ -170,10 +172,10 @@ class Qrels:
 
     def __repr__(self) -> str:
         above = int(np.count_nonzero(self.grade > 0))
-        said = "above 0, with fractions" if self.fractional else "relevant"
+        kind = "above 0, with fractions" if self.fractional else "relevant"
         origins = "" if self.origin is None else f"; {self.origin.said()}"
         return (
-            f"<Qrels: {len(self):,} queries, {len(self.doc):,} judgments, {above:,} of them {said}{origins}>"
+            f"<Qrels: {len(self):,} queries, {len(self.doc):,} judgments, {above:,} of them {kind}{origins}>"
         )
 
     def _repr_html_(self) -> str:
@@ -225,10 +227,10 @@ class Qrels:
     def of_rows(self, rows: NDArray[np.bool_]) -> Qrels:
         """These judgments alone, bool[n]; a query without any is no judged query, the others keep their order."""
         query = self.query_of_row()[rows]
-        kept, renumbered = np.unique(query, return_inverse=True)
-        named = None if self.origin is None else self.origin.take(np.flatnonzero(rows))
+        judged, renumbered = np.unique(query, return_inverse=True)
+        origins = None if self.origin is None else self.origin.take(np.flatnonzero(rows))
         return Qrels.from_columns(
-            self.queries.take(kept), self.docs, renumbered, self.doc[rows], self.grade[rows], named
+            self.queries.take(judged), self.docs, renumbered, self.doc[rows], self.grade[rows], origins
         )
 
     def only(self, queries: NDArray[np.integer]) -> Qrels:
@@ -237,28 +239,28 @@ class Qrels:
         ptr = np.zeros(len(queries) + 1, np.int64)
         np.cumsum(lengths, out=ptr[1:])
         rows = np.repeat(self.ptr[:-1][queries] - ptr[:-1], lengths) + np.arange(ptr[-1])
-        named = None if self.origin is None else self.origin.take(rows)
-        return Qrels(self.queries.take(queries), self.docs, ptr, self.doc[rows], self.grade[rows], named)
+        origins = None if self.origin is None else self.origin.take(rows)
+        return Qrels(self.queries.take(queries), self.docs, ptr, self.doc[rows], self.grade[rows], origins)
 
 
 def grade_of(value: object, where: str) -> float:
     """A relevance grade, an int where it is whole; raises BadValue for text, NaN, infinity and more than ±16384."""
     if isinstance(value, (bool, np.bool_, int, np.integer)):
-        found: float = int(value)
+        grade: float = int(value)
     elif isinstance(value, (float, np.floating)) and math.isfinite(value):
-        found = int(value) if float(value).is_integer() else float(value)
+        grade = int(value) if float(value).is_integer() else float(value)
     else:
         raise BadValue(f"{where}: grade {shown_number(value)} is not a finite number")
-    if abs(found) > LARGEST:
+    if abs(grade) > LARGEST:
         raise BadValue(f"{where}: the grade is beyond ±{LARGEST}; scale the grades first")
-    return found
+    return grade
 
 
 def plain_grades(grade: Grades) -> list[float]:
     """Grades as Python's numbers, whole ones as int."""
     if grade.dtype.kind != "f":
-        found: list[float] = grade.tolist()
-        return found
+        whole: list[float] = grade.tolist()
+        return whole
     return [int(one) if one.is_integer() else one for one in grade.tolist()]
 
 
@@ -307,10 +309,10 @@ def _named(qrels: Qrels) -> Origins:
 
 def _joined(ours: Ids, theirs: Ids, used: NDArray[np.integer]) -> tuple[Ids, Int32]:
     """Our identifiers and then those used that only they have, and the number of each of theirs, -1 if not used."""
-    wanted = theirs.strings.take(used)
-    found = ours.codes(wanted)
-    new = np.flatnonzero(found < 0)
-    found[new] = len(ours) + np.arange(len(new), dtype=np.int32)
+    names = theirs.strings.take(used)
+    codes = ours.codes(names)
+    new = np.flatnonzero(codes < 0)
+    codes[new] = len(ours) + np.arange(len(new), dtype=np.int32)
     number = np.full(len(theirs), -1, np.int32)
-    number[used] = found
-    return (Ids(Strings.concatenated([ours.strings, wanted.take(new)])) if len(new) else ours), number
+    number[used] = codes
+    return (Ids(Strings.concatenated([ours.strings, names.take(new)])) if len(new) else ours), number

@@ -31,7 +31,7 @@ class QueryWeights:
     @staticmethod
     def of(weights: Mapping[str, object]) -> QueryWeights:
         """Weights from {query: weight}; raises BadValue for one that is no finite number above 0, naming its query."""
-        found = []
+        numbers = []
         for query, weight in weights.items():
             number = float(weight) if isinstance(weight, (int, float, np.number)) else math.nan
             if not (math.isfinite(number) and number > 0):
@@ -39,8 +39,8 @@ class QueryWeights:
                     f"query '{query}': the weight is {weight!r}; expected a number above 0, one over the probability "
                     "with which the query was drawn"
                 )
-            found.append(number)
-        return QueryWeights(Ids.of(str(query) for query in weights), np.array(found, np.float64))
+            numbers.append(number)
+        return QueryWeights(Ids.of(str(query) for query in weights), np.array(numbers, np.float64))
 
     def of_queries(self, queries: Ids) -> Float64:
         """The weight of each of these queries; raises BadValue for one that has none."""
@@ -141,19 +141,19 @@ class QueryMetadata:
         or false; every other text, number, true or false is a label of a group; what is nested is no label. None where
         nothing is said of any. Raises MetadataError, which knows the row, for another value of these five.
         """
-        said = [row if isinstance(row, Mapping) else {} for row in rows]
-        candidates: list[list[str]] | None = _column(said, "candidates", _identifiers, [])
-        excluded: list[list[str]] | None = _column(said, "excluded", _identifiers, [])
-        instruction = _column(said, "instruction", _text, "")
-        unanswerable = _column(said, "unanswerable", _flag, False)
-        filters = _column(said, "filter", _filter, "")
+        records = [row if isinstance(row, Mapping) else {} for row in rows]
+        candidates: list[list[str]] | None = _column(records, "candidates", _identifiers, [])
+        excluded: list[list[str]] | None = _column(records, "excluded", _identifiers, [])
+        instruction = _column(records, "instruction", _text, "")
+        unanswerable = _column(records, "unanswerable", _flag, False)
+        filters = _column(records, "filter", _filter, "")
         own = {"instruction", "candidates", "excluded", "unanswerable", "filter"}
         groups = {}
-        for name in dict.fromkeys(name for row in said for name in row if name not in own):
-            labels = [_label(row.get(name)) for row in said]
+        for name in dict.fromkeys(name for row in records for name in row if name not in own):
+            labels = [_label(row.get(name)) for row in records]
             if any(labels):
                 groups[str(name)] = Strings.of(labels)
-        found = QueryMetadata(
+        metadata = QueryMetadata(
             None if instruction is None else Strings.of(instruction),
             None if candidates is None else DocumentLists.of(candidates),
             None if excluded is None else DocumentLists.of(excluded),
@@ -161,7 +161,7 @@ class QueryMetadata:
             groups,
             None if filters is None else Strings.of(filters),
         )
-        return found if found._said() else None
+        return metadata if metadata._said() else None
 
     def __repr__(self) -> str:
         return f"<QueryMetadata: {', '.join(self._said()) or 'nothing'}>"
@@ -240,52 +240,52 @@ def _column(
         return None
     column = []
     for number, row in enumerate(rows):
-        given = row.get(name)
+        value = row.get(name)
         try:
-            column.append(absent if given is None else read(given))
+            column.append(absent if value is None else read(value))
         except ValueError as error:
-            shown = json.dumps(given, ensure_ascii=False, default=repr)[:60]
-            raise MetadataError(number, f"the {name} {shown} of a query", str(error)) from None
+            text = json.dumps(value, ensure_ascii=False, default=repr)[:60]
+            raise MetadataError(number, f"the {name} {text} of a query", str(error)) from None
     return column if any(column) else None
 
 
-def _text(given: object) -> str:
-    if not isinstance(given, str):
+def _text(value: object) -> str:
+    if not isinstance(value, str):
         raise ValueError("a text")
-    return given
+    return value
 
 
-def _filter(given: object) -> str:
-    if not isinstance(given, str):
+def _filter(value: object) -> str:
+    if not isinstance(value, str):
         raise ValueError("a text such as 'lang == \"en\"'")
     try:
-        return str(parse_filter(given)) if given.strip() else ""
+        return str(parse_filter(value)) if value.strip() else ""
     except BadValue as error:
         raise ValueError(f"one that can be read: {error}") from None
 
 
-def _identifiers(given: object) -> list[str]:
-    if not isinstance(given, (list, tuple)) or not all(_is_identifier(one) for one in given):
+def _identifiers(value: object) -> list[str]:
+    if not isinstance(value, (list, tuple)) or not all(_is_identifier(one) for one in value):
         raise ValueError("a list of identifiers of documents")
-    return [str(one) for one in given]
+    return [str(one) for one in value]
 
 
-def _is_identifier(given: object) -> bool:
-    return (isinstance(given, str) and bool(given)) or (
-        isinstance(given, int) and not isinstance(given, bool)
+def _is_identifier(value: object) -> bool:
+    return (isinstance(value, str) and bool(value)) or (
+        isinstance(value, int) and not isinstance(value, bool)
     )
 
 
-def _flag(given: object) -> bool:
-    if not isinstance(given, bool):
+def _flag(value: object) -> bool:
+    if not isinstance(value, bool):
         raise ValueError("true or false")
-    return given
+    return value
 
 
-def _label(given: object) -> str:
+def _label(value: object) -> str:
     """A scalar as a label; "" for nothing, and for what is nested."""
-    if isinstance(given, bool):
-        return "true" if given else "false"
-    if isinstance(given, float):
-        return "" if math.isnan(given) else str(int(given)) if given.is_integer() else repr(given)
-    return str(given) if isinstance(given, (str, int)) else ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        return "" if math.isnan(value) else str(int(value)) if value.is_integer() else repr(value)
+    return str(value) if isinstance(value, (str, int)) else ""

@@ -51,7 +51,8 @@ class Run:
         is not a finite number, for a document twice in a ranking and for what is no ranking.
         """
         rankings = {
-            asked: scores_of_ranking(f"query '{asked}'", ranking) for asked, ranking in rankings.items()
+            query_id: scores_of_ranking(f"query '{query_id}'", ranking)
+            for query_id, ranking in rankings.items()
         }
         queries = Ids.of(rankings)
         documents: dict[str, int] = {}
@@ -214,16 +215,16 @@ class Run:
         """Which rows hold a document that is listed for their query."""
         self.refuse_nameless()
         code, width = lists.codes_in(self.docs), max(len(self.docs), 1)
-        known = code >= 0
-        pairs = lists.query_of_row()[known].astype(np.int64) * width + code[known]
+        present = code >= 0
+        pairs = lists.query_of_row()[present].astype(np.int64) * width + code[present]
         return np.isin(self.query_of_row().astype(np.int64) * width + self.doc, pairs)
 
     def _keep(self, rows: NDArray[np.bool_]) -> Run:
         if rows.all():
             return self
-        kept = np.zeros(len(rows) + 1, np.int64)
-        np.cumsum(rows, out=kept[1:])
-        return replace(self, ptr=kept[self.ptr], doc=self.doc[rows], score=self.score[rows])
+        rows_before = np.zeros(len(rows) + 1, np.int64)
+        np.cumsum(rows, out=rows_before[1:])
+        return replace(self, ptr=rows_before[self.ptr], doc=self.doc[rows], score=self.score[rows])
 
 
 @dataclass(frozen=True)

@@ -114,21 +114,21 @@ class Row:
     @staticmethod
     def of(fields: dict[str, Any]) -> Row:
         """The row that `to_dict` wrote; raises KeyError or TypeError for another dict."""
-        known: dict[str, Any] = {}
+        values: dict[str, Any] = {}
         for name, column in Row.__dataclass_fields__.items():
             if name in fields or column.default is MISSING:
-                known[name] = math.nan if fields[name] is None else fields[name]
-                if isinstance(known[name], str) != (column.type == "str") or isinstance(
-                    known[name], (dict, list)
+                values[name] = math.nan if fields[name] is None else fields[name]
+                if isinstance(values[name], str) != (column.type == "str") or isinstance(
+                    values[name], (dict, list)
                 ):
-                    raise TypeError(f"{name} of a row is {str(known[name])[:40]!r}")
-        return Row(**known)
+                    raise TypeError(f"{name} of a row is {str(values[name])[:40]!r}")
+        return Row(**values)
 
     def to_dict(self) -> dict[str, object]:
         """The row as a dict, without what is as always; an undefined number is None, as JSON has no NaN."""
         defaults = {name: field.default for name, field in self.__dataclass_fields__.items()}
-        shown = {name: value for name, value in asdict(self).items() if value != defaults[name]}
-        return {k: None if isinstance(v, float) and math.isnan(v) else v for k, v in shown.items()}
+        values = {name: value for name, value in asdict(self).items() if value != defaults[name]}
+        return {k: None if isinstance(v, float) and math.isnan(v) else v for k, v in values.items()}
 
 
 # What the measures say: one value for each measure and query.
@@ -305,15 +305,15 @@ class Scores:
         return values
 
     def _number(self, name: str) -> int:
-        found = dict(self.asked).get(name, name)
-        if found not in self.measures:
+        measure = dict(self.asked).get(name, name)
+        if measure not in self.measures:
             try:
-                found = MEASURE_NAME(name)
+                measure = MEASURE_NAME(name)
             except WeirError:
-                found = name
-        if found not in self.measures:
+                measure = name
+        if measure not in self.measures:
             raise UnknownName("measure among these scores", name, self.measures)
-        return self.measures.index(found)
+        return self.measures.index(measure)
 
     def id_order(self) -> Int64:
         """The queries by identifier: the order in which they are resampled, whatever order a file lists them in."""
@@ -399,8 +399,8 @@ class GroupedScores(Mapping[str, Scores]):
         rows = groups.rows(scores.queries)
         if not rows:
             raise BadValue(f"--by {groups.name}: none of the {len(scores.queries)} queries has a group")
-        left = len(scores.queries) - sum(map(len, rows.values()))
-        return GroupedScores(groups.name, scores, {g: scores.take(at) for g, at in rows.items()}, left)
+        ungrouped = len(scores.queries) - sum(map(len, rows.values()))
+        return GroupedScores(groups.name, scores, {g: scores.take(at) for g, at in rows.items()}, ungrouped)
 
     def __getitem__(self, label: str) -> Scores:
         return self.parts[label]
@@ -433,10 +433,10 @@ class GroupedScores(Mapping[str, Scores]):
     def macro(self) -> dict[str, float]:
         """The mean of each measure over the means of the groups; groups where it is undefined are left out."""
         means = np.array([part.mean_values() for part in self.parts.values()])
-        known = [column[~np.isnan(column)] for column in means.T]
+        defined = [column[~np.isnan(column)] for column in means.T]
         return {
             m: float(np.mean(k)) if len(k) else float("nan")
-            for m, k in zip(self.whole.measures, known, strict=True)
+            for m, k in zip(self.whole.measures, defined, strict=True)
         }
 
 

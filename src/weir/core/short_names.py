@@ -9,33 +9,33 @@ from collections.abc import Mapping, Sequence
 _LONGEST = 1000  # characters of a name that is looked into
 
 
-def short_names(names: Sequence[str], given: Mapping[str, str] | None = None) -> tuple[str, ...]:
+def short_names(names: Sequence[str], chosen: Mapping[str, str] | None = None) -> tuple[str, ...]:
     """A short name for each system, all different: `dense("minilm", dtype="bf16")` is minilm.
 
     Settings are dropped, and the kind of a system that is named after a model; where two would be called the same,
     the settings in which they differ come back, then the kind, then the whole name. What is no expression, such as
     the name of a run file, stays. given: names that were chosen, which win.
     """
-    given = given or {}
-    trees = [None if name in given else _tree(name) for name in names]
-    found = [
-        given.get(n, n) if t is None else _shown(t, (), False) for n, t in zip(names, trees, strict=True)
+    chosen = chosen or {}
+    trees = [None if name in chosen else _tree(name) for name in names]
+    labels = [
+        chosen.get(n, n) if t is None else _label(t, (), False) for n, t in zip(names, trees, strict=True)
     ]
     for heads in (False, True):
-        repeated = _repeated(found)
+        repeated = _repeated(labels)
         groups: dict[str, list[int]] = {}
-        for i, label in enumerate(found):
+        for i, label in enumerate(labels):
             if label in repeated and trees[i] is not None:
                 groups.setdefault(label, []).append(i)
         for members in groups.values():
             parsed = {i: tree for i in members if (tree := trees[i]) is not None}
             keys = _differing(list(parsed.values()))
             for i, tree in parsed.items():
-                found[i] = _shown(tree, keys, heads)
-    repeated = _repeated(found)
+                labels[i] = _label(tree, keys, heads)
+    repeated = _repeated(labels)
     return tuple(
-        name if label in repeated and name not in given else label
-        for name, label in zip(names, found, strict=True)
+        name if label in repeated and name not in chosen else label
+        for name, label in zip(names, labels, strict=True)
     )
 
 
@@ -49,17 +49,17 @@ def _tree(name: str) -> ast.expr | None:
         return None
     try:
         tree = ast.parse(name.strip(), mode="eval").body
-        _shown(tree, (), False)
+        _label(tree, (), False)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
     piped = isinstance(tree, ast.BinOp) and isinstance(tree.op, ast.RShift)
     return tree if piped or isinstance(tree, (ast.Call, ast.Name)) else None
 
 
-def _shown(node: ast.expr, keys: Sequence[str], heads: bool) -> str:
+def _label(node: ast.expr, keys: Sequence[str], heads: bool) -> str:
     """An expression with the settings of these names alone; heads: with the kind of what is named after a model."""
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.RShift):
-        return f"{_shown(node.left, keys, heads)} >> {_shown(node.right, keys, heads)}"
+        return f"{_label(node.left, keys, heads)} >> {_label(node.right, keys, heads)}"
     if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name)):
         return ast.unparse(node)
     inside = [f"{k.arg}={ast.unparse(k.value)}" for k in node.keywords if k.arg in keys]
@@ -70,15 +70,15 @@ def _shown(node: ast.expr, keys: Sequence[str], heads: bool) -> str:
                 return f"{name}({', '.join(inside)})" if inside else name
             parts = [name, *inside]
         case args:
-            parts = [*(_shown(arg, keys, heads) for arg in args), *inside]
+            parts = [*(_label(arg, keys, heads) for arg in args), *inside]
     return f"{node.func.id}({', '.join(parts)})" if parts else node.func.id
 
 
 def _differing(trees: Sequence[ast.expr]) -> list[str]:
     """The names of the settings that not all of the expressions have alike."""
-    said = [
+    settings = [
         {(k.arg, ast.unparse(k.value)) for k in ast.walk(tree) if isinstance(k, ast.keyword) and k.arg}
         for tree in trees
     ]
-    shared = set.intersection(*said) if said else set()
-    return sorted({name for one in said for name, _ in one - shared})
+    shared = set.intersection(*settings) if settings else set()
+    return sorted({name for one in settings for name, _ in one - shared})
