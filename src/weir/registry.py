@@ -124,8 +124,8 @@ class Identity:
 
     def describe(self) -> dict[str, object]:
         """Its entries of a description."""
-        found: dict[str, object] = {"name": self.name, "version": self.version}
-        return found if self.version is not None else found | {SESSION: self.session}
+        entries: dict[str, object] = {"name": self.name, "version": self.version}
+        return entries if self.version is not None else entries | {SESSION: self.session}
 
     def same_object(self, other: Identity) -> bool:
         """Whether both are of one object, or of objects that one declared version stands for."""
@@ -140,13 +140,13 @@ class Identity:
 
         Raises BadValue for one without a name that can be printed, and for a version that is no text.
         """
-        found = _own_name(given) if name is None else name
-        if not isinstance(found, str) or not found.strip() or not found.isprintable():
-            raise BadValue(f"name is {found!r}; expected a text of printable characters")
-        if len(found) > NAME_CHARACTERS:
-            raise BadValue(f"a name of {len(found)} characters; expected at most {NAME_CHARACTERS}")
+        own_name = _own_name(given) if name is None else name
+        if not isinstance(own_name, str) or not own_name.strip() or not own_name.isprintable():
+            raise BadValue(f"name is {own_name!r}; expected a text of printable characters")
+        if len(own_name) > NAME_CHARACTERS:
+            raise BadValue(f"a name of {len(own_name)} characters; expected at most {NAME_CHARACTERS}")
         declared_version(version)
-        return Identity(found, version, given=given)
+        return Identity(own_name, version, given=given)
 
 
 @runtime_checkable
@@ -175,10 +175,10 @@ def _process_session() -> str:
 
 def _own_name(given: object) -> str:
     """The name of a function, or of an object's class; raises BadValue where that says nothing."""
-    found = given.__name__ if inspect.isroutine(given) else type(given).__name__
-    if found == "<lambda>" or isinstance(given, partial):
-        raise BadValue(f"a {found.strip('<>')} has no name of its own; give one: name='mine'")
-    return str(found)
+    name = given.__name__ if inspect.isroutine(given) else type(given).__name__
+    if name == "<lambda>" or isinstance(given, partial):
+        raise BadValue(f"a {name.strip('<>')} has no name of its own; give one: name='mine'")
+    return str(name)
 
 
 def session_only(description: object) -> bool:

@@ -78,9 +78,9 @@ def secret(variable: str) -> str | None:
 
 def hub_cache() -> Path:
     """Where the Hugging Face hub's library keeps what it downloaded: HF_HUB_CACHE, or below HF_HOME."""
-    given = os.environ.get("HF_HUB_CACHE") or os.environ.get("HUGGINGFACE_HUB_CACHE")
-    if given:
-        return Path(given).expanduser()
+    folder = os.environ.get("HF_HUB_CACHE") or os.environ.get("HUGGINGFACE_HUB_CACHE")
+    if folder:
+        return Path(folder).expanduser()
     caches = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
     return Path(os.environ.get("HF_HOME") or f"{caches}/huggingface").expanduser() / "hub"
 
@@ -97,8 +97,8 @@ def hub_offline() -> bool:
 
 def gpus_hidden() -> bool:
     """Whether CUDA_VISIBLE_DEVICES takes all GPUs away from this process."""
-    shown = os.environ.get("CUDA_VISIBLE_DEVICES")
-    return shown is not None and shown.split(",")[0].strip() in ("", "-1")
+    devices = os.environ.get("CUDA_VISIBLE_DEVICES")
+    return devices is not None and devices.split(",")[0].strip() in ("", "-1")
 
 
 def available_cores() -> int:

@@ -89,12 +89,12 @@ def test_scores_behind_the_gate_are_of_layers_or_of_people_alone(tmp_path_factor
     assert scores.labels.share == pytest.approx(1 - of_people / places, abs=1e-12)
     scores.save(folder / "scores.json")
     kept = weir.Scores.load(folder / "scores.json")
-    assert (kept.labels.said, kept.labels.share) == (scores.labels.said, scores.labels.share)
+    assert (kept.labels.sentence, kept.labels.share) == (scores.labels.sentence, scores.labels.share)
     assert np.array_equal(kept.people_means(), scores.people_means())
     refused = weir.evaluate(PEOPLE, run, ["P@10", "nDCG@10"], labels=BAD)
     assert refused.means() == alone.means()
     assert not refused.labels.calibrated
-    assert "by people's labels alone" in refused.labels.said
+    assert "by people's labels alone" in refused.labels.sentence
 
 
 def test_judgments_of_a_model_among_peoples_are_not_peoples():
@@ -106,12 +106,12 @@ def test_judgments_of_a_model_among_peoples_are_not_peoples():
             ):
                 mixed[name].append(value)
     qrels = weir.evaluate(mixed, RUN, ["P@3"])
-    assert "16.7% of the judgments" in qrels.labels.said
+    assert "16.7% of the judgments" in qrels.labels.sentence
     assert "labels: 16.7% of the judgments" in repr(qrels)
     behind = weir.evaluate(mixed, RUN, ["P@3"], labels=GOOD)
     people = {q: {d: g for d, g in judged.items() if d in DOCS[:5]} for q, judged in PEOPLE.items()}
     assert behind.labels.people.mean() == pytest.approx(weir.evaluate(people, RUN, ["P@3"])["P@3"].mean)
-    assert "8 judgments of QRELS are a model's by their origin" in behind.labels.said
+    assert "8 judgments of QRELS are a model's by their origin" in behind.labels.sentence
     assert uncalibrated(Qrels.of(PEOPLE).labelled("human")) is None
     with pytest.raises(BadValue, match="none of the judgments is of people"):
         gated(Qrels.of(PEOPLE).labelled("llm:x"), Qrels.of(GOOD), parse_least("kappa 0"))
@@ -136,7 +136,7 @@ def test_the_command_says_it_in_every_form(tmp_path, capsys):
     [row] = [json.loads(line) for line in call("--labels", good, "--json")[1].splitlines()]
     scores = weir.evaluate(people, run, ["P@3"], labels=good)
     assert (row["mean"], row["people"]) == (scores["P@3"].mean, float(scores.people_means()[0]))
-    assert (row["model_share"], row["labels"]) == (scores.labels.share, scores.labels.said)
+    assert (row["model_share"], row["labels"]) == (scores.labels.share, scores.labels.sentence)
     for form in ("--markdown", "--latex", "--html", "--csv"):
         assert "judges what people left open" in call("--labels", good, form)[1]
     code, out, _ = call("--labels", bad)

@@ -191,7 +191,9 @@ def subset(
     from weir.systems.expression import parse_system
 
     whole = load(dataset)
-    named = [parse_system(one) for one in tuple(systems) or SYSTEMS_COMPARED]
+    compared_systems = [parse_system(one) for one in tuple(systems) or SYSTEMS_COMPARED]
     ordered_by = parse_measure(measure)
     part = write_subset(whole, chosen(whole, docs, seed), Path(out))
-    return ResultSet("subset", (proof(whole, part, named, ordered_by, progress or (lambda sentence: None)),))
+    return ResultSet(
+        "subset", (proof(whole, part, compared_systems, ordered_by, progress or (lambda sentence: None)),)
+    )

@@ -46,11 +46,11 @@ class Benchmark:
         """The scores of a dataset and a system, by name or by themselves; raises UnknownName."""
         dataset, system = cell
         name = dataset.name if isinstance(dataset, Dataset) else str(dataset)
-        found = self.scores.get((name, str(system)))
-        if found is None:
-            known = [" with ".join(reversed(one)) for one in self.scores]
-            raise UnknownName("cell of this benchmark", f"{system} with {name}", known)
-        return found
+        scores = self.scores.get((name, str(system)))
+        if scores is None:
+            cells = [" with ".join(reversed(one)) for one in self.scores]
+            raise UnknownName("cell of this benchmark", f"{system} with {name}", cells)
+        return scores
 
     def __len__(self) -> int:
         return len(self.scores)
@@ -100,9 +100,9 @@ class Benchmark:
         from weir.stats.compare import ComparisonMethod
 
         how = ComparisonMethod(method) if isinstance(method, str) else method
-        wanted = (measures,) if isinstance(measures, (str, Measure)) else tuple(measures)
+        requested = (measures,) if isinstance(measures, (str, Measure)) else tuple(measures)
         name = None if baseline is None else str(baseline)
-        return ResultSet("compare", tuple(compare_grid(self.scores, wanted, name, how)))
+        return ResultSet("compare", tuple(compare_grid(self.scores, requested, name, how)))
 
     def factors(
         self,
@@ -119,9 +119,9 @@ class Benchmark:
         from weir.stats.compare import ComparisonMethod
 
         how = ComparisonMethod(method) if isinstance(method, str) else method
-        wanted = (measures,) if isinstance(measures, (str, Measure)) else tuple(measures)
+        requested = (measures,) if isinstance(measures, (str, Measure)) else tuple(measures)
         return ResultSet(
-            "factors", tuple(study_factors(self.scores, factor_names(names), wanted, how, self.twins))
+            "factors", tuple(study_factors(self.scores, factor_names(names), requested, how, self.twins))
         )
 
     to_frame = frames.to_frame
@@ -132,10 +132,10 @@ class Benchmark:
 
     def to_dict(self) -> dict[str, dict[str, dict[str, float]]]:
         """{measure: {dataset: {system: mean}}}."""
-        found: dict[str, dict[str, dict[str, float]]] = {}
+        means: dict[str, dict[str, dict[str, float]]] = {}
         for row in self.rows:
-            found.setdefault(row.measure, {}).setdefault(row.dataset, {})[row.system] = row.mean
-        return found
+            means.setdefault(row.measure, {}).setdefault(row.dataset, {})[row.system] = row.mean
+        return means
 
     def to_latex(self) -> str:
         """LaTeX tables of datasets x systems for the booktabs package, the best in bold."""
@@ -182,7 +182,7 @@ def benchmark(
         return _run(grid, Path(folder), None)
 
 
-def _run(grid: Any, at: Path, kept: Path | None) -> Benchmark:  # noqa: ANN401  an Experiment, imported when used
+def _run(grid: Any, at: Path, folder: Path | None) -> Benchmark:  # noqa: ANN401  an Experiment, imported when used
     from weir.api.collection_notes import dataset_notes
     from weir.api.progress import Progress, redraws
     from weir.experiment.factors import twin_notes, twin_systems
@@ -193,19 +193,19 @@ def _run(grid: Any, at: Path, kept: Path | None) -> Benchmark:  # noqa: ANN401  
         rows = grid.execute(at, progress)
     finally:
         progress.close()
-    wanted = measures_of(grid.measures)
+    requested = measures_of(grid.measures)
     finished = {}
     for cell in grid.cells(at):
-        found = cell.finished(wanted)
-        assert found is not None  # it was just made
-        finished[cell.stages.dataset.name, str(cell.system)] = cell_of(*found)
+        results = cell.finished(requested)
+        assert results is not None  # it was just made
+        finished[cell.stages.dataset.name, str(cell.system)] = cell_of(*results)
     scores = {names: cell.values() for names, cell in finished.items()}
     cells = list(finished.values())
     notes, twins = cell_notes(cells), twin_systems(cells)
     notes += map(Note, twin_notes(twins))
     for dataset in grid.loaded_datasets():
-        notes += dataset_notes(dataset, list(map(str, wanted)), grid.drop_self or None)
-    return Benchmark(ResultSet("results", tuple(rows), tuple(notes)), scores, kept, twins)
+        notes += dataset_notes(dataset, list(map(str, requested)), grid.drop_self or None)
+    return Benchmark(ResultSet("results", tuple(rows), tuple(notes)), scores, folder, twins)
 
 
 def _several(datasets: Any) -> list[Any]:  # noqa: ANN401  one collection or several
@@ -215,17 +215,17 @@ def _several(datasets: Any) -> list[Any]:  # noqa: ANN401  one collection or sev
     return [datasets] if alone else list(datasets)
 
 
-def _in_memory(given: object) -> bool:
-    return isinstance(given, tuple) and len(given) == 3 and isinstance(given[0], Mapping)
+def _in_memory(collection: object) -> bool:
+    return isinstance(collection, tuple) and len(collection) == 3 and isinstance(collection[0], Mapping)
 
 
-def _dataset(given: Any, number: int) -> str | Path | Dataset:  # noqa: ANN401  any collection
-    if isinstance(given, (str, Path, Dataset)):
-        return given
-    if _in_memory(given):
-        documents, queries, judgments = given
+def _dataset(collection: Any, number: int) -> str | Path | Dataset:  # noqa: ANN401  any collection
+    if isinstance(collection, (str, Path, Dataset)):
+        return collection
+    if _in_memory(collection):
+        documents, queries, judgments = collection
         return Dataset.of(documents, queries, judgments, f"dataset-{number}")
     raise BadValue(
-        f"found {type(given).__name__} as a dataset; "
+        f"found {type(collection).__name__} as a dataset; "
         "expected a name, a path, a Dataset, or (documents, queries, judgments)"
     )

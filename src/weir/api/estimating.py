@@ -46,8 +46,10 @@ def estimate(
     by_people, by_model = _people(human, sheets), _labels(model)
     design = SampleDesign(_strata(strata, by_model, collection), _weights(weights), pairs)
     rules = ScoringRules.of(collection)
-    found = estimated_scores(_named(runs, rules), by_people, by_model, parse_measure(str(measure)), design)
-    return ResultSet("estimate", tuple(found), rules.notes)
+    estimates = estimated_scores(
+        _rankings_by_name(runs, rules), by_people, by_model, parse_measure(str(measure)), design
+    )
+    return ResultSet("estimate", tuple(estimates), rules.notes)
 
 
 def next_queries(
@@ -78,11 +80,16 @@ def next_queries(
     labels = _people(human, sheets), _labels(model)
     groups = _strata(strata, labels[1], collection)
     drawn = drawn_queries(
-        _named(runs, ScoringRules.of(collection)), labels, parse_measure(str(measure)), count, width, groups
+        _rankings_by_name(runs, ScoringRules.of(collection)),
+        labels,
+        parse_measure(str(measure)),
+        count,
+        width,
+        groups,
     )
     if out is not None:
-        found = _dataset(collection)
-        texts = (None, None) if found is None else (found.corpus, found.all_queries)
+        dataset = _dataset(collection)
+        texts = (None, None) if dataset is None else (dataset.corpus, dataset.all_queries)
         write_plan(drawn, Subject("estimate", *texts), Path(out))
     return ResultSet("next queries", (drawn.plan,))
 
@@ -104,7 +111,7 @@ def _people(human: object, sheets: Iterable[str | Path]) -> Qrels:
     return found
 
 
-def _named(runs: Sequence[object], rules: ScoringRules) -> dict[str, Run]:
+def _rankings_by_name(runs: Sequence[object], rules: ScoringRules) -> dict[str, Run]:
     """Runs by name, as the rules of their collection have them."""
     from weir.files.frames import run_from
     from weir.measures.evaluate import names_of_runs

@@ -64,27 +64,31 @@ def evaluate(
     run without a judged query, and the WeirErrors of the parts.
     """
     by_name = named_measures(measures)
-    wanted = tuple(dict.fromkeys(by_name.values()))
+    requested = tuple(dict.fromkeys(by_name.values()))
     rules = conventions_of(conventions)
     if isinstance(qrels, (str, os.PathLike)) and collection is None and Path(qrels).is_dir():
         from weir.datasets.scoring_rules import judged_collection
 
         qrels, collection = judged_collection(Path(qrels), None)
-    needs_run = rules.order != "trec" or rules.self_matches == "drop" or any(m.by_intent for m in wanted)
+    needs_run = rules.order != "trec" or rules.self_matches == "drop" or any(m.by_intent for m in requested)
     judged = None if needs_run or labels is not None or collection is not None else join_dicts(qrels, run)
     if judged is None:
         refuse_mismatched(qrels, run)
         gate = None if labels is None else (labels, least)
-        scores = _scores_of_any(qrels, run, wanted, rules, gate, collection)
+        scores = _scores_of_any(qrels, run, requested, rules, gate, collection)
     else:
         check_shared_queries(judged)
-        scores = scores_of(judged, wanted, rules)
+        scores = scores_of(judged, requested, rules)
         fractional = judged.ideal.dtype.kind == "f"
         if fractional or judged.close:
             fractions = qrels_from(qrels) if fractional else None
             plain = scores
             scores = noted(
-                scores, judged, fractions, wanted, lambda o: _rescored_dicts(qrels, run, wanted, o, plain)
+                scores,
+                judged,
+                fractions,
+                requested,
+                lambda o: _rescored_dicts(qrels, run, requested, o, plain),
             )
     other_names = tuple((name, str(measure)) for name, measure in by_name.items() if name != str(measure))
     return replace(scores, asked=other_names) if other_names else scores
@@ -93,7 +97,7 @@ def evaluate(
 def _scores_of_any(
     qrels: object,
     run: object,
-    wanted: tuple[Measure, ...],
+    measures: tuple[Measure, ...],
     rules: Conventions,
     labels: tuple[object, str] | None,
     collection: str | Path | Dataset | None = None,
@@ -101,7 +105,7 @@ def _scores_of_any(
     """The scores of whatever holds a run, with a model's labels and what they have to reach."""
     if isinstance(run, Run) and run.ties == "trec9" and rules.ties == "trec":
         rules = replace(rules, ties="trec9")
-    judgments = judgments_from(qrels, wanted)
+    judgments = judgments_from(qrels, measures)
     if collection is not None:
         from weir.datasets.scoring_rules import ScoringRules
 
@@ -110,11 +114,11 @@ def _scores_of_any(
         judgments, rules = scoring.counted(judgments), scoring.conventions
     gate = None if labels is None else gated_by(judgments, *labels)
     used = judgments if gate is None else gate.qrels
-    return scored(used, partial(_judged, run), wanted, rules, gate)
+    return scored(used, partial(_judged, run), measures, rules, gate)
 
 
 def _rescored_dicts(
-    qrels: object, run: object, wanted: tuple[Measure, ...], rules: Conventions, scores: Scores
+    qrels: object, run: object, measures: tuple[Measure, ...], rules: Conventions, scores: Scores
 ) -> Scores:
     """The scores by an order of scores as floats; of dicts only queries with scores that are close are scored again."""
     if isinstance(qrels, Mapping) and isinstance(run, Mapping):
@@ -128,7 +132,7 @@ def _rescored_dicts(
         qrels, run = {q: qrels[q] for q in near}, {q: run[q] for q in near}
     if not qrels:
         return scores
-    close = _scores_of_any(qrels, run, wanted, rules, None)
+    close = _scores_of_any(qrels, run, measures, rules, None)
     values = scores.values.copy()
     values[:, scores.queries.codes(close.queries.strings)] = close.values
     return replace(scores, values=values)

@@ -62,24 +62,24 @@ def gate(
     from weir.stats.gate import GateRules, gates
 
     allowed = GateRules(*_drops(max_drop), confidence, interval)
-    wanted = measures_of(measures) if isinstance(measures, (str, Measure)) or measures else ()
-    given = [one for one in (first, second, third) if one is not None]
-    paths = [Path(one) for one in given if isinstance(one, (str, os.PathLike))]
+    requested = measures_of(measures) if isinstance(measures, (str, Measure)) or measures else ()
+    inputs = [one for one in (first, second, third) if one is not None]
+    paths = [Path(one) for one in inputs if isinstance(one, (str, os.PathLike))]
     grounds: dict[str, Dataset] = {}
-    if len(paths) == len(given):
+    if len(paths) == len(inputs):
         chosen = None if conventions is None else conventions_of(conventions)
-        baseline, candidate, names = gate_inputs(paths, tuple(wanted), chosen, systems, collection, fetch)
+        baseline, candidate, names = gate_inputs(paths, tuple(requested), chosen, systems, collection, fetch)
         grounds = collections_of(paths, collection, fetch) if by is not None else {}
     else:
-        known = _known(second) or _known(third)
-        wanted = wanted or measures_of(known.measures if known else "nDCG@10")
-        usual = conventions or (known.conventions if known else DEFAULT)
+        scores = _scores_of_side(second) or _scores_of_side(third)
+        requested = requested or measures_of(scores.measures if scores else "nDCG@10")
+        usual = conventions or (scores.conventions if scores else DEFAULT)
         rules = ScoringRules.of(collection, conventions_of(usual))
-        baseline, candidate = ([one] for one in _sides(first, (second, third), wanted, rules))
-        names = list(map(str, wanted))
+        baseline, candidate = ([one] for one in _sides(first, (second, third), requested, rules))
+        names = list(map(str, requested))
         grounds = {} if rules.dataset is None else {"": rules.dataset}
-    found = gate_cases((baseline, candidate), names, by, common, grounds)
-    return ResultSet("gate", tuple(gates(found.cases, allowed)), found.notes)
+    pairs = gate_cases((baseline, candidate), names, by, common, grounds)
+    return ResultSet("gate", tuple(gates(pairs.cases, allowed)), pairs.notes)
 
 
 def save_baseline(
@@ -102,7 +102,7 @@ def save_baseline(
     from weir.experiment.comparing import system_of
     from weir.files.score_files import write_baseline
 
-    wanted = measures_of(measures)
+    requested = measures_of(measures)
     how = conventions_of(conventions)
     paths = [Path(one) for one in (results, run) if isinstance(one, (str, os.PathLike))]
     if run is None and not paths:
@@ -110,21 +110,21 @@ def save_baseline(
             f"found {type(results).__name__} alone; expected judgments and a run, or a results folder"
         )
     if run is None or (len(paths) == 2 and not is_baseline(paths[1])):
-        system = system_of(paths, wanted, how, systems, collection, fetch)
+        system = system_of(paths, requested, how, systems, collection, fetch)
     else:
-        system = _system(results, run, wanted, ScoringRules.of(collection, how))
+        system = _system(results, run, requested, ScoringRules.of(collection, how))
     write_baseline(system, Path(path))
     return system
 
 
-def _drops(given: float | Mapping[str, float]) -> tuple[float, dict[str, float]]:
+def _drops(max_drop: float | Mapping[str, float]) -> tuple[float, dict[str, float]]:
     """The drop accepted of measures that are not named, and those of others by name."""
-    if isinstance(given, Mapping):
-        return MAX_DROP, {str(parse_measure(str(measure))): drop for measure, drop in given.items()}
-    return given, {}
+    if isinstance(max_drop, Mapping):
+        return MAX_DROP, {str(parse_measure(str(measure))): drop for measure, drop in max_drop.items()}
+    return max_drop, {}
 
 
-def _known(side: object) -> Scores | None:
+def _scores_of_side(side: object) -> Scores | None:
     """The scores that a side holds already, of its first dataset."""
     if isinstance(side, Scores):
         return side
@@ -138,8 +138,8 @@ def _sides(
 ) -> list[SystemScores]:
     """Baseline and candidate from values; Scores that stand for both are taken to be of the same judgments."""
     if all(isinstance(one, Scores) for one in pair):
-        known = [one for one in pair if isinstance(one, Scores)]
-        return [SystemScores("", {NAME: JudgedScores(one, judgments="as given")}) for one in known]
+        scores = [one for one in pair if isinstance(one, Scores)]
+        return [SystemScores("", {NAME: JudgedScores(one, judgments="as given")}) for one in scores]
     return [_system(qrels, one, measures, rules) for one in pair]
 
 

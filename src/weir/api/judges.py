@@ -52,13 +52,17 @@ def judge(
     from weir.services.requests import Limits
     from weir.settings import settings as environment
 
-    named = default_model() if model is None else model
-    chat = ChatModel(named) if isinstance(named, str) else named
-    known = environment()
-    known = replace(known, api_budget=budget or known.api_budget, api_price=price or known.api_price)
-    judge = Judge(chat, judge_prompt(str(prompt)), settings or JudgeSettings(), Limits.of(known))
-    asked = None if people is None else qrels_from(people)
-    pairs = _pairs(targets, collection, asked, judged, (k, limit))
+    chosen = default_model() if model is None else model
+    chat = ChatModel(chosen) if isinstance(chosen, str) else chosen
+    set_limits = environment()
+    limits = Limits.of(
+        replace(
+            set_limits, api_budget=budget or set_limits.api_budget, api_price=price or set_limits.api_price
+        )
+    )
+    judge = Judge(chat, judge_prompt(str(prompt)), settings or JudgeSettings(), limits)
+    people_labels = None if people is None else qrels_from(people)
+    pairs = _pairs(targets, collection, people_labels, judged, (k, limit))
     return ResultSet("judge", (judge_pairs(pairs, judge, Path(out), progress),))
 
 
@@ -82,10 +86,10 @@ def _pairs(
     if len(targets) == 1 and is_sheet(Path(targets[0])):
         about = None if not (places := places_of(collection)) else _only(subjects_of(places))
         about = replace(about, qrels=people) if about is not None and people is not None else about
-        found = pairs_of_sheet(Path(targets[0]), about, judged, limit)
+        pairs = pairs_of_sheet(Path(targets[0]), about, judged, limit)
     else:
-        found = pairs_of_subject(_only(subjects_of(targets, places_of(collection))), judged, k, limit)
-    return found if people is None else replace(found, people=people)
+        pairs = pairs_of_subject(_only(subjects_of(targets, places_of(collection))), judged, k, limit)
+    return pairs if people is None else replace(pairs, people=people)
 
 
 def _only(subjects: Sequence[Subject]) -> Subject:

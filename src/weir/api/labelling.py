@@ -65,12 +65,12 @@ def rank_agreement(
 
     systems = _systems(runs)
     (name, labels), *rest = labels_by_name((first, *others), words).items()
-    asked = parse_measure(str(measure))
-    found = [
-        replace(order_agreement(systems, labels, other, asked, (name, beside)), alike=_alike(systems, other))
+    parsed = parse_measure(str(measure))
+    agreements = [
+        replace(order_agreement(systems, labels, other, parsed, (name, beside)), alike=_alike(systems, other))
         for beside, other in rest
     ]
-    return ResultSet("orders", tuple(found))
+    return ResultSet("orders", tuple(agreements))
 
 
 def holes(
@@ -99,8 +99,8 @@ def holes(
     scoring = ScoringRules.of(collection)
     systems = {name: scoring.ranked(run) for name, run in _systems(runs).items()}
     judgments = scoring.counted(qrels_from(qrels))
-    found = hole_study(systems, judgments, labels_from(human), by_model, parse_measure(str(measure)), rel)
-    return ResultSet("holes", (found,), scoring.notes)
+    study = hole_study(systems, judgments, labels_from(human), by_model, parse_measure(str(measure)), rel)
+    return ResultSet("holes", (study,), scoring.notes)
 
 
 def _systems(runs: Mapping[str, object] | Sequence[object]) -> dict[str, Run]:
@@ -110,11 +110,11 @@ def _systems(runs: Mapping[str, object] | Sequence[object]) -> dict[str, Run]:
 
     if isinstance(runs, Mapping):
         return {str(name): run_from(run) for name, run in runs.items()}
-    held = [run_from(run) for run in runs]
+    rankings = [run_from(run) for run in runs]
     long = [
         str(run) if isinstance(run, (str, os.PathLike)) else f"system {n}" for n, run in enumerate(runs, 1)
     ]
-    return dict(zip(distinct_names([run.name for run in held], long), held, strict=True))
+    return dict(zip(distinct_names([run.name for run in rankings], long), rankings, strict=True))
 
 
 def _alike(systems: Iterable[str], labels: Qrels) -> tuple[tuple[str, str], ...]:
@@ -122,30 +122,31 @@ def _alike(systems: Iterable[str], labels: Qrels) -> tuple[tuple[str, str], ...]
     from weir.labels.judge import families_of
 
     models = [] if labels.origin is None else [name for name in labels.origin.names if name.startswith(MODEL)]
-    told = (name.removeprefix(MODEL) for name in models)  # model:prompt, of which the prompt may be missing
-    judges = frozenset[str]().union(*(families_of(name.rpartition(":")[0] or name) for name in told))
+    # model:prompt, of which the prompt may be missing
+    model_names = [name.removeprefix(MODEL) for name in models]
+    judges = frozenset[str]().union(*(families_of(name.rpartition(":")[0] or name) for name in model_names))
     return tuple((name, family) for name in systems for family in sorted(families_of(name) & judges))
 
 
-def labels_by_name(given: Sequence[object], words: Sequence[str] = ()) -> dict[str, Qrels]:
+def labels_by_name(sources: Sequence[object], words: Sequence[str] = ()) -> dict[str, Qrels]:
     """Labels by the name of their rater, of one file alone those of each of its raters; raises as `read_labels`."""
     from weir.files.label_files import labels_from, parse_words, rater_name, read_labels, read_raters
     from weir.measures.evaluate import distinct_names
 
     meaning = parse_words(words)
-    paths = [one for one in given if isinstance(one, (str, os.PathLike))]
-    if len(given) == len(paths) == 1:
+    paths = [one for one in sources if isinstance(one, (str, os.PathLike))]
+    if len(sources) == len(paths) == 1:
         return read_raters(Path(paths[0]), meaning)
     short = [
         rater_name(Path(one)) if isinstance(one, (str, os.PathLike)) else f"labels {n}"
-        for n, one in enumerate(given, 1)
+        for n, one in enumerate(sources, 1)
     ]
     long = [
         str(one) if isinstance(one, (str, os.PathLike)) else name
-        for one, name in zip(given, short, strict=True)
+        for one, name in zip(sources, short, strict=True)
     ]
-    held = [
+    labels = [
         read_labels(Path(one), meaning) if isinstance(one, (str, os.PathLike)) else labels_from(one)
-        for one in given
+        for one in sources
     ]
-    return dict(zip(distinct_names(short, long), held, strict=True))
+    return dict(zip(distinct_names(short, long), labels, strict=True))

@@ -31,19 +31,19 @@ def official_scores(
     if scorer != "birco":
         raise UnknownName("scorer", scorer, ["birco"])
     if runs:
-        judgments, found, refused = qrels_from(qrels), list[BircoScore](), list[WeirError]()
+        judgments, scores, refused = qrels_from(qrels), list[BircoScore](), list[WeirError]()
         dataset = Path(qrels).name if isinstance(qrels, (str, Path)) else ""
         for run in runs:
             try:
-                found += birco_scores(judgments, run_from(run), dataset)
+                scores += birco_scores(judgments, run_from(run), dataset)
             except (BadRanking, BadValue, FormatError) as error:
                 refused.append(error)
-        if refused and not found:
+        if refused and not scores:
             raise refused[0]
-        said = [*(f"left out: {error}" for error in refused), *birco_remarks(judgments)]
+        remarks = [*(f"left out: {error}" for error in refused), *birco_remarks(judgments)]
     else:
         where = None if collection is None else str(collection)
-        found, said = birco_of_cells(finished_cells(Path(str(qrels))), where)
-    for one in said:
+        scores, remarks = birco_of_cells(finished_cells(Path(str(qrels))), where)
+    for one in remarks:
         warnings.warn(RankingWarning(one), stacklevel=2)
-    return ResultSet("official", tuple(found))
+    return ResultSet("official", tuple(scores))

@@ -150,21 +150,21 @@ class ResultSet(Sequence[T], Generic[T]):
             notes = tuple(rebuilt(Note, one) for one in values.get("notes", ()))
             return ResultSet(values["weir"], tuple(rebuilt(of, one) for one in values["results"]), notes)
         except (OSError, ValueError, KeyError, TypeError, RecursionError, WeirError) as error:
-            found = "no such file" if isinstance(error, FileNotFoundError) else f"something else ({error})"
-            raise FormatError(path, found, "results as ResultSet.save writes them") from None
+            problem = "no such file" if isinstance(error, FileNotFoundError) else f"something else ({error})"
+            raise FormatError(path, problem, "results as ResultSet.save writes them") from None
 
     def _of_measure(self, name: str) -> T:
         measures = [getattr(one, "measure", None) for one in self.items]
         try:
-            wanted = name if name in measures else canonical_name(name)
+            measure_name = name if name in measures else canonical_name(name)
         except WeirError:
-            wanted = name
-        found = [one for one, measure in zip(self.items, measures, strict=True) if measure == wanted]
-        if not found:
+            measure_name = name
+        matching = [one for one, measure in zip(self.items, measures, strict=True) if measure == measure_name]
+        if not matching:
             raise UnknownName("measure among these results", name, {m for m in measures if m is not None})
-        if len(found) > 1:
-            raise BadValue(f"{len(found)} of these results are of {wanted}; take one by its number")
-        return found[0]
+        if len(matching) > 1:
+            raise BadValue(f"{len(matching)} of these results are of {measure_name}; take one by its number")
+        return matching[0]
 
     def _fields(self) -> tuple[list[str], list[Mapping[str, object]]]:
         """The names of the plain fields, and their values on the lines of a frame."""
@@ -222,10 +222,10 @@ def _lines(one: object, parts: str) -> Iterable[Mapping[str, object]]:
 def _scalars(one: object) -> dict[str, object]:
     """The plain fields of a dataclass, then those of its dataclasses under names that are not taken."""
     values = {field.name: getattr(one, field.name) for field in fields(one)}  # type: ignore[arg-type]  # one is a dataclass
-    found = {
+    scalars = {
         name: v for name, v in values.items() if not (is_dataclass(v) or isinstance(v, (list, tuple, dict)))
     }
     for value in values.values():
         if is_dataclass(value):
-            found = _scalars(value) | found
-    return found
+            scalars = _scalars(value) | scalars
+    return scalars

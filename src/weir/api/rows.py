@@ -148,14 +148,14 @@ class GridTable:
     ) -> Table:
         lines: list[list[str | Cell]] = [[corner, *header]]
         for name, row in zip(names, cells, strict=True):
-            shown = (
+            row_cells = (
                 Cell(
                     "-" if c is None else score(c.mean),
                     *(() if c is None else (c.best, c.letters, c.verdict)),
                 )
                 for c in row
             )
-            lines.append([name, *shown])
+            lines.append([name, *row_cells])
         return table_of(lines, right=None, title=self.measure)
 
 
@@ -172,7 +172,7 @@ def grid_tables(
     systems = tuple(dict.fromkeys(r.system for r in rows))
     titles = {r.system: r.title for r in rows if r.title}
     chosen = {titles.get(name, name): label for name, label in (labels or {}).items()}
-    shown = short_names([titles.get(name, name) for name in systems], chosen)
+    short = short_names([titles.get(name, name) for name in systems], chosen)
     compared = list(comparisons)
     means: dict[str, dict[tuple[str, str], float]] = {}
     for r in rows:
@@ -181,7 +181,7 @@ def grid_tables(
         means[JUDGED] = {(r.dataset, r.system): r.judged_at_10 for r in rows if r.judged_at_10 is not None}
     notes = label_notes(rows)
     tables = (
-        _grid(measure, of_one, (systems, shown), [c for c in compared if c.measure == measure])
+        _grid(measure, of_one, (systems, short), [c for c in compared if c.measure == measure])
         for measure, of_one in means.items()
     )
     return tuple(replace(one, notes=(*one.notes, *notes)) for one in tables)
@@ -207,10 +207,10 @@ def result_tables(rows: Sequence[Row]) -> tuple[Table, ...]:
 def _grid(
     measure: str,
     means: dict[tuple[str, str], float],
-    named: tuple[tuple[str, ...], tuple[str, ...]],
+    names: tuple[tuple[str, ...], tuple[str, ...]],
     compared: Sequence[Comparison],
 ) -> GridTable:
-    systems, labels = named
+    systems, labels = names
     by_column = {c.dataset: c for c in compared if c.unit != "datasets"}
     datasets = list(dict.fromkeys(dataset for dataset, _ in means))
     units = _units(datasets)

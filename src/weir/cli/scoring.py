@@ -129,7 +129,7 @@ def eval_command(
         if refused:
             click.get_current_context().exit(2)
         return
-    wanted = measures_of(measures or DEFAULT_MEASURES)
+    requested = measures_of(measures or DEFAULT_MEASURES)
     names = dict(zip(runs, names_of_runs(runs), strict=True))
     display = display_of(form, long, labels, names.values())
     dataset_name = qrels.name
@@ -137,14 +137,14 @@ def eval_command(
         qrels, collection = judged_collection(qrels, collection)
     conventions = Conventions(ties, missing, empty, "drop" if drop_self else "keep")
     rules = ScoringRules(conventions) if collection is None else ScoringRules.of(collection, conventions)
-    judgments, gate = rules.counted(judgments_for(qrels, wanted)), None
+    judgments, gate = rules.counted(judgments_for(qrels, requested)), None
     if model_labels is not None:
         from weir.api.evaluation import gated_by
 
         gate = gated_by(judgments, model_labels, least)
         judgments = gate.qrels
     by_file, refused = each_file(
-        runs, lambda run: scored(judgments, partial(rules.join_run, run), wanted, rules.conventions, gate)
+        runs, lambda run: scored(judgments, partial(rules.join_run, run), requested, rules.conventions, gate)
     )
     by_name = {names[run]: scores for run, scores in by_file.items()}
     rows = []
@@ -162,7 +162,7 @@ def eval_command(
         show(rows_shown(rows, display), display.form == "text")
     if within or per_query:
         uses = (scores.labels for scores in by_name.values())
-        for sentence in dict.fromkeys(use.said for use in uses if use is not None):
+        for sentence in dict.fromkeys(use.sentence for use in uses if use is not None):
             say(f"note: labels: {sentence}")
     if abstention:
         for run, scores in by_file.items():
@@ -172,7 +172,7 @@ def eval_command(
         from weir.api.collection_notes import collection_notes, restriction_notes
 
         notes_beside += restriction_notes(rules.dataset)
-        notes_beside += collection_notes(rules.dataset, map(str, wanted), drop_self)
+        notes_beside += collection_notes(rules.dataset, map(str, requested), drop_self)
     say_notes(notes_beside, notes)
     say_left_out(refused)
     if refused:
@@ -189,8 +189,8 @@ def _per_query(scored: dict[str, Scores], as_json: bool) -> None:
         head = [name] if len(scored) > 1 else []
         if as_json:
             lines = score_lines(scores)
-            named = (json.dumps({"system": name} | json.loads(li), ensure_ascii=False) for li in lines)
-            click.echo("\n".join(named if head else lines))
+            by_system = (json.dumps({"system": name} | json.loads(li), ensure_ascii=False) for li in lines)
+            click.echo("\n".join(by_system if head else lines))
             continue
         ends = [scores.values]
         if "ties=bounds" in scores.conventions and scores.low is not None and scores.high is not None:
@@ -201,7 +201,7 @@ def _per_query(scored: dict[str, Scores], as_json: bool) -> None:
                 click.echo("\t".join([*cells, *map(repr, values)]))
 
 
-def _within(named: dict[str, Scores], by: str | None, collection: Dataset | None, as_json: bool) -> None:
+def _within(by_name: dict[str, Scores], by: str | None, collection: Dataset | None, as_json: bool) -> None:
     """What measures do within groups of queries; raises BadValue where no groups are named."""
     from weir.core.frames import plain
     from weir.core.results import json_lines
@@ -214,7 +214,7 @@ def _within(named: dict[str, Scores], by: str | None, collection: Dataset | None
         raise BadValue("--within needs groups; name them with --by, such as --by stem:-")
     groups = {
         name: within_groups(GroupedScores.of(one, query_groups(by, one.queries, collection)))
-        for name, one in named.items()
+        for name, one in by_name.items()
     }
     if as_json:
         click.echo(json_lines({"system": name} | plain(one) for name, of in groups.items() for one in of))
@@ -366,28 +366,33 @@ def _fitted(pool: Pool, paths: tuple[Path, ...], judged: Path, search: Search) -
     fold_of(qrels.queries, search.folds, search.seed)  # refuses what will not do before anything takes long
     progress = Progress()
     try:
-        made = trials(tried, pool, qrels, search.measure, lambda done, total: progress("fit", done, total))
+        measured = trials(
+            tried, pool, qrels, search.measure, lambda done, total: progress("fit", done, total)
+        )
     finally:
         progress.close()
-    found = cross_validated(made, search.folds, search.seed)
-    honest = fused_by(found, pool, search.depth)
+    fit = cross_validated(measured, search.folds, search.seed)
+    honest = fused_by(fit, pool, search.depth)
     runs = dict(zip(paths, pool.runs, strict=True))
     names = names_of_runs(list(runs))
     single = {
-        name: score_run(qrels, run, [made.measure]) for name, run in zip(names, runs.values(), strict=True)
+        name: score_run(qrels, run, [measured.measure])
+        for name, run in zip(names, runs.values(), strict=True)
     }
-    show_tables(found.tables())
-    fused_scores = score_run(qrels, honest, [made.measure])
+    show_tables(fit.tables())
+    fused_scores = score_run(qrels, honest, [measured.measure])
     click.echo()
     show_tables(held_out_tables(fused_scores, single, judged.name))
     if search.on_all:
-        warning = f"every query is fused with {found.chosen}, chosen on these very judgments: do not score the result"
+        warning = (
+            f"every query is fused with {fit.chosen}, chosen on these very judgments: do not score the result"
+        )
         _note(f"{warning} against {judged}; the held-out score above is what it is worth", "WARNING")
-        return fused(pool, found.chosen, search.depth)
+        return fused(pool, fit.chosen, search.depth)
     other = int((qrels.queries.codes(pool.queries.strings) < 0).sum())
-    say_notes(found.notes())
+    say_notes(fit.notes())
     if other:
-        _note(f"{other} queries without judgments are fused with {found.chosen}, chosen on all judged ones")
+        _note(f"{other} queries without judgments are fused with {fit.chosen}, chosen on all judged ones")
     return honest
 
 

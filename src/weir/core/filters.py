@@ -128,9 +128,9 @@ class DocumentFields(Protocol):
         ...
 
 
-def unknown_field(name: str, known: Sequence[str]) -> UnknownName:
+def unknown_field(name: str, names: Sequence[str]) -> UnknownName:
     """The error for a field that no document has; it names the fields that there are."""
-    return UnknownName("field of these documents", name, known[:SHOWN_FIELDS], all_known=True)
+    return UnknownName("field of these documents", name, names[:SHOWN_FIELDS], all_known=True)
 
 
 def flattened(record: Mapping[str, object]) -> dict[str, tuple[list[Scalar], bool]]:
@@ -138,12 +138,12 @@ def flattened(record: Mapping[str, object]) -> dict[str, tuple[list[Scalar], boo
 
     {"author": {"name": "Ada"}} has the field author.name; null, "" and numbers that are not finite are no values.
     """
-    found: dict[str, tuple[list[Scalar], bool]] = {}
+    fields: dict[str, tuple[list[Scalar], bool]] = {}
     waiting: list[tuple[str, object, bool]] = []
     for key, value in record.items():  # most are plain, and are many
         if isinstance(value, (str, int, float)):
             if _is_value(value):
-                found[str(key)] = [value], False
+                fields[str(key)] = [value], False
         elif value is not None:
             waiting.append((str(key), value, False))
     waiting.reverse()
@@ -151,11 +151,11 @@ def flattened(record: Mapping[str, object]) -> dict[str, tuple[list[Scalar], boo
         name, value, many = waiting.pop()
         if isinstance(value, (str, int, float)):
             if _is_value(value):
-                values, before = found.get(name, ([], False))
-                found[name] = [*values, value], many or before or bool(values)
+                values, before = fields.get(name, ([], False))
+                fields[name] = [*values, value], many or before or bool(values)
         else:
             waiting += _within(name, value, many)
-    return found
+    return fields
 
 
 def _within(name: str, value: object, many: bool) -> list[tuple[str, object, bool]]:
@@ -242,10 +242,10 @@ class HeldFields:
     @staticmethod
     def of(records: Sequence[Mapping[str, object]]) -> HeldFields:
         """The fields of some documents; raises BadValue, when a field is read, for half of a surrogate pair."""
-        documents, seen = [flattened(record) for record in records], KindsSeen()
+        documents, kinds = [flattened(record) for record in records], KindsSeen()
         for document in documents:
-            seen.add(document)
-        return HeldFields(documents, seen.kinds())
+            kinds.add(document)
+        return HeldFields(documents, kinds.kinds())
 
     def names(self) -> tuple[str, ...]:
         """See DocumentFields."""
@@ -337,11 +337,11 @@ class DocumentFilter:
         reader = _Reader(self.text)
         fits = reader.test(_tree(self.text), 0)
         fits(_Block(columns, 0, 0))  # kinds of fields and values are compared first
-        found = np.zeros(len(documents.ids), np.bool_)
-        for start in range(0, len(found), FILTER_BLOCK_DOCUMENTS):
-            stop = min(start + FILTER_BLOCK_DOCUMENTS, len(found))
-            found[start:stop] = fits(_Block(columns, start, stop))
-        return found
+        fitting = np.zeros(len(documents.ids), np.bool_)
+        for start in range(0, len(fitting), FILTER_BLOCK_DOCUMENTS):
+            stop = min(start + FILTER_BLOCK_DOCUMENTS, len(fitting))
+            fitting[start:stop] = fits(_Block(columns, start, stop))
+        return fitting
 
 
 def parse_filter(text: str) -> DocumentFilter:
@@ -364,9 +364,9 @@ def _tree(text: str) -> ast.expr:
 
 
 def _no_filter(text: str, what: str = "") -> BadValue:
-    shown = text if len(text) <= 80 else text[:77] + "..."
+    excerpt = text if len(text) <= 80 else text[:77] + "..."
     return BadValue(
-        f"""filter '{shown}' {what or "cannot be read"}; expected such as lang == "en" and year >= 2020"""
+        f"""filter '{excerpt}' {what or "cannot be read"}; expected such as lang == "en" and year >= 2020"""
     )
 
 
@@ -490,8 +490,8 @@ def _present(block: _Block, name: str) -> Mask:
     """Documents that have a field, and not 0 or false in it."""
     number = block.numbers(name)
     if number is not None:
-        found: Mask = (number != 0) & ~np.isnan(number)
-        return found
+        present: Mask = (number != 0) & ~np.isnan(number)
+        return present
     return np.array([bool(text) for text in block.texts(name)], np.bool_)
 
 
@@ -510,8 +510,8 @@ def _fits(block: _Block, name: str, compare: Callable[[Any, Any], Any], value: L
     number, column = block.numbers(name), block.columns[name]
     if number is not None and not isinstance(value, str):
         with np.errstate(invalid="ignore"):
-            found: Mask = compare(number, float(value))
-            return found
+            fitting: Mask = compare(number, float(value))
+            return fitting
     if column.many and compare is operator.eq:
         value = written_value(value)
     if number is not None or not isinstance(value, str):
@@ -586,9 +586,9 @@ class DocumentMasks:
 
     def allow(self, query: NDArray[np.integer], doc: NDArray[np.integer]) -> NDArray[np.bool_]:
         """Whether each document may be ranked for the query beside it; doc: numbers in docs, -1 fits no rule."""
-        found = np.ones(len(doc), np.bool_)
+        allowed = np.ones(len(doc), np.bool_)
         rule = self.of_query[query]
         for number, row in enumerate(self.bits):
             at = np.flatnonzero(rule == number)
-            found[at] = (row[doc[at] >> 3] >> (7 - (doc[at] & 7)) & 1).astype(np.bool_) & (doc[at] >= 0)
-        return found
+            allowed[at] = (row[doc[at] >> 3] >> (7 - (doc[at] & 7)) & 1).astype(np.bool_) & (doc[at] >= 0)
+        return allowed

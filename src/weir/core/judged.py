@@ -62,12 +62,12 @@ class Judged:
         same = run.queries is qrels.queries
         to_query = np.arange(count, dtype=np.int32) if same else qrels.queries.codes(run.queries.strings)
         groups = tie_groups(run.ptr, compared(run.score, run.ties))
-        known = to_query >= 0
+        judged = to_query >= 0
         retrieved, shared = np.zeros(count, np.int32), np.zeros(count, np.int32)
-        retrieved[to_query[known]] = np.diff(run.ptr)[known]
-        shared[to_query[known]] = tied(run.ptr, groups)[known]
+        retrieved[to_query[judged]] = np.diff(run.ptr)[judged]
+        shared[to_query[judged]] = tied(run.ptr, groups)[judged]
         columns = _judged_rows(run, qrels, to_query, groups)
-        others = np.flatnonzero(~known)
+        others = np.flatnonzero(~judged)
         stranger = min(run.queries.take(others).tolist(), default="")
         close, ideal = (
             close_as_floats(run.ptr, run.score),
@@ -189,22 +189,24 @@ def _judged_rows(run: Run, qrels: Qrels, to_query: Int32, groups: Groups) -> _Pl
     step = max(1, min(len(run), cells // width))
     table: Grades = np.full(step * width, _ABSENT, qrels.grade.dtype)
     none = np.empty(0, np.int32)
-    found: list[_Placed] = [(none, none, np.empty(0, qrels.grade.dtype), none, none)]
+    parts_of_blocks: list[_Placed] = [(none, none, np.empty(0, qrels.grade.dtype), none, none)]
     for start in range(0, len(run), step):
         codes = to_query[start : start + step]
-        known = np.flatnonzero(codes >= 0)
-        judged, of = stretches(qrels.ptr[codes[known]], qrels.ptr[codes[known] + 1])
+        judged_queries = np.flatnonzero(codes >= 0)
+        judged, of = stretches(qrels.ptr[codes[judged_queries]], qrels.ptr[codes[judged_queries] + 1])
         if len(judged) == 0 or len(run.docs) == 0:
             continue
-        cell = known[of] * width + columns.judged[judged]
+        cell = judged_queries[of] * width + columns.judged[judged]
         table[cell] = qrels.grade[judged]
         ptr = run.ptr[start : start + len(codes) + 1]
         row, column = columns.within(run.doc[ptr[0] : ptr[-1]])
         lengths = np.diff(ptr if row is None else np.searchsorted(row, ptr - ptr[0]))
         hit, grade = _looked_up(lengths, column, table, width)
         table[cell] = _ABSENT
-        found.append(_placed((hit if row is None else row[hit]) + ptr[0], grade, codes, ptr, groups))
-    parts = [np.concatenate(column) for column in zip(*found, strict=True)]
+        parts_of_blocks.append(
+            _placed((hit if row is None else row[hit]) + ptr[0], grade, codes, ptr, groups)
+        )
+    parts = [np.concatenate(column) for column in zip(*parts_of_blocks, strict=True)]
     if (parts[0][1:] < parts[0][:-1]).any():
         order = np.argsort(parts[0], kind="stable")
         parts = [part[order] for part in parts]
@@ -286,6 +288,6 @@ def _translation(here: Ids, there: Ids) -> Int32:
     if here.index is None:
         numbers[:-1] = there.codes(here.strings)
     else:  # a stored index of the larger table: look the few up in it instead of hashing the many
-        found = here.codes(there.strings)
-        numbers[found[found >= 0]] = np.flatnonzero(found >= 0)
+        codes = here.codes(there.strings)
+        numbers[codes[codes >= 0]] = np.flatnonzero(codes >= 0)
     return numbers

@@ -74,7 +74,7 @@ class Origins:
         counts = {name: n for name, n in zip(self.names, number, strict=True) if n}
         return dict(sorted(counts.items(), key=lambda one: -one[1]))
 
-    def said(self, rows: NDArray[np.bool_] | None = None) -> str:
+    def summary(self, rows: NDArray[np.bool_] | None = None) -> str:
         """The counts in words: "9 human, 2 llm:judge"."""
         return ", ".join(f"{n:,} {name or 'of no named origin'}" for name, n in self.counts(rows).items())
 
@@ -173,7 +173,7 @@ class Qrels:
     def __repr__(self) -> str:
         above = int(np.count_nonzero(self.grade > 0))
         kind = "above 0, with fractions" if self.fractional else "relevant"
-        origins = "" if self.origin is None else f"; {self.origin.said()}"
+        origins = "" if self.origin is None else f"; {self.origin.summary()}"
         return (
             f"<Qrels: {len(self):,} queries, {len(self.doc):,} judgments, {above:,} of them {kind}{origins}>"
         )

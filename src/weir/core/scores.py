@@ -56,12 +56,12 @@ class Note:
 class LabelUse:
     """How scores stand to the labels of a model.
 
-    said: the sentence beside the table; calibrated: whether they count and were held against people's; share: of the
+    sentence: what stands beside the table; calibrated: whether they count and were held against people's; share: of the
     judged places among the first 10 returned, those that a model judged, NaN where none counts or it is not known;
     people: float64[M, Q], the values by people's labels alone, None where they are the scores themselves or not known.
     """
 
-    said: str
+    sentence: str
     calibrated: bool
     share: float = math.nan
     people: Float64 | None = None

@@ -14,7 +14,7 @@ def short_names(names: Sequence[str], chosen: Mapping[str, str] | None = None) -
 
     Settings are dropped, and the kind of a system that is named after a model; where two would be called the same,
     the settings in which they differ come back, then the kind, then the whole name. What is no expression, such as
-    the name of a run file, stays. given: names that were chosen, which win.
+    the name of a run file, stays. chosen: labels by name, which win.
     """
     chosen = chosen or {}
     trees = [None if name in chosen else _tree(name) for name in names]

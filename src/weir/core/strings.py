@@ -240,15 +240,15 @@ class Strings:
         if len(self) == 0:
             return []
         base, count = int(self.ptr[0]), len(self)
-        held = self.data[base : int(self.ptr[-1])]
-        if count >= _MANY and len(held) < _SHORT * count and not (held == _BREAK).any():
+        data = self.data[base : int(self.ptr[-1])]
+        if count >= _MANY and len(data) < _SHORT * count and not (data == _BREAK).any():
             # One text with a break between two strings is decoded and cut faster than the strings are one by one.
-            joined = np.full(len(held) + count, _BREAK, np.uint8)
+            joined = np.full(len(data) + count, _BREAK, np.uint8)
             ends = np.zeros(len(joined), np.bool_)
             ends[self.ptr[1:] - base + np.arange(count)] = True
-            joined[~ends] = held
+            joined[~ends] = data
             return joined[:-1].tobytes().decode("utf-8", "replace").split(chr(_BREAK))
-        raw = bytes(held)
+        raw = bytes(data)
         cuts = (self.ptr - base).tolist()
         return [raw[a:b].decode("utf-8", "replace") for a, b in pairwise(cuts)]
 

@@ -281,25 +281,25 @@ def _piped(cells: Sequence[str]) -> str:
 
 
 def _markdown(cell: Cell) -> str:
-    shown = markdown_escaped(cell.text)
-    shown = f"**{shown}**" if cell.best and shown else shown
+    text = markdown_escaped(cell.text)
+    text = f"**{text}**" if cell.best and text else text
     ends = f"{SIGNS.get(cell.verdict, '')} {markdown_escaped(cell.letters)}".rstrip()
-    return f"{shown}{ends} {markdown_escaped(cell.more)}".rstrip()
+    return f"{text}{ends} {markdown_escaped(cell.more)}".rstrip()
 
 
 def _latex(cell: Cell) -> str:
-    shown = latex_escaped(cell.text)
-    shown = rf"\textbf{{{shown}}}" if cell.best and shown else shown
+    text = latex_escaped(cell.text)
+    text = rf"\textbf{{{text}}}" if cell.best and text else text
     letters = rf"\mathrm{{{cell.letters}}}" if cell.letters else ""
     above = _LATEX_SIGNS.get(cell.verdict, "") + letters
-    shown = rf"{shown}$^{{{above}}}$" if above else shown
-    return f"{shown} {latex_escaped(cell.more)}".rstrip()
+    text = rf"{text}$^{{{above}}}$" if above else text
+    return f"{text} {latex_escaped(cell.more)}".rstrip()
 
 
 def _html(cell: Cell, number: bool, wide: bool) -> str:
     """A cell; where its column has marks they stand in a cell of their own behind it, so that digits stay aligned."""
-    shown = f"<td{_class(number, cell.best)}><bdi>{html_escaped(cell.text)}</bdi></td>"
-    return f'{shown}<td class="weir-marks">{_beside(cell)}</td>' if wide else shown
+    number_cell = f"<td{_class(number, cell.best)}><bdi>{html_escaped(cell.text)}</bdi></td>"
+    return f'{number_cell}<td class="weir-marks">{_beside(cell)}</td>' if wide else number_cell
 
 
 def _class(number: bool, best: bool = False) -> str:
@@ -487,16 +487,16 @@ def _least_widths(lines: Sequence[Sequence[Styled]], keys: int, room: int) -> li
 def _blocks(least: Sequence[int], keys: int, room: int) -> list[list[int]]:
     """The columns of each table: as many as fit beside the key columns, at least one."""
     head = list(range(min(keys, len(least))))
-    taken = sum(least[i] + _GAP for i in head)
-    found: list[list[int]] = []
+    key_width = sum(least[i] + _GAP for i in head)
+    blocks: list[list[int]] = []
     used = 0
     for i in range(len(head), len(least)):
-        if not found or used + _GAP + least[i] > room:
-            found.append([*head])
-            used = taken - _GAP
-        found[-1].append(i)
+        if not blocks or used + _GAP + least[i] > room:
+            blocks.append([*head])
+            used = key_width - _GAP
+        blocks[-1].append(i)
         used += _GAP + least[i]
-    return found or [head]
+    return blocks or [head]
 
 
 def _shrunk(natural: Sequence[int], least: Sequence[int], room: int) -> list[int]:
@@ -521,7 +521,7 @@ def _table(lines: Sequence[Sequence[Styled]], widths: Sequence[int], flush: Sequ
             pieces = _wrapped(cell.text, widths[i], 0 if i in flush else _GAP)
             fitted[i] = max(fitted[i], *map(display_width, pieces))
             wrapped[-1].append(pieces)
-    shown = []
+    rows = []
     for number, (line, row) in enumerate(zip(lines, wrapped, strict=True)):
         height = max(map(len, row))
         for y in range(height):
@@ -534,10 +534,10 @@ def _table(lines: Sequence[Sequence[Styled]], widths: Sequence[int], flush: Sequ
                 if cell.style and piece:
                     text = f"\x1b[{STYLES[cell.style]}m{text}\x1b[0m"
                 cells.append(blanks + text if i in flush else text + blanks)
-            shown.append((" " * _GAP).join(cells).rstrip(" "))
+            rows.append((" " * _GAP).join(cells).rstrip(" "))
         if number == 0:
-            shown.append((" " * _GAP).join(["-" * w for w in fitted]))
-    return "\n".join(shown)
+            rows.append((" " * _GAP).join(["-" * w for w in fitted]))
+    return "\n".join(rows)
 
 
 def _least(text: str, most: int) -> int:
@@ -581,11 +581,11 @@ def _cut(piece: str, width: int) -> list[str]:
     """Parts of at most `width` columns; of wide characters a column of one holds one all the same."""
     if display_width(piece) <= width:
         return [piece]
-    parts, part, taken = [], "", 0
+    parts, part, columns_used = [], "", 0
     for c in piece:
-        if part and taken + _columns_of(c) > width:
+        if part and columns_used + _columns_of(c) > width:
             parts.append(part)
-            part, taken = "", 0
+            part, columns_used = "", 0
         part += c
-        taken += _columns_of(c)
+        columns_used += _columns_of(c)
     return [*parts, part]

@@ -51,9 +51,9 @@ class ScoringRules:
             return None
         if dataset.layout.qrels:
             return dataset.settled_queries
-        known = dataset.all_queries
-        restricted = known.metadata is not None and known.metadata.filter is not None
-        return filtered(known, dataset.corpus) if restricted else known
+        queries = dataset.all_queries
+        restricted = queries.metadata is not None and queries.metadata.filter is not None
+        return filtered(queries, dataset.corpus) if restricted else queries
 
     @property
     def remove_documents(self) -> bool:

@@ -81,7 +81,7 @@ def write_scores_value(scores: Scores, path: Path | str) -> None:
     """Write scores with all that is known of them; the file appears when it is complete. Raises StoreError."""
     use = scores.labels
     labels = use and {
-        "said": use.said,
+        "said": use.sentence,
         "calibrated": use.calibrated,
         "share": None if math.isnan(use.share) else use.share,
         "people": _numbers(use.people),

@@ -104,19 +104,19 @@ def canonical(text: str, ours: Iterable[str]) -> str | None:
     if not plain.isprintable():
         return None
     short = _SIMILARITIES.sub("", plain, count=1) if _SIMILARITIES.match(plain) else plain
-    found = _found(short, {_folded(name): name for name in ours})
-    if found is not None and short != plain and found.startswith("AP@"):
+    measure = _measure_of(short, {_folded(name): name for name in ours})
+    if measure is not None and short != plain and measure.startswith("AP@"):
         raise BadValue(
-            f"{text}: sentence-transformers divides by the relevant documents or k, whichever is less; {found} "
+            f"{text}: sentence-transformers divides by the relevant documents or k, whichever is less; {measure} "
             "divides by all of them"
         )
-    if found is None or level is None:
-        return found
-    if found == "bpref":
+    if measure is None or level is None:
+        return measure
+    if measure == "bpref":
         raise BadValue(
             f"{text}: ranx counts documents below the level otherwise than trec_eval; bpref(rel={level[2]}) is its"
         )
-    return with_setting(found, f"rel={level[2]}")
+    return with_setting(measure, f"rel={level[2]}")
 
 
 def translated(
@@ -143,11 +143,11 @@ def suggestion(text: str, ours: Iterable[str]) -> str | None:
     """Our text of the measure that a name probably means, None where none is near."""
     match = _NUMBERED.fullmatch(text.strip())
     name = _folded(match[1] if match else text)
-    known = {_folded(one): one for one in ours}
-    near = difflib.get_close_matches(name, [*known, *CUT, *WHOLE, *VALUE], n=1, cutoff=0.6)
+    names = {_folded(one): one for one in ours}
+    near = difflib.get_close_matches(name, [*names, *CUT, *WHOLE, *VALUE], n=1, cutoff=0.6)
     if not near:
         return None
-    texts = [*_written(near[0], match[2] if match else None, known), *_written(near[0], None, known)]
+    texts = [*_written(near[0], match[2] if match else None, names), *_written(near[0], None, names)]
     return texts[0] if texts else CUT.get(near[0], "IPrec").format(10)
 
 
@@ -159,7 +159,7 @@ def with_setting(text: str, setting: str) -> str:
     return f"{match[1]}({inside}){match[3] or ''}"
 
 
-def _found(text: str, ours: dict[str, str]) -> str | None:
+def _measure_of(text: str, ours: dict[str, str]) -> str | None:
     folded = _folded(text)
     refused = next(
         (why for name, why in REFUSED.items() if re.fullmatch(rf"{name}(?:[@.]?\d+)?", folded)), None

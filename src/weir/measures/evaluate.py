@@ -121,20 +121,20 @@ DEFAULT_MEASURES = ("nDCG@10", "R@100", "Judged@10")
 _JUDGED_AT_10 = Measure("Judged", cutoff=10)
 
 
-def measures_of(wanted: Measure | str | Iterable[Measure | str]) -> tuple[Measure, ...]:
+def measures_of(measures: Measure | str | Iterable[Measure | str]) -> tuple[Measure, ...]:
     """Measures from themselves, their names or another library's measures, without repetition.
 
     Raises UnknownName, and BadValue where none is named.
     """
-    return tuple(dict.fromkeys(named_measures(wanted).values()))
+    return tuple(dict.fromkeys(named_measures(measures).values()))
 
 
-def named_measures(wanted: Measure | str | Iterable[Measure | str]) -> dict[str, Measure]:
+def named_measures(measures: Measure | str | Iterable[Measure | str]) -> dict[str, Measure]:
     """Measures by the names by which they are wanted; raises as `measures_of`."""
-    alone = isinstance(wanted, (str, Measure)) or not isinstance(
-        wanted, Iterable
+    alone = isinstance(measures, (str, Measure)) or not isinstance(
+        measures, Iterable
     )  # such as one of ir-measures
-    each: Iterable[Measure | str] = [wanted] if alone else wanted  # type: ignore[list-item, assignment]  # told apart by `alone`
+    each: Iterable[Measure | str] = [measures] if alone else measures  # type: ignore[list-item, assignment]  # told apart by `alone`
     by_name = {}
     for one in each:
         name = str(one)

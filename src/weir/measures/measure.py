@@ -221,8 +221,8 @@ class Measure:
                 )
         if definition.cutoff == "required" and self.cutoff is None:
             raise BadValue(f"{self.name} needs a cut-off, such as {self.name}@10")
-        seen = condensed_join(judged) if self.condensed else judged
-        return definition.function(seen, k=self.cutoff, **dict(self.settings))
+        join = condensed_join(judged) if self.condensed else judged
+        return definition.function(join, k=self.cutoff, **dict(self.settings))
 
     def asserted(self, values: Float64) -> Float64:
         """The values, which must lie within 0..1 where the measure says so; raises WeirError otherwise."""
@@ -331,8 +331,8 @@ def _checked(definition: Definition, key: str, value: object, default: Setting) 
             value = float(value)
         elif fractional and isinstance(default, int) and float(value).is_integer():
             value = int(value)
-    known = type(value) is type(default) or (isinstance(value, float) and fractional)
-    if not known or not isinstance(value, (int, float, str)):
+    right_type = type(value) is type(default) or (isinstance(value, float) and fractional)
+    if not right_type or not isinstance(value, (int, float, str)):
         raise BadValue(f"{where}: expected {type(default).__name__}")
     low, high = dict(definition.within).get(key, (-LARGEST, LARGEST))
     if not isinstance(value, str) and not low <= value <= high:  # NaN lies nowhere
@@ -350,7 +350,7 @@ def all_within_unit(values: Float64) -> bool:
 
 def condensed_join(judged: Judged) -> Judged:
     """Without unjudged documents, where the measure looks at documents and where it looks at intents."""
-    seen = without_unjudged(judged)
+    join = without_unjudged(judged)
     if judged.intents is None:
-        return seen
-    return replace(seen, intents=replace(judged.intents, joined=without_unjudged(judged.intents.joined)))
+        return join
+    return replace(join, intents=replace(judged.intents, joined=without_unjudged(judged.intents.joined)))

@@ -74,17 +74,17 @@ def bounds(rows: Float64, how: str, level: float = LEVEL, draws: Draws | None = 
     # Powers of two change no digit, and no square of a tiny difference is zero.
     power = np.frexp(np.abs(rows).max(axis=1, keepdims=True))[1]
     rows = np.ldexp(rows, -power)
-    found = np.empty((len(rows), 2))
+    ends = np.empty((len(rows), 2))
     for start in range(0, len(rows), _DIFFERENCES_TOGETHER):
         part = rows[start : start + _DIFFERENCES_TOGETHER]
         drawn = [] if how == "t" else resampled(part, draws)
         for number, values in enumerate(part):
             if np.all(values == values[0]):
-                found[start + number] = values[0]
+                ends[start + number] = values[0]
             else:
                 sample = drawn[number] if drawn else Resampled(values[:0], values[:0])
-                found[start + number] = function(values, sample, level)
-    return np.asarray(np.ldexp(found, power))
+                ends[start + number] = function(values, sample, level)
+    return np.asarray(np.ldexp(ends, power))
 
 
 def resampled(rows: Float64, draws: Draws) -> list[Resampled]:

@@ -77,16 +77,16 @@ def resampled_counts(
         _poisson_counts(drawn.view(np.dtype("<u2"))[:, :queries], chances, rare, marks)
         counts[...] = marks[0]
         missing = (queries - counts @ ones).astype(np.int64)
-        kept = np.flatnonzero(missing >= 0)[:todo]
-        if len(kept) < rows:
-            counts[: len(kept)], missing = counts[kept], missing[kept]
+        accepted = np.flatnonzero(missing >= 0)[:todo]
+        if len(accepted) < rows:
+            counts[: len(accepted)], missing = counts[accepted], missing[accepted]
         # A word of 32 bits times Q, over 2^32: no query is likelier than another by more than one part in 2^32 / Q.
         more = single.integers(0, 2**64, int(missing.sum()), np.uint64) >> np.uint64(32)
         more = (more * np.uint64(queries)) >> np.uint64(32)
-        more += np.repeat(np.arange(len(kept), dtype=np.uint64) * np.uint64(queries), missing)
+        more += np.repeat(np.arange(len(accepted), dtype=np.uint64) * np.uint64(queries), missing)
         np.add.at(counts.reshape(-1), more.view(np.int64), 1.0)
-        todo -= len(kept)
-        yield counts[: len(kept)]
+        todo -= len(accepted)
+        yield counts[: len(accepted)]
 
 
 def summable(rows: Float64) -> Float64:
@@ -106,10 +106,10 @@ def _cells(columns: int) -> int:
 
 def _poisson(mean: float) -> Float64:
     """Probabilities of the counts 0, 1, 2 ... as long as a double holds them beside 1, at least of the common ones."""
-    found = [math.exp(-mean)]
-    while found[-1] > 1e-17 or len(found) <= _COMMON_COUNTS:
-        found.append(found[-1] * mean / len(found))
-    return np.array(found)
+    chances = [math.exp(-mean)]
+    while chances[-1] > 1e-17 or len(chances) <= _COMMON_COUNTS:
+        chances.append(chances[-1] * mean / len(chances))
+    return np.array(chances)
 
 
 def _poisson_counts(
@@ -121,8 +121,8 @@ def _poisson_counts(
     a thousand, is decided by the second generator, so the chances are those given and not rounded ones.
     """
     shares = np.floor(chances[:_COMMON_COUNTS] * 65536)
-    left = chances * 65536
-    left[:_COMMON_COUNTS] -= shares
+    remaining = chances * 65536
+    remaining[:_COMMON_COUNTS] -= shares
     counts, above = marks
     counts[...] = 0
     for edge in np.cumsum(shares).astype(np.int64).tolist():
@@ -132,7 +132,7 @@ def _poisson_counts(
         np.add(counts, above, out=counts)
     open_ = np.flatnonzero(counts.reshape(-1) == _COMMON_COUNTS)
     if len(open_):
-        at = np.searchsorted(np.cumsum(left) / left.sum(), rare.random(len(open_)), side="right")
+        at = np.searchsorted(np.cumsum(remaining) / remaining.sum(), rare.random(len(open_)), side="right")
         counts.reshape(-1)[open_] = at
 
 
@@ -222,8 +222,8 @@ def ratio_interval(
     if not len(sums):
         return math.nan, math.nan
     ratios = sums[:, 0::2] / sums[:, 1::2]
-    found = ratios[:, 0] - (ratios[:, 1] if less else 0.0)
-    low, high = np.quantile(found, [(1 - level) / 2, (1 + level) / 2]).tolist()
+    statistics = ratios[:, 0] - (ratios[:, 1] if less else 0.0)
+    low, high = np.quantile(statistics, [(1 - level) / 2, (1 + level) / 2]).tolist()
     return low, high
 
 
@@ -237,14 +237,14 @@ def _bounds(rows: Float64, generator: np.random.Generator, level: float, resampl
     """Percentiles of the resampled means of each row, float64[P, 2]; a row of one value has both bounds at it."""
     if not 0 < level < 1:
         raise BadValue(f"the level of an interval is {level}; expected between 0 and 1")
-    found = np.full((len(rows), 2), np.nan)
+    bounds = np.full((len(rows), 2), np.nan)
     count = rows.shape[1]
     if count == 0:
-        return found
+        return bounds
     constant = (rows == rows[:, :1]).all(axis=1)
     for number in np.flatnonzero(constant):
-        found[number] = math.fsum(rows[number].tolist()) / count  # as Scores.mean_values rounds it
+        bounds[number] = math.fsum(rows[number].tolist()) / count  # as Scores.mean_values rounds it
     if not constant.all():
         sums = np.concatenate(list(resampled_sums(rows[~constant], resamples, generator)))
-        found[~constant] = np.quantile(sums / count, [(1 - level) / 2, (1 + level) / 2], axis=0).T
-    return found
+        bounds[~constant] = np.quantile(sums / count, [(1 - level) / 2, (1 + level) / 2], axis=0).T
+    return bounds

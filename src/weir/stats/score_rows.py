@@ -69,8 +69,8 @@ def few_notes(scores: Scores) -> list[Note]:
     counted = int(scores.counted().max(initial=0))
     if not 1 < counted < fewest():
         return []
-    held = share(1 - 2.0 ** (1 - counted))
-    details = f"the range of all {counted} values holds the median {held} of the time"
+    confidence = share(1 - 2.0 ** (1 - counted))
+    details = f"the range of all {counted} values holds the median {confidence} of the time"
     return [Note(f"too few queries ({counted}) for a 95% interval", details)]
 
 
@@ -81,14 +81,14 @@ def row_notes(rows: Iterable[Row]) -> list[Note]:
     worst = sorted(unanswered.values(), key=lambda r: r.answered / r.queries)
     notes = []
     if worst:
-        named = [f"{r.queries - r.answered:,} of {r.queries:,} ({r.system} on {r.dataset})" for r in worst]
-        more = f" and {len(named) - LISTED_CELLS} more" if len(named) > LISTED_CELLS else ""
+        cells = [f"{r.queries - r.answered:,} of {r.queries:,} ({r.system} on {r.dataset})" for r in worst]
+        more = f" and {len(cells) - LISTED_CELLS} more" if len(cells) > LISTED_CELLS else ""
         conventions = {r.conventions for r in worst}
         outcome = "leave the mean" if all("missing=answered-only" in c for c in conventions) else "score 0"
         notes.append(
             Note(
-                f"queries that were not answered {outcome}: {', '.join(named[:LISTED_CELLS])}{more}",
-                ", ".join(named[LISTED_CELLS:]),
+                f"queries that were not answered {outcome}: {', '.join(cells[:LISTED_CELLS])}{more}",
+                ", ".join(cells[LISTED_CELLS:]),
             )
         )
     several = len({(r.system, r.dataset) for r in rows}) > 1
@@ -143,8 +143,8 @@ def grade_notes(qrels: Qrels | IntentQrels, measures: Iterable[Measure]) -> list
                 Note("all grades of each query differ, as scores do; judgments come first, then runs")
             )
     if isinstance(qrels, Qrels) and qrels.origin is not None:
-        above = qrels.origin.said(qrels.grade > 0)
-        notes.append(Note(f"judgments by origin: {qrels.origin.said()}; above 0: {above or 'none'}"))
+        above = qrels.origin.summary(qrels.grade > 0)
+        notes.append(Note(f"judgments by origin: {qrels.origin.summary()}; above 0: {above or 'none'}"))
     return notes
 
 
@@ -255,7 +255,7 @@ def result_rows(scores: Scores, dataset: str, system: str) -> list[Row]:
         if scores.labels is not None:
             means = float(scores.people_means()[number]), scores.labels.share
             by_people, by_model = (None if math.isnan(v) else v for v in means)
-            row = replace(row, labels=scores.labels.said, people=by_people, model_share=by_model)
+            row = replace(row, labels=scores.labels.sentence, people=by_people, model_share=by_model)
         rows.append(row)
     return rows
 
@@ -387,12 +387,12 @@ def label_notes(rows: Sequence[Row]) -> tuple[str, ...]:
 
 def shows_judged(rows: Sequence[Row]) -> bool:
     """Whether Judged@10 is known and stands beside the measures, as it is none of them."""
-    known = False
+    rated = False
     for row in rows:
         if row.measure == JUDGED:
             return False
-        known = known or row.judged_at_10 is not None
-    return known
+        rated = rated or row.judged_at_10 is not None
+    return rated
 
 
 def score_tables(scores: Scores) -> tuple[Table, ...]:
