@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from weir.api.result_set import ResultSet
-from weir.core import frames
+from weir.core import frames, results
 from weir.core.scores import Note, Row, Scores
-from weir.core.tables import Table, notebook_html, written
+from weir.core.tables import Table, written
 from weir.datasets.load import Dataset
 from weir.errors import BadValue, UnknownName
 from weir.measures import DEFAULT_MEASURES, Measure, measures_of
@@ -55,11 +55,8 @@ class Benchmark:
     def __len__(self) -> int:
         return len(self.scores)
 
-    def __repr__(self) -> str:
-        return written(self.tables(), "text", notes=self.notes())
-
-    def _repr_html_(self) -> str:
-        return notebook_html(self.tables(), self.notes())
+    __repr__ = results.result_text
+    _repr_html_ = results.result_html
 
     def tables(self) -> tuple[Table, ...]:
         """A table of datasets x systems for each measure; systems that share a letter cannot be told apart."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
-from weir.core import frames
+from weir.core import frames, results
 from weir.core.frames import plain, rebuilt
 from weir.core.results import RESULTS, ResultKind, json_lines
 from weir.core.scores import Note
@@ -66,8 +66,7 @@ class ResultSet(Sequence[T], Generic[T]):
         passed = _kind(self.kind).passed
         return all(getattr(one, passed) for one in self.items) if passed else len(self.items) > 0
 
-    def __repr__(self) -> str:
-        return written(self.tables(), "text", notes=self.remarks)
+    __repr__ = results.result_text
 
     def _repr_html_(self) -> str:
         """The same for a notebook."""

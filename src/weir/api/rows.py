@@ -134,29 +134,18 @@ class GridTable:
         """The table without its notes: a row for each system, or for each dataset where that breaks into fewer
         tables below one another within the width.
         """
-        by_system = self._turned("system", self.labels, self.datasets, self.cells)
-        by_dataset = self._turned("dataset", self.datasets, self.labels, tuple(zip(*self.cells, strict=True)))
-        blocks = [layout_blocks(table.lines(), width) for table in (by_system, by_dataset)]
-        return by_dataset if blocks[1] < blocks[0] else by_system
-
-    def _turned(
-        self,
-        corner: str,
-        names: Sequence[str],
-        header: Sequence[str],
-        cells: Sequence[Sequence[GridCell | None]],
-    ) -> Table:
-        lines: list[list[str | Cell]] = [[corner, *header]]
-        for name, row in zip(names, cells, strict=True):
-            row_cells = (
-                Cell(
-                    "-" if c is None else score(c.mean),
-                    *(() if c is None else (c.best, c.letters, c.verdict)),
-                )
-                for c in row
-            )
-            lines.append([name, *row_cells])
-        return table_of(lines, right=None, title=self.measure)
+        tables = []
+        for corner, names, header, cells in (
+            ("system", self.labels, self.datasets, self.cells),
+            ("dataset", self.datasets, self.labels, tuple(zip(*self.cells, strict=True))),
+        ):
+            lines: list[list[str | Cell]] = [[corner, *header]]
+            for name, row in zip(names, cells, strict=True):
+                lines.append([name])
+                for c in row:
+                    lines[-1].append("-" if c is None else Cell(score(c.mean), c.best, c.letters, c.verdict))
+            tables.append(table_of(lines, right=None, title=self.measure))
+        return min(tables, key=lambda table: layout_blocks(table.lines(), width))
 
 
 def grid_tables(
@@ -173,18 +162,55 @@ def grid_tables(
     titles = {r.system: r.title for r in rows if r.title}
     chosen = {titles.get(name, name): label for name, label in (labels or {}).items()}
     short = short_names([titles.get(name, name) for name in systems], chosen)
-    compared = list(comparisons)
     means: dict[str, dict[tuple[str, str], float]] = {}
     for r in rows:
         means.setdefault(r.measure, {})[r.dataset, r.system] = r.mean
     if shows_judged(rows):
         means[JUDGED] = {(r.dataset, r.system): r.judged_at_10 for r in rows if r.judged_at_10 is not None}
-    notes = label_notes(rows)
-    tables = (
-        _grid(measure, of_one, (systems, short), [c for c in compared if c.measure == measure])
-        for measure, of_one in means.items()
-    )
-    return tuple(replace(one, notes=(*one.notes, *notes)) for one in tables)
+    compared, tables = list(comparisons), []
+    for measure, of_measure in means.items():
+        ranked = not measure.startswith(UNRANKED)
+        datasets = list(dict.fromkeys(dataset for dataset, _ in of_measure))
+        # A mean over datasets is over these: a group that is there as a whole stands for its members.
+        groups = [catalogue.group(name) for name in catalogue.groups() if name in datasets]
+        members = {member for group in groups for member in group.members}
+        units = [name for name in datasets if name not in members]
+        last = units[0]
+        if len(units) > 1:
+            last = f"mean of {len(units)} datasets"
+            datasets.append(last)
+            for system in systems:
+                parts = [of_measure[unit, system] for unit in units if (unit, system) in of_measure]
+                if len(parts) == len(units):
+                    of_measure[last, system] = math.fsum(parts) / len(parts)
+        own = [c for c in compared if c.measure == measure]
+        by_column = {c.dataset: c for c in own if c.unit != "datasets"}
+        across = next((c for c in own if c.unit == "datasets"), None)
+        if across is not None:
+            by_column[last] = across
+        columns = []
+        for dataset in datasets:
+            column = [of_measure.get((dataset, system)) for system in systems]
+            defined = [mean for mean in column if mean is not None and not math.isnan(mean)]
+            best = max(defined) if ranked and len(defined) > 1 else None
+            letters, verdicts = dict[str, str](), dict[str, str]()
+            if ranked and dataset in by_column:
+                comparison = by_column[dataset]
+                letters = {s.system: s.letters for s in comparison.standings}
+                if comparison.baseline is not None:
+                    verdicts = {p.second: p.verdict for p in comparison.pairs}
+            columns.append(
+                [
+                    None
+                    if mean is None
+                    else GridCell(mean, mean == best, letters.get(s, ""), verdicts.get(s, ""))
+                    for s, mean in zip(systems, column, strict=True)
+                ]
+            )
+        cells = tuple(zip(*columns, strict=True))
+        notes = (*_notes(cells, own, dict(zip(systems, short, strict=True))), *label_notes(rows))
+        tables.append(GridTable(measure, tuple(datasets), systems, short, cells, notes))
+    return tuple(tables)
 
 
 def grids_marked(
@@ -202,63 +228,6 @@ def grids_marked(
 def result_tables(rows: Sequence[Row]) -> tuple[Table, ...]:
     """A grid of datasets and systems for each measure."""
     return grids_marked(grid_tables(rows))
-
-
-def _grid(
-    measure: str,
-    means: dict[tuple[str, str], float],
-    names: tuple[tuple[str, ...], tuple[str, ...]],
-    compared: Sequence[Comparison],
-) -> GridTable:
-    systems, labels = names
-    by_column = {c.dataset: c for c in compared if c.unit != "datasets"}
-    datasets = list(dict.fromkeys(dataset for dataset, _ in means))
-    units = _units(datasets)
-    last = units[0]
-    if len(units) > 1:
-        last = f"mean of {len(units)} datasets"
-        datasets.append(last)
-        for system in systems:
-            parts = [means[unit, system] for unit in units if (unit, system) in means]
-            if len(parts) == len(units):
-                means[last, system] = math.fsum(parts) / len(parts)
-    across = next((c for c in compared if c.unit == "datasets"), None)
-    if across is not None:
-        by_column[last] = across
-    columns = []
-    for dataset in datasets:
-        column = [means.get((dataset, system)) for system in systems]
-        columns.append(_cells(column, systems, by_column.get(dataset), _ranked(measure)))
-    cells = tuple(zip(*columns, strict=True))
-    notes = _notes(cells, compared, dict(zip(systems, labels, strict=True)))
-    return GridTable(measure, tuple(datasets), systems, labels, cells, notes)
-
-
-def _units(datasets: Sequence[str]) -> list[str]:
-    """What a mean over datasets is over: a group that is there as a whole stands for its members."""
-    groups = [catalogue.group(name) for name in catalogue.groups() if name in datasets]
-    members = {member for group in groups for member in group.members}
-    return [name for name in datasets if name not in members]
-
-
-def _ranked(measure: str) -> bool:
-    return not measure.startswith(UNRANKED)
-
-
-def _cells(
-    means: Sequence[float | None], systems: Sequence[str], comparison: Comparison | None, ranked: bool
-) -> list[GridCell | None]:
-    """A column: the best marked, letters and verdicts as its comparison has them."""
-    there = [m for m in means if m is not None and not math.isnan(m)]
-    best = max(there) if ranked and len(there) > 1 else None
-    letters = {s.system: s.letters for s in comparison.standings} if comparison and ranked else {}
-    verdicts: dict[str, str] = {}
-    if comparison and comparison.baseline is not None and ranked:
-        verdicts = {p.second: p.verdict for p in comparison.pairs}
-    return [
-        None if mean is None else GridCell(mean, mean == best, letters.get(name, ""), verdicts.get(name, ""))
-        for name, mean in zip(systems, means, strict=True)
-    ]
 
 
 def _notes(

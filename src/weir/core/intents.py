@@ -21,7 +21,7 @@ from weir.core.judged import Judged
 from weir.core.qrels import Qrels, grade_column, grade_of, plain_grades
 from weir.core.run import Run
 from weir.core.strings import Float64, Grades, Ids, Int32, Int64
-from weir.core.tables import table_of
+from weir.core.tables import first_rows
 from weir.errors import BadValue
 
 _MOST_JUDGED = 2**15 - 1  # judged documents of a query: they are numbered by 16-bit grades
@@ -140,10 +140,7 @@ class IntentQrels:
     def _repr_html_(self) -> str:
         """The first rows, as notebooks show them."""
         columns = self.columns()
-        rows = [
-            list(map(str, row)) for row in zip(*(column[:10] for column in columns.values()), strict=True)
-        ]
-        return table_of([list(columns), *rows], right=None, keys=3, title=repr(self)[1:-1]).html()
+        return first_rows(columns, 3, repr(self)[1:-1]).html()
 
     def to_dict(self) -> dict[str, dict[str, dict[str, float]]]:
         """{query: {intent: {document: grade}}}; a whole grade is an int."""

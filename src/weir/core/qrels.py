@@ -16,7 +16,7 @@ from weir.core import frames
 from weir.core.hooks import Hook
 from weir.core.input_shapes import grades_of
 from weir.core.strings import Grades, Ids, Int32, Int64, Strings
-from weir.core.tables import table_of
+from weir.core.tables import first_rows
 from weir.errors import BadValue
 
 # Where judgments come from: "human", "duplicate", "llm:...", whatever their file says; and layers of judgments.
@@ -182,10 +182,7 @@ class Qrels:
         """The first rows, as notebooks show them."""
         part = self.only(np.arange(min(3, len(self))))
         columns = part.columns()
-        rows = [
-            list(map(str, row)) for row in zip(*(column[:10] for column in columns.values()), strict=True)
-        ]
-        return table_of([list(columns), *rows], right=None, keys=2, title=repr(self)[1:-1]).html()
+        return first_rows(columns, 2, repr(self)[1:-1]).html()
 
     to_frame = frames.to_frame
 

@@ -161,21 +161,21 @@ class QueryMetadata:
             groups,
             None if filters is None else Strings.of(filters),
         )
-        return metadata if metadata._said() else None
+        return metadata if groups or metadata._columns() else None
 
     def __repr__(self) -> str:
-        return f"<QueryMetadata: {', '.join(self._said()) or 'nothing'}>"
+        return f"<QueryMetadata: {', '.join([*self._columns(), *self.groups]) or 'nothing'}>"
 
-    def _said(self) -> list[str]:
-        """The names of its columns."""
-        own = {
+    def _columns(self) -> dict[str, Strings | DocumentLists | NDArray[np.bool_]]:
+        """The columns besides those of groups, by name."""
+        columns = {
             "instruction": self.instruction,
             "candidates": self.candidates,
             "excluded": self.excluded,
             "filter": self.filter,
             "unanswerable": self.unanswerable,
         }
-        return [*(name for name, column in own.items() if column is not None), *self.groups]
+        return {name: column for name, column in columns.items() if column is not None}
 
     def lists(self) -> list[tuple[str, DocumentLists]]:
         """The lists of documents that decide what may be ranked, by name; none where all are empty."""
@@ -192,17 +192,7 @@ class QueryMetadata:
 
     def rows(self) -> list[dict[str, object]]:
         """What is said of each query, as `of` takes it; unsaid are empty texts and lists, and false."""
-        columns: dict[str, Sequence[object]] = {name: labels.tolist() for name, labels in self.groups.items()}
-        if self.instruction is not None:
-            columns["instruction"] = self.instruction.tolist()
-        if self.candidates is not None:
-            columns["candidates"] = self.candidates.tolist()
-        if self.excluded is not None:
-            columns["excluded"] = self.excluded.tolist()
-        if self.filter is not None:
-            columns["filter"] = self.filter.tolist()
-        if self.unanswerable is not None:
-            columns["unanswerable"] = self.unanswerable.tolist()
+        columns = {name: column.tolist() for name, column in {**self.groups, **self._columns()}.items()}
         return [
             {name: value for name, value in zip(columns, row, strict=True) if value}
             for row in zip(*columns.values(), strict=True)

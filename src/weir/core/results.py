@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 from weir.core.frames import plain
-from weir.core.tables import Table
+from weir.core.tables import Table, notebook_html, written
 from weir.errors import BadValue
 
 TablesOf: TypeAlias = Callable[[Sequence[Any]], tuple[Table, ...]]
@@ -18,6 +18,28 @@ F = TypeVar("F", bound=TablesOf)
 
 def _one_record(value: object) -> tuple[Mapping[str, object], ...]:
     return (plain(value),)
+
+
+class Result(Protocol):
+    """What functions of the face return: tables, and what has to be said beside them."""
+
+    def tables(self) -> tuple[Table, ...]:
+        """The tables that show it."""
+        ...
+
+    def notes(self) -> tuple[object, ...]:
+        """The notes below them."""
+        ...
+
+
+def result_text(result: Result) -> str:
+    """A result as it prints: the method `__repr__` of every class of results."""
+    return written(result.tables(), "text", notes=result.notes())
+
+
+def result_html(result: Result) -> str:
+    """A result as notebooks show it: the method `_repr_html_` of every class of results."""
+    return notebook_html(result.tables(), result.notes())
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from weir.core.hooks import Hook
 from weir.core.input_shapes import scores_of_ranking
 from weir.core.order import Ties, by_score, compared, is_ordered, settled, tie_groups, tied
 from weir.core.strings import Float64, Ids, Int32, Int64
-from weir.core.tables import table_of
+from weir.core.tables import first_rows
 from weir.errors import BadRanking, BadValue
 
 READ_RUN: Hook[[Path, Ties], Run] = Hook("reading a run")
@@ -109,10 +109,7 @@ class Run:
     def _repr_html_(self) -> str:
         """The first rows, as notebooks show them."""
         columns = self.top(5).columns() if len(self.doc) and self.doc.min() >= 0 else {}
-        rows = [
-            list(map(str, row)) for row in zip(*(column[:10] for column in columns.values()), strict=True)
-        ]
-        return table_of([list(columns), *rows], right=None, keys=2, title=repr(self)[1:-1]).html()
+        return first_rows(columns, 2, repr(self)[1:-1]).html()
 
     to_frame = frames.to_frame
 

@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from weir.core import frames
+from weir.core import frames, results
 from weir.core.hooks import Hook
 from weir.core.intents import IntentQrels
 from weir.core.qrels import Qrels
 from weir.core.query_metadata import QueryGroups
 from weir.core.strings import Float64, Ids, Int64
-from weir.core.tables import Table, notebook_html, written
+from weir.core.tables import Table
 from weir.errors import BadValue, UnknownName, WeirError
 
 # What has to be said beside a result.
@@ -240,12 +240,8 @@ class Scores:
         """The names of the measures, so that `dict(scores)` is the values of each by query."""
         return self.measures
 
-    def __repr__(self) -> str:
-        return written(self.tables(), "text", notes=self.notes())
-
-    def _repr_html_(self) -> str:
-        """The same for a notebook."""
-        return notebook_html(self.tables(), self.notes())
+    __repr__ = results.result_text
+    _repr_html_ = results.result_html
 
     def tables(self) -> tuple[Table, ...]:
         """A line for each measure: its mean, a 95% bootstrap interval over queries, and over how many."""
@@ -411,12 +407,8 @@ class GroupedScores(Mapping[str, Scores]):
     def __len__(self) -> int:
         return len(self.parts)
 
-    def __repr__(self) -> str:
-        return written(self.tables(), "text", notes=self.notes())
-
-    def _repr_html_(self) -> str:
-        """The same for a notebook."""
-        return notebook_html(self.tables(), self.notes())
+    __repr__ = results.result_text
+    _repr_html_ = results.result_html
 
     def tables(self) -> tuple[Table, ...]:
         """A line for each group, the macro mean and all queries, a column for each measure."""
@@ -481,12 +473,8 @@ class SystemScores:
     version: str = ""
     remarks: tuple[str, ...] = ()
 
-    def __repr__(self) -> str:
-        return written(self.tables(), "text", notes=self.notes())
-
-    def _repr_html_(self) -> str:
-        """The same for a notebook."""
-        return notebook_html(self.tables(), self.notes())
+    __repr__ = results.result_text
+    _repr_html_ = results.result_html
 
     def tables(self) -> tuple[Table, ...]:
         """The tables of the scores on each collection, under its name."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 from unicodedata import category, east_asian_width
@@ -212,6 +212,14 @@ def table_of(
     rows = tuple(tuple(c if isinstance(c, Cell) else Cell(c) for c in line) for line in rest)
     names = tuple(str(name) for name in header)
     return Table(title, names, rows, tuple(notes), keys, tuple(above), right, tail)
+
+
+def first_rows(columns: Mapping[str, Sequence[object]], keys: int, title: str) -> Table:
+    """The first ten rows of aligned columns, as notebooks show a value."""
+    rows = zip(*(column[:10] for column in columns.values()), strict=True)
+    return table_of(
+        [list(columns), *(list(map(str, row)) for row in rows)], right=None, keys=keys, title=title
+    )
 
 
 def sentences(*lines: str) -> Table:

@@ -11,13 +11,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from weir.core import results
 from weir.core.judged import Judged
 from weir.core.qrels import Qrels
 from weir.core.rounding import count, score
 from weir.core.run import Named, Run
 from weir.core.scores import Note, Scores, averaged
 from weir.core.strings import Float64, Ids, Int64
-from weir.core.tables import Table, notebook_html, sentences, table_of, written
+from weir.core.tables import Table, sentences, table_of
 from weir.errors import BadValue
 from weir.measures import Measure, measures_of, scores_of
 from weir.stats.compare import compare_scores, compare_tables
@@ -133,12 +134,8 @@ class Fit:
     fold: Int64
     held_out: Float64
 
-    def __repr__(self) -> str:
-        return written(self.tables(), "text", notes=self.notes())
-
-    def _repr_html_(self) -> str:
-        """The same for a notebook."""
-        return notebook_html(self.tables(), self.notes())
+    __repr__ = results.result_text
+    _repr_html_ = results.result_html
 
     def tables(self) -> tuple[Table, ...]:
         """A line for each fold: what the other folds chose, its mean there, and its mean on the fold itself."""
