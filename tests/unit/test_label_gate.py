@@ -156,7 +156,9 @@ def test_published_judges_of_dl19_fall_on_both_sides_of_the_default(shared):
     found = {name: weir.evaluate(people, run, ["nDCG@10"], labels=f"{labels}#{name}").labels
              for name in ("umbrela_gpt4o", "umbrela_llama3.2")}  # fmt: skip
     assert [use.calibrated for use in found.values()] == [True, False]
-    assert "binary kappa 0.5203 [0.4320, 0.6011] on 9,260 pairs of 43 queries" in found["umbrela_gpt4o"].sentence
+    assert (
+        "binary kappa 0.5203 [0.4320, 0.6011] on 9,260 pairs of 43 queries" in found["umbrela_gpt4o"].sentence
+    )
 
 
 def test_a_folder_of_results_says_that_a_model_judged(tmp_path, capsys):
