@@ -50,12 +50,7 @@ from weir.files.parsers import (
     text_blocks,
 )
 from weir.files.pickles import PICKLE_MAGIC, PICKLE_SUFFIXES, is_pickle
-from weir.files.tables import (
-    table_chunks,
-    table_columns,
-    table_origins,
-    whole_numbers,
-)
+from weir.files.tables import table_chunks, table_columns, table_origins, whole_numbers
 from weir.files.text_files import (
     DAMAGE,
     LINE_BYTES,

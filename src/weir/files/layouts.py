@@ -114,8 +114,8 @@ class CollectionLayout:
         )
 
 
-def find_layout(path: Path, inside: str = "") -> CollectionLayout:
-    """Look for a collection's parts in a folder, a zip (`inside` one of its folders) or a TOML file.
+def find_layout(path: Path) -> CollectionLayout:
+    """Look for a collection's parts in a folder, a zip (the least deep of its folders that has one) or a TOML file.
 
     Raises FormatError when there is nothing of that name, or neither documents, queries nor judgments in it.
     """
@@ -140,7 +140,20 @@ def find_layout(path: Path, inside: str = "") -> CollectionLayout:
                 raise
             expected = "a folder, zip or TOML file of a collection"
             raise FormatError(path, f"not a readable zip ({error})", expected) from None
-        layout = _in_zip(path, inside.strip("/"), members)
+        usual = {name + end for name in (*DOCUMENTS, *QUERIES, *QRELS) for end in ("", ".gz")}
+        paths = [PurePosixPath(member) for member in members]
+        folders = [p.parent for p in paths if p.name in usual]
+        folders = folders or [p.parents[1] for p in paths if p.parent.name == "qrels"]
+        top = min(folders, key=lambda one: (len(one.parts), str(one)), default=PurePosixPath())
+        files, splits = (
+            {
+                p.name: CollectionPart(path, m)
+                for p, m in zip(paths, members, strict=True)
+                if p.parent == parent
+            }
+            for parent in (top, top / "qrels")
+        )
+        layout = _layout(path, files, splits)
     if layout.documents is None and layout.queries is None and not layout.qrels:
         names = ", ".join((*DOCUMENTS, *QUERIES, "qrels/*.tsv"))
         raise FormatError(path, "no part of a collection", f"any of {names} (or with .gz)")
@@ -151,26 +164,6 @@ def _needed(part: CollectionPart | None, root: Path, what: str, names: Iterable[
     if part is None:
         raise FormatError(root, f"no {what}", f"one of {', '.join(names)} (or with .gz)")
     return part
-
-
-def _in_zip(path: Path, inside: str, members: list[str]) -> CollectionLayout:
-    prefix = f"{inside}/" if inside else ""
-    if not prefix:  # the least deep folder with a part
-        names = {name + end for name in (*DOCUMENTS, *QUERIES, *QRELS) for end in ("", ".gz")}
-        paths = [PurePosixPath(member) for member in members]
-        folders = [p.parent for p in paths if p.name in names]
-        folders = folders or [p.parents[1] for p in paths if p.parent.name == "qrels"]
-        folders.sort(key=lambda folder: (len(folder.parts), str(folder)))
-        prefix = f"{folders[0]}/" if folders and folders[0].parts else ""
-    files: dict[str, CollectionPart] = {}
-    splits: dict[str, CollectionPart] = {}
-    for member in members:
-        rest = member.removeprefix(prefix)
-        if rest != member or not prefix:
-            where, _, name = rest.rpartition("/")
-            if where in ("", "qrels"):
-                (splits if where else files)[name] = CollectionPart(path, member)
-    return _layout(path, files, splits)
 
 
 def _layout(

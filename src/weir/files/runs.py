@@ -17,12 +17,7 @@ from weir.core.qrels import LARGEST, READ_QRELS, Qrels, grade_column, shown_numb
 from weir.core.run import READ_RUN, Run
 from weir.core.strings import Bytes, Float64, Ids, Int32, Int64, Strings
 from weir.errors import BadRanking, BadValue, FormatError
-from weir.files.formats import (
-    BY_SUFFIX,
-    bad_grade,
-    file_source,
-    format_of,
-)
+from weir.files.formats import BY_SUFFIX, bad_grade, file_source, format_of
 from weir.files.json_files import OddJsonError, nested_source, read_nested
 from weir.files.parsers import (
     EngineName,

@@ -142,6 +142,11 @@ class _QueryRows:
         texts = written(self.number)
         return texts if ranked else [text.removesuffix(".0") for text in texts]
 
+    def per_row(self, names: list[str]) -> Iterator[str]:
+        """The query of each row."""
+        counts = np.diff(self.cuts).tolist()
+        return itertools.chain.from_iterable(map(itertools.repeat, names[self.queries.start :], counts))
+
 
 def _ranked_blocks(value: Run | Qrels, rows: int = 0) -> Iterator[_QueryRows]:
     """About `rows` rows at a time: the text of a large run would take gigabytes."""
@@ -171,20 +176,19 @@ def _trec(value: Run | Qrels) -> _Texts:
         _refuse_breaks(block.docs, "document")
         docs, cuts = block.docs.tolist(), block.cuts.tolist()
         numbers = block.texts(isinstance(value, Run))
-        each, lines = zip(block.queries, cuts[:-1], cuts[1:], strict=True), list[str]()
+        lines = list[str]()
         if isinstance(value, Run):
             ranks = [f" {rank} " for rank in range(1, 1 + max(np.diff(block.cuts).tolist(), default=0))]
             # Head, document, rank, score and tail of each line are joined without a text for each line.
-            for q, a, b in each:
+            for q, a, b in zip(block.queries, cuts[:-1], cuts[1:], strict=True):
                 pieces = [f" {tail}\n{queries[q]} Q0 "] * (4 * (b - a))
                 pieces[0::4], pieces[1::4], pieces[2::4] = docs[a:b], ranks[: b - a], numbers[a:b]
                 if pieces:
                     pieces[0], pieces[-1] = f"{queries[q]} Q0 {docs[a]}", f" {tail}\n"
                 lines.append("".join(pieces))
         else:
-            lines = [
-                f"{queries[q]} 0 {docs[row]} {numbers[row]}\n" for q, a, b in each for row in range(a, b)
-            ]
+            rows = zip(block.per_row(queries), docs, numbers, strict=True)
+            lines = [f"{query} 0 {doc} {number}\n" for query, doc, number in rows]
         yield "".join(lines), len(docs)
 
 
@@ -210,17 +214,12 @@ def _delimited(value: Run | Qrels, separator: str, head: tuple[str, ...]) -> _Te
     yield separator.join([*head, *more]) + "\n", 0
     queries = _quoted(value.queries.strings, separator)
     for block in _ranked_blocks(value):
-        docs, cuts = _quoted(block.docs, separator), block.cuts.tolist()
-        numbers = block.texts(isinstance(value, Run))
+        docs, numbers = _quoted(block.docs, separator), block.texts(isinstance(value, Run))
         if block.origins is not None:
             origins = _quoted(Strings.of(block.origins), separator)
             numbers = [f"{number}{separator}{one}" for number, one in zip(numbers, origins, strict=True)]
-        lines = [
-            f"{queries[q]}{separator}{docs[row]}{separator}{numbers[row]}\n"
-            for q, a, b in zip(block.queries, cuts[:-1], cuts[1:], strict=True)
-            for row in range(a, b)
-        ]
-        yield "".join(lines), len(docs)
+        rows = zip(block.per_row(queries), docs, numbers, strict=True)
+        yield "".join(f"{separator.join(row)}\n" for row in rows), len(docs)
 
 
 def _quoted(ids: Strings, separator: str) -> list[str]:
@@ -243,17 +242,15 @@ def _json(value: Run | Qrels, lists: bool = False) -> _Texts:
 def _json_rows(value: Run | Qrels) -> _Texts:
     """An object on each line, {"query_id": ..., "doc_id": ..., "score": ...}."""
     queries, ranked = value.queries.tolist(), isinstance(value, Run)
-    names = WRITTEN["run" if ranked else "qrels"]
+    more = (ORIGIN,) if isinstance(value, Qrels) and value.origin is not None else ()
+    names = (*WRITTEN["run" if ranked else "qrels"], *more)
     for block in _ranked_blocks(value):
-        docs, cuts = block.docs.tolist(), block.cuts.tolist()
         numbers = block.number.tolist() if ranked else plain_grades(block.number)
-        rows = [
-            dict(zip(names, (queries[q], docs[row], numbers[row]), strict=True))
-            | ({} if block.origins is None else {ORIGIN: block.origins[row]})
-            for q, a, b in zip(block.queries, cuts[:-1], cuts[1:], strict=True)
-            for row in range(a, b)
-        ]
-        yield "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), len(docs)
+        columns = [block.per_row(queries), block.docs.tolist(), numbers]
+        if block.origins is not None:
+            columns.append(block.origins)
+        rows = (dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True))
+        yield "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), len(block.docs)
 
 
 def _write_table(value: Run | Qrels, path: Path, parquet: bool, progress: Progress | None = None) -> None:
