@@ -106,7 +106,7 @@ def test_lists_in_rank_order_are_what_birco_reads(ending, here, capsys):
     assert "without their scores" in capsys.readouterr().out
     again = read_run(f"b{ending}").to_dict()
     assert {query: list(row) for query, row in again.items()} == {"q1": ["b", "a"], "q2": ["c"]}
-    assert "a.csv: lists of documents stand in JSON or a pickle" in refused(
+    assert "a.csv: lists of documents need JSON or a pickle" in refused(
         capsys, "data", "convert", "a.trec", "a.csv", "--lists"
     )
     write_qrels(Qrels.of(QRELS), "q.tsv")

@@ -243,7 +243,7 @@ def test_what_is_wrong_is_one_line(hub, name, capsys):
 
 def test_a_hub_that_fails_is_one_line(hub):
     hub.fail = [500, 503]
-    with pytest.raises(DownloadError, match=r"hf:weirs/small: the hub cannot be asked .*503"):
+    with pytest.raises(DownloadError, match=r"hf:weirs/small: the request to the hub failed .*503"):
         weir.load("hf:weirs/small")
     hub.put("weirs/other", {"train.bin": b"x", "notes.csv": b"a,b\n1,2\n"})
     with pytest.raises(

@@ -138,7 +138,7 @@ def calls(marker: Path) -> dict[str, tuple[bytes, str]]:
             "numpy.dtype.__class__",
         ),
         "a dotted name, old": (b"cnumpy\ndtype.mro\n(tR.", "numpy.dtype.mro"),
-        "a name with blanks": (b"cnumpy.core.multiarray scalar\nx\n.", "which is not called"),
+        "a name with blanks": (b"cnumpy.core.multiarray scalar\nx\n.", "which is not allowed"),
         "a number as a name": (b"\x80\x04K\x01K\x02\x93.", "the name 1.2"),
         "INST": (f"(S'{touch}'\nios\nsystem\n.".encode(), "an object to be made (os system)"),
         "OBJ": (b"(cos\nsystem\nS'x'\no.", "os.system"),
@@ -171,7 +171,7 @@ def others() -> dict[str, tuple[bytes, str]]:
         "a set": (pickle.dumps({"q": {"a", "b"}}), "a set, which has no order"),
         "nested deeply": (b"\x80\x04" + b"]" * 100_000 + b"a" * 99_999 + b".", "more than 32 levels"),
         "within itself": (pickle.dumps(loop), "containers within themselves"),
-        "a bomb of references": (pickle.dumps(bomb), "unfold beyond all bounds"),
+        "a bomb of references": (pickle.dumps(bomb), "unfold into too many values"),
         "a bomb of containers": (b"\x80\x04(" + b"}" * 5_000_001 + b"l.", "5,000,000 instructions"),
         "a long that is too long": (
             b"\x80\x04\x8b" + (1 << 20).to_bytes(4, "little") + b"\x7f" * (1 << 20) + b".",
@@ -184,10 +184,10 @@ def others() -> dict[str, tuple[bytes, str]]:
         "a list as a key": (b"\x80\x04}(]Nu.", "a list as a key"),
         "a scalar cut short": (eight.replace(b"C\x08\x00", b"C\x07"), "a NumPy scalar of type f8 in 7 bytes"),
         "a bare name": (NUMPY_TYPE + b".", "a NumPy name instead of a value"),
-        "never kept": (b"\x80\x04h\x07.", "a reference to a value that was never kept"),
-        "nothing to take": (b"\x80\x040.", "an instruction that takes a value where there is none"),
+        "never kept": (b"\x80\x04h\x07.", "a reference to a value that was not stored"),
+        "nothing to take": (b"\x80\x040.", "an instruction without a value to take"),
         "two pickles": (b"\x80\x04N." * 2, "bytes behind a pickle's end"),
-        "left over": (b"\x80\x04NN.", "leaves values over"),
+        "left over": (b"\x80\x04NN.", "with values left over"),
         "cut": (eight[:-1], "a damaged pickle"),
     }
 

@@ -209,7 +209,7 @@ def device(place: Path) -> str:
     run = cell(place) / "run.trec"
     run.unlink()
     os.mkfifo(run)
-    return "run.trec: no file, such as was written"
+    return "run.trec: not a regular file"
 
 
 def record_is_a_pipe(place: Path) -> str:

@@ -342,7 +342,7 @@ def load_here(name: str | Path, split: str | None = None) -> Dataset:
     for what would have to be brought here first.
     """
     if str(name).startswith(("//", "\\\\")):
-        raise DownloadError(f"{name} is a path of another machine, of which nothing was asked")
+        raise DownloadError(f"{name} is a path on another machine; nothing was requested from it")
     return replace(_opened(name, split, unwatched, fetch=False), read_only=True)
 
 

@@ -46,7 +46,7 @@ def source(kind: str, name: object) -> Callable[..., Any]:
         return SOURCES.get(kind)
     except UnknownName:
         reader = "weir-ir's own plug-in 'importing' does"
-        raise PluginError(f"{name}: no plug-in that is installed reads such a collection; {reader}") from None
+        raise PluginError(f"{name}: no installed plug-in reads such a collection; {reader}") from None
 
 
 def materialize(

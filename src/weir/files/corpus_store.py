@@ -226,9 +226,7 @@ class StoredStrings:
         return ptr
 
     def _senseless(self) -> StoreError:
-        return StoreError(
-            f"{self.offsets.path}: its offsets were never written so; delete it to build it again"
-        )
+        return StoreError(f"{self.offsets.path}: its offsets are invalid; delete it to build it again")
 
 
 # Metadata of stored documents as columns in files, each made when it is first asked for.
@@ -722,7 +720,7 @@ def _index(
         read_array(place / name, kind, (rows,)) for name, kind in ((HASHES, np.uint64), (CODES, np.int32))
     )
     if rows and not 0 <= int(codes.min()) <= int(codes.max()) < rows:
-        raise StoreError(f"{place / CODES}: its numbers were never written so; delete it to build it again")
+        raise StoreError(f"{place / CODES}: its document numbers are invalid; delete it to build it again")
     return HashIndex(hashes, codes)
 
 
@@ -734,13 +732,13 @@ def _mend(place: Path, part: CollectionPart | None, about: dict[str, Any], error
     if part is None or not part.path.exists():
         raise _unmendable(error, part) if part is not None else error
     if not _fresh(place, about, part, read_only=True):
-        raise StoreError(f"{error}, and {part} has changed since; start again to read it anew")
+        raise StoreError(f"{error}, and {part} has changed since; run the command again to read it")
     with _alone(place):
         warnings.warn(StoreWarning(f"{error}; the store is built again"), stacklevel=2)
         _build(place, part)
     built = _record(place)
     if built is None or {**built, SOURCE: None} != {**about, SOURCE: None}:
-        raise StoreError(f"{error}; built again it is another one: start again")
+        raise StoreError(f"{error}; the rebuilt store differs: run the command again")
 
 
 def _fresh(place: Path, about: dict[str, Any], part: CollectionPart, read_only: bool) -> bool:

@@ -365,7 +365,7 @@ def hub_revision(repository: str, revision: str = "main") -> HubRevision:
     """
     shown = f"hf:{repository}" + (f"@{revision}" if revision != "main" else "")
     if hub_offline():
-        raise DownloadError(f"{shown} is not on this machine, and HF_HUB_OFFLINE forbids to ask the hub")
+        raise DownloadError(f"{shown} is not on this machine, and HF_HUB_OFFLINE forbids requests to the hub")
     url = f"{hub_endpoint()}/api/datasets/{quote(repository)}/revision/{quote(revision, safe='')}?blobs=true"
     address = _authorised(url)
     with tempfile.TemporaryDirectory(prefix="weir-") as folder:
@@ -376,7 +376,9 @@ def hub_revision(repository: str, revision: str = "main") -> HubRevision:
         except DownloadError as error:
             meaning = next((text for status, text in _MEANINGS.items() if f": {status} " in str(error)), "")
             reason = str(error).partition("; ")[2] or str(error)
-            raise DownloadError(f"{shown}: {meaning or f'the hub cannot be asked ({reason})'}") from None
+            raise DownloadError(
+                f"{shown}: {meaning or f'the request to the hub failed ({reason})'}"
+            ) from None
         except (ValueError, RecursionError):
             no_json = f"{hub_endpoint()} answered with something that is no JSON"
             raise DownloadError(f"{shown}: {no_json}") from None

@@ -95,7 +95,7 @@ class Checksum:
         try:
             now = path.stat()
             if not stat.S_ISREG(now.st_mode):
-                raise StoreError(f"{path}: no file, such as was written")
+                raise StoreError(f"{path}: not a regular file")
             if now.st_size != self.bytes:
                 raise StoreError(f"{path}: {now.st_size} bytes, {self.bytes} were written")
             state = (now.st_ino, now.st_mtime_ns, now.st_ctime_ns)

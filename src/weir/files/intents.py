@@ -196,7 +196,7 @@ def write_intents(qrels: IntentQrels, path: Path | str) -> None:
             temporary.write_text("".join(nugget_lines(qrels)), encoding="utf-8")
         return
     if qrels.weight is not None and (qrels.weight != 1).any():
-        raise BadValue(f"{path}: four columns do not hold how much a nugget counts; name a file .jsonl")
+        raise BadValue(f"{path}: four columns cannot hold the weights of nuggets; name a file .jsonl")
     lines = []
     for query, intents in qrels.to_dict().items():
         for intent, grades in intents.items():

@@ -59,7 +59,7 @@ def called(callee: NumpyName, arguments: tuple[object, ...]) -> object:
         return NumpyType(str(code))
     kind, data = arguments if len(arguments) == 2 else (None, None)
     if not isinstance(kind, NumpyType) or not isinstance(data, bytes):
-        raise OddNumpyError("a NumPy scalar that is no type and bytes")
+        raise OddNumpyError("a NumPy scalar without a type and bytes")
     if kind.code in _FORMATS:
         form = kind.order + _FORMATS[kind.code]
         if struct.calcsize(form) != len(data):
@@ -122,7 +122,7 @@ class _Machine:
 
     def pop(self) -> Any:  # noqa: ANN401  a pickle holds anything
         if not self.stack or isinstance(self.stack[-1], _Mark):
-            raise _OddPickleError("an instruction that takes a value where there is none")
+            raise _OddPickleError("an instruction without a value to take")
         return self.stack.pop()
 
     def last(self) -> Any:  # noqa: ANN401  a pickle holds anything
@@ -135,7 +135,7 @@ class _Machine:
     def since_mark(self) -> list[Any]:
         at = next((i for i in range(len(self.stack) - 1, -1, -1) if isinstance(self.stack[i], _Mark)), None)
         if at is None:
-            raise _OddPickleError("an instruction that takes values from a mark where there is none")
+            raise _OddPickleError("an instruction without a mark to take values from")
         values = self.stack[at + 1 :]
         del self.stack[at:]
         return values
@@ -158,7 +158,7 @@ class _Machine:
             self.memo[len(self.memo) if argument is None else argument] = self.last()
         elif name in _GETS:
             if argument not in self.memo:
-                raise _OddPickleError("a reference to a value that was never kept")
+                raise _OddPickleError("a reference to a value that was not stored")
             self.stack.append(self.memo[argument])
         elif name == "DUP":
             self.last()
@@ -187,7 +187,7 @@ class _Machine:
             texts = isinstance(module, str) and isinstance(attribute, str)
             if not texts or (module, attribute) not in NUMPY_NAMES:
                 raise _OddPickleError(
-                    f"the name {str(module)[:60]}.{str(attribute)[:60]}, which is not called"
+                    f"the name {str(module)[:60]}.{str(attribute)[:60]}, which is not allowed"
                 )
             self.stack.append(NUMPY_NAMES[module, attribute])
         elif name == "REDUCE":
@@ -247,7 +247,7 @@ def read_pickle(path: Path) -> Any:  # noqa: ANN401  a pickle holds anything
             machine.step(code.name, argument)
         value = machine.pop()
         if machine.stack:
-            raise _OddPickleError("a pickle that leaves values over")
+            raise _OddPickleError("a pickle with values left over")
         _unfolded({}, value, 0)
         return _plain(value)
     except (_OddPickleError, OddNumpyError) as odd:
@@ -300,7 +300,7 @@ def _unfolded(sizes: dict[int, tuple[int, int]], value: object, level: int) -> t
         sizes[id(value)] = 1 + sum(n for n, _ in inner), 1 + max((deep for _, deep in inner), default=0)
     values, levels = sizes[id(value)]
     if values > _MOST_VALUES or level + levels > _MOST_LEVELS:
-        raise _OddPickleError("containers that unfold beyond all bounds")
+        raise _OddPickleError("containers that unfold into too many values")
     return values, levels
 
 

@@ -177,7 +177,7 @@ def _array(rows: list[list[float | None]] | None) -> Float64 | None:
 # third column is a hash of the judgments of the query, so that a query that was judged anew since is found.
 
 _FIRST = "# weir baseline\t1"
-_BASELINE_EXPECTED = "a baseline as weir gate --save writes it; write it anew"
+_BASELINE_EXPECTED = "a baseline that weir gate --save wrote; save it again"
 _UNSAFE = frozenset("\t\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029")
 _COLUMNS = ("dataset", "query", "judgments")
 
@@ -268,7 +268,7 @@ def read_baseline(path: Path) -> SystemScores:
         datasets[name] = JudgedScores(scores, {query: mark for query, (mark, _) in queries.items()})
     for name in dict.fromkeys([*datasets, *marks]):
         if name not in datasets or datasets[name].fingerprint != marks.get(name):
-            shown = f"queries of {name} that are not those its header tells of"
+            shown = f"queries of {name} that differ from those its header lists"
             raise FormatError(path, shown, _BASELINE_EXPECTED)
     return SystemScores(system, datasets, writer)
 

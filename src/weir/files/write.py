@@ -50,7 +50,7 @@ def write_run(
     run.refuse_nameless()
     form = named_format(Path(path))
     if lists and (form is None or form.rows):
-        raise BadValue(f"{path}: lists of documents stand in JSON or a pickle; write .json or .pickle")
+        raise BadValue(f"{path}: lists of documents need JSON or a pickle; write .json or .pickle")
     _write(run, Path(path), progress, comments, lists)
 
 
@@ -76,7 +76,7 @@ def refuse_unknown(target: Path, source: Path) -> None:
         suffix = PurePath(unpacked_name(target)).suffix
         raise UnknownName("format", suffix or target.name, suffixes)
     if target.exists() and source.exists() and target.samefile(source):
-        raise BadValue(f"{target} is the file that is read; give the result another name")
+        raise BadValue(f"{target} is also the input; choose another name for the result")
 
 
 def _write(
