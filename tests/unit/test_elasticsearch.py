@@ -302,7 +302,7 @@ def test_killed_in_the_middle_it_goes_on(server, tmp_path, home):
             time.sleep(0.002)
         process.send_signal(signal.SIGKILL)
         process.wait()
-        time.sleep(1.0)  # the server answers what it was asked before
+        time.sleep(0.3)  # the server answers what it was asked before
 
     def kept() -> list[str]:
         files = list(Path(home).rglob("answers.jsonl"))
@@ -321,6 +321,6 @@ def test_killed_in_the_middle_it_goes_on(server, tmp_path, home):
     before = kept()
     assert 5 <= len(before) < 30
     manners.asked.clear()
-    assert subprocess.run(command, env=os.environ, stdout=subprocess.DEVNULL, check=False).returncode == 0
+    assert main(command[3:]) == 0
     assert sorted(manners.asked) == sorted(set(asked.values()) - set(before))
     assert sum(manners.put.values()) == 6000

@@ -19,6 +19,7 @@ import weir
 from tests.unit.brooklet import write_collection
 from tests.unit.embedding_place import forget_spending
 from tests.unit.model_servers import PASSAGE, chat_serving, cut, grade_of, status
+from weir.cli.main import main
 from weir.core.corpus import Corpus, Queries
 from weir.errors import BadValue, RankingWarning, ServiceError
 from weir.experiment.experiment import Experiment
@@ -340,10 +341,7 @@ def test_answers_may_have_a_price_of_their_own(home, monkeypatch):
             Limits.of(weir.settings.settings())
 
 
-@pytest.mark.parametrize(
-    "method",
-    ['"listwise", window=4, step=2', '"setwise", sort="tournament"', '"pairwise", sort="heapsort", top=3'],
-)
+@pytest.mark.parametrize("method", ['"listwise", window=4, step=2', '"setwise", sort="tournament"'])
 def test_killed_in_the_middle_it_asks_only_for_what_is_missing(server, tmp_path, method):
     url, manners = server
     collection = write_collection(tmp_path / "mine", {f"d{n:03}": ("", f"river {n}") for n in range(40)})
@@ -367,7 +365,7 @@ def test_killed_in_the_middle_it_asks_only_for_what_is_missing(server, tmp_path,
     time.sleep(0.1)
     assert len(manners.asked) < 40
     manners.seconds = 0.0
-    assert subprocess.run(command, env=os.environ, stdout=subprocess.DEVNULL, check=False).returncode == 0
+    assert main(command[3:]) == 0
     seen = Counter(manners.prompts())
     assert sum(seen.values()) - len(seen) <= 2  # what was out when it was killed
     assert len(seen) == 70 or "listwise" not in method  # seven windows for each query

@@ -302,11 +302,11 @@ class HostedChat:
         return RequestPolicy(concurrency)
 
     def worker(self, retried: Retried, policy: RequestPolicy) -> ConnectionWorker:
-        """One connection to the service, for requests of {"body", "max_tokens"}; its answers are ChatReply.kept."""
+        """One connection to the service, for requests of {"body", "max_tokens"}; its answers are ChatReply.to_json."""
 
         def send(connection: KeptConnection, request: Request) -> dict[str, Json]:
             body, max_tokens = request.body["body"], request.body["max_tokens"]
-            return self.reply(connection, body, max_tokens, retried).kept()
+            return self.reply(connection, body, max_tokens, retried).to_json()
 
         return ConnectionWorker(send)
 

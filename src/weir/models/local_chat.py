@@ -134,12 +134,12 @@ class CausalModel:
 
 @dataclass(eq=False)
 class _Reading:
-    """What a model has read: ids, mask: int64[n, longest], padded on the left; kept: its keys and values."""
+    """What a model has read: ids, mask: int64[n, longest], padded on the left; cache: its keys and values."""
 
     model: CausalModel
     ids: Tensor
     mask: Tensor
-    kept: Any = None
+    cache: Any = None
 
     @staticmethod
     def of(model: CausalModel, texts: Sequence[Int64]) -> _Reading:
@@ -156,7 +156,7 @@ class _Reading:
 
     def scores(self) -> Tensor:
         """Read what was not read yet: the scores of all tokens to follow, float32[n, V]."""
-        fresh = self.ids.shape[1] if self.kept is None else 1
+        fresh = self.ids.shape[1] if self.cache is None else 1
         inputs: dict[str, Any] = {"input_ids": self.ids[:, -fresh:], "use_cache": not self.model.alone}
         inputs["attention_mask"] = self.mask
         takes = inspect.signature(self.model.module.forward).parameters
@@ -164,10 +164,10 @@ class _Reading:
             inputs["position_ids"] = (self.mask.cumsum(-1) - 1).clamp(min=0)[:, -fresh:]
         if "logits_to_keep" in takes:
             inputs["logits_to_keep"] = 1
-        if self.kept is not None:
-            inputs["past_key_values"] = self.kept
+        if self.cache is not None:
+            inputs["past_key_values"] = self.cache
         output = self.model.module(**inputs)
-        self.kept = None if self.model.alone else output.past_key_values
+        self.cache = None if self.model.alone else output.past_key_values
         return output.logits[:, -1].float()
 
     def add(self, tokens: Int64) -> None:
@@ -182,8 +182,8 @@ class _Reading:
         torch = require("torch", extra="neural")
         chosen = torch.from_numpy(rows).to(self.ids.device)
         self.ids, self.mask = self.ids[chosen], self.mask[chosen]
-        if self.kept is not None:
-            self.kept.batch_select_indices(chosen)
+        if self.cache is not None:
+            self.cache.batch_select_indices(chosen)
 
 
 @dataclass(frozen=True, eq=False)
@@ -589,7 +589,7 @@ class _LocalWorker:
                 continue
             seconds = perf_counter() - start
             for (request, _), reply in zip(own, replies, strict=True):
-                yield Outcome(request, reply.kept(), seconds)
+                yield Outcome(request, reply.to_json(), seconds)
 
     def close(self) -> None:
         """Stop before the next token."""

@@ -36,7 +36,7 @@ class ChatReply:
     tokens_out: int | None = None
     choices: tuple[TokenChoice, ...] = field(default=(), repr=False)
 
-    def kept(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """As JSON, which `of` reads."""
         return {
             "text": self.text,
@@ -48,7 +48,7 @@ class ChatReply:
 
     @staticmethod
     def of(stored: Mapping[str, Any]) -> ChatReply:
-        """The reply that `kept` gave."""
+        """The reply that `to_json` gave."""
         choices = tuple((token, others) for token, others in stored["choices"])
         tokens_in, tokens_out = stored["tokens"]
         return ChatReply(stored["text"], stored["finish"], stored["model"], tokens_in, tokens_out, choices)

@@ -34,10 +34,10 @@ from weir.systems.rerank.scorers import (
     BATCH_TEXTS,
     DTYPES,
     LateScorer,
-    asked_of,
     documents_store,
     encoded_blocks,
     score_candidates,
+    with_text,
 )
 from weir.systems.restricted import deepened, scored_candidates
 from weir.systems.vectors.ann import Loss
@@ -282,7 +282,7 @@ class LateSearcher:
     def search(self, queries: Queries, k: int, context: Context = IN_MEMORY) -> Run:
         """The k best documents for each query; none for a query without text. Raises BadValue for k below 1."""
         check_k(k)
-        filled = asked_of(queries)
+        filled = with_text(queries)
         count = np.zeros(len(queries), np.int64)
         doc, score = np.zeros(0, np.int32), np.zeros(0)
         if len(filled) and len(self.corpus):
@@ -301,7 +301,7 @@ class LateSearcher:
     def scores(self, queries: Queries, candidates: Run, context: Context = IN_MEMORY) -> Float64:
         """The score of each candidate, the same bits as searching gives; the lowest for a query without text and a
         document without tokens."""
-        filled = asked_of(queries)
+        filled = with_text(queries)
         return score_candidates(self.rows, filled, self._encoded(queries.take(filled)), candidates)
 
     def loss(self, queries: Queries, k: int) -> Loss:
@@ -316,7 +316,7 @@ class LateSearcher:
             raise BadValue(
                 f"{self.system}: the vectors it was made of are gone; index again to compare with them"
             )
-        query = self._encoded(queries.take(asked_of(queries)))
+        query = self._encoded(queries.take(with_text(queries)))
         rank = self.corpus.ids.tie_ranks
         exact = search_tokens(self.vectors, query, k, rank)
         remembered = exact if self.token_index.small is None else search_tokens(self.rows, query, k, rank)

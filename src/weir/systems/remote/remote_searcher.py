@@ -190,14 +190,14 @@ def check_on_failure(name: str, value: object) -> None:
 class RemoteService:
     """A system that runs elsewhere, as it is asked.
 
-    name: how it prints; about: everything that decides an answer; opened: makes what is given {"id", "text", "k"} for
-    each query; on_failure: "refuse" or "missing", what becomes of queries without an answer; confirm: called when new
+    name: how it prints; about: everything that decides an answer; new_worker: makes a Worker, which is sent {"id", "text",
+    "k"} for each query; on_failure: "refuse" or "missing", what becomes of queries without an answer; confirm: called when new
     answers were stored, raises where what gave them is not what `about` says any more.
     """
 
     name: str
     about: Mapping[str, object]
-    opened: Callable[[Retried], Worker]
+    new_worker: Callable[[Retried], Worker]
     policy: RequestPolicy
     on_failure: str
     confirm: Callable[[], None] = lambda: None
@@ -224,7 +224,9 @@ class RemoteSearcher:
         service, report, total = self.service, context.progress, len(queries)
         progress = None if report is None else lambda done: report(done, total)
         with answer_store(str(service.about["system"]), service.about) as store:
-            counts = run_requests(self._requests(queries, k), service.opened, store, service.policy, progress)
+            counts = run_requests(
+                self._requests(queries, k), service.new_worker, store, service.policy, progress
+            )
             self.use.counts.add(counts)
             self._refuse(counts, total)
             if counts.answered:

@@ -198,7 +198,7 @@ def encoded_blocks(loaded: LoadedLate, stored_as: str, texts: list[str]) -> Iter
         yield block.ptr, rows.view(np.uint8).reshape(len(rows), -1)
 
 
-def asked_of(queries: Queries) -> Int64:
+def with_text(queries: Queries) -> Int64:
     """The numbers of queries that have a text."""
     return np.array([i for i, text in enumerate(queries.text.tolist()) if text.strip()], np.int64)
 
@@ -218,12 +218,12 @@ def score_candidates(rows: TokenRows, numbers: Int64, query: TokenQueries, candi
 class LateScorer:
     """An encoder and the documents it may be asked about.
 
-    kept: fp16 or fp32; view: what of a document is encoded; name: in messages.
+    stored_as: fp16 or fp32; view: what of a document is encoded; name: in messages.
     """
 
     encoder: LateEncoder
     corpus: Corpus
-    kept: str
+    stored_as: str
     view: str
     name: str
     counts: CacheCounts = field(default_factory=CacheCounts)
@@ -235,7 +235,7 @@ class LateScorer:
 
     def scores(self, queries: Queries, candidates: Run, context: Context = IN_MEMORY) -> Float64:
         """The score of each candidate, the same bits as searching gives."""
-        numbers = asked_of(queries)
+        numbers = with_text(queries)
         encoded = self.loaded.encode(queries.take(numbers).text, "query")
         docs, place = np.unique(candidates.doc, return_inverse=True)
         rows = self._vectors(docs.astype(np.int64), place, context)
@@ -261,12 +261,14 @@ class LateScorer:
             )
             lengths = np.concatenate([np.zeros(0, np.int64), *(np.diff(b.ptr) for b in blocks)])
             values = [np.zeros((0, self.loaded.dimensions), np.float32), *(b.values for b in blocks)]
-            return HeldTokens(lengths, np.concatenate(values).astype(DTYPES[self.kept]))
-        store = documents_store(self.loaded, self.kept)
+            return HeldTokens(lengths, np.concatenate(values).astype(DTYPES[self.stored_as]))
+        store = documents_store(self.loaded, self.stored_as)
         before = store.snapshot()
         new = np.ones(len(docs), np.bool_) if before is None else before.texts.find(texts.hashes()) < 0
         self.counts.requested += len(place)
         self.counts.computed += int(new[place].sum())
         cut = EncodingBlocks(BATCH_TEXTS[self.loaded.place.kind], whole=not self.loaded.document.engine.alone)
-        encode = partial(encoded_blocks, self.loaded, self.kept)
-        return TokenVectors(stored_ragged(store, texts, encode, context.progress, cut), DTYPES[self.kept])
+        encode = partial(encoded_blocks, self.loaded, self.stored_as)
+        return TokenVectors(
+            stored_ragged(store, texts, encode, context.progress, cut), DTYPES[self.stored_as]
+        )
