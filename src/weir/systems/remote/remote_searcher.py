@@ -190,8 +190,8 @@ def check_on_failure(name: str, value: object) -> None:
 class RemoteService:
     """A system that runs elsewhere, as it is asked.
 
-    name: how it prints; about: everything that decides an answer; new_worker: makes a Worker, which is sent {"id", "text",
-    "k"} for each query; on_failure: "refuse" or "missing", what becomes of queries without an answer; confirm: called when new
+    name: how it prints; about: everything that decides an answer; new_worker: makes a Worker for requests of {"id",
+    "text", "k"}; on_failure: "refuse" or "missing", what becomes of queries without an answer; confirm: called when new
     answers were stored, raises where what gave them is not what `about` says any more.
     """
 
