@@ -469,9 +469,7 @@ class ChatModel:
         if self.local:
             fetch(self._place)
 
-    def load(
-        self, limits: Limits | None = None, clock: Clock | None = None, silent: bool = False
-    ) -> ChatClient:
+    def load(self, limits: Limits | None = None, silent: bool = False) -> ChatClient:
         """The model, ready to answer.
 
         limits: None for the environment's; silent: it only makes the bodies of requests, which takes no key. Raises
@@ -486,7 +484,7 @@ class ChatModel:
             return HostedChat(self.name, self.address, self.provider, silent_client, {})
         variable = self.key or (self.provider.key if self._is_default_base else "") or None
         key = Key.of(variable)
-        metered = MeteredClient(key, limits or Limits.of(settings()), clock or Clock(), paid())
+        metered = MeteredClient(key, limits or Limits.of(settings()), Clock(), paid())
         header = self.provider.key_header
         auth_headers = {header: key.checked()} if header and variable else key.header()
         return HostedChat(self.name, self.address, self.provider, metered, auth_headers)
