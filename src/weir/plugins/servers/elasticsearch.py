@@ -757,12 +757,7 @@ class Elasticsearch:
         policy = RequestPolicy(settings.concurrency, settings.batch)
         opened = partial(ElasticAsker, settings, index.name)
         service = RemoteService(
-            str(self),
-            about,
-            opened,
-            policy,
-            settings.on_failure,
-            partial(_check_same, index, identity),
+            str(self), about, opened, policy, settings.on_failure, partial(_check_same, index, identity)
         )
         costs = Costs(external_bytes=complete.bytes, reused_documents=complete.reused)
         return RemoteSearcher(service, corpus, ServiceUsage("", {**versions, "index": identity.uuid}), costs)

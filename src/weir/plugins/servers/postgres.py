@@ -864,12 +864,7 @@ class PostgresCollection:
             self.settings, self.search_settings, name, versions, bytes=state.bytes, reused=state.reused
         )
         content = content_of(corpus, self.fields_read())
-        about = {
-            **self.describe(),
-            "corpus": content,
-            "versions": versions,
-            "answered by": state.identity,
-        }
+        about = {**self.describe(), "corpus": content, "versions": versions, "answered by": state.identity}
         return PostgresSearcher(str(self), searched, corpus, about, self.dense, ServiceUsage("", versions))
 
 

@@ -18,13 +18,7 @@ from weir.core.corpus import Corpus, Queries
 from weir.core.run import Run
 from weir.core.strings import Float64
 from weir.errors import BadValue, RankingWarning
-from weir.models.chat import (
-    ChatModel,
-    RecordedChat,
-    UnknownAnswerError,
-    cached_chat,
-    default_model,
-)
+from weir.models.chat import ChatModel, RecordedChat, UnknownAnswerError, cached_chat, default_model
 from weir.models.prompts import (
     ChatPrompt,
     PromptTemplate,
