@@ -180,7 +180,7 @@ def compare_shown(
     rankings = systems
     if systems and not measures and _are_measures(systems[-1]):
         rankings, measures = systems[:-1], cast("Wanted", systems[-1])
-    wanted = (measures,) if isinstance(measures, (str, Measure)) else tuple(measures)
+    chosen = (measures,) if isinstance(measures, (str, Measure)) else tuple(measures)
     if factors is not None:
         refuse_beside_factors(baseline, by)
     if not rankings and isinstance(qrels, (str, os.PathLike)):
@@ -194,19 +194,19 @@ def compare_shown(
         label_of = labels_of(labels, [cell.label for cell in cells])
         names = {**system_titles(cells), **label_of}
         baseline = next((name for name, label in names.items() if label == baseline), baseline)
-        remarks += [*twin_notes(twin_systems(cells)), *lacking_notes(cells, wanted, baseline)]
+        remarks += [*twin_notes(twin_systems(cells)), *lacking_notes(cells, chosen, baseline)]
         notes = (*map(Note, remarks), *cell_notes(cells))
         if factors is not None:
-            studies = study_cells(cells, factor_names(factors), wanted, how)
+            studies = study_cells(cells, factor_names(factors), chosen, how)
             return ShownComparison(ResultSet("factors", tuple(studies), notes))
         if by is None:
-            comparisons = compare_cells(cells, wanted, baseline, how)
+            comparisons = compare_cells(cells, chosen, baseline, how)
         else:
             comparisons = compare_cells_by_group(
-                cells, lambda c, queries: cell_groups(c, by, queries, collection), wanted, baseline, how
+                cells, lambda c, queries: cell_groups(c, by, queries, collection), chosen, baseline, how
             )
-        found = ResultSet("compare", tuple(relabelled(comparisons, names)), notes)
-        return ShownComparison(found, cells, label_of)
+        results = ResultSet("compare", tuple(relabelled(comparisons, names)), notes)
+        return ShownComparison(results, cells, label_of)
     if datasets or only:
         raise BadValue(
             "datasets and systems (-d, -s) are those of a results folder; name the run files instead"
@@ -218,7 +218,7 @@ def compare_shown(
     elif not rankings:
         scores = _scored(qrels)
     elif len(rankings) > 1 and (paths := _all_paths((qrels, *rankings))):
-        scores, dataset, left_out = _scores_of_files(paths, collection, conventions, wanted)
+        scores, dataset, left_out = _scores_of_files(paths, collection, conventions, chosen)
         lost = dict(zip(names_of_runs(paths[1:]), paths[1:], strict=True)).get(baseline or "")
         if lost is not None and baseline not in scores:
             reason = next(one for one in left_out if one.startswith(str(lost)))
@@ -226,13 +226,13 @@ def compare_shown(
     else:
         rules = ScoringRules.of(collection, conventions_of(conventions))
         dataset, several = rules.dataset, rankings[0] if len(rankings) == 1 else rankings
-        scores = _scores_by_name(qrels, several, wanted or DEFAULT_MEASURES, rules)
+        scores = _scores_by_name(qrels, several, chosen or DEFAULT_MEASURES, rules)
     label_of = labels_of(labels, scores)
     baseline = next((system for system, label in label_of.items() if label == baseline), baseline)
     notes = (*system_notes(scores), *(Note(f"{LEFT_OUT}{reason}") for reason in left_out))
     if factors is not None:
         of = {(name, system): one for system, one in scores.items()}
-        studies = study_factors(of, factor_names(factors), wanted, how)
+        studies = study_factors(of, factor_names(factors), chosen, how)
         return ShownComparison(ResultSet("factors", tuple(studies), notes))
     groups = None if by is None else query_groups(by, next(iter(scores.values())).queries, dataset)
     comparisons = compare_scores(scores, name, baseline, how, groups)
@@ -346,14 +346,14 @@ def why(
     judgments = Judgments(None if qrels is None else Path(qrels), collection)
     match results:
         case (one,):
-            found = explain_published(_folder(one), published, name, judgments)
+            explanation = explain_published(_folder(one), published, name, judgments)
         case (_, _) if published is not None:
             raise BadValue("published takes one result; two results are compared with each other")
         case (one, other):
             folders = _folder(one), _folder(other)
             if all(folder.is_file() for folder in folders):
                 raise BadValue("two run files need their judgments before them: weir why QRELS RUN RUN")
-            found = explain_cells(*folders, name, judgments)
+            explanation = explain_cells(*folders, name, judgments)
         case (judged, one, other) if not (
             published or qrels or (_all_paths([one]) and Path(str(one)).is_dir())
         ):
@@ -362,12 +362,12 @@ def why(
             long = [str(run) for run in _all_paths([one, other])] or ["first", "second"]
             names = distinct_names([run.name for run in runs], long)
             by_name = dict(zip(names, runs, strict=True))
-            found = explain_rankings(qrels_from(judged), by_name, name, ScoringRules.of(collection))
+            explanation = explain_rankings(qrels_from(judged), by_name, name, ScoringRules.of(collection))
         case _:
             raise BadValue(
                 f"found {len(results)} results; expected one or two result folders, or judgments and two runs alone"
             )
-    return ResultSet("why", (found,))
+    return ResultSet("why", (explanation,))
 
 
 def abstention(
@@ -409,17 +409,17 @@ def threshold(
 
     refuse_mismatched(qrels, run)
     rules = ThresholdRules(max_false, confidence, SEED if seed is None else seed)
-    scoring, wanted = ScoringRules.of(collection), measures_of(measure)[0]
+    scoring, parsed = ScoringRules.of(collection), measures_of(measure)[0]
     silent = [] if scoring.queries is None else unanswerable_queries(scoring.queries)
     ranked = scoring.ranked(run_from(run))
-    found = chosen(ranked, qrels_from(qrels), wanted, rules, [*unanswerable, *silent])
-    return ResultSet("threshold", (found,), scoring.notes)
+    result = chosen(ranked, qrels_from(qrels), parsed, rules, [*unanswerable, *silent])
+    return ResultSet("threshold", (result,), scoring.notes)
 
 
-def _all_paths(given: Sequence[object]) -> list[Path]:
+def _all_paths(values: Sequence[object]) -> list[Path]:
     """The paths, where nothing else is given; else none."""
-    paths = [Path(one) for one in given if isinstance(one, (str, os.PathLike))]
-    return paths if len(paths) == len(given) else []
+    paths = [Path(one) for one in values if isinstance(one, (str, os.PathLike))]
+    return paths if len(paths) == len(values) else []
 
 
 def _scores_of_files(
@@ -437,17 +437,17 @@ def _scores_of_files(
         qrels, folder = judged_collection(qrels, None)
         collection = folder if collection is None else collection
     rules = ScoringRules.of(collection, conventions_of(conventions))
-    wanted = measures_of(measures) if measures else ()
-    scores, left_out = scores_of_files(qrels, runs, wanted, rules)
+    parsed = measures_of(measures) if measures else ()
+    scores, left_out = scores_of_files(qrels, runs, parsed, rules)
     return scores, rules.dataset, left_out
 
 
-def _folder(given: object) -> Path:
-    if not isinstance(given, (str, os.PathLike)):
+def _folder(value: object) -> Path:
+    if not isinstance(value, (str, os.PathLike)):
         raise BadValue(
-            f"found {type(given).__name__} alone; expected judgments and two runs, or folders of results"
+            f"found {type(value).__name__} alone; expected judgments and two runs, or folders of results"
         )
-    return Path(given)
+    return Path(value)
 
 
 def _two(
@@ -466,35 +466,35 @@ def _evaluated(qrels: Qrels | IntentQrels, run: Run, measures: Wanted, rules: Sc
     return evaluate(qrels, run, measures, rules.conventions, collection=rules.dataset)
 
 
-def _runs(qrels: object, given: Iterable[object]) -> list[Run]:
+def _runs(qrels: object, rankings: Iterable[object]) -> list[Run]:
     """Rankings, each found to belong to the judgments as these were given."""
-    found = []
-    for one in given:
+    runs = []
+    for one in rankings:
         refuse_mismatched(qrels, one)
-        found.append(run_from(one))
-    return found
+        runs.append(run_from(one))
+    return runs
 
 
-def _are_measures(given: object) -> bool:
+def _are_measures(value: object) -> bool:
     """Whether what stands last is a measure, or several, and no ranking."""
-    if isinstance(given, (str, Measure)):
-        given = [given]
-    if not isinstance(given, (list, tuple)) or not given:
+    if isinstance(value, (str, Measure)):
+        value = [value]
+    if not isinstance(value, (list, tuple)) or not value:
         return False
     try:
-        return all(isinstance(one, Measure) or (isinstance(one, str) and measures_of(one)) for one in given)
+        return all(isinstance(one, Measure) or (isinstance(one, str) and measures_of(one)) for one in value)
     except WeirError:
         return False
 
 
-def _scored(given: object) -> dict[str, Scores]:
+def _scored(value: object) -> dict[str, Scores]:
     """Scores by name, from such or from several; raises BadValue for anything else."""
-    if isinstance(given, Mapping) and given and all(isinstance(one, Scores) for one in given.values()):
-        return dict(given)
-    if isinstance(given, Sequence) and all(isinstance(one, Scores) for one in given):
-        return {f"system {n}": one for n, one in enumerate(given, 1)}
+    if isinstance(value, Mapping) and value and all(isinstance(one, Scores) for one in value.values()):
+        return dict(value)
+    if isinstance(value, Sequence) and all(isinstance(one, Scores) for one in value):
+        return {f"system {n}": one for n, one in enumerate(value, 1)}
     raise BadValue(
-        f"found {type(given).__name__} alone; rankings are compared against judgments: compare(qrels, systems)"
+        f"found {type(value).__name__} alone; rankings are compared against judgments: compare(qrels, systems)"
     )
 
 

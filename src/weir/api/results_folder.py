@@ -112,13 +112,13 @@ def results_shown(
     from weir.stats.score_rows import rows_by_group
 
     cells, damaged = _cells_of(folder, systems, datasets)
-    wanted = [str(measure) for measure in measures_of(measures)] if measures else []
-    known = {row.measure for cell in cells for row in cell.rows}
-    for measure in wanted:
-        if measure not in known:
-            raise UnknownName("measure among these results", measure, known)
+    names = [str(measure) for measure in measures_of(measures)] if measures else []
+    available = {row.measure for cell in cells for row in cell.rows}
+    for measure in names:
+        if measure not in available:
+            raise UnknownName("measure among these results", measure, available)
     if by is None:
-        return ShownResults.of(cells, wanted, damaged)
+        return ShownResults.of(cells, names, damaged)
     rows: list[Row] = []
     notes: list[Note] = []
     for cell in cells:
@@ -126,7 +126,7 @@ def results_shown(
         grouped = GroupedScores.of(scores, cell_groups(cell, by, scores.queries, collection, fetch))
         of_cell = rows_by_group(grouped, cell.dataset, cell.label)
         notes += grouped.notes()
-        rows += [row for row in of_cell if not wanted or row.measure in wanted]
+        rows += [row for row in of_cell if not names or row.measure in names]
     notes += [*damaged, *map(Note, mixed_provenance(cells))]
     return ShownResults(cells, ResultSet("results", tuple(rows), tuple(notes)), by=True)
 
@@ -241,11 +241,11 @@ def plan(
     from weir.experiment.experiment import Experiment
     from weir.experiment.plan import plan_notes, planned
 
-    named = [datasets] if isinstance(datasets, (str, Path, Dataset)) else list(datasets)
+    several_datasets = [datasets] if isinstance(datasets, (str, Path, Dataset)) else list(datasets)
     several = tuple(systems) if isinstance(systems, Iterable) and not isinstance(systems, str) else (systems,)
     names = tuple(
         str(d) if not isinstance(d, Dataset) else d.entry.name if d.entry else str(d.layout.root)
-        for d in named
+        for d in several_datasets
     )
     plans = tuple(planned(Experiment(names, several, k=k), progress or (lambda *_: None), precise))
     return ResultSet("plan", plans, tuple(plan_notes(plans)))

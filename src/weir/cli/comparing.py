@@ -20,11 +20,11 @@ from weir.cli.options import (
 from weir.cli.terminal import output_width, say, say_left_out, say_notes, show_result
 
 
-def _no_path(context: click.Context, option: click.Parameter, given: str | None) -> str | None:
+def _no_path(context: click.Context, option: click.Parameter, names: str | None) -> str | None:
     """The names behind --factors; what is there as a file or folder was not meant as such."""
-    if given and (Path(given).is_file() or next(Path(given).glob("*/*/stage.json"), None)):
-        raise click.BadParameter(f"{given} is a path; write what is compared before --factors")
-    return given
+    if names and (Path(names).is_file() or next(Path(names).glob("*/*/stage.json"), None)):
+        raise click.BadParameter(f"{names} is a path; write what is compared before --factors")
+    return names
 
 
 @click.command("compare")
@@ -182,8 +182,8 @@ def diff_command(
     if not 2 <= len(paths) <= 3:
         raise BadValue(f"found {len(paths)} paths; expected judgments and two runs, or two result folders")
     rules = Conventions(self_matches="drop" if drop_self else "keep")
-    found = diff(*paths, measure=measure, collection=collection, top=top, conventions=rules)
-    show_result(found, "json" if as_json else None)
+    differences = diff(*paths, measure=measure, collection=collection, top=top, conventions=rules)
+    show_result(differences, "json" if as_json else None)
 
 
 @click.command("why")
@@ -223,8 +223,8 @@ def why_command(
     """
     from weir.api.comparisons import why
 
-    found = why(*results, published=model, measure=measure, qrels=qrels, collection=collection)
-    show_result(found, "json" if as_json else None)
+    explanation = why(*results, published=model, measure=measure, qrels=qrels, collection=collection)
+    show_result(explanation, "json" if as_json else None)
 
 
 UNDECIDED = 3
@@ -299,22 +299,22 @@ def gate_command(
     from weir.measures.evaluate import DEFAULT, Conventions
     from weir.stats.gate import gate_junit, gate_outcome
 
-    wanted, drops = list[Measure](), dict[str, float]()
+    parsed, drops = list[Measure](), dict[str, float]()
     for text in measures:
         name, colon, drop = text.rpartition(":")
-        wanted.append(parse_measure(name if colon else text))
+        parsed.append(parse_measure(name if colon else text))
         if colon:
             try:
-                drops[str(wanted[-1])] = float(drop)
+                drops[str(parsed[-1])] = float(drop)
             except ValueError:
                 raise BadValue(f"-m {text}: the drop is '{drop}'; expected such as {name}:0.01") from None
-    wanted = list(dict.fromkeys(wanted))
+    parsed = list(dict.fromkeys(parsed))
     conventions = Conventions(self_matches="drop") if drop_self else None
     if save is not None:
         if not 1 <= len(paths) <= 2:
             raise BadValue("--save takes judgments and a run, or one results folder")
         run = paths[1] if len(paths) == 2 else None
-        saved = save_baseline(save, paths[0], run, measures=wanted or "nDCG@10", conventions=conventions or DEFAULT,
+        saved = save_baseline(save, paths[0], run, measures=parsed or "nDCG@10", conventions=conventions or DEFAULT,
                               collection=collection, systems=systems, fetch=fetch)  # fmt: skip
         queries = sum(len(one.scores.queries) for one in saved.datasets.values())
         say(f"{save}: {saved.system} on {len(saved.datasets)} dataset{'s' * (len(saved.datasets) != 1)}, "
@@ -323,18 +323,18 @@ def gate_command(
     if not 2 <= len(paths) <= 3:
         raise BadValue(f"found {len(paths)} paths; expected {GRAMMAR}")
     third = paths[2] if len(paths) == 3 else None
-    allowed = {str(measure): drops.get(str(measure), max_drop) for measure in wanted} if drops else max_drop
-    found = gate(
-        paths[0], paths[1], third, wanted, max_drop=allowed, confidence=confidence, interval=interval, by=by,
+    allowed = {str(measure): drops.get(str(measure), max_drop) for measure in parsed} if drops else max_drop
+    verdicts = gate(
+        paths[0], paths[1], third, parsed, max_drop=allowed, confidence=confidence, interval=interval, by=by,
         common=common, fetch=fetch, conventions=conventions, collection=collection, systems=systems,
     )  # fmt: skip
-    say_notes(found.notes(), notes)
+    say_notes(verdicts.notes(), notes)
     if junit is not None:
-        write_text(junit, gate_junit(found) + "\n")
-    show_result(found, form)
-    outcome = gate_outcome(found)
+        write_text(junit, gate_junit(verdicts) + "\n")
+    show_result(verdicts, form)
+    outcome = gate_outcome(verdicts)
     undecided = outcome == "undecided" and not (
-        allow_undecided and all(one.within for one in found if not one.group)
+        allow_undecided and all(one.within for one in verdicts if not one.group)
     )
     click.get_current_context().exit(1 if outcome == "fail" else UNDECIDED if undecided else 0)
 

@@ -73,8 +73,8 @@ def convert_command(source: Path, target: Path, kind: str | None, lists: bool, q
 
     refuse_unknown(target, source)
     progress = Progress(quiet)
-    found = kind or kind_of_file(source)
-    if lists and found == "qrels":
+    what = kind or kind_of_file(source)
+    if lists and what == "qrels":
         raise BadValue(f"{source} holds judgments; --lists is about runs")
     progress(f"reading {source.name}", 0, 1)
     stage = f"writing {target.name}"
@@ -83,7 +83,7 @@ def convert_command(source: Path, target: Path, kind: str | None, lists: bool, q
         progress(stage, done, total)
 
     try:
-        if found == "run":
+        if what == "run":
             run = read_run(source)
             write_run(run, target, advance, lists=lists)
             note = f"a run of {len(run.queries):,} queries and {len(run.doc):,} documents returned"
@@ -214,9 +214,9 @@ def drop_command(system: str) -> None:
     from weir.systems.composite import parts_of
     from weir.systems.protocol import Installed
 
-    found = [part for part in parts_of(parse_system(system)) if isinstance(part, Installed)]
-    if not found:
+    installed = [part for part in parts_of(parse_system(system)) if isinstance(part, Installed)]
+    if not installed:
         raise BadValue(f"{system} makes nothing on a server")
-    for part in found:
+    for part in installed:
         for name in part.uninstall():
             click.echo(name)

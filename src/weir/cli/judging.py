@@ -112,7 +112,7 @@ def judge_command(
     )
     progress = Progress(quiet)
     try:
-        found = judge(
+        report = judge(
             *targets,
             model=ChatModel(model or default_model(), base, key),
             out=out,
@@ -129,7 +129,7 @@ def judge_command(
         )
     finally:
         progress.close()
-    show_result(found, "json" if as_json else None)
+    show_result(report, "json" if as_json else None)
     say(f"labels: {out}")
 
 
@@ -187,8 +187,8 @@ def audit_command(
         return
     progress = Progress()
     try:
-        found = audits(*targets, only=names, collection=collections, training=training, encoder=encoder,
+        findings = audits(*targets, only=names, collection=collections, training=training, encoder=encoder,
                        progress=progress)  # fmt: skip
     finally:
         progress.close()
-    show_result(found, "json" if as_json else None)
+    show_result(findings, "json" if as_json else None)

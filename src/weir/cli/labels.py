@@ -76,10 +76,10 @@ def agree_command(
     from weir.core.results import json_lines
     from weir.stats.label_agreement import query_agreement_tables
 
-    named = labels_by_name((first, *others), words) if len(others) != 1 else {}
+    labels = labels_by_name((first, *others), words) if len(others) != 1 else {}
     pairs = agree(first, *others, words=words)
     more: list[ResultSet[Any]] = []
-    if len(named) > 2:
+    if len(labels) > 2:
         more.append(rater_agreement(first, *others, words=words))
     if runs:
         more.append(rank_agreement(first, *others, runs=runs, measure=measure, words=words))
@@ -147,7 +147,7 @@ def estimate_command(
         raise click.UsageError("--next and --width are of whole queries, at random or by --strata")
     if out is not None and not planned:
         raise click.UsageError("-o takes --next or --width, which say what to draw")
-    found = estimate(
+    estimates = estimate(
         human, model, *runs, measure=measure, strata=strata, weights=weights, pairs=pairs, sheets=sheets,
         collection=collection,
     )  # fmt: skip
@@ -159,12 +159,12 @@ def estimate_command(
         if planned
         else None
     )  # fmt: skip
-    say_notes(found.notes())
+    say_notes(estimates.notes())
     if as_json:
-        for results in (found,) if drawn is None else (found, drawn):
+        for results in (estimates,) if drawn is None else (estimates, drawn):
             show_result(results, "json")
         return
-    show_tables([*found.tables(), *(() if drawn is None else drawn.tables())])
+    show_tables([*estimates.tables(), *(() if drawn is None else drawn.tables())])
     if out is not None and drawn is not None:
         say(f"{out}: {sum(one.pairs for one in drawn):,} pairs to judge")
 
@@ -201,9 +201,9 @@ def holes_command(
     """
     from weir.api.labelling import holes
 
-    found = holes(qrels, *runs, human=human, model=model, measure=measure, rel=rel, collection=collection)
-    say_notes(found.notes())
-    show_result(found, "json" if as_json else None)
+    study = holes(qrels, *runs, human=human, model=model, measure=measure, rel=rel, collection=collection)
+    say_notes(study.notes())
+    show_result(study, "json" if as_json else None)
 
 
 @click.command("relabel")

@@ -163,15 +163,15 @@ def _probed(encoder: Encoder, device: str) -> dict[str, object]:
 
     texts = load("brook-questions").corpus.view("title text").tolist()[:PROBED]
     loaded = encoder.load(device)
-    found = {"as declared": _speed(loaded, texts)}
+    speed_of = {"as declared": _speed(loaded, texts)}
     for engine in ENGINES if encoder.engine == "auto" else ():
         try:
-            found[engine] = _speed(replace(encoder, engine=engine).load(device), texts)
+            speed_of[engine] = _speed(replace(encoder, engine=engine).load(device), texts)
         except (BadValue, MissingExtra) as error:
-            found[engine] = str(error)
+            speed_of[engine] = str(error)
     stable = stability(loaded, texts)
-    facts: dict[str, object] = {"documents_per_second": found, "stability": str(stable)}
-    speeds = {name: value for name, value in found.items() if isinstance(value, float)}
+    facts: dict[str, object] = {"documents_per_second": speed_of, "stability": str(stable)}
+    speeds = {name: value for name, value in speed_of.items() if isinstance(value, float)}
     best = max(speeds, key=lambda name: speeds[name])
     if speeds[best] > WORTH * speeds["as declared"]:
         facts["advice"] = (
@@ -184,12 +184,12 @@ def _speed(loaded: Loaded, texts: list[str]) -> float | str:
     """Documents a second, of the better of two passes."""
     import time
 
-    taken = []
+    seconds = []
     for _ in range(2):
         begun = time.perf_counter()
         loaded.encode(texts)
-        taken.append(time.perf_counter() - begun)
-    return round(len(texts) / min(taken), 1)
+        seconds.append(time.perf_counter() - begun)
+    return round(len(texts) / min(seconds), 1)
 
 
 @click.command("measures")
@@ -218,23 +218,23 @@ def measures_command(measure: str | None, as_json: bool) -> None:
     elif measure is not None:
         names = [measure]
     for name in names:
-        known = MEASURES.get(name)
-        cut = "@k" if known.cutoff == "required" else "[@k]"
+        definition = MEASURES.get(name)
+        cut = "@k" if definition.cutoff == "required" else "[@k]"
         if as_json:
             about = {
                 "measure": name,
-                "cutoff": known.cutoff,
-                "settings": known.defaults(),
-                "summary": known.summary,
-                "grades": known.takes,
+                "cutoff": definition.cutoff,
+                "settings": definition.defaults(),
+                "summary": definition.summary,
+                "grades": definition.takes,
             }
             click.echo(json.dumps(about))
             continue
-        settings = ", ".join(f"{key}={value!r}" for key, value in known.defaults().items())
+        settings = ", ".join(f"{key}={value!r}" for key, value in definition.defaults().items())
         click.echo(f"{name}{cut}" + (f"   settings: {settings}" if settings else ""))
-        for line in (inspect.getdoc(known.function) or "").split("\n"):
+        for line in (inspect.getdoc(definition.function) or "").split("\n"):
             click.echo(f"    {line}".rstrip())
-        click.echo(f"    {known.takes}\n")
+        click.echo(f"    {definition.takes}\n")
 
 
 @click.command("datasets")
@@ -251,14 +251,14 @@ def datasets_command(as_json: bool) -> None:
     from weir.core.tables import columns, paragraph
     from weir.datasets import catalogue
 
-    known = catalogue.entries()
+    entries = catalogue.entries()
     groups = [catalogue.group(name) for name in catalogue.groups()]
     if as_json:
-        for entry in known:
+        for entry in entries:
             click.echo(json.dumps(asdict(entry) | {"here": entry.here}, ensure_ascii=False))
         return
     lines = [["name", "task", "domain", "documents", "queries", "licence", "here"]]
-    for entry in known:
+    for entry in entries:
         here = "yes" if entry.here else "licence" if entry.obtain else "fetch"
         sizes = [f"{entry.documents:,}", f"{entry.queries:,}"]
         lines.append([entry.name, entry.task, entry.domain, *sizes, entry.licence, here])
@@ -328,7 +328,7 @@ def doctor_command(kernels: tuple[str, ...], compiled: bool, as_json: bool, quie
     for name in sorted(os.environ):
         if name.startswith(("WEIR_", "NUMBA_")) or name in ("HF_HUB_OFFLINE", "HF_HOME"):
             environment[name] = "set" if "KEY" in name else os.environ[name]
-    found: dict[str, Facts] = {
+    sections: dict[str, Facts] = {
         "machine": {
             "weir": _version("weir-ir") or "not installed as a package",
             "platform": platform.platform(),
@@ -342,10 +342,10 @@ def doctor_command(kernels: tuple[str, ...], compiled: bool, as_json: bool, quie
         "settings": environment,
     }
     if as_json:
-        click.echo(json.dumps(found, ensure_ascii=False))
+        click.echo(json.dumps(sections, ensure_ascii=False))
         return
-    width = max(len(name) for facts in found.values() for name in facts)
-    for section, facts in found.items():
+    width = max(len(name) for facts in sections.values() for name in facts)
+    for section, facts in sections.items():
         click.echo(section)
         for name, value in facts.items():
             text = str(value)
@@ -365,19 +365,19 @@ def _engines() -> Facts:
     from weir.models.engine import DTYPES, NEEDED, ruled
     from weir.settings import settings
 
-    found: Facts = {"kernels": _engine(("numba", "llvmlite"))}
-    found |= {name: _engine(needed) for name, needed in NEEDED.items()}
-    found |= {"faiss": _engine(("faiss-cpu",)), "usearch": _engine(("usearch",))}
+    engines: Facts = {"kernels": _engine(("numba", "llvmlite"))}
+    engines |= {name: _engine(needed) for name, needed in NEEDED.items()}
+    engines |= {"faiss": _engine(("faiss-cpu",)), "usearch": _engine(("usearch",))}
     for dtype in DTYPES:
         try:
             chosen = ruled("auto", dtype, settings().device)
         except BadValue as error:
-            found[f"models in {dtype}"] = str(error)
+            engines[f"models in {dtype}"] = str(error)
         else:
-            found[f"models in {dtype}"] = (
+            engines[f"models in {dtype}"] = (
                 f"{chosen.label or f'{chosen.engine}, not installed'} ({chosen.why})"
             )
-    return found
+    return engines
 
 
 def _engine(needed: tuple[str, ...]) -> str:
@@ -431,17 +431,17 @@ def _caches() -> Facts:
     from weir.settings import settings
 
     home = settings().home
-    found: Facts = {"home": str(home)}
+    folders: Facts = {"home": str(home)}
     for name in (name for name in CACHES if (home / name).is_dir()):
         total = 0
         for top, _, files in os.walk(home / name):
             for file in files:
                 with suppress(OSError):
                     total += os.lstat(os.path.join(top, file)).st_size  # noqa: PTH118  thousands of files
-        found[name] = f"{total / 1e6:,.1f} MB"
+        folders[name] = f"{total / 1e6:,.1f} MB"
     for place in places():
-        kept = list(place.glob("*.kernel"))
-        if kept:
-            size = sum(path.stat().st_size for path in kept) / 1e6
-            found.setdefault("compiled kernels", f"{len(kept)}, {size:.1f} MB, in {place}")
-    return found
+        kernels = list(place.glob("*.kernel"))
+        if kernels:
+            size = sum(path.stat().st_size for path in kernels) / 1e6
+            folders.setdefault("compiled kernels", f"{len(kernels)}, {size:.1f} MB, in {place}")
+    return folders

@@ -30,9 +30,9 @@ def measure_names(context: Context, parameter: Parameter, begun: str) -> list[Co
         return _items((begun.partition("@")[0] + cut for cut in CUTS), begun)
     names = []
     for name in MEASURES:
-        known = MEASURES.get(name)
-        names += [name] if known.cutoff != "required" else []
-        names += [f"{name}@10"] if known.cutoff is not None else []
+        definition = MEASURES.get(name)
+        names += [name] if definition.cutoff != "required" else []
+        names += [f"{name}@10"] if definition.cutoff is not None else []
     return _items(names, begun)
 
 
@@ -144,11 +144,11 @@ price_option = click.option(
 )
 
 
-def show_birco(found: Sequence[BircoScore], notes: Sequence[str], form: str | None) -> None:
+def show_birco(figures: Sequence[BircoScore], notes: Sequence[str], form: str | None) -> None:
     """Print BIRCO's figures, as text or JSON lines, and say what has to be said beside them."""
     from weir.api.result_set import ResultSet
 
-    show_result(ResultSet("official", tuple(found)), form)
+    show_result(ResultSet("official", tuple(figures)), form)
     for note in notes:
         say(f"note: {note}")
 

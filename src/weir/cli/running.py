@@ -250,13 +250,13 @@ def results_command(
         cells = chosen_cells(finished_cells(folder), datasets, systems)
         show_birco(*birco_of_cells(cells, collection, fetch), form)
     elif provenance:
-        made = provenance_of(folder, datasets, systems)
-        show_result(made, form)
-        say_notes(made.notes(), notes)
+        records = provenance_of(folder, datasets, systems)
+        show_result(records, form)
+        say_notes(records.notes(), notes)
     else:
-        found = results_shown(folder, measures, datasets, systems, by, collection, fetch)
-        display = display_of(form, long, labels, [cell.label for cell in found.cells])
-        text, remarks = found.shown(display)
+        shown_results = results_shown(folder, measures, datasets, systems, by, collection, fetch)
+        display = display_of(form, long, labels, [cell.label for cell in shown_results.cells])
+        text, remarks = shown_results.shown(display)
         show(text, display.form == "text")
         say_notes(remarks, notes)
 

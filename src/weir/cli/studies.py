@@ -44,11 +44,11 @@ def threshold_command(
     """
     from weir.api.comparisons import threshold
 
-    found = threshold(
+    chosen = threshold(
         qrels, run, measure, max_false=max_false, confidence=confidence, seed=seed, collection=collection
     )
-    say_notes(found.notes())
-    show_result(found, "json" if as_json else None)
+    say_notes(chosen.notes())
+    show_result(chosen, "json" if as_json else None)
 
 
 @click.command("llm")
@@ -89,10 +89,10 @@ def llm_command(
         else:
             say("note: no language model was asked for these results")
     else:
-        found = llm_trace(folder, query, systems, verdicts, datasets)
-        notes = found.notes()
-        if found:
-            show_result(found, "json" if as_json else None)
+        traces = llm_trace(folder, query, systems, verdicts, datasets)
+        notes = traces.notes()
+        if traces:
+            show_result(traces, "json" if as_json else None)
         else:
             say(f"note: no answer is {' or '.join(verdicts)}")
     say_notes(notes)

@@ -99,7 +99,7 @@ def align(
     tasks = sorted({entry.task for entry in catalogue.entries()})
     if task is not None and task not in tasks:
         raise BadValue(f"task '{task}': expected one of {', '.join(tasks)}")
-    wanted = str(parse_measure(measure))
+    name_of_measure = str(parse_measure(measure))
     own = load(mine)
     words = _words(own)
     rows: list[
@@ -118,7 +118,10 @@ def align(
             for e in catalogue.entries()
             if e.name != own.name and e.words_per_query and e.words_per_document
         ]
-        scored = {e.name: sum(s.split == e.split for s in published(e.name, measure=wanted)) for e in entries}
+        scored = {
+            e.name: sum(s.split == e.split for s in published(e.name, measure=name_of_measure))
+            for e in entries
+        }
         enough = max(1.0, ENOUGH_SCORES * max(scored.values(), default=0))
         rows += [
             (e.name, e.task, e.words_per_query or 0.0, e.words_per_document or 0.0, math.nan)
@@ -133,12 +136,12 @@ def align(
     means: dict[tuple[str, bool], dict[str, float]] = {}  # by (system, whether it is own), then by collection
     for name in names:
         split = catalogue.get(name).split if name in catalogue.names() else ""
-        for claim in published(name, measure=wanted):
+        for claim in published(name, measure=name_of_measure):
             if claim.split == split:
                 means.setdefault((claim.model, False), {})[name] = claim.value
     for cell in () if results is None else finished_cells(Path(results)):
         for row in cell.rows:
-            if row.measure == wanted and not row.group:
+            if row.measure == name_of_measure and not row.group:
                 means.setdefault((cell.label, True), {})[cell.dataset] = row.mean
     scores = {
         system: np.array([of[name] for name in names])
@@ -146,12 +149,14 @@ def align(
         if set(names) <= set(of)
     }
     if not scores:
-        raise BadValue(f"no system has {wanted} on each of {', '.join(names)}; name fewer collections")
+        raise BadValue(
+            f"no system has {name_of_measure} on each of {', '.join(names)}; name fewer collections"
+        )
     weights = np.array([one.weight for one in likenesses])
     ranked = aligned(scores, weights)
     tau = kendall_tau(np.array([s.mean for s in ranked]), np.array([s.aligned for s in ranked]))
     order = tuple(sorted(likenesses, key=lambda one: -one.weight))
-    return Alignment(own.name, wanted, *words, order, ranked, float(1 / (weights**2).sum()), tau)
+    return Alignment(own.name, name_of_measure, *words, order, ranked, float(1 / (weights**2).sum()), tau)
 
 
 def aligned(scores: Mapping[tuple[str, bool], Float64], weights: Float64) -> tuple[AlignedSystem, ...]:
@@ -238,7 +243,7 @@ def align_tables(results: Sequence[Alignment]) -> tuple[Table, ...]:
             ]
             for other in one.likenesses
         ]
-        shown = [s for n, s in enumerate(one.systems) if n < SYSTEMS_SHOWN or s.own]
+        listed = [s for n, s in enumerate(one.systems) if n < SYSTEMS_SHOWN or s.own]
         systems = [["system", f"mean {one.measure}", "place", "by likeness", "95% interval", "place"]]
         systems += [
             [
@@ -249,9 +254,9 @@ def align_tables(results: Sequence[Alignment]) -> tuple[Table, ...]:
                 f"[{score(s.low)}, {score(s.high)}]",
                 count(s.aligned_rank),
             ]
-            for s in shown
+            for s in listed
         ]
-        more = len(one.systems) - len(shown)
+        more = len(one.systems) - len(listed)
         note = (
             f"weights come to {count(one.effective, 1)} equal collections of {len(one.likenesses)}; Kendall's tau of "
             f"both orders is {score(one.tau)}; intervals over resamples of the collections"

@@ -64,8 +64,8 @@ def subjects_of(
         if isinstance(loaded, Loaded):  # how a service or an object of one's own cuts is not known
             limit = TokenLimit(encoder, loaded.document.tokenizer.limit, loaded.extents)
     paths = [Path(target) for target in targets]
-    first, known = paths[0], str(targets[0]) in catalogue.names()
-    if len(targets) == 1 and not known and first.is_dir() and any(first.glob("*/*/stage.json")):
+    first, in_catalogue = paths[0], str(targets[0]) in catalogue.names()
+    if len(targets) == 1 and not in_catalogue and first.is_dir() and any(first.glob("*/*/stage.json")):
         subjects = _of_results(first, collections)
     elif (len(targets) > 1 or collections) and all(path.is_file() for path in paths):
         if len(collections) > 1:
@@ -113,8 +113,10 @@ def _of_results(folder: Path, collections: Sequence[str | Path]) -> list[Subject
             title += f" {judged_by[:6]}"
         subject = _of_dataset(dataset, {cell.label: read_run(cell.run) for cell in cells})
         dropped = all(dict(cell.settings)["self_match"] == "drop" for cell in cells)
-        left = {cell.label: unscored_candidates(cell) for cell in cells}
-        subjects.append(replace(subject, name=title, self_match="drop" if dropped else "keep", unscored=left))
+        unscored = {cell.label: unscored_candidates(cell) for cell in cells}
+        subjects.append(
+            replace(subject, name=title, self_match="drop" if dropped else "keep", unscored=unscored)
+        )
     if not subjects:
         raise BadValue("; ".join(lacking))
     for one in lacking:
@@ -139,16 +141,16 @@ def _whose(cells: Sequence[ResultCell], place: str | Path) -> str:
         (documents, [cell.ranked.declared["corpus"] for cell in cells]),
         (judgments, [cell.scored[-1][1].declared["qrels"] for cell in cells]),
     ]
-    known: list[str] = sorted({cell.dataset for cell in cells})
+    datasets: list[str] = sorted({cell.dataset for cell in cells})
     for own, theirs in marks:
         alike = {cell.dataset for cell, mark in zip(cells, theirs, strict=True) if mark == own}
         if len(alike) == 1:
             return alike.pop()
-    if len(known) == 1:
-        return known[0]
+    if len(datasets) == 1:
+        return datasets[0]
     raise BadValue(
-        f"--collection {place} is none of {', '.join(known)} by its name, documents or judgments; say which, as in "
-        f"--collection {known[0]}={place}"
+        f"--collection {place} is none of {', '.join(datasets)} by its name, documents or judgments; say which, as in "
+        f"--collection {datasets[0]}={place}"
     )
 
 
@@ -192,8 +194,8 @@ def _of_dataset(dataset: Dataset, runs: dict[str, Run]) -> Subject:
 
 def _restricted_queries(dataset: Dataset) -> Queries | None:
     """The queries of the split with what may be ranked for them, None where nothing says it."""
-    known = dataset.layout.queries is not None and dataset.layout.qrels
-    return dataset.queries if known else None
+    complete = dataset.layout.queries is not None and dataset.layout.qrels
+    return dataset.queries if complete else None
 
 
 def _instruction(dataset: Dataset) -> str:

@@ -193,12 +193,12 @@ def _measured(cells: Sequence[ResultCell]) -> list[str]:
 
 def measures_wanted(measured: Iterable[str], measures: Iterable[Measure | str]) -> list[str]:
     """The names of the measures, by default all that were measured; raises UnknownName for one that was not."""
-    known = list(dict.fromkeys(measured))
-    wanted = [str(m) for m in measures_of(chosen)] if (chosen := tuple(measures)) else known
-    for measure in wanted:
-        if measure not in known:
-            raise UnknownName("measure among these scores", measure, known)
-    return wanted
+    available = list(dict.fromkeys(measured))
+    names = [str(m) for m in measures_of(chosen)] if (chosen := tuple(measures)) else available
+    for measure in names:
+        if measure not in available:
+            raise UnknownName("measure among these scores", measure, available)
+    return names
 
 
 def units_across(tables: Sequence[ScoreTable]) -> dict[str, list[ScoreTable]]:
@@ -271,20 +271,20 @@ def _moves(
     join: Callable[[str, ScoringRules], Judged],
 ) -> QueryDifferences:
     """The moves between two runs by name; join: joins the run of a name with the judgments by other rules."""
-    wanted, judgments = parse_measure(measure), rules.counted(qrels)
+    parsed, judgments = parse_measure(measure), rules.counted(qrels)
 
     def scores_of_run(name: str, run: Run) -> Scores:
         def rescored(conventions: Conventions) -> Scores:
-            return scores_of(join(name, replace(rules, conventions=conventions)), (wanted,), conventions)
+            return scores_of(join(name, replace(rules, conventions=conventions)), (parsed,), conventions)
 
         judged = Judged.of(run, judgments)
-        scores = scores_of(judged, (wanted,), rules.conventions)
-        return noted(scores, judged, judgments, (wanted,), rescored)
+        scores = scores_of(judged, (parsed,), rules.conventions)
+        return noted(scores, judged, judgments, (parsed,), rescored)
 
     ranked = {name: rules.ranked(run) for name, run in runs.items()}
     one, other = (scores_of_run(name, run) for name, run in ranked.items())
     first, second = runs
-    moves = query_differences(str(wanted), (first, second), one, other, top)
+    moves = query_differences(str(parsed), (first, second), one, other, top)
     moves = with_documents(moves, judgments, *ranked.values())
     dataset = rules.dataset
     return moves if dataset is None else with_texts(moves, dataset.all_queries, dataset.corpus)
@@ -318,10 +318,10 @@ def diff_cells(
             answered = np.diff(run.ptr)[run.queries.codes(stored.queries.strings)] > 0
             scores.append(replace(stored, answered=answered, remarks=()))  # the remark says how many are not
         return query_differences(name, names, scores[0], scores[1], top)
-    wanted = parse_measure(measure) if measure else _stored(one, other, None)
+    parsed = parse_measure(measure) if measure else _stored(one, other, None)
     runs = _run(one.run, dataset.qrels), _run(other.run, dataset.qrels)
-    scores = [scores_of(Judged.of(run, dataset.qrels), (wanted,)) for run in runs]
-    moves = query_differences(str(wanted), names, scores[0], scores[1], top)
+    scores = [scores_of(Judged.of(run, dataset.qrels), (parsed,)) for run in runs]
+    moves = query_differences(str(parsed), names, scores[0], scores[1], top)
     return with_texts(with_documents(moves, dataset.qrels, *runs), dataset.all_queries, dataset.corpus)
 
 
@@ -345,8 +345,8 @@ def _run(path: Path, qrels: Qrels | None, queries: Ids | None = None) -> Run:
     if not format_of(path, "run").rows:
         return read_run(path)
     docs = Ids.of([]) if qrels is None else qrels.docs
-    known = qrels.queries if qrels is not None else queries
-    return read_run(path) if known is None else read_run_against(path, known, docs)[0]
+    judged_queries = qrels.queries if qrels is not None else queries
+    return read_run(path) if judged_queries is None else read_run_against(path, judged_queries, docs)[0]
 
 
 def _names(short: tuple[str, str], long: tuple[Path, Path]) -> tuple[str, str]:
@@ -481,9 +481,9 @@ def scored_run(
     qrels: Path, run: Path, measures: Sequence[str], rules: ScoringRules = NO_COLLECTION
 ) -> SystemScores:
     """The scores of a run file by judgments, under the name of the judgments; raises as `judge`."""
-    wanted = measures_of(measures)
-    judgments = rules.counted(judgments_for(qrels, wanted))
-    scores = scored(judgments, partial(rules.join_run, run), wanted, rules.conventions)
+    parsed = measures_of(measures)
+    judgments = rules.counted(judgments_for(qrels, parsed))
+    scores = scored(judgments, partial(rules.join_run, run), parsed, rules.conventions)
     return SystemScores(run_name(run), {qrels.name: JudgedScores(scores, judgment_marks(judgments))})
 
 
@@ -533,28 +533,32 @@ def gate_cases(
 
 
 def collections_of(
-    paths: Sequence[Path], given: str | Path | Dataset | None = None, fetch: bool = False
+    paths: Sequence[Path], collection: str | Path | Dataset | None = None, fetch: bool = False
 ) -> dict[str, Dataset]:
     """The collections of results folders by name, where they are here, and the given one as ""; raises as `load`.
 
     fetch: as `cell_collection` takes it.
     """
-    loaded = {} if given is None else {"": given if isinstance(given, Dataset) else load(given)}
+    loaded = (
+        {}
+        if collection is None
+        else {"": collection if isinstance(collection, Dataset) else load(collection)}
+    )
     for path in paths:
         if path.is_dir():
             cells = [open_cell(path)] if (path / RECORD).exists() else finished_cells(path)
-            known = {cell.dataset: cell_collection(cell, fetch) for cell in cells}
-            loaded |= {name: dataset for name, dataset in known.items() if dataset is not None}
+            by_name = {cell.dataset: cell_collection(cell, fetch) for cell in cells}
+            loaded |= {name: dataset for name, dataset in by_name.items() if dataset is not None}
     return loaded
 
 
 def _systems_in(
-    folder: Path, measures: Sequence[str], wanted: Sequence[str], fetch: bool
+    folder: Path, measures: Sequence[str], names: Sequence[str], fetch: bool
 ) -> list[SystemScores]:
     """The systems of a results folder, or the one of a cell, with these measures."""
     cells = [open_cell(folder)] if (folder / RECORD).exists() else largest_k(finished_cells(folder))[0]
     systems: dict[str, dict[str, JudgedScores]] = {}
-    for cell in of_systems(cells, wanted):
+    for cell in of_systems(cells, names):
         name = cell.label or cell.system
         if cell.dataset in systems.setdefault(name, {}):
             raise BadValue(f"{folder}: {name} stands twice on {cell.dataset}; name the cell's own folder")
@@ -596,8 +600,8 @@ def _pairs(
                 f"the candidate has no {_listed(lost)}; it has {_listed(candidate)}; name what is gated by -s"
             )
         pairs = [(one, by_name[one.system]) for one in baseline]
-        known = {one.system for one in baseline}
-        new = [one for one in candidate if one.system not in known]
+        old_names = {one.system for one in baseline}
+        new = [one for one in candidate if one.system not in old_names]
         notes += [Note(f"{one.system} is new and not gated") for one in new]
     rows = []
     for one, other in pairs:

@@ -87,11 +87,11 @@ def efficiency(root: Path, measure: str | None = None) -> list[Efficiency]:
     Raises FormatError where the folder holds no finished cell, UnknownName for a measure that no cell has.
     """
     cells = finished_cells(root)
-    known = list(dict.fromkeys(row.measure for cell in cells for row in cell.rows))
-    wanted = measure or (DEFAULT if DEFAULT in known or not known else known[0])
-    if wanted not in known:
-        raise UnknownName("measure in these results", wanted, known)
-    systems = [_cost(cell, row) for cell in cells for row in cell.named_rows() if row.measure == wanted]
+    available = list(dict.fromkeys(row.measure for cell in cells for row in cell.rows))
+    quality = measure or (DEFAULT if DEFAULT in available or not available else available[0])
+    if quality not in available:
+        raise UnknownName("measure in these results", quality, available)
+    systems = [_cost(cell, row) for cell in cells for row in cell.named_rows() if row.measure == quality]
     # Quality, time of a query and size of the index, larger is better; what was not measured is the worst.
     goodness = []
     for one in systems:
@@ -118,12 +118,14 @@ def _cost(cell: ResultCell, row: Row) -> Efficiency:
         index, search = index_cost(cell), search_cost(cell)
         cached = index.get("cached_queries")
         services = search["services"]
-        taken = services[0]["latency"] if len(services) == 1 else []
-        served: dict[str, float] = max(taken, key=lambda one: one["answers"], default={})
+        latency = services[0]["latency"] if len(services) == 1 else []
+        served: dict[str, float] = max(latency, key=lambda one: one["answers"], default={})
         single = {} if cached else search.get("single_query_ms") or served
         peaks = [p for p in (index.get("peak_mb"), search.get("peak_mb")) if p is not None]
-        made = cell.ranked.made
-        hardware = [f"{made.get('processor') or 'unknown processor'}, {made.get('cores')} cores"]
+        environment = cell.ranked.made
+        hardware = [
+            f"{environment.get('processor') or 'unknown processor'}, {environment.get('cores')} cores"
+        ]
         index_marks = []
         if index.get("reused"):
             which = "all" if _all_reused(index) else f"{index['reused']} of {index['documents']}"
@@ -156,7 +158,9 @@ def _cost(cell: ResultCell, row: Row) -> Efficiency:
             p95_ms=single.get("p95"),
             p99_ms=single.get("p99"),
             peak_mb=max(peaks, default=None),
-            hardware=", ".join([*hardware, f"{made.get('threads')} threads", *map(str, cell.ranked.engines)]),
+            hardware=", ".join(
+                [*hardware, f"{environment.get('threads')} threads", *map(str, cell.ranked.engines)]
+            ),
             index_marks=tuple(index_marks + _api_notes(index)),
             search_marks=tuple(search_marks),
         )
@@ -185,9 +189,9 @@ def _api_notes(stage: dict[str, Any]) -> list[str]:
 
 def _service_marks(use: dict[str, Any]) -> Iterator[str]:
     """How long a service took for an answer, what was stored before, and what failed."""
-    for taken in use["latency"]:
-        percentiles = ", ".join(f"p{p} {taken[f'p{p}']:.3g} ms" for p in (50, 95, 99))
-        yield f"{taken['answers']} answers, {taken['concurrency']} asked for at a time: {percentiles}"
+    for latency in use["latency"]:
+        percentiles = ", ".join(f"p{p} {latency[f'p{p}']:.3g} ms" for p in (50, 95, 99))
+        yield f"{latency['answers']} answers, {latency['concurrency']} asked for at a time: {percentiles}"
     if use["stored"]:
         yield f"{use['stored']} answers were stored before"
     if use["retried"]:

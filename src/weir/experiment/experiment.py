@@ -109,8 +109,8 @@ class Cell:
         stored = self.stage.found(self.stages.root)
         if stored is None:
             return None
-        known, names = self._known(stored[0]), [str(m) for m in measures]
-        return (stored[0], [known[name] for name in names]) if known.keys() >= set(names) else None
+        rows, names = self._known(stored[0]), [str(m) for m in measures]
+        return (stored[0], [rows[name] for name in names]) if rows.keys() >= set(names) else None
 
     def complete(self, measures: tuple[Measure, ...], wait: bool = True) -> tuple[Path, list[Row]] | None:
         """Do what is missing of the cell; returns as `finished`.
@@ -124,8 +124,8 @@ class Cell:
             for stale in (lock, run_lock):
                 clear_lock(stale)  # a process that was killed between its last file and letting go leaves it
             return cell
-        with locked(lock, wait) as held:
-            if not held:
+        with locked(lock, wait) as locked_here:
+            if not locked_here:
                 return None
             cell = self.finished(measures)  # by the process that was waited for
             if cell is None:
@@ -179,11 +179,11 @@ class Cell:
 
         def without_self() -> tuple[Run, dict[str, Any], Making]:
             """The system's rankings, one document deeper, without each query's own document."""
-            with stages.bench.making() as made:
+            with stages.bench.making() as making:
                 _, run = stages.run(self.adapted, self.k + 1)
                 with stages.bench.timed():
                     run = run.without_self().top(self.k)
-            return run, {"queries": len(stages.dataset.queries)}, made
+            return run, {"queries": len(stages.dataset.queries)}, making
 
         if stages.dataset.self_match == "drop":
             folder, run = stages.cached_run(stage, without_self, stages.root)
@@ -208,7 +208,7 @@ class Cell:
         path = folder / f"scores-{stage.key}.jsonl"
         for name in (path.name, f"scores-{stage.key}.json"):
             sweep(folder / name)
-        with self.stages.bench.making() as made, self.stages.bench.timed():
+        with self.stages.bench.making() as making, self.stages.bench.timed():
             scores = replace(scores_of(judged, measures), labels=uncalibrated(dataset.qrels))
             title = titled(self.system)
             rows = [replace(r, title=title) for r in result_rows(scores, dataset.name, str(self.system))]
@@ -226,7 +226,7 @@ class Cell:
         }
         files, inputs = {path.name: Checksum.of(path)}, (("run", folder.name),)
         record = Record(
-            "scores", stage.name, stage.declared, files, inputs, current_environment(), made.cost(), facts
+            "scores", stage.name, stage.declared, files, inputs, current_environment(), making.cost(), facts
         )
         write_record(path.with_suffix(".json"), record)
 
@@ -274,12 +274,12 @@ class Experiment:
         """
         path = Path(path)
         table = read_toml(path, "an experiment file")
-        known = ("datasets", "systems", "measures", "k")
+        keys = ("datasets", "systems", "measures", "k")
         for key in table:
-            if key not in known:
-                raise UnknownName(f"key of an experiment file ({path})", key, known)
+            if key not in keys:
+                raise UnknownName(f"key of an experiment file ({path})", key, keys)
         lists: dict[str, tuple[str, ...]] = {}
-        for key in known[:3]:
+        for key in keys[:3]:
             if key in table:
                 texts = [table[key]] if isinstance(table[key], str) else table[key]
                 if not (isinstance(texts, Sequence) and all(isinstance(one, str) for one in texts)):
@@ -339,8 +339,8 @@ class Experiment:
     def loaded_datasets(self, watch: Watch = _silent) -> list[Dataset]:
         """The datasets, members of groups apart; raises what `load` raises, and FormatError for what they hold."""
         loaded: list[Dataset] = []
-        for wanted in self.datasets:
-            loaded += [wanted] if isinstance(wanted, Dataset) else load_group(wanted, None, watch)
+        for reference in self.datasets:
+            loaded += [reference] if isinstance(reference, Dataset) else load_group(reference, None, watch)
         distinct: dict[str, Dataset] = {}
         for dataset in loaded:
             dataset.fingerprint  # noqa: B018  reads all parts, so that what is wrong with one is known at once

@@ -104,23 +104,23 @@ def factorial_grid(systems: Sequence[str]) -> FactorialGrid:
         raise BadValue(
             "no factors: expected two or more systems whose names differ in settings, such as bm25 and bm25(k1=1.2)"
         )
-    left = [name for name in systems if name not in grid.systems]
-    shown = ", ".join(left[:_SHOWN_CELLS])
-    shown += f" and {len(left) - _SHOWN_CELLS} more" if len(left) > _SHOWN_CELLS else ""
-    notes = [f"left out, as the grid is of systems in other parts: {shown}"] if left else []
+    outside = [name for name in systems if name not in grid.systems]
+    names = ", ".join(outside[:_SHOWN_CELLS])
+    names += f" and {len(outside) - _SHOWN_CELLS} more" if len(outside) > _SHOWN_CELLS else ""
+    notes = [f"left out, as the grid is of systems in other parts: {names}"] if outside else []
     complete, sentences = _complete(grid)
     order = np.ravel_multi_index(tuple(complete.codes.T), complete.shape).argsort()
     design = FactorialDesign(complete.factors, tuple(complete.systems[k] for k in order))
     return FactorialGrid(design, (*notes, *sentences))
 
 
-def chosen_factors(asked: Iterable[str], factors: Sequence[Factor]) -> tuple[str, ...]:
+def chosen_factors(names: Iterable[str], factors: Sequence[Factor]) -> tuple[str, ...]:
     """The names of the factors that are asked for; raises UnknownName for one that is not there."""
-    wanted, known = tuple(asked), [factor.name for factor in factors]
-    for name in wanted:
-        if name not in known:
-            raise UnknownName("factor of these systems", name, known)
-    return wanted
+    chosen, available = tuple(names), [factor.name for factor in factors]
+    for name in chosen:
+        if name not in available:
+            raise UnknownName("factor of these systems", name, available)
+    return chosen
 
 
 def _stages_of(name: str) -> list[ast.expr]:
@@ -176,9 +176,9 @@ def _columns(nodes: Sequence[ast.expr | None], path: tuple[str, ...]) -> Iterato
         yield _Column(path, tuple(map(_text, nodes)))
         return
     head, settings = heads.pop(), []
-    known = _parameters(head)
-    order = [p.name for p in known if p.kind is p.POSITIONAL_OR_KEYWORD]
-    several = next((p.name for p in known if p.kind is p.VAR_POSITIONAL), "")
+    parameters = _parameters(head)
+    order = [p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]
+    several = next((p.name for p in parameters if p.kind is p.VAR_POSITIONAL), "")
     for call in calls:  # by name; of several systems in a row by their number
         arguments = [] if isinstance(call, ast.Name) else call.args
         names = [order[n] if n < len(order) else f"{several} {n + 1}".strip() for n in range(len(arguments))]
@@ -209,8 +209,8 @@ def _parameters(head: str) -> list[inspect.Parameter]:
 
 def _default(node: ast.Call | ast.Name, setting: str) -> ast.expr:
     """What a setting is that the part does not name: by its preset, or its default."""
-    known = {p.name: p.default for p in _parameters(_head(node))}
-    value = known.get(setting, inspect.Parameter.empty)
+    defaults = {p.name: p.default for p in _parameters(_head(node))}
+    value = defaults.get(setting, inspect.Parameter.empty)
     if value is None and _head(node) in SYSTEMS:
         try:
             value = parse_system(ast.unparse(node)).describe().get(setting)
@@ -254,14 +254,14 @@ def _numbered(factors: Sequence[Factor], columns: Sequence[Sequence[str]], syste
     )
 
 
-def _complete(given: _Grid) -> tuple[_Grid, list[str]]:
+def _complete(incomplete: _Grid) -> tuple[_Grid, list[str]]:
     """The grid without the levels that lack most combinations, until none is lacking, and a sentence on them."""
-    seen: dict[tuple[int, ...], str] = {}
-    for name, codes in zip(given.systems, given.codes.tolist(), strict=True):
-        other = seen.setdefault(tuple(codes), name)
+    first_of: dict[tuple[int, ...], str] = {}
+    for name, codes in zip(incomplete.systems, incomplete.codes.tolist(), strict=True):
+        other = first_of.setdefault(tuple(codes), name)
         if other != name:
             raise BadValue(f"{other} and {name} have the same levels of all factors; leave one of them out")
-    grid, dropped = given, list[str]()
+    grid, dropped = incomplete, list[str]()
     while grid.factors and grid.lacking:
         # The level that lacks the largest share of its combinations goes; of equals one of the factor with most.
         shares = []
@@ -273,11 +273,11 @@ def _complete(given: _Grid) -> tuple[_Grid, list[str]]:
         dropped.append(f"{grid.factors[axis].name}={grid.factors[axis].levels[level]}")
         grid = grid.without(axis, level)
     if not grid.factors:
-        raise BadValue(f"no factors: {_incomplete(given)}, and without its levels nothing differs")
+        raise BadValue(f"no factors: {_incomplete(incomplete)}, and without its levels nothing differs")
     if not dropped:
         return grid, []
-    remaining = f"{len(grid.systems)} of {len(given.systems)} systems, without {', '.join(dropped)}"
-    return grid, [f"{_incomplete(given)}; analysed on {remaining}"]
+    remaining = f"{len(grid.systems)} of {len(incomplete.systems)} systems, without {', '.join(dropped)}"
+    return grid, [f"{_incomplete(incomplete)}; analysed on {remaining}"]
 
 
 def _incomplete(grid: _Grid) -> str:
@@ -285,13 +285,13 @@ def _incomplete(grid: _Grid) -> str:
     there = {tuple(codes) for codes in grid.codes.tolist()}
     every = itertools.product(*map(range, grid.shape))
     lacking = itertools.islice((cell for cell in every if cell not in there), _SHOWN_CELLS)
-    named = [
+    examples = [
         ", ".join(f"{f.name}={f.levels[level]}" for f, level in zip(grid.factors, cell, strict=True))
         for cell in lacking
     ]
     count, cells = math.prod(grid.shape) - len(there), math.prod(grid.shape)
     verb = "has" if count == 1 else "have"
-    return f"{count:,} of {cells:,} combinations {verb} no system, such as {'; '.join(named)}"
+    return f"{count:,} of {cells:,} combinations {verb} no system, such as {'; '.join(examples)}"
 
 
 # ----------
@@ -302,11 +302,11 @@ Twins: TypeAlias = Mapping[str, Sequence[tuple[str, str]]]
 """By dataset, pairs of systems that ask and read exactly the same there."""
 
 
-def factor_names(given: str | Iterable[str] | bool) -> tuple[str, ...]:
+def factor_names(factors: str | Iterable[str] | bool) -> tuple[str, ...]:
     """The factors that are asked for: names with commas between, or several; () for all, which True and "" are."""
-    if isinstance(given, bool):
+    if isinstance(factors, bool):
         return ()
-    names = given.split(",") if isinstance(given, str) else list(given)
+    names = factors.split(",") if isinstance(factors, str) else list(factors)
     return tuple(name.strip() for name in names if name.strip())
 
 
@@ -351,7 +351,7 @@ def twin_notes(twins: Twins) -> list[str]:
 
 
 def _refuse_twin_levels(
-    dataset: str, pairs: Sequence[tuple[str, str]], design: FactorialDesign, wanted: Sequence[str]
+    dataset: str, pairs: Sequence[tuple[str, str]], design: FactorialDesign, chosen: Sequence[str]
 ) -> None:
     """Raise BadValue for two levels of a factor whose systems, each beside its like, ask and read the same."""
     group: dict[str, str] = {}
@@ -360,7 +360,7 @@ def _refuse_twin_levels(
     shape = tuple(len(factor.levels) for factor in design.factors)
     systems = np.array(design.systems, object).reshape(shape)
     for axis, factor in enumerate(design.factors):
-        if wanted and factor.name not in wanted:
+        if chosen and factor.name not in chosen:
             continue
         rows = np.moveaxis(systems, axis, 0).reshape(shape[axis], -1).tolist()
         by_level = [[group.get(name, name) for name in row] for row in rows]

@@ -132,9 +132,9 @@ def query_traces(
                 f"{cell.dataset}: the collection is not at {where} as it was measured; put it back there"
             )
         datasets.append(dataset)
-    known = {name for dataset in datasets for name in dataset.queries.ids}
-    if query is not None and query not in known:
-        raise UnknownName("query among these results", query, known)
+    every_query = {name for dataset in datasets for name in dataset.queries.ids}
+    if query is not None and query not in every_query:
+        raise UnknownName("query among these results", query, every_query)
     traces = [
         trace
         for cell, dataset in zip(prompted, datasets, strict=True)
@@ -157,31 +157,31 @@ def _prompts(system: object) -> list[Pipeline]:
 
 def _cell_traces(cell: ResultCell, dataset: Dataset, query: str | None) -> Iterator[QueryTrace]:
     system = adapted_to(parse_system(cell.system), dataset.name, dataset.instruction)
-    made = Stage("run", "", {"system": cell.ranked.declared["system"]})
-    if changed := changes(made, Stage("run", "", {"system": system.describe()})):
+    recorded = Stage("run", "", {"system": cell.ranked.declared["system"]})
+    if changed := changes(recorded, Stage("run", "", {"system": system.describe()})):
         name, before, now = changed[0]
         raise BadValue(
             f"{cell.system}: {name} was {before or 'not there'} when it was made and is {now or 'not there'} now"
         )
     ids = dataset.queries.ids
-    wanted = np.arange(len(ids)) if query is None else ids.codes([query])
+    rows_wanted = np.arange(len(ids)) if query is None else ids.codes([query])
     for part in _prompts(system):
         reranker = part.reranker
         assert isinstance(reranker, LLMReranker)
         candidates = _candidates(cell, dataset, part)
         with recorded_chat(reranker.chat) as talk:
-            for at in wanted[wanted >= 0]:
+            for at in rows_wanted[rows_wanted >= 0]:
                 one = dataset.queries.take(np.array([at]))
                 rows = slice(int(candidates.ptr[at]), int(candidates.ptr[at + 1]))
                 ptr = np.array([0, rows.stop - rows.start], np.int64)  # of one query, numbered 0
-                shown = replace(
+                one_ranking = replace(
                     candidates,
                     queries=candidates.queries.take(np.array([at])),
                     ptr=ptr,
                     doc=candidates.doc[rows],
                     score=candidates.score[rows],
                 )
-                trace = traced(reranker, talk.anew(), dataset.corpus, one, shown)
+                trace = traced(reranker, talk.anew(), dataset.corpus, one, one_ranking)
                 about = (cell.dataset, cell.label or cell.system, ids[int(at)], one.text.tolist()[0])
                 whole = (len(trace.exchanges), trace.whole, trace.flagged)
                 yield QueryTrace(*about, reranker.chat.model, trace.exchanges, *whole)
@@ -189,11 +189,11 @@ def _cell_traces(cell: ResultCell, dataset: Dataset, query: str | None) -> Itera
 
 def _candidates(cell: ResultCell, dataset: Dataset, part: Pipeline) -> Run:
     """What the first stage of a pipeline found and its re-ranker was shown."""
-    wanted = Stage("run", "", {"system": part.first.describe()}).decisive
+    declaration = Stage("run", "", {"system": part.first.describe()}).decisive
     for folder, record in stages_of(cell):
         if (
             record.kind == "run"
-            and Stage("run", "", {"system": record.declared["system"]}).decisive == wanted
+            and Stage("run", "", {"system": record.declared["system"]}).decisive == declaration
         ):
             root = cell.folder.parent
             run = StageCache(root, root, dataset, lambda *_: None).read(folder)

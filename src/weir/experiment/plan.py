@@ -66,9 +66,9 @@ def stage_graph(systems: Sequence[Retriever]) -> list[Node]:
     nodes: dict[str, Node] = {}
     for system in systems:
         for node in _walk(system):
-            known = nodes.setdefault(str(node), node)
-            users = tuple(dict.fromkeys((*known.systems, str(system))))
-            nodes[str(node)] = Node(known.kind, known.name, known.inputs, users)
+            first = nodes.setdefault(str(node), node)
+            users = tuple(dict.fromkeys((*first.systems, str(system))))
+            nodes[str(node)] = Node(first.kind, first.name, first.inputs, users)
     return list(nodes.values())
 
 
@@ -146,8 +146,8 @@ def shown_candidates(system: Pipeline, dataset: Dataset, k: int) -> tuple[Int64,
     return candidates, np.minimum(candidates, rerank_depths(system, queries))
 
 
-def prompt_plan(reranker: LLMReranker, dataset: Dataset, shown: Int64) -> PromptPlan:
-    """What a re-ranker would ask about the queries of a collection; shown: how many candidates of each it is shown."""
+def prompt_plan(reranker: LLMReranker, dataset: Dataset, depths: Int64) -> PromptPlan:
+    """What a re-ranker would ask about the queries of a collection; depths: how many candidates of each it is shown."""
     queries, metadata = dataset.queries, dataset.queries.metadata
     own = None if metadata is None else metadata.instruction
     general = len(reranker.prompts.task.encode())
@@ -166,25 +166,25 @@ def prompt_plan(reranker: LLMReranker, dataset: Dataset, shown: Int64) -> Prompt
         else np.minimum(sizes, TOKEN_BYTES * reranker.prompts.max_length)
     )
     query = queries.text.lengths() + objective
-    return _prompt_costs(reranker, query, shown, float(lengths.mean()), np.sort(lengths)[::-1])
+    return _prompt_costs(reranker, query, depths, float(lengths.mean()), np.sort(lengths)[::-1])
 
 
 def plan_of_words(
     reranker: LLMReranker, candidates: int, queries: int, document_bytes: float, query_bytes: float
 ) -> PromptPlan:
     """The same of a collection of which only these mean lengths are known; candidates: of a query, that are found."""
-    shown = candidates if reranker.depth is None else min(candidates, reranker.depth)
+    depth = candidates if reranker.depth is None else min(candidates, reranker.depth)
     most = reranker.prompts.max_length
     mean = document_bytes if most is None else min(document_bytes, TOKEN_BYTES * most)
     general = len(reranker.prompts.task.encode()) if reranker.prompts.objective else 0
     query = np.full(queries, int(query_bytes) + general, np.int64)
-    return _prompt_costs(reranker, query, np.full(queries, shown, np.int64), mean)
+    return _prompt_costs(reranker, query, np.full(queries, depth, np.int64), mean)
 
 
 def _prompt_costs(
     reranker: LLMReranker,
     query_bytes: Int64,
-    shown: Int64,
+    depths: Int64,
     document: float,
     longest_bytes: Float64 | None = None,
 ) -> PromptPlan:
@@ -194,8 +194,8 @@ def _prompt_costs(
     """
     prompts = answers = most = 0
     mean, longest = 0.0, 0.0
-    for candidates in np.unique(shown).tolist():
-        rows = shown == candidates
+    for candidates in np.unique(depths).tolist():
+        rows = depths == candidates
         requests = [one for one in reranker.max_calls(candidates) if one.prompts]
         most = max(most, sum(one.prompts for one in requests))
         for one in requests:
@@ -315,10 +315,10 @@ class PlanTotal:
     dollars: float | None
 
 
-def planned_total(found: Sequence[Planned]) -> PlanTotal | None:
+def planned_total(plans: Sequence[Planned]) -> PlanTotal | None:
     """What a plan asks of language models in all, None where it asks none."""
     most: dict[tuple[str, str], tuple[int, float, float | None]] = {}
-    for one in found:
+    for one in plans:
         for key, prompts, tokens, dollars in one.asks:
             before = most.get((one.dataset, key))
             if before is None or before[0] < prompts:
@@ -355,11 +355,11 @@ class _Subject:
         """Write a collection of so many of its documents, or of texts of their length, and a few queries."""
         rng = np.random.default_rng(SEED)
         if self.dataset is not None:
-            corpus, asked = self.dataset.corpus, self.dataset.queries
+            corpus, all_queries = self.dataset.corpus, self.dataset.queries
             rows = np.sort(rng.choice(len(corpus), count, replace=False))
             titles = [""] * count if corpus.title is None else corpus.title.take(rows).tolist()
-            some = rng.choice(len(asked), min(PROBE_QUERIES, len(asked)), replace=False)
-            texts, queries = corpus.text.take(rows).tolist(), asked.text.take(some).tolist()
+            some = rng.choice(len(all_queries), min(PROBE_QUERIES, len(all_queries)), replace=False)
+            texts, queries = corpus.text.take(rows).tolist(), all_queries.text.take(some).tolist()
         else:
             words = [
                 word
@@ -415,15 +415,15 @@ def planned(experiment: Experiment, watch: Watch, precise: bool = False) -> list
     for system in systems:
         # Raise BadValue for a system that cannot be handed to another process by its name
         try:
-            named: Retriever | None = parse_system(str(system))
+            by_name: Retriever | None = parse_system(str(system))
         except WeirError:
-            named = None
-        if named != system:
+            by_name = None
+        if by_name != system:
             raise BadValue(
                 f"{system} holds a function or object, which a probe in a process of its own cannot be given"
             )
     subjects = []
-    for name in (member for given in experiment.datasets for member in catalogue.members(str(given))):
+    for name in (member for reference in experiment.datasets for member in catalogue.members(str(reference))):
         entry = catalogue.get(name) if name in catalogue.names() else None
         if entry is not None and not entry.here:
             words = (entry.words_per_document or DOCUMENT_WORDS, entry.words_per_query or QUERY_WORDS)
@@ -464,9 +464,9 @@ def _sampled(subjects: Sequence[_Subject], systems: Sequence[Retriever], k: int,
             place = Path(name) / str(number)
             for cell, probe in _probe(samples, systems, k, place, deadline - begun).items():
                 probes.setdefault(cell, []).append(probe)
-            left = deadline - time.monotonic()
+            seconds_left = deadline - time.monotonic()
             worked = sum(some[-1].index + some[-1].search * some[-1].queries for some in probes.values())
-            room = SAMPLE_SHARE * left - max(0.0, time.monotonic() - begun - worked)
+            room = SAMPLE_SHARE * seconds_left - max(0.0, time.monotonic() - begun - worked)
             larger = []
             for subject, count in samples:
                 of_subject = [some for (name, _), some in probes.items() if name == subject.name]
@@ -492,12 +492,12 @@ def _system_plan(subject: _Subject, system: Retriever, k: int, quick: _Probes, p
     pipelines = [part for part in parts_of(system) if isinstance(part, Pipeline)]
     for part in pipelines:
         if subject.dataset is None:
-            candidates, shown = (subject.queries * count for count in _shown_of_words(subject, part, k))
+            candidates, reranked = (subject.queries * count for count in _shown_of_words(subject, part, k))
         else:
             adapted = adapted_to(part, subject.name, subject.dataset.instruction)
-            candidates, shown = (int(some.sum()) for some in shown_candidates(adapted, subject.dataset, k))
-        if shown < candidates:
-            notes.append(unscored_note(str(part), candidates - shown, candidates, "up to "))
+            candidates, reranked = (int(some.sum()) for some in shown_candidates(adapted, subject.dataset, k))
+        if reranked < candidates:
+            notes.append(unscored_note(str(part), candidates - reranked, candidates, "up to "))
     plan = Planned(subject.name, str(system), subject.documents, subject.queries)
     if _asks_an_api(system):
         # Tokens and dollars of an API, estimated as its budget is: nothing is asked of it
@@ -584,12 +584,12 @@ def _system_plan(subject: _Subject, system: Retriever, k: int, quick: _Probes, p
 
 def _shown_of_words(subject: _Subject, system: Pipeline, k: int) -> tuple[int, int]:
     """(documents that a query gives a re-ranker, those of them that it scores), of a collection that is not here."""
-    named, first, room = system.reranker.depth, system.first, max(k, system.reranker.depth or DEPTH)
-    if named is None and isinstance(first, CandidateSource):
+    depth, first, room = system.reranker.depth, system.first, max(k, system.reranker.depth or DEPTH)
+    if depth is None and isinstance(first, CandidateSource):
         room = first.pool_depth(k, subject.documents) or room
     candidates = min(room if subject.pool is None else subject.pool, subject.documents)
-    whole = named is None and (subject.pool is not None or has_candidates(system))
-    return candidates, candidates if whole else min(candidates, named or DEPTH)
+    whole = depth is None and (subject.pool is not None or has_candidates(system))
+    return candidates, candidates if whole else min(candidates, depth or DEPTH)
 
 
 def _between(documents: int, probes: Sequence[_Probe], name: str) -> tuple[float, float]:
@@ -642,8 +642,8 @@ def _prompted(
         assert isinstance(part, LLMReranker)  # those that ask a language model were chosen before
         if dataset is None:
             document, query = (BYTES_PER_WORD * words for words in subject.words)
-            _, shown = _shown_of_words(subject, pipeline, k)
-            estimate = plan_of_words(part, shown, subject.queries, document, query)
+            _, depth = _shown_of_words(subject, pipeline, k)
+            estimate = plan_of_words(part, depth, subject.queries, document, query)
         else:
             adapted = adapted_to(pipeline, subject.name, dataset.instruction)
             part, metadata = adapted.reranker, dataset.queries.metadata
@@ -712,9 +712,9 @@ def _probe(
     home, results = place / "home", place / "results"
     for number, (subject, documents) in enumerate(samples):
         subject.sample(documents, place / f"sample-{number}")
-    for known in ("encoders", "openvino"):  # hashes of checkpoints, and what was quantised before
-        if (settings().home / known).is_dir():
-            shutil.copytree(settings().home / known, home / known)
+    for cache in ("encoders", "openvino"):  # hashes of checkpoints, and what was quantised before
+        if (settings().home / cache).is_dir():
+            shutil.copytree(settings().home / cache, home / cache)
     command = [sys.executable, "-m", "weir", "run", "-m", "P@1", "-k", str(k), "-o", str(results)]
     command += ["--json", "-q"]
     command += [part for number in range(len(samples)) for part in ("-d", str(place / f"sample-{number}"))]
@@ -728,17 +728,17 @@ def _probe(
         done = None
     if done is not None and done.returncode != 0:
         reason = (done.stderr.strip().split("\n") or [""])[-1].removeprefix("weir: ")
-        named = str(systems[0]) if len(systems) == 1 else f"{len(systems)} systems"
+        title = str(systems[0]) if len(systems) == 1 else f"{len(systems)} systems"
         of = samples[0][0].name if len(samples) == 1 else f"{len(samples)} collections"
-        raise BadValue(f"{named}: the probe on {samples[0][1]} documents of {of} failed: {reason}")
+        raise BadValue(f"{title}: the probe on {samples[0][1]} documents of {of} failed: {reason}")
     probes = {}
     for cell in finished_cells(results) if next(results.glob("*/*/scores-*.json"), None) else ():
         index, search = index_cost(cell), search_cost(cell)
         subject, count = samples[int(cell.dataset.removeprefix("sample-"))]
         queries = max(1, search["queries"])
         peak = max(index.get("peak_mb", 0.0), search["peak_mb"])
-        made = (index.get("seconds", 0.0), index.get("bytes", 0))
-        probe = _Probe(count, *made, search["seconds"] / queries, peak, queries)
+        index_costs = (index.get("seconds", 0.0), index.get("bytes", 0))
+        probe = _Probe(count, *index_costs, search["seconds"] / queries, peak, queries)
         for system in systems:  # those of one key share a cell, which bears one of their names
             if str(system) == cell.system or (
                 (subject.name, str(system)) not in probes
@@ -782,12 +782,12 @@ def plan_tables(results: Sequence[Planned]) -> tuple[Table, ...]:
     """
 
     def between(
-        shown: Callable[[float | None], str], value: float | None, ends: tuple[float, float] | None
+        written: Callable[[float | None], str], value: float | None, ends: tuple[float, float] | None
     ) -> str:
         """A range, or the value where there is none or its ends read alike."""
-        if ends is None or shown(ends[0]) == shown(ends[1]):
-            return shown(value)
-        return f"{shown(ends[0])} to {shown(ends[1])}"
+        if ends is None or written(ends[0]) == written(ends[1]):
+            return written(value)
+        return f"{written(ends[0])} to {written(ends[1])}"
 
     def calls(prompts: int | None, tokens: float | None, dollars: float | None) -> list[str]:
         return [

@@ -136,18 +136,18 @@ def model_named(text: str, dataset: str | None = None) -> str:
     Where several models have all the words, the one with no others is meant. dataset: only models with scores on it.
     Raises UnknownName, or BadValue for words that fit several models.
     """
-    known = sorted({s.model for s in _scores() if dataset in (None, s.dataset)})
-    if text in known:
+    models = sorted({s.model for s in _scores() if dataset in (None, s.dataset)})
+    if text in models:
         return text
     words = _words(text)
-    fits = [name for name in known if words and words <= _words(name)]
+    fits = [name for name in models if words and words <= _words(name)]
     exact = [name for name in fits if words == _words(name)]
     if len(exact or fits) == 1:
         return (exact or fits)[0]
     if fits:
         more = f", and {len(fits) - 6} more" if len(fits) > 6 else ""
         raise BadValue(f"'{text}' fits several published models: {'; '.join(fits[:6])}{more}")
-    raise UnknownName("published model", text, known)
+    raise UnknownName("published model", text, models)
 
 
 def claimed(system: str, dataset: str) -> tuple[str, ...]:

@@ -186,7 +186,7 @@ def of_systems(cells: Sequence[ResultCell], systems: Sequence[str]) -> list[Resu
     if not systems:
         return list(cells)
     names = {name for cell in cells for name in (cell.system, cell.label)}
-    wanted: set[str] = set()
+    chosen: set[str] = set()
     for text in systems:
         printed: list[str] = []
         with suppress(WeirError):  # this machine may not know the system
@@ -199,8 +199,8 @@ def of_systems(cells: Sequence[ResultCell], systems: Sequence[str]) -> list[Resu
             )
         if not exact and not begun:
             raise UnknownName("system among these results", text, names)
-        wanted |= exact or begun
-    return [cell for cell in cells if cell.system in wanted or cell.label in wanted]
+        chosen |= exact or begun
+    return [cell for cell in cells if cell.system in chosen or cell.label in chosen]
 
 
 def chosen_cells(
@@ -211,13 +211,13 @@ def chosen_cells(
     Raises UnknownName for a dataset that no cell is of, and as `of_systems`.
     """
     if datasets:
-        known = {cell.dataset for cell in cells}
+        available = {cell.dataset for cell in cells}
         members = {name: catalogue.members(name) for name in datasets}
         for name, group in members.items():
-            if not known.intersection(group):
-                raise UnknownName("dataset among these results", name, known)
-        wanted = {member for group in members.values() for member in group}
-        cells = [cell for cell in cells if cell.dataset in wanted]
+            if not available.intersection(group):
+                raise UnknownName("dataset among these results", name, available)
+        chosen = {member for group in members.values() for member in group}
+        cells = [cell for cell in cells if cell.dataset in chosen]
     return of_systems(cells, systems)
 
 
@@ -290,20 +290,20 @@ def damaged_records(root: Path) -> list[str]:
     return problems
 
 
-def dataset_of(cell: ResultCell, given: str | Path | Dataset | None = None) -> Dataset | None:
+def dataset_of(cell: ResultCell, collection: str | Path | Dataset | None = None) -> Dataset | None:
     """The collection of a cell: the given one, or the one that its record names, or the catalogue's of that name.
 
     But for a given one it must be what was measured: its fingerprint is compared. Nothing is asked of the network; None
     where it is not here. Raises what `load` raises for a given one.
     """
-    if given is not None:
-        return given if isinstance(given, Dataset) else load(given, cell.split)
+    if collection is not None:
+        return collection if isinstance(collection, Dataset) else load(collection, cell.split)
     measured = dict(cell.settings).get("fingerprint")
     for where in filter(None, dict.fromkeys((recorded_place(cell), cell.dataset))):
         try:
-            known = load_here(where, cell.split)
-            if known.fingerprint == measured:
-                return known
+            dataset = load_here(where, cell.split)
+            if dataset.fingerprint == measured:
+                return dataset
         except WeirError:  # it is not here, or a part of it is missing or damaged
             continue
     return None
@@ -348,24 +348,26 @@ def cell_groups(
     return query_groups(by, queries, given_or_own(cell, collection, fetch))
 
 
-def given_or_own(cell: ResultCell, given: str | Path | Dataset | None, fetch: bool = False) -> Dataset | None:
+def given_or_own(
+    cell: ResultCell, collection: str | Path | Dataset | None, fetch: bool = False
+) -> Dataset | None:
     """The given collection where it is the cell's by its name or judgments, or where the cell's own is not here.
 
     Else the cell's own, so that one collection is never taken for all of a folder; fetch: as `cell_collection` takes
     it. Raises what `load` raises.
     """
     own = cell_collection(cell, fetch)
-    if given is None:
+    if collection is None:
         return own
     try:
-        known = given if isinstance(given, Dataset) else load(given, cell.split)
+        dataset = collection if isinstance(collection, Dataset) else load(collection, cell.split)
     except FormatError:
-        if own is None or isinstance(given, Dataset):
+        if own is None or isinstance(collection, Dataset):
             raise
-        load(given)  # it is there, without the split of this cell
+        load(collection)  # it is there, without the split of this cell
         return own
-    alike = own is None or known.name == cell.dataset or known.qrels_fingerprint == own.qrels_fingerprint
-    return known if alike else own
+    alike = own is None or dataset.name == cell.dataset or dataset.qrels_fingerprint == own.qrels_fingerprint
+    return dataset if alike else own
 
 
 def _cells_in(folder: Path) -> Iterator[ResultCell]:
@@ -390,8 +392,8 @@ def _cells_in(folder: Path) -> Iterator[ResultCell]:
             }  # the last made counts
             about = {name: last.facts[name] for name in ("dataset", "split", "fingerprint", "self_match")}
             about |= {"system": ranked.declared["system"], "k": last.facts["k"]}
-            made = {name: value for name, value in ranked.made.items() if name != "when"}
-            environment = made | {"interval": last.declared["interval"]}
+            environment_made = {name: value for name, value in ranked.made.items() if name != "when"}
+            environment = environment_made | {"interval": last.declared["interval"]}
             cell = ResultCell(
                 folder,
                 str(last.facts["dataset"]),
@@ -471,14 +473,14 @@ def _marks(cell: ResultCell) -> tuple[str, str, str]:
 
 def stages_of(cell: ResultCell) -> Iterator[tuple[Path, Record]]:
     """(folder, record) of every stage behind a cell, each once, the cell's own rankings last."""
-    seen: set[Path] = set()
+    visited: set[Path] = set()
 
     def walk(folder: Path, record: Record) -> Iterator[tuple[Path, Record]]:
-        seen.add(folder)
+        visited.add(folder)
         collection = folder.parent.parent if record.kind == "index" else folder.parent
         for _, name in record.inputs:
             inner = Path(os.path.normpath(collection / name))
-            stage = None if inner in seen else record_of(inner)
+            stage = None if inner in visited else record_of(inner)
             if stage is not None:
                 yield from walk(inner, stage)
         yield folder, record
@@ -616,17 +618,19 @@ def cell_notes(cells: Sequence[ResultCell]) -> list[Note]:
 
 def mixed_provenance(cells: Sequence[ResultCell]) -> list[str]:
     """What in a table bears one name and was made otherwise, in sentences: by other algorithms, versions or data."""
-    seen: dict[str, dict[str, list[str]]] = {}
+    numbers_by_name: dict[str, dict[str, list[str]]] = {}
     for cell in cells:
         numbers_of = {"bootstrap interval": cell.scored[-1][1].declared["interval"].get("algorithm")}
         for _, record in cell.scored:
             numbers_of |= {f"measure {m}": number for m, number in record.declared["measures"].items()}
         for what, number in numbers_of.items():
-            seen.setdefault(what, {}).setdefault(str(number), []).append(f"{cell.dataset} {cell.label}")
+            numbers_by_name.setdefault(what, {}).setdefault(str(number), []).append(
+                f"{cell.dataset} {cell.label}"
+            )
     sentences = [
         f"{what} was made by different algorithms and does not compare: "
         + "; ".join(f"number {number} in {', '.join(names)}" for number, names in sorted(numbers.items()))
-        for what, numbers in seen.items()
+        for what, numbers in numbers_by_name.items()
         if len(numbers) > 1
     ]
     depths: dict[str, dict[int, str]] = {}
@@ -673,21 +677,21 @@ def provenance_tables(results: Sequence[Provenance]) -> tuple[Table, ...]:
     for cell in results:
         lines = [f"{cell.dataset}  {cell.system}"]
         for stage in cell.stages:
-            made, seconds = stage["made"], stage["cost"].get("seconds")
+            environment, seconds = stage["made"], stage["cost"].get("seconds")
             engines = Stage(stage["stage"], stage["name"], stage["declared"]).engines
             facts = [
-                str(made.get("when", "")),
-                f"weir {made.get('weir')} (code {made.get('code')})",
+                str(environment.get("when", "")),
+                f"weir {environment.get('weir')} (code {environment.get('code')})",
                 ", ".join(map(str, engines)),
                 f"{seconds:.3g} s" if isinstance(seconds, (int, float)) else "",
             ]
             machine = [
-                *(f"{name} {version}" for name, version in (made.get("packages") or {}).items()),
-                f"Python {made.get('python')}",
-                f"Unicode {made.get('unicode')}",
-                str(made.get("system")),
-                f"{made.get('processor')} ({made.get('instructions') or 'no vector instructions told'})",
-                f"{made.get('threads')} threads",
+                *(f"{name} {version}" for name, version in (environment.get("packages") or {}).items()),
+                f"Python {environment.get('python')}",
+                f"Unicode {environment.get('unicode')}",
+                str(environment.get("system")),
+                f"{environment.get('processor')} ({environment.get('instructions') or 'no vector instructions told'})",
+                f"{environment.get('threads')} threads",
             ]
             declared = [f"{name}={value}" for name, value in flattened("", dict(stage["declared"]))]
             lines += [

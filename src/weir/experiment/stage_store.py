@@ -83,19 +83,19 @@ def silent() -> Iterator[None]:
 def latencies(searcher: Searcher, queries: Queries, k: int) -> dict[str, float]:
     """Milliseconds of single queries, one after the other, each computed anew: p50, p95, p99 and the mean."""
     count = min(LATENCY_QUERIES, len(queries))
-    taken: list[float] = []
+    milliseconds: list[float] = []
     begun = time.perf_counter()
     for q in np.linspace(0, len(queries) - 1, count).astype(np.int64):
         query = queries.take(np.array([q]))
         start = time.perf_counter()
         restricted_search(searcher, query, k, Context(reuse=False))
-        taken.append(1000 * (time.perf_counter() - start))
+        milliseconds.append(1000 * (time.perf_counter() - start))
         if time.perf_counter() - begun > LATENCY_SECONDS:
             break
-    if not taken:
+    if not milliseconds:
         return {}
-    percentiles = {f"p{p}": float(np.percentile(taken, p)) for p in (50, 95, 99)}
-    return percentiles | {"mean": float(np.mean(taken)), "queries": float(len(taken))}
+    percentiles = {f"p{p}": float(np.percentile(milliseconds, p)) for p in (50, 95, 99)}
+    return percentiles | {"mean": float(np.mean(milliseconds)), "queries": float(len(milliseconds))}
 
 
 def approximation_loss(searcher: Searcher, queries: Queries, k: int) -> dict[str, object]:
@@ -165,8 +165,11 @@ class StageCache:
     def named(self, name: str) -> StageCache:
         """The same cache, telling what is done under the name of a cell."""
         watch = self.watch
-        told: Watch = lambda stage, done, total: watch(f"{self.dataset.name}  {name}  {stage}", done, total)  # noqa: E731  named for its type
-        return replace(self, watch=told)
+
+        def watch_cell(stage: str, done: int, total: int) -> None:
+            watch(f"{self.dataset.name}  {name}  {stage}", done, total)
+
+        return replace(self, watch=watch_cell)
 
     def index(self, part: Retriever, corpus: Corpus, context: Context = IN_MEMORY) -> Searcher:
         """The part's index of a corpus, opened where its stage is sound, else built."""
@@ -311,8 +314,8 @@ class StageCache:
             self._say_why_again(stage, folder.parent)
             rmtree(folder, ignore_errors=True)  # damaged, or never finished: no system has to expect it
         label = "index" if corpus is self.dataset.corpus else "index of parts"
-        with self.bench.making() as made:
-            self._prepare(part, corpus, made)
+        with self.bench.making() as making:
+            self._prepare(part, corpus, making)
             with self.bench.timed():
                 searcher = indexed(
                     part, corpus, Context(folder, lambda done, total: self.watch(label, done, total))
@@ -327,26 +330,26 @@ class StageCache:
             stage.name,
             stage.declared,
             files,
-            inputs_below(made.inputs, self.store),
+            inputs_below(making.inputs, self.store),
             current_environment(),
-            made.cost(),
+            making.cost(),
             facts | cost_facts(searcher.costs(), size),
         )
         write_record(folder / RECORD, record)
         return searcher
 
-    def _prepare(self, part: Retriever, corpus: Corpus, made: Making) -> None:
+    def _prepare(self, part: Retriever, corpus: Corpus, making: Making) -> None:
         """Compile or load the kernels that a system uses, before the clock of its stage starts."""
         from weir.systems.warm import kernels_of, prepare
 
-        made.prepared += prepare(kernels_of(part, len(corpus)), lambda line: self.watch(line, 0, 1))
+        making.prepared += prepare(kernels_of(part, len(corpus)), lambda line: self.watch(line, 0, 1))
 
     def searched(self, part: Retriever, k: int) -> tuple[Run, dict[str, Any], Making]:
         """Ask a system all queries, and note what that took."""
         queries, corpus = self.dataset.queries, self.dataset.corpus
-        with self.bench.making() as made:
+        with self.bench.making() as making:
             searcher = self.index(part, corpus)
-            self._prepare(part, corpus, made)
+            self._prepare(part, corpus, making)
             repeatable = searcher.costs().repeatable
             context = Context(progress=lambda done, total: self.watch("score", done, total))
             self.watch("search", 0, len(queries))
@@ -360,7 +363,7 @@ class StageCache:
         with silent():
             single = latencies(searcher, queries, k) if repeatable else {}
         facts = {"queries": len(queries), "notes": notes, "single_query_ms": single}
-        return run, facts | approximation_loss(searcher, queries, k) | cost_facts(searcher.costs()), made
+        return run, facts | approximation_loss(searcher, queries, k) | cost_facts(searcher.costs()), making
 
     def _make_run(self, stage: Stage, search: Search, root: Path) -> Path:
         """Make the run of a stage, write it and its record."""
@@ -374,11 +377,11 @@ class StageCache:
             self._say_why_again(stage, root)
         for name in ("run.trec", "run.json", RECORD):
             sweep(folder / name)
-        run, facts, made = search()
+        run, facts, making = search()
         path = write_rankings(run, folder)
-        files, inputs = {path.name: Checksum.of(path)}, inputs_below(made.inputs, root)
+        files, inputs = {path.name: Checksum.of(path)}, inputs_below(making.inputs, root)
         record = Record(
-            "run", stage.name, stage.declared, files, inputs, current_environment(), made.cost(), facts
+            "run", stage.name, stage.declared, files, inputs, current_environment(), making.cost(), facts
         )
         write_record(folder / RECORD, record)
         _keep(self.runs, stage.key, run, HELD_RUNS)
@@ -414,11 +417,11 @@ class CachedRankings:
         return Costs(repeatable=self.cache.index(self.part, self.corpus).costs().repeatable)
 
 
-def _keep(kept: dict[str, T], name: str, value: T, most: int) -> None:
+def _keep(cached: dict[str, T], name: str, value: T, most: int) -> None:
     """Cache a value under a name; the oldest goes where there are more than `most`."""
-    kept[name] = value
-    if len(kept) > most:
-        del kept[next(iter(kept))]
+    cached[name] = value
+    if len(cached) > most:
+        del cached[next(iter(cached))]
 
 
 def index_stage(part: Retriever, corpus: Corpus) -> Stage:

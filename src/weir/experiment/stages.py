@@ -285,8 +285,8 @@ class Stage:
         What is looked for is the key, not the name. Where an engine could not be told, any that made it will do.
         """
         exact = root / self.folder_name
-        known = None not in self.engines
-        others = [] if known and exact.exists() else sorted(root.glob(f"*-{self.key}*"))
+        engines_known = None not in self.engines
+        others = [] if engines_known and exact.exists() else sorted(root.glob(f"*-{self.key}*"))
         for folder in [exact, *others]:
             record = record_of(folder)
             if (
@@ -437,8 +437,8 @@ def _plain(value: Any, engines: list[str | None]) -> Any:  # noqa: ANN401 - what
         entries = {}
         for name, inner in value.items():
             if name == "engine":
-                named = inner is None or isinstance(inner, str)
-                engines.append(inner if named else json.dumps(inner, sort_keys=True))
+                is_name = inner is None or isinstance(inner, str)
+                engines.append(inner if is_name else json.dumps(inner, sort_keys=True))
             else:
                 entries[str(name)] = first_word(inner) if name in NAMES else _plain(inner, engines)
                 if name in NAMES and not isinstance(inner, str):

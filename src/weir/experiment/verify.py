@@ -286,21 +286,21 @@ def _record_problems(path: Path, ran: Record, scored: Record, collection: str) -
         yield f"{path.name} is of the collection {facts['dataset']}, and stands among those of {collection}"
     yield from _misnamed(scored.name, ran)
     for row in facts["rows"]:
-        for what, named, value in (
+        for what, expected, value in (
             ("system", scored.name, row["system"]),
             ("collection", facts["dataset"], row["dataset"]),
         ):
-            if value != named:
-                yield f"a row of {path.name} calls the {what} {value}, which is {named}"
+            if value != expected:
+                yield f"a row of {path.name} calls the {what} {value}, which is {expected}"
 
 
 def _row_problems(scored: Record, values: Scores, finding: _Finding) -> Iterator[str]:
     """Which means are not those of the values beside them, and which have none."""
-    known = rows_of(scored)
+    rows = rows_of(scored)
     for measure in dict.fromkeys(
-        [*scored.declared["measures"], *(row.measure for row in known), *values.measures]
+        [*scored.declared["measures"], *(row.measure for row in rows), *values.measures]
     ):
-        times = sum(row.measure == measure for row in known)
+        times = sum(row.measure == measure for row in rows)
         if measure not in scored.declared["measures"]:
             yield f"{measure} was not declared"
         elif measure not in values.measures:
@@ -312,7 +312,7 @@ def _row_problems(scored: Record, values: Scores, finding: _Finding) -> Iterator
         finding.unchecked.append("its intervals were made by another algorithm than this version's")
     fields = ("mean", "low", "high", "queries") if same else ("mean", "queries")
     means = {row.measure: row for row in result_rows(values, "", "")}
-    for row in known:
+    for row in rows:
         if row.measure in means and not _same(row, means[row.measure], fields):
             yield f"the row of {row.measure} is not what its scores give"
 
@@ -393,9 +393,9 @@ def _misnamed(name: str, record: Record) -> Iterator[str]:
         tree = expression_tree(name)
     except BadValue:
         return  # an object's own name stands in it
-    known = {*SYSTEMS.names(), *RERANKERS.names()}
+    registered = {*SYSTEMS.names(), *RERANKERS.names()}
     called = [node.id for node in ast.walk(tree) if isinstance(node, ast.Name)]
-    if Counter(one for one in called if one in known) - kinds or (
+    if Counter(one for one in called if one in registered) - kinds or (
         isinstance(tree, ast.BinOp) != ("reranker" in described)
     ):
         yield f"it is called {name}, and was declared as {declared}"

@@ -260,13 +260,13 @@ def without_copies(run: Run, corpus: Corpus) -> Run:
     """
     run.refuse_nameless()
     at = corpus.ids.codes(run.docs.strings)
-    known = np.flatnonzero(at >= 0)
+    in_corpus = np.flatnonzero(at >= 0)
     keys = np.zeros((len(run.docs), 3), np.uint64)
     keys[:, 0] = np.where(at < 0, np.arange(1, len(run.docs) + 1), 0)
     for column, strings in enumerate((corpus.text, corpus.title), 1):
         if strings is not None:
-            texts = strings.take(at[known])
-            keys[known, column] = hash_strings(texts.data, texts.ptr[:-1], texts.lengths())
+            texts = strings.take(at[in_corpus])
+            keys[in_corpus, column] = hash_strings(texts.data, texts.ptr[:-1], texts.lengths())
     _, same = np.unique(keys, axis=0, return_inverse=True)
     query = run.query_of_row()
     _, first = np.unique(query * np.int64(len(run.docs)) + same.reshape(-1)[run.doc], return_index=True)
@@ -414,23 +414,23 @@ def explained(
     same, shared = _same_top(first.run, second.run)
     settings = differences(first.settings, second.settings)
     documented = second.score is not None
-    known = []
+    weighed = []
     for setting in settings:
         kind = KINDS.get(setting.setting, "")
         moved = [e for e in effects if e.kind == kind and (e.documented or not documented)]
         if any(e.closes for e in moved):
-            known.append(replace(setting, weight=100.0, why="scored again: it closes the gap"))
+            weighed.append(replace(setting, weight=100.0, why="scored again: it closes the gap"))
         elif not moved and any(w.startswith(f"{kind} (") for w in without):
-            known.append(replace(setting, weight=0.0, why="scored again: it moves nothing here"))
+            weighed.append(replace(setting, weight=0.0, why="scored again: it moves nothing here"))
         else:
-            known.append(setting)
+            weighed.append(setting)
     return Why(
         str(measure),
         first.name,
         second.name,
         *before,
         _agree(*before, second.score),
-        tuple(sorted(known, key=lambda d: -d.weight)),
+        tuple(sorted(weighed, key=lambda d: -d.weight)),
         tuple(effects),
         tuple(without),
         same,
@@ -461,15 +461,15 @@ def _effect(
     moves = [abs(a - b) for a, b in zip(after, before, strict=True)]
     if max(moves) <= NEGLIGIBLE or np.isnan(moves).any():
         return None
-    gap, left = before[1] - before[0], after[1] - after[0]
-    explains = (gap - left) / gap if abs(gap) > NEGLIGIBLE else math.nan
+    gap, gap_after = before[1] - before[0], after[1] - after[0]
+    explains = (gap - gap_after) / gap if abs(gap) > NEGLIGIBLE else math.nan
     usual, rules = Scoring(one.scoring.measure), second.publisher
     settings = [(name, getattr(one.scoring, name)) for name in ("ties", "self_match", "missing")]
     changed = [(name, value) for name, value in settings if value != getattr(usual, name)]
     documented = (
         rules is not None and bool(changed) and all(getattr(rules, name) == value for name, value in changed)
     )
-    return Effect(one.kind, one.change, *after, left, explains, _agree(*after, second.score), documented)
+    return Effect(one.kind, one.change, *after, gap_after, explains, _agree(*after, second.score), documented)
 
 
 def _agree(first: float, second: float, score: PublishedScore | None) -> bool:
@@ -530,10 +530,10 @@ def explain_cells(
         raise BadValue(
             f"{first} and {second} have no measure in common; name one with -m, to be computed now"
         )
-    wanted = parse_measure(name)
+    parsed = parse_measure(name)
     notes: list[str] = []
-    one, other = (_side(cell, wanted, judgments or Judgments(), notes) for cell in cells)
-    return explained(one, other, wanted, tuple(dict.fromkeys(notes)))
+    one, other = (_side(cell, parsed, judgments or Judgments(), notes) for cell in cells)
+    return explained(one, other, parsed, tuple(dict.fromkeys(notes)))
 
 
 def explain_published(
@@ -548,15 +548,15 @@ def explain_published(
     models = claimed(ours.system, ours.dataset) if model is None else (model_named(model, ours.dataset),)
     if not models:
         raise BadValue(f"{ours.system} claims no published model; name one, or another cell")
-    wanted = str(parse_measure(measure)) if measure else None
+    parsed = str(parse_measure(measure)) if measure else None
     scores = [
         s
         for name in models
         for s in published(ours.dataset, name)
-        if s.split == ours.split and wanted in (None, s.measure)
+        if s.split == ours.split and parsed in (None, s.measure)
     ]
     if not scores:
-        what = f"{wanted} " if wanted else ""
+        what = f"{parsed} " if parsed else ""
         raise BadValue(f"no {what}score of {' or '.join(models)} on {ours.dataset} {ours.split} is published")
     claim = min(scores, key=lambda s: ours.mean(s.measure) is None)  # what the cell has already comes first
     notes: list[str] = []
@@ -636,8 +636,8 @@ def _side(cell: ResultCell, measure: Measure, judgments: Judgments, notes: list[
 def _seen(run: Run, qrels: Qrels) -> tuple[tuple[str, str], ...]:
     """What can be seen of a run: its depth, what it answers, whether queries find themselves, how it writes scores."""
     lengths = np.diff(run.ptr)
-    known = run.queries.codes(qrels.queries.strings)
-    answered = int(np.count_nonzero(lengths[known[known >= 0]]))
+    rows = run.queries.codes(qrels.queries.strings)
+    answered = int(np.count_nonzero(lengths[rows[rows >= 0]]))
     if not answered:
         raise BadValue(f"{run.name} answers none of the {len(qrels)} judged queries")
     own = len(run.doc) - len(run.without_self().doc)
@@ -706,10 +706,12 @@ def why_tables(results: Sequence[Why]) -> tuple[Table, ...]:
 def _effect_tables(why: Why) -> list[Table]:
     """Changes that leave less of the gap than there is, or all of them where there are two rankings."""
     near = [e for e in why.effects if why.published is None or e.closes or abs(e.gap) < abs(why.gap)]
-    shown, known = {e.kind for e in near}, {e.kind for e in why.effects}
-    far = ", ".join(k for k in dict.fromkeys(e.kind for e in why.effects if e not in near) if k not in shown)
+    near_kinds, all_kinds = {e.kind for e in near}, {e.kind for e in why.effects}
+    far = ", ".join(
+        k for k in dict.fromkeys(e.kind for e in why.effects if e not in near) if k not in near_kinds
+    )
     without = dict.fromkeys(w.partition(" (")[0] for w in why.without)
-    idle = ", ".join(k for k in without if k not in known)
+    idle = ", ".join(k for k in without if k not in all_kinds)
     tables = []
     if near:
         lines = [["scored again, each change alone", "first", "second", "gap left", "explains"]]
@@ -729,10 +731,10 @@ def _verdict(why: Why) -> str:
         return f"no gap: {same}"
     if closing:
         best = closing[0]
-        left = f"; {change(best.gap)} is left" + (
+        remainder = f"; {change(best.gap)} is left" + (
             ", less than the printed digits show" if why.published else ""
         )
-        return f"explained: {best.kind}: with {best.change} the gap closes{left}"
+        return f"explained: {best.kind}: with {best.change} the gap closes{remainder}"
     if not (why.effects or why.without):
         return f"unexplained: {change(why.gap)}; only the settings can be compared"
     if why.published is not None:
