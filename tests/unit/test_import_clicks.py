@@ -114,7 +114,7 @@ def test_rows_are_refused_one_by_one_and_averaged_positions_are_not_used(tmp_pat
     assert main(["data", "import", str(tmp_path / "console.csv"), "-o", str(tmp_path / "mine")]) == 0
     said = capsys.readouterr().out
     assert "4 rows refused, the first: line 3: 30 clicks of 10 impressions" in said
-    assert "have fractions, as averages have, and are not used" in said
+    assert "have fractions, as averages do, and are not used" in said
     assert "grades by ctr (by default" in said
     assert "columns not imported: ctr" in said
 
