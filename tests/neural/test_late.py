@@ -232,13 +232,13 @@ def test_tokens_that_are_not_seen_on_every_path(checkpoint_of, batch, name, monk
     """The processor's attention, the padded one that a GPU takes, and transformers': no state looks at them."""
     checkpoint = read_checkpoint(checkpoint_of(name))
     seen = np.maximum(batch.lengths - np.arange(len(batch)), 1)
-    part = Tokens(batch.ids, batch.ptr, seen=seen)
+    part = Tokens(batch.ids, batch.ptr, visible=seen)
     engine = module.torch_engine(read_weights(checkpoint), "cpu", "fp32")
     found = engine.hidden(part).numpy().copy()
     assert np.abs(engine.hidden(batch).numpy() - found).max() > 1e-3
     expected = build(checkpoint, ComputePlace("cpu", "fp32"), "transformers").hidden(part).numpy()
     np.testing.assert_allclose(found, expected, atol=2e-5)
-    assert np.array_equal(part.take(np.array([2, 0])).seen, seen[[2, 0]])
+    assert np.array_equal(part.take(np.array([2, 0])).visible, seen[[2, 0]])
     monkeypatch.setattr(
         module, "cpu_attention", lambda b, heads, bias: padded_attention(b, heads, bias, cuda_attention)
     )

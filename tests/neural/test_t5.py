@@ -113,7 +113,7 @@ def test_every_word_of_the_decoder_equals_transformers_own(folder_of, theirs_of,
         for step in range(1, words):
             if step == 13:
                 rows = np.sort(rng.choice(len(rows), texts * 3, replace=False))
-                decoder, found = decoder.taken(rows), [f[torch.from_numpy(rows)] for f in found]
+                decoder, found = decoder.with_rows(rows), [f[torch.from_numpy(rows)] for f in found]
             found.append(decoder.step(given[rows, step]))
         near = torch.stack(found, 1)
         for i, row in enumerate(rows.tolist()):

@@ -48,20 +48,34 @@ print(json.dumps([answers, sorted(made), "numba" in sys.modules]))
 """
 
 
-@pytest.fixture
-def package(tmp_path) -> Path:
-    """A copy of what kernels stand on, and three kernels: one that calls another, and one apart."""
+@pytest.fixture(scope="module")
+def compiled(tmp_path_factory) -> tuple[Path, list[object]]:
+    """A copy of what kernels stand on, with three kernels, one calling another and one apart; what its first run says."""
     source = Path(jit_module.__file__).parents[1]
-    folder = tmp_path / "code" / "weir" / "kernels"
+    folder = tmp_path_factory.mktemp("compiled") / "code" / "weir" / "kernels"
     folder.mkdir(parents=True)
-    for name in ("__init__.py", "errors.py", "lazy_names.py", "settings.py"):
+    (folder.parent / "__init__.py").write_text("")
+    for name in ("errors.py", "settings.py"):
         shutil.copy(source / name, folder.parent / name)
     for name in ("__init__.py", "jit.py", "compiler.py"):
         shutil.copy(source / "kernels" / name, folder / name)
     (folder / "caller.py").write_text(CALLER)
     (folder / "callee.py").write_text(CALLEE.format(factor=2))
     (folder / "apart.py").write_text(APART)
-    return folder
+    return folder, ran(folder)
+
+
+@pytest.fixture
+def package(compiled, tmp_path) -> Path:
+    """A copy of that package as its first run left it."""
+    shutil.copytree(compiled[0].parents[1], tmp_path / "code")
+    return tmp_path / "code" / "weir" / "kernels"
+
+
+def forget(package: Path) -> None:
+    """Put a file in the place of the folder of compiled code."""
+    shutil.rmtree(package / "__pycache__")
+    (package / "__pycache__").write_text("")
 
 
 def ran(package: Path, **variables: str) -> list[object]:
@@ -76,8 +90,8 @@ def ran(package: Path, **variables: str) -> list[object]:
     return json.loads(done.stdout)
 
 
-def test_an_edited_kernel_is_compiled_again_and_those_that_call_it_and_no_other(package):
-    assert ran(package) == [[21, 9], ["apart", "outer"], True]
+def test_an_edited_kernel_is_compiled_again_and_those_that_call_it_and_no_other(compiled, package):
+    assert compiled[1] == [[21, 9], ["apart", "outer"], True]
     assert ran(package) == [[21, 9], [], False]
     (package / "callee.py").write_text(CALLEE.format(factor=3))
     assert ran(package) == [[31, 9], ["outer"], True]
@@ -87,21 +101,19 @@ def test_an_edited_kernel_is_compiled_again_and_those_that_call_it_and_no_other(
 
 
 def test_where_the_package_is_read_only_code_is_kept_in_the_home_of_the_user(package, tmp_path):
-    kept = package / "__pycache__"
-    kept.write_text("")  # a file in its place: not even the superuser writes beside it
+    forget(package)  # a file in its place: not even the superuser writes beside it
     assert ran(package)[1] == ["apart", "outer"]
     assert len(list((tmp_path / "home" / "kernels").glob("*.kernel"))) == 2
     assert ran(package) == [[21, 9], [], False]
 
 
 def test_where_nothing_can_be_written_kernels_still_run(package):
-    (package / "__pycache__").write_text("")
+    forget(package)
     for _ in range(2):
         assert ran(package, WEIR_HOME="/dev/null")[:2] == [[21, 9], ["apart", "outer"]]
 
 
 def test_damaged_code_is_made_again(package):
-    ran(package)
     for path in (package / "__pycache__").glob("*.kernel"):
         data = bytearray(path.read_bytes())
         data[len(data) // 2] ^= 1
@@ -112,7 +124,6 @@ def test_damaged_code_is_made_again(package):
 
 
 def test_another_processor_and_other_settings_of_the_compiler_have_code_of_their_own(package):
-    ran(package)
     assert ran(package, NUMBA_CPU_NAME="generic")[1] == ["apart", "outer"]
     assert ran(package, NUMBA_BOUNDSCHECK="1")[1] == ["apart", "outer"]
     assert ran(package) == [[21, 9], [], False]

@@ -82,13 +82,13 @@ def cards() -> list[ModelCard]:
 
 def card(name: str) -> ModelCard:
     """The card of that short name or hub name; raises UnknownName, suggesting the nearest."""
-    model = known(name)
+    model = find_card(name)
     if model is None:
         raise UnknownName("encoder", name, _cards())
     return model
 
 
-def known(name: str) -> ModelCard | None:
+def find_card(name: str) -> ModelCard | None:
     """The card of that short name or hub name, None where Weir has none."""
     by_hub = {c.hub.lower(): c for c in _cards().values()}
     return _cards().get(name) or by_hub.get(name.lower())
@@ -96,7 +96,7 @@ def known(name: str) -> ModelCard | None:
 
 def check_kind(model: str, kind: str, otherwise: str) -> None:
     """Raise BadValue for a model whose card says that it is of another kind; otherwise: what that means."""
-    card = known(model)
+    card = find_card(model)
     if card is not None and card.kind != kind:
         raise BadValue(f"'{model}' is of the kind '{card.kind}', {otherwise}")
 
@@ -124,7 +124,7 @@ def locate(model: str) -> Path:
         return folder
     if folder.is_absolute() or folder.is_dir() or model.startswith((".", "~")):
         raise StoreError(f"{folder}: no checkpoint there; expected a folder with config.json or modules.json")
-    card = known(model)
+    card = find_card(model)
     if card is not None and card.packaged:
         spec = find_spec(card.package)
         assert spec is not None
@@ -149,7 +149,7 @@ def fetch(model: str) -> None:
         locate(model)
         return
     except DownloadError:
-        card = known(model)
+        card = find_card(model)
         hub = card.hub if card is not None else model
     library = require("huggingface_hub", extra="neural")
     try:
@@ -310,7 +310,13 @@ def bare_checkpoint(folder: Path, root: Path) -> Checkpoint:
     size = config.get("max_position_embeddings") or config.get("n_positions") or 0
     offset = int(config.get("pad_token_id") or 0) + 1 if config.get("model_type") in ROBERTA else 0
     positions = max(int(size) - offset, 0)
-    return Checkpoint(root, folder, config, _limit(folder, positions), positions)
+    for path in sorted(folder.glob("sentence_*_config.json")):
+        limit = read_object(path).get("max_seq_length")
+        if isinstance(limit, int) and limit > 0:
+            return Checkpoint(root, folder, config, min(limit, positions or limit), positions)
+    limit = read_object(folder / "tokenizer_config.json").get("model_max_length")
+    bounds = [int(n) for n in (limit, positions) if isinstance(n, (int, float)) and 0 < n < 1e6]
+    return Checkpoint(root, folder, config, min(bounds, default=512), positions)
 
 
 def read_modules(folder: Path, kinds: tuple[str, ...]) -> list[tuple[str, Path]]:
@@ -356,17 +362,6 @@ def _pooling(folder: Path) -> str:
             f"{folder}: pooling by {chosen or 'an unknown rule'}; expected {', '.join(POOLINGS.values())}"
         )
     return chosen[0]
-
-
-def _limit(folder: Path, positions: int) -> int:
-    """Tokens of a text at most, as the checkpoint's settings say."""
-    for path in sorted(folder.glob("sentence_*_config.json")):
-        stated = read_object(path).get("max_seq_length")
-        if isinstance(stated, int) and stated > 0:
-            return min(stated, positions) if positions else stated
-    stated = read_object(folder / "tokenizer_config.json").get("model_max_length")
-    bounds = [int(n) for n in (stated, positions) if isinstance(n, (int, float)) and 0 < n < 1e6]
-    return min(bounds, default=512)
 
 
 def read_object(path: Path, needed: bool = False) -> dict[str, Any]:
@@ -533,7 +528,7 @@ class EncoderRecipe:
 def fetch_encoder(model: str) -> None:
     """Download the checkpoints of an encoder, of queries too where that is another, as far as they are not here."""
     fetch(model)
-    card = known(model)
+    card = find_card(model)
     if card is not None and card.query_hub:
         fetch(card.query_hub)
 
@@ -546,7 +541,7 @@ def resolve(encoder: Encoder, collection: str = "", instruction: str = "") -> En
     for a length beyond what the architecture can take; DownloadError and StoreError for a checkpoint that is not here
     or damaged.
     """
-    card = known(encoder.model) or ModelCard(encoder.model, encoder.model, kind="dense", source="")
+    card = find_card(encoder.model) or ModelCard(encoder.model, encoder.model, kind="dense", source="")
     document = read_checkpoint(locate(encoder.model))
     query = read_checkpoint(locate(card.query_hub)) if card.query_hub else document
     pooling = _first(encoder.pooling, document.pooling, card.pooling)

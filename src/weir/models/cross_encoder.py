@@ -13,8 +13,8 @@ from weir.models.checkpoints import (
     check_least,
     check_model,
     fetch,
+    find_card,
     fingerprint,
-    known,
     locate,
     model_arguments,
     read_checkpoint,
@@ -106,7 +106,7 @@ class CrossEncoder:
         return declare(checkpoint, self.engine, self.dtype, device, own)
 
     def _limit(self, checkpoint: Checkpoint) -> int:
-        card = known(self.model)
+        card = find_card(self.model)
         stated = checkpoint.limit if card is None else card.max_document
         return text_limit(self.model, checkpoint, self.max_length, stated)
 

@@ -22,8 +22,8 @@ from weir.models.checkpoints import (
     check_least,
     check_model,
     fetch,
+    find_card,
     fingerprint,
-    known,
     locate,
     read_checkpoint,
     read_object,
@@ -105,7 +105,7 @@ def resolve_late(encoder: LateEncoder) -> LateRecipe:
     Raises BadValue for a checkpoint that gives one vector for a text or none, and for lengths beyond the architecture;
     DownloadError and StoreError for one that is not here or damaged.
     """
-    card = known(encoder.model) or ModelCard(encoder.model, encoder.model, kind="late", source="")
+    card = find_card(encoder.model) or ModelCard(encoder.model, encoder.model, kind="late", source="")
     folder = locate(encoder.model)
     checkpoint = read_checkpoint(folder)
     if (folder / "modules.json").exists():
@@ -296,7 +296,7 @@ class TokenEncoder:
         ptr = offsets(full)
         ids = np.full(int(ptr[-1]), self.filler, np.int32)
         ids[np.repeat(ptr[:-1], lengths) + batch.positions] = batch.ids
-        return Tokens(ids, ptr, seen=None if self.attended else lengths)
+        return Tokens(ids, ptr, visible=None if self.attended else lengths)
 
 
 @dataclass(frozen=True, eq=False)

@@ -28,10 +28,10 @@ HEAD = struct.Struct("<qq")
 
 def devices(setting: str) -> list[str]:
     """The devices that a setting such as "cuda:0,cuda:1" names; raises BadValue for one with an empty name."""
-    found = [part.strip() for part in setting.split(",")]
-    if not all(found):
+    names = [part.strip() for part in setting.split(",")]
+    if not all(names):
         raise BadValue(f"device is '{setting}'; expected such as cuda:0,cuda:1")
-    return found
+    return names
 
 
 @contextmanager
@@ -80,24 +80,18 @@ class _Worker:
 
     @staticmethod
     def begun(encoder: Encoder, device: str, threads: int) -> _Worker:
-        command = [
-            sys.executable,
-            "-m",
-            "weir.models.multi_device",
-            json.dumps(asdict(encoder)),
-            device,
-        ]
+        command = [sys.executable, "-m", "weir.models.multi_device", json.dumps(asdict(encoder)), device]
         environment = os.environ | {"WEIR_THREADS": str(threads), "WEIR_DEVICE": device}
         pipe = subprocess.PIPE
         return _Worker(device, subprocess.Popen(command, stdin=pipe, stdout=pipe, env=environment))
 
     def encode(self, texts: list[str]) -> Float32:
         """The vectors of some documents."""
-        given, answer = cast(IO[bytes], self.process.stdin), cast(IO[bytes], self.process.stdout)
+        request, answer = cast(IO[bytes], self.process.stdin), cast(IO[bytes], self.process.stdout)
         data = json.dumps(texts).encode("utf-8")
         try:
-            given.write(HEAD.pack(len(data), 0) + data)
-            given.flush()
+            request.write(HEAD.pack(len(data), 0) + data)
+            request.flush()
         except OSError:
             raise self._ended() from None
         rows, columns = HEAD.unpack(self._read(answer, HEAD.size))

@@ -88,9 +88,9 @@ def _converted(checkpoint: Checkpoint, names: tuple[str, ...]) -> Any:  # noqa: 
 
     # The traced module returns one table; transformers' own return value is an object.
     def one_table(input_ids: Tensor, attention_mask: Tensor, token_type_ids: Tensor | None = None) -> Tensor:
-        given = {"input_ids": input_ids, "attention_mask": attention_mask}
-        given |= {} if token_type_ids is None else {"token_type_ids": token_type_ids}
-        return last_states(forward, given)
+        tables = {"input_ids": input_ids, "attention_mask": attention_mask}
+        tables |= {} if token_type_ids is None else {"token_type_ids": token_type_ids}
+        return last_states(forward, tables)
 
     model.forward = one_table
     example = {name: torch.ones(2, 16, dtype=torch.int64) for name in names}
@@ -132,9 +132,9 @@ def _quantised(checkpoint: Checkpoint, core: Any, names: tuple[str, ...]) -> Any
 
 def _texts(count: int) -> list[str]:
     """Texts of many kinds, the same everywhere: evenly from the collections that come with Weir."""
-    found: list[str] = []
+    texts: list[str] = []
     for folder in sorted((files("weir") / "datasets" / "brook").iterdir(), key=lambda one: one.name):
         lines = (folder / "corpus.jsonl").read_text(encoding="utf-8").rstrip("\n").split("\n")
         documents = (json.loads(line) for line in lines)
-        found += [f"{d.get('title') or ''} {d['text']}".strip() for d in documents]
-    return found[:: max(1, len(found) // count)][:count]
+        texts += [f"{d.get('title') or ''} {d['text']}".strip() for d in documents]
+    return texts[:: max(1, len(texts) // count)][:count]

@@ -20,9 +20,9 @@ from weir.models.checkpoints import (
     check_kind,
     check_least,
     fetch,
+    find_card,
     fingerprint,
     inner_folder,
-    known,
     locate,
     read_modules,
     read_object,
@@ -441,7 +441,7 @@ class SparseEncoder:
         return LoadedSparse(recipe, place, query, document, budget)
 
     def _resolved(self) -> SparseRecipe:
-        card = known(self.model)
+        card = find_card(self.model)
         layout = read_layout(locate(self.model))
         limits = {"document": self.max_length, "query": self.max_query or self.max_length}
         stated = {} if card is None else {"document": card.max_document, "query": card.max_query}
@@ -460,7 +460,7 @@ class SparseEncoder:
 
     def _query_side(self) -> str | None:
         """What weighs queries: the setting, else what the card says."""
-        card = known(self.model)
+        card = find_card(self.model)
         return self.query or (None if card is None else card.query or card.query_hub) or None
 
 

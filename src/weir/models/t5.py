@@ -18,8 +18,8 @@ from weir.models.checkpoints import (
     check_least,
     check_model,
     fetch,
+    find_card,
     fingerprint,
-    known,
     locate,
     model_arguments,
     read_checkpoint,
@@ -161,7 +161,7 @@ class MonoT5:
         """The words for no and yes."""
         if self.token_false is not None and self.token_true is not None:
             return self.token_false, self.token_true
-        card = known(self.model)
+        card = find_card(self.model)
         return WORDS.get((card.hub if card is not None else self.model).lower(), USUAL)
 
     def describe(self, device: str = "auto") -> dict[str, object]:
@@ -379,7 +379,7 @@ class LoadedWriter:
                 if not going.any() or step + 1 == writer.max_words:
                     break
                 if not going.all():
-                    decoder, alive, last = decoder.taken(np.flatnonzero(going)), alive[going], last[going]
+                    decoder, alive, last = decoder.with_rows(np.flatnonzero(going)), alive[going], last[going]
                 words = decoder.step(last)
         rows = [row[: row.index(model.end)] if model.end in row else row for row in written.tolist()]
         return [rows[i * n : (i + 1) * n] for i in range(texts)]
@@ -425,7 +425,7 @@ class _Decoder:
 
         return self._each(wide, wide)
 
-    def taken(self, rows: Int64) -> _Decoder:
+    def with_rows(self, rows: Int64) -> _Decoder:
         """The same for these rows alone."""
         torch = require("torch", extra="neural")
         places = torch.from_numpy(rows).to(self.mask.device)

@@ -60,13 +60,13 @@ class Tokens:
     """The tokens of many texts: those of text i are ids[ptr[i]:ptr[i + 1]].
 
     ids: int32[T]; ptr: int64[n + 1] from 0; segment: uint8[T], 1 in the second text of a pair, or None where
-    there are no pairs; seen: int64[n], how many of a text's first tokens the others attend to, or None for all.
+    there are no pairs; visible: int64[n], how many of a text's first tokens the others attend to, or None for all.
     """
 
     ids: Int32
     ptr: Int64
     segment: NDArray[np.uint8] | None = None
-    seen: Int64 | None = None
+    visible: Int64 | None = None
 
     def __len__(self) -> int:
         return len(self.ptr) - 1
@@ -87,7 +87,7 @@ class Tokens:
         ptr = offsets(lengths)
         where = np.repeat(self.ptr[:-1][codes] - ptr[:-1], lengths) + np.arange(ptr[-1])
         segment = None if self.segment is None else self.segment[where]
-        return Tokens(self.ids[where], ptr, segment, None if self.seen is None else self.seen[codes])
+        return Tokens(self.ids[where], ptr, segment, None if self.visible is None else self.visible[codes])
 
     def mask(self) -> Bool:
         """bool[n, longest]: where a padded table holds a token."""
@@ -97,7 +97,7 @@ class Tokens:
     def attended(self) -> Bool:
         """bool[n, longest]: where a padded table holds a token that the others attend to."""
         mask = self.mask()
-        return mask if self.seen is None else mask & (np.arange(mask.shape[1]) < self.seen[:, None])
+        return mask if self.visible is None else mask & (np.arange(mask.shape[1]) < self.visible[:, None])
 
     def padded(self, values: NDArray[np.integer], fill: int) -> Int64:
         """Values aligned with the tokens as a table int64[n, longest], filled up at the end of each row."""

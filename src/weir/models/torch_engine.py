@@ -287,9 +287,11 @@ def cpu_attention(batch: Tokens, heads: int, bias: Tensor | None) -> Attend:
             last += 1
         if length:
             mask = None if bias is None else bias[:, :length, :length]
-            if batch.seen is not None:  # nothing of tokens that are not seen
-                seen = torch.from_numpy(np.arange(length) < batch.seen[first:last, None])[:, None, None, :]
-                mask = seen if mask is None else mask.masked_fill(~seen, float("-inf"))
+            if batch.visible is not None:  # nothing of tokens that are not visible
+                visible = torch.from_numpy(np.arange(length) < batch.visible[first:last, None])[
+                    :, None, None, :
+                ]
+                mask = visible if mask is None else mask.masked_fill(~visible, float("-inf"))
             runs.append((bounds[first], bounds[last], length, mask))
         first = last
 
@@ -300,8 +302,8 @@ def cpu_attention(batch: Tokens, heads: int, bias: Tensor | None) -> Attend:
         for start, stop, length, mask in runs:
             count = (stop - start) // length
             part = qkv[start:stop].view(count, length, 3, heads, width // heads).permute(2, 0, 3, 1, 4)
-            found = torch.nn.functional.scaled_dot_product_attention(*part, attn_mask=mask)
-            context[start:stop].view(count, length, heads, -1).copy_(found.transpose(1, 2))
+            contexts = torch.nn.functional.scaled_dot_product_attention(*part, attn_mask=mask)
+            context[start:stop].view(count, length, heads, -1).copy_(contexts.transpose(1, 2))
         return context
 
     return attend
@@ -314,7 +316,7 @@ def cuda_attention(batch: Tokens, heads: int, bias: Tensor | None, varlen: bool,
     """
     torch = require("torch", extra="neural")
     longest = int(batch.lengths.max(initial=1))
-    if varlen and bias is None and batch.seen is None:
+    if varlen and bias is None and batch.visible is None:
         kernel = require("torch.nn.attention.varlen", extra="neural").varlen_attn
         ends = torch.from_numpy(batch.ptr).to(device, torch.int32, non_blocking=True)
 
@@ -323,18 +325,20 @@ def cuda_attention(batch: Tokens, heads: int, bias: Tensor | None, varlen: bool,
             return kernel(q, k, v, ends, ends, longest, longest).reshape(qkv.shape[0], -1)
 
         return attend_packed
-    mask, seen = (torch.from_numpy(m).to(device, non_blocking=True) for m in (batch.mask(), batch.attended()))
+    mask, visible = (
+        torch.from_numpy(m).to(device, non_blocking=True) for m in (batch.mask(), batch.attended())
+    )
 
     def attend_padded(qkv: Tensor) -> Tensor:
         table = qkv.new_zeros(*mask.shape, qkv.shape[1])
         table[mask] = qkv
         part = table.view(*mask.shape, 3, heads, -1).permute(2, 0, 3, 1, 4)
-        added = torch.zeros(mask.shape, dtype=qkv.dtype, device=device).masked_fill(~seen, float("-inf"))
+        added = torch.zeros(mask.shape, dtype=qkv.dtype, device=device).masked_fill(~visible, float("-inf"))
         scores = added[:, None, None, :]
         if bias is not None:
             scores = scores + bias[:, :longest, :longest]
-        found = torch.nn.functional.scaled_dot_product_attention(*part, attn_mask=scores)
-        return found.transpose(1, 2).reshape(*mask.shape, -1)[mask]
+        contexts = torch.nn.functional.scaled_dot_product_attention(*part, attn_mask=scores)
+        return contexts.transpose(1, 2).reshape(*mask.shape, -1)[mask]
 
     return attend_padded
 

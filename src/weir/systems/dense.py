@@ -19,7 +19,7 @@ from weir.core.strings import Float64, in_range
 from weir.errors import BadValue, StoreError
 from weir.files.atomic import atomic_dir
 from weir.files.integrity import open_folder, read_array, seal_folder
-from weir.models.checkpoints import known
+from weir.models.checkpoints import find_card
 from weir.models.encoder import Encoder, Kind, Loaded, LoadedObject, ObjectEncoder, as_encoder
 from weir.models.hosted import Hosted, LoadedEncoder, LoadedHosted, instructed, is_hosted
 from weir.models.multi_device import PIECES_PER_DEVICE, devices, on_several
@@ -80,7 +80,7 @@ class DenseRetriever:
     @property
     def between(self) -> str:
         """What stands between a document's title and its text."""
-        card = known(self.encoder.model) if isinstance(self.encoder, Encoder) else None
+        card = find_card(self.encoder.model) if isinstance(self.encoder, Encoder) else None
         return self.separator if self.separator is not None else " " if card is None else card.separator
 
     def __str__(self) -> str:

@@ -172,9 +172,9 @@ def _argument(node: ast.expr, text: str, parameter: inspect.Parameter | None) ->
 
 def _refuse_model(name: str, kind: str) -> None:
     """Raise BadValue, with what to write in the place of such a kind, where a text is the name of a model."""
-    from weir.models.checkpoints import known
+    from weir.models.checkpoints import find_card
 
-    card = known(name)
+    card = find_card(name)
     if card is None:
         return
     system = {"dense": "dense", "sparse": "splade", "late": "colbert"}.get(card.kind)
