@@ -60,7 +60,8 @@ def system_notes(scores: Mapping[str, Scores]) -> list[Note]:
                 notes.append(note.about(name) if several else note)
         if not math.isnan(one.judged_at_10):
             rates[name if several else ""] = one.judged_at_10
-        conventions += convention_notes(one)
+        if one.conventions != "default":
+            conventions += map(Note, parse_conventions(one.conventions).sentences())
     return list(dict.fromkeys([*notes, *judged_notes(rates), *shared, *conventions]))
 
 
@@ -203,13 +204,6 @@ def unanswered_note(missing: int, queries: int, conventions: str) -> Note:
     """A note on judged queries that are not answered, and what they are worth by the conventions."""
     outcome = "leave the mean" if "missing=answered-only" in conventions else "score 0"
     return Note(f"{missing:,} of {queries:,} judged queries are not answered and {outcome}")
-
-
-def convention_notes(scores: Scores) -> list[Note]:
-    """A note on each convention that is not the usual one."""
-    if scores.conventions == "default":
-        return []
-    return [Note(sentence) for sentence in parse_conventions(scores.conventions).sentences()]
 
 
 def _own_notes(scores: Scores) -> list[Note]:
