@@ -45,12 +45,12 @@ def candidates(method: str | Fusion, runs: int, step: float = STEP) -> tuple[Fus
     how = method if isinstance(method, Fusion) else parse_fusion(method)
     fixed: Mapping[str, object] = dict(how.settings) if isinstance(method, Fusion) else call_of(method)[1]
     how.refuse_other_than(runs)
-    known = METHODS.get(how.name)
+    definition = METHODS.get(how.name)
     values = dict[str, list[Setting]]()
-    for key, default in known.defaults().items():
+    for key, default in definition.defaults().items():
         if key in fixed:
             continue
-        grid: Iterable[Setting] = known.grid.get(key, ())
+        grid: Iterable[Setting] = definition.grid.get(key, ())
         if key == "norm":
             grid = NORMS
         elif isinstance(default, tuple):
@@ -184,14 +184,14 @@ def trials(
     if len(measures) != 1 or not tried:
         raise BadValue("a fit takes one measure and at least one fusion")
     codes = qrels.queries.codes(pool.queries.strings)
-    known = np.flatnonzero((codes >= 0) & (pool.answered() > 0))
-    if not (pool.answered()[known] > 1).any():
+    shared = np.flatnonzero((codes >= 0) & (pool.answered() > 0))
+    if not (pool.answered()[shared] > 1).any():
         raise BadValue("no judged query is answered by two of the rankings: there is nothing to fit on")
     values = np.empty((len(tried), len(qrels)))
     ptr, doc, score = np.zeros(len(qrels) + 1, np.int64), np.empty(0, np.int32), np.empty(0)
     values[:] = _measured(measures[0], Run(qrels.queries, qrels.docs, ptr, doc, score), qrels)
     number = qrels.docs.codes(pool.docs.strings)
-    judged, codes = pool.only(known), codes[known]
+    judged, codes = pool.only(shared), codes[shared]
     for block in judged.blocks():
         at = codes[block.first : block.first + len(block)]
         judgments = qrels.only(at)
@@ -200,7 +200,7 @@ def trials(
             run = Run(judgments.queries, judgments.docs, ptr, number[doc], score)
             values[row, at] = _measured(measures[0], run, judgments)
             if watch is not None:
-                watch(block.first * len(tried) + (row + 1) * len(block), len(known) * len(tried))
+                watch(block.first * len(tried) + (row + 1) * len(block), len(shared) * len(tried))
     return Trials(tuple(tried), measures[0], qrels.queries, values)
 
 

@@ -347,9 +347,9 @@ class DeepCT:
         return SparseEncoder("deepct", self.model, **{name: getattr(self, name) for name in reading})
 
     def __str__(self) -> str:
-        named = changed_settings(self)
-        first = [named.pop(name) for name in ("model", "system") if name in named]
-        return called("deepct", first, named)
+        arguments = changed_settings(self)
+        first = [arguments.pop(name) for name in ("model", "system") if name in arguments]
+        return called("deepct", first, arguments)
 
     def describe(self) -> dict[str, object]:
         """Everything that decides the rankings; raises DownloadError where the checkpoint is not here."""
@@ -440,15 +440,15 @@ class Words:
 
     def _numbered(self, token: Int32, start: Int64, length: Int64) -> tuple[Int64, list[str]]:
         """(the number of each word, the words): a word of one piece is known by that, others are put together."""
-        known: dict[str, int] = {}
+        numbers: dict[str, int] = {}
         spelled: list[str] = []
         single, number = np.full(len(self.pieces), -1, np.int64), np.empty(len(start), np.int64)
 
         def numbered(word: str) -> int:
-            if word not in known:
-                known[word] = len(spelled)
+            if word not in numbers:
+                numbers[word] = len(spelled)
                 spelled.append(word)
-            return known[word]
+            return numbers[word]
 
         alone = length == 1
         for piece in np.unique(token[start[alone]]).tolist():

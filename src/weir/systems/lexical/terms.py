@@ -347,12 +347,12 @@ class TermTable:
 
     def _learn(self, grow: bool) -> None:
         """Find the terms of words that have none yet; when the vocabulary grows, of the unknown ones too."""
-        known = len(self._term_of)
+        first_new = len(self._term_of)
         if grow and self._unknown:
-            known = int(np.argmax(self._term_of == UNKNOWN))
-        if known == len(self._words):
+            first_new = int(np.argmax(self._term_of == UNKNOWN))
+        if first_new == len(self._words):
             return
-        terms = self.analyzer.normalise_lines(self._words.lines(known))
+        terms = self.analyzer.normalise_lines(self._words.lines(first_new))
         if self._terms is None:
             table = WordTable(0 if self._given is None else len(self._given))
             if self._given is not None:
@@ -366,7 +366,7 @@ class TermTable:
             every[np.fromiter(map(bool, terms), np.bool_, len(terms))] = numbers
             numbers = every
         self._unknown = not grow and (self._unknown or bool((numbers == UNKNOWN).any()))
-        self._term_of = np.concatenate([self._term_of[:known], numbers])
+        self._term_of = np.concatenate([self._term_of[:first_new], numbers])
 
     def _lowered(self, texts: Strings) -> Strings:
         """Texts whose lowercase depends on more than one character, lowercased; the others as they are."""
@@ -459,11 +459,11 @@ def layout(alike: Float64) -> Float64:
     count = len(alike)
     angle = 2 * np.pi * np.arange(count) / max(1, count)
     places = np.stack([np.cos(angle), np.sin(angle)], axis=1)
-    wanted = 1 - alike
+    distances = 1 - alike
     for _ in range(ROUNDS if count > 1 else 0):
         apart = places[:, None] - places[None]
         distance = np.sqrt((apart**2).sum(axis=2))
-        pull = np.divide(wanted, distance, out=np.zeros_like(distance), where=distance > 0)
+        pull = np.divide(distances, distance, out=np.zeros_like(distance), where=distance > 0)
         places = (pull[:, :, None] * apart).sum(axis=1) / count
     centred: Float64 = places - places.mean(axis=0)
     return centred

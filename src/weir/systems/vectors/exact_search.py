@@ -205,7 +205,7 @@ def scan(vectors: ScannedVectors, queries: Float32, k: int, bar: Float32 | None 
             if scanner is None:
                 scan_few(
                     block, lengths, rank, queries, length, 0, len(queries), k,
-                    best.keys, best.held, best.floor, best.bar,
+                    best.keys, best.count, best.floor, best.bar,
                 )  # fmt: skip
                 exact += len(queries) * len(block)
                 continue
@@ -215,8 +215,8 @@ def scan(vectors: ScannedVectors, queries: Float32, k: int, bar: Float32 | None 
             if often and scanner.eight and not vectors.settled and start > best.keys.shape[1]:
                 scanner = _Scanner.of(vectors, queries, length, False, size)
     ranks, scores = np.zeros((len(queries), k), np.int32), np.zeros((len(queries), k), np.float32)
-    write_top_k(k, best.keys, best.held, ranks, scores)
-    return BestSoFar(ranks, scores, best.held, exact)
+    write_top_k(k, best.keys, best.count, ranks, scores)
+    return BestSoFar(ranks, scores, best.count, exact)
 
 
 @dataclass(frozen=True, eq=False)
@@ -224,7 +224,7 @@ class _Best:
     """Top-k candidates of each query while blocks pass; see kernels.dot_product."""
 
     keys: Int64
-    held: Int64
+    count: Int64
     floor: Int64
     bar: Float64
 
@@ -300,7 +300,7 @@ class _Scanner:
             return scan(
                 self.eight, block, lengths, rank, panels, self.lane, self.most,
                 self.queries, self.length, self.packed, self.facts, self.gauge, first, stop, k,
-                best.keys, best.held, best.floor, best.bar,
+                best.keys, best.count, best.floor, best.bar,
             )  # fmt: skip
 
         list(pool.map(pack, *_shares(count, threads, 1)))
