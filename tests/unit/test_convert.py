@@ -84,7 +84,7 @@ def test_what_is_refused_leaves_nothing(here, capsys):
     before = sorted(here.iterdir())
     for arguments, said in (
         (["a.csv", "b.trec"], "query identifier 'q 1' has white space"),
-        (["a.csv", "a.csv"], "a.csv is the file that is read"),
+        (["a.csv", "a.csv"], "a.csv is also the input"),
         (["a.csv", "b.parqet"], "no format named '.parqet'; did you mean .parquet"),
         (["a.csv", "b"], "no format named 'b'; known: .arrow, .csv"),
         (["a.csv", "b.parquet.gz"], "parquet files are packed inside"),

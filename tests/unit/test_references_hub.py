@@ -263,7 +263,7 @@ def test_several_collections_in_one(hub):
         match="hf:weirs/many: holds several collections; choose one of ar, sw, as in hf:weirs/many#ar",
     ):
         weir.load("hf:weirs/many")
-    with pytest.raises(BadValue, match="has no 'te'; say one of ar, sw"):
+    with pytest.raises(BadValue, match="has no 'te'; choose one of ar, sw"):
         weir.load("hf:weirs/many#te")
 
 
