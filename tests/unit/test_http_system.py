@@ -253,7 +253,9 @@ def test_a_server_that_answers_nothing_or_nothing_to_long_queries_is_told(tmp_pa
     with ss.searching("elasticsearch") as (url, manners):
         file = described(tmp_path, "elasticsearch", url)
         manners.ranked = lambda _text, _k: {}
-        with pytest.raises(ServiceError, match=r"none of 200 queries is answered with any document; check what"):
+        with pytest.raises(
+            ServiceError, match=r"none of 200 queries is answered with any document; check what"
+        ):
             Http(file).index(CORPUS).search(queries(texts), 5)
         with pytest.warns(RankingWarning, match="none of 200 queries is answered"):
             Http(file, on_failure="missing").index(CORPUS).search(queries(texts), 5)
