@@ -1,8 +1,9 @@
-"""Scoring a run against judgments, in whatever shape people hold both."""
+"""Scores of rankings in Python: evaluation, official programs, fusion."""
 
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import partial
@@ -11,12 +12,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from weir.api.result_set import ResultSet
 from weir.core.intents import IntentQrels, joined
 from weir.core.judged import Judged
 from weir.core.qrels import Qrels
 from weir.core.run import Run
 from weir.core.scores import Scores
-from weir.errors import BadValue
+from weir.errors import BadRanking, BadValue, FormatError, RankingWarning, UnknownName, WeirError
 from weir.files.dict_join import join_dicts
 from weir.files.frames import judged_from, qrels_from, refuse_mismatched, run_from
 from weir.files.intents import intents_from
@@ -34,7 +36,11 @@ from weir.stats.score_rows import noted, scored
 
 if TYPE_CHECKING:
     from weir.datasets.load import Dataset
+    from weir.measures import Measure
+    from weir.stats.birco import BircoScore
     from weir.stats.calibration import GatedLabels
+    from weir.systems.fusion import Fusion
+    from weir.systems.fusion.fit import Fit
 
 
 def evaluate(
@@ -174,3 +180,68 @@ def judgments_from(qrels: object, measures: Iterable[Measure | str]) -> Qrels | 
 def conventions_of(conventions: Conventions | str) -> Conventions:
     """Conventions from themselves or their text; raises as `parse_conventions`."""
     return parse_conventions(conventions) if isinstance(conventions, str) else conventions
+
+
+def official_scores(
+    qrels: object, *runs: object, scorer: str = "birco", collection: str | Path | None = None
+) -> ResultSet[BircoScore]:
+    """The official figures of runs, or of every cell of a results folder: `weir eval --scorer`, `weir results` with it.
+
+    qrels, runs: as `evaluate` takes them; without runs a folder that `weir run` wrote, and collection: whose judgments
+    it is scored by, where its own are not here. What the program does not take as it should is a RankingWarning, and so
+    is one of several runs that cannot be scored, which is left out. Raises UnknownName for another scorer than "birco",
+    BadValue for rankings of less or more than whole candidate pools, and the WeirErrors of reading.
+    """
+    from weir.experiment.reproduce import birco_of_cells
+    from weir.experiment.results import finished_cells
+    from weir.stats.birco import BircoScore, birco_remarks, birco_scores
+
+    if scorer != "birco":
+        raise UnknownName("scorer", scorer, ["birco"])
+    if runs:
+        judgments, scores, refused = qrels_from(qrels), list[BircoScore](), list[WeirError]()
+        dataset = Path(qrels).name if isinstance(qrels, (str, Path)) else ""
+        for run in runs:
+            try:
+                scores += birco_scores(judgments, run_from(run), dataset)
+            except (BadRanking, BadValue, FormatError) as error:
+                refused.append(error)
+        if refused and not scores:
+            raise refused[0]
+        remarks = [*(f"left out: {error}" for error in refused), *birco_remarks(judgments)]
+    else:
+        where = None if collection is None else str(collection)
+        scores, remarks = birco_of_cells(finished_cells(Path(str(qrels))), where)
+    for one in remarks:
+        warnings.warn(RankingWarning(one), stacklevel=2)
+    return ResultSet("official", tuple(scores))
+
+
+def fuse(runs: Iterable[object], method: Fusion | str = "rrf", k: int | None = None) -> Run:
+    """Fuse rankings into one, such as fuse([a, b], "rrf(k=10)"): every document that one of them returns.
+
+    runs: two or more rankings, each as `evaluate` takes it; method: see docs/fusion.md; k: documents kept for each
+    query. Raises BadValue for fewer than two rankings and for rankings that share no query, UnknownName for an unknown
+    method or setting, and the WeirErrors of the parts.
+    """
+    from weir.systems.fusion import fuse as fuse_runs
+
+    return fuse_runs([run_from(run) for run in runs], method, k)
+
+
+def fit_fusion(
+    qrels: object,
+    runs: Iterable[object],
+    method: Fusion | str,
+    measure: Measure | str = "nDCG@10",
+    folds: int = 5,
+) -> Fit:
+    """Choose the settings of a fusion that do best on judged queries, with cross-validation, as `weir fuse --fit`.
+
+    qrels, runs: as `evaluate` takes them; method: settings that it gives stay as they are. `.chosen` is the fusion to
+    use on other queries, `.held_out` what each judged query scores under settings that were not chosen on it. Raises
+    BadValue where nothing is left to choose and for fewer judged queries than folds, and the WeirErrors of the parts.
+    """
+    from weir.systems.fusion.fit import fit
+
+    return fit(method, [run_from(run) for run in runs], qrels_from(qrels), measure, folds)

@@ -291,7 +291,7 @@ def gate_command(
     do; 2 for bad input. --by gates groups of queries too: a group can fail the gate, and need not pass it. Sides of
     different judgments are refused. The queries that lost most are named.
     """
-    from weir.api.gating import gate, save_baseline
+    from weir.api.comparisons import gate, save_baseline
     from weir.errors import BadValue
     from weir.experiment.comparing import GRAMMAR
     from weir.files.atomic import write_text

@@ -87,7 +87,7 @@ def judge_command(
     """
     from typing import cast
 
-    from weir.api.judges import judge
+    from weir.api.labels import judge
     from weir.api.progress import Progress
     from weir.labels.panel import Combination, JudgeSettings
     from weir.models.chat import ChatModel, default_model

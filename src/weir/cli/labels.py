@@ -71,7 +71,7 @@ def agree_command(
     alpha, of more than two raters also of all together; AC1, mean error and bias; intervals by resampling queries.
     With --run, the order of systems under both.
     """
-    from weir.api.labelling import agree, labels_by_name, rank_agreement, rater_agreement
+    from weir.api.labels import agree, labels_by_name, rank_agreement, rater_agreement
     from weir.core.frames import plain
     from weir.core.results import json_lines
     from weir.stats.label_agreement import query_agreement_tables
@@ -140,7 +140,7 @@ def estimate_command(
     too, out of its scores and of the differences of systems, and is never much wider than people alone. --next draws
     the queries that people should judge next. Measures whose ideal ranking depends on the labels, as nDCG, are refused.
     """
-    from weir.api.estimating import estimate, next_queries
+    from weir.api.labels import estimate, next_queries
 
     planned = more is not None or width is not None
     if planned and (weights or pairs):
@@ -199,7 +199,7 @@ def holes_command(
     systems changes; intervals by resampling queries. A sheet to judge comes from: weir labels pool QRELS RUN... -o
     pool/
     """
-    from weir.api.labelling import holes
+    from weir.api.labels import holes
 
     study = holes(qrels, *runs, human=human, model=model, measure=measure, rel=rel, collection=collection)
     say_notes(study.notes())

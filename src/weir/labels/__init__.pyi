@@ -1,11 +1,11 @@
 from weir.api.auditing import judging_pool as judging_pool
 from weir.api.auditing import relabel as relabel
-from weir.api.estimating import estimate as estimate
-from weir.api.estimating import next_queries as next_queries
-from weir.api.labelling import agree as agree
-from weir.api.labelling import holes as holes
-from weir.api.labelling import rank_agreement as rank_agreement
-from weir.api.labelling import rater_agreement as rater_agreement
+from weir.api.labels import agree as agree
+from weir.api.labels import estimate as estimate
+from weir.api.labels import holes as holes
+from weir.api.labels import next_queries as next_queries
+from weir.api.labels import rank_agreement as rank_agreement
+from weir.api.labels import rater_agreement as rater_agreement
 from weir.core.intents import IntentQrels as IntentQrels
 from weir.core.qrels import merge_qrels as merge_qrels
 from weir.labels.panel import JudgeSettings as JudgeSettings
