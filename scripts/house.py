@@ -4,7 +4,8 @@
     python scripts/house.py --walks          and the walks of the commands below, which need the extra `run`
 
 Sizes: packages, floors, files, lines, the median file, public functions and classes, modules that one other module
-imports, private functions that their module names once. Walks: files and functions inside Weir on the second run of a
+imports, private functions that their module names once. Modules that a
+stub names have every user as a client. Walks: files and functions inside Weir on the second run of a
 command in this process; imports and compiled kernels are left out. Prints JSON lines.
 """
 
@@ -51,7 +52,12 @@ def sizes(source: Path = SOURCE) -> dict[str, float]:
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 functions += 1
                 once += bool(re.match(r"_[^_]", node.name)) and uses[node.name] == 1
-    modules = [name for path, name in dotted.items() if path.name != "__init__.py"]
+    public_modules: set[str] = set()
+    for stub in source.rglob("__init__.pyi"):
+        public_modules |= _imported(ast.parse(stub.read_text(encoding="utf-8")), set(dotted.values()))
+    modules = [
+        name for path, name in dotted.items() if path.name != "__init__.py" and name not in public_modules
+    ]
     lines = [text.count("\n") for text in texts.values()]
     packages = {
         path.relative_to(source).parts[0] for path in texts if len(path.relative_to(source).parts) > 1
@@ -62,6 +68,9 @@ def sizes(source: Path = SOURCE) -> dict[str, float]:
         "files": len(texts),
         "files of the ring": sum(path.relative_to(source).parts[0] == RING for path in texts),
         "lines": sum(lines),
+        "lines of the ring": sum(
+            n for n, path in zip(lines, texts, strict=True) if path.relative_to(source).parts[0] == RING
+        ),
         "median file": statistics.median(lines),
         "public names": public,
         "modules with one client": round(sum(len(clients[name]) == 1 for name in modules) / len(texts), 3),
