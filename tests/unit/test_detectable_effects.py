@@ -115,7 +115,8 @@ def test_too_few_draws_are_said_to_be_too_few():
     [
         (7, 2, None, "permutation"),
         (10, 5, "s0", "permutation"),
-        (11, 5, None, "permutation"),
+        (10, 5, None, "permutation"),
+        (11, 8, None, "permutation"),
         (19, 5, None, "permutation"),
         (40, 3, None, "permutation"),
         (10, 3, None, "t"),
@@ -124,7 +125,7 @@ def test_too_few_draws_are_said_to_be_too_few():
 )
 def test_a_printed_effect_is_found_80_times_in_100(units, systems, baseline, test):
     """Printed from one sample, sought in another in which one system is better by it than all others."""
-    repetitions, method = 1_000, ComparisonMethod(test, draws=4_000)
+    repetitions, method = 2_000, ComparisonMethod(test, draws=4_000)
     before, after = noise(units + systems, 2, repetitions, systems, units)
     printed = compared(table(before[0]), baseline, method)
     one = next(p for p in printed.pairs if {p.first, p.second} == {"s0", "s1"})
@@ -144,7 +145,7 @@ def test_a_printed_effect_is_found_80_times_in_100(units, systems, baseline, tes
     each = (np.arange(repetitions)[:, None, None] * systems + pairs).reshape(-1, 2)
     p = p_values(test, after.reshape(-1, units), each, Draws(4_000)).reshape(repetitions, -1)
     found = np.mean([adjusted(row, method.correction)[0] < 0.05 for row in p])
-    assert 0.775 <= found <= 0.825
+    assert 0.78 <= found <= 0.82
 
 
 def test_the_kurtosis_is_scipys_and_moves_effects():
