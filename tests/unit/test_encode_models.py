@@ -9,7 +9,7 @@ import pytest
 from weir.cli import main
 from weir.errors import BadValue, StoreError, UnknownName, WeirError
 from weir.models import Encoder
-from weir.models.checkpoints import card, cards, fetch, known, locate, read_checkpoint, resolve
+from weir.models.checkpoints import card, cards, fetch, find_card, locate, read_checkpoint, resolve
 from weir.models.cross_encoder import CrossEncoder
 from weir.models.sparse import SparseModel, TokenWeights, read_layout
 from weir.models.t5 import MonoT5, QuestionWriter
@@ -43,7 +43,7 @@ def test_every_card_is_whole():
 def test_cards_are_found_by_short_name_and_by_hub_name():
     assert card("minilm").hub == "sentence-transformers/all-MiniLM-L6-v2"
     assert card("sentence-transformers/all-minilm-l6-v2") is card("minilm")
-    assert known("somebody/something") is None
+    assert find_card("somebody/something") is None
     with pytest.raises(UnknownName, match="did you mean minilm"):
         card("minilmm")
 

@@ -7,11 +7,13 @@ from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
+import numpy as np
 import pytest
 
 from weir.api.result_set import PLUGIN_KINDS, ResultSet, _kind
 from weir.core.frames import plain
 from weir.core.results import RESULTS, result
+from weir.core.strings import Ids
 from weir.core.tables import Table
 from weir.errors import BadValue
 from weir.plugins.sensitivity.reordering import MEANS, MeanOverQueries
@@ -38,6 +40,14 @@ FIELDS: dict[tuple[str, str], Any] = {
     ("FactorEffect", "verdict"): "better",
     ("Finding", "severity"): "wrong",
     ("PublishedScore", "decimals"): 4,
+    ("JudgingPool", "queries"): Ids.of(["q1", "q2"]),
+    ("JudgingPool", "docs"): Ids.of(["d1"]),
+    ("JudgingPool", "query"): np.array([0, 1], np.int32),
+    ("JudgingPool", "doc"): np.zeros(2, np.int32),
+    ("JudgingPool", "weight"): np.array([1.0, 0.5]),
+    ("Provenance", "stages"): (
+        {"stage": "scores", "folder": "bm25", "name": "bm25", "declared": {}, "made": {}, "cost": {}},
+    ),
 }
 
 

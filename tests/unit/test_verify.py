@@ -408,6 +408,7 @@ def test_a_folder_of_somebody_else_reaches_nothing(place, where, command, monkey
 
 def test_what_its_records_name_is_fetched_where_that_is_asked_for(place, monkeypatch, capsys):
     points_at(place, "hf:them/set")
+    monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
     with served(Hub()) as hub:
         monkeypatch.setenv("HF_ENDPOINT", hub.url)
         assert main(["verify", str(place / "results"), "-q", "--fetch"]) == 3

@@ -20,8 +20,10 @@ from typing import (
     overload,
 )
 
+import numpy as np
 from numpy.typing import NDArray
 
+from weir.core.strings import Ids
 from weir.errors import BadValue, UnknownName, require
 
 if TYPE_CHECKING:
@@ -77,11 +79,13 @@ def plain(value: object) -> Any:  # noqa: ANN401  dicts, lists, texts and number
         return {key: plain(one) for key, one in value.items()}
     if isinstance(value, (list, tuple)):
         return [plain(one) for one in value]
+    if isinstance(value, (np.ndarray, Ids)):
+        return plain(value.tolist())
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def rebuilt(kind: type[T], values: object) -> T:
-    """The dataclass whose `plain` was given, where its fields are plain values, tuples, dicts and dataclasses.
+    """The dataclass of these `plain` values; its fields are plain, tuples, dicts, arrays, identifiers or dataclasses.
 
     A number that is None is NaN where the field must have one. Raises BadValue for fields of another class.
     """
@@ -108,6 +112,10 @@ def _rebuilt(hint: Any, value: object) -> object:  # noqa: ANN401  a type, or wh
         return tuple(_rebuilt(one, part) for one, part in zip(kinds, value, strict=True))
     if origin is dict and isinstance(value, Mapping):
         return {inner[0](key): _rebuilt(inner[1], one) for key, one in value.items()}
+    if hint is Ids and isinstance(value, list):
+        return Ids.of(value)
+    if origin is np.ndarray:
+        return np.array(value, get_args(inner[1])[0])
     if is_dataclass(hint) and isinstance(hint, type):
         return rebuilt(hint, value)
     if hint is float:

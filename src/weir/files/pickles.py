@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import struct
+import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -239,12 +240,16 @@ def read_pickle(path: Path) -> Any:  # noqa: ANN401  a pickle holds anything
         raise FormatError(path, f"a pickle of more than {MOST_BYTES:,} bytes", "a smaller one, or JSON")
     machine = _Machine()
     try:
-        for count, (code, argument, at) in enumerate(pickletools.genops(data)):
-            if count == _MOST_INSTRUCTIONS:
-                raise _OddPickleError(f"a pickle of more than {_MOST_INSTRUCTIONS:,} instructions")
-            if code.name == "STOP" and at is not None and at + 1 != len(data):
-                raise _OddPickleError("bytes behind a pickle's end")
-            machine.step(code.name, argument)
+        with warnings.catch_warnings():
+            warnings.simplefilter(
+                "error", DeprecationWarning
+            )  # an escape in a text that Python does not know
+            for count, (code, argument, at) in enumerate(pickletools.genops(data)):
+                if count == _MOST_INSTRUCTIONS:
+                    raise _OddPickleError(f"a pickle of more than {_MOST_INSTRUCTIONS:,} instructions")
+                if code.name == "STOP" and at is not None and at + 1 != len(data):
+                    raise _OddPickleError("bytes behind a pickle's end")
+                machine.step(code.name, argument)
         value = machine.pop()
         if machine.stack:
             raise _OddPickleError("a pickle with values left over")
@@ -252,7 +257,11 @@ def read_pickle(path: Path) -> Any:  # noqa: ANN401  a pickle holds anything
         return _plain(value)
     except (_OddPickleError, OddNumpyError) as odd:
         raise FormatError(path, str(odd), _EXPECTED) from None
-    except (ValueError, OverflowError) as error:  # cut short, an unknown instruction, a text that is none
+    except (
+        ValueError,
+        OverflowError,
+        DeprecationWarning,
+    ) as error:  # cut short, unknown, no text
         reason = f"a damaged pickle ({' '.join(str(error).split())[:120]})"
         raise FormatError(path, reason, _EXPECTED) from None
 
