@@ -155,7 +155,7 @@ def test_power(files, capsys):
 def test_gate_exits_with_its_verdict(files, capsys):
     qrels, good, poor = files
     assert main(["gate", qrels, poor, good, "-m", "RR"]) == 0
-    assert capsys.readouterr().out.startswith("pass  RR: candidate - baseline +0.5417, at least +")
+    assert capsys.readouterr().out.startswith("pass  RR: candidate - baseline +0.5417, lower bound +")
     assert main(["gate", qrels, good, poor, "-m", "RR", "-m", "R@10"]) == 1
     out = capsys.readouterr().out.splitlines()
     assert [li.split(":")[0] for li in out if li[:1].strip()] == ["FAIL  RR", "UNDECIDED  R@10", "FAIL"]

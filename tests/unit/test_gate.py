@@ -115,7 +115,7 @@ def test_every_kind_of_side_gives_the_same_gate(tmp_path, capsys):
         "UNDECIDED",
     ]
     assert weir.gate(judged, a, b, "gmAP")[0].difference == np.log(0.5) / 12
-    assert "-0.0578 of logarithms, at least" in repr(weir.gate(judged, a, b, "gmAP"))
+    assert "-0.0578 of logarithms, lower bound" in repr(weir.gate(judged, a, b, "gmAP"))
     assert repr(weir.gate(judged, saved, weir.Run.load(b))) == repr(weir.gate(judged, saved, b))
     weir.save_baseline(tmp_path / "third.tsv", judged, weir.Run.load(a), ["nDCG@10", "RR"])
     assert weir.gate(saved, tmp_path / "third.tsv")

@@ -179,7 +179,7 @@ def gates(cases: Sequence[tuple[str, ScoreTable]], rules: GateRules) -> list[Gat
 
 OUTCOMES = {"pass": "pass", "fail": "FAIL", "undecided": "UNDECIDED"}
 _INDENT = 6
-_NUMBERS = ("verdict", "queries", "baseline", "candidate", "change", "at least")
+_NUMBERS = ("verdict", "queries", "baseline", "candidate", "change", "lower bound")
 
 
 def gate_outcome(gates: Sequence[Gate]) -> str:
@@ -295,7 +295,7 @@ def _finding(one: Gate) -> str:
     logarithms = " of logarithms" if one.geometric else ""
     queries = f"{count(one.queries)} quer{'y' if one.queries == 1 else 'ies'}"
     return (
-        f"candidate - baseline {change(one.difference)}{logarithms}, at least {change(one.low)} with "
+        f"candidate - baseline {change(one.difference)}{logarithms}, lower bound {change(one.low)} with "
         f"{100 * one.confidence:g}% confidence over {queries}; allowed drop {score(one.max_drop)}"
     )
 
