@@ -85,7 +85,9 @@ def home(session_home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Every test has its own WEIR_HOME: nothing of the user's is read or written."""
     from weir.settings import settings
 
-    folder = Path(tempfile.mkdtemp(dir=session_home))  # mktemp of pytest lists thousands of folders for a number
+    folder = Path(
+        tempfile.mkdtemp(dir=session_home)
+    )  # mktemp of pytest lists thousands of folders for a number
     monkeypatch.setenv("WEIR_HOME", str(folder))
     settings.cache_clear()
     yield folder

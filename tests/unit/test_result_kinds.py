@@ -5,12 +5,13 @@ from __future__ import annotations
 import types
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
+from importlib.metadata import entry_points
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 import pytest
 
-from weir.api.result_set import PLUGIN_KINDS, ResultSet, _kind
+from weir.api.result_set import ResultSet, _kind
 from weir.core.frames import plain
 from weir.core.results import RESULTS, result
 from weir.core.strings import Ids
@@ -20,8 +21,8 @@ from weir.plugins.sensitivity.reordering import MEANS, MeanOverQueries
 from weir.stats.threshold import Abstention, abstention_tables
 
 _kind("audit")  # registers all
-for _name in PLUGIN_KINDS:
-    _kind(_name)
+for _point in entry_points(group="weir.results"):
+    _kind(_point.name)
 
 # Where a field depends on another one or names what must exist.
 FIELDS: dict[tuple[str, str], Any] = {

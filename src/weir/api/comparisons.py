@@ -41,8 +41,6 @@ Wanted: TypeAlias = "Measure | str | Iterable[Measure | str]"
 FolderPath: TypeAlias = "str | os.PathLike[str]"
 Collection: TypeAlias = "str | Path | Dataset | None"
 """A collection by name, path or itself."""
-LEFT_OUT = "left out: "
-"""The first words of a note on a run file that could not be scored."""
 
 
 @overload
@@ -103,11 +101,15 @@ def compare(
 
 @dataclass(frozen=True)
 class ShownComparison:
-    """A comparison with what its tables need: cells: of a results folder; labels: names to show for systems."""
+    """A comparison with what its tables need.
+
+    cells: of a results folder; labels: names to show for systems; left_out: the notes on runs that were not scored.
+    """
 
     results: ResultSet[Comparison] | ResultSet[FactorStudy]
     cells: Sequence[ResultCell] = ()
     labels: Mapping[str, str] = field(default_factory=dict)
+    left_out: Sequence[Note] = ()
 
     def tables(
         self, long: bool = False, explain: bool = False, width: int | None = None
@@ -217,16 +219,16 @@ def compare_shown(
             "datasets and systems (-d, -s) are those of a results folder; name the run files instead"
         )
     name = Path(qrels).name if isinstance(qrels, (str, os.PathLike)) else "the judged queries"
-    dataset, left_out = None, list[str]()
+    dataset, reasons = None, list[str]()
     if isinstance(qrels, Scores):
         scores = _scored((qrels, *rankings))
     elif not rankings:
         scores = _scored(qrels)
     elif len(rankings) > 1 and (paths := _all_paths((qrels, *rankings))):
-        scores, dataset, left_out = _scores_of_files(paths, collection, conventions, chosen)
+        scores, dataset, reasons = _scores_of_files(paths, collection, conventions, chosen)
         lost = dict(zip(names_of_runs(paths[1:]), paths[1:], strict=True)).get(baseline or "")
         if lost is not None and baseline not in scores:
-            reason = next(one for one in left_out if one.startswith(str(lost)))
+            reason = next(one for one in reasons if one.startswith(str(lost)))
             raise BadValue(f"the baseline '{baseline}' cannot be scored: {reason}")
     else:
         rules = ScoringRules.of(collection, conventions_of(conventions))
@@ -234,14 +236,16 @@ def compare_shown(
         scores = _scores_by_name(qrels, several, chosen or DEFAULT_MEASURES, rules)
     label_of = labels_of(labels, scores)
     baseline = next((system for system, label in label_of.items() if label == baseline), baseline)
-    notes = (*system_notes(scores), *(Note(f"{LEFT_OUT}{reason}") for reason in left_out))
+    left_out = tuple(Note(f"left out: {reason}") for reason in reasons)
+    notes = (*system_notes(scores), *left_out)
     if factors is not None:
         of = {(name, system): one for system, one in scores.items()}
         studies = study_factors(of, factor_names(factors), chosen, how)
-        return ShownComparison(ResultSet("factors", tuple(studies), notes))
+        return ShownComparison(ResultSet("factors", tuple(studies), notes), left_out=left_out)
     groups = None if by is None else query_groups(by, next(iter(scores.values())).queries, dataset)
     comparisons = compare_scores(scores, name, baseline, how, groups)
-    return ShownComparison(ResultSet("compare", tuple(relabelled(comparisons, label_of)), notes))
+    results = ResultSet("compare", tuple(relabelled(comparisons, label_of)), notes)
+    return ShownComparison(results, left_out=left_out)
 
 
 def power(

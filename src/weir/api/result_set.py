@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
@@ -23,11 +22,6 @@ if TYPE_CHECKING:
 
 
 T = TypeVar("T")
-PLUGIN_KINDS = {
-    "reranking": "weir.plugins.sensitivity.tables",
-    "sensitivity": "weir.plugins.sensitivity.tables",
-}
-"""Kinds of results that a plug-in registers, and its module."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -173,10 +167,8 @@ class ResultSet(Sequence[T], Generic[T]):
 
 
 def _kind(name: str) -> ResultKind:
-    """A kind of results; the modules of all kinds are imported where its own is not yet."""
-    if name in PLUGIN_KINDS:
-        importlib.import_module(PLUGIN_KINDS[name])
-    elif name not in RESULTS:
+    """A kind of results; the modules of all kinds are imported where its own is not yet, and of plug-ins its own."""
+    if name not in RESULTS:
         import weir.api.rows
         import weir.audit.check
         import weir.audit.subsets
@@ -202,6 +194,11 @@ def _kind(name: str) -> ResultKind:
         import weir.stats.power
         import weir.stats.query_differences
         import weir.stats.threshold  # noqa: F401  all of these register kinds
+    if name not in RESULTS:
+        from importlib.metadata import entry_points
+
+        for point in entry_points(group="weir.results", name=name):
+            point.load()
     return RESULTS[name]
 
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from weir.experiment.results import Provenance, ResultCell
     from weir.experiment.verify import Verdict
     from weir.measures import Measure
+    from weir.stats.birco import BircoScore
     from weir.stats.compare import Comparison
     from weir.systems import Retriever
 
@@ -223,6 +224,39 @@ def reproduce(
     from weir.experiment.reproduce import reproduce as checks
 
     return ResultSet("reproduce", tuple(checks(Path(folder), model, tolerance, nearest)))
+
+
+def birco_of_runs(
+    qrels: FolderPath, runs: Sequence[FolderPath]
+) -> tuple[ResultSet[BircoScore], tuple[Note, ...]]:
+    """(what BIRCO's own program prints for run files, beside Weir's scores, a note on each file that is left out).
+
+    Raises FormatError and the like of reading where no file is left.
+    """
+    from weir.experiment.reproduce import birco_of_files
+
+    figures, remarks, refused = birco_of_files(Path(qrels), [Path(run) for run in runs])
+    left_out = tuple(Note(f"left out: {reason}") for reason in refused)
+    return ResultSet("official", tuple(figures), (*map(Note, remarks), *left_out)), left_out
+
+
+def birco_of_folder(
+    folder: FolderPath,
+    datasets: Sequence[str] = (),
+    systems: Sequence[str | Retriever] = (),
+    collection: str | None = None,
+    fetch: bool = False,
+) -> ResultSet[BircoScore]:
+    """What BIRCO's own program prints for the cells of a results folder, beside Weir's scores.
+
+    datasets, systems: as `results`; collection: whose judgments are used, by default those of each cell; fetch: whether
+    it may be brought here. Raises as `results`, BadValue where no cell ranks whole pools.
+    """
+    from weir.experiment.reproduce import birco_of_cells
+
+    cells, damaged = _cells_of(folder, systems, datasets)
+    figures, remarks = birco_of_cells(cells, collection, fetch)
+    return ResultSet("official", tuple(figures), (*map(Note, remarks), *damaged))
 
 
 def plan(

@@ -107,7 +107,7 @@ def compare_command(
     each level of a factor is set against the others, averaged over the other factors, every two factors are looked at
     for an interaction, and intervals and tests hold for all effects together; then follow shares of the variance.
     """
-    from weir.api.comparisons import LEFT_OUT, compare_shown
+    from weir.api.comparisons import compare_shown
     from weir.errors import BadValue
     from weir.measures.evaluate import Conventions
     from weir.stats.compare import ComparisonMethod
@@ -131,13 +131,11 @@ def compare_command(
         only=systems,
         labels=labels,
     )
-    remarks = compared.results.notes()
-    left_out = [note for note in remarks if note.text.startswith(LEFT_OUT)]
-    say_notes((note for note in remarks if note not in left_out), notes)
-    say_left_out(note.text.removeprefix(LEFT_OUT) for note in left_out)
+    say_notes((note for note in compared.results.notes() if note not in compared.left_out), notes)
+    say_left_out(compared.left_out)
     tables = compared.tables(long, explain, output_width()) if form is None else None
     show_result(compared.results, form, tables)
-    if left_out:
+    if compared.left_out:
         click.get_current_context().exit(2)
 
 

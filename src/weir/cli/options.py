@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, TypeVar
 
 import click
 from click import Context, Parameter, option
 from click.shell_completion import CompletionItem
 
-from weir.cli.terminal import say, say_notes, show_result
+from weir.cli.terminal import say_notes
 
 if TYPE_CHECKING:
     from weir.core.scores import Row, Scores
     from weir.datasets.load import Dataset
-    from weir.stats.birco import BircoScore
 
 
 F = TypeVar("F", bound=Callable[..., object])
@@ -142,15 +141,6 @@ budget_option = click.option(
 price_option = click.option(
     "--price", help="Dollars for a million tokens, such as '0.15 in, 0.6 out'.  [default: WEIR_API_PRICE]"
 )
-
-
-def show_birco(figures: Sequence[BircoScore], notes: Sequence[str], form: str | None) -> None:
-    """Print BIRCO's figures, as text or JSON lines, and say what has to be said beside them."""
-    from weir.api.result_set import ResultSet
-
-    show_result(ResultSet("official", tuple(figures)), form)
-    for note in notes:
-        say(f"note: {note}")
 
 
 def by_group(

@@ -21,7 +21,6 @@ from weir.cli.options import (
     notes_option,
     price_option,
     scorer_option,
-    show_birco,
     systems_option,
     table_options,
 )
@@ -235,8 +234,8 @@ def results_command(
     and with --long, each mean stands with its 95% bootstrap interval over queries. Datasets and systems come in the
     order in which they were first finished. Tables fit the terminal; a pipe gets whole rows unless COLUMNS is set.
     """
+    from weir.api.results_folder import birco_of_folder, results_shown
     from weir.api.results_folder import provenance as provenance_of
-    from weir.api.results_folder import results_shown
     from weir.errors import BadValue
 
     if scorer is not None:
@@ -244,11 +243,9 @@ def results_command(
             raise BadValue(
                 "--scorer birco has measures of its own and writes text or --json; leave out the rest"
             )
-        from weir.experiment.reproduce import birco_of_cells
-        from weir.experiment.results import chosen_cells, finished_cells
-
-        cells = chosen_cells(finished_cells(folder), datasets, systems)
-        show_birco(*birco_of_cells(cells, collection, fetch), form)
+        figures = birco_of_folder(folder, datasets, systems, collection, fetch)
+        show_result(figures, form)
+        say_notes(figures.notes(), notes)
     elif provenance:
         records = provenance_of(folder, datasets, systems)
         show_result(records, form)

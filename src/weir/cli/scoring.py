@@ -18,7 +18,6 @@ from weir.cli.options import (
     measures_option,
     notes_option,
     scorer_option,
-    show_birco,
     table_options,
 )
 from weir.cli.terminal import (
@@ -108,6 +107,7 @@ def eval_command(
     """
     from weir.api.rows import rows_shown
     from weir.cli.options import by_group
+    from weir.core.scores import Note
     from weir.datasets.scoring_rules import ScoringRules, judged_collection
     from weir.errors import BadValue
     from weir.measures import DEFAULT_MEASURES, measures_of
@@ -121,12 +121,13 @@ def eval_command(
         if used and model_labels is not None:
             raise BadValue(f"{option} takes the judgments as they are; found --model-labels too")
     if scorer is not None:
-        from weir.experiment.reproduce import birco_of_files
+        from weir.api.results_folder import birco_of_runs
 
-        figures, remarks, refused = birco_of_files(qrels, runs)
-        show_birco(figures, remarks, form)
-        say_left_out(refused)
-        if refused:
+        figures, left_out = birco_of_runs(qrels, runs)
+        show_result(figures, form)
+        say_notes((note for note in figures.notes() if note not in left_out), notes)
+        say_left_out(left_out)
+        if left_out:
             click.get_current_context().exit(2)
         return
     requested = measures_of(measures or DEFAULT_MEASURES)
@@ -174,7 +175,7 @@ def eval_command(
         notes_beside += restriction_notes(rules.dataset)
         notes_beside += collection_notes(rules.dataset, map(str, requested), drop_self)
     say_notes(notes_beside, notes)
-    say_left_out(refused)
+    say_left_out(Note(f"left out: {reason}") for reason in refused)
     if refused:
         click.get_current_context().exit(2)
 

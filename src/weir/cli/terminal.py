@@ -146,10 +146,10 @@ def say(line: str) -> None:
     print(printable(line), file=sys.stderr)
 
 
-def say_left_out(reasons: Iterable[str]) -> None:
-    """Print a line on standard error for each run file that was left out."""
-    for reason in reasons:
-        say(f"weir: left out: {reason}")
+def say_left_out(notes: Iterable[Note]) -> None:
+    """Print a line on standard error for each run file that was left out, with which the exit code is 2."""
+    for note in notes:
+        say(f"weir: {note.text}")
 
 
 def say_notes(notes: Iterable[Note], details: bool = False) -> None:
