@@ -20,6 +20,9 @@ from weir.measures.measure import canonical_name
 if TYPE_CHECKING:
     import os
 
+    from weir.api.charts import Figure
+    from weir.core.charts import Chart
+
 
 T = TypeVar("T")
 
@@ -87,6 +90,18 @@ class ResultSet(Sequence[T], Generic[T]):
     def notes(self) -> tuple[Note, ...]:
         """What has to be said beside the results, as the command says it."""
         return self.remarks
+
+    def charts(self) -> tuple[Chart, ...]:
+        """The charts of these results; raises BadValue for a kind without, and for nothing to draw."""
+        from weir.api.charts import charts
+
+        return charts(self.kind, self.items)
+
+    def plot(self) -> Figure:
+        """The charts as a figure: a notebook shows it, `save` writes .svg, .png or .pdf; raises as `charts`."""
+        from weir.api.charts import Figure
+
+        return Figure(self.charts())
 
     def shown(
         self,

@@ -10,6 +10,16 @@ def score(value: float) -> str:
     return "-" if math.isnan(value) else f"{value:.4f}"
 
 
+def short_score(value: float) -> str:
+    """A score with three decimals, for charts; a dash where it is undefined."""
+    return "-" if math.isnan(value) else f"{value:.3f}"
+
+
+def short_change(value: float) -> str:
+    """A difference of scores with its sign and three decimals, with a real minus, for charts."""
+    return "-" if math.isnan(value) else f"{value:+.3f}".replace("-", "−")
+
+
 def count(value: float, decimals: int = 0) -> str:
     """A count with thousands apart."""
     return f"{value:,.{decimals}f}"

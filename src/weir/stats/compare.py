@@ -217,6 +217,23 @@ class Pair:
     equivalence: float | None
     verdict: Verdict
 
+    @property
+    def reversed(self) -> Pair:
+        """The same, said of the first against the second."""
+        turned: dict[Verdict, Verdict] = {"better": "worse", "worse": "better"}
+        return replace(
+            self,
+            first=self.second,
+            second=self.first,
+            difference=-self.difference,
+            low=None if self.high is None else -self.high,
+            high=None if self.low is None else -self.low,
+            effect=None if self.effect is None else -self.effect,
+            won=self.lost,
+            lost=self.won,
+            verdict=turned.get(self.verdict, self.verdict),
+        )
+
 
 @dataclass(frozen=True)
 class DatasetCounts:

@@ -1,0 +1,351 @@
+"""The charts of results: a function for each kind, and what `.plot()` returns."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
+
+from weir.core.charts import (
+    WIDE_PX,
+    WIDTHS_PX,
+    Chart,
+    HeatMap,
+    Interval,
+    Intervals,
+    Panel,
+    Point,
+    Points,
+    Spread,
+    SystemNumbers,
+    css,
+    svg,
+)
+from weir.core.short_names import short_names
+from weir.errors import BadValue, UnknownName, require
+from weir.files.atomic import atomic_file
+
+if TYPE_CHECKING:
+    from weir.core.scores import Row
+    from weir.datasets.card import CollectionCard
+    from weir.experiment.efficiency import Efficiency
+    from weir.stats.compare import Comparison
+    from weir.stats.factors import FactorStudy
+    from weir.stats.label_agreement import Agreement
+    from weir.stats.query_differences import QueryDifferences
+
+
+ChartsOf: TypeAlias = Callable[[Sequence[Any]], tuple[Chart, ...]]
+F = TypeVar("F", bound=ChartsOf)
+CHARTS: dict[str, ChartsOf] = {}
+"""The functions that draw results, by the kind of these."""
+SEPARABLE = ("better", "worse")
+
+
+def charts_of(kind: str) -> Callable[[F], F]:
+    """Register the decorated function as what draws results of a kind."""
+
+    def registered(function: F) -> F:
+        CHARTS[kind] = function
+        return function
+
+    return registered
+
+
+@dataclass(frozen=True, repr=False)
+class Figure:
+    """Charts below one another, which a notebook shows and `save` writes."""
+
+    charts: tuple[Chart, ...]
+
+    def __repr__(self) -> str:
+        return "\n".join(chart.title for chart in self.charts)
+
+    def _repr_html_(self) -> str:
+        """The charts for a notebook, in the colours of its theme."""
+        drawn = "".join(svg(chart, WIDE_PX * 2 // 3, classes=True) for chart in self.charts)
+        return f'<style>{css()}</style><div class="weir-figure">{drawn}</div>'
+
+    def save(self, path: str | os.PathLike[str], width: Literal["page", "column"] = "page") -> list[Path]:
+        """Write each chart as .svg, .png or .pdf, as the ending says; a number stands behind the names of several.
+
+        width: "page", 7 inches, or "column", 3.33 inches. Raises UnknownName for another ending or width, MissingExtra
+        where .png or .pdf lack the extra `figures`, StoreError when the disk refuses.
+        """
+        if width not in WIDTHS_PX:
+            raise UnknownName("width of a figure", width, WIDTHS_PX)
+        whole = Path(path)
+        if whole.suffix not in (".svg", ".png", ".pdf"):
+            raise UnknownName("ending of a figure", whole.suffix, {".svg", ".png", ".pdf"})
+        names = [whole] if len(self.charts) == 1 else [
+            whole.with_name(f"{whole.stem}-{n + 1}{whole.suffix}") for n in range(len(self.charts))
+        ]  # fmt: skip
+        for name, chart in zip(names, self.charts, strict=True):
+            write_figure(chart, name, width)
+        return names
+
+
+def write_figure(chart: Chart, path: Path, width: str = "page") -> None:
+    """Write a chart as its ending says; arguments and errors as `Figure.save`."""
+    text = svg(chart, WIDTHS_PX[width])
+    data = text.encode()
+    if path.suffix != ".svg":
+        vl_convert = require("vl_convert", "figures")
+        data = vl_convert.svg_to_pdf(text) if path.suffix == ".pdf" else vl_convert.svg_to_png(text, scale=3)
+    with atomic_file(path) as temporary:
+        temporary.write_bytes(data)
+
+
+def charts(kind: str, items: Sequence[Any]) -> tuple[Chart, ...]:
+    """The charts of results of a kind; raises BadValue for a kind without, and for nothing to draw."""
+    if kind not in CHARTS:
+        raise BadValue(
+            f"results of the kind '{kind}' have no chart; there are charts of {', '.join(sorted(CHARTS))}"
+        )
+    drawn = CHARTS[kind](items) if items else ()
+    if not drawn:
+        raise BadValue(f"these results of the kind '{kind}' hold nothing to draw")
+    return drawn
+
+
+def system_numbers(
+    names: Iterable[str], baseline: str = "", labels: Mapping[str, str] | None = None
+) -> SystemNumbers:
+    """Numbers and short names of systems in their order; labels: chosen names."""
+    distinct = tuple(dict.fromkeys(names))
+    return SystemNumbers(distinct, short_names(distinct, labels), baseline)
+
+
+# ----------
+# Kinds of results.
+
+
+@charts_of("results")
+def row_charts(rows: Sequence[Row]) -> tuple[Chart, ...]:
+    """Means with their intervals, a chart for each measure and a panel for each dataset."""
+    numbers, charts = system_numbers(row.system for row in rows), list[Chart]()
+    for measure in dict.fromkeys(row.measure for row in rows):
+        of_measure = {
+            (row.dataset, row.system): row for row in rows if row.measure == measure and not row.group
+        }
+        panels = tuple(
+            Panel(dataset if len({d for d, _ in of_measure}) > 1 else "", tuple(
+                None if (row := of_measure.get((dataset, system))) is None
+                else Interval(row.mean, row.low, row.high, numbers.number(system))
+                for system in numbers.names
+            ))
+            for dataset in dict.fromkeys(dataset for dataset, _ in of_measure)
+        )  # fmt: skip
+        charts.append(Intervals(f"{measure} with 95% intervals", measure, numbers.labels, panels))
+    return tuple(charts)
+
+
+@charts_of("compare")
+def comparison_charts(comparisons: Sequence[Comparison]) -> tuple[Chart, ...]:
+    """For each measure the means of all, then the differences to the baseline, or all pairs where there is none."""
+    baseline = comparisons[0].baseline or ""
+    numbers = system_numbers((s.system for c in comparisons for s in c.standings), baseline)
+    charts: list[Chart] = []
+    for measure in dict.fromkeys(one.measure for one in comparisons):
+        own = [one for one in comparisons if one.measure == measure and not one.group]
+        across = [one for one in own if one.unit == "datasets"]
+        single = [one for one in own if one.unit != "datasets"]
+        charts += [standings_chart(one, single, numbers) for one in (across or single)]
+        if baseline:
+            charts.append(difference_chart(single, numbers))
+        else:
+            charts += [pairs_chart(one, numbers) for one in (across or single)]
+    return tuple(charts)
+
+
+def standings_chart(whole: Comparison, parts: Sequence[Comparison], numbers: SystemNumbers) -> Intervals:
+    """The means of a comparison with their intervals, best first, and a tick for the mean on each dataset."""
+    means = [{s.system: s.mean for s in part.standings} for part in parts] if whole.unit == "datasets" else []
+    rows = tuple(
+        Interval(
+            *(one.mean, one.low, one.high, numbers.number(one.system)),
+            ticks=tuple(of[one.system] for of in means if one.system in of),
+        )
+        for one in whole.standings
+    )
+    names = tuple(numbers.label(one.system) for one in whole.standings)
+    return Intervals(f"{whole.measure} on {whole.dataset}", whole.measure, names, (Panel("", rows),))
+
+
+def difference_chart(comparisons: Sequence[Comparison], numbers: SystemNumbers) -> Intervals:
+    """The difference of each system to the baseline on each dataset; filled where the verdict is better or worse."""
+    others = [name for name in numbers.names if name != numbers.baseline]
+    pairs = [{pair.second: pair for pair in one.pairs if pair.first == numbers.baseline}
+             | {pair.first: pair.reversed for pair in one.pairs if pair.second == numbers.baseline}
+             for one in comparisons]  # fmt: skip
+    panels = tuple(
+        Panel(
+            numbers.label(name),
+            tuple(
+                None if (pair := of.get(name)) is None
+                else Interval(pair.difference, pair.low, pair.high, numbers.number(name), pair.verdict in SEPARABLE)
+                for of in pairs
+            ),
+            numbers.number(name),
+        )
+        for name in others
+    )  # fmt: skip
+    title = f"Better or worse than {numbers.label(numbers.baseline)}"
+    axis = f"difference of {comparisons[0].measure}"
+    return Intervals(title, axis, tuple(one.dataset for one in comparisons), panels, signed=True)
+
+
+def pairs_chart(comparison: Comparison, numbers: SystemNumbers) -> Intervals:
+    """The difference of each pair of systems."""
+    pairs = comparison.pairs
+    names = tuple(f"{numbers.label(p.second)} − {numbers.label(p.first)}" for p in pairs)
+    rows = tuple(
+        Interval(p.difference, p.low, p.high, numbers.number(p.second), p.verdict in SEPARABLE) for p in pairs
+    )
+    title = f"Differences of {comparison.measure} on {comparison.dataset}"
+    return Intervals(title, f"difference of {comparison.measure}", names, (Panel("", rows),), signed=True)
+
+
+@charts_of("diff")
+def query_charts(differences: Sequence[QueryDifferences]) -> tuple[Chart, ...]:
+    """The queries that moved most, each at its difference."""
+    return tuple(
+        Intervals(
+            f"{one.second} against {one.first}: {len(one.won)} won, {len(one.lost)} lost, {len(one.tied)} tied",
+            f"difference of {one.measure}",
+            tuple(move.query for move in moves),
+            (Panel("", tuple(Interval(move.second - move.first) for move in moves)),),
+            signed=True,
+        )
+        for one in differences
+        if (moves := (*one.up, *reversed(one.down)))
+    )
+
+
+@charts_of("efficiency")
+def cost_charts(costs: Sequence[Efficiency], numbers: SystemNumbers | None = None) -> tuple[Chart, ...]:
+    """For each dataset quality against the time of a query, and how the times of single queries spread."""
+    names = numbers or system_numbers(one.quality.system for one in costs)
+    drawn: list[Chart] = []
+    for dataset in dict.fromkeys(one.quality.dataset for one in costs):
+        own = [one for one in costs if one.quality.dataset == dataset]
+        timed = [(one, ms) for one in own if (ms := one.mean_ms if one.p50_ms is None else one.p50_ms)]
+        points = tuple(
+            Point(
+                names.label(one.quality.system),
+                *(ms, one.quality.mean, one.quality.low, one.quality.high),
+                names.number(one.quality.system),
+            )
+            for one, ms in timed
+        )
+        if len(points) > 1:
+            measure = own[0].quality.measure
+            drawn.append(
+                Points(
+                    f"Quality against time on {dataset}",
+                    "milliseconds of a query",
+                    measure,
+                    points,
+                    front(points),
+                )
+            )
+        spread = [
+            (one, (one.p50_ms, one.p95_ms, one.p99_ms))
+            for one in own
+            if one.p50_ms and one.p95_ms and one.p99_ms
+        ]
+        if spread:
+            drawn.append(
+                Spread(
+                    f"Time of single queries on {dataset}",
+                    "milliseconds",
+                    tuple(names.label(one.quality.system) for one, _ in spread),
+                    ("median", "95%", "99%"),
+                    tuple((a or 0.0, b or 0.0, c or 0.0) for _, (a, b, c) in spread),
+                    tuple(names.number(one.quality.system) for one, _ in spread),
+                )
+            )
+    return tuple(drawn)
+
+
+def front(
+    points: Sequence[Point], separable: Callable[[int, int], bool] = lambda *_: True
+) -> tuple[tuple[int, bool], ...]:
+    """The points that no other beats, from left to right; separable: whether the step between two is."""
+    on_front: list[tuple[int, bool]] = []
+    for number in sorted(range(len(points)), key=lambda n: (points[n].x, -points[n].y)):
+        if not on_front or points[number].y > points[on_front[-1][0]].y:
+            on_front.append((number, not on_front or separable(on_front[-1][0], number)))
+    return tuple(on_front)
+
+
+@charts_of("card")
+def length_charts(cards: Sequence[CollectionCard]) -> tuple[Chart, ...]:
+    """Words of a query and of a document in each collection, on average."""
+    known = [card for card in cards if card.words_per_query > 0 and card.words_per_document > 0]
+    values = tuple((card.words_per_query, card.words_per_document) for card in known)
+    names, systems = tuple(card.name for card in known), (0,) * len(known)
+    if not known:
+        return ()
+    return (
+        Spread(
+            "Lengths of queries and documents", "words", names, ("a query", "a document"), values, systems
+        ),
+    )
+
+
+@charts_of("factors")
+def factor_charts(studies: Sequence[FactorStudy]) -> tuple[Chart, ...]:
+    """What each level of a factor does, with the interval that holds for all effects together."""
+    return tuple(
+        Intervals(
+            f"Effects on {one.measure}, {one.dataset}",
+            f"difference of {one.measure}",
+            tuple(
+                " x ".join(f"{f} {a} − {b}" for f, a, b in zip(e.factors, e.levels, e.against, strict=True))
+                for e in one.effects
+            ),
+            (
+                Panel(
+                    "",
+                    tuple(
+                        Interval(e.difference, e.low, e.high, 1, e.verdict in SEPARABLE) for e in one.effects
+                    ),
+                ),
+            ),
+            signed=True,
+        )
+        for one in studies
+        if one.effects
+    )
+
+
+@charts_of("agreement")
+def agreement_charts(agreements: Sequence[Agreement]) -> tuple[Chart, ...]:
+    """The statistics of agreement with their intervals, and which grades the raters gave the same pairs."""
+    drawn: list[Chart] = []
+    for one in agreements:
+        names = tuple(name for name, *_ in one.values)
+        rows = tuple(Interval(value, low, high) for _, value, low, high in one.values)
+        drawn.append(
+            Intervals(f"Agreement of {one.first} and {one.second}", "agreement", names, (Panel("", rows),))
+        )
+    return tuple(drawn)
+
+
+def verdict_map(comparisons: Sequence[Comparison], numbers: SystemNumbers) -> HeatMap:
+    """Datasets x systems with the verdict of each against the baseline."""
+    means, verdicts, changes = [], [], []
+    for one in comparisons:
+        mean_of = {s.system: s.mean for s in one.standings}
+        pairs = {p.second: p for p in one.pairs if p.first == numbers.baseline} | {
+            p.first: p.reversed for p in one.pairs if p.second == numbers.baseline
+        }
+        means.append(tuple(mean_of.get(name) for name in numbers.names))
+        verdicts.append(tuple(pairs[name].verdict if name in pairs else "" for name in numbers.names))
+        changes.append(tuple(pairs[name].difference if name in pairs else None for name in numbers.names))
+    rows = tuple(one.dataset for one in comparisons)
+    title = f"{comparisons[0].measure} by dataset"
+    return HeatMap(title, rows, numbers.labels, tuple(means), tuple(verdicts), tuple(changes))
