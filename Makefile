@@ -9,16 +9,19 @@ REAL ?= $(firstword $(wildcard ../shared/data/scifact $(HOME)/.cache/weir/datase
 MINILM = dense("minilm", dtype="bf16")
 SYSTEMS = -s bm25 -s '$(MINILM)' -s 'rrf(bm25, $(MINILM))' -s 'bm25 >> score($(MINILM), depth=20)'
 
-.PHONY: demo test check bench docs coming-from golden clean
+.PHONY: demo test test-slow check bench docs coming-from golden clean
 
 demo: .venv/neural             ## the main job on the embedded collections and a real one: tables, and a folder of results
 	HF_HUB_OFFLINE=1 $(BIN)/weir run -d brook $(addprefix -d ,$(REAL)) $(SYSTEMS) -m nDCG@10 -m R@100 -o demo-results
 	$(BIN)/weir efficiency demo-results
 
 # Where Python is told to write no bytecode, each of hundreds of processes would compile all modules again.
-test: export PYTHONDONTWRITEBYTECODE =
-test: .venv/dev .venv/neural $(BRIDGES)  ## every test; those that need ../shared skip without it
-	$(BIN)/python -m pytest -n 2 --dist loadgroup --ignore tests/bridges
+test test-slow: export PYTHONDONTWRITEBYTECODE =
+test: .venv/dev .venv/neural   ## the tests; those that need ../shared skip without it
+	$(BIN)/python -m pytest -n 2 --dist loadgroup -m "not slow" --ignore tests/bridges
+
+test-slow: .venv/dev .venv/neural $(BRIDGES)  ## benchmarks, servers on a JVM, other processors, CONTRIBUTING, bridges
+	$(BIN)/python -m pytest -n 2 --dist loadgroup -m slow --ignore tests/bridges
 	HF_HUB_OFFLINE=1 $(BRIDGES) -m pytest -n 2 tests/bridges
 
 check: .venv/dev               ## style, types, layers, circles

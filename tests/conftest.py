@@ -52,21 +52,23 @@ def shared() -> Path:
     return SHARED
 
 
-SLOW = (
-    "test_benchmarks.py",
-    "test_walkthroughs.py",
-    "test_portability.py",
-    "test_cross.py",
+SLOW = ("test_benchmarks.py", "test_search_engines_real.py", "test_portability.py", "test_walkthroughs.py")
+"""What `make test-slow` runs: benchmarks, servers on a JVM, kernels for other processors, a copy of the checkout."""
+LONG = (
     "test_examples.py",
     "test_doc2query.py",
     "test_dense_kills.py",
     "test_faults.py",
+    "test_local_chat.py",
 )
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The longest tests first, so that no worker is left with one of them at the end."""
-    items.sort(key=lambda item: item.path.name not in SLOW)
+    for item in items:
+        if item.path.name in SLOW:
+            item.add_marker(pytest.mark.slow)
+    items.sort(key=lambda item: item.path.name not in SLOW + LONG)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -38,12 +38,11 @@ TOP = {
         "why": "Explain a difference.",
         "gate": "Fail on a regression.",
         "power": "Report detectable effects.",
-        "reproduce": "Check published scores.",
+        "report": "Write a report.",
         "fuse": "Fuse rankings into one.",
     },
     "Plan and check": {
         "plan": "Estimate time and cost.",
-        "efficiency": "Report speed and memory.",
         "verify": "Check a results folder.",
         "doctor": "Show what is installed.",
     },
@@ -78,13 +77,15 @@ SUBCOMMANDS = {
         "threshold": "Choose the score below which a system should not answer.",
         "llm": "Show the prompts and answers of language models.",
         "conform": "Test a tool with the golden vectors.",
+        "efficiency": "Report speed and memory.",
+        "reproduce": "Check published scores.",
     },
 }
 GROUPS = {
     "data": "Fetch, import, convert, export, describe, sample.",
     "labels": "Choose what to judge, and measure labels.",
     "list": "List systems, models, measures, datasets.",
-    "study": "Study re-rankers, models, thresholds, tools.",
+    "study": "Study re-rankers, models, costs, published scores.",
 }
 COMMANDS = {name: sentence for section in TOP.values() for name, sentence in section.items()} | {
     f"{group} {name}": sentence for group, names in SUBCOMMANDS.items() for name, sentence in names.items()
@@ -137,9 +138,7 @@ def _running() -> tuple[click.Command, ...]:
         running.run_command,
         running.plan_command,
         running.results_command,
-        running.efficiency_command,
         running.verify_command,
-        running.reproduce_command,
     )
 
 
@@ -205,13 +204,18 @@ def _listing() -> tuple[click.Command, ...]:
 
 
 def _studies() -> tuple[click.Command, ...]:
-    from weir.cli import studies
+    from weir.cli import running, studies
 
-    return (studies.threshold_command, studies.llm_command)
+    return (
+        studies.threshold_command,
+        studies.llm_command,
+        running.efficiency_command,
+        running.reproduce_command,
+    )
 
 
 _FILE_OF: dict[str, Callable[[], tuple[click.Command, ...]]] = {
-    **dict.fromkeys(("run", "plan", "results", "efficiency", "verify", "reproduce"), _running),
+    **dict.fromkeys(("run", "plan", "results", "verify"), _running),
     **dict.fromkeys(("eval", "fuse"), _scoring),
     **dict.fromkeys(("compare", "diff", "why", "gate", "power"), _comparing),
     **dict.fromkeys(("judge", "audit"), _judging),

@@ -280,10 +280,13 @@ def css() -> str:
         )
         for name in names
     )
+    grounds = "".join(
+        f".weir-t-{n}{{background:var(--weir-{n})}}" for n in names if n[-1].isdigit() and n[0] in "bw"
+    )
     return (
         f":root{{{light}}}@media (prefers-color-scheme:dark){{:root:not([data-theme=light]){{{dark}}}}}"
-        f":root[data-theme=dark]{{{dark}}}@media print{{:root:root{{{light}}}}}{rules}"
-        f".weir-chart{{display:block;font-family:{FONT};font-variant-numeric:tabular-nums;max-width:100%;height:auto}}"
+        f":root[data-theme=dark]{{{dark}}}@media print{{:root:root{{{light}}}}}{rules}{grounds}"
+        f".weir-chart{{display:block;font-family:{FONT};max-width:100%;height:auto}}"
     )
 
 
@@ -422,6 +425,34 @@ def icon_svg(verdict: str) -> str:
     return (
         f'<svg class="weir-icon" width="14" height="14" viewBox="0 0 14 14" aria-hidden="true">{path}</svg>'
     )
+
+
+STRIP_PX = 240
+
+
+def strip_svg(one: Interval | None, low: float, high: float) -> str:
+    """An interval on an axis of its own row, as an element of a table in a page; None draws the axis alone."""
+    look, height = Look(True, 11.5), 20 if one is None else 34
+
+    def at(value: float) -> float:
+        return 8 + (STRIP_PX - 16) * (value - low) / (high - low)
+
+    marks = ticks(low, high, 4)
+    step = marks[1] - marks[0] if len(marks) > 1 else 0.1
+    parts = []
+    for tick in marks:
+        if one is None:
+            parts.append(_text(look, at(tick), 14, _tick_text(tick, False, step), "soft", "middle", 11.5))
+        else:
+            parts.append(_line(look, at(tick), 0, at(tick), height, "line"))
+    if one is not None:
+        ink = f"s{one.system}"
+        if one.low is not None and one.high is not None:
+            parts.append(_line(look, at(one.low), 13, at(one.high), 13, ink, 2.5 if one.filled else 1.2))
+        parts += [_line(look, at(v), 22, at(v), 29, ink, 1.1) for v in one.ticks]
+        parts.append(_mark(look, at(one.value), 13, one.system, one.filled))
+    size = f'width="{STRIP_PX}" height="{height}" viewBox="0 0 {STRIP_PX} {height}"'
+    return f'<svg class="weir-chart weir-strip" {size} aria-hidden="true">{"".join(parts)}</svg>'
 
 
 def ticks(low: float, high: float, most: int = 6) -> list[float]:

@@ -1,0 +1,87 @@
+"""The command `weir report`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from weir.cli.options import datasets_option, label_option, measures_option, notes_option, systems_option
+from weir.cli.terminal import say, say_notes
+
+
+@click.command("report")
+@click.argument("folder", type=click.Path(path_type=Path), default=Path("results"))
+@click.option("-o", "--out", type=click.Path(path_type=Path), help="The page.  [default: report.html]")
+@click.option("--baseline", help="Compare with this system.  [default: bm25, or the first]")
+@measures_option("Report this measure; repeatable.")
+@datasets_option("Report this dataset or group; repeatable.")
+@systems_option("Report this system; repeatable.")
+@label_option
+@click.option("--figures", type=click.Path(path_type=Path), help="Write each chart into this folder.")
+@click.option("--figure-form", "endings", multiple=True, type=click.Choice(["svg", "png", "pdf"]),
+              help="How charts are written; repeatable.  [default: svg]")  # fmt: skip
+@click.option("--figure-width", type=click.Choice(["page", "column"]), default="page", show_default=True,
+              help="Of a figure: 7 inches, or a column of 3.33.")  # fmt: skip
+@click.option("--tables", type=click.Path(path_type=Path),
+              help="Write the tables into this folder: LaTeX, Markdown, CSV.")  # fmt: skip
+@click.option("--markdown", is_flag=True, help="Print a short text, as for a pull request.")
+@click.option("--no-audit", is_flag=True, help="Leave out the audit of the collections.")
+@click.option("-q", "--quiet", is_flag=True, help="No progress.")
+@notes_option
+def command(
+    folder: Path,
+    out: Path | None,
+    baseline: str | None,
+    measures: tuple[str, ...],
+    datasets: tuple[str, ...],
+    systems: tuple[str, ...],
+    labels: tuple[str, ...],
+    figures: Path | None,
+    endings: tuple[str, ...],
+    figure_width: str,
+    tables: Path | None,
+    markdown: bool,
+    no_audit: bool,
+    quiet: bool,
+    notes: bool,
+) -> None:
+    """Write a report.
+
+    One page with charts, verdicts and every query. FOLDER: a results folder of weir run. The page opens offline and
+    asks for nothing. It says what can be concluded and what cannot, shows scores, differences, costs, judged rates and
+    the findings of the audit, and answers what a sceptical reviewer will ask. Sections appear where their data are.
+    """
+    from weir.api.progress import Progress
+    from weir.api.rows import labels_of
+    from weir.experiment.results import finished_cells
+    from weir.plugins.report.report import report
+
+    progress = Progress(quiet)
+    names = labels_of(labels, [cell.label for cell in finished_cells(folder)]) if labels else {}
+    try:
+        made = report(
+            folder,
+            baseline=baseline,
+            measures=measures,
+            datasets=datasets,
+            systems=systems,
+            labels=names,
+            audit=not no_audit and not markdown,
+            progress=progress,
+        )
+    finally:
+        progress.close()
+    if markdown:
+        click.echo(made.to_markdown())
+    if tables is not None:
+        say(f"tables: {len(made.save_tables(tables))} files in {tables}")
+    if figures is not None:
+        say(
+            f"figures: {len(made.save_figures(figures, endings or ('svg',), figure_width))} files in {figures}"
+        )
+    if out is not None or not (markdown or tables or figures):
+        path = out or Path("report.html")
+        made.save(path)
+        say(f"report: {path}")
+    say_notes(made.notes(), notes)

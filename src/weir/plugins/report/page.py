@@ -1,0 +1,642 @@
+"""The report as one HTML file that asks for nothing; without JavaScript only the query browser is absent."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from typing import Any
+
+import numpy as np
+
+from weir.core.charts import (
+    NARROW_PX,
+    WIDE_PX,
+    Chart,
+    Interval,
+    Intervals,
+    css,
+    icon_svg,
+    legend,
+    mark_svg,
+    strip_svg,
+    svg,
+    tint,
+)
+from weir.core.rounding import short_change, short_score
+from weir.core.tables import html_escaped, table_of
+from weir.errors import WeirError
+from weir.experiment.results import ResultCell
+from weir.files.runs import read_run
+from weir.plugins.report.sections import (
+    SEVERITIES,
+    Question,
+    Section,
+    Statement,
+    rank_text,
+    tally,
+)
+from weir.plugins.report.study import FEW_QUERIES, Study
+from weir.stats.compare import Comparison
+
+PAGE_BYTES = 9_500_000
+"""Size up to which rankings and texts of queries are packed."""
+RUN_BYTES = 600_000_000
+"""Run files that are read for rankings, in all."""
+EXCERPT_CHARACTERS, QUERY_CHARACTERS = 400, 160
+"""Characters of a document and of a query in the query browser."""
+SHOWN_RANKS = 10
+VALUE_STEPS = 10_000
+"""Steps between 0 and 1 in which scores are packed, as tables print them."""
+MISSING = 65_535
+ICONS = {"serious": "diamond", "weakens": "triangle", "note": "ring", "checked": "tick"}
+SEVERITY_WORDS = {
+    "serious": ("serious finding", "serious findings"),
+    "weakens": ("that weakens a claim", "that weaken a claim"),
+    "note": ("note", "notes"),
+    "checked": ("checked", "checked"),
+}
+
+
+def text(value: str, most: int = 300) -> str:
+    """A text from data as HTML: escaped, apart from the direction of what is around it, and cut."""
+    return f"<bdi>{html_escaped(value if len(value) <= most else value[: most - 1] + '…')}</bdi>"
+
+
+def page(study: Study, sections: Sequence[Section], asked: Sequence[Question]) -> str:
+    """The report as HTML; asked: the questions of the reviewer's section."""
+    packed = Packed.of(study)
+    by_name = {section.name: section for section in sections}
+    order = [s.name for s in sections if s.name not in ("short", "reviewer", "reproduce")]
+    titles = {name: by_name[name].title for name in order}
+    titles |= {
+        "queries": "Queries",
+        "reviewer": by_name["reviewer"].title,
+        "reproduce": by_name["reproduce"].title,
+    }
+    body = [opening(study, by_name["short"], asked)]
+    for name in titles:
+        match name:
+            case "queries":
+                body.append(queries_html(study, packed))
+            case "leaderboard":
+                body.append(leaderboard_html(study, by_name[name]))
+            case "collections":
+                body.append(grid_html(study, by_name[name]))
+            case "reviewer":
+                body.append(reviewer_html(by_name[name], asked))
+            case "reproduce":
+                section = by_name[name]
+                inside = f'<pre class="weir-code">{html_escaped(section.notes[0])}</pre>' + details(section)
+                body.append(framed(section, inside, lead_below=True))
+            case _:
+                body.append(
+                    framed(
+                        by_name[name],
+                        drawn(by_name[name].charts) + notes(by_name[name]) + details(by_name[name]),
+                    )
+                )
+    named = {
+        "leaderboard",
+        "collections",
+        "baseline",
+        "cost",
+        "judged",
+        "audit",
+        "overlap",
+        "lengths",
+        "models",
+    }
+    absent = sorted(named - set(titles))
+    left_out = f'<p class="weir-soft">Left out, for want of data: {", ".join(absent)}.</p>' if absent else ""
+    links = "".join(
+        f'<a href="#{name}">{html_escaped(SHORT.get(name, title))}</a>' for name, title in titles.items()
+    )
+    style = style_sheet()
+    script = resource("page.js")
+    policy = (
+        f"default-src 'none'; style-src 'sha256-{digest(style)}'; script-src 'sha256-{digest(script)}'; "
+        "font-src data:; base-uri 'none'; form-action 'none'"
+    )
+    return "".join(
+        [
+            '<!doctype html>\n<html lang="en">\n<meta charset="utf-8">\n',
+            f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n',
+            '<meta name="viewport" content="width=device-width, initial-scale=1">\n',
+            f"<title>{html_escaped(by_name['short'].title)} – Weir report</title>\n<style>{style}</style>\n<body>\n",
+            '<a class="weir-skip" href="#main">Skip to the results</a>',
+            f'<header class="weir-top"><nav aria-label="Sections"><strong>Weir</strong>{links}</nav></header>',
+            f'<main id="main">{"".join(body)}{left_out}</main>\n',
+            *packed.elements(),
+            f"<script>{script}</script>\n</body>\n</html>\n",
+        ]
+    )
+
+
+SHORT = {
+    "leaderboard": "Leaderboard", "collections": "Collections", "baseline": "Baseline", "cost": "Cost",
+    "judged": "Judged", "audit": "Audit", "overlap": "Overlap", "lengths": "Lengths", "models": "Models",
+    "queries": "Queries", "reviewer": "Reviewer", "reproduce": "Reproduce",
+}  # fmt: skip
+"""What the head of the page calls its sections."""
+
+
+def resource(name: str) -> str:
+    """A text file of this package."""
+    return files("weir.plugins.report").joinpath(name).read_text(encoding="utf-8")
+
+
+def style_sheet() -> str:
+    """The style of the page: its font, the colours of charts, and the rules of page.css."""
+    font = base64.b64encode(files("weir.plugins.report").joinpath("inter.woff2").read_bytes()).decode()
+    face = f"@font-face{{font-family:Inter;font-weight:400 700;src:url(data:font/woff2;base64,{font}) format('woff2')}}"
+    return face + css() + resource("page.css")
+
+
+def digest(source: str) -> str:
+    """The hash of a script or a style, as a content security policy names it."""
+    return base64.b64encode(hashlib.sha256(source.encode()).digest()).decode()
+
+
+# ----------
+# Sections.
+
+
+def framed(section: Section, inside: str, aside: str = "", lead_below: bool = False) -> str:
+    """A section with its heading and how to read it."""
+    lead = f'<p class="weir-lead">{html_escaped(section.lead)}</p>' if section.lead else ""
+    head = f'<h2 id="{section.name}-title">{html_escaped(section.title)}</h2>'
+    inner = inside + lead if lead_below else lead + inside
+    return f'<section id="{section.name}" aria-labelledby="{section.name}-title">{aside}{head}{inner}</section>\n'
+
+
+def drawn(charts: Sequence[Chart]) -> str:
+    """Charts as figures, each in two widths of which the style sheet shows one."""
+    titled = len(charts) > 1
+    return "".join(
+        '<figure class="weir-drawn">'
+        + (f"<figcaption>{html_escaped(caption(chart))}</figcaption>" if titled else "")
+        + f'<div class="weir-wide">{svg(chart, WIDE_PX, True)}</div>'
+        + f'<div class="weir-thin">{svg(chart, NARROW_PX, True)}</div></figure>'
+        for chart in charts
+    )
+
+
+def caption(chart: Chart) -> str:
+    """What stands above a chart: its title, or its axis where several share a title."""
+    return chart.axis if isinstance(chart, Intervals) and chart.signed else chart.title
+
+
+def details(section: Section) -> str:
+    """The numbers behind charts, behind a click."""
+    if not section.tables:
+        return ""
+    tables = "".join(table.html_body() for table in section.tables)
+    if not section.charts and section.name != "reproduce":
+        return tables
+    return f"<details><summary>The numbers as a table</summary>{tables}</details>"
+
+
+def notes(section: Section) -> str:
+    """Sentences below a chart."""
+    return "".join(f'<p class="weir-soft">{html_escaped(note)}</p>' for note in section.notes)
+
+
+def statement(one: Statement) -> str:
+    """A statement with its head in bold."""
+    return f"<p><strong>{html_escaped(one.head)}</strong> {html_escaped(one.text)}</p>"
+
+
+def opening(study: Study, section: Section, asked: Sequence[Question]) -> str:
+    """The head of the page: what was compared, what can be concluded and what cannot, how many findings there are."""
+    made = sorted({str(cell.ranked.made.get("when"))[:10] for cell in study.cells})
+    versions = sorted({f"weir {cell.ranked.made.get('weir')}" for cell in study.cells})
+    machines = sorted(
+        {f"{c.ranked.made.get('processor')}, {c.ranked.made.get('cores')} cores" for c in study.cells}
+    )
+    about = " · ".join(["Weir report", made[-1], *versions, *machines[:2]])
+    columns = "".join(
+        f"<div><h2>{html_escaped(heading)}</h2>{''.join(map(statement, statements))}</div>"
+        for heading, statements in section.lists
+    )
+    counts = {severity: sum(one.severity == severity for one in asked) for severity in SEVERITIES}
+    tallies = "".join(
+        f"<span>{severity_svg(severity)}{count} {SEVERITY_WORDS[severity][count != 1]}</span>"
+        for severity, count in counts.items()
+        if count
+    )
+    keys = "".join(f"<li>{mark_svg(number)}{text(label)}</li>" for number, label in legend(study.numbers))
+    return (
+        f'<section id="short"><p class="weir-soft">{html_escaped(about)}</p><h1>{html_escaped(section.title)}</h1>'
+        f'<p class="weir-lede">{html_escaped(section.lead)}</p><ul class="weir-keys">{keys}</ul>'
+        f'<div class="weir-short">{columns}</div><p class="weir-tallies">{tallies}</p></section>\n'
+    )
+
+
+def severity_svg(severity: str) -> str:
+    """The icon of a severity."""
+    shapes = {
+        "serious": '<path d="M7 1 13 7 7 13 1 7Z" class="weir-f-serious"/>',
+        "weakens": '<path d="M7 1.8 12.8 12H1.2Z" class="weir-l-worse" fill="none" stroke-width="1.6"/>',
+        "note": '<circle cx="7" cy="7" r="5" class="weir-l-soft" fill="none" stroke-width="1.6"/>',
+        "checked": '<path d="M1.5 7.5 5.5 11.5 12.5 3" class="weir-l-better" fill="none" stroke-width="2"/>',
+    }
+    size = 'width="14" height="14" viewBox="0 0 14 14"'
+    return f'<svg class="weir-icon" {size} aria-hidden="true">{shapes[severity]}</svg>'
+
+
+def leaderboard_html(study: Study, section: Section) -> str:
+    """The standings of each measure; a script shows one at a time."""
+    boards = []
+    for measure in study.measures:
+        whole = study.whole(measure)
+        if whole is not None:
+            boards.append(
+                f'<div class="weir-board" data-measure="{html_escaped(measure)}">{board(study, whole)}</div>'
+            )
+    return framed(
+        section, f'<div class="weir-boards">{"".join(boards)}</div>' + notes(section) + details(section)
+    )
+
+
+def board(study: Study, whole: Comparison) -> str:
+    """The standings of one comparison as a table with a chart in each row."""
+    rows = section_rows(study, whole)
+    ends = [v for one in rows for v in (one.value, one.low, one.high, *one.ticks) if v is not None]
+    low, high = min(ends), max(ends)
+    margin = 0.05 * (high - low) or 0.05
+    low, high = low - margin, high + margin
+    letters = sorted({c for one in whole.standings for c in one.letters.split() or one.letters}, key=str)
+    grouped = any(one.letters for one in whole.standings) and len(letters) <= 26
+    head = ["rank", "system", "mean", "95% interval", strip_svg(None, low, high)]
+    head += ["tie groups"] * grouped + [f"against {text(study.label(study.baseline), 40)}"]
+    times = {
+        c.quality.system: c.p50_ms
+        for c in study.costs
+        if c.p50_ms is not None and c.quality.dataset == largest(study)
+    }
+    head += [f"ms, {text(largest(study), 30)}"] * bool(times)
+    lines = []
+    for one, interval in zip(whole.standings, rows, strict=True):
+        number = study.numbers.number(one.system)
+        tallied = tally(study, whole.measure, one.system)
+        verdicts = "".join(
+            f'<span>{icon_svg(icon)}<span class="weir-hidden">{words} </span>{count}</span>'
+            for icon, words, count in zip(
+                ("better", "", "worse"), ("better on", "level on", "worse on"), tallied, strict=True
+            )
+        )
+        verdicts = (
+            "baseline" if one.system == study.baseline else f'<span class="weir-verdicts">{verdicts}</span>'
+        )
+        label = study.label(one.system)
+        full = f"<code>{text(one.system, 120)}</code>" if label != one.system else ""
+        bounds = (
+            "" if one.low is None or one.high is None else f"{short_score(one.low)}–{short_score(one.high)}"
+        )
+        cells = [
+            f"<td>{rank_text(one.best, one.worst)}</td>",
+            f'<th scope="row">{mark_svg(number)}{text(label)}{full}</th>',
+            f'<td class="weir-number weir-mean" data-value="{one.mean!r}">{short_score(one.mean)}</td>',
+            f'<td class="weir-soft">{bounds}</td>',
+            f'<td class="weir-strip-cell">{strip_svg(interval, low, high)}</td>',
+        ]
+        if grouped:
+            mine = one.letters.split() or list(one.letters)
+            bars = "".join(
+                f'<span class="{"weir-on" if c in mine else "weir-off"}">{c if c in mine else ""}</span>'
+                for c in letters
+            )
+            cells.append(f'<td class="weir-groups">{bars}</td>')
+        cells.append(f"<td>{verdicts}</td>")
+        if times:
+            ms = times.get(one.system)
+            cells.append(f'<td class="weir-number">{"" if ms is None else f"{ms:,.2f}"}</td>')
+        lines.append(f"<tr>{''.join(cells)}</tr>")
+    header = "".join(f'<th scope="col">{name}</th>' for name in head)
+    return (
+        f'<div class="weir-frame" tabindex="0" role="region" aria-label="Leaderboard by {html_escaped(whole.measure)}">'
+        f'<table class="weir-leaders"><caption>{html_escaped(whole.measure)} on {text(whole.dataset)}</caption>'
+        f"<thead><tr>{header}</tr></thead><tbody>{''.join(lines)}</tbody></table></div>"
+    )
+
+
+def section_rows(study: Study, whole: Comparison) -> list[Interval]:
+    """The intervals of a comparison, with a tick for the mean on each dataset."""
+    from weir.api.charts import standings_chart
+
+    parts = study.on(whole.measure) if whole.unit == "datasets" else []
+    return [
+        one for one in standings_chart(whole, parts, study.numbers).panels[0].intervals if one is not None
+    ]
+
+
+def largest(study: Study) -> str:
+    """The dataset with most documents."""
+    return max(study.datasets, key=lambda name: study.documents(name) or 0)
+
+
+def grid_html(study: Study, section: Section) -> str:
+    """Datasets x systems for each measure, with a tint and an icon for each verdict against the baseline."""
+    boards = []
+    for measure in study.measures:
+        single = {c.dataset: c for c in study.on(measure)}
+        names = [n for n in study.systems]
+        wide = len(names) > 8
+        head = "".join(
+            f'<th scope="col">{mark_svg(study.numbers.number(n))}<span>{text(study.label(n), 60)}</span></th>'
+            for n in names
+        )
+        lines = []
+        for dataset in study.datasets:
+            comparison = single.get(dataset)
+            cells = [grid_cell(study, comparison, dataset, measure, n, wide) for n in names]
+            span = None if comparison is None else study.detectable(comparison)
+            shown = (
+                ""
+                if span is None
+                else f"{span[0]:.2f}–{span[1]:.2f}"
+                if f"{span[0]:.2f}" != f"{span[1]:.2f}"
+                else f"{span[0]:.2f}"
+            )
+            count, size = study.query_count(dataset), study.documents(dataset)
+            few = ' <span class="weir-soft">few</span>' if count < FEW_QUERIES else ""
+            tail = [
+                f'<td class="weir-number">{count:,}{few}</td>',
+                f'<td class="weir-number weir-soft">{shown}</td>',
+            ]
+            tail.append(f'<td class="weir-number weir-soft">{"" if size is None else f"{size:,}"}</td>')
+            lines.append(f'<tr><th scope="row">{text(dataset)}</th>{"".join(cells)}{"".join(tail)}</tr>')
+        kind = "weir-grid weir-many" if wide else "weir-grid"
+        name = html_escaped(measure)
+        more = "".join(f'<th scope="col">{column}</th>' for column in ("queries", "detectable", "documents"))
+        boards.append(
+            f'<div class="weir-board" data-measure="{name}">'
+            f'<div class="weir-frame" tabindex="0" role="region" aria-label="{name} by collection and system">'
+            f'<table class="{kind} weir-sortable"><caption>{name}</caption>'
+            f'<thead><tr><th scope="col">collection</th>{head}{more}</tr></thead>'
+            f"<tbody>{''.join(lines)}</tbody></table></div></div>"
+        )
+    baseline = html_escaped(study.label(study.baseline))
+    steps = zip(("under 0.1", "0.1 to 0.2", "0.2 to 0.3", "over 0.3"), range(4), strict=True)
+    swatches = "".join(
+        f'<span><i class="weir-swatch weir-t-better{n}"></i>{words}</span>' for words, n in steps
+    )
+    icons = {"better": f"better than {baseline}", "": "not separable", "worse": "worse"}
+    words = "".join(f"<span>{icon_svg(icon)}{meaning}</span>" for icon, meaning in icons.items())
+    key = f'<p class="weir-key">{words}{swatches}</p>'
+    return framed(section, f'<div class="weir-boards">{"".join(boards)}</div>{key}' + details(section))
+
+
+def grid_cell(
+    study: Study, comparison: Comparison | None, dataset: str, measure: str, system: str, wide: bool
+) -> str:
+    """A cell of the grid: the mean, bold where no system is better, and the verdict against the baseline."""
+    row = study.mean_of.get((dataset, system, measure))
+    if row is None:
+        return '<td class="weir-number">–</td>'
+    shown = short_score(row.mean).removeprefix("0") if wide else short_score(row.mean)
+    if comparison is None or (standing := study.standing(comparison, system)) is None:
+        return f'<td class="weir-number" data-value="{row.mean!r}">{shown}</td>'
+    pair = study.against(comparison, system)
+    verdict = pair.verdict if pair is not None else ""
+    ground = tint(verdict, pair.difference if pair is not None else 0.0)
+    best = " weir-best" * (standing.best == 1 and comparison.reach.possible)
+    icon = (
+        "" if system == study.baseline or (wide and verdict not in ("better", "worse")) else icon_svg(verdict)
+    )
+    words = (
+        f'<span class="weir-hidden">{verdict} {short_change(pair.difference)}</span>'
+        if pair is not None
+        else ""
+    )
+    kinds = f"weir-number{best}" + (f" weir-t-{ground}" if ground else "")
+    return f'<td class="{kinds}" data-value="{row.mean!r}">{shown}{icon}{words}</td>'
+
+
+def reviewer_html(section: Section, asked: Sequence[Question]) -> str:
+    """The questions with their answers, the most serious first."""
+    lines = "".join(
+        f'<div class="weir-question"><div>{severity_svg(one.severity)}<span class="weir-soft">{one.severity}</span>'
+        f"<h3>{html_escaped(one.question)}</h3></div>"
+        f"<p><strong>{html_escaped(one.answer.head)}</strong> {text(one.answer.text, 900)}"
+        + (f" <code>{html_escaped(one.command)}</code>" if one.command else "")
+        + "</p></div>"
+        for one in asked
+    )
+    return framed(section, lines)
+
+
+# ----------
+# Queries: values packed in the page, unpacked when a collection is opened.
+
+
+@dataclass(frozen=True, eq=False)
+class Packed:
+    """What the query browser reads.
+
+    index: of each dataset its systems, measures and counts; values: uint16 of each measure, system and query as two
+    byte planes, deflated; texts: of each dataset, deflated JSON with queries, rankings, documents and grades; top: the
+    largest differences to the baseline, for readers without JavaScript.
+    """
+
+    index: dict[str, object]
+    values: tuple[bytes, ...]
+    texts: tuple[bytes, ...]
+    top: tuple[tuple[str, str, str, str, float], ...]
+
+    @staticmethod
+    def of(study: Study) -> Packed:
+        """The values of all queries, and as many rankings with excerpts as PAGE_BYTES leave room for."""
+        datasets, values, texts, moved = (
+            list[dict[str, object]](),
+            list[bytes](),
+            list[dict[str, object]](),
+            [],
+        )
+        chosen = list[tuple[str, list[int], list[str]]]()
+        tops = list[tuple[str, str, str, str, float]]()
+        room = PAGE_BYTES
+        run_bytes = sum(cell.run.stat().st_size for cell in study.cells if cell.run.exists())
+        for dataset in study.datasets:
+            cells = [cell for cell in study.cells if cell.dataset == dataset]
+            scores = [cell.values() for cell in cells]
+            first = scores[0].queries
+            planes = np.full((len(study.measures), len(cells), len(first)), np.nan)
+            for s, one in enumerate(scores):
+                at = first.codes(one.queries.strings)
+                for m, measure in enumerate(study.measures):
+                    if measure in one.measures:
+                        planes[m, s, at[at >= 0]] = one.of(measure)[at >= 0]
+            with np.errstate(invalid="ignore"):
+                hardest = np.argsort(np.nan_to_num(planes[0]).mean(0), kind="stable")
+            planes = planes[:, :, hardest]
+            ids = [first[int(n)] for n in hardest]
+            top_value = float(np.nanmax(planes)) if np.isfinite(planes).any() else 1.0
+            scale = 1.0 if top_value <= 1.0 else top_value
+            steps = np.where(
+                np.isnan(planes), MISSING, np.rint(np.clip(planes / scale, 0, 6.5) * VALUE_STEPS)
+            ).astype("<u2")
+            raw = np.ascontiguousarray(steps).view(np.uint8).reshape(-1, 2)
+            values.append(zlib.compress(raw[:, 0].tobytes() + raw[:, 1].tobytes(), 6))
+            labels = [cell.label for cell in cells]
+            base = labels.index(study.baseline) if study.baseline in labels else 0
+            gaps = np.nan_to_num(planes[0] - planes[0, base])
+            moved.append(np.argsort(-np.abs(gaps).max(0), kind="stable"))
+            collection = study.collections.get(dataset)
+            queries: list[str] = []
+            if collection is not None:
+                try:
+                    asked = collection.all_queries
+                    codes = asked.ids.codes(ids)
+                    taken = asked.text.take(np.maximum(codes, 0)).tolist()
+                    queries = [
+                        t[:QUERY_CHARACTERS] if c >= 0 else ""
+                        for t, c in zip(taken, codes.tolist(), strict=True)
+                    ]
+                except WeirError:
+                    queries = []
+            for s, label in enumerate(labels):
+                for sign in (-1, 1):
+                    n = int(np.argmax(sign * gaps[s])) if ids else 0
+                    if ids and label != study.baseline and gaps[s][n] * sign > 0:
+                        tops.append(
+                            (dataset, ids[n], queries[n] if queries else "", label, float(gaps[s][n]))
+                        )
+            system_places = [study.systems.index(label) for label in labels]
+            datasets.append({"name": dataset, "systems": system_places, "queries": len(ids), "scale": scale})
+            texts.append({"ids": ids, "texts": queries})
+            chosen.append((dataset, hardest.tolist(), ids))
+        room -= sum(len(v) * 4 // 3 for v in values) + sum(len(json.dumps(t)) // 2 for t in texts)
+        shown = 0
+        for n, (dataset, _, ids) in enumerate(chosen):
+            budget = room // (len(chosen) - n)
+            if run_bytes > RUN_BYTES or budget <= 0:
+                continue
+            cells = [cell for cell in study.cells if cell.dataset == dataset]
+            rankings, used = with_rankings(study, dataset, cells, [ids[int(q)] for q in moved[n]], budget)
+            places = {query: place for place, query in enumerate(ids)}
+            texts[n] |= {"rankings": {str(places[q]): of for q, of in rankings["queries"].items()},
+                         "documents": rankings["documents"], "grades": rankings["grades"]}  # fmt: skip
+            datasets[n]["ranked"] = len(rankings["queries"])
+            shown += len(rankings["queries"])
+            room -= used
+        index = {
+            "systems": [study.label(name) for name in study.systems],
+            "numbers": [study.numbers.number(name) for name in study.systems],
+            "baseline": study.systems.index(study.baseline), "measures": list(study.measures), "datasets": datasets,
+            "steps": VALUE_STEPS, "missing": MISSING,
+        }  # fmt: skip
+        tops.sort(key=lambda one: -abs(one[4]))
+        packed = tuple(zlib.compress(json.dumps(one, ensure_ascii=False).encode(), 9) for one in texts)
+        return Packed(index, tuple(values), packed, tuple(tops[:12]))
+
+    def elements(self) -> Iterator[str]:
+        """The data as elements that no browser runs."""
+        index = json.dumps(self.index, ensure_ascii=False).replace("<", "\\u003c")
+        yield f'<script type="application/json" id="weir-index">{index}</script>\n'
+        for kind, parts in (("values", self.values), ("texts", self.texts)):
+            for n, part in enumerate(parts):
+                data = base64.b64encode(part).decode()
+                yield f'<script type="application/octet-stream" id="weir-{kind}-{n}">{data}</script>\n'
+
+
+def with_rankings(
+    study: Study, dataset: str, cells: Sequence[ResultCell], queries: Sequence[str], budget: int
+) -> tuple[dict[str, Any], int]:
+    """(the first documents of each system for as many of these queries as the budget allows, the bytes that they take).
+
+    Documents come with an excerpt where the collection is here; grades are those of its judgments.
+    """
+    runs = []
+    for cell in cells:
+        try:
+            runs.append(read_run(cell.run).top(SHOWN_RANKS) if cell.run.exists() else None)
+        except WeirError:
+            runs.append(None)
+    collection = study.collections.get(dataset)
+    judged = collection.qrels if collection is not None else None
+    numbers, names, grades = dict[str, int](), list[str](), dict[str, dict[str, float]]()
+    of_query, used = dict[str, list[list[int] | None]](), 0
+    each = 90 if collection is None else EXCERPT_CHARACTERS * 3 // 4
+    codes = [None if run is None else run.queries.codes(queries) for run in runs]
+    judged_codes = None if judged is None else judged.queries.codes(queries)
+    for place, query in enumerate(queries):
+        if used > budget:
+            break
+        ranked, before = list[list[int] | None](), len(names)
+        for run, code in zip(runs, codes, strict=True):
+            if run is None or code is None or code[place] < 0:
+                ranked.append(None)
+                continue
+            start, stop = run.ptr[code[place]], run.ptr[code[place] + 1]
+            line = []
+            for doc in run.doc[start:stop].tolist():
+                name = run.docs[doc]
+                if name not in numbers:
+                    numbers[name] = len(names)
+                    names.append(name)
+                line.append(numbers[name])
+            ranked.append(line)
+        of_query[query] = ranked
+        if judged is not None and judged_codes is not None and judged_codes[place] >= 0:
+            start, stop = judged.ptr[judged_codes[place]], judged.ptr[judged_codes[place] + 1]
+            ids = [judged.docs[int(d)] for d in judged.doc[start:stop].tolist()]
+            own = zip(ids, judged.grade[start:stop].tolist(), strict=True)
+            grades[query] = {str(numbers[d]): g for d, g in own if d in numbers}
+        used += (len(names) - before) * each + 60 * len(cells)
+    documents: list[list[str]] = [[name, "", ""] for name in names]
+    if collection is not None and collection.layout.documents is not None and names:
+        corpus = collection.corpus
+        at = corpus.ids.codes(names)
+        here = np.flatnonzero(at >= 0)
+        for field, column in (("title", 1), ("text", 2)):
+            taken = corpus.view_of(field, at[here]).tolist()
+            for n, value in zip(here.tolist(), taken, strict=True):
+                documents[n][column] = value[: EXCERPT_CHARACTERS if field == "text" else 120]
+    places = {query: place for place, query in enumerate(of_query)}
+    by_place = {query: grades.get(query, {}) for query in places}
+    return {
+        "queries": {q: {"r": r, "g": by_place[q]} for q, r in of_query.items()},
+        "documents": documents,
+        "grades": {},
+    }, used
+
+
+def queries_html(study: Study, packed: Packed) -> str:
+    """The query browser, which a script fills, and the largest differences as a table."""
+    lines = [
+        [
+            "collection",
+            "query",
+            "text",
+            "system",
+            f"{study.measures[0]} against {study.label(study.baseline)}",
+        ]
+    ]
+    lines += [
+        [dataset, query[:80], words[:80], study.label(system), short_change(gap)]
+        for dataset, query, words, system, gap in packed.top
+    ]
+    table = table_of(lines, right=1, keys=4, title="Largest differences").html_body() if packed.top else ""
+    datasets = packed.index["datasets"]
+    assert isinstance(datasets, list)
+    total, ranked = sum(d["queries"] for d in datasets), sum(d.get("ranked", 0) for d in datasets)
+    left = "" if ranked == total else (
+        f" Rankings of {ranked:,} of {total:,} queries are packed in this page, those that moved most; of the others, "
+        "weir diff shows them."
+    )  # fmt: skip
+    section = Section(
+        "queries",
+        "Queries",
+        f"Every query with the scores of all systems, sorted by the difference of two.{left} Choose a query to see "
+        "documents side by side: matched words are underlined, and unjudged documents count as not relevant.",
+    )
+    inside = '<div id="weir-browser" class="weir-browser" hidden></div>'
+    return framed(
+        section, f"{inside}<details><summary>The largest differences as a table</summary>{table}</details>"
+    )

@@ -1,0 +1,160 @@
+"""Reports of results folders: a value with sections, which is written as a page, as tables and figures, as Markdown."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from weir.api.charts import write_figure
+from weir.core.charts import Chart
+from weir.core.rounding import short_score
+from weir.core.scores import Note
+from weir.core.tables import Table, markdown_escaped, notebook_html, written
+from weir.errors import WeirError
+from weir.files.atomic import atomic_file
+from weir.plugins.report.page import page
+from weir.plugins.report.sections import (
+    Question,
+    Section,
+    concluded,
+    not_concluded,
+    questions,
+    rank_text,
+    sections,
+    tally,
+)
+from weir.plugins.report.study import Study
+
+MARKDOWN_LINES = 30
+"""Lines of the short text for a pull request."""
+ENDINGS = {"latex": "tex", "markdown": "md", "csv": "csv"}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Report:
+    """What a results folder says: sections with charts and tables, and the questions of a sceptical reviewer."""
+
+    study: Study
+    sections: tuple[Section, ...]
+    questions: tuple[Question, ...]
+
+    def tables(self) -> tuple[Table, ...]:
+        """The tables of all sections."""
+        return tuple(table for section in self.sections for table in section.tables)
+
+    def notes(self) -> tuple[Note, ...]:
+        """What has to be said beside the scores."""
+        return self.study.notes
+
+    def charts(self) -> tuple[Chart, ...]:
+        """The charts of all sections."""
+        return tuple(chart for section in self.sections for chart in section.charts)
+
+    def __repr__(self) -> str:
+        return self.to_markdown()
+
+    def _repr_html_(self) -> str:
+        return notebook_html(self.tables(), self.notes())
+
+    def to_html(self) -> str:
+        """The whole report as one page that asks for nothing from elsewhere."""
+        return page(self.study, self.sections, self.questions)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the page; raises StoreError when the disk refuses."""
+        with atomic_file(Path(path)) as temporary:
+            temporary.write_text(self.to_html(), encoding="utf-8")
+
+    def to_markdown(self) -> str:
+        """The report in MARKDOWN_LINES lines at most: conclusions, the leaderboard, what is serious."""
+        study = self.study
+        head, *_ = self.sections
+        lines = [f"### {markdown_escaped(head.title)}", "", markdown_escaped(head.lead), ""]
+        for title, statements in (("can be concluded", concluded(study)), ("cannot", not_concluded(study))):
+            lines += [
+                f"- {title}: **{markdown_escaped(s.head)}** {markdown_escaped(s.text)}"
+                for s in statements[:3]
+            ]
+        measure = study.measures[0]
+        whole = study.whole(measure)
+        if whole is not None:
+            head_line = f"| rank | system | {measure} | 95% interval | better/level/worse |"
+            lines += ["", head_line, "|---|---|---:|---|---|"]
+            for one in whole.standings[:10]:
+                known = one.low is not None and one.high is not None
+                ends = f"{short_score(one.low or 0)}–{short_score(one.high or 0)}" if known else ""
+                tallied = map(str, tally(study, measure, one.system))
+                counts = "baseline" if one.system == study.baseline else "/".join(tallied)
+                name, rank = markdown_escaped(study.label(one.system)), rank_text(one.best, one.worst)
+                lines.append(f"| {rank} | {name} | {short_score(one.mean)} | {ends} | {counts} |")
+        serious = [one for one in self.questions if one.severity == "serious"]
+        lines += [""] * bool(serious)
+        room = MARKDOWN_LINES - len(lines) - 1
+        lines += [
+            f"- **{markdown_escaped(one.question)}** {markdown_escaped(str(one.answer)[:300])}"
+            for one in serious[:room]
+        ]
+        return "\n".join(lines[:MARKDOWN_LINES])
+
+    def save_tables(self, folder: str | os.PathLike[str]) -> list[Path]:
+        """Write each section's tables as LaTeX, Markdown and CSV; raises StoreError when the disk refuses."""
+        paths = []
+        for section in self.sections:
+            tables = [table for table in section.tables if table.header]
+            for form, ending in ENDINGS.items():
+                if tables:
+                    path = Path(folder) / f"{section.name}.{ending}"
+                    path.parent.mkdir(parents=True, exist_ok=True)
+                    with atomic_file(path) as temporary:
+                        temporary.write_text(written(tables, form) + "\n", encoding="utf-8")
+                    paths.append(path)
+        return paths
+
+    def save_figures(
+        self, folder: str | os.PathLike[str], endings: Iterable[str] = ("svg",), width: str = "page"
+    ) -> list[Path]:
+        """Write each chart in files of these endings, of svg, png and pdf; width and errors as `Figure.save`."""
+        paths = []
+        for section in self.sections:
+            for number, chart in enumerate(section.charts):
+                words = re.sub(r"[^a-z0-9]+", "-", chart.title.lower()).strip("-")[:50]
+                for ending in endings:
+                    path = Path(folder) / f"{section.name}-{number + 1}-{words}.{ending}"
+                    path.parent.mkdir(parents=True, exist_ok=True)
+                    write_figure(chart, path, width)
+                    paths.append(path)
+        return paths
+
+
+def report(
+    folder: str | os.PathLike[str],
+    *,
+    baseline: str | None = None,
+    measures: Iterable[str] = (),
+    datasets: Sequence[str] = (),
+    systems: Sequence[str] = (),
+    labels: Mapping[str, str] | None = None,
+    audit: bool = True,
+    progress: Callable[[str, int, int], None] | None = None,
+) -> Report:
+    """What a results folder says, as `weir report` shows it.
+
+    baseline: the system that others are compared with, by default bm25 or the first; measures, datasets, systems: these
+    alone; labels: short names of systems; audit: also audit the collections that are here; progress: is called with
+    what is being done, how much of it, of how much. Raises FormatError for a folder without results, UnknownName for a
+    name that is not there.
+    """
+    study = Study.of(Path(folder), baseline, measures, datasets, systems, labels)
+    audits = []
+    if audit:
+        from weir.api.auditing import audits as audited
+
+        try:
+            audits = list(audited(Path(folder), progress=progress))
+        except WeirError:  # no collection is here: the section is named among those left out
+            audits = []
+    asked = questions(study, audits)
+    return Report(study, sections(study, audits, asked), asked)

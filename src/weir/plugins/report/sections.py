@@ -1,0 +1,936 @@
+"""The sections of a report: what each says, draws and tabulates. A section stands where its data are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+
+import numpy as np
+
+from weir.api.charts import cost_charts, difference_chart, front, length_charts, standings_chart, verdict_map
+from weir.api.rows import grid_tables, grids_marked
+from weir.audit.check import Audit, audit_tables
+from weir.core.charts import Chart, HeatMap, Network, Points
+from weir.core.rounding import counted, duration, figure, probability, share, short_change, short_score
+from weir.core.scores import Row
+from weir.core.tables import Table, sentences, table_of
+from weir.errors import WeirError
+from weir.experiment.comparing import compare_cells
+from weir.experiment.efficiency import efficiency_tables
+from weir.experiment.llm_answers import model_uses, use_tables
+from weir.models.checkpoints import cards
+from weir.plugins.report.study import FEW_QUERIES, MOST_PAIRWISE_SYSTEMS, Study
+from weir.stats.compare import Comparison, compare_tables
+from weir.systems.lexical.terms import weighted_jaccard, word_counts
+
+MOST_SENTENCES = 4
+"""Sentences under what can be concluded, and under what cannot."""
+UNLIKE_JUDGED_RATES = 0.05
+"""Difference of the judged shares of two systems from which their comparison is in doubt."""
+SPAN_OF_TIES = 0.01
+"""Range of a mean by the order of ties from which it weakens a claim."""
+PARSE_FAILURES = 0.01
+"""Share of a model's answers without a verdict from which it is serious."""
+MOST_OVERLAP_COLLECTIONS = 20
+"""Collections whose words are compared at most."""
+SEVERITIES = ("serious", "weakens", "note", "checked")
+
+
+@dataclass(frozen=True)
+class Statement:
+    """A sentence whose beginning is the message: `head` stands in bold before `text`."""
+
+    head: str
+    text: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.head} {self.text}".strip()
+
+
+@dataclass(frozen=True)
+class Question:
+    """What a sceptical reviewer asks, answered from the data. command: what settles it, "" for nothing."""
+
+    severity: str
+    question: str
+    answer: Statement
+    command: str = ""
+
+
+@dataclass(frozen=True)
+class Section:
+    """A heading, how to read what is below it, charts, tables and notes; lists: statements under headings."""
+
+    name: str
+    title: str
+    lead: str = ""
+    charts: tuple[Chart, ...] = ()
+    tables: tuple[Table, ...] = ()
+    notes: tuple[str, ...] = ()
+    lists: tuple[tuple[str, tuple[Statement, ...]], ...] = ()
+
+
+def and_(names: Sequence[str]) -> str:
+    """Names as a sentence lists them."""
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}" if names else ""
+
+
+def interval(low: float | None, high: float | None) -> str:
+    """An interval of differences in brackets, "" where there is none."""
+    return "" if low is None or high is None else f" [{short_change(low)}, {short_change(high)}]"
+
+
+# ----------
+# In short.
+
+
+def title(study: Study) -> str:
+    """What was compared, as a heading."""
+    words = "no one two three four five six seven eight nine ten eleven twelve"
+    numbers = dict(enumerate(words.split(" ")))
+    systems, datasets = len(study.systems), len(study.datasets)
+    left = f"{numbers.get(systems, str(systems)).capitalize()} {'system' if systems == 1 else 'systems'}"
+    where = study.datasets[0] if datasets == 1 else f"{numbers.get(datasets, str(datasets))} collections"
+    return f"{left} on {where}"
+
+
+def lede(study: Study) -> str:
+    """What was compared, in sentences."""
+    queries = sum(study.query_count(dataset) for dataset in study.datasets)
+    names = [f"{name} ({study.query_count(name):,})" for name in study.datasets]
+    where = and_(names) if len(names) <= 4 else f"{len(names)} collections"
+    verdicts = f"Every comparison has a verdict ({study.family})." if study.comparisons else ""
+    verb = "system answered" if len(study.systems) == 1 else "systems answered"
+    return (
+        f"{len(study.systems)} {verb} {queries:,} queries of {where}, measured by {and_(study.measures)}. "
+        f"Every mean has a 95% interval. {verdicts}".strip()
+    )
+
+
+def concluded(study: Study) -> tuple[Statement, ...]:
+    """What the verdicts of the first measure support."""
+    if not study.comparisons:
+        return ()
+    measure, baseline = study.measures[0], study.label(study.baseline)
+    single, whole = study.on(measure), study.whole(measure)
+    said: list[Statement] = []
+    if whole is not None and len(study.systems) > 1 and whole.standings[0].worst == 1:
+        best = whole.standings[0]
+        said.append(
+            Statement(f"{study.label(best.system)} is better than every other system", f"on {whole.dataset}.")
+        )
+    for system in study.systems:
+        pairs = [(c, pair) for c in single if (pair := study.against(c, system)) is not None]
+        if system == study.baseline or not pairs:
+            continue
+        by = {v: [(c, p) for c, p in pairs if p.verdict == v] for v in ("better", "worse", "equivalent")}
+        if not by["better"] and not by["worse"]:
+            continue
+        verdict, other = ("better", "worse") if len(by["better"]) >= len(by["worse"]) else ("worse", "better")
+        where, changes = [c.dataset for c, _ in by[verdict]], [p.difference for _, p in by[verdict]]
+        low, high = min(changes, key=abs), max(changes, key=abs)
+        size = short_change(low) if len(changes) == 1 else f"{short_change(low)} to {short_change(high)}"
+        names = and_(where) if len(where) <= 3 else f"{len(where)} of {len(pairs)} collections"
+        none = f"{other} on {and_([c.dataset for c, _ in by[other]])}" if by[other] else f"{other} on none"
+        tail = f", {none}" if len(pairs) > 1 else ""
+        said.append(
+            Statement(f"{study.label(system)} is {verdict} than {baseline}", f"on {names}, by {size}{tail}.")
+        )
+    timed = [one for one in study.costs if one.p50_ms is not None]
+    for dataset in sorted(
+        {one.quality.dataset for one in timed}, key=lambda name: -(study.documents(name) or 0)
+    )[:1]:
+        own = sorted(
+            (one.p50_ms or 0.0, one.quality.system) for one in timed if one.quality.dataset == dataset
+        )
+        if len(own) > 1 and own[0][0] > 0:
+            (first, system), others = own[0], [ms / own[0][0] for ms, _ in own[1:]]
+            times = f"{others[0]:.3g}" + (f" to {others[-1]:.3g}" if len(others) > 1 else "")
+            said.append(
+                Statement(
+                    f"{study.label(system)} is the fastest:",
+                    f"{figure(first)} ms for a query on {dataset}; the others take {times} times as long.",
+                )
+            )
+    return tuple(said[:MOST_SENTENCES])
+
+
+def not_concluded(study: Study) -> tuple[Statement, ...]:
+    """What the data do not support, whatever the means suggest."""
+    if not study.comparisons:
+        reason = study.remarks[-1] if study.remarks else "there is one system"
+        return (Statement("Nothing can be compared:", f"{reason}."),)
+    measure, said = study.measures[0], list[Statement]()
+    whole = study.whole(measure)
+    if whole is not None:
+        first, *others = whole.standings
+        level = [one for one in others if one.best <= first.worst and first.worst > 1]
+        pair = study.against(whole, first.system, level[0].system) if level else None
+        if level:
+            by = "" if pair is None else f" by {short_change(pair.difference)}{interval(pair.low, pair.high)}"
+            near = and_([study.label(one.system) for one in level[:3]])
+            said.append(
+                Statement(
+                    f"That {study.label(first.system)} is the best.",
+                    f"On {whole.dataset} it leads {near}{by}, which is not separable.",
+                )
+            )
+        if not whole.reach.possible:
+            said.append(
+                Statement(
+                    f"Anything over {whole.dataset}:",
+                    f"the test cannot find a difference on so few {whole.unit}, however large it is.",
+                )
+            )
+    level_with = [
+        study.label(system)
+        for system in study.systems
+        if system != study.baseline
+        and (pairs := [p for c in study.on(measure) if (p := study.against(c, system)) is not None])
+        and all(p.verdict == "not separable" for p in pairs)
+    ]
+    if level_with:
+        verb = "differs" if len(level_with) == 1 else "differ"
+        said.append(
+            Statement(
+                f"That {and_(level_with)} {verb} from {study.label(study.baseline)}:",
+                "no collection separates them.",
+            )
+        )
+    if constructed := [note.text for note in study.notes if "by construction" in note.text]:
+        names = sorted({text.split(" on ")[0] for text in constructed})
+        said.append(
+            Statement(
+                f"Anything from {and_(names)} on {counted(len(constructed), 'collection')}:",
+                "a system that returns all documents scores 1 there.",
+            )
+        )
+    small = [name for name in study.datasets if study.query_count(name) < FEW_QUERIES]
+    if small:
+        spans = [
+            d for c in study.on(measure) if c.dataset in small and (d := study.detectable(c)) is not None
+        ]
+        size = (
+            f"differences under {short_score(min(low for low, _ in spans))}" if spans else "small differences"
+        )
+        said.append(
+            Statement(
+                f"{size.capitalize()} on {counted(len(small), 'small collection')}:",
+                f"they have {min(map(study.query_count, small))} to {max(map(study.query_count, small))} queries.",
+            )
+        )
+    return tuple(said[:MOST_SENTENCES])
+
+
+def short(study: Study) -> Section:
+    """What was compared, what can be concluded and what cannot."""
+    can, cannot = concluded(study), not_concluded(study)
+    return Section(
+        "short",
+        title(study),
+        lede(study),
+        lists=(
+            (
+                "What can be concluded",
+                can or (Statement("Nothing can be concluded", "from the verdicts of these data."),),
+            ),
+            (
+                "What cannot",
+                cannot or (Statement("Nothing that the means suggest", "is contradicted by the verdicts."),),
+            ),
+        ),
+    )
+
+
+# ----------
+# Scores.
+
+
+def leaderboard(study: Study) -> Section | None:
+    """Who is ahead, how surely: for each measure the systems with ranks from verdicts."""
+    charts, tables = list[Chart](), list[Table]()
+    for measure in study.measures:
+        whole = study.whole(measure)
+        if whole is None:
+            continue
+        parts = study.on(measure) if whole.unit == "datasets" else []
+        charts.append(standings_chart(whole, parts, study.numbers))
+        tables.append(standings_table(study, whole))
+    if not charts:
+        return None
+    whole = study.whole(study.measures[0])
+    assert whole is not None
+    over = (
+        f"Mean over {whole.count} datasets, each counting alike; the small ticks are the means on each collection. "
+        if whole.unit == "datasets"
+        else f"Mean over {whole.count:,} queries of {whole.dataset}. "
+    )
+    lead = (
+        f"{over}A rank is a range: 1 + the systems that are better, to all less the systems that are worse. "
+        f"{'Systems that share a letter cannot be told apart. ' if any(s.letters for s in whole.standings) else ''}"
+        f"Verdicts: {study.family}."
+    )
+    lacking = [s for s in study.systems if study.standing(whole, s) is None]
+    notes = (
+        (f"not on all datasets, so without a rank: {and_([study.label(s) for s in lacking])}",)
+        if lacking
+        else ()
+    )
+    return Section("leaderboard", "Leaderboard", lead, tuple(charts), tuple(tables), notes)
+
+
+def rank_text(best: int, worst: int) -> str:
+    """A range of ranks."""
+    return str(best) if best == worst else f"{best}–{worst}"
+
+
+def tally(study: Study, measure: str, system: str) -> tuple[int, int, int]:
+    """On how many datasets a system is better than the baseline, level with it, and worse."""
+    verdicts = [p.verdict for c in study.on(measure) if (p := study.against(c, system)) is not None]
+    better, worse = verdicts.count("better"), verdicts.count("worse")
+    return better, len(verdicts) - better - worse, worse
+
+
+def standings_table(study: Study, whole: Comparison) -> Table:
+    """The standings of a comparison with ranks and intervals, and verdicts against the baseline by dataset."""
+    lines = [["rank", "system", "mean", "95% interval", "tie groups", "better", "level", "worse"]]
+    for one in whole.standings:
+        ends = (
+            "" if one.low is None or one.high is None else f"{short_score(one.low)}–{short_score(one.high)}"
+        )
+        counts = (
+            ["", "", ""]
+            if one.system == study.baseline
+            else map(str, tally(study, whole.measure, one.system))
+        )
+        rank = rank_text(one.best, one.worst)
+        lines.append([rank, study.label(one.system), short_score(one.mean), ends, one.letters, *counts])
+    title = f"{whole.measure}, against {study.label(study.baseline)}"
+    return table_of(lines, right=6, keys=2, title=title)
+
+
+def collections(study: Study) -> Section | None:
+    """Where it holds: datasets x systems with the verdict against the baseline."""
+    maps = tuple(verdict_map(study.on(m), study.numbers) for m in study.measures if study.on(m))
+    if not maps or len(study.datasets) < 2:
+        return None
+    lead = (
+        f"A tint says that the difference to {study.label(study.baseline)} is separable on these queries; its depth "
+        "says how large it is. Without a tint the queries cannot tell. Bold is best, or not separable from the best. "
+        "Detectable is the smallest difference to the baseline that such queries show 8 times in 10."
+    )
+    grids = grids_marked(grid_tables(labelled_rows(study), labels={}), legend=False)
+    return Section("collections", "Collections and systems", lead, maps, grids)
+
+
+def labelled_rows(study: Study) -> list[Row]:
+    """The rows with the short names of their systems."""
+    return [replace(row, system=study.label(row.system), title="") for row in study.rows]
+
+
+def against_baseline(study: Study) -> Section | None:
+    """By how much each system is better or worse than the baseline, on each collection."""
+    if len(study.systems) < 2:
+        return None
+    charts = tuple(difference_chart(study.on(m), study.numbers) for m in study.measures if study.on(m))
+    if not charts:
+        return None
+    name = study.label(study.baseline)
+    lead = (
+        f"Difference to {name} with its 95% interval. Filled marks are separable from {name}, hollow ones are not "
+        f"({study.family})."
+    )
+    tables = compare_tables([c for m in study.measures for c in study.on(m)], long=True)
+    return Section("baseline", f"Better or worse than {name}", lead, charts, tables)
+
+
+def cost(study: Study) -> Section | None:
+    """What the quality costs: time of a query, size of the index."""
+    costs = [one for one in study.costs if one.p50_ms is not None or one.mean_ms is not None]
+    if not costs:
+        return None
+    dataset = max({one.quality.dataset for one in costs}, key=lambda name: (study.documents(name) or 0, name))
+    comparison = next((c for c in study.on(study.measures[0]) if c.dataset == dataset), None)
+    own = [one for one in costs if one.quality.dataset == dataset]
+    charts = []
+    for chart in cost_charts(own, study.numbers):
+        drawn = chart
+        if isinstance(chart, Points) and comparison is not None:
+            of_label = {study.label(s): s for s in study.systems}
+            names = [of_label[point.name] for point in chart.points]
+            to_baseline = {s: p for s in names if (p := study.against(comparison, s)) is not None}
+            points = tuple(
+                replace(point, filled=s not in to_baseline or to_baseline[s].verdict in ("better", "worse"))
+                for point, s in zip(chart.points, names, strict=True)
+            )
+
+            def separable(before: int, after: int, names: Sequence[str] = names) -> bool:
+                pair = study.against(comparison, names[after], names[before])
+                return pair is not None and pair.verdict == "better"
+
+            drawn = replace(chart, points=points, front=front(points, separable))
+        charts.append(drawn)
+    size = study.documents(dataset)
+    what = f"{size:,} documents" if size else "its documents"
+    hardware = sorted({machine(one.hardware) for one in own})
+    lead = (
+        f"On {dataset}, {what} and {study.query_count(dataset):,} queries, by {machine(own[0].hardware)}. The line is "
+        "the best that can be had for the time; where it is dashed, the gain is not separable. Hollow marks are not separable from "
+        f"{study.label(study.baseline)}. Bars are 95% intervals."
+    )
+    notes = (f"measured on different machines: {and_(hardware)}",) if len(hardware) > 1 else ()
+    shown = [
+        replace(one, quality=replace(one.quality, system=study.label(one.quality.system), title=""))
+        for one in costs
+    ]
+    return Section("cost", "Quality against time", lead, tuple(charts), efficiency_tables(shown), notes)
+
+
+def machine(hardware: str) -> str:
+    """The processor and its cores, without the engine that computed."""
+    return ", ".join(hardware.split(", ")[:2])
+
+
+def judged_rates(study: Study) -> Section | None:
+    """Whether unjudged documents could decide: the judged shares of the first ten."""
+    rows = {(row.dataset, row.system): row.judged_at_10 for row in study.rows if row.judged_at_10 is not None}
+    datasets = [name for name in study.datasets if any((name, s) in rows for s in study.systems)]
+    if not datasets:
+        return None
+    values = tuple(tuple(rows.get((name, s)) for s in study.systems) for name in datasets)
+    chart = HeatMap(
+        "Share of the first ten documents that is judged", tuple(datasets), study.numbers.labels, values
+    )
+    lines = [["dataset", *study.numbers.labels]]
+    lines += [
+        [name, *("–" if v is None else share(v) for v in of)]
+        for name, of in zip(datasets, values, strict=True)
+    ]
+    lead = (
+        "An unjudged document counts as not relevant. Where the judged share of two systems differs, the one with the "
+        "lower share may be better than its score says."
+    )
+    unlike = [(name, pair) for name in datasets if (pair := unlike_rates(study, name)) is not None]
+    notes = tuple(
+        f"{name}: {study.label(low)} {share(a)}, {study.label(high)} {share(b)}: the comparison of these is open"
+        for name, (low, a, high, b) in unlike
+    )
+    return Section("judged", "Judged rates", lead, (chart,), (table_of(lines),), notes)
+
+
+def unlike_rates(study: Study, dataset: str) -> tuple[str, float, str, float] | None:
+    """The systems of the lowest and highest judged share on a dataset, where the difference matters."""
+    rates = sorted(
+        (row.judged_at_10, row.system)
+        for row in study.rows
+        if row.dataset == dataset and row.judged_at_10 is not None and row.measure == study.measures[0]
+    )
+    if not rates or rates[-1][0] - rates[0][0] < UNLIKE_JUDGED_RATES:
+        return None
+    return rates[0][1], rates[0][0], rates[-1][1], rates[-1][0]
+
+
+# ----------
+# The collections themselves.
+
+
+def findings(audits: Sequence[Audit]) -> Section | None:
+    """Whether the test is sound: what the audit of the folder says."""
+    if not audits:
+        return None
+    ran = sorted({name for one in audits for name in one.ran})
+    count = sum(len(one.findings) for one in audits)
+    lead = (
+        f"{counted(count, 'finding')} of {counted(len(ran), 'check')} on {counted(len(audits), 'subject')}. Wrong: a "
+        "number is not what it claims to be. Serious: conclusions may change. Caution: report it beside the number."
+    )
+    serious = [
+        replace(one, findings=tuple(f for f in one.findings if f.severity != "note")) for one in audits
+    ]
+    short_tables = audit_tables([one for one in serious if one.findings])
+    tables = short_tables or (sentences(f"{len(ran)} checks, no finding above a note"),)
+    return Section("audit", "Findings of the audit", lead, (), tables, ("all of it: weir audit FOLDER",))
+
+
+def overlap(study: Study) -> Section | None:
+    """What is alike among the collections: a heat map and a force map of shared words."""
+    names = [
+        n
+        for n in study.datasets
+        if n in study.collections and study.collections[n].layout.documents is not None
+    ]
+    if not 3 <= len(names) <= MOST_OVERLAP_COLLECTIONS:
+        return None
+    profile = word_counts([study.collections[name].corpus for name in names])
+    shares = [profile.shares(which) for which in range(len(names))]
+    alike = np.eye(len(names))
+    for i, j in combinations(range(len(names)), 2):
+        alike[i, j] = alike[j, i] = np.nan_to_num(weighted_jaccard(shares[i], shares[j]))
+    weights = tuple(map(tuple, alike.tolist()))
+    hidden = tuple(tuple(None if i == j else w for j, w in enumerate(of)) for i, of in enumerate(weights))
+    charts = (
+        HeatMap("Weighted Jaccard index of words", tuple(names), tuple(names), hidden),
+        Network("Collections by shared words", tuple(names), weights),
+    )
+    lead = (
+        "How far two collections use the same words equally often: 1 is the same shares of all words. Systems tend to "
+        "keep their order between collections that are alike. In the map, alike collections stand near each other."
+    )
+    lines = [
+        ["collection", *names],
+        *([n, *map(short_score, of)] for n, of in zip(names, weights, strict=True)),
+    ]
+    return Section("overlap", "Overlap of collections", lead, charts, (table_of(lines),))
+
+
+def lengths(study: Study) -> Section | None:
+    """How long queries and documents are."""
+    cards_here = [one.card for one in study.collections.values() if one.layout.documents is not None]
+    charts = length_charts(cards_here)
+    if not charts:
+        return None
+    lines = [["collection", "documents", "words a document", "queries", "words a query", "relevant a query"]]
+    lines += [
+        [c.name, f"{c.documents:,}", figure(c.words_per_document), f"{c.queries.get(c.split, 0):,}",
+         figure(c.words_per_query), figure(c.relevant_per_query)] for c in cards_here
+    ]  # fmt: skip
+    lead = "Words, separated by white space, on average: of title and text, and of a query. The axis is logarithmic."
+    return Section("lengths", "Lengths", lead, charts, (table_of(lines),))
+
+
+def language_models(study: Study) -> Section | None:
+    """What language models were asked, what could be read, what it cost."""
+    uses = model_uses(study.cells)
+    if not uses:
+        return None
+    return Section(
+        "models",
+        "Language models",
+        "What was asked, how answers were read, and what they cost.",
+        (),
+        use_tables(uses),
+    )
+
+
+# ----------
+# What a sceptical reviewer will ask. Each question is answered from the data, or "not known".
+
+
+def _enough_queries(study: Study) -> Question:
+    measure = study.measures[0]
+    spans = {c.dataset: d for c in study.on(measure) if (d := study.detectable(c)) is not None}
+    small = [name for name in study.datasets if study.query_count(name) < FEW_QUERIES]
+    large = [name for name in study.datasets if name not in small and name in spans]
+    parts = []
+    if small:
+        counts = [study.query_count(name) for name in small]
+        known = [spans[name] for name in small if name in spans]
+        shown = (
+            f" show a difference of {min(low for low, _ in known):.2f} to {max(up for _, up in known):.2f}, or more,"
+            if known
+            else " show large differences"
+        )
+        who = small[0] if len(small) == 1 else f"{len(small)} collections"
+        parts.append(f"The {min(counts)} to {max(counts)} queries of {who}{shown} 8 times in 10.")
+    for name in sorted(large, key=lambda one: -study.query_count(one))[:2]:
+        low, high = spans[name]
+        parts.append(f"{study.query_count(name):,} queries of {name} show {low:.3f} to {high:.3f}.")
+    if not parts:
+        parts = ["How large a difference the queries can show is not known for this test."]
+    head = "Not everywhere." if small and large else "No." if small else "For differences of this size."
+    return Question(
+        "serious" if small else "checked",
+        "Are there enough queries?",
+        Statement(head, " ".join(parts)),
+        "weir power",
+    )
+
+
+def _one_collection(study: Study) -> Question | None:
+    measure = study.measures[0]
+    whole = study.across(measure)
+    single = study.on(measure)
+    if whole is None or len(single) < 2:
+        return None
+    leader = whole.standings[0].system
+    others = {
+        c.dataset: (c.standings[0].system, c.standings[0].mean)
+        for c in single
+        if c.standings[0].system != leader
+    }
+    common = [s.system for s in whole.standings]
+    means = np.array([[study.mean(c.dataset, s, measure) for s in common] for c in single])
+    moved = [
+        c.dataset
+        for n, c in enumerate(single)
+        if common[int(np.argmax(np.delete(means, n, 0).mean(0)))] != leader
+    ]
+    name = study.label(leader)
+    if not others:
+        return Question("checked", "Does the average hold without one collection?",
+                        Statement("Yes.", f"{name} leads on every collection."))  # fmt: skip
+    first = next(iter(others))
+    text = f"Over all, {name} leads ({short_score(whole.standings[0].mean)}); on {and_(list(others)[:4])}"
+    other, mean = others[first]
+    text += f"{' and others' if len(others) > 4 else ''} another system does, such as {study.label(other)} on {first} "
+    text += f"({short_score(mean)})."
+    if moved:
+        text += f" Without {moved[0]} another system leads."
+    severity = "serious" if moved else "weakens"
+    return Question(severity, "Does the average hold without one collection?",
+                    Statement("No." if moved else "As an average.", text))  # fmt: skip
+
+
+def _construction(study: Study) -> Question | None:
+    constructed = [note.text for note in study.notes if "by construction" in note.text]
+    measures = sorted({text.split(" on ")[0] for text in constructed})
+    cut = [m for m in study.measures if "@" in m]
+    if not constructed:
+        return (
+            Question(
+                "checked",
+                f"Does {cut[-1]} say anything here?",
+                Statement("Yes.", "No cut-off reaches the size of a collection."),
+            )
+            if cut and study.collections
+            else None
+        )
+    where = sorted({text.split(" on ")[1].split(" is 1 ")[0] for text in constructed})
+    names = and_(where) if len(where) < 4 else f"{len(where)} collections"
+    return Question("serious", f"Does {measures[0]} say anything here?",
+                    Statement(f"Not on {names}.", f"What returns all documents there has {measures[0]} = 1."))  # fmt: skip
+
+
+def _unjudged(study: Study) -> Question | None:
+    rates = [row.judged_at_10 for row in study.rows if row.judged_at_10 is not None]
+    if not rates:
+        return None
+    unlike = [(name, pair) for name in study.datasets if (pair := unlike_rates(study, name)) is not None]
+    least = f"{share(min(rates))} to {share(max(rates))} of the first ten documents are judged."
+    if not unlike:
+        head, severity = "The systems are judged alike.", "checked" if min(rates) > 0.5 else "note"
+        return Question(
+            severity, "Could unjudged documents decide it?", Statement(head, least), "weir eval -m Judged@10"
+        )
+    name, (low, a, high, b) = max(unlike, key=lambda one: one[1][3] - one[1][1])
+    text = (
+        f"On {name}, {share(a)} of the first ten are judged for {study.label(low)} and {share(b)} for "
+        f"{study.label(high)}; the rest count as not relevant."
+    )
+    head = (
+        "Perhaps."
+        if len(unlike) == len(study.datasets)
+        else f"Perhaps on {counted(len(unlike), 'collection')}."
+    )
+    return Question(
+        "weakens", "Could unjudged documents decide it?", Statement(head, text), "weir eval -m Judged@10"
+    )
+
+
+def _ties(study: Study) -> Question | None:
+    movable = [
+        row for row in study.rows if row.movable and row.lowest is not None and row.highest is not None
+    ]
+    if not movable:
+        known = any(row.lowest is not None for row in study.rows)
+        return (
+            Question(
+                "checked",
+                "Could the order of ties decide it?",
+                Statement("No.", "No score moves with the order of tied documents."),
+            )
+            if known
+            else None
+        )
+    most = max(movable, key=lambda row: (row.highest or 0) - (row.lowest or 0))
+    span = (most.highest or 0) - (most.lowest or 0)
+    text = (
+        f"{study.label(most.system)} on {most.dataset}: tied scores let {most.movable} of {most.queries} queries move; "
+        f"{most.measure} may be {short_score(most.lowest or 0)} to {short_score(most.highest or 0)}. That is the widest."
+    )
+    severity, head = ("weakens", "For some systems.") if span >= SPAN_OF_TIES else ("note", "By a little.")
+    return Question(
+        severity, "Could the order of ties decide it?", Statement(head, text), "weir eval --ties bounds"
+    )
+
+
+def _family(study: Study) -> Question | None:
+    if len(study.systems) < 3 or len(study.systems) > MOST_PAIRWISE_SYSTEMS or not study.comparisons:
+        return None
+    fewer = compare_cells(study.cells, study.measures[:1], study.baseline)
+    other = {(c.dataset, pair.second): pair for c in fewer for pair in c.pairs}
+    differing = []
+    for c in study.comparisons:
+        for system in study.systems:
+            mine, theirs = study.against(c, system), other.get((c.dataset, system))
+            if c.measure == study.measures[0] and mine and theirs and mine.verdict != theirs.verdict:
+                differing.append((c.dataset, system, mine, theirs))
+    question = "Do the verdicts depend on how many pairs are counted?"
+    if not differing:
+        return Question(
+            "checked",
+            question,
+            Statement("No.", "Against the baseline alone, every verdict is the same."),
+            "weir compare --baseline",
+        )
+    dataset, system, mine, theirs = differing[0]
+    text = (
+        f"On {dataset}, {study.label(system)} is {theirs.verdict} against {study.label(study.baseline)} among "
+        f"{counted(theirs.comparisons, 'comparison')} (adjusted p {probability(theirs.adjusted)}) and {mine.verdict} "
+        f"among all {mine.comparisons} ({probability(mine.adjusted)}). This page counts all pairs."
+    )
+    return Question(
+        "weakens",
+        question,
+        Statement({1: "Once.", 2: "Twice."}.get(len(differing), f"{len(differing)} times."), text),
+        "weir compare --baseline",
+    )
+
+
+def _level_with_baseline(study: Study) -> Question | None:
+    if not study.comparisons or len(study.systems) < 2:
+        return None
+    measure, name = study.measures[0], study.label(study.baseline)
+    level = [
+        study.label(s) for s in study.systems if s != study.baseline and tally(study, measure, s)[0] == 0
+    ]
+    question = f"Is every system better than {name} somewhere?"
+    if not level:
+        return Question(
+            "checked", question, Statement("Yes.", "On one collection at least, by the verdicts.")
+        )
+    return Question("note", question, Statement("No.", f"{and_(level)}: no collection shows it."))
+
+
+def _costs(study: Study) -> Question | None:
+    if not study.costs:
+        return None
+    machines = {machine(one.hardware) for one in study.costs}
+    marked = [one for one in study.costs if one.index_marks or one.search_marks]
+    head = "Not between machines." if len(machines) > 1 else "Partly." if marked else "Yes."
+    text = (
+        f"{len(machines)} machines: {and_(sorted(machines))}."
+        if len(machines) > 1
+        else f"One machine ({next(iter(machines))})."
+    )
+    if marked:
+        text += (
+            f" {counted(len(marked), 'time')} leave out work that was stored before; the table marks them."
+        )
+    severity = "weakens" if len(machines) > 1 else "note" if marked else "checked"
+    return Question(severity, "Are the costs comparable?", Statement(head, text), "weir efficiency")
+
+
+def _training(study: Study) -> Question | None:
+    models = [card.name for card in cards() if any(f'"{card.name}"' in s for s in study.systems)]
+    own = [
+        s
+        for s in study.systems
+        if any(kind in s for kind in ("dense(", "cross(", "sparse(", "late(", "llm("))
+    ]
+    if not own:
+        return None
+    names = and_(models) if models else and_([study.label(s) for s in own][:3])
+    text = f"What {names} was trained on is not recorded. The audit finds test queries in training data that are here."
+    return Question(
+        "note", "Was a model trained on these data?", Statement("Not known.", text), "weir audit --training"
+    )
+
+
+def _answered(study: Study) -> Question:
+    unanswered = [
+        row for row in study.rows if row.answered < row.queries and row.measure == study.measures[0]
+    ]
+    question = "Is every query answered?"
+    if not unanswered:
+        return Question(
+            "checked", question, Statement("Yes.", "Every system returns documents for every judged query.")
+        )
+    worst = max(unanswered, key=lambda row: (row.queries - row.answered) / row.queries)
+    missing = worst.queries - worst.answered
+    portion = missing / worst.queries
+    text = (
+        f"{study.label(worst.system)} returns nothing for {missing} of {worst.queries} queries of {worst.dataset}, "
+        f"which score 0; {counted(len(unanswered), 'cell')} in all."
+    )
+    return Question(
+        "weakens" if portion > 0.02 else "note",
+        question,
+        Statement("Nearly." if portion < 0.1 else "No.", text),
+    )
+
+
+def _seed(study: Study) -> Question:
+    drawn = [study.label(s) for s in study.systems if "llm(" in s]
+    method = study.comparisons[0].method if study.comparisons else None
+    tests = f" Tests draw {method.draws:,} permutations, seed {method.seed}." if method else ""
+    if drawn:
+        return Question(
+            "weakens",
+            "Would another seed change it?",
+            Statement(
+                "Not known.", f"{and_(drawn)} asks a language model, whose answers were drawn once.{tests}"
+            ),
+        )
+    return Question(
+        "checked",
+        "Would another seed change it?",
+        Statement("No.", f"No system here draws at random.{tests}"),
+    )
+
+
+def _parsed(study: Study) -> Question | None:
+    uses = [use for use in model_uses(study.cells) if use.answers]
+    if not uses:
+        return None
+    failed = [
+        (
+            1
+            - sum(n for kind, n in use.verdicts.items() if kind in ("read", "parsed", "given", "answered"))
+            / max(sum(use.verdicts.values()), 1),
+            use,
+        )
+        for use in uses
+    ]
+    worst, use = max(failed, key=lambda one: one[0])
+    kinds = ", ".join(f"{kind} {count:,}" for kind, count in use.verdicts.items())
+    return Question("serious" if worst > PARSE_FAILURES else "checked", "Could the models' answers be read?",
+                    Statement("As follows.", f"{study.label(use.system)} on {use.dataset}: {kinds}."),
+                    "weir study llm")  # fmt: skip
+
+
+def _audit_questions(audits: Sequence[Audit]) -> list[Question]:
+    """What the audit's checks of duplicates and leakage say."""
+    asked = {
+        "Are there duplicates among the documents?": ("duplicates", "near duplicates"),
+        "Do queries leak from training?": ("leakage", "leakage by meaning"),
+        "Are judgments and texts whole?": ("dangling judgments", "published counts", "texts"),
+    }
+    questions = []
+    for question, checks in asked.items():
+        ran = [one for one in audits if set(checks) & set(one.ran)]
+        found = [f for one in audits for f in one.findings if f.check in checks and f.severity != "note"]
+        if not ran:
+            continue
+        if not found:
+            questions.append(
+                Question(
+                    "checked",
+                    question,
+                    Statement("No finding.", f"{counted(len(ran), 'collection')} checked."),
+                    "weir audit",
+                )
+            )
+            continue
+        first = found[0]
+        severity = "serious" if first.severity in ("wrong", "serious") else "weakens"
+        questions.append(
+            Question(
+                severity,
+                question,
+                Statement(
+                    f"{counted(len(found), 'finding')}.",
+                    f"{first.subject}: {first.statement.split('; ')[0]}.",
+                ),
+                "weir audit",
+            )
+        )
+    return questions
+
+
+ASKED: tuple[Callable[[Study], Question | None], ...] = (
+    *(_enough_queries, _one_collection, _construction, _unjudged, _ties, _family, _level_with_baseline),
+    *(_costs, _training, _answered, _seed, _parsed),
+)
+"""Questions of a reviewer, each a function of the study."""
+
+
+def questions(study: Study, audits: Sequence[Audit] = ()) -> tuple[Question, ...]:
+    """All questions that can be answered from the data, or are known to be open; the most serious first."""
+    answered = [one for ask in ASKED if (one := ask(study)) is not None] + _audit_questions(audits)
+    return tuple(sorted(answered, key=lambda one: SEVERITIES.index(one.severity)))
+
+
+def reviewer(asked: Sequence[Question]) -> Section:
+    """The questions as a table."""
+    lines = [["", "question", "answer", "settled by"]]
+    lines += [[one.severity, one.question, str(one.answer), one.command] for one in asked]
+    return Section(
+        "reviewer", "What a sceptical reviewer will ask", "", (), (table_of(lines, right=0, keys=4),)
+    )
+
+
+# ----------
+# How to do it again.
+
+
+def command_lines(study: Study) -> str:
+    """The commands that make the results again, as somebody types them."""
+    parts = ["weir run"]
+    places = {
+        cell.dataset: str(cell.scored[-1][1].facts.get("collection") or cell.dataset) for cell in study.cells
+    }
+    parts += [f"-d {quoted(name if '/' in places[name] else places[name])}" for name in study.datasets]
+    systems = dict.fromkeys(cell.system for cell in study.cells)
+    parts += [f"-s {quoted(name)}" for name in systems]
+    parts += [f"-m {quoted(name)}" for name in study.measures]
+    lines, line = list[str](), ""
+    for part in [*parts, "-o results/"]:
+        if line and len(line) + len(part) > 100:
+            lines.append(line + " \\")
+            line = "  "
+        line += (" " if line.strip() else "") + part
+    return "\n".join([*lines, line, "weir report results/ -o report.html"])
+
+
+def quoted(text: str) -> str:
+    """A word as a shell takes it."""
+    plain = all(c.isalnum() or c in "-_./@:" for c in text)
+    return text if plain and text else "'" + text.replace("'", "'\\''") + "'"
+
+
+def reproduce(study: Study) -> Section:
+    """Commands, versions, fingerprints."""
+    made = [cell.ranked.made for cell in study.cells]
+    versions = sorted({f"weir {one.get('weir')}" for one in made} | {f"Python {one.get('python')}" for one in made}
+                      | {f"{n} {v}" for one in made for n, v in dict(one.get("packages") or {}).items()})  # fmt: skip
+    lines = [["dataset", "split", "fingerprint of the collection", "judgments"]]
+    for dataset in study.datasets:
+        cell = next(cell for cell in study.cells if cell.dataset == dataset)
+        record = cell.scored[-1][1]
+        lines.append(
+            [dataset, cell.split, str(record.facts.get("fingerprint")), str(record.declared.get("qrels"))]
+        )
+    keys = [["dataset", "system", "key of the ranking", "made"]]
+    keys += [
+        [c.dataset, study.label(c.system), c.ranked.stage.key, str(c.ranked.made.get("when"))[:19]]
+        for c in study.cells
+    ]
+    seconds = sum(float(cell.ranked.cost.get("seconds") or 0) for cell in study.cells)
+    lead = f"{'; '.join(versions)}. Searching took {duration(seconds)} in all. "
+    lead += "weir results FOLDER --provenance shows every setting."
+    return Section(
+        "reproduce",
+        "Reproduce",
+        lead,
+        (),
+        (table_of(lines, keys=4), table_of(keys, keys=4)),
+        (command_lines(study),),
+    )
+
+
+def sections(study: Study, audits: Sequence[Audit], asked: Sequence[Question]) -> tuple[Section, ...]:
+    """All sections whose data are there, in the order in which a reader needs them.
+
+    audits: of the folder, none where there is no audit; asked: the questions of a reviewer.
+    """
+    made = [short(study), leaderboard(study), collections(study), against_baseline(study), cost(study)]
+    made += [judged_rates(study), findings(audits)]
+    for build in (overlap, lengths):
+        try:
+            made.append(build(study))
+        except WeirError:  # a collection is not whole here: the section is named among those left out
+            continue
+    made += [language_models(study), reviewer(asked), reproduce(study)]
+    return tuple(one for one in made if one is not None)
