@@ -13,7 +13,7 @@ SYSTEMS = -s bm25 -s '$(MINILM)' -s 'rrf(bm25, $(MINILM))' -s 'bm25 >> score($(M
 
 demo: .venv/neural             ## the main job on the embedded collections and a real one: tables, and a folder of results
 	HF_HUB_OFFLINE=1 $(BIN)/weir run -d brook $(addprefix -d ,$(REAL)) $(SYSTEMS) -m nDCG@10 -m R@100 -o demo-results
-	$(BIN)/weir efficiency demo-results
+	$(BIN)/weir study efficiency demo-results
 
 # Where Python is told to write no bytecode, each of hundreds of processes would compile all modules again.
 test test-slow: export PYTHONDONTWRITEBYTECODE =

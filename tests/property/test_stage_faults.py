@@ -152,6 +152,6 @@ def test_a_record_that_somebody_wrote_with_its_checksums_is_no_mistake_in_weir(w
     path.write_text(json.dumps(said))
     folder, sound = str(tmp_path / "results"), str(whole / "results")
     for command in (["verify", "-q", folder], ["results", folder], ["results", "--provenance", folder],
-                    ["compare", folder], ["gate", "-s", "bm25", folder, sound], ["efficiency", folder]):  # fmt: skip
+                    ["compare", folder], ["gate", "-s", "bm25", folder, sound], ["study", "efficiency", folder]):  # fmt: skip
         assert main(command) in (0, 1, 2, 3)
         assert "bug in Weir" not in capsys.readouterr().err, (command, path.name, way, last)

@@ -143,7 +143,7 @@ def test_the_commands_work_as_they_are_written(sets, server, tmp_path, capsys):
     row = next(row for row in weir.results(out) if (row.dataset, row.system) == ("birco-relic", "pool"))
     official = next(one for one in figures if (one["system"], one["measure"]) == ("pool", "nDCG@10"))
     assert (official["score"], official["low"], official["high"]) == (row.mean, row.low, row.high)
-    assert main(["reproduce", out, "--all"]) == 0
+    assert main(["study", "reproduce", out, "--all"]) == 0
     assert "GPT-4 (gpt-4-0613), scoring +O [BIRCO]" not in capsys.readouterr().out  # nobody claims to be it
     assert len(manners.asked) == asked
 

@@ -169,7 +169,7 @@ def test_interrupted_indexing_gives_the_scores_of_an_undisturbed_one(engine, sci
 
 
 def test_an_index_that_was_there_is_said_to_have_been_there(engine):
-    """E13: else `weir efficiency` prints the speed of finding it."""
+    """E13: else `weir study efficiency` prints the speed of finding it."""
     costs = [system(engine).index(BROOK).costs() for _ in range(2)]
     assert [one.reused_documents for one in costs] == [0, len(BROOK)]
     assert costs[0].external_bytes == costs[1].external_bytes > 1000

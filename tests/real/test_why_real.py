@@ -88,7 +88,7 @@ def test_reproduce_says_what_is_equal_and_what_is_not(results):
     assert {(c.dataset, c.measure) for c in explained} == {("nfcorpus", "nDCG@10")}
     assert all(abs(c.difference) < 0.0015 for c in explained)
     assert not [c for c in found.values() if c.outcome == "off"]
-    assert main(["reproduce", str(results["root"])]) == 0
+    assert main(["study", "reproduce", str(results["root"])]) == 0
 
 
 def test_what_the_tie_rule_explains_is_no_miss(shared, results, tmp_path, monkeypatch, capsys):

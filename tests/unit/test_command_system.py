@@ -237,7 +237,7 @@ def test_it_is_a_first_stage_a_part_of_a_fusion_and_planned(tmp_path, home):
     assert (found[one].concurrency, found[one].singles) == (16, None)
     assert found[one].p50_ms is not None
     assert "queries without an answer: 1 refused" in found[one].search_marks
-    assert main(["efficiency", str(tmp_path / "results")]) == 0
+    assert main(["study", "efficiency", str(tmp_path / "results")]) == 0
 
 
 def test_a_killed_run_goes_on_where_it_was(tmp_path, home):

@@ -204,7 +204,7 @@ def test_every_form_shows_the_same(tmp_path, capsys):
     cell(tmp_path, "a|b_c", with_index(reused=3))
     outputs = {}
     for form in ("", "--json", "--csv", "--latex", "--markdown"):
-        assert main(["efficiency", str(tmp_path), *([form] if form else [])]) == 0
+        assert main(["study", "efficiency", str(tmp_path), *([form] if form else [])]) == 0
         outputs[form] = capsys.readouterr()
     records = [json.loads(line) for line in outputs["--json"].out.strip().split("\n")]
     rows = list(csv.DictReader(io.StringIO(outputs["--csv"].out)))
@@ -216,9 +216,9 @@ def test_every_form_shows_the_same(tmp_path, capsys):
     assert r"\textgreater{}\textgreater{}" in outputs["--latex"].out
     assert outputs[""].out.split("\n")[0].split()[:2] == ["dataset", "system"]
     assert "note: measured on some, 2 cores, 2 threads" in outputs[""].err
-    assert main(["efficiency", str(tmp_path), "-m", "AP"]) == 0
+    assert main(["study", "efficiency", str(tmp_path), "-m", "AP"]) == 0
     assert " AP " in capsys.readouterr().out
-    assert main(["efficiency", str(tmp_path / "none")]) == 2
+    assert main(["study", "efficiency", str(tmp_path / "none")]) == 2
     assert capsys.readouterr().err.count("\n") == 1
 
 
@@ -227,5 +227,5 @@ def test_every_form_shows_the_same(tmp_path, capsys):
 )
 def test_a_record_of_another_layout_is_one_line(tmp_path, capsys, odd):
     folder = cell(tmp_path, "bm25", with_search(**odd))
-    assert main(["efficiency", str(tmp_path)]) == 2
+    assert main(["study", "efficiency", str(tmp_path)]) == 2
     assert str(folder / "stage.json") in capsys.readouterr().err

@@ -55,7 +55,7 @@ def test_a_system_that_claims_nothing_may_be_taken_for_a_model(tmp_path):
 def test_a_collection_of_another_size_is_not_the_published_one(tmp_path, capsys):
     cell(tmp_path, "a", {"nDCG@10": 0.6789}, queries=299)
     assert {c.outcome for c in reproduce(tmp_path)} == {"other data"}
-    assert main(["reproduce", str(tmp_path)]) == 0
+    assert main(["study", "reproduce", str(tmp_path)]) == 0
     assert "2 on other data" in capsys.readouterr().out
 
 
@@ -67,7 +67,7 @@ def test_the_nearest_of_others_are_shown_for_context(tmp_path, capsys):
     assert names.isdisjoint({"BM25 flat [Anserini]", "BM25 flat [Pyserini 2CR]"})
     others = [s for s in published("scifact", measure="nDCG@10") if not s.model.startswith("BM25 flat [")]
     assert min(abs(s.value - 0.6789) for s in others) == abs(float(found[0].printed) - 0.6789)
-    main(["reproduce", str(tmp_path), "--all"])
+    main(["study", "reproduce", str(tmp_path), "--all"])
     assert "nearby" in capsys.readouterr().out
 
 
@@ -86,29 +86,29 @@ def test_a_group_counts_once_all_of_it_is_there(tmp_path):
 
 def test_the_exit_code_says_whether_all_that_is_claimed_is_reproduced(tmp_path, capsys):
     cell(tmp_path / "good", "a", {"nDCG@10": 0.6789, "AP": 0.1})
-    assert main(["reproduce", str(tmp_path / "good")]) == 0
+    assert main(["study", "reproduce", str(tmp_path / "good")]) == 0
     out = capsys.readouterr().out
     assert "2 reproduced, 0 off, 1 with nothing published" in out
     assert "[1] castorini/anserini" in out
     cell(tmp_path / "bad", "a", {"nDCG@10": 0.6})
-    assert main(["reproduce", str(tmp_path / "bad")]) == 1
+    assert main(["study", "reproduce", str(tmp_path / "bad")]) == 1
     assert "off by 0.0789" in capsys.readouterr().out
-    assert main(["reproduce", str(tmp_path / "bad"), "--json"]) == 1
+    assert main(["study", "reproduce", str(tmp_path / "bad"), "--json"]) == 1
     found = [json.loads(line) for line in capsys.readouterr().out.rstrip("\n").split("\n")]
     assert {(f["outcome"], f["ours"]) for f in found} == {("off", 0.6)}
     cell(tmp_path / "none", "a", {"AP": 0.6})
-    assert main(["reproduce", str(tmp_path / "none"), "--json"]) == 0
+    assert main(["study", "reproduce", str(tmp_path / "none"), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["difference"] is None
 
 
 def test_mistakes_are_refused_in_one_line(tmp_path, capsys):
     cell(tmp_path / "r", "a", {"nDCG@10": 0.6})
-    assert "no such folder" in refused(capsys, "reproduce", str(tmp_path / "nothing"))
+    assert "no such folder" in refused(capsys, "study", "reproduce", str(tmp_path / "nothing"))
     assert "no published model named 'BM52'" in refused(
-        capsys, "reproduce", str(tmp_path / "r"), "--as", "BM52"
+        capsys, "study", "reproduce", str(tmp_path / "r"), "--as", "BM52"
     )
-    assert "fits several" in refused(capsys, "reproduce", str(tmp_path / "r"), "--as", "bm25")
-    assert "-1 decimals" in refused(capsys, "reproduce", str(tmp_path / "r"), "--tolerance", "-1")
+    assert "fits several" in refused(capsys, "study", "reproduce", str(tmp_path / "r"), "--as", "bm25")
+    assert "-1 decimals" in refused(capsys, "study", "reproduce", str(tmp_path / "r"), "--tolerance", "-1")
 
 
 @pytest.fixture
@@ -138,14 +138,14 @@ def test_a_difference_that_a_documented_rule_explains_is_no_miss(tied, capsys):
     found = reproduce(tied)
     assert {(c.outcome, c.because) for c in found} == {("explained", "ties")}
     assert {c.published.printed for c in found} == {"0.9253"}
-    assert main(["reproduce", str(tied)]) == 0
+    assert main(["study", "reproduce", str(tied)]) == 0
     out = capsys.readouterr().out
     assert "explained: ties" in out
     assert "0 off" in out
     assert "2 explained (equal once scored by the rules that the publisher documents)" in out
     settings().home.rename(tied / "elsewhere")  # without the judgments nothing can be scored again
     assert {c.outcome for c in reproduce(tied)} == {"off"}
-    assert main(["reproduce", str(tied)]) == 1
+    assert main(["study", "reproduce", str(tied)]) == 1
 
 
 def test_the_multifield_figures_of_arguana_are_there(tmp_path, capsys):
@@ -159,5 +159,5 @@ def test_the_multifield_figures_of_arguana_are_there(tmp_path, capsys):
         "BM25 multifield [Anserini]": "reproduced",
         "BM25 multifield [Pyserini 2CR]": "reproduced",
     }
-    assert main(["reproduce", str(tmp_path)]) == 0
+    assert main(["study", "reproduce", str(tmp_path)]) == 0
     assert "nothing published" not in capsys.readouterr().out.splitlines()[2]

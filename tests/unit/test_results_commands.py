@@ -151,8 +151,8 @@ def test_nothing_is_wider_than_the_terminal(results, runs, capsys, monkeypatch, 
     for command in (
         ["results", results], ["results", results, "--long"], ["compare", results], ["compare", results, "--long"],
         ["compare", qrels, good, poor], ["eval", qrels, good, poor, "-m", "nDCG@10", "-m", "AP", "-m", "RR"],
-        ["efficiency", results], ["power", qrels, good, poor], ["datasets"], ["models"],
-        ["reproduce", results], ["stats", qrels], ["gate", qrels, good, poor], ["diff", qrels, good, poor], ["verify", results], ["results", results, "--provenance"],
+        ["study", "efficiency", results], ["power", qrels, good, poor], ["datasets"], ["models"],
+        ["study", "reproduce", results], ["stats", qrels], ["gate", qrels, good, poor], ["diff", qrels, good, poor], ["verify", results], ["results", results, "--provenance"],
     ):  # fmt: skip
         main(list(map(str, command)))
         out = capsys.readouterr().out

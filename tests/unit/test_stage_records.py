@@ -108,7 +108,7 @@ def test_an_edited_value_is_never_printed(tmp_path, collection, capsys, name):
     for asked in (
         ["results", results],
         ["compare", results],
-        ["efficiency", results, "-m", "AP"],
+        ["study", "efficiency", results, "-m", "AP"],
         ["results", results, "--json"],
     ):
         assert main(list(map(str, asked))) in (0, 2)

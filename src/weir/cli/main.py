@@ -101,7 +101,7 @@ FORMER_OPTIONS = {
     "run": {"--output": "--out"},
     "gate": {"--confidence": "--level"},
     "plan": {"--stages": "--only-stages"},
-    "reproduce": {"--as": "--published"},
+    "study reproduce": {"--as": "--published"},
     "data import": {"--output": "--out"},
     "data export": {"--model": "--mteb-name"},
     "labels agree": {"--word": "--label-grade", "--by-query": "--per-query"},

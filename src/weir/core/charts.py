@@ -743,6 +743,8 @@ def force_layout(weights: Sequence[Sequence[float]], rounds: int = 400) -> NDArr
     """
     pull = np.array(weights, float)
     count = len(pull)
+    apart = pull[~np.eye(count, dtype=bool)]
+    pull = (pull - apart.min()) / max(np.ptp(apart), 1e-9) if len(apart) else pull
     np.fill_diagonal(pull, 0)
     turn = 2 * np.pi * np.arange(count) / max(count, 1)
     places = np.stack([np.cos(turn), np.sin(turn)], axis=1) + np.random.default_rng(7).normal(
@@ -769,11 +771,10 @@ def _network(chart: Network, width: int, look: Look) -> tuple[float, str]:
     at = [(70 + x * (width - 140), 24 + y * (height - 48)) for x, y in places.tolist()]
     parts = []
     count = len(chart.nodes)
-    for i in range(count):
-        for j in range(i):
-            weight = chart.weights[i][j]
-            if weight >= 0.02:
-                parts.append(_line(look, *at[i], *at[j], "axis", 0.5 + 5 * weight))
+    pairs = [(chart.weights[i][j], i, j) for i in range(count) for j in range(i)]
+    strongest = sorted(pairs, reverse=True)[: 2 * count]  # more lines would hide the map
+    for weight, i, j in strongest:
+        parts.append(_line(look, *at[i], *at[j], "axis", 0.5 + 5 * weight))
     for (x, y), name in zip(at, chart.nodes, strict=True):
         parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="5" {look.fill("s0")}/>')
         shown = cut(name, 130, size)

@@ -67,7 +67,7 @@ def command(
             datasets=datasets,
             systems=systems,
             labels=names,
-            audit=not no_audit and not markdown,
+            audit=not no_audit,
             progress=progress,
         )
     finally:

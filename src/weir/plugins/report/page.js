@@ -114,7 +114,12 @@
     for (const element of [first, second])
       element.replaceChildren(...own.map((system, n) => make("option", { value: n }, index.systems[system])));
     second.value = base;
-    first.value = own.length > 1 ? (base === 0 ? 1 : 0) : 0;
+    const sums = own.map((_, n) => {
+      let sum = 0;
+      for (let query = 0; query < dataset().queries; query++) sum += data.value(0, n, query) || 0;
+      return n === base ? -1 : sum;
+    });
+    first.value = sums.indexOf(Math.max(...sums));
   };
   const sorted = () => {
     const one = +first.value, other = +second.value, measure = +measures.value, words = filter.value.toLowerCase();

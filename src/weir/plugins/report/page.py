@@ -91,7 +91,10 @@ def page(study: Study, sections: Sequence[Section], asked: Sequence[Question]) -
                 body.append(reviewer_html(by_name[name], asked))
             case "reproduce":
                 section = by_name[name]
-                inside = f'<pre class="weir-code">{html_escaped(section.notes[0])}</pre>' + details(section)
+                inside = (
+                    f'<pre class="weir-code" tabindex="0">{html_escaped(section.notes[0])}</pre>'
+                    + details(section)
+                )
                 body.append(framed(section, inside, lead_below=True))
             case _:
                 body.append(
@@ -315,7 +318,8 @@ def board(study: Study, whole: Comparison) -> str:
         cells.append(f"<td>{verdicts}</td>")
         if times:
             ms = times.get(one.system)
-            cells.append(f'<td class="weir-number">{"" if ms is None else f"{ms:,.2f}"}</td>')
+            unit = '<span class="weir-unit"> ms</span>'
+            cells.append(f'<td class="weir-number">{"" if ms is None else f"{ms:,.2f}{unit}"}</td>')
         lines.append(f"<tr>{''.join(cells)}</tr>")
     header = "".join(f'<th scope="col">{name}</th>' for name in head)
     return (

@@ -376,8 +376,8 @@ def cost(study: Study) -> Section | None:
     hardware = sorted({machine(one.hardware) for one in own})
     lead = (
         f"On {dataset}, {what} and {study.query_count(dataset):,} queries, by {machine(own[0].hardware)}. The line is "
-        "the best that can be had for the time; where it is dashed, the gain is not separable. Hollow marks are not separable from "
-        f"{study.label(study.baseline)}. Bars are 95% intervals."
+        "the best that can be had for the time; where it is dashed, the gain is not separable. Hollow marks are not "
+        f"separable from {study.label(study.baseline)}. Bars are 95% intervals."
     )
     notes = (f"measured on different machines: {and_(hardware)}",) if len(hardware) > 1 else ()
     shown = [
@@ -598,8 +598,8 @@ def _construction(study: Study) -> Question | None:
         )
     where = sorted({text.split(" on ")[1].split(" is 1 ")[0] for text in constructed})
     names = and_(where) if len(where) < 4 else f"{len(where)} collections"
-    return Question("serious", f"Does {measures[0]} say anything here?",
-                    Statement(f"Not on {names}.", f"What returns all documents there has {measures[0]} = 1."))  # fmt: skip
+    answer = Statement(f"Not on {names}.", f"What returns all documents there has {measures[0]} = 1.")
+    return Question("serious", f"Does {measures[0]} say anything here?", answer)
 
 
 def _unjudged(study: Study) -> Question | None:
@@ -647,7 +647,7 @@ def _ties(study: Study) -> Question | None:
     span = (most.highest or 0) - (most.lowest or 0)
     text = (
         f"{study.label(most.system)} on {most.dataset}: tied scores let {most.movable} of {most.queries} queries move; "
-        f"{most.measure} may be {short_score(most.lowest or 0)} to {short_score(most.highest or 0)}. That is the widest."
+        f"{most.measure} may be {short_score(most.lowest or 0)} to {short_score(most.highest or 0)}, the widest."
     )
     severity, head = ("weakens", "For some systems.") if span >= SPAN_OF_TIES else ("note", "By a little.")
     return Question(
@@ -719,7 +719,7 @@ def _costs(study: Study) -> Question | None:
             f" {counted(len(marked), 'time')} leave out work that was stored before; the table marks them."
         )
     severity = "weakens" if len(machines) > 1 else "note" if marked else "checked"
-    return Question(severity, "Are the costs comparable?", Statement(head, text), "weir efficiency")
+    return Question(severity, "Are the costs comparable?", Statement(head, text), "weir study efficiency")
 
 
 def _training(study: Study) -> Question | None:

@@ -1,0 +1,165 @@
+"""Charts: what is drawn is what results say, whatever stands in names, and colours can be told apart."""
+
+from __future__ import annotations
+
+import re
+import xml.etree.ElementTree as ET
+from itertools import combinations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import weir
+from weir.core.charts import (
+    DARK,
+    INKS,
+    LIGHT,
+    NARROW_PX,
+    WIDE_PX,
+    HeatMap,
+    Interval,
+    Intervals,
+    Network,
+    Panel,
+    Point,
+    Points,
+    Spread,
+    css,
+    force_layout,
+    svg,
+    text_width,
+)
+from weir.core.rounding import score, short_score
+
+NAMES = st.text(max_size=30) | st.sampled_from(
+    ["<script>alert(1)</script>", "\u202eabc", "x" * 10_000, "&amp;\"'", "\x00\ud800"]
+)
+SCORES = st.floats(0, 1)
+
+
+@st.composite
+def charts(draw):
+    names = tuple(draw(st.lists(NAMES, min_size=1, max_size=4)))
+    values = [tuple(sorted(draw(st.tuples(SCORES, SCORES, SCORES)))) for _ in names]
+    kind = draw(st.integers(0, 4))
+    title = draw(NAMES)
+    if kind == 0:
+        rows = tuple(
+            Interval(m, low, high, draw(st.integers(0, 12)), draw(st.booleans()), (low,))
+            for low, m, high in values
+        )
+        return Intervals(
+            title,
+            draw(NAMES),
+            names,
+            (Panel(draw(NAMES), rows, 1), Panel("", (None,) * len(names))),
+            draw(st.booleans()),
+        )
+    if kind == 1:
+        points = tuple(
+            Point(n, 0.01 + m, low, low, high) for n, (low, m, high) in zip(names, values, strict=True)
+        )
+        return Points(title, "ms", "nDCG", points, ((0, True),))
+    if kind == 2:
+        return HeatMap(
+            title, names, names, tuple((low,) * (len(names) - 1) + (None,) for low, _, _ in values)
+        )
+    if kind == 3:
+        return Spread(
+            title,
+            "ms",
+            names,
+            ("p50", "p95"),
+            tuple((0.1 + low, 0.1 + high) for low, _, high in values),
+            (0,) * len(names),
+        )
+    return Network(title, names, tuple((low,) * len(names) for low, _, _ in values))
+
+
+@given(charts(), st.sampled_from([NARROW_PX, WIDE_PX, 320]), st.booleans())
+@settings(max_examples=60, deadline=None)
+def test_every_chart_is_well_formed_whatever_its_names_are(chart, width, classes):
+    text = svg(chart, width, classes)
+    root = ET.fromstring(text)
+    assert "script" not in {element.tag.rpartition("}")[2] for element in root.iter()}
+    assert "\u202e" not in text
+    assert "style=" not in text  # the policy of a page allows none
+    for element in root.iter():
+        for value in element.attrib.values():
+            assert "nan" not in value.split()
+            assert "inf" not in value.split()
+    assert max((len(t) for t in root.itertext()), default=0) < 60_000
+    assert all(float(e.get("font-size", 12)) >= 11 for e in root.iter())
+
+
+def test_the_numbers_of_a_comparison_are_those_of_its_drawing():
+    qrels = {f"q{n}": {"d": 1} for n in range(12)}
+    runs = {
+        name: {f"q{n}": ({"d": 2.0, "x": 1.0} if n % step else {"x": 2.0, "d": 1.0}) for n in range(12)}
+        for name, step in (("one", 2), ("two", 3), ("three", 5))
+    }
+    results = weir.compare(qrels, runs, ["RR"], baseline="one")
+    means, differences = results.charts()
+    drawn = svg(means)
+    for standing in results[0].standings:
+        assert f"{standing.system} {score(standing.mean)}" in drawn
+        assert f">{short_score(standing.mean)}<" in drawn
+    assert [one.value for panel in differences.panels for one in panel.intervals] == [
+        next(p.difference for p in results[0].pairs if p.second == panel.title)
+        for panel in differences.panels
+    ]
+    assert [panel.system for panel in differences.panels] == [1, 2]  # the baseline is number 0
+
+
+def test_a_figure_is_saved_as_its_ending_says(tmp_path):
+    results = weir.evaluate({"a": {"x": 1}}, {"a": {"x": 1.0}}, ["RR"])
+    figure = weir.compare({"a": {"x": 1}, "b": {"y": 1}}, {"one": {"a": {"x": 1.0}, "b": {"y": 1.0}},
+                          "two": {"a": {"z": 2.0, "x": 1.0}, "b": {"y": 1.0}}}, ["RR"]).plot()  # fmt: skip
+    [first, second] = figure.save(tmp_path / "one.svg", width="column")
+    assert ET.parse(first).getroot().get("width") == "320"
+    assert second.name == "one-2.svg"
+    assert "<svg" in figure._repr_html_()
+    pytest.importorskip("vl_convert", reason="needs the `figures` extra (vl-convert-python)")
+    assert figure.save(tmp_path / "one.png")[0].read_bytes()[:4] == b"\x89PNG"
+    assert figure.save(tmp_path / "one.pdf")[0].read_bytes()[:4] == b"%PDF"
+    with pytest.raises(weir.errors.UnknownName, match="ending of a figure"):
+        figure.save(tmp_path / "one.gif")
+    assert results.values.shape == (1, 1)
+
+
+def luminance(colour: str) -> float:
+    parts = [int(colour[n : n + 2], 16) / 255 for n in (1, 3, 5)]
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def contrast(one: str, other: str) -> float:
+    low, high = sorted((luminance(one), luminance(other)))
+    return (high + 0.05) / (low + 0.05)
+
+
+def test_texts_and_marks_have_the_contrast_of_aa():
+    for theme in (0, 1):
+        paper = INKS["paper"][theme]
+        for name in ("ink", "soft", "link", "better", "worse", "serious"):
+            assert contrast(INKS[name][theme], paper) >= 4.5, name
+        for name in ("s0", "axis", *(f"s{n}" for n in range(1, 13))):
+            assert contrast(INKS[name][theme], paper) >= 3, name
+        for name in (n for n in INKS if n[-1].isdigit() and not n.startswith("s")):
+            assert contrast(INKS["ink"][theme], INKS[name][theme]) >= 4.5, name
+    assert len(set(LIGHT)) == len(set(DARK)) == 12
+    assert all(f"--weir-{name}" in css() for name in INKS)
+
+
+def test_what_is_alike_stands_near():
+    weights = [[1, 0.9, 0.1], [0.9, 1, 0.1], [0.1, 0.1, 1]]
+    places = force_layout(weights)
+    gaps = {(i, j): float(((places[i] - places[j]) ** 2).sum()) for i, j in combinations(range(3), 2)}
+    assert min(gaps, key=gaps.__getitem__) == (0, 1)
+    assert force_layout(weights).tolist() == places.tolist()
+
+
+def test_a_label_is_as_wide_as_said():
+    assert text_width("i" * 10, 10) < text_width("n" * 10, 10) < text_width("W" * 10, 10)
+    assert re.search(r"x…x", svg(Intervals("t", "a", ("x" * 300,), (Panel("", (Interval(0.5),)),)), 320))

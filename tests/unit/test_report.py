@@ -1,0 +1,197 @@
+"""The report of a results folder: its numbers are the store's, its sentences follow from them, its page is safe."""
+
+from __future__ import annotations
+
+import base64
+import html
+import json
+import re
+import zlib
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("numba", reason="needs the `run` extra (numba)")
+
+import weir
+from weir.cli.main import main
+from weir.core.rounding import short_change, short_score
+from weir.errors import FormatError, UnknownName
+from weir.experiment.results import finished_cells
+
+HOSTILE = "<script>alert('\u202etxt')</script>" + "x" * 10_000
+SYSTEMS = ("bm25", 'bm25("lucene-multifield")', "rm3(bm25, terms=5)")
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory) -> Path:
+    """Three systems on two of brook's collections and one whose identifiers and texts are hostile."""
+    place = tmp_path_factory.mktemp("report")
+    mine = place / "mine"
+    (mine / "qrels").mkdir(parents=True)
+    documents = [
+        {"_id": f"d{n}</script>", "title": "", "text": f"{HOSTILE} river {n} {'weir' * (n % 3)}"}
+        for n in range(9)
+    ]
+    queries = [{"_id": f"q{n}<b>", "text": f"river {n} <img src=x onerror=alert(1)>"} for n in range(6)]
+    for name, rows in (("corpus", documents), ("queries", queries)):
+        (mine / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    lines = "".join(f"q{n}<b>\td{n}</script>\t1\n" for n in range(6))
+    (mine / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\n" + lines)
+    weir.benchmark(
+        ["brook-facts", "brook-medical", str(mine)], SYSTEMS, ["nDCG@10", "R@100"], out=place / "results"
+    )
+    return place / "results"
+
+
+@pytest.fixture(scope="module")
+def made(results) -> object:
+    return weir.report(results)
+
+
+class Page(HTMLParser):
+    """The tags of a page with their attributes, its texts, and the data of its elements of data."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.data: dict[str, str] = {}
+        self.texts: list[str] = []
+        self._inside = ""
+        self.feed(page)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+        self._inside = (dict(attrs).get("id") or "") if tag == "script" else ""
+
+    def handle_endtag(self, tag):
+        self._inside = ""
+
+    def handle_data(self, data):
+        if self._inside:
+            self.data[self._inside] = self.data.get(self._inside, "") + data
+        else:
+            self.texts.append(data)
+
+
+@pytest.fixture(scope="module")
+def page(made) -> Page:
+    return Page(made.to_html())
+
+
+def test_every_mean_of_the_grid_is_that_of_the_store(made, page, results):
+    stored = [row for cell in finished_cells(results) for row in cell.rows]
+    shown = [float(of["data-value"]) for tag, of in page.tags if tag == "td" and of.get("data-value")]
+    for row in stored:
+        assert row.mean in shown, row
+    text = " ".join(page.texts)
+    assert all(short_score(row.mean) in text for row in stored)
+
+
+def test_every_value_of_every_query_is_packed(made, page, results):
+    index = json.loads(page.data["weir-index"])
+    for n, dataset in enumerate(index["datasets"]):
+        raw = np.frombuffer(zlib.decompress(base64.b64decode(page.data[f"weir-values-{n}"])), np.uint8)
+        steps = raw[: len(raw) // 2].astype(int) + 256 * raw[len(raw) // 2 :].astype(int)
+        values = (
+            steps.reshape(len(index["measures"]), len(dataset["systems"]), dataset["queries"])
+            / index["steps"]
+        )
+        texts = json.loads(zlib.decompress(base64.b64decode(page.data[f"weir-texts-{n}"])))
+        for cell in finished_cells(results):
+            if cell.dataset == dataset["name"]:
+                scores = cell.values()
+                at = scores.queries.codes(texts["ids"])
+                system = made.study.systems.index(cell.label)
+                for m, measure in enumerate(index["measures"]):
+                    assert np.abs(values[m, system] - scores.of(measure)[at]).max() <= 0.5 / index["steps"]
+        ranking = texts["rankings"]["0"]["r"][0]
+        run = next(c for c in finished_cells(results) if (c.dataset, c.system) == (dataset["name"], "bm25"))
+        expected = list(weir.Run.load(run.run).to_dict()[texts["ids"][0]])[:10]
+        assert [texts["documents"][d][0] for d in ranking] == expected
+
+
+def test_verdicts_and_ranks_are_those_of_compare(made, results):
+    comparisons = weir.compare(results, measures="nDCG@10")
+    for one in comparisons:
+        mine = next(c for c in made.study.comparisons if (c.dataset, c.measure) == (one.dataset, one.measure))
+        assert mine == one
+    heads = [str(s) for section in made.sections for _, statements in section.lists for s in statements]
+    for section in made.sections:
+        for _, statements in section.lists[:1]:
+            for found in re.findall(
+                r"(\S.*) is better than bm25 on (\S+), by (\S+?),", "\n".join(map(str, statements))
+            ):
+                pair = made.study.against(
+                    next(c for c in comparisons if c.dataset == found[1]), of_label(made, found[0])
+                )
+                assert (pair.verdict, short_change(pair.difference)) == ("better", found[2])
+    assert heads
+
+
+def of_label(made, label: str) -> str:
+    return next(name for name in made.study.systems if made.study.label(name) == label)
+
+
+def test_the_page_asks_for_nothing_and_runs_nothing_of_the_data(page):
+    for tag, of in page.tags:
+        assert tag not in ("img", "iframe", "link", "object", "base"), of
+        assert not any(name.startswith("on") or name == "style" for name in of), (tag, of)
+        assert not any((of.get(name) or "#")[:1] != "#" for name in ("src", "href")), (tag, of)
+    scripts = [of for tag, of in page.tags if tag == "script" and "type" not in of]
+    assert len(scripts) == 1
+    [policy] = [of["content"] for tag, of in page.tags if tag == "meta" and "http-equiv" in of]
+    assert policy.startswith("default-src 'none'; style-src 'sha256-")
+    assert "\u202e" not in "".join(page.texts)
+    assert not any("x" * 1000 in text for text in page.texts)
+
+
+def test_a_sceptic_is_answered(made):
+    asked = {one.question: one for one in made.questions}
+    assert asked["Does R@100 say anything here?"].severity == "serious"
+    assert "brook-facts" in str(asked["Does R@100 say anything here?"].answer)
+    assert asked["Are there enough queries?"].severity == "serious"
+    assert "Would another seed change it?" in asked
+    order = [("serious", "weakens", "note", "checked").index(one.severity) for one in made.questions]
+    assert order == sorted(order)
+
+
+def test_the_short_text_has_thirty_lines_at_most(made, results, capsys):
+    text = made.to_markdown()
+    assert len(text.split("\n")) <= 30
+    assert main(["report", str(results), "--markdown"]) == 0
+    assert capsys.readouterr().out.rstrip("\n") == text
+    whole = made.study.whole("nDCG@10")
+    for one in whole.standings:
+        assert f"| {short_score(one.mean)} |" in text
+
+
+def test_tables_and_figures_are_written(results, tmp_path, capsys):
+    figures, tables = tmp_path / "figures", tmp_path / "tables"
+    assert (
+        main(["report", str(results), "--no-audit", "--figures", str(figures), "--tables", str(tables)]) == 0
+    )
+    assert not Path("report.html").exists()
+    assert (tables / "leaderboard.tex").read_text().count(r"\toprule") == 2
+    assert {path.suffix for path in tables.iterdir()} == {".tex", ".md", ".csv"}
+    assert all(path.read_text().startswith("<svg") for path in figures.iterdir())
+    assert len(list(figures.iterdir())) >= 6
+
+
+def test_what_cannot_be_reported_is_one_line(results, tmp_path, capsys):
+    with pytest.raises(FormatError):
+        weir.report(tmp_path)
+    with pytest.raises(UnknownName, match="baseline"):
+        weir.report(results, baseline="bm52")
+    assert main(["report", str(results), "-m", "AP", "-o", str(tmp_path / "r.html")]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+    assert not (tmp_path / "r.html").exists()
+
+
+def test_one_system_on_one_collection_has_a_page(tmp_path):
+    weir.benchmark("brook-facts", "bm25", "nDCG@10", out=tmp_path / "r")
+    text = weir.report(tmp_path / "r", audit=False).to_html()
+    assert "Nothing can be compared" in html.unescape(text)
+    assert 'id="queries"' in text
