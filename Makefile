@@ -11,9 +11,10 @@ SYSTEMS = -s bm25 -s '$(MINILM)' -s 'rrf(bm25, $(MINILM))' -s 'bm25 >> score($(M
 
 .PHONY: demo test test-slow check bench docs coming-from golden clean
 
-demo: .venv/neural             ## the main job on the embedded collections and a real one: tables, and a folder of results
+demo: .venv/neural             ## the main job on the embedded collections and a real one: tables, a folder of results, a report
 	HF_HUB_OFFLINE=1 $(BIN)/weir run -d brook $(addprefix -d ,$(REAL)) $(SYSTEMS) -m nDCG@10 -m R@100 -o demo-results
 	$(BIN)/weir study efficiency demo-results
+	$(BIN)/weir report demo-results -o demo-results.html
 
 # Where Python is told to write no bytecode, each of hundreds of processes would compile all modules again.
 test test-slow: export PYTHONDONTWRITEBYTECODE =

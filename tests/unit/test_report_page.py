@@ -13,14 +13,14 @@ CHROMIUM = shutil.which("chromium")
 if CHROMIUM is None:
     pytest.skip("needs Debian's chromium", allow_module_level=True)
 
-import weir  # noqa: E402
-from tests.unit.test_report import results  # noqa: E402, F401  a fixture
+import weir  # noqa: E402 - behind the skip
+from tests.unit.test_report import results  # noqa: E402, F401 - behind the skip; a fixture
 
 pytestmark = pytest.mark.xdist_group("browser")
 
 
 @pytest.fixture(scope="module")
-def address(results, tmp_path_factory) -> str:  # noqa: F811
+def address(results, tmp_path_factory) -> str:  # noqa: F811 - the fixture
     path = tmp_path_factory.mktemp("page") / "report.html"
     weir.report(results).save(path)
     return path.as_uri()

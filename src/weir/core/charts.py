@@ -2,7 +2,7 @@
 
 A chart knows its numbers and the systems that they are of. A system keeps its colour and its mark in all charts of a
 page: number 0 is the baseline, which is grey and a diamond. A filled mark says that a difference is separable from
-the baseline. Sources of the rules: docs/decisions/021-charts.md.
+the baseline. Sources of the rules: docs/decisions/019-report.md.
 """
 
 from __future__ import annotations

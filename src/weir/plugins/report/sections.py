@@ -658,7 +658,7 @@ def _ties(study: Study) -> Question | None:
 def _family(study: Study) -> Question | None:
     if len(study.systems) < 3 or len(study.systems) > MOST_PAIRWISE_SYSTEMS or not study.comparisons:
         return None
-    fewer = compare_cells(study.cells, study.measures[:1], study.baseline)
+    fewer = compare_cells(study.cells, study.measures[:1], study.baseline, study.comparisons[0].method)
     other = {(c.dataset, pair.second): pair for c in fewer for pair in c.pairs}
     differing = []
     for c in study.comparisons:

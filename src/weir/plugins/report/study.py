@@ -13,7 +13,7 @@ from weir.core.charts import SystemNumbers
 from weir.core.scores import Note, Row
 from weir.datasets.load import Dataset
 from weir.errors import BadValue, UnknownName, WeirError
-from weir.experiment.comparing import compare_cells
+from weir.experiment.comparing import compare_cells, comparison_cost
 from weir.experiment.efficiency import Efficiency, efficiency
 from weir.experiment.results import (
     ResultCell,
@@ -26,11 +26,15 @@ from weir.experiment.results import (
 )
 from weir.measures import measures_of
 from weir.stats.compare import Comparison, ComparisonMethod, Pair, Standing
+from weir.stats.significance import DRAWS
 
 MOST_PAIRWISE_SYSTEMS = 6
 """Systems up to which each is compared with each; of more, each is compared with the baseline."""
 FEW_QUERIES = 25
 """Queries below which a dataset or a slice is called small."""
+MOST_DRAWN = 3e10
+"""Signs of differences that permutation tests draw in some 30 seconds; beyond, they draw FEWER_DRAWS permutations."""
+FEWER_DRAWS = 10_000
 MOVED_PART = 4
 """A pair tells what a dataset can show where it differs on one query of so many at least."""
 Progress = Callable[[str, int, int], None]
@@ -82,7 +86,9 @@ class Study:
         comparisons: list[Comparison] = []
         try:
             family = None if len(names) <= MOST_PAIRWISE_SYSTEMS else chosen
-            comparisons = compare_cells(cells, wanted, family, ComparisonMethod())
+            drawn = comparison_cost(cells, wanted) * DRAWS / (1 if family is None else len(names) / 2)
+            draws = DRAWS if drawn <= MOST_DRAWN else FEWER_DRAWS
+            comparisons = compare_cells(cells, wanted, family, ComparisonMethod(draws=draws))
         except BadValue as error:  # one system alone, or one query
             remarks = [*remarks, str(error)]
         return Study(folder, tuple(cells), tuple(wanted), numbers, tuple(comparisons), tuple(remarks))
