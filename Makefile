@@ -41,7 +41,7 @@ golden: .venv/dev $(PEERS)     ## recompute the reference numbers of tests/golde
 	$(BIN)/python scripts/make_golden_diversity.py $(PEERS)
 	$(BIN)/python scripts/certify.py $(PEERS)
 
-docs: .venv/dev .venv/neural coming-from  ## what is generated from the code, every example run, the site in build/site
+docs: .venv/dev demo coming-from  ## what is generated from the code, every example run, the site in build/site
 	$(PIP) -e '.[docs]'
 	$(BIN)/python scripts/make_docs.py
 	$(BIN)/python scripts/examples.py

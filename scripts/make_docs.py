@@ -1,7 +1,7 @@
-"""Make the pages and pictures that come from the code: measures, systems, commands, api, speed.svg, brook.svg.
+"""Make the pages and pictures that come from the code: measures, systems, commands, api, speed, brook, report.
 
     python scripts/make_docs.py            # all of it, as `make docs` does
-    python scripts/make_docs.py --pages    # without docs/brook.svg, which takes the `neural` extra
+    python scripts/make_docs.py --pages    # without brook.svg and report.png, which take more
 
 tests/conformance/test_docs.py fails when a page no longer says what the code does.
 """
@@ -11,6 +11,7 @@ from __future__ import annotations
 import html
 import inspect
 import json
+import shutil
 import sys
 import tempfile
 import types
@@ -376,6 +377,23 @@ def picture(path: Path) -> None:
     figure.savefig(path, metadata={"Date": None, "Creator": "weir"})
 
 
+def report_picture(page: Path, path: Path) -> None:
+    """The head of a report, photographed in Debian's Chromium; the picture stays as it is where that is not here."""
+    chromium = shutil.which("chromium")
+    if chromium is None or not page.exists():
+        print(f"{path.name} stays as it is: it takes chromium and the report of make demo", file=sys.stderr)
+        return
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        opened = browser.new_page(viewport={"width": 1176, "height": 1180})
+        opened.goto(page.as_uri())
+        opened.wait_for_selector(".weir-row")
+        opened.screenshot(path=path)
+        browser.close()
+
+
 PAGES = {
     "measures.md": measures_page,
     "systems.md": systems_page,
@@ -391,3 +409,4 @@ if __name__ == "__main__":
         (DOCS / page_name).write_text(page(), encoding="utf-8")
     if "--pages" not in sys.argv:
         picture(DOCS / "brook.svg")
+        report_picture(DOCS.parent / "demo-results.html", DOCS / "report.png")

@@ -71,6 +71,10 @@ SUBCOMMANDS = {
         "measures": "List the measures, their settings and their sources.",
         "datasets": "List the collections of the catalogue.",
     },
+    "submit": {
+        "pack": "Pack results for a leaderboard or a reviewer.",
+        "verify": "Verify a pack by computing its scores again.",
+    },
     "study": {
         "reranking": "Report what re-rankers changed, from run files alone.",
         "sensitivity": "Report what re-ranking by a language model depends on.",
@@ -85,15 +89,16 @@ GROUPS = {
     "data": "Fetch, import, convert, export, describe, sample.",
     "labels": "Choose what to judge, and measure labels.",
     "list": "List systems, models, measures, datasets.",
+    "submit": "Pack results, and verify packs.",
     "study": "Study re-rankers, models, costs, published scores.",
 }
 COMMANDS = {name: sentence for section in TOP.values() for name, sentence in section.items()} | {
     f"{group} {name}": sentence for group, names in SUBCOMMANDS.items() for name, sentence in names.items()
 }
 """What each command does, by what is typed behind `weir`."""
-FORMER = {name: f"{group} {name}" for group, names in SUBCOMMANDS.items() for name in names} | {
-    "warm": "doctor --compile"
-}
+FORMER = {
+    name: f"{group} {name}" for group, names in SUBCOMMANDS.items() for name in names if group != "submit"
+} | {"warm": "doctor --compile"}
 """Former names of commands, which still work."""
 FORMER_OPTIONS = {
     "eval": {"--least": "--min-agreement", "--labels": "--model-labels", "--pairs": "--p-mrr"},

@@ -99,10 +99,15 @@ class _Finding:
 
 @dataclass(frozen=True, eq=False)
 class _Collection:
-    """A collection as it lies here now; documents: the fingerprint of what its file holds, whatever a store says."""
+    """A collection as it lies here now.
+
+    documents: the fingerprint of what its file holds, whatever a store says; placed: whether who verifies said where it
+    is, so that its folder may have another name.
+    """
 
     dataset: Dataset
     documents: str
+    placed: bool = False
 
     @staticmethod
     def at(where: str, split: str, fetch: bool) -> _Collection | str:
@@ -116,11 +121,17 @@ class _Collection:
         return _Collection(dataset, documents)
 
 
-def verified(root: Path | str, watch: Told | None = None, fetch: bool = False) -> list[Verdict]:
+def verified(
+    root: Path | str,
+    watch: Told | None = None,
+    fetch: bool = False,
+    places: Mapping[str, str | Path] | None = None,
+) -> list[Verdict]:
     """Check every stage of a results folder: files against their checksums, means against values, scores against
     rankings and judgments, names and data against what was declared.
 
-    The collections are opened where they were when they were measured. watch: told (folder, how many are done, how many
+    The collections are opened at `places`, by the names of datasets, else where they were when they were measured, else
+    as the catalogue's of that name. watch: told (folder, how many are done, how many
     there are); fetch: whether collections may be brought here, else nothing is downloaded and nothing is written.
     Raises FormatError for a folder without results.
     """
@@ -136,8 +147,16 @@ def verified(root: Path | str, watch: Told | None = None, fetch: bool = False) -
         raise FormatError(root, here, "a results folder of this version")
 
     @cache
-    def collection(where: str, split: str) -> _Collection | str:
+    def opened(where: str, split: str) -> _Collection | str:
         return _Collection.at(where, split, fetch)
+
+    def collection(where: str, split: str, dataset: str) -> _Collection | str:
+        place = str((places or {}).get(dataset, where))
+        there = opened(place, split)
+        if dataset in (places or {}) and not isinstance(there, str):
+            return replace(there, placed=True)
+        named = opened(dataset, split) if isinstance(there, str) and dataset != place else there
+        return there if isinstance(named, str) else named
 
     verdicts = []
     for number, folder in enumerate(folders):
@@ -150,7 +169,8 @@ def verified(root: Path | str, watch: Told | None = None, fetch: bool = False) -
     return verdicts
 
 
-_Collections: TypeAlias = Callable[[str, str], _Collection | str]
+_Collections: TypeAlias = Callable[[str, str, str], _Collection | str]
+"""The collection at a place, of a split and a name, or why it is not here."""
 
 
 def _checked(folder: Path, collection: _Collections) -> _Finding:
@@ -244,7 +264,7 @@ def _check_scores(
     if collection is None:
         return
     where = str(scored.facts["collection"]), str(scored.facts["split"])
-    there = collection(*where)
+    there = collection(*where, str(scored.facts["dataset"]))
     if isinstance(there, str):
         finding.unchecked.append(f"not scored again: {there}")
         return
@@ -336,7 +356,7 @@ def _collection_problems(ran: Record, scored: Record, there: _Collection, where:
     # A collection of the hub goes by its name without the revision that it was looked up as.
     names = (dataset.name, str(scored.facts["dataset"]))
     now, then = (re.sub(r"@[^#]+", "", name) if is_reference(name) else name for name in names)
-    if now != then:
+    if now != then and not there.placed:
         yield f"the collection that it calls {names[1]} is {names[0]}"
 
 

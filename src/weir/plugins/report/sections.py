@@ -169,13 +169,10 @@ def not_concluded(study: Study) -> tuple[Statement, ...]:
         pair = study.against(whole, first.system, level[0].system) if level else None
         if level:
             by = "" if pair is None else f" by {short_change(pair.difference)}{interval(pair.low, pair.high)}"
-            near = and_([study.label(one.system) for one in level[:3]])
-            said.append(
-                Statement(
-                    f"That {study.label(first.system)} is the best.",
-                    f"On {whole.dataset} it leads {near}{by}, which is not separable.",
-                )
-            )
+            others_level = and_([study.label(one.system) for one in level[1:4]])
+            more = f", nor is its lead over {others_level}" if others_level else ""
+            lead = f"On {whole.dataset} it leads {study.label(level[0].system)}{by}, which is not separable{more}."
+            said.append(Statement(f"That {study.label(first.system)} is the best.", lead))
         if not whole.reach.possible:
             said.append(
                 Statement(

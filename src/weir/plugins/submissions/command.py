@@ -1,0 +1,74 @@
+"""The commands of `weir submit`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from weir.cli.options import datasets_option, fetch_option, systems_option
+from weir.cli.terminal import say_notes, show_tables
+
+REFUSED, NOT_WHOLE = 1, 3
+"""Exit codes: something does not match; nothing was found that does not match, and not all could be checked."""
+
+
+@click.command("pack")
+@click.argument("folder", type=click.Path(path_type=Path), default=Path("results"))
+@click.option("-o", "--out", type=click.Path(path_type=Path), default=Path("submission.weir.zip"), show_default=True,
+              help="The pack.")  # fmt: skip
+@datasets_option("Pack this dataset or group; repeatable.")
+@systems_option("Pack this system; repeatable.")
+@click.option("--note", default="", help="A sentence for readers, such as who ran it.")
+def pack_command(
+    folder: Path, out: Path, datasets: tuple[str, ...], systems: tuple[str, ...], note: str
+) -> None:
+    """Pack results for a leaderboard or a reviewer.
+
+    FOLDER: a results folder of weir run. The pack holds rankings, scores of every query, records of what made them and
+    what they cost, and a hash of all that; no texts and no judgments. The same folder gives the same bytes.
+    """
+    from weir.plugins.submissions.packs import pack_results
+
+    packed = pack_results(folder, out, datasets=datasets, systems=systems, note=note)
+    show_tables(packed.tables())
+    say_notes(packed.notes())
+
+
+@click.command("verify")
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--collection", "collections", multiple=True, metavar="NAME=PATH",
+              help="Where a collection lies here; repeatable.")  # fmt: skip
+@fetch_option
+@click.option("-q", "--quiet", is_flag=True, help="No progress.")
+@click.pass_context
+def verify_command(
+    context: click.Context, file: Path, collections: tuple[str, ...], fetch: bool, quiet: bool
+) -> None:
+    """Verify a pack by computing its scores again.
+
+    Every file is held against the manifest, every mean against its values, every score against the rankings and the
+    judgments of its collection, every name and key against what was declared. What differs is named, and the pack is
+    refused. Exit code 1 for a pack that is refused, 3 where a collection is not here, so that not all was checked.
+    """
+    from weir.api.progress import Progress
+    from weir.errors import BadValue
+    from weir.plugins.submissions.packs import verify_pack
+
+    places = dict[str, str]()
+    for one in collections:
+        name, sign, place = one.partition("=")
+        if not (name and sign and place):
+            raise BadValue(f"--collection {one}: expected NAME=PATH, such as scifact=data/scifact")
+        places[name] = place
+    progress = Progress(quiet)
+    try:
+        found = verify_pack(file, places=places, fetch=fetch, progress=progress)
+    finally:
+        progress.close()
+    show_tables(found.tables())
+    say_notes(found.notes())
+    if not found.sound:
+        context.exit(REFUSED)
+    if not found:
+        context.exit(NOT_WHOLE)

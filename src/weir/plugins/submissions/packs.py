@@ -1,0 +1,285 @@
+"""A pack: the rankings, scores, provenance and costs of a results folder in one file, and how it is verified.
+
+    manifest.json                                     what the pack holds, each file with its SHA-256, and a hash of all
+    results/<collection>/<system>-<key>/...           as in the results folder: rankings, scores and their records
+    results/<collection>/indexes/<name>/stage.json    the record of an index, without the index
+
+A pack holds no texts and no judgments: who verifies it has the collection, whose fingerprints the records name.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+import zipfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from weir.core.results import result_html, result_text
+from weir.core.rounding import counted, size
+from weir.core.scores import Note
+from weir.core.tables import Table, sentences, table_of
+from weir.errors import FormatError, StoreError, WeirError
+from weir.experiment.results import ResultCell, chosen_cells, finished_cells, stages_of
+from weir.experiment.stages import RECORD, read_record
+from weir.experiment.verify import Verdict, verified
+from weir.files.atomic import atomic_file
+from weir.files.downloads import extract
+
+FORMAT = 1
+MANIFEST = "manifest.json"
+RESULTS = "results"
+_FIRST_TIME = (1980, 1, 1, 0, 0, 0)  # the earliest that a zip can say: the same files make the same bytes
+_EXPECTED = "a pack that weir submit pack has written"
+
+
+@dataclass(frozen=True, repr=False)
+class Pack:
+    """What a pack holds: its content's hash, the cells by collection and system, and how many bytes it has."""
+
+    path: str
+    digest: str
+    cells: tuple[tuple[str, str], ...]
+    bytes: int
+    note: str = ""
+
+    def tables(self) -> tuple[Table, ...]:
+        """The cells of the pack."""
+        lines = [["collection", "system"], *map(list, self.cells)]
+        end = f"{counted(len(self.cells), 'cell')}, {size(self.bytes)}, content {self.digest}"
+        return (table_of(lines, keys=2, notes=(end,)),)
+
+    def notes(self) -> tuple[Note, ...]:
+        """What the pack cannot prove."""
+        return (Note(UNPROVED),)
+
+    __repr__ = result_text
+    _repr_html_ = result_html
+
+
+UNPROVED = (
+    "rankings, scores, judgments and names are checked; times, memory and versions are claims of who packed"
+)
+
+
+@dataclass(frozen=True, repr=False)
+class Verification:
+    """What verifying a pack found.
+
+    problems: what does not match, each in a sentence; unchecked: what could not be checked, and why; verdicts: of each
+    cell, once the files are those of the manifest. True where everything was checked and matches.
+    """
+
+    path: str
+    digest: str
+    problems: tuple[str, ...]
+    unchecked: tuple[str, ...]
+    verdicts: tuple[Verdict, ...]
+
+    @property
+    def sound(self) -> bool:
+        """Whether nothing was found that does not match."""
+        return not self.problems
+
+    def __bool__(self) -> bool:
+        return self.sound and not self.unchecked
+
+    def tables(self) -> tuple[Table, ...]:
+        """Each problem, each thing that could not be checked, and a conclusion."""
+        cells = sum(one.kind == "cell" for one in self.verdicts)
+        end = (
+            f"refused: {counted(len(self.problems), 'problem')}"
+            if self.problems
+            else f"not verified whole: {counted(len(self.unchecked), 'reason')}"
+            if self.unchecked
+            else f"verified: {counted(cells, 'cell')}, content {self.digest}"
+        )
+        return (sentences(*self.problems, *(f"not checked: {one}" for one in self.unchecked), end),)
+
+    def notes(self) -> tuple[Note, ...]:
+        """What no verification can prove."""
+        return (Note(UNPROVED),) if self.sound else ()
+
+    __repr__ = result_text
+    _repr_html_ = result_html
+
+
+def pack_results(
+    folder: str | os.PathLike[str],
+    out: str | os.PathLike[str],
+    *,
+    datasets: Sequence[str] = (),
+    systems: Sequence[str] = (),
+    note: str = "",
+) -> Pack:
+    """Write the rankings, scores and records of a results folder as one file; the same folder gives the same bytes.
+
+    datasets, systems: these alone; note: a sentence for readers, such as who ran it. Raises FormatError for a folder
+    without results, UnknownName for a name that is not there, StoreError for files that are not as their records say
+    and where the disk refuses.
+    """
+    root = Path(folder)
+    cells = chosen_cells(finished_cells(root), datasets, systems)
+    files = {name: path for cell in cells for name, path in _files_of(root, cell)}
+    contents = {name: _Content.of(path) for name, path in sorted(files.items())}
+    digest = _digest({name: one.sha256 for name, one in contents.items()})
+    manifest = {
+        "weir submission": FORMAT,
+        "weir": version("weir-ir"),
+        "note": note,
+        "cells": [[cell.dataset, cell.label] for cell in cells],
+        "files": {name: {"sha256": one.sha256, "bytes": one.bytes} for name, one in contents.items()},
+        "content": digest,
+    }
+    with atomic_file(Path(out)) as temporary, zipfile.ZipFile(temporary, "w") as archive:
+        _write(archive, MANIFEST, json.dumps(manifest, ensure_ascii=False, indent=1).encode())
+        for name, path in sorted(files.items()):
+            _write(archive, name, path.read_bytes())
+    size_packed = Path(out).stat().st_size
+    return Pack(str(out), digest, tuple((c.dataset, c.label) for c in cells), size_packed, note)
+
+
+@dataclass(frozen=True)
+class _Content:
+    sha256: str
+    bytes: int
+
+    @staticmethod
+    def of(path: Path) -> _Content:
+        digest = hashlib.sha256()
+        with path.open("rb") as file:
+            while block := file.read(1 << 20):
+                digest.update(block)
+        return _Content(digest.hexdigest(), path.stat().st_size)
+
+
+def _digest(hashes: Mapping[str, str]) -> str:
+    """The hash of a content: of the names and the hashes of its files, sorted."""
+    return hashlib.sha256(
+        "".join(f"{h}  {name}\n" for name, h in sorted(hashes.items())).encode()
+    ).hexdigest()
+
+
+def _write(archive: zipfile.ZipFile, name: str, data: bytes) -> None:
+    member = zipfile.ZipInfo(name, _FIRST_TIME)
+    member.compress_type, member.external_attr = zipfile.ZIP_DEFLATED, 0o644 << 16
+    archive.writestr(member, data)
+
+
+def _files_of(root: Path, cell: ResultCell) -> Iterator[tuple[str, Path]]:
+    """The files of a cell and of the stages behind it, by their names in a pack; of indexes the records alone."""
+    for stage, record in (*stages_of(cell), *((cell.folder, record) for _, record in cell.scored)):
+        record.verify(stage) if record.kind != "index" else None
+        names = [] if record.kind == "index" else list(record.files)
+        for name in names:
+            yield _name(root, stage / name), stage / name
+        if record.kind != "scores":
+            yield _name(root, stage / RECORD), stage / RECORD
+    for path, _ in cell.scored:
+        yield _name(root, path), path
+
+
+def _name(root: Path, path: Path) -> str:
+    return f"{RESULTS}/{path.resolve().relative_to(root.resolve()).as_posix()}"
+
+
+def verify_pack(
+    path: str | os.PathLike[str],
+    *,
+    places: Mapping[str, str | Path] | None = None,
+    fetch: bool = False,
+    progress: Callable[[str, int, int], None] | None = None,
+) -> Verification:
+    """Hold a pack against its manifest, and every score against its rankings and the judgments of its collection.
+
+    places: where collections lie here, by the names of datasets; fetch: whether others may be brought here, else those
+    that are not here leave their cells unchecked; progress: is called with a folder, how many are checked, and how many
+    there are. Raises FormatError for what is no pack, or would harm where it is unpacked.
+    """
+    with tempfile.TemporaryDirectory(prefix="weir-pack-") as temporary:
+        root = unpacked(Path(path), Path(temporary))
+        manifest = _manifest(root, Path(path))
+        problems = list(_file_problems(root, manifest))
+        if problems:
+            return Verification(str(path), str(manifest["content"]), tuple(problems), (), ())
+        try:
+            verdicts = verified(root / RESULTS, progress, fetch, places)
+        except WeirError as error:
+            return Verification(str(path), str(manifest["content"]), (_inside(error, root),), (), ())
+        cells = finished_cells(root / RESULTS)
+        if sorted([c.dataset, c.label] for c in cells) != sorted(manifest["cells"]):
+            problems.append("its cells are not those that the manifest names")
+        for one in verdicts:
+            found = one.problems if one.kind != "index" else _index_problems(root / RESULTS / one.folder)
+            problems += [f"{one.folder}: {problem}" for problem in found]
+        unchecked = [f"{v.folder}: {reason}" for v in verdicts if v.kind != "index" for reason in v.unchecked]
+        kept = tuple(one for one in verdicts if one.kind != "index")
+        return Verification(str(path), str(manifest["content"]), tuple(problems), tuple(unchecked), kept)
+
+
+def unpacked(path: Path, temporary: Path) -> Path:
+    """The folder of an unpacked pack; raises FormatError for what is no zip, or leads outside."""
+    if not path.is_file():
+        raise FormatError(path, "a folder" if path.exists() else "no such file", _EXPECTED)
+    extract(path, temporary / "pack")
+    if (temporary / "pack" / MANIFEST).is_file():
+        return temporary / "pack"
+    raise FormatError(path, f"no {MANIFEST}", _EXPECTED)
+
+
+def _manifest(root: Path, path: Path) -> dict[str, Any]:
+    """The manifest of a pack; raises FormatError for one of another layout."""
+    try:
+        manifest = json.loads((root / MANIFEST).read_text(encoding="utf-8"))
+        if manifest["weir submission"] != FORMAT:
+            raise FormatError(path, f"a pack of format {manifest['weir submission']}", f"format {FORMAT}")
+        files, cells = manifest["files"], manifest["cells"]
+        if not all(isinstance(one["sha256"], str) for one in files.values()):
+            raise TypeError("files")
+        if not all(isinstance(name, str) for cell in cells for name in cell):
+            raise TypeError("cells")
+        _ = manifest["content"]
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        raise FormatError(path, f"a {MANIFEST} of another layout", _EXPECTED) from None
+    return dict(manifest)
+
+
+def _file_problems(root: Path, manifest: Mapping[str, Any]) -> Iterator[str]:
+    """Which files are not those of the manifest, and whether its hash is that of its files."""
+    files = manifest["files"]
+    there = {
+        path.relative_to(root).as_posix(): path
+        for path in sorted(root.rglob("*"))
+        if path.is_file() and path.relative_to(root).as_posix() != MANIFEST
+    }
+    hashes = {name: _Content.of(path).sha256 for name, path in there.items()}
+    for name in sorted(files.keys() | there.keys()):
+        if name not in there:
+            yield f"{name} is missing"
+        elif name not in files:
+            yield f"{name} is not in the manifest"
+        elif files[name]["sha256"] != hashes[name]:
+            yield f"{name} is not what the manifest says"
+    if _digest({name: one["sha256"] for name, one in files.items()}) != manifest["content"]:
+        yield "the hash of the content is not that of the files"
+
+
+def _index_problems(folder: Path) -> list[str]:
+    """What of the record of an index, which is packed without the index, contradicts itself."""
+    try:
+        record = read_record(folder / RECORD)
+    except StoreError as error:
+        return [_inside(error, folder)]
+    named = record.stage.folder_name == folder.name
+    return (
+        [] if named else [f"its folder is that of another stage; {RECORD} is of {record.stage.folder_name}"]
+    )
+
+
+def _inside(error: Exception, root: Path) -> str:
+    return str(error).replace(f"{root}/", "")

@@ -1,0 +1,253 @@
+"""Submissions: a good pack verifies elsewhere; whatever is changed in it is named, also by who writes a new manifest."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import shutil
+import zipfile
+import zlib
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+pytest.importorskip("numba", reason="needs the `run` extra (numba)")
+
+import weir
+from weir.cli.main import main
+from weir.errors import WeirError
+from weir.experiment.stages import Record, read_record, write_record
+from weir.files.integrity import Checksum, write_sealed
+
+SYSTEMS = ("bm25", "rrf(bm25, rm3)")
+
+
+@pytest.fixture(scope="module")
+def mine(tmp_path_factory) -> Path:
+    """A collection of one's own, in BEIR's layout."""
+    folder = tmp_path_factory.mktemp("collection") / "mine"
+    (folder / "qrels").mkdir(parents=True)
+    words = ["weir", "river", "dam", "flow", "water", "gauge", "bridge", "mill", "stream", "lake"]
+    documents = [{"_id": f"d{n}", "text": " ".join(words[n % 7 : n % 7 + 3])} for n in range(20)]
+    queries = [{"_id": f"q{n}", "text": words[n]} for n in range(10)]
+    for name, rows in (("corpus", documents), ("queries", queries)):
+        (folder / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    lines = "".join(f"q{n}\td{(n + m) % 20}\t1\n" for n in range(10) for m in (0, 7))
+    (folder / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\n" + lines)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def packed(mine, tmp_path_factory) -> Path:
+    place = tmp_path_factory.mktemp("packed")
+    weir.benchmark(["brook-facts", str(mine)], SYSTEMS, ["nDCG@10", "RR"], out=place / "results")
+    weir.pack_results(place / "results", place / "mine.weir.zip", note="by nobody")
+    return place / "mine.weir.zip"
+
+
+def unpack(packed: Path, to: Path) -> Path:
+    shutil.unpack_archive(packed, to, "zip")
+    return to
+
+
+def sealed(folder: Path, out: Path) -> Path:
+    """A pack of these files with a manifest that is right, as somebody who knows the format writes it."""
+    manifest = json.loads((folder / "manifest.json").read_text())
+    files = {
+        p.relative_to(folder).as_posix(): p
+        for p in sorted(folder.rglob("*"))
+        if p.is_file() and p.name != "manifest.json"
+    }
+    hashes = {name: hashlib.sha256(path.read_bytes()).hexdigest() for name, path in files.items()}
+    manifest["files"] = {
+        name: {"sha256": h, "bytes": files[name].stat().st_size} for name, h in hashes.items()
+    }
+    manifest["content"] = hashlib.sha256(
+        "".join(f"{h}  {n}\n" for n, h in sorted(hashes.items())).encode()
+    ).hexdigest()
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    with zipfile.ZipFile(out, "w") as archive:
+        for path in (folder / "manifest.json", *files.values()):
+            archive.write(path, path.relative_to(folder))
+    return out
+
+
+def test_a_good_pack_verifies_where_the_collection_lies_elsewhere(packed, mine, tmp_path, capsys):
+    assert weir.verify_pack(packed)
+    moved = shutil.copytree(mine, tmp_path / "elsewhere")
+    hidden = mine.rename(mine.parent / "hidden")
+    try:
+        found = weir.verify_pack(packed)
+        assert (found.sound, bool(found)) == (True, False)
+        assert all(one.startswith("mine/") for one in found.unchecked)
+        assert main(["submit", "verify", "-q", str(packed)]) == 3
+        assert weir.verify_pack(packed, places={"mine": moved})
+        assert main(["submit", "verify", "-q", str(packed), "--collection", f"mine={moved}"]) == 0
+        assert "verified: 4 cells" in capsys.readouterr().out
+    finally:
+        hidden.rename(mine)
+
+
+def test_the_same_folder_gives_the_same_bytes_without_texts_or_judgments(packed, tmp_path):
+    weir.pack_results(packed.parent / "results", tmp_path / "again.zip", note="by nobody")
+    assert (tmp_path / "again.zip").read_bytes() == packed.read_bytes()
+    with zipfile.ZipFile(packed) as archive:
+        names = archive.namelist()
+    assert {Path(name).suffix for name in names} == {".json", ".jsonl", ".trec"}
+    assert all(name.endswith("/stage.json") for name in names if "/indexes/" in name)
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ("score edited", "not what its scores give|is not what"),
+        ("score and mean edited", "RR|nDCG@10"),
+        ("run cut", "run.trec"),
+        ("run cut and recorded", "score|rankings"),
+        ("other judgments", "judgments of .* are not those"),
+        ("other collection", "documents of .* are not those"),
+        ("provenance", "folder is that of another stage|name|declared"),
+        ("cell removed", "cells are not those"),
+    ],
+)
+def test_what_is_changed_is_refused_with_the_reason(change, reason, packed, mine, tmp_path, capsys):
+    folder = unpack(packed, tmp_path / "unpacked")
+    cell = next(
+        path for path in sorted((folder / "results" / "mine").iterdir()) if path.name.startswith("bm25-")
+    )
+    [values], [scores] = cell.glob("scores-*.jsonl"), cell.glob("scores-*.json")
+    places = {}
+    if change.startswith("score"):
+        lines = [json.loads(line) for line in values.read_text().splitlines()]
+        for line in lines:
+            for name in list(line):
+                if isinstance(line[name], float) and line[name] < 1:
+                    line[name] = 1.0
+        values.write_text("".join(json.dumps(line) + "\n" for line in lines))
+        record = json.loads(scores.read_text())
+        if change == "score and mean edited":
+            rewritten = read_record(scores)
+            facts = {
+                **rewritten.facts,
+                "rows": [row | {"mean": 1.0, "low": 1.0, "high": 1.0} for row in record["facts"]["rows"]],
+            }
+            resealed(scores, cell, facts)
+        else:
+            resealed(scores, cell, None)
+    elif change.startswith("run cut"):
+        lines = (cell / "run.trec").read_text().splitlines(keepends=True)
+        (cell / "run.trec").write_text("".join(lines[: len(lines) // 2]))
+        if change == "run cut and recorded":
+            resealed(cell / "stage.json", cell, None)
+    elif change in ("other judgments", "other collection"):
+        other = places["mine"] = shutil.copytree(mine, tmp_path / "other")
+        name = "qrels/test.tsv" if change == "other judgments" else "corpus.jsonl"
+        text = (other / name).read_text()
+        (other / name).write_text(
+            text.replace("d7\t1", "d8\t1") if "qrels" in name else text.replace("weir", "mill")
+        )
+    elif change == "provenance":
+        record = json.loads((cell / "stage.json").read_text())
+        record["declared"]["system"]["k1"] = 1.2
+        (cell / "stage.json").write_text(json.dumps(record))
+        resealed(cell / "stage.json", cell, None, loose=True)
+    else:
+        shutil.rmtree(cell)
+    found = weir.verify_pack(sealed(folder, tmp_path / "changed.zip"), places=places)
+    assert not found.sound, found
+    assert re.search(reason, "\n".join(found.problems)), found.problems
+    assert (
+        main(
+            [
+                "submit",
+                "verify",
+                "-q",
+                str(tmp_path / "changed.zip"),
+                *(f"--collection=mine={p}" for p in places.values()),
+            ]
+        )
+        == 1
+    )
+    assert "refused" in capsys.readouterr().out
+
+
+def resealed(path: Path, folder: Path, facts: object, loose: bool = False) -> None:
+    """Write a record anew over the files as they are now, with a seal that is right."""
+
+    raw = json.loads(path.read_text())
+    raw.pop("check", None)
+    if loose:
+        write_sealed(path, raw)
+        return
+    try:
+        record = read_record(path)
+    except WeirError:
+        record = Record.of(raw)
+    files = {name: Checksum.of(folder / name) for name in record.files}
+    write_record(path, replace(record, files=files, facts=record.facts if facts is None else facts))
+
+
+def test_without_a_new_manifest_the_file_is_named(packed, tmp_path):
+    folder = unpack(packed, tmp_path / "unpacked")
+    run = next(folder.rglob("run.trec"))
+    run.write_text(run.read_text().replace("Q0", "q0", 1))
+    (folder / "results" / "more.txt").write_text("more")
+    with zipfile.ZipFile(tmp_path / "changed.zip", "w") as archive:
+        for path in sorted(p for p in folder.rglob("*") if p.is_file()):
+            archive.write(path, path.relative_to(folder))
+    assert set(weir.verify_pack(tmp_path / "changed.zip").problems) == {
+        "results/more.txt is not in the manifest",
+        f"{run.relative_to(folder).as_posix()} is not what the manifest says",
+    }
+
+
+@pytest.mark.parametrize("kind", ["no zip", "no manifest", "outside", "another format", "none"])
+def test_what_is_no_pack_is_one_line(kind, packed, tmp_path, capsys):
+    file = tmp_path / "bad.zip"
+    if kind == "no zip":
+        file.write_bytes(b"PK nothing")
+    elif kind != "none":
+        with zipfile.ZipFile(file, "w") as archive:
+            archive.writestr(
+                "../manifest.json"
+                if kind == "outside"
+                else "manifest.json"
+                if kind == "another format"
+                else "a/b.txt",
+                '{"weir submission": 9}',
+            )
+            archive.writestr("results/x/y/run.trec", "")
+    assert main(["submit", "verify", str(file)]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+@given(st.integers(0, 10**9), st.integers(1, 255))
+@settings(max_examples=25, deadline=None)
+def test_a_changed_byte_is_never_verified(packed, place, change):
+    data = bytearray(packed.read_bytes())
+    data[place % len(data)] ^= change
+    file = packed.parent / "changed.zip"
+    file.write_bytes(data)
+    try:
+        with zipfile.ZipFile(packed) as good, zipfile.ZipFile(file) as bad:
+            same = {n: good.read(n) for n in good.namelist()} == {n: bad.read(n) for n in bad.namelist()}
+    except (
+        zipfile.BadZipFile,
+        OSError,
+        ValueError,
+        KeyError,
+        EOFError,
+        zlib.error,
+        NotImplementedError,
+        RuntimeError,
+    ):
+        same = False
+    try:
+        verified = bool(weir.verify_pack(file))
+    except WeirError:
+        verified = False
+    assert verified <= same
