@@ -48,7 +48,7 @@ body{font:15px/1.5 Inter,system-ui,sans-serif;margin:24px;background:#fff;color:
 class Cell:
     """A cell as it is shown: its text, and what is marked.
 
-    best: of its dataset; letters: of its tie groups; verdict: better or worse than the baseline, "" for neither;
+    best, second: of its dataset; letters: of its tie groups; verdict: better or worse than the baseline, "" for none;
     more: what stands behind the marks, such as an interval; style: a name in STYLES for a text without marks.
     """
 
@@ -58,6 +58,7 @@ class Cell:
     verdict: str = ""
     more: str = ""
     style: str = ""
+    second: bool = False
 
 
 @dataclass(frozen=True)
@@ -156,7 +157,8 @@ class Table:
     def latex(self) -> str:
         """A LaTeX tabular for the booktabs package, and amssymb where there are verdicts.
 
-        The best is bold, superscript letters are tie groups, triangles verdicts. Sentences are comments.
+        The best is bold, the second underlined, superscript letters are tie groups, triangles verdicts. Sentences are
+        comments.
         """
         above, notes = ([f"% {latex_escaped(line.strip())}" for line in part if line]
                         for part in ((self.title, *self.above), self.notes))  # fmt: skip
@@ -297,7 +299,7 @@ def _markdown(cell: Cell) -> str:
 
 def _latex(cell: Cell) -> str:
     text = latex_escaped(cell.text)
-    text = rf"\textbf{{{text}}}" if cell.best and text else text
+    text = rf"\textbf{{{text}}}" if cell.best and text else rf"\underline{{{text}}}" if cell.second else text
     letters = rf"\mathrm{{{cell.letters}}}" if cell.letters else ""
     above = _LATEX_SIGNS.get(cell.verdict, "") + letters
     text = rf"{text}$^{{{above}}}$" if above else text

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from weir.cli.options import datasets_option, label_option, measures_option, notes_option, systems_option
-from weir.cli.terminal import say, say_notes
+from weir.cli.terminal import say, say_notes, show_tables
 
 
 @click.command("report")
@@ -25,6 +25,8 @@ from weir.cli.terminal import say, say_notes
               help="Of a figure: 7 inches, or a column of 3.33.")  # fmt: skip
 @click.option("--tables", type=click.Path(path_type=Path),
               help="Write the tables into this folder: LaTeX, Markdown, CSV.")  # fmt: skip
+@click.option("--published", "publisher", metavar="NAME",
+              help="Instead of a folder, the table of published scores, such as 'BEIR paper'.")  # fmt: skip
 @click.option("--markdown", is_flag=True, help="Print a short text, as for a pull request.")
 @click.option("--no-audit", is_flag=True, help="Leave out the audit of the collections.")
 @click.option("-q", "--quiet", is_flag=True, help="No progress.")
@@ -41,6 +43,7 @@ def command(
     endings: tuple[str, ...],
     figure_width: str,
     tables: Path | None,
+    publisher: str | None,
     markdown: bool,
     no_audit: bool,
     quiet: bool,
@@ -57,6 +60,15 @@ def command(
     from weir.experiment.results import finished_cells
     from weir.plugins.report.report import report
 
+    if publisher is not None:
+        from weir.plugins.report.paper import published_table
+        from weir.plugins.report.report import write_tables
+
+        of = [published_table(publisher, name, baseline or "BM25") for name in measures or ("nDCG@10",)]
+        show_tables(of)
+        if tables is not None:
+            say(f"tables: {len(write_tables(of, tables, 'published'))} files in {tables}")
+        return
     progress = Progress(quiet)
     names = labels_of(labels, [cell.label for cell in finished_cells(folder)]) if labels else {}
     try:

@@ -16,6 +16,7 @@ from weir.core.tables import Table, markdown_escaped, notebook_html, written
 from weir.errors import WeirError
 from weir.files.atomic import atomic_file
 from weir.plugins.report.page import page
+from weir.plugins.report.paper import study_tables
 from weir.plugins.report.sections import (
     Question,
     Section,
@@ -100,18 +101,15 @@ class Report:
         return "\n".join(lines[:MARKDOWN_LINES])
 
     def save_tables(self, folder: str | os.PathLike[str]) -> list[Path]:
-        """Write each section's tables as LaTeX, Markdown and CSV; raises StoreError when the disk refuses."""
-        paths = []
-        for section in self.sections:
-            tables = [table for table in section.tables if table.header]
-            for form, ending in ENDINGS.items():
-                if tables:
-                    path = Path(folder) / f"{section.name}.{ending}"
-                    path.parent.mkdir(parents=True, exist_ok=True)
-                    with atomic_file(path) as temporary:
-                        temporary.write_text(written(tables, form) + "\n", encoding="utf-8")
-                    paths.append(path)
-        return paths
+        """Write the tables of a paper and each section's as LaTeX, Markdown and CSV.
+
+        `scores` holds datasets x systems with averages against the baseline. Raises StoreError when the disk refuses.
+        """
+        named = {section.name: [one for one in section.tables if one.header] for section in self.sections}
+        named = {"scores": [*study_tables(self.study)]} | {
+            name: tables for name, tables in named.items() if tables
+        }
+        return [path for name, tables in named.items() for path in write_tables(tables, Path(folder), name)]
 
     def save_figures(
         self, folder: str | os.PathLike[str], endings: Iterable[str] = ("svg",), width: str = "page"
@@ -127,6 +125,16 @@ class Report:
                     write_figure(chart, path, width)
                     paths.append(path)
         return paths
+
+
+def write_tables(tables: Sequence[Table], folder: Path, name: str) -> list[Path]:
+    """Write tables into files of this name as LaTeX, Markdown and CSV; raises StoreError when the disk refuses."""
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = [folder / f"{name}.{ending}" for ending in ENDINGS.values()]
+    for path, form in zip(paths, ENDINGS, strict=True):
+        with atomic_file(path) as temporary:
+            temporary.write_text(written(tables, form) + "\n", encoding="utf-8")
+    return paths
 
 
 def report(

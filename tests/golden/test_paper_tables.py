@@ -1,0 +1,62 @@
+"""The tables of BEIR's paper from its published scores: averages and counts as they were recomputed from its cells.
+
+The ratios of means stand in ../shared/facts/README.md ("Errors and traps"), with the counts of its text; the row that the
+paper prints differs from both ways to compute it.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from weir.plugins.report.paper import PaperScore, collection_table, paper_table, published_table
+
+RATIOS = {"DeepCT": -27.5, "SPARTA": -19.9, "docT5query": 2.5, "DPR": -44.0, "ANCE": -8.2, "TAS-B": -2.0, "GenQ": -3.1,
+          "ColBERT": 1.7, "BM25+CE": 12.5}  # fmt: skip
+HIGHER = {"BM25+CE": 16, "ColBERT": 9, "docT5query": 12}
+
+
+@pytest.fixture(scope="module")
+def second():
+    return published_table("BEIR paper")
+
+
+def test_averages_against_bm25_and_counts_are_those_of_the_cells(second):
+    *rows, averages, against, above = second.rows
+    assert len(rows) == 19
+    shown = dict(zip(second.header[1:], (cell.text for cell in against[1:]), strict=True))
+    assert {name: float(text.rstrip("%")) for name, text in shown.items() if text} == RATIOS
+    counts = dict(zip(second.header[1:], (cell.text for cell in above[1:]), strict=True))
+    assert {name: int(counts[name].split(" / ")[0]) for name in HIGHER} == HIGHER
+    assert dict(zip(second.header, (cell.text for cell in averages), strict=True))["BM25"] == "0.423"
+
+
+def test_marks_are_those_of_the_paper(second):
+    by_dataset = {row[0].text: dict(zip(second.header, row, strict=True)) for row in second.rows}
+    assert by_dataset["trec-covid"]["BM25+CE"].best
+    assert by_dataset["nq"]["DPR"].text.endswith("‡")
+    assert by_dataset["msmarco"]["BM25"].text == "0.228"
+    latex = second.latex()
+    assert r"\textbf{0.757}" in latex
+    assert r"\underline{" in latex
+    assert "averages leave out msmarco" in latex
+
+
+def test_table_nine_is_recall(second):
+    ninth = published_table("BEIR paper", "R@100")
+    assert ninth.title == "R@100"
+    assert len(ninth.rows) == 3 + len({row[0].text for row in ninth.rows[:-3]})
+    assert any("shares with the baseline" in note for note in ninth.notes)
+
+
+def test_a_mean_over_other_datasets_is_never_compared():
+    scores = {("a", "x"): PaperScore(0.5), ("b", "x"): PaperScore(0.1), ("a", "y"): PaperScore(0.6)}
+    table = paper_table(scores, "nDCG@10", "x")
+    assert [cell.text for cell in table.rows[-2]] == ["against x", "", "+20.0%"]
+    assert [cell.text for cell in table.rows[-1]] == ["higher / lower", "", "1 / 0"]
+
+
+def test_collections_have_their_counts():
+    table = collection_table(["scifact"])
+    assert [cell.text for cell in table.rows[0]] == [
+        *("scifact", "Fact Checking", "Scientific", "binary", "300", "5,183", "1.1", "12.4", "213.6")
+    ]
