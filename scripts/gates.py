@@ -47,7 +47,10 @@ VAGUE = {
     *("OFTEN", "OTHER", "OWN", "PIECE", "SAME", "SMALL", "TOGETHER"),
 }
 # Nothing outside `plugins` imports it, `weir/__init__.py` included; a plug-in imports another only as this says.
-PLUGIN_IMPORTS = {"bridges": {"conform"}}  # its objects of peers are the measures of the kit's adapters
+PLUGIN_IMPORTS = {
+    "bridges": {"conform"},  # its objects of peers are the measures of the kit's adapters
+    "submissions": {"report"},  # a leaderboard is dressed as the report
+}
 ROW = {name: row for row, names in enumerate(LAYERS) for name in names}
 # Rules within the first row.
 FIRST_ROW = {

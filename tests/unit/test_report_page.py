@@ -15,6 +15,7 @@ if CHROMIUM is None:
 
 import weir  # noqa: E402 - behind the skip
 from tests.unit.test_report import results  # noqa: E402, F401 - behind the skip; a fixture
+from tests.unit.test_submissions import mine, packed, site  # noqa: E402, F401 - behind the skip; fixtures
 
 pytestmark = pytest.mark.xdist_group("browser")
 
@@ -123,6 +124,30 @@ def test_it_is_whole_without_javascript(browser, address):
     page.goto(address)
     assert page.locator("#leaderboard .weir-board:visible").count() == 2
     assert page.locator("#queries details").count() == 1
+    context.close()
+
+
+def test_a_leaderboard_is_filtered_by_its_address(browser, site):  # noqa: F811 - the fixture
+    from axe_playwright_python.sync_playwright import Axe
+
+    context = browser.new_context(viewport={"width": 390, "height": 900})
+    page = context.new_page()
+    asked, said = [], []
+    page.on("request", lambda request: asked.append(request.url))
+    page.on("console", lambda message: said.append(message.text) if message.type == "error" else None)
+    page.goto((Path(site.folder) / "index.html").as_uri())
+    filters = page.get_by_label("Filter")
+    filters.select_option(label="size: small")
+    assert page.locator(".weir-board:visible caption").inner_text().startswith("size: small")
+    page.reload()
+    assert page.locator(".weir-board:visible caption").inner_text().startswith("size: small")
+    found = Axe().run(page).response["violations"]
+    assert [one["id"] for one in found if one["impact"] in ("serious", "critical")] == []
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    page.get_by_role("link", name="bm25 (first)").first.click()
+    assert page.locator("h1").inner_text() != ""
+    assert all(url.startswith(("file:", "data:")) for url in asked)
+    assert said == []
     context.close()
 
 

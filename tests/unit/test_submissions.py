@@ -251,3 +251,87 @@ def test_a_changed_byte_is_never_verified(packed, place, change):
     except WeirError:
         verified = False
     assert verified <= same
+
+
+@pytest.fixture(scope="module")
+def site(packed, mine, tmp_path_factory):
+    """A leaderboard of a good pack, a pack of one system on one collection, and a bad one."""
+    place = tmp_path_factory.mktemp("site")
+    packs = place / "packs"
+    packs.mkdir()
+    shutil.copy(packed, packs / "first.weir.zip")
+    weir.benchmark("brook-facts", ["rm3"], ["nDCG@10"], out=place / "more")
+    weir.pack_results(place / "more", packs / "second.weir.zip")
+    folder = unpack(packed, place / "unpacked")
+    next(folder.rglob("run.trec")).unlink()
+    sealed(folder, packs / "bad.weir.zip")
+    return weir.leaderboard(packs, place / "site", places={"mine": mine})
+
+
+def test_a_leaderboard_ranks_by_verdicts_and_names_what_it_refuses(site):
+    assert [name for name, _ in site.refused] == ["bad.weir.zip"]
+    everything = site.boards[0]
+    assert everything.filter == "all collections"
+    by_name = {one.system: one for one in everything.places}
+    partial = by_name["rm3 (second)"]
+    assert (partial.there, partial.mean) == (1, None)  # no average over what is there
+    assert all(one.best <= one.worst for one in everything.places)
+    shared = {
+        one.system for board in site.boards if board.datasets == ("brook-facts",) for one in board.places
+    }
+    assert shared == set(by_name)
+    for board in site.boards:
+        for one in board.places:
+            if one.mean is not None:
+                means = [
+                    row.mean
+                    for row in site.rows
+                    if row.system == one.system and row.dataset in board.datasets
+                ]
+                assert one.mean == sum(means) / len(board.datasets)
+
+
+def test_pages_and_their_json_say_the_same(site):
+    root = Path(site.folder)
+    index = json.loads((root / "api" / "index.json").read_text())
+    page = (root / "index.html").read_text()
+    for board in index["boards"]:
+        for one in board["systems"]:
+            assert f"{one['there']} of {len(board['datasets'])}" in page
+            assert one["mean"] is None or f'data-value="{one["mean"]!r}"' in page
+    pages = sorted(root.rglob("*.html"))
+    assert len(pages) == 2 + 3 + 2  # index, reported, three systems, two collections
+    for file in pages:
+        text = file.read_text()
+        links = re.findall(r'(?:href|src)="([^"#]+)"', text)
+        assert all((file.parent / link).exists() for link in links), file
+        assert "http" not in "".join(links)
+    for file in (root / "api" / "systems").iterdir():
+        of = json.loads(file.read_text())
+        shown = (root / "systems" / f"{file.stem}.html").read_text()
+        assert all(f'data-value="{row["mean"]!r}"' in shown for row in of["rows"])
+        assert of["provenance"]["content"] in shown
+
+
+def test_ranges_of_ranks_follow_the_verdicts():
+    from weir.core.scores import Row
+    from weir.plugins.submissions.site import places
+    from weir.stats.compare import compare_scores
+
+    qrels = {f"q{n}": {"d": 1} for n in range(40)}
+    good, poor = (
+        {f"q{n}": {"d": 1.0} for n in range(40)},
+        {f"q{n}": {"x": 2.0, "d": 1.0} for n in range(40)},
+    )
+    scores = {name: weir.evaluate(qrels, run, ["RR"]) for name, run in {"good": good, "poor": poor}.items()}
+    comparison = compare_scores(scores, "one")[0]
+    rows = [Row("one", name, "RR", mean, mean, mean, 40, 40) for name, mean in (("good", 1.0), ("poor", 0.5))]
+    rows.append(Row("two", "alone", "RR", 0.9, 0.9, 0.9, 40, 40))
+    placed = {one.system: (one.best, one.worst) for one in places(["one", "two"], rows, [comparison])}
+    assert placed == {"good": (1, 2), "poor": (2, 3), "alone": (1, 3)}
+
+
+def test_a_folder_without_packs_is_one_line(tmp_path, capsys):
+    assert main(["submit", "leaderboard", str(tmp_path), "-o", str(tmp_path / "site")]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+    assert not (tmp_path / "site").exists()

@@ -72,6 +72,7 @@ SUBCOMMANDS = {
     "submit": {
         "pack": "Pack results for a leaderboard or a reviewer.",
         "verify": "Verify a pack by computing its scores again.",
+        "leaderboard": "Write a leaderboard of packs as a static site.",
     },
     "study": {
         "reranking": "Report what re-rankers changed, from run files alone.",
@@ -87,7 +88,7 @@ GROUPS = {
     "data": "Fetch, import, convert, export, describe, sample.",
     "labels": "Choose what to judge, and measure labels.",
     "list": "List systems, models, measures, datasets.",
-    "submit": "Pack results, and verify packs.",
+    "submit": "Pack results, verify packs, write a leaderboard.",
     "study": "Study re-rankers, models, costs, published scores.",
 }
 COMMANDS = {name: sentence for section in TOP.values() for name, sentence in section.items()} | {
@@ -96,7 +97,7 @@ COMMANDS = {name: sentence for section in TOP.values() for name, sentence in sec
 """What each command does, by what is typed behind `weir`."""
 FORMER = {
     name: f"{group} {name}" for group, names in SUBCOMMANDS.items() for name in names if group != "submit"
-} | {"warm": "doctor --compile"}
+} | {"warm": "doctor --compile", "leaderboard": "submit leaderboard"}
 """Former names of commands, which still work."""
 FORMER_OPTIONS = {
     "eval": {"--least": "--min-agreement", "--labels": "--model-labels", "--pairs": "--p-mrr"},

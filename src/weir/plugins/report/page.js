@@ -15,6 +15,20 @@
   for (const boards of document.querySelectorAll(".weir-boards")) {
     const all = [...boards.children];
     if (all.length < 2) continue;
+    if (boards.classList.contains("weir-chosen")) {
+      // Many boards are chosen from a list, and the address says which one is shown.
+      const chosen = make("select", { "aria-label": "Filter" }, ...all.map((board, n) => make("option", { value: n }, board.dataset.measure)));
+      const follow = () => {
+        const n = all.findIndex((board) => `#${encodeURIComponent(board.dataset.measure)}` === location.hash);
+        chosen.value = Math.max(0, n);
+        all.forEach((board, number) => (board.hidden = number !== +chosen.value));
+      };
+      chosen.onchange = () => (location.hash = encodeURIComponent(all[+chosen.value].dataset.measure));
+      addEventListener("hashchange", follow);
+      boards.prepend(make("p", { className: "weir-tools" }, make("label", {}, "show ", chosen)));
+      follow();
+      continue;
+    }
     const show = (which) => {
       all.forEach((board, n) => (board.hidden = n !== which));
       buttons.forEach((button, n) => button.setAttribute("aria-pressed", n === which));

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import click
 
-from weir.cli.options import datasets_option, fetch_option, systems_option
+from weir.cli.options import datasets_option, fetch_option, measure_names, systems_option
 from weir.cli.terminal import say_notes, show_tables
+from weir.errors import BadValue
 
 REFUSED, NOT_WHOLE = 1, 3
 """Exit codes: something does not match; nothing was found that does not match, and not all could be checked."""
@@ -35,6 +36,37 @@ def pack_command(
     say_notes(packed.notes())
 
 
+@click.command("leaderboard")
+@click.argument("folder", type=click.Path(path_type=Path))
+@click.option("-o", "--out", type=click.Path(path_type=Path), required=True, help="The folder of the site.")
+@click.option("-m", "--measure", shell_complete=measure_names, default="nDCG@10", show_default=True,
+              help="Rank by this measure.")  # fmt: skip
+@click.option("--collection", "collections", multiple=True, metavar="NAME=PATH",
+              help="Where a collection lies here; repeatable.")  # fmt: skip
+@fetch_option
+@click.option("-q", "--quiet", is_flag=True, help="No progress.")
+def leaderboard_command(
+    folder: Path, out: Path, measure: str, collections: tuple[str, ...], fetch: bool, quiet: bool
+) -> None:
+    """Write a leaderboard of packs as a static site.
+
+    FOLDER: packs of weir submit pack. Each is verified; what is refused is named with its reason and counts nowhere.
+    The site is plain files: ranges of ranks for all collections and by task, domain, size and licence, a page for each
+    system and collection, the same numbers as JSON, and published scores on a page of their own.
+    """
+    from weir.api.progress import Progress
+    from weir.plugins.submissions.site import leaderboard
+
+    progress = Progress(quiet)
+    try:
+        made = leaderboard(
+            folder, out, measure=measure, places=_places(collections), fetch=fetch, progress=progress
+        )
+    finally:
+        progress.close()
+    show_tables(made.tables())
+
+
 @click.command("verify")
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--collection", "collections", multiple=True, metavar="NAME=PATH",
@@ -52,18 +84,11 @@ def verify_command(
     refused. Exit code 1 for a pack that is refused, 3 where a collection is not here, so that not all was checked.
     """
     from weir.api.progress import Progress
-    from weir.errors import BadValue
     from weir.plugins.submissions.packs import verify_pack
 
-    places = dict[str, str]()
-    for one in collections:
-        name, sign, place = one.partition("=")
-        if not (name and sign and place):
-            raise BadValue(f"--collection {one}: expected NAME=PATH, such as scifact=data/scifact")
-        places[name] = place
     progress = Progress(quiet)
     try:
-        found = verify_pack(file, places=places, fetch=fetch, progress=progress)
+        found = verify_pack(file, places=_places(collections), fetch=fetch, progress=progress)
     finally:
         progress.close()
     show_tables(found.tables())
@@ -72,3 +97,14 @@ def verify_command(
         context.exit(REFUSED)
     if not found:
         context.exit(NOT_WHOLE)
+
+
+def _places(collections: tuple[str, ...]) -> dict[str, str]:
+    """NAME=PATH of each collection; raises BadValue for another text."""
+    places = dict[str, str]()
+    for one in collections:
+        name, sign, place = one.partition("=")
+        if not (name and sign and place):
+            raise BadValue(f"--collection {one}: expected NAME=PATH, such as scifact=data/scifact")
+        places[name] = place
+    return places

@@ -1,0 +1,446 @@
+"""A leaderboard of packs as a static site: plain files, whose every number was computed again from rankings.
+
+    index.html            verified results: tiers with ranges of ranks, for all collections and for each filter
+    reported.html         published scores, which nobody here has verified; in no order
+    systems/, datasets/   a page for each
+    api/                  the same numbers as JSON
+
+Ranks are made of verdicts, never of averages over what is there: a system is above another one where it is better on a
+collection that both have, and worse on none; a rank is the range that this leaves.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from weir.api.charts import system_numbers
+from weir.core.results import result_html, result_text
+from weir.core.rounding import counted, probability, short_change, short_score
+from weir.core.scores import Note, Row, Scores
+from weir.core.tables import Table, html_escaped, sentences
+from weir.datasets import catalogue
+from weir.datasets.catalogue import Entry
+from weir.errors import BadValue, FormatError, UnknownName, WeirError
+from weir.experiment.comparing import compare_grid
+from weir.experiment.published import published
+from weir.experiment.results import finished_cells
+from weir.files.atomic import atomic_dir
+from weir.plugins.report.page import digest, resource, style_sheet, text
+from weir.plugins.submissions.packs import RESULTS, Verification, unpacked, verify_pack
+from weir.stats.compare import Comparison, ComparisonMethod
+
+MEDIUM_DOCUMENTS, LARGE_DOCUMENTS = 100_000, 1_000_000
+"""Documents from which a collection is medium, and from which it is large."""
+PERMUTATIONS = 10_000
+NO_ENTRY = "not in the catalogue"
+
+
+@dataclass(frozen=True)
+class Place:
+    """A system under a filter.
+
+    best, worst: its range of ranks; better, level, worse: against others on shared collections, counted over pairs of
+    a collection and a system; mean: over the collections of the filter, None where it lacks one; there: how many it
+    has.
+    """
+
+    system: str
+    best: int
+    worst: int
+    better: int
+    level: int
+    worse: int
+    mean: float | None
+    there: int
+
+
+@dataclass(frozen=True)
+class Board:
+    """The systems under a filter such as task = Fact Checking, best ranges first; datasets: those of the filter."""
+
+    filter: str
+    datasets: tuple[str, ...]
+    places: tuple[Place, ...]
+
+
+@dataclass(frozen=True, repr=False)
+class Site:
+    """A leaderboard: its boards by filter, the rows of verified cells, packs that were refused with the reason."""
+
+    folder: str
+    measure: str
+    boards: tuple[Board, ...]
+    rows: tuple[Row, ...]
+    refused: tuple[tuple[str, str], ...]
+
+    def tables(self) -> tuple[Table, ...]:
+        """What was written."""
+        systems = len({row.system for row in self.rows})
+        collections = len({row.dataset for row in self.rows})
+        lines = [f"{counted(systems, 'system')} on {counted(collections, 'collection')} in {self.folder}"]
+        return (sentences(*lines, *(f"refused: {name}: {reason}" for name, reason in self.refused)),)
+
+    def notes(self) -> tuple[Note, ...]:
+        """Nothing beside the tables."""
+        return ()
+
+    __repr__ = result_text
+    _repr_html_ = result_html
+
+
+def leaderboard(
+    submissions: str | os.PathLike[str],
+    out: str | os.PathLike[str],
+    *,
+    measure: str = "nDCG@10",
+    places: Mapping[str, str | Path] | None = None,
+    fetch: bool = False,
+    progress: Callable[[str, int, int], None] | None = None,
+) -> Site:
+    """Verify the packs of a folder and write a leaderboard of what holds; the folder `out` appears whole or not at all.
+
+    measure: that systems are ranked by; places, fetch: as `verify_pack` takes them. A pack that is refused, or that
+    could not be verified whole, is named with its reason and counts nowhere. Raises FormatError for a folder without
+    packs, BadValue where none holds or none has the measure.
+    """
+    folder = Path(submissions)
+    packs = sorted(folder.glob("*.zip"))
+    if not packs:
+        missing = "no pack (*.zip)" if folder.is_dir() else "no such folder"
+        raise FormatError(folder, missing, "packs of weir submit pack")
+    grid, rows = dict[tuple[str, str], Scores](), list[Row]()
+    refused, provenance = list[tuple[str, str]](), dict[str, dict[str, str]]()
+    for number, file in enumerate(packs):
+        if progress is not None:
+            progress(f"verifying {file.name}", number, len(packs))
+        try:
+            found = verify_pack(file, places=places, fetch=fetch)
+        except WeirError as error:
+            refused.append((file.name, str(error).replace(f"{folder}/", "")))
+            continue
+        if not found:
+            refused.append((file.name, (*found.problems, *found.unchecked)[0]))
+            continue
+        with tempfile.TemporaryDirectory(prefix="weir-site-") as temporary:
+            for cell in finished_cells(unpacked(file, Path(temporary)) / RESULTS):
+                if cell.mean(measure) is None:
+                    continue
+                name = f"{cell.label} ({file.name.removesuffix('.zip').removesuffix('.weir')})"
+                grid[cell.dataset, name] = cell.values()
+                rows += [_named(row, name) for row in cell.named_rows() if row.measure == measure]
+                provenance[name] = _provenance(file.name, found, cell.ranked.made)
+    if not rows:
+        why = f"; {refused[0][0]}: {refused[0][1]}" if refused else ""
+        raise BadValue(f"no pack holds verified scores by {measure}{why}")
+    shared = {d for d, _ in grid if sum(other == d for other, _ in grid) > 1}
+    of = {key: values for key, values in grid.items() if key[0] in shared}
+    comparisons = compare_grid(of, [measure], None, ComparisonMethod(draws=PERMUTATIONS)) if of else []
+    boards = _boards(rows, [c for c in comparisons if c.unit == "queries"])
+    site = Site(str(out), measure, boards, tuple(rows), tuple(refused))
+    with atomic_dir(Path(out)) as temporary_site:
+        _write(site, comparisons, provenance, temporary_site)
+    return site
+
+
+def _named(row: Row, name: str) -> Row:
+    return replace(row, system=name, title="")
+
+
+def _provenance(file: str, found: Verification, made: Mapping[str, object]) -> dict[str, str]:
+    return {
+        "pack": file,
+        "content": found.digest,
+        "made": str(made.get("when"))[:19],
+        "weir": str(made.get("weir")),
+        "processor (claimed)": f"{made.get('processor')}, {made.get('cores')} cores",
+    }
+
+
+# ----------
+# Ranks under filters.
+
+
+def _entry(dataset: str) -> Entry | None:
+    try:
+        return catalogue.get(dataset)
+    except UnknownName:
+        return None
+
+
+def filters(datasets: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """The datasets of each filter: all, then by task, domain, size and licence."""
+    chosen = {"all collections": tuple(datasets)}
+    for dataset in datasets:
+        entry = _entry(dataset)
+        size = NO_ENTRY
+        if entry is not None:
+            size = "small" if entry.documents < MEDIUM_DOCUMENTS else "medium"
+            size = "large" if entry.documents >= LARGE_DOCUMENTS else size
+        for kind, value in (
+            ("task", entry.task if entry else NO_ENTRY),
+            ("domain", entry.domain if entry else NO_ENTRY),
+            ("size", size),
+            ("licence", entry.licence if entry else NO_ENTRY),
+        ):
+            name = f"{kind}: {value}"
+            chosen[name] = (*chosen.get(name, ()), dataset)
+    return {name: chosen[name] for name in sorted(chosen, key=lambda n: (n != "all collections", n))}
+
+
+def _boards(rows: Sequence[Row], comparisons: Sequence[Comparison]) -> tuple[Board, ...]:
+    datasets = list(dict.fromkeys(row.dataset for row in rows))
+    return tuple(
+        Board(name, of, places(of, rows, [c for c in comparisons if c.dataset in of]))
+        for name, of in filters(datasets).items()
+    )
+
+
+def places(
+    datasets: Sequence[str], rows: Sequence[Row], comparisons: Sequence[Comparison]
+) -> tuple[Place, ...]:
+    """Ranges of ranks from verdicts: above is who is better on a shared collection, and worse on none.
+
+    Systems that share no collection are in no order, so a missing cell widens a range and never moves it.
+    """
+    means = {(row.dataset, row.system): row.mean for row in rows if row.dataset in datasets}
+    systems = list(dict.fromkeys(system for _, system in means))
+    verdicts: dict[tuple[str, str], list[str]] = {}
+    for comparison in comparisons:
+        for pair in comparison.pairs:
+            verdicts.setdefault((pair.second, pair.first), []).append(pair.verdict)
+            verdicts.setdefault((pair.first, pair.second), []).append(pair.reversed.verdict)
+    found = []
+    for system in systems:
+        against = [verdicts.get((system, other), []) for other in systems if other != system]
+        above = sum("worse" in of and "better" not in of for of in against)
+        below = sum("better" in of and "worse" not in of for of in against)
+        every = [verdict for of in against for verdict in of]
+        own = [means[d, system] for d in datasets if (d, system) in means]
+        mean = sum(own) / len(own) if len(own) == len(datasets) else None
+        better, worse = every.count("better"), every.count("worse")
+        counts = better, len(every) - better - worse, worse
+        found.append(Place(system, 1 + above, len(systems) - below, *counts, mean, len(own)))
+    return tuple(sorted(found, key=lambda one: (one.best, one.worst, one.system)))
+
+
+# ----------
+# Pages and files.
+
+
+def slug(name: str) -> str:
+    """A name as a file: letters, digits and dashes, with a hash where something was left out."""
+    plain = re.sub(r"[^a-zA-Z0-9]+", "-", name).strip("-")[:60]
+    return f"{plain}-{hashlib.sha256(name.encode()).hexdigest()[:6]}"
+
+
+def _write(
+    site: Site, comparisons: Sequence[Comparison], provenance: Mapping[str, dict[str, str]], folder: Path
+) -> None:
+    for name in ("systems", "datasets", "api/systems", "api/datasets"):
+        (folder / name).mkdir(parents=True)
+    systems = list(dict.fromkeys(row.system for row in site.rows))
+    datasets = list(dict.fromkeys(row.dataset for row in site.rows))
+    labels = system_numbers(systems)
+    _put(folder / "index.html", "Verified results", _index(site, provenance), "")
+    _put(folder / "reported.html", "Reported, not verified", _reported(site.measure), "")
+    _json(folder / "api" / "index.json", {"measure": site.measure, "boards": [
+        {"filter": b.filter, "datasets": b.datasets, "systems": [vars_of(p) for p in b.places]} for b in site.boards],
+        "refused": [{"pack": name, "reason": reason} for name, reason in site.refused]})  # fmt: skip
+    for system in systems:
+        own = [row for row in site.rows if row.system == system]
+        facts = {"system": system, "provenance": provenance[system], "rows": [row.to_dict() for row in own]}
+        _json(folder / "api" / "systems" / f"{slug(system)}.json", facts)
+        body = _facts(provenance[system]) + _rows(
+            own, "collection", lambda r: (r.dataset, f"../datasets/{slug(r.dataset)}.html")
+        )
+        _put(
+            folder / "systems" / f"{slug(system)}.html",
+            labels.label(system),
+            body,
+            "../",
+            f"api/systems/{slug(system)}.json",
+        )
+    for dataset in datasets:
+        own = sorted(
+            (row for row in site.rows if row.dataset == dataset), key=lambda row: (-row.mean, row.system)
+        )
+        comparison = next((c for c in comparisons if c.dataset == dataset), None)
+        facts = {"dataset": dataset, "rows": [row.to_dict() for row in own]}
+        _json(folder / "api" / "datasets" / f"{slug(dataset)}.json", facts)
+        body = _about(dataset) + _rows(
+            own, "system", lambda r: (r.system, f"../systems/{slug(r.system)}.html"), comparison
+        )
+        _put(
+            folder / "datasets" / f"{slug(dataset)}.html",
+            dataset,
+            body,
+            "../",
+            f"api/datasets/{slug(dataset)}.json",
+        )
+
+
+def vars_of(place: Place) -> dict[str, object]:
+    """A place as plain values."""
+    return {name: getattr(place, name) for name in Place.__dataclass_fields__}
+
+
+def _json(path: Path, values: object) -> None:
+    path.write_text(json.dumps(values, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+
+
+def _put(path: Path, title: str, body: str, up: str, api: str = "") -> None:
+    style, script = style_sheet(), resource("page.js")
+    hashes = f"style-src 'sha256-{digest(style)}'; script-src 'sha256-{digest(script)}'"
+    policy = f"default-src 'none'; {hashes}; font-src data:; base-uri 'none'; form-action 'none'"
+    links = f'<a href="{up}index.html">Verified</a><a href="{up}reported.html">Reported</a>'
+    data = f'<p class="weir-soft"><a href="{up}{api}">The same numbers as JSON</a></p>' if api else ""
+    parts = [
+        '<!doctype html>\n<html lang="en">\n<meta charset="utf-8">',
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
+        '<meta name="viewport" content="width=device-width, initial-scale=1">',
+        f"<title>{html_escaped(title[:80])} – Weir leaderboard</title>",
+        f"<style>{style}</style>\n<body>",
+        f'<header class="weir-top"><nav aria-label="Site"><strong>Weir</strong>{links}</nav></header>',
+        f'<main id="main"><h1>{text(title, 120)}</h1>{body}{data}</main>',
+        f"<script>{script}</script>\n</body>\n</html>\n",
+    ]
+    path.write_text("\n".join(parts), encoding="utf-8")
+
+
+def _cell(inside: str, number: bool = False, value: float | None = None) -> str:
+    """A cell of a table; value: by which its column is sorted."""
+    kind = ' class="weir-number"' if number else ""
+    return f"<td{kind}>{inside}</td>" if value is None else f'<td{kind} data-value="{value!r}">{inside}</td>'
+
+
+def _name(inside: str, link: str) -> str:
+    return f'<th scope="row"><a href="{link}">{text(inside, 120)}</a></th>'
+
+
+def _table(
+    label: str, head: Sequence[str], rows: Sequence[str], kind: str = "weir-grid", caption: str = ""
+) -> str:
+    """A table whose columns a script sorts, in a frame that scrolls; rows: of cells."""
+    columns = "".join(f'<th scope="col">{html_escaped(name)}</th>' for name in head)
+    above = f"<caption>{text(caption, 240)}</caption>" if caption else ""
+    lines = "".join(f"<tr>{row}</tr>" for row in rows)
+    return (
+        f'<div class="weir-frame" tabindex="0" role="region" aria-label="{html_escaped(label)}">'
+        f'<table class="{kind} weir-sortable">{above}<thead><tr>{columns}</tr></thead>'
+        f"<tbody>{lines}</tbody></table></div>"
+    )
+
+
+def _range(best: int, worst: int) -> str:
+    return str(best) if best == worst else f"{best}–{worst}"
+
+
+def _index(site: Site, provenance: Mapping[str, dict[str, str]]) -> str:
+    lead = (
+        f"Every score by {site.measure} was computed again from rankings. A rank is a range: a system is above another "
+        "one where it is better on a collection that both have, and worse on none (permutation tests, Holm over the "
+        "pairs of a collection). Systems that share no collection are in no order. A mean stands only where a system "
+        "has every collection of the filter."
+    )
+    boards = "".join(
+        f'<div class="weir-board" data-measure="{html_escaped(b.filter)}">{_board(b, provenance)}</div>'
+        for b in site.boards
+    )
+    refused = "".join(f"<li>{text(name)}: {text(reason)}</li>" for name, reason in site.refused)
+    more = f'<h2>Refused</h2><ul class="weir-soft">{refused}</ul>' if refused else ""
+    chosen = f'<section aria-label="Boards"><div class="weir-boards weir-chosen">{boards}</div></section>'
+    data = '<p class="weir-soft"><a href="api/index.json">The same numbers as JSON</a></p>'
+    return f'<p class="weir-lead">{html_escaped(lead)}</p>{chosen}{more}{data}'
+
+
+def _board(board: Board, provenance: Mapping[str, dict[str, str]]) -> str:
+    rows = [
+        _cell(_range(one.best, one.worst), value=one.best)
+        + _name(one.system, f"systems/{slug(one.system)}.html")
+        + _cell(f"{one.there} of {len(board.datasets)}", True)
+        + "".join(_cell(str(count), True) for count in (one.better, one.level, one.worse))
+        + _cell("–" if one.mean is None else short_score(one.mean), True, one.mean)
+        + _cell(f"<code>{provenance[one.system]['content'][:12]}</code>")
+        for one in board.places
+    ]
+    head = ("rank", "system", "collections", "better", "level", "worse", "mean", "content of the pack")
+    return _table(
+        board.filter, head, rows, "weir-grid weir-ranks", f"{board.filter}: {', '.join(board.datasets)}"
+    )
+
+
+def _rows(
+    rows: Sequence[Row],
+    what: str,
+    name_of: Callable[[Row], tuple[str, str]],
+    comparison: Comparison | None = None,
+) -> str:
+    standing = {one.system: one for one in comparison.standings} if comparison else {}
+    lines = []
+    for row in rows:
+        one = standing.get(row.system)
+        rank = _cell("") if one is None else _cell(_range(one.best, one.worst), value=one.best)
+        ends = f"{short_score(row.low)}–{short_score(row.high)}"
+        cells = (
+            _cell(short_score(row.mean), True, row.mean),
+            _cell(ends, True),
+            _cell(f"{row.queries:,}", True),
+        )
+        lines.append(_name(*name_of(row)) + rank + "".join(cells))
+    table = _table("Scores", (what, "rank", rows[0].measure, "95% interval", "queries"), lines)
+    pairs = "" if comparison is None else _pairs(comparison)
+    return f'<section aria-label="Scores">{table}</section>{pairs}'
+
+
+def _pairs(comparison: Comparison) -> str:
+    rows = [
+        _cell(text(pair.second, 80))
+        + _cell(pair.verdict)
+        + _cell(text(pair.first, 80))
+        + _cell(short_change(pair.difference), True, pair.difference)
+        + _cell(probability(pair.adjusted), True, pair.adjusted)
+        for pair in comparison.pairs
+    ]
+    head = ("system", "verdict", "against", "difference", "adjusted p")
+    return f"<details><summary>Every pair</summary>{_table('Pairs', head, rows, 'weir-table')}</details>"
+
+
+def _facts(facts: Mapping[str, str]) -> str:
+    lines = "".join(
+        f"<dt>{html_escaped(name)}</dt><dd><code>{text(value)}</code></dd>" for name, value in facts.items()
+    )
+    return f'<details open><summary>Provenance</summary><dl class="weir-soft">{lines}</dl></details>'
+
+
+def _about(dataset: str) -> str:
+    entry = _entry(dataset)
+    if entry is None:
+        return f'<p class="weir-lead">{NO_ENTRY}</p>'
+    counts = f"{entry.documents:,} documents, {entry.queries:,} queries"
+    about = f"{entry.title}: {entry.task}, {entry.domain}; {counts}; licence: {entry.licence or 'not stated'}"
+    return f'<p class="weir-lead">{text(about)}</p>'
+
+
+def _reported(measure: str) -> str:
+    """Published scores, each with its source, in the order of names, as nothing here orders them."""
+    own = sorted(published(measure=measure), key=lambda one: (one.dataset, one.model))
+    rows = [
+        _cell(text(one.dataset))
+        + _cell(text(one.model, 80))
+        + _cell(one.printed, True, one.value)
+        + _cell(text(f"{one.source} {one.note}".strip(), 160))
+        for one in own
+    ]
+    lead = (
+        "Scores that somebody printed. Nobody here has computed them again, so they are in no order and stand beside "
+        f"no verified one. {len(own):,} scores."
+    )
+    table = _table("Reported scores", ("collection", "system", measure, "source"), rows, "weir-table")
+    return f'<p class="weir-lead">{lead}</p><section aria-label="Reported">{table}</section>'
