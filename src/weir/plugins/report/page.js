@@ -188,7 +188,7 @@
     return parts.map((part, n) => (n % 2 && words.has(stem(part)) ? make("u", {}, part) : part));
   };
   const stem = (word) => word.toLowerCase().replace(/(?:ing|ed|es|s)$/u, "");
-  const COMMON = new Set("a an and are as at be by do for from how in is it of on or that the to was what when where which who why will with".split(" ").map(stem));
+  const COMMON = new Set("a about an and are as at be by can do does for from has how i in is it me my of on or that the this to was we what when where which who why will with you".split(" ").map(stem));
 
   const document_ = (doc, rank, entry, ids, words, other) => {
     const [id, title, text] = data.documents[doc];

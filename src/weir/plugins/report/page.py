@@ -112,6 +112,7 @@ def page(study: Study, sections: Sequence[Section], asked: Sequence[Question]) -
         "audit",
         "overlap",
         "lengths",
+        "slices",
         "models",
     }
     absent = sorted(named - set(titles))
@@ -142,7 +143,8 @@ def page(study: Study, sections: Sequence[Section], asked: Sequence[Question]) -
 
 SHORT = {
     "leaderboard": "Leaderboard", "collections": "Collections", "baseline": "Baseline", "cost": "Cost",
-    "judged": "Judged", "audit": "Audit", "overlap": "Overlap", "lengths": "Lengths", "models": "Models",
+    "judged": "Judged", "audit": "Audit", "overlap": "Overlap", "lengths": "Lengths", "slices": "Slices",
+    "models": "Models",
     "queries": "Queries", "reviewer": "Reviewer", "reproduce": "Reproduce",
 }  # fmt: skip
 """What the head of the page calls its sections."""

@@ -10,10 +10,12 @@ import numpy as np
 
 from weir.api.charts import cost_charts, difference_chart, front, length_charts, standings_chart, verdict_map
 from weir.api.rows import grid_tables, grids_marked
+from weir.audit.bias import feature_groups
 from weir.audit.check import Audit, audit_tables
 from weir.core.charts import Chart, HeatMap, Network, Points
 from weir.core.rounding import counted, duration, figure, probability, share, short_change, short_score
 from weir.core.scores import Row
+from weir.core.subject import Subject
 from weir.core.tables import Table, sentences, table_of
 from weir.errors import WeirError
 from weir.experiment.comparing import compare_cells
@@ -496,6 +498,45 @@ def lengths(study: Study) -> Section | None:
     return Section("lengths", "Lengths", lead, charts, (table_of(lines),))
 
 
+def slices(study: Study) -> Section | None:
+    """For which kinds of queries: means on groups of the queries of the largest collection that is here."""
+    large = [n for n in study.datasets if n in study.collections and study.query_count(n) >= 2 * FEW_QUERIES]
+    if not large:
+        return None
+    dataset, measure = max(large, key=study.query_count), study.measures[0]
+    collection = study.collections[dataset]
+    subject = Subject(dataset, queries=collection.all_queries, qrels=collection.qrels)
+    scores = {cell.label: cell.values() for cell in study.cells if cell.dataset == dataset}
+    rows, counts, values = list[str](), list[int](), list[tuple[float | None, ...]]()
+    for groups in feature_groups(subject):
+        for label, places in groups.rows(next(iter(scores.values())).queries).items():
+            if len(places) < FEW_QUERIES:
+                continue
+            means = [
+                None
+                if name not in scores or measure not in scores[name].measures
+                else float(np.nanmean(scores[name].of(measure)[places]))
+                for name in study.systems
+            ]
+            rows.append(f"{groups.name}: {label}")
+            counts.append(len(places))
+            values.append(tuple(means))
+    if not rows:
+        return None
+    chart = HeatMap(f"{measure} by kind of query", tuple(rows), study.numbers.labels, tuple(values))
+    lines = [["queries with", "queries", *study.numbers.labels]]
+    lines += [
+        [row, str(n), *("–" if v is None else short_score(v) for v in of)]
+        for row, n, of in zip(rows, counts, values, strict=True)
+    ]
+    lead = (
+        f"Means on groups of the {study.query_count(dataset):,} queries of {dataset}; darker is higher. Groups of "
+        f"fewer than {FEW_QUERIES} queries are left out. No verdicts are made here: the audit tests slices and corrects "
+        "for their number."
+    )
+    return Section("slices", "Slices", lead, (chart,), (table_of(lines),))
+
+
 def language_models(study: Study) -> Section | None:
     """What language models were asked, what could be read, what it cost."""
     uses = model_uses(study.cells)
@@ -924,7 +965,7 @@ def sections(study: Study, audits: Sequence[Audit], asked: Sequence[Question]) -
     """
     made = [short(study), leaderboard(study), collections(study), against_baseline(study), cost(study)]
     made += [judged_rates(study), findings(audits)]
-    for build in (overlap, lengths):
+    for build in (overlap, lengths, slices):
         try:
             made.append(build(study))
         except WeirError:  # a collection is not whole here: the section is named among those left out
