@@ -531,8 +531,8 @@ def slices(study: Study) -> Section | None:
     ]
     lead = (
         f"Means on groups of the {study.query_count(dataset):,} queries of {dataset}; darker is higher. Groups of "
-        f"fewer than {FEW_QUERIES} queries are left out. No verdicts are made here: the audit tests slices and corrects "
-        "for their number."
+        f"fewer than {FEW_QUERIES} queries are left out. No verdicts are made here: the audit tests slices and "
+        "corrects for their number."
     )
     return Section("slices", "Slices", lead, (chart,), (table_of(lines),))
 
