@@ -21,7 +21,7 @@ test test-slow: export PYTHONDONTWRITEBYTECODE =
 test: .venv/dev .venv/neural   ## the tests; those that need ../shared skip without it
 	$(BIN)/python -m pytest -n 2 --dist loadgroup -m "not slow" --ignore tests/bridges
 
-test-slow: .venv/dev .venv/neural $(BRIDGES)  ## benchmarks, servers on a JVM, other processors, CONTRIBUTING, bridges
+test-slow: .venv/dev .venv/neural $(BRIDGES)  ## benchmarks, servers on a JVM, other processors, CONTRIBUTING, pages, a browser, bridges
 	$(BIN)/python -m pytest -n 2 --dist loadgroup -m slow --ignore tests/bridges
 	HF_HUB_OFFLINE=1 $(BRIDGES) -m pytest -n 2 tests/bridges
 

@@ -52,14 +52,18 @@ def shared() -> Path:
     return SHARED
 
 
-SLOW = ("test_benchmarks.py", "test_search_engines_real.py", "test_portability.py", "test_walkthroughs.py")
-"""What `make test-slow` runs: benchmarks, servers on a JVM, kernels for other processors, a copy of the checkout."""
+SLOW = (
+    *("test_benchmarks.py", "test_search_engines_real.py", "test_portability.py", "test_walkthroughs.py"),
+    *("test_examples.py", "test_coming_from.py", "test_report_page.py"),
+)
+"""What `make test-slow` runs: benchmarks, servers on a JVM, kernels for other processors, a copy of the checkout, the
+examples of all pages, and a browser."""
 LONG = (
-    "test_examples.py",
     "test_doc2query.py",
     "test_dense_kills.py",
     "test_faults.py",
     "test_local_chat.py",
+    "test_declared.py",
 )
 
 
