@@ -41,7 +41,10 @@ def results(tmp_path_factory) -> Path:
     lines = "".join(f"q{n}<b>\td{n}</script>\t1\n" for n in range(6))
     (mine / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\n" + lines)
     weir.benchmark(
-        ["brook-facts", "brook-medical", str(mine)], SYSTEMS, ["nDCG@10", "R@100"], out=place / "results"
+        ["brook-facts", "brook-medical", str(mine)],
+        SYSTEMS,
+        ["nDCG@10", "R@100", "GMAP"],
+        out=place / "results",
     )
     return place / "results"
 
@@ -95,7 +98,7 @@ def test_every_value_of_every_query_is_packed(made, page, results):
     for n, dataset in enumerate(index["datasets"]):
         raw = np.frombuffer(zlib.decompress(base64.b64decode(page.data[f"weir-values-{n}"])), np.uint8)
         steps = raw[: len(raw) // 2].astype(int) + 256 * raw[len(raw) // 2 :].astype(int)
-        values = (
+        shares = (
             steps.reshape(len(index["measures"]), len(dataset["systems"]), dataset["queries"])
             / index["steps"]
         )
@@ -106,7 +109,12 @@ def test_every_value_of_every_query_is_packed(made, page, results):
                 at = scores.queries.codes(texts["ids"])
                 system = made.study.systems.index(cell.label)
                 for m, measure in enumerate(index["measures"]):
-                    assert np.abs(values[m, system] - scores.of(measure)[at]).max() <= 0.5 / index["steps"] + 1e-12
+                    low, span = dataset["lows"][m], dataset["spans"][m]
+                    stored = scores.of(measure)[at]
+                    assert (
+                        np.abs(low + shares[m, system] * span - stored).max()
+                        <= 0.5 * span / index["steps"] + 1e-12
+                    )
         ranking = texts["rankings"]["0"]["r"][0]
         run = next(c for c in finished_cells(results) if (c.dataset, c.system) == (dataset["name"], "bm25"))
         expected = list(weir.Run.load(run.run).to_dict()[texts["ids"][0]])[:10]
@@ -174,7 +182,7 @@ def test_tables_and_figures_are_written(results, tmp_path, capsys):
         main(["report", str(results), "--no-audit", "--figures", str(figures), "--tables", str(tables)]) == 0
     )
     assert not Path("report.html").exists()
-    assert (tables / "leaderboard.tex").read_text().count(r"\toprule") == 2
+    assert (tables / "leaderboard.tex").read_text().count(r"\toprule") == 3
     assert {path.suffix for path in tables.iterdir()} == {".tex", ".md", ".csv"}
     assert all(path.read_text().startswith("<svg") for path in figures.iterdir())
     assert len(list(figures.iterdir())) >= 6

@@ -91,7 +91,7 @@
         data.value = (measure, system, query) => {
           const at = (measure * dataset.systems.length + system) * dataset.queries + query;
           const step = values[at] + 256 * values[half + at];
-          return step === index.missing ? NaN : (step / index.steps) * dataset.scale;
+          return step === index.missing ? NaN : dataset.lows[measure] + (step / index.steps) * dataset.spans[measure];
         };
         return data;
       })());

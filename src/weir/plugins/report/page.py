@@ -28,7 +28,9 @@ from weir.core.charts import (
     tint,
 )
 from weir.core.rounding import short_change, short_score
+from weir.core.strings import Float64, Int64
 from weir.core.tables import html_escaped, table_of
+from weir.datasets.load import Dataset
 from weir.errors import WeirError
 from weir.experiment.results import ResultCell
 from weir.files.runs import read_run
@@ -49,11 +51,11 @@ RUN_BYTES = 600_000_000
 """Run files that are read for rankings, in all."""
 EXCERPT_CHARACTERS, QUERY_CHARACTERS = 400, 160
 """Characters of a document and of a query in the query browser."""
-SHOWN_RANKS = 10
+SHOWN_RANKS, SHOWN_MOVES = 10, 12
+"""Documents of a ranking in the query browser; queries in the table of the largest differences."""
 VALUE_STEPS = 10_000
 """Steps between 0 and 1 in which scores are packed, as tables print them."""
 MISSING = 65_535
-ICONS = {"serious": "diamond", "weakens": "triangle", "note": "ring", "checked": "tick"}
 SEVERITY_WORDS = {
     "serious": ("serious finding", "serious findings"),
     "weakens": ("that weakens a claim", "that weaken a claim"),
@@ -442,15 +444,94 @@ def reviewer_html(section: Section, asked: Sequence[Question]) -> str:
 
 
 @dataclass(frozen=True, eq=False)
+class QueryScores:
+    """The queries of a dataset, the hardest first, with the values of all systems.
+
+    systems: labels, in the order of values; values: float64[measures, systems, Q], NaN where there is none; texts: of
+    the queries, () where the collection is not here; moved: places of queries, the largest difference to the baseline
+    first, by the first measure; gaps: these differences, float64[systems, Q].
+    """
+
+    dataset: str
+    systems: tuple[str, ...]
+    ids: tuple[str, ...]
+    texts: tuple[str, ...]
+    values: Float64
+    moved: Int64
+    gaps: Float64
+
+    @staticmethod
+    def of(study: Study, dataset: str) -> QueryScores:
+        """The queries of a dataset of the study."""
+        cells = [cell for cell in study.cells if cell.dataset == dataset]
+        scores = [cell.values() for cell in cells]
+        queries = scores[0].queries
+        values = np.full((len(study.measures), len(cells), len(queries)), np.nan)
+        for s, one in enumerate(scores):
+            at = queries.codes(one.queries.strings)
+            for m, measure in enumerate(study.measures):
+                if measure in one.measures:
+                    values[m, s, at[at >= 0]] = one.of(measure)[at >= 0]
+        hardest = np.argsort(np.nan_to_num(values[0]).mean(axis=0), kind="stable")
+        values, ids = values[:, :, hardest], tuple(queries[int(n)] for n in hardest)
+        systems = tuple(cell.label for cell in cells)
+        base = systems.index(study.baseline) if study.baseline in systems else 0
+        gaps = np.nan_to_num(values[0] - values[0, base])
+        moved = np.argsort(-np.abs(gaps).max(axis=0), kind="stable")
+        return QueryScores(dataset, systems, ids, _query_texts(study, dataset, ids), values, moved, gaps)
+
+    def packed(self) -> tuple[bytes, list[float], list[float]]:
+        """(the values as two byte planes of steps, deflated; of each measure the least value and the range).
+
+        The range of a measure within 0 and 1 is all of that, so that a step is the last decimal that tables print.
+        """
+        lows, spans, steps = list[float](), list[float](), []
+        for of_measure in self.values:
+            known = of_measure[np.isfinite(of_measure)]
+            low, high = (float(known.min()), float(known.max())) if known.size else (0.0, 1.0)
+            low, high = (0.0, 1.0) if 0 <= low <= high <= 1 else (low, max(high, low + 1e-9))
+            share = np.where(np.isfinite(of_measure), (of_measure - low) / (high - low), 0)
+            steps.append(np.where(np.isfinite(of_measure), np.rint(share * VALUE_STEPS), MISSING))
+            lows.append(low)
+            spans.append(high - low)
+        raw = np.ascontiguousarray(np.array(steps).astype("<u2")).view(np.uint8).reshape(-1, 2)
+        return zlib.compress(raw[:, 0].tobytes() + raw[:, 1].tobytes(), 6), lows, spans
+
+    def largest(self, baseline: str) -> Iterator[tuple[str, str, str, str, float]]:
+        """The largest gain and loss of each system: dataset, query, its text, system, difference."""
+        for system, gaps in zip(self.systems, self.gaps, strict=True):
+            for n in sorted({int(np.argmax(gaps)), int(np.argmin(gaps))}):
+                if system != baseline and gaps[n] != 0:
+                    yield (
+                        self.dataset,
+                        self.ids[n],
+                        self.texts[n] if self.texts else "",
+                        system,
+                        float(gaps[n]),
+                    )
+
+
+def _query_texts(study: Study, dataset: str, ids: Sequence[str]) -> tuple[str, ...]:
+    """The texts of queries, cut; () where the collection is not here."""
+    try:
+        asked = study.collections[dataset].all_queries
+    except (KeyError, WeirError):
+        return ()
+    codes = asked.ids.codes(ids)
+    texts = asked.text.take(np.maximum(codes, 0)).tolist()
+    return tuple(t[:QUERY_CHARACTERS] if c >= 0 else "" for t, c in zip(texts, codes.tolist(), strict=True))
+
+
+@dataclass(frozen=True, eq=False)
 class Packed:
     """What the query browser reads.
 
-    index: of each dataset its systems, measures and counts; values: uint16 of each measure, system and query as two
-    byte planes, deflated; texts: of each dataset, deflated JSON with queries, rankings, documents and grades; top: the
-    largest differences to the baseline, for readers without JavaScript.
+    index: of each dataset its systems, measures and counts; values: as `QueryScores.packed`; texts: of each dataset,
+    deflated JSON with queries, rankings, documents and grades; top: the largest differences to the baseline, for
+    readers without JavaScript.
     """
 
-    index: dict[str, object]
+    index: dict[str, Any]
     values: tuple[bytes, ...]
     texts: tuple[bytes, ...]
     top: tuple[tuple[str, str, str, str, float], ...]
@@ -458,88 +539,41 @@ class Packed:
     @staticmethod
     def of(study: Study) -> Packed:
         """The values of all queries, and as many rankings with excerpts as PAGE_BYTES leave room for."""
-        datasets, values, texts, moved = (
-            list[dict[str, object]](),
-            list[bytes](),
-            list[dict[str, object]](),
-            [],
-        )
-        chosen = list[tuple[str, list[int], list[str]]]()
-        tops = list[tuple[str, str, str, str, float]]()
-        room = PAGE_BYTES
+        all_scores = [QueryScores.of(study, dataset) for dataset in study.datasets]
+        packed = [one.packed() for one in all_scores]
+        texts: list[dict[str, Any]] = [{"ids": one.ids, "texts": one.texts} for one in all_scores]
+        entries: list[dict[str, Any]] = [
+            {
+                "name": one.dataset,
+                "systems": [study.systems.index(label) for label in one.systems],
+                "queries": len(one.ids),
+                "lows": lows,
+                "spans": spans,
+            }
+            for one, (_, lows, spans) in zip(all_scores, packed, strict=True)
+        ]
+        room = PAGE_BYTES - sum(len(data) * 4 // 3 for data, *_ in packed)
+        room -= sum(len(json.dumps(one)) // 2 for one in texts)
         run_bytes = sum(cell.run.stat().st_size for cell in study.cells if cell.run.exists())
-        for dataset in study.datasets:
-            cells = [cell for cell in study.cells if cell.dataset == dataset]
-            scores = [cell.values() for cell in cells]
-            first = scores[0].queries
-            planes = np.full((len(study.measures), len(cells), len(first)), np.nan)
-            for s, one in enumerate(scores):
-                at = first.codes(one.queries.strings)
-                for m, measure in enumerate(study.measures):
-                    if measure in one.measures:
-                        planes[m, s, at[at >= 0]] = one.of(measure)[at >= 0]
-            with np.errstate(invalid="ignore"):
-                hardest = np.argsort(np.nan_to_num(planes[0]).mean(0), kind="stable")
-            planes = planes[:, :, hardest]
-            ids = [first[int(n)] for n in hardest]
-            top_value = float(np.nanmax(planes)) if np.isfinite(planes).any() else 1.0
-            scale = 1.0 if top_value <= 1.0 else top_value
-            steps = np.where(
-                np.isnan(planes), MISSING, np.rint(np.clip(planes / scale, 0, 6.5) * VALUE_STEPS)
-            ).astype("<u2")
-            raw = np.ascontiguousarray(steps).view(np.uint8).reshape(-1, 2)
-            values.append(zlib.compress(raw[:, 0].tobytes() + raw[:, 1].tobytes(), 6))
-            labels = [cell.label for cell in cells]
-            base = labels.index(study.baseline) if study.baseline in labels else 0
-            gaps = np.nan_to_num(planes[0] - planes[0, base])
-            moved.append(np.argsort(-np.abs(gaps).max(0), kind="stable"))
-            collection = study.collections.get(dataset)
-            queries: list[str] = []
-            if collection is not None:
-                try:
-                    asked = collection.all_queries
-                    codes = asked.ids.codes(ids)
-                    taken = asked.text.take(np.maximum(codes, 0)).tolist()
-                    queries = [
-                        t[:QUERY_CHARACTERS] if c >= 0 else ""
-                        for t, c in zip(taken, codes.tolist(), strict=True)
-                    ]
-                except WeirError:
-                    queries = []
-            for s, label in enumerate(labels):
-                for sign in (-1, 1):
-                    n = int(np.argmax(sign * gaps[s])) if ids else 0
-                    if ids and label != study.baseline and gaps[s][n] * sign > 0:
-                        tops.append(
-                            (dataset, ids[n], queries[n] if queries else "", label, float(gaps[s][n]))
-                        )
-            system_places = [study.systems.index(label) for label in labels]
-            datasets.append({"name": dataset, "systems": system_places, "queries": len(ids), "scale": scale})
-            texts.append({"ids": ids, "texts": queries})
-            chosen.append((dataset, hardest.tolist(), ids))
-        room -= sum(len(v) * 4 // 3 for v in values) + sum(len(json.dumps(t)) // 2 for t in texts)
-        shown = 0
-        for n, (dataset, _, ids) in enumerate(chosen):
-            budget = room // (len(chosen) - n)
-            if run_bytes > RUN_BYTES or budget <= 0:
-                continue
-            cells = [cell for cell in study.cells if cell.dataset == dataset]
-            rankings, used = with_rankings(study, dataset, cells, [ids[int(q)] for q in moved[n]], budget)
-            places = {query: place for place, query in enumerate(ids)}
-            texts[n] |= {"rankings": {str(places[q]): of for q, of in rankings["queries"].items()},
-                         "documents": rankings["documents"], "grades": rankings["grades"]}  # fmt: skip
-            datasets[n]["ranked"] = len(rankings["queries"])
-            shown += len(rankings["queries"])
-            room -= used
+        for n, one in enumerate(all_scores if run_bytes <= RUN_BYTES else ()):
+            budget = room // (len(all_scores) - n)
+            if budget > 0:
+                cells = [cell for cell in study.cells if cell.dataset == one.dataset]
+                rankings, used = with_rankings(study, one, cells, budget)
+                texts[n] |= rankings
+                entries[n]["ranked"] = len(rankings["rankings"])
+                room -= used
         index = {
             "systems": [study.label(name) for name in study.systems],
-            "numbers": [study.numbers.number(name) for name in study.systems],
-            "baseline": study.systems.index(study.baseline), "measures": list(study.measures), "datasets": datasets,
-            "steps": VALUE_STEPS, "missing": MISSING,
-        }  # fmt: skip
-        tops.sort(key=lambda one: -abs(one[4]))
-        packed = tuple(zlib.compress(json.dumps(one, ensure_ascii=False).encode(), 9) for one in texts)
-        return Packed(index, tuple(values), packed, tuple(tops[:12]))
+            "baseline": study.systems.index(study.baseline),
+            "measures": list(study.measures),
+            "datasets": entries,
+            "steps": VALUE_STEPS,
+            "missing": MISSING,
+        }
+        top = sorted((t for one in all_scores for t in one.largest(study.baseline)), key=lambda t: -abs(t[4]))
+        deflated = tuple(zlib.compress(json.dumps(one, ensure_ascii=False).encode(), 9) for one in texts)
+        return Packed(index, tuple(data for data, *_ in packed), deflated, tuple(top[:SHOWN_MOVES]))
 
     def elements(self) -> Iterator[str]:
         """The data as elements that no browser runs."""
@@ -552,11 +586,13 @@ class Packed:
 
 
 def with_rankings(
-    study: Study, dataset: str, cells: Sequence[ResultCell], queries: Sequence[str], budget: int
+    study: Study, scores: QueryScores, cells: Sequence[ResultCell], budget: int
 ) -> tuple[dict[str, Any], int]:
-    """(the first documents of each system for as many of these queries as the budget allows, the bytes that they take).
+    """(the first documents of each system for as many queries as the budget allows, the bytes that they take).
 
-    Documents come with an excerpt where the collection is here; grades are those of its judgments.
+    The queries that moved most come first. Documents come with an excerpt where the collection is here; grades are
+    those of its judgments. rankings: by the place of a query, "r" for each system the numbers of documents, None where
+    its ranking is not here, and "g" the grades by the number of a document.
     """
     runs = []
     for cell in cells:
@@ -564,53 +600,46 @@ def with_rankings(
             runs.append(read_run(cell.run).top(SHOWN_RANKS) if cell.run.exists() else None)
         except WeirError:
             runs.append(None)
-    collection = study.collections.get(dataset)
-    judged = collection.qrels if collection is not None else None
-    numbers, names, grades = dict[str, int](), list[str](), dict[str, dict[str, float]]()
-    of_query, used = dict[str, list[list[int] | None]](), 0
-    each = 90 if collection is None else EXCERPT_CHARACTERS * 3 // 4
+    collection = study.collections.get(scores.dataset)
+    judged = None if collection is None else collection.qrels
+    queries = [scores.ids[int(place)] for place in scores.moved]
     codes = [None if run is None else run.queries.codes(queries) for run in runs]
     judged_codes = None if judged is None else judged.queries.codes(queries)
-    for place, query in enumerate(queries):
+    numbers = dict[str, int]()
+    rankings, used = dict[str, dict[str, Any]](), 0
+    each = 90 if collection is None else EXCERPT_CHARACTERS * 3 // 4
+    for n, place in enumerate(scores.moved.tolist()):
         if used > budget:
             break
-        ranked, before = list[list[int] | None](), len(names)
+        before, ranked = len(numbers), list[list[int] | None]()
         for run, code in zip(runs, codes, strict=True):
-            if run is None or code is None or code[place] < 0:
+            if run is None or code is None or code[n] < 0:
                 ranked.append(None)
                 continue
-            start, stop = run.ptr[code[place]], run.ptr[code[place] + 1]
-            line = []
-            for doc in run.doc[start:stop].tolist():
-                name = run.docs[doc]
-                if name not in numbers:
-                    numbers[name] = len(names)
-                    names.append(name)
-                line.append(numbers[name])
-            ranked.append(line)
-        of_query[query] = ranked
-        if judged is not None and judged_codes is not None and judged_codes[place] >= 0:
-            start, stop = judged.ptr[judged_codes[place]], judged.ptr[judged_codes[place] + 1]
-            ids = [judged.docs[int(d)] for d in judged.doc[start:stop].tolist()]
-            own = zip(ids, judged.grade[start:stop].tolist(), strict=True)
-            grades[query] = {str(numbers[d]): g for d, g in own if d in numbers}
-        used += (len(names) - before) * each + 60 * len(cells)
-    documents: list[list[str]] = [[name, "", ""] for name in names]
+            names = (run.docs[d] for d in run.doc[run.ptr[code[n]] : run.ptr[code[n] + 1]].tolist())
+            ranked.append([numbers.setdefault(name, len(numbers)) for name in names])
+        grades = dict[str, float]()
+        if judged is not None and judged_codes is not None and judged_codes[n] >= 0:
+            part = slice(judged.ptr[judged_codes[n]], judged.ptr[judged_codes[n] + 1])
+            for doc, grade in zip(judged.doc[part].tolist(), judged.grade[part].tolist(), strict=True):
+                if (name := judged.docs[doc]) in numbers:
+                    grades[str(numbers[name])] = grade
+        rankings[str(place)] = {"r": ranked, "g": grades}
+        used += (len(numbers) - before) * each + 60 * len(cells)
+    return {"rankings": rankings, "documents": _documents(collection, list(numbers))}, used
+
+
+def _documents(collection: Dataset | None, names: Sequence[str]) -> list[list[str]]:
+    """The name, the title and an excerpt of documents, "" where the collection is not here."""
+    documents = [[name, "", ""] for name in names]
     if collection is not None and collection.layout.documents is not None and names:
         corpus = collection.corpus
-        at = corpus.ids.codes(names)
-        here = np.flatnonzero(at >= 0)
-        for field, column in (("title", 1), ("text", 2)):
-            taken = corpus.view_of(field, at[here]).tolist()
-            for n, value in zip(here.tolist(), taken, strict=True):
-                documents[n][column] = value[: EXCERPT_CHARACTERS if field == "text" else 120]
-    places = {query: place for place, query in enumerate(of_query)}
-    by_place = {query: grades.get(query, {}) for query in places}
-    return {
-        "queries": {q: {"r": r, "g": by_place[q]} for q, r in of_query.items()},
-        "documents": documents,
-        "grades": {},
-    }, used
+        codes = corpus.ids.codes(names)
+        here = np.flatnonzero(codes >= 0)
+        for column, (field, characters) in enumerate((("title", 120), ("text", EXCERPT_CHARACTERS)), start=1):
+            for n, value in zip(here.tolist(), corpus.view_of(field, codes[here]).tolist(), strict=True):
+                documents[n][column] = value[:characters]
+    return documents
 
 
 def queries_html(study: Study, packed: Packed) -> str:
@@ -630,7 +659,6 @@ def queries_html(study: Study, packed: Packed) -> str:
     ]
     table = table_of(lines, right=1, keys=4, title="Largest differences").html_body() if packed.top else ""
     datasets = packed.index["datasets"]
-    assert isinstance(datasets, list)
     total, ranked = sum(d["queries"] for d in datasets), sum(d.get("ranked", 0) for d in datasets)
     left = "" if ranked == total else (
         f" Rankings of {ranked:,} of {total:,} queries are packed in this page, those that moved most; of the others, "
