@@ -111,6 +111,7 @@ def page(study: Study, sections: Sequence[Section], asked: Sequence[Question]) -
         "baseline",
         "cost",
         "judged",
+        "bounds",
         "audit",
         "overlap",
         "lengths",
@@ -145,9 +146,8 @@ def page(study: Study, sections: Sequence[Section], asked: Sequence[Question]) -
 
 SHORT = {
     "leaderboard": "Leaderboard", "collections": "Collections", "baseline": "Baseline", "cost": "Cost",
-    "judged": "Judged", "audit": "Audit", "overlap": "Overlap", "lengths": "Lengths", "slices": "Slices",
-    "models": "Models",
-    "queries": "Queries", "reviewer": "Reviewer", "reproduce": "Reproduce",
+    "judged": "Judged", "bounds": "Bounds", "audit": "Audit", "overlap": "Overlap", "lengths": "Lengths",
+    "slices": "Slices", "models": "Models", "queries": "Queries", "reviewer": "Reviewer", "reproduce": "Reproduce",
 }  # fmt: skip
 """What the head of the page calls its sections."""
 
@@ -204,7 +204,8 @@ def details(section: Section) -> str:
         return ""
     tables = "".join(table.html_body() for table in section.tables)
     if not section.charts and section.name != "reproduce":
-        return tables
+        behind = "".join(table.html_body() for table in section.behind)
+        return tables + (f"<details><summary>All of it</summary>{behind}</details>" if behind else "")
     return f"<details><summary>The numbers as a table</summary>{tables}</details>"
 
 

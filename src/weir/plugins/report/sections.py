@@ -11,8 +11,9 @@ import numpy as np
 from weir.api.charts import cost_charts, difference_chart, front, length_charts, standings_chart, verdict_map
 from weir.api.rows import grid_tables, grids_marked
 from weir.audit.bias import feature_groups
+from weir.audit.check import SEVERITIES as AUDITED
 from weir.audit.check import Audit, audit_tables
-from weir.core.charts import Chart, HeatMap, Network, Points
+from weir.core.charts import Chart, HeatMap, Interval, Intervals, Network, Panel, Points
 from weir.core.rounding import counted, duration, figure, probability, share, short_change, short_score
 from weir.core.scores import Row
 from weir.core.subject import Subject
@@ -34,6 +35,8 @@ SPAN_OF_TIES = 0.01
 """Range of a mean by the order of ties from which it weakens a claim."""
 PARSE_FAILURES = 0.01
 """Share of a model's answers without a verdict from which it is serious."""
+MOST_BOUND_COLLECTIONS = 4
+"""Collections whose score bounds are drawn, those of most queries."""
 MOST_OVERLAP_COLLECTIONS = 20
 """Collections whose words are compared at most."""
 SEVERITIES = ("serious", "weakens", "note", "checked")
@@ -62,7 +65,10 @@ class Question:
 
 @dataclass(frozen=True)
 class Section:
-    """A heading, how to read what is below it, charts, tables and notes; lists: statements under headings."""
+    """A heading, how to read what is below it, charts, tables and notes.
+
+    behind: longer tables, which a page shows when asked; lists: statements under headings.
+    """
 
     name: str
     title: str
@@ -70,6 +76,7 @@ class Section:
     charts: tuple[Chart, ...] = ()
     tables: tuple[Table, ...] = ()
     notes: tuple[str, ...] = ()
+    behind: tuple[Table, ...] = ()
     lists: tuple[tuple[str, tuple[Statement, ...]], ...] = ()
 
 
@@ -430,6 +437,50 @@ def unlike_rates(study: Study, dataset: str) -> tuple[str, float, str, float] | 
     return rates[0][1], rates[0][0], rates[-1][1], rates[-1][0]
 
 
+def bounds(study: Study, audits: Sequence[Audit]) -> Section | None:
+    """Between which values scores lie, whatever the unjudged documents are, as the audit has found it."""
+    numbers = {
+        (one.subject, finding.system): dict(finding.numbers)
+        for one in audits
+        for finding in one.findings
+        if finding.check == "score bounds" and finding.system
+    }
+    largest = sorted(study.datasets, key=lambda name: -study.query_count(name))
+    names = [d for d in largest if any((d, s) in numbers for s in study.systems)][:MOST_BOUND_COLLECTIONS]
+    if not names:
+        return None
+    panels = tuple(
+        Panel(
+            dataset,
+            tuple(
+                Interval(of["score"], of["low"], of["high"], study.numbers.number(system))
+                if (of := numbers.get((dataset, system)))
+                else None
+                for system in study.systems
+            ),
+        )
+        for dataset in names
+    )
+    lines = [["collection", "system", "least", "score", "most"]]
+    lines += [
+        [d, study.label(s), *(short_score(of[end]) for end in ("low", "score", "high"))]
+        for (d, s), of in numbers.items()
+        if s in study.systems
+    ]
+    turning = [
+        f"{one.subject}: {finding.statement}"
+        for one in audits
+        for finding in one.findings
+        if finding.check == "score bounds" and not finding.system and finding.severity == "serious"
+    ]
+    lead = (
+        "Between which values nDCG@10 lies if every unjudged document among the first ten of a system were judged, in "
+        "any way. Where the ranges of two systems overlap, unjudged documents could turn their order."
+    )
+    chart = Intervals("Score bounds", "nDCG@10", study.numbers.labels, panels)
+    return Section("bounds", "Score bounds", lead, (chart,), (table_of(lines, keys=2),), tuple(turning))
+
+
 # ----------
 # The collections themselves.
 
@@ -444,12 +495,22 @@ def findings(audits: Sequence[Audit]) -> Section | None:
         f"{counted(count, 'finding')} of {counted(len(ran), 'check')} on {counted(len(audits), 'subject')}. Wrong: a "
         "number is not what it claims to be. Serious: conclusions may change. Caution: report it beside the number."
     )
-    serious = [
-        replace(one, findings=tuple(f for f in one.findings if f.severity != "note")) for one in audits
+    above = [
+        replace(one, findings=tuple(f for f in one.findings if f.severity != "note"))
+        for one in audits
+        if any(f.severity != "note" for f in one.findings)
     ]
-    short_tables = audit_tables([one for one in serious if one.findings])
-    tables = short_tables or (sentences(f"{len(ran)} checks, no finding above a note"),)
-    return Section("audit", "Findings of the audit", lead, (), tables, ("all of it: weir audit FOLDER",))
+    all_above = [(AUDITED.index(f.severity), one.subject, f) for one in above for f in one.findings]
+    all_above.sort(key=lambda finding: finding[0])
+    lines = [["severity", "check", "findings", "collections", "such as"]]
+    for check in dict.fromkeys(f.check for *_, f in all_above):
+        own = [(subject, f) for _, subject, f in all_above if f.check == check]
+        subject, worst = own[0]
+        example = f"{subject}: {worst.statement.split('; ')[0]}"
+        lines.append([worst.severity, check, str(len(own)), str(len({name for name, _ in own})), example])
+    summary = table_of(lines, right=2, keys=2, tail=1) if above else sentences("No finding above a note.")
+    note = "notes are left out: weir audit FOLDER shows them"
+    return Section("audit", "Findings of the audit", lead, (), (summary,), (note,), audit_tables(above))
 
 
 def overlap(study: Study) -> Section | None:
@@ -964,7 +1025,7 @@ def sections(study: Study, audits: Sequence[Audit], asked: Sequence[Question]) -
     audits: of the folder, none where there is no audit; asked: the questions of a reviewer.
     """
     made = [short(study), leaderboard(study), collections(study), against_baseline(study), cost(study)]
-    made += [judged_rates(study), findings(audits)]
+    made += [judged_rates(study), bounds(study, audits), findings(audits)]
     for build in (overlap, lengths, slices):
         try:
             made.append(build(study))
