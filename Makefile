@@ -18,10 +18,10 @@ demo: .venv/neural             ## the main job on the embedded collections and a
 
 # Where Python is told to write no bytecode, each of hundreds of processes would compile all modules again.
 test test-slow: export PYTHONDONTWRITEBYTECODE =
-test: .venv/dev .venv/neural   ## the tests; those that need ../shared skip without it
+test: .venv/dev .venv/neural   ## the tests that take milliseconds
 	$(BIN)/python -m pytest -n 2 --dist loadgroup -m "not slow" --ignore tests/bridges
 
-test-slow: .venv/dev .venv/neural $(BRIDGES)  ## benchmarks, servers on a JVM, other processors, CONTRIBUTING, pages, a browser, bridges
+test-slow: .venv/dev .venv/neural $(BRIDGES)  ## real collections and servers (skipped without ../shared), kills, examples, a browser
 	$(BIN)/python -m pytest -n 2 --dist loadgroup -m slow --ignore tests/bridges
 	HF_HUB_OFFLINE=1 $(BRIDGES) -m pytest -n 2 tests/bridges
 

@@ -53,24 +53,31 @@ def shared() -> Path:
 
 
 SLOW = (
-    *("test_benchmarks.py", "test_search_engines_real.py", "test_portability.py", "test_walkthroughs.py"),
-    *("test_examples.py", "test_coming_from.py", "test_report_page.py"),
+    *(
+        "test_benchmarks.py",
+        "test_portability.py",
+        "test_walkthroughs.py",
+        "test_examples.py",
+        "test_coming_from.py",
+    ),
+    *(
+        "test_report_page.py",
+        "test_doc2query.py",
+        "test_dense_kills.py",
+        "test_faults.py",
+        "test_stage_faults.py",
+    ),
+    *("test_local_chat.py", "test_several.py", "test_drawn_means.py", "test_detectable_effects.py"),
 )
-"""What `make test-slow` runs: benchmarks, servers on a JVM, kernels for other processors, a copy of the checkout, the
-examples of all pages, and a browser."""
-LONG = (
-    "test_doc2query.py",
-    "test_dense_kills.py",
-    "test_faults.py",
-    "test_local_chat.py",
-    "test_declared.py",
-)
+"""What `make test-slow` runs beside tests/real: benchmarks, kernels for other processors, a copy of the checkout, examples
+of pages, a browser, kills and faults, a language model, simulations."""
+LONG = ("test_declared.py", "test_measures_against_reference.py", "test_conform.py", "test_plan.py")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The longest tests first, so that no worker is left with one of them at the end."""
+    """Mark what is slow; the longest tests come first, so that no worker is left with one of them at the end."""
     for item in items:
-        if item.path.name in SLOW:
+        if item.path.name in SLOW or item.path.parent.name == "real":
             item.add_marker(pytest.mark.slow)
     items.sort(key=lambda item: item.path.name not in SLOW + LONG)
 
