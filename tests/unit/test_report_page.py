@@ -122,7 +122,7 @@ def test_it_is_whole_without_javascript(browser, address):
     context = browser.new_context(java_script_enabled=False)
     page = context.new_page()
     page.goto(address)
-    assert page.locator("#leaderboard .weir-board:visible").count() == 2
+    assert page.locator("#leaderboard .weir-board:visible").count() == 3  # one for each measure
     assert page.locator("#queries details").count() == 1
     context.close()
 
