@@ -52,34 +52,35 @@ def shared() -> Path:
     return SHARED
 
 
-SLOW = (
-    *(
-        "test_benchmarks.py",
-        "test_portability.py",
-        "test_walkthroughs.py",
-        "test_examples.py",
-        "test_coming_from.py",
-    ),
-    *(
-        "test_report_page.py",
-        "test_doc2query.py",
-        "test_dense_kills.py",
-        "test_faults.py",
-        "test_stage_faults.py",
-    ),
-    *("test_local_chat.py", "test_several.py", "test_drawn_means.py", "test_detectable_effects.py"),
+SLOW = frozenset(
+    [
+        "test_benchmarks",
+        "test_portability",
+        "test_walkthroughs",
+        "test_examples",
+        "test_coming_from",
+        "test_report_page",
+        "test_doc2query",
+        "test_dense_kills",
+        "test_faults",
+        "test_stage_faults",
+        "test_local_chat",
+        "test_several",
+        "test_drawn_means",
+        "test_detectable_effects",
+    ]
 )
 """What `make test-slow` runs beside tests/real: benchmarks, kernels for other processors, a copy of the checkout, examples
 of pages, a browser, kills and faults, a language model, simulations."""
-LONG = ("test_declared.py", "test_measures_against_reference.py", "test_conform.py", "test_plan.py")
+LONG = frozenset(["test_declared", "test_measures_against_reference", "test_conform", "test_plan"])
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark what is slow; the longest tests come first, so that no worker is left with one of them at the end."""
     for item in items:
-        if item.path.name in SLOW or item.path.parent.name == "real":
+        if item.path.stem in SLOW or item.path.parent.name == "real":
             item.add_marker(pytest.mark.slow)
-    items.sort(key=lambda item: item.path.name not in SLOW + LONG)
+    items.sort(key=lambda item: item.path.stem not in SLOW | LONG)
 
 
 @pytest.fixture(scope="session", autouse=True)

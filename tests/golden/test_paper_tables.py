@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pytest
 
-from weir.plugins.report.paper import PaperScore, collection_table, paper_table, published_table
+from weir.plugins.report.paper import PaperScore, paper_table, published_table
 
 RATIOS = {"DeepCT": -27.5, "SPARTA": -19.9, "docT5query": 2.5, "DPR": -44.0, "ANCE": -8.2, "TAS-B": -2.0, "GenQ": -3.1,
           "ColBERT": 1.7, "BM25+CE": 12.5}  # fmt: skip
@@ -55,8 +55,10 @@ def test_a_mean_over_other_datasets_is_never_compared():
     assert [cell.text for cell in table.rows[-1]] == ["higher / lower", "", "1 / 0"]
 
 
-def test_collections_have_their_counts():
-    table = collection_table(["scifact"])
-    assert [cell.text for cell in table.rows[0]] == [
-        *("scifact", "Fact Checking", "Scientific", "binary", "300", "5,183", "1.1", "12.4", "213.6")
-    ]
+def test_a_whole_group_counts_as_one_in_averages():
+    scores = {(d, s): PaperScore(v) for d, s, v in (("a", "x", 0.2), ("b", "x", 0.4), ("c", "x", 0.9),
+                                                     ("a", "y", 0.4), ("b", "y", 0.6), ("c", "y", 0.9))}  # fmt: skip
+    table = paper_table(scores, "nDCG@10", "x", units={"a": "g", "b": "g", "c": "c"})
+    assert [cell.text for cell in table.rows[-3]] == ["average", "0.600", "0.700"]
+    assert [cell.text for cell in table.rows[-2]] == ["against x", "", "+16.7%"]
+    assert any("counts as one" in note for note in table.notes)

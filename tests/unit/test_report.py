@@ -16,10 +16,14 @@ import pytest
 pytest.importorskip("numba", reason="needs the `run` extra (numba)")
 
 import weir
+from tests.unit.cells import MANIFEST, write_cell
 from weir.cli.main import main
 from weir.core.rounding import short_change, short_score
+from weir.datasets import catalogue
 from weir.errors import FormatError, UnknownName
+from weir.experiment.llm_answers import ModelUse
 from weir.experiment.results import finished_cells
+from weir.plugins.report.sections import not_concluded, parsed_answers, questions
 
 HOSTILE = "<script>alert('\u202etxt')</script>" + "x" * 10_000
 SYSTEMS = ("bm25", 'bm25("lucene-multifield")', "rm3(bm25, terms=5)")
@@ -203,3 +207,66 @@ def test_one_system_on_one_collection_has_a_page(tmp_path):
     text = weir.report(tmp_path / "r", audit=False).to_html()
     assert "Nothing can be compared" in html.unescape(text)
     assert 'id="queries"' in text
+
+
+def synthetic(folder, shares, queries=40):
+    """Finished cells of a measure whose mean is the share of queries that a system answers, by dataset and system."""
+    for (dataset, system), share in shares.items():
+        qrels = {f"q{n}": {"d": 1} for n in range(queries)}
+        run = {f"q{n}": {"d": 1.0} if n < share * queries else {"x": 1.0} for n in range(queries)}
+        manifest = {**MANIFEST, "dataset": dataset, "system": {"system": system}}
+        write_cell(folder / dataset / system, run, manifest, ("nDCG@10",), qrels)
+    return folder
+
+
+def test_a_lead_is_called_open_only_over_whom_the_verdict_leaves_level(tmp_path):
+    folder = synthetic(
+        tmp_path,
+        {("one", "bm25"): 0.3, ("one", "first"): 0.9, ("one", "second"): 0.88, ("one", "third"): 0.5},
+    )
+    study = weir.report(folder, audit=False).study
+    [text] = [str(s) for s in not_concluded(study) if s.head == "That first is the best."]
+    assert "second" in text
+    assert "third" not in text
+    verdicts = {s: study.against(study.whole("nDCG@10"), "first", s).verdict for s in ("second", "third")}
+    assert verdicts == {"second": "not separable", "third": "better"}
+
+
+def test_of_many_systems_only_comparisons_with_the_baseline_are_claimed(tmp_path):
+    folder = synthetic(tmp_path, {("one", "bm25"): 0.2} | {("one", f"s{n}"): 0.9 - n / 50 for n in range(7)})
+    made = weir.report(folder, audit=False)
+    assert not made.study.pairwise
+    assert "Each system is compared with bm25 alone." in [s.text for s in not_concluded(made.study)]
+    assert all(pair.first == "bm25" for pair in made.study.whole("nDCG@10").pairs)
+    assert "compared with each other" in next(s.lead for s in made.sections if s.name == "leaderboard")
+
+
+def test_leaving_a_collection_out_weighs_a_group_as_the_leaderboard_does(tmp_path):
+    brook = catalogue.members("brook")
+    shares = {(d, "bm25"): 0.2 for d in brook} | {(d, "dense"): 0.5 for d in brook}
+    shares |= {("scifact", "bm25"): 0.9, ("scifact", "dense"): 0.5}
+    study = weir.report(synthetic(tmp_path, shares), audit=False).study
+    assert [s.system for s in study.whole("nDCG@10").standings] == [
+        "bm25",
+        "dense",
+    ]  # 0.55 and 0.5 over two units
+    answer = str(next(q for q in questions(study) if q.question.startswith("Does the average")).answer)
+    assert "Without scifact another system leads." in answer
+    assert "Without brook-" not in answer
+
+
+def test_answers_of_a_model_count_as_read_by_the_kinds_that_have_a_verdict():
+    fields = {
+        "dataset": "brook-facts",
+        "system": "s",
+        "model": "m",
+        "named": "m",
+        "answers": 100,
+        "stored": 0,
+        "cut": 0,
+    }
+    fields |= {"tokens": 1, "answer_tokens": 1, "dollars": None, "retried": 0, "faults": {}, "flagged": 0}
+    read, unread = ({"ok": 90, "repaired": 9, "missing": 1}, {"ok": 90, "missing": 10})
+    assert parsed_answers([ModelUse(verdicts=read, **fields)], str).severity == "checked"
+    asked = parsed_answers([ModelUse(verdicts=read, **fields), ModelUse(verdicts=unread, **fields)], str)
+    assert (asked.severity, "missing 10" in str(asked.answer)) == ("serious", True)

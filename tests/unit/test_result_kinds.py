@@ -7,11 +7,14 @@ from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from importlib.metadata import entry_points
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 
+from weir.api.charts import CHARTS
 from weir.api.result_set import ResultSet, _kind
+from weir.core.charts import svg
 from weir.core.frames import plain
 from weir.core.results import RESULTS, result
 from weir.core.strings import Ids
@@ -92,3 +95,13 @@ def test_every_writer_takes_the_tables_of_a_kind(kind, tmp_path):
 def test_a_kind_is_registered_once():
     with pytest.raises(BadValue, match="two classes are results of the kind 'abstention'"):
         result("abstention", Abstention)(abstention_tables)
+
+
+@pytest.mark.parametrize("kind", sorted(CHARTS))
+def test_every_kind_with_charts_draws_its_example(kind):
+    of = _kind(kind).of
+    results = ResultSet(kind, (example(of),))
+    for chart in results.charts():
+        root = ElementTree.fromstring(svg(chart))
+        assert root.find("{http://www.w3.org/2000/svg}desc") is not None
+    assert "<svg" in results.plot()._repr_html_()

@@ -335,3 +335,30 @@ def test_a_folder_without_packs_is_one_line(tmp_path, capsys):
     assert main(["submit", "leaderboard", str(tmp_path), "-o", str(tmp_path / "site")]) == 2
     assert capsys.readouterr().err.count("\n") == 1
     assert not (tmp_path / "site").exists()
+
+
+def test_packs_of_other_judgments_and_of_one_name_are_kept_apart(packed, mine, tmp_path):
+    packs = tmp_path / "packs"
+    packs.mkdir()
+    shutil.copy(packed, packs / "a.weir.zip")
+    shutil.copy(packed, packs / "a.zip")
+    other = shutil.copytree(mine, tmp_path / "other" / "mine")
+    judged = other / "qrels" / "test.tsv"
+    judged.write_text(judged.read_text().replace("d7\t1", "d8\t1"))
+    weir.benchmark(str(other), ["bm25"], ["nDCG@10"], out=tmp_path / "results")
+    weir.pack_results(tmp_path / "results", packs / "b.zip")
+    made = weir.leaderboard(packs, tmp_path / "site")
+    assert made.refused == (("b.zip", "the judgments of mine are not those of a.weir.zip"),)
+    assert {row.system for row in made.rows if row.system.startswith("bm25")} == {
+        "bm25 (a.weir.zip)",
+        "bm25 (a.zip)",
+    }
+
+
+@pytest.mark.parametrize("cells", [["ab"], [["mine", "bm25"], "ab"], [["mine"]], 5, [[1, 2]]])
+def test_a_manifest_of_another_layout_is_one_line(cells, packed, tmp_path, capsys):
+    folder = unpack(packed, tmp_path / "unpacked")
+    manifest = json.loads((folder / "manifest.json").read_text())
+    (folder / "manifest.json").write_text(json.dumps(manifest | {"cells": cells}))
+    assert main(["submit", "verify", str(sealed(folder, tmp_path / "bad.zip"))]) == 2
+    assert capsys.readouterr().err.count("\n") == 1

@@ -149,15 +149,20 @@ def comparison_charts(comparisons: Sequence[Comparison]) -> tuple[Chart, ...]:
     numbers = system_numbers((s.system for c in comparisons for s in c.standings), baseline)
     charts: list[Chart] = []
     for measure in dict.fromkeys(one.measure for one in comparisons):
-        own = [one for one in comparisons if one.measure == measure and not one.group]
+        own = [one for one in comparisons if one.measure == measure]
         across = [one for one in own if one.unit == "datasets"]
         single = [one for one in own if one.unit != "datasets"]
         charts += [standings_chart(one, single, numbers) for one in (across or single)]
-        if baseline:
+        if baseline and single:
             charts.append(difference_chart(single, numbers))
         else:
             charts += [pairs_chart(one, numbers) for one in (across or single)]
     return tuple(charts)
+
+
+def _subject(comparison: Comparison) -> str:
+    """The dataset of a comparison, with the group of queries that it is on."""
+    return f"{comparison.dataset}, {comparison.group}" if comparison.group else comparison.dataset
 
 
 def standings_chart(whole: Comparison, parts: Sequence[Comparison], numbers: SystemNumbers) -> Intervals:
@@ -171,22 +176,19 @@ def standings_chart(whole: Comparison, parts: Sequence[Comparison], numbers: Sys
         for one in whole.standings
     )
     names = tuple(numbers.label(one.system) for one in whole.standings)
-    return Intervals(f"{whole.measure} on {whole.dataset}", whole.measure, names, (Panel("", rows),))
+    return Intervals(f"{whole.measure} on {_subject(whole)}", whole.measure, names, (Panel("", rows),))
 
 
 def difference_chart(comparisons: Sequence[Comparison], numbers: SystemNumbers) -> Intervals:
     """The difference of each system to the baseline on each dataset; filled where the verdict is better or worse."""
     others = [name for name in numbers.names if name != numbers.baseline]
-    pairs = [{pair.second: pair for pair in one.pairs if pair.first == numbers.baseline}
-             | {pair.first: pair.reversed for pair in one.pairs if pair.second == numbers.baseline}
-             for one in comparisons]  # fmt: skip
     panels = tuple(
         Panel(
             numbers.label(name),
             tuple(
-                None if (pair := of.get(name)) is None
+                None if (pair := one.against(name, numbers.baseline)) is None
                 else Interval(pair.difference, pair.low, pair.high, numbers.number(name), pair.verdict in SEPARABLE)
-                for of in pairs
+                for one in comparisons
             ),
             numbers.number(name),
         )
@@ -194,7 +196,7 @@ def difference_chart(comparisons: Sequence[Comparison], numbers: SystemNumbers) 
     )  # fmt: skip
     title = f"Better or worse than {numbers.label(numbers.baseline)}"
     axis = f"difference of {comparisons[0].measure}"
-    return Intervals(title, axis, tuple(one.dataset for one in comparisons), panels, signed=True)
+    return Intervals(title, axis, tuple(map(_subject, comparisons)), panels, signed=True)
 
 
 def pairs_chart(comparison: Comparison, numbers: SystemNumbers) -> Intervals:
@@ -204,7 +206,7 @@ def pairs_chart(comparison: Comparison, numbers: SystemNumbers) -> Intervals:
     rows = tuple(
         Interval(p.difference, p.low, p.high, numbers.number(p.second), p.verdict in SEPARABLE) for p in pairs
     )
-    title = f"Differences of {comparison.measure} on {comparison.dataset}"
+    title = f"Differences of {comparison.measure} on {_subject(comparison)}"
     return Intervals(title, f"difference of {comparison.measure}", names, (Panel("", rows),), signed=True)
 
 
@@ -216,7 +218,7 @@ def query_charts(differences: Sequence[QueryDifferences]) -> tuple[Chart, ...]:
             f"{one.second} against {one.first}: {len(one.won)} won, {len(one.lost)} lost, {len(one.tied)} tied",
             f"difference of {one.measure}",
             tuple(move.query for move in moves),
-            (Panel("", tuple(Interval(move.second - move.first) for move in moves)),),
+            (Panel("", tuple(Interval(move.difference) for move in moves)),),
             signed=True,
         )
         for one in differences
@@ -322,17 +324,18 @@ def factor_charts(studies: Sequence[FactorStudy]) -> tuple[Chart, ...]:
     )
 
 
-@charts_of("agreement")
+@charts_of("agree")
 def agreement_charts(agreements: Sequence[Agreement]) -> tuple[Chart, ...]:
-    """The statistics of agreement with their intervals, and which grades the raters gave the same pairs."""
-    drawn: list[Chart] = []
-    for one in agreements:
-        names = tuple(name for name, *_ in one.values)
-        rows = tuple(Interval(value, low, high) for _, value, low, high in one.values)
-        drawn.append(
-            Intervals(f"Agreement of {one.first} and {one.second}", "agreement", names, (Panel("", rows),))
+    """The statistics of agreement of two raters, with their intervals."""
+    return tuple(
+        Intervals(
+            f"Agreement of {one.first} and {one.second}",
+            "agreement",
+            tuple(name for name, *_ in one.values),
+            (Panel("", tuple(Interval(value, low, high) for _, value, low, high in one.values)),),
         )
-    return tuple(drawn)
+        for one in agreements
+    )
 
 
 def verdict_map(comparisons: Sequence[Comparison], numbers: SystemNumbers) -> HeatMap:
@@ -340,12 +343,10 @@ def verdict_map(comparisons: Sequence[Comparison], numbers: SystemNumbers) -> He
     means, verdicts, changes = [], [], []
     for one in comparisons:
         mean_of = {s.system: s.mean for s in one.standings}
-        pairs = {p.second: p for p in one.pairs if p.first == numbers.baseline} | {
-            p.first: p.reversed for p in one.pairs if p.second == numbers.baseline
-        }
+        pairs = [one.against(name, numbers.baseline) for name in numbers.names]
         means.append(tuple(mean_of.get(name) for name in numbers.names))
-        verdicts.append(tuple(pairs[name].verdict if name in pairs else "" for name in numbers.names))
-        changes.append(tuple(pairs[name].difference if name in pairs else None for name in numbers.names))
+        verdicts.append(tuple("" if pair is None else pair.verdict for pair in pairs))
+        changes.append(tuple(None if pair is None else pair.difference for pair in pairs))
     rows = tuple(one.dataset for one in comparisons)
     title = f"{comparisons[0].measure} by dataset"
     return HeatMap(title, rows, numbers.labels, tuple(means), tuple(verdicts), tuple(changes))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from weir.core.rounding import share
 from weir.core.scores import Note
@@ -41,6 +41,15 @@ def collection_notes(dataset: Dataset, measures: Iterable[str], dropped: bool | 
                 "collection.toml in its folder, leaves them out always, 'keep' says that they are meant",
             )
         )
+    for name, count, what in complete_cutoffs(dataset, measures):
+        notes.append(
+            Note(f"{name} on {dataset.name} is 1 by construction for whatever returns all {count} {what}")
+        )
+    return notes
+
+
+def complete_cutoffs(dataset: Dataset, measures: Iterable[str]) -> Iterator[tuple[str, int, str]]:
+    """(measure, how many, documents or candidates) of each measure whose cut-off takes all that may be ranked."""
     card = metadata_card(dataset.queries, dataset.corpus)
     whole = card.candidates.queries == card.queries
     count, what = len(dataset.corpus), "documents"
@@ -49,10 +58,7 @@ def collection_notes(dataset: Dataset, measures: Iterable[str], dropped: bool | 
     for name in measures:
         measure = parse_measure(name)
         if measure.name in _COMPLETE and measure.cutoff is not None and measure.cutoff >= count:
-            notes.append(
-                Note(f"{name} on {dataset.name} is 1 by construction for whatever returns all {count} {what}")
-            )
-    return notes
+            yield name, count, what
 
 
 def restriction_notes(dataset: Dataset) -> list[Note]:

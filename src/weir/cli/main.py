@@ -98,7 +98,7 @@ COMMANDS = {name: sentence for section in TOP.values() for name, sentence in sec
 FORMER = {
     name: f"{group} {name}" for group, names in SUBCOMMANDS.items() for name in names if group != "submit"
 } | {"warm": "doctor --compile", "leaderboard": "submit leaderboard"}
-"""Former names of commands, which still work."""
+"""Other names of commands: former ones, and leaderboard alone; a line says the one that the help shows."""
 FORMER_OPTIONS = {
     "eval": {"--least": "--min-agreement", "--labels": "--model-labels", "--pairs": "--p-mrr"},
     "fuse": {"--output": "--out"},

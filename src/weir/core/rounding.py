@@ -20,6 +20,16 @@ def short_change(value: float) -> str:
     return "-" if math.isnan(value) else f"{value:+.3f}".replace("-", "−")
 
 
+def coarse_score(value: float) -> str:
+    """A score or a difference with two decimals, for what is known no better."""
+    return f"{value:.2f}"
+
+
+def share_change(ratio: float) -> str:
+    """How far a ratio is from 1, in per cent with its sign."""
+    return f"{ratio - 1:+.1%}"
+
+
 def count(value: float, decimals: int = 0) -> str:
     """A count with thousands apart."""
     return f"{value:,.{decimals}f}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from importlib.metadata import version
@@ -207,15 +207,19 @@ def units_across(tables: Sequence[ScoreTable]) -> dict[str, list[ScoreTable]]:
     Empty where there are not two such systems.
     """
     shared = [s for s in tables[0].systems if all(s in t.systems for t in tables)] if tables else []
-    datasets, units = {t.dataset for t in tables}, dict[str, list[ScoreTable]]()
-    # A group that is there as a whole beside others counts as one dataset.
-    whole = [g for g in map(catalogue.group, catalogue.groups()) if datasets > set(g.members)]
-    group_of = {member: group.name for group in reversed(whole) for member in group.members}
+    unit_of, units = unit_names({t.dataset for t in tables}), dict[str, list[ScoreTable]]()
     for one in tables if len(shared) > 1 else ():
         rows = [one.systems.index(s) for s in shared]
         part = replace(one, systems=tuple(shared), values=one.values[rows])
-        units.setdefault(group_of.get(one.dataset, one.dataset), []).append(part)
+        units.setdefault(unit_of[one.dataset], []).append(part)
     return units
+
+
+def unit_names(datasets: Collection[str]) -> dict[str, str]:
+    """What each dataset counts as in a mean over datasets: a group that is there as a whole beside others is one."""
+    whole = [g for g in map(catalogue.group, catalogue.groups()) if set(datasets) > set(g.members)]
+    group_of = {member: group.name for group in reversed(whole) for member in group.members}
+    return {dataset: group_of.get(dataset, dataset) for dataset in datasets}
 
 
 # ----------

@@ -278,6 +278,15 @@ class Comparison:
     tallies: tuple[DatasetCounts, ...] = ()
     group: str = ""
 
+    def against(self, system: str, other: str) -> Pair | None:
+        """A system against another one, whichever was given first; None where the two were not compared."""
+        for pair in self.pairs:
+            if (pair.second, pair.first) == (system, other):
+                return pair
+            if (pair.first, pair.second) == (system, other):
+                return pair.reversed
+        return None
+
 
 def table(dataset: str, measure: str, scores: Mapping[str, Scores]) -> ScoreTable:
     """The values of several systems on the queries for which all have one.

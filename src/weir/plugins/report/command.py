@@ -56,8 +56,6 @@ def command(
     the findings of the audit, and answers what a sceptical reviewer will ask. Sections appear where their data are.
     """
     from weir.api.progress import Progress
-    from weir.api.rows import labels_of
-    from weir.experiment.results import finished_cells
     from weir.plugins.report.report import report
 
     if publisher is not None:
@@ -70,7 +68,6 @@ def command(
             say(f"tables: {len(write_tables(of, tables, 'published'))} files in {tables}")
         return
     progress = Progress(quiet)
-    names = labels_of(labels, [cell.label for cell in finished_cells(folder)]) if labels else {}
     try:
         made = report(
             folder,
@@ -78,7 +75,7 @@ def command(
             measures=measures,
             datasets=datasets,
             systems=systems,
-            labels=names,
+            labels=labels,
             audit=not no_audit,
             progress=progress,
         )

@@ -3,7 +3,7 @@
   const make = (tag, properties = {}, ...children) => {
     const element = document.createElement(tag);
     for (const [name, value] of Object.entries(properties)) {
-      if (name in element && name !== "list") element[name] = value;
+      if (name in element) element[name] = value;
       else element.setAttribute(name, value);
     }
     element.append(...children);
@@ -163,8 +163,8 @@
   const draw = () => {
     const from = Math.max(0, Math.floor(list.scrollTop / HEIGHT) - 10);
     const drawn = rows.slice(from, from + 60).map(([gap, query], n) => {
-      const row = make("div", { className: "weir-row", role: "option", id: `weir-row-${from + n}` }, isolated(data.texts[query] || data.ids[query]), bar(gap), make("span", {}, signed(gap)));
-      row.firstChild.replaceWith(make("span", {}, isolated(data.texts[query] || data.ids[query])));
+      const words = make("span", {}, isolated(data.texts[query] || data.ids[query]));
+      const row = make("div", { className: "weir-row", role: "option", id: `weir-row-${from + n}` }, words, bar(gap), make("span", {}, signed(gap)));
       row.setAttribute("aria-selected", from + n === chosen);
       row.style.top = `${(from + n) * HEIGHT}px`;
       row.onclick = () => pick(from + n);
@@ -190,7 +190,7 @@
   const stem = (word) => word.toLowerCase().replace(/(?:ing|ed|es|s)$/u, "");
   const COMMON = new Set("a about an and are as at be by can do does for from has how i in is it me my of on or that the this to was we what when where which who why will with you".split(" ").map(stem));
 
-  const document_ = (doc, rank, entry, ids, words, other) => {
+  const shownDocument = (doc, rank, entry, words, other) => {
     const [id, title, text] = data.documents[doc];
     const grade = entry.g[doc];
     const kind = grade === undefined ? "unjudged" : grade > 0 ? "relevant" : "not";
@@ -221,7 +221,7 @@
     sides.forEach((system, side) => {
       const ranking = entry.r[system], other = entry.r[sides[1 - side]];
       const head = make("h4", {}, isolated(name(system)), make("span", {}, plain(data.value(measure, system, query))));
-      const documents = (ranking || []).slice(0, 10).map((doc, n) => document_(doc, n + 1, entry, data.ids, words, other));
+      const documents = (ranking || []).slice(0, 10).map((doc, n) => shownDocument(doc, n + 1, entry, words, other));
       const nothing = ranking && !ranking.length ? [make("p", { className: "weir-soft" }, "It returns nothing.")] : ranking ? [] : [make("p", { className: "weir-soft" }, "Its ranking is not here.")];
       pair.append(make("div", {}, head, make("ol", {}, ...documents), ...nothing));
     });

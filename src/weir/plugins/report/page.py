@@ -17,7 +17,6 @@ from weir.core.charts import (
     NARROW_PX,
     WIDE_PX,
     Chart,
-    Interval,
     Intervals,
     css,
     icon_svg,
@@ -27,7 +26,7 @@ from weir.core.charts import (
     svg,
     tint,
 )
-from weir.core.rounding import short_change, short_score
+from weir.core.rounding import coarse_score, figure, short_change, short_score
 from weir.core.strings import Float64, Int64
 from weir.core.tables import html_escaped, table_of
 from weir.datasets.load import Dataset
@@ -105,24 +104,9 @@ def page(study: Study, sections: Sequence[Section], asked: Sequence[Question]) -
                         drawn(by_name[name].charts) + notes(by_name[name]) + details(by_name[name]),
                     )
                 )
-    named = {
-        "leaderboard",
-        "collections",
-        "baseline",
-        "cost",
-        "judged",
-        "bounds",
-        "audit",
-        "overlap",
-        "lengths",
-        "slices",
-        "models",
-    }
-    absent = sorted(named - set(titles))
+    absent = [name.lower() for section, name in SHORT.items() if section not in titles]
     left_out = f'<p class="weir-soft">Left out, for want of data: {", ".join(absent)}.</p>' if absent else ""
-    links = "".join(
-        f'<a href="#{name}">{html_escaped(SHORT.get(name, title))}</a>' for name, title in titles.items()
-    )
+    links = "".join(f'<a href="#{name}">{html_escaped(SHORT[name])}</a>' for name in titles)
     style = style_sheet()
     script = resource("page.js")
     policy = (
@@ -173,12 +157,12 @@ def digest(source: str) -> str:
 # Sections.
 
 
-def framed(section: Section, inside: str, aside: str = "", lead_below: bool = False) -> str:
+def framed(section: Section, inside: str, lead_below: bool = False) -> str:
     """A section with its heading and how to read it."""
     lead = f'<p class="weir-lead">{html_escaped(section.lead)}</p>' if section.lead else ""
     head = f'<h2 id="{section.name}-title">{html_escaped(section.title)}</h2>'
     inner = inside + lead if lead_below else lead + inside
-    return f'<section id="{section.name}" aria-labelledby="{section.name}-title">{aside}{head}{inner}</section>\n'
+    return f'<section id="{section.name}" aria-labelledby="{section.name}-title">{head}{inner}</section>\n'
 
 
 def drawn(charts: Sequence[Chart]) -> str:
@@ -259,21 +243,20 @@ def severity_svg(severity: str) -> str:
 
 def leaderboard_html(study: Study, section: Section) -> str:
     """The standings of each measure; a script shows one at a time."""
-    boards = []
-    for measure in study.measures:
-        whole = study.whole(measure)
-        if whole is not None:
-            boards.append(
-                f'<div class="weir-board" data-measure="{html_escaped(measure)}">{board(study, whole)}</div>'
-            )
+    standings = [whole for measure in study.measures if (whole := study.whole(measure)) is not None]
+    boards = [
+        f'<div class="weir-board" data-measure="{html_escaped(whole.measure)}">{board(study, whole, chart)}</div>'
+        for whole, chart in zip(standings, section.charts, strict=True)
+        if isinstance(chart, Intervals)
+    ]
     return framed(
         section, f'<div class="weir-boards">{"".join(boards)}</div>' + notes(section) + details(section)
     )
 
 
-def board(study: Study, whole: Comparison) -> str:
-    """The standings of one comparison as a table with a chart in each row."""
-    rows = section_rows(study, whole)
+def board(study: Study, whole: Comparison, chart: Intervals) -> str:
+    """The standings of one comparison as a table with its row of the chart in each row."""
+    rows = [one for one in chart.panels[0].intervals if one is not None]
     ends = [v for one in rows for v in (one.value, one.low, one.high, *one.ticks) if v is not None]
     low, high = min(ends), max(ends)
     margin = 0.05 * (high - low) or 0.05
@@ -324,7 +307,7 @@ def board(study: Study, whole: Comparison) -> str:
         if times:
             ms = times.get(one.system)
             unit = '<span class="weir-unit"> ms</span>'
-            cells.append(f'<td class="weir-number">{"" if ms is None else f"{ms:,.2f}{unit}"}</td>')
+            cells.append(f'<td class="weir-number">{"" if ms is None else f"{figure(ms)}{unit}"}</td>')
         lines.append(f"<tr>{''.join(cells)}</tr>")
     header = "".join(f'<th scope="col">{name}</th>' for name in head)
     return (
@@ -332,16 +315,6 @@ def board(study: Study, whole: Comparison) -> str:
         f'<table class="weir-leaders"><caption>{html_escaped(whole.measure)} on {text(whole.dataset)}</caption>'
         f"<thead><tr>{header}</tr></thead><tbody>{''.join(lines)}</tbody></table></div>"
     )
-
-
-def section_rows(study: Study, whole: Comparison) -> list[Interval]:
-    """The intervals of a comparison, with a tick for the mean on each dataset."""
-    from weir.api.charts import standings_chart
-
-    parts = study.on(whole.measure) if whole.unit == "datasets" else []
-    return [
-        one for one in standings_chart(whole, parts, study.numbers).panels[0].intervals if one is not None
-    ]
 
 
 def largest(study: Study) -> str:
@@ -354,7 +327,7 @@ def grid_html(study: Study, section: Section) -> str:
     boards = []
     for measure in study.measures:
         single = {c.dataset: c for c in study.on(measure)}
-        names = [n for n in study.systems]
+        names = study.systems
         wide = len(names) > 8
         head = "".join(
             f'<th scope="col">{mark_svg(study.numbers.number(n))}<span>{text(study.label(n), 60)}</span></th>'
@@ -365,18 +338,12 @@ def grid_html(study: Study, section: Section) -> str:
             comparison = single.get(dataset)
             cells = [grid_cell(study, comparison, dataset, measure, n, wide) for n in names]
             span = None if comparison is None else study.detectable(comparison)
-            shown = (
-                ""
-                if span is None
-                else f"{span[0]:.2f}–{span[1]:.2f}"
-                if f"{span[0]:.2f}" != f"{span[1]:.2f}"
-                else f"{span[0]:.2f}"
-            )
+            ends = dict.fromkeys(map(coarse_score, span or ()))
             count, size = study.query_count(dataset), study.documents(dataset)
             few = ' <span class="weir-soft">few</span>' if count < FEW_QUERIES else ""
             tail = [
                 f'<td class="weir-number">{count:,}{few}</td>',
-                f'<td class="weir-number weir-soft">{shown}</td>',
+                f'<td class="weir-number weir-soft">{"–".join(ends)}</td>',
             ]
             tail.append(f'<td class="weir-number weir-soft">{"" if size is None else f"{size:,}"}</td>')
             lines.append(f'<tr><th scope="row">{text(dataset)}</th>{"".join(cells)}{"".join(tail)}</tr>')
@@ -414,7 +381,8 @@ def grid_cell(
     pair = study.against(comparison, system)
     verdict = pair.verdict if pair is not None else ""
     ground = tint(verdict, pair.difference if pair is not None else 0.0)
-    best = " weir-best" * (standing.best == 1 and comparison.reach.possible)
+    highest = row.mean == max(one.mean for one in comparison.standings)
+    best = " weir-best" * ((standing.best == 1 and comparison.reach.possible) if study.pairwise else highest)
     icon = (
         "" if system == study.baseline or (wide and verdict not in ("better", "worse")) else icon_svg(verdict)
     )

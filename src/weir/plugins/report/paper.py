@@ -6,9 +6,8 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from weir.core.rounding import short_score
+from weir.core.rounding import share_change, short_score
 from weir.core.tables import Cell, Table
-from weir.datasets import catalogue
 from weir.errors import BadValue, UnknownName
 from weir.experiment.published import published
 from weir.plugins.report.study import Study
@@ -30,12 +29,15 @@ Scores = Mapping[tuple[str, str], PaperScore]
 """The score of each dataset and system."""
 
 
-def paper_table(scores: Scores, measure: str, baseline: str, caption: str = "") -> Table:
+def paper_table(
+    scores: Scores, measure: str, baseline: str, caption: str = "", units: Mapping[str, str] | None = None
+) -> Table:
     """Datasets in rows, systems in columns; the best of a row is bold, the second underlined.
 
     Below stand the average of each system over the datasets that the baseline and it have, that average against the
     baseline's in per cent, and on how many datasets it is above and below the baseline. Datasets on which most systems
-    were trained stand in the table and in no average. Raises UnknownName for a baseline without a score.
+    were trained stand in the table and in no average. units: what each dataset counts as in averages. Raises
+    UnknownName for a baseline without a score.
     """
     datasets = list(dict.fromkeys(dataset for dataset, _ in scores))
     systems = list(dict.fromkeys(system for _, system in scores))
@@ -46,37 +48,31 @@ def paper_table(scores: Scores, measure: str, baseline: str, caption: str = "") 
     averages, against, above = [Cell("average")], [Cell(f"against {baseline}")], [Cell("higher / lower")]
     for system in systems:
         common = [d for d in averaged if (d, system) in scores and (d, baseline) in scores]
-        mine, theirs = ([scores[d, one].value for d in common] for one in (system, baseline))
-        mean, base = (math.fsum(values) / len(values) if values else math.nan for values in (mine, theirs))
+        mean, base = (_mean(scores, one, common, units or {}) for one in (system, baseline))
         averages.append(Cell(short_score(mean)))
-        if system == baseline:
-            against.append(Cell(""))
-            above.append(Cell(""))
-            continue
-        ratio = f"{100 * (mean / base - 1):+.1f}%" if values_are_there(mean, base) else ""
-        against.append(Cell(ratio))
-        higher, lower = (sum(f(a, b) for a, b in zip(mine, theirs, strict=True)) for f in (_above, _below))
-        above.append(Cell(f"{higher} / {lower}"))
+        compared = system != baseline and base > 0 and math.isfinite(mean)
+        against.append(Cell(share_change(mean / base) if compared else ""))
+        gaps = [scores[d, system].value - scores[d, baseline].value for d in common]
+        counts = f"{sum(gap > 0 for gap in gaps)} / {sum(gap < 0 for gap in gaps)}"
+        above.append(Cell("" if system == baseline else counts))
     notes = [f"{IN_DOMAIN} trained on these data"] if any(one.in_domain for one in scores.values()) else []
     outside = [d for d in datasets if d not in averaged]
     notes += [f"averages leave out {', '.join(outside)}"] if outside else []
     if len({len([d for d in averaged if (d, s) in scores]) for s in systems}) > 1:
         notes.append("averages and counts are over the datasets that a system shares with the baseline")
+    if units and len(set(units.values())) < len(units):
+        notes.append("in averages a whole group of datasets counts as one")
     lines = (*rows, tuple(averages), tuple(against), tuple(above))
     return Table(measure, ("dataset", *systems), lines, tuple(notes), above=(caption,) * bool(caption))
 
 
-def values_are_there(*values: float) -> bool:
-    """Whether all are numbers, and the last is not zero."""
-    return all(math.isfinite(value) for value in values) and values[-1] != 0
-
-
-def _above(a: float, b: float) -> bool:
-    return a > b
-
-
-def _below(a: float, b: float) -> bool:
-    return a < b
+def _mean(scores: Scores, system: str, datasets: Sequence[str], units: Mapping[str, str]) -> float:
+    """The mean over units of the means over their datasets; NaN for no dataset."""
+    by_unit: dict[str, list[float]] = {}
+    for dataset in datasets:
+        by_unit.setdefault(units.get(dataset, dataset), []).append(scores[dataset, system].value)
+    means = [math.fsum(values) / len(values) for values in by_unit.values()]
+    return math.fsum(means) / len(means) if means else math.nan
 
 
 def _row(scores: Scores, dataset: str, systems: Sequence[str]) -> Iterable[Cell]:
@@ -132,25 +128,5 @@ def study_tables(study: Study) -> tuple[Table, ...]:
         }
         name = study.label(study.baseline)
         how = f"{study.family}; triangles: better or worse than {name}" if study.comparisons else ""
-        tables.append(paper_table(scores, measure, name, how))
+        tables.append(paper_table(scores, measure, name, how, study.unit_of))
     return tuple(tables)
-
-
-def collection_table(names: Iterable[str] = ()) -> Table:
-    """Statistics of collections as the catalogue has them (table 1 of BEIR's paper); names: by default all."""
-    header = ("dataset", "task", "domain", "relevance", "queries", "documents", "relevant/query", "words/query",
-              "words/document")  # fmt: skip
-    rows = []
-    for name in names or catalogue.names():
-        entry = catalogue.get(name)
-        relevant = sum(count for grade, count in entry.grades.items() if float(grade) > 0)
-        rows.append(
-            (
-                *(entry.name, entry.task, entry.domain, entry.relevance),
-                *(f"{entry.queries:,}", f"{entry.documents:,}"),
-                f"{relevant / entry.queries:.1f}" if relevant else "–",
-                *(f"{w:.1f}" if w else "–" for w in (entry.words_per_query, entry.words_per_document)),
-            )
-        )
-    cells = tuple(tuple(map(Cell, row)) for row in rows)
-    return Table("Collections", header, cells, right=5)

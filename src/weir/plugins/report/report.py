@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -144,16 +144,16 @@ def report(
     measures: Iterable[str] = (),
     datasets: Sequence[str] = (),
     systems: Sequence[str] = (),
-    labels: Mapping[str, str] | None = None,
+    labels: Sequence[str] = (),
     audit: bool = True,
     progress: Callable[[str, int, int], None] | None = None,
 ) -> Report:
     """What a results folder says, as `weir report` shows it.
 
     baseline: the system that others are compared with, by default bm25 or the first; measures, datasets, systems: these
-    alone; labels: short names of systems; audit: also audit the collections that are here; progress: is called with
-    what is being done, how much of it, of how much. Raises FormatError for a folder without results, UnknownName for a
-    name that is not there.
+    alone; labels: names of systems, such as "tuned=bm25(k1=1.2)"; audit: also audit the collections that are here;
+    progress: is called with what is being done, how much of it, of how much. Raises FormatError for a folder without
+    results, UnknownName for a name that is not there.
     """
     study = Study.of(Path(folder), baseline, measures, datasets, systems, labels)
     audits = []

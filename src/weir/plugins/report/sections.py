@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
@@ -14,15 +15,26 @@ from weir.audit.bias import feature_groups
 from weir.audit.check import SEVERITIES as AUDITED
 from weir.audit.check import Audit, audit_tables
 from weir.core.charts import Chart, HeatMap, Interval, Intervals, Network, Panel, Points
-from weir.core.rounding import counted, duration, figure, probability, share, short_change, short_score
+from weir.core.rounding import (
+    coarse_score,
+    counted,
+    duration,
+    figure,
+    probability,
+    share,
+    short_change,
+    short_score,
+)
 from weir.core.scores import Row
 from weir.core.subject import Subject
 from weir.core.tables import Table, sentences, table_of
 from weir.errors import WeirError
 from weir.experiment.comparing import compare_cells
 from weir.experiment.efficiency import efficiency_tables
-from weir.experiment.llm_answers import model_uses, use_tables
+from weir.experiment.llm_answers import ModelUse, model_uses, use_tables
+from weir.experiment.results import stages_of
 from weir.models.checkpoints import cards
+from weir.models.verdicts import SCORED_KINDS
 from weir.plugins.report.study import FEW_QUERIES, MOST_PAIRWISE_SYSTEMS, Study
 from weir.stats.compare import Comparison, compare_tables
 from weir.systems.lexical.terms import weighted_jaccard, word_counts
@@ -133,7 +145,7 @@ def concluded(study: Study) -> tuple[Statement, ...]:
         pairs = [(c, pair) for c in single if (pair := study.against(c, system)) is not None]
         if system == study.baseline or not pairs:
             continue
-        by = {v: [(c, p) for c, p in pairs if p.verdict == v] for v in ("better", "worse", "equivalent")}
+        by = {v: [(c, p) for c, p in pairs if p.verdict == v] for v in ("better", "worse")}
         if not by["better"] and not by["worse"]:
             continue
         verdict, other = ("better", "worse") if len(by["better"]) >= len(by["worse"]) else ("worse", "better")
@@ -155,7 +167,7 @@ def concluded(study: Study) -> tuple[Statement, ...]:
         )
         if len(own) > 1 and own[0][0] > 0:
             (first, system), others = own[0], [ms / own[0][0] for ms, _ in own[1:]]
-            times = f"{others[0]:.3g}" + (f" to {others[-1]:.3g}" if len(others) > 1 else "")
+            times = figure(others[0]) + (f" to {figure(others[-1])}" if len(others) > 1 else "")
             said.append(
                 Statement(
                     f"{study.label(system)} is the fastest:",
@@ -174,14 +186,19 @@ def not_concluded(study: Study) -> tuple[Statement, ...]:
     whole = study.whole(measure)
     if whole is not None:
         first, *others = whole.standings
-        level = [one for one in others if one.best <= first.worst and first.worst > 1]
-        pair = study.against(whole, first.system, level[0].system) if level else None
+        leads = [(one.system, study.against(whole, first.system, one.system)) for one in others]
+        level = [
+            (system, pair) for system, pair in leads if pair is not None and pair.verdict == "not separable"
+        ]
+        head = f"That {study.label(first.system)} is the best."
         if level:
-            by = "" if pair is None else f" by {short_change(pair.difference)}{interval(pair.low, pair.high)}"
-            others_level = and_([study.label(one.system) for one in level[1:4]])
-            more = f", nor is its lead over {others_level}" if others_level else ""
-            lead = f"On {whole.dataset} it leads {study.label(level[0].system)}{by}, which is not separable{more}."
-            said.append(Statement(f"That {study.label(first.system)} is the best.", lead))
+            second, pair = level[0]
+            size = f"{short_change(pair.difference)}{interval(pair.low, pair.high)}"
+            more = and_([study.label(system) for system, _ in level[1:4]])
+            text = f"On {whole.dataset} it leads {study.label(second)} by {size}, which is not separable"
+            said.append(Statement(head, f"{text}{f', nor is its lead over {more}' if more else ''}."))
+        elif not study.pairwise and len(whole.standings) > 2:
+            said.append(Statement(head, f"Each system is compared with {study.label(study.baseline)} alone."))
         if not whole.reach.possible:
             said.append(
                 Statement(
@@ -204,11 +221,12 @@ def not_concluded(study: Study) -> tuple[Statement, ...]:
                 "no collection separates them.",
             )
         )
-    if constructed := [note.text for note in study.notes if "by construction" in note.text]:
-        names = sorted({text.split(" on ")[0] for text in constructed})
+    if study.constructed:
+        names = sorted({measure for measure, _ in study.constructed})
+        where = {dataset for _, dataset in study.constructed}
         said.append(
             Statement(
-                f"Anything from {and_(names)} on {counted(len(constructed), 'collection')}:",
+                f"Anything from {and_(names)} on {counted(len(where), 'collection')}:",
                 "a system that returns all documents scores 1 there.",
             )
         )
@@ -277,6 +295,8 @@ def leaderboard(study: Study) -> Section | None:
         f"{'Systems that share a letter cannot be told apart. ' if any(s.letters for s in whole.standings) else ''}"
         f"Verdicts: {study.family}."
     )
+    if not study.pairwise:
+        lead += " Others are not compared with each other, so their ranks stay wide."
     lacking = [s for s in study.systems if study.standing(whole, s) is None]
     notes = (
         (f"not on all datasets, so without a rank: {and_([study.label(s) for s in lacking])}",)
@@ -321,9 +341,10 @@ def collections(study: Study) -> Section | None:
     maps = tuple(verdict_map(study.on(m), study.numbers) for m in study.measures if study.on(m))
     if not maps or len(study.datasets) < 2:
         return None
+    bold = "best, or not separable from the best" if study.pairwise else "the highest"
     lead = (
         f"A tint says that the difference to {study.label(study.baseline)} is separable on these queries; its depth "
-        "says how large it is. Without a tint the queries cannot tell. Bold is best, or not separable from the best. "
+        f"says how large it is. Without a tint the queries cannot tell. Bold is {bold}. "
         "Detectable is the smallest difference to the baseline that such queries show 8 times in 10."
     )
     grids = grids_marked(grid_tables(labelled_rows(study), labels={}), legend=False)
@@ -626,7 +647,8 @@ def _enough_queries(study: Study) -> Question:
         counts = [study.query_count(name) for name in small]
         known = [spans[name] for name in small if name in spans]
         shown = (
-            f" show a difference of {min(low for low, _ in known):.2f} to {max(up for _, up in known):.2f}, or more,"
+            f" show a difference of {coarse_score(min(low for low, _ in known))} to "
+            f"{coarse_score(max(up for _, up in known))}, or more,"
             if known
             else " show large differences"
         )
@@ -634,7 +656,9 @@ def _enough_queries(study: Study) -> Question:
         parts.append(f"The {min(counts)} to {max(counts)} queries of {who}{shown} 8 times in 10.")
     for name in sorted(large, key=lambda one: -study.query_count(one))[:2]:
         low, high = spans[name]
-        parts.append(f"{study.query_count(name):,} queries of {name} show {low:.3f} to {high:.3f}.")
+        parts.append(
+            f"{study.query_count(name):,} queries of {name} show {short_score(low)} to {short_score(high)}."
+        )
     if not parts:
         parts = ["How large a difference the queries can show is not known for this test."]
     head = "Not everywhere." if small and large else "No." if small else "For differences of this size."
@@ -659,10 +683,23 @@ def _one_collection(study: Study) -> Question | None:
         if c.standings[0].system != leader
     }
     common = [s.system for s in whole.standings]
-    means = np.array([[study.mean(c.dataset, s, measure) for s in common] for c in single])
+    units = list(dict.fromkeys(study.unit_of[c.dataset] for c in single))
+    means = np.array(
+        [
+            np.mean(
+                [
+                    [study.mean(d, s, measure) for s in common]
+                    for d in study.datasets
+                    if study.unit_of[d] == u
+                ],
+                0,
+            )
+            for u in units
+        ]
+    )
     moved = [
-        c.dataset
-        for n, c in enumerate(single)
+        unit
+        for n, unit in enumerate(units)
         if common[int(np.argmax(np.delete(means, n, 0).mean(0)))] != leader
     ]
     name = study.label(leader)
@@ -682,27 +719,23 @@ def _one_collection(study: Study) -> Question | None:
 
 
 def _construction(study: Study) -> Question | None:
-    constructed = [note.text for note in study.notes if "by construction" in note.text]
-    measures = sorted({text.split(" on ")[0] for text in constructed})
-    cut = [m for m in study.measures if "@" in m]
-    if not constructed:
+    cut = [measure for measure in study.measures if "@" in measure]
+    if not study.constructed:
+        answer = Statement("Yes.", "No cut-off reaches the size of a collection.")
         return (
-            Question(
-                "checked",
-                f"Does {cut[-1]} say anything here?",
-                Statement("Yes.", "No cut-off reaches the size of a collection."),
-            )
+            Question("checked", f"Does {cut[-1]} say anything here?", answer)
             if cut and study.collections
             else None
         )
-    where = sorted({text.split(" on ")[1].split(" is 1 ")[0] for text in constructed})
+    first = study.constructed[0][0]
+    where = [dataset for measure, dataset in study.constructed if measure == first]
     names = and_(where) if len(where) < 4 else f"{len(where)} collections"
-    answer = Statement(f"Not on {names}.", f"What returns all documents there has {measures[0]} = 1.")
-    return Question("serious", f"Does {measures[0]} say anything here?", answer)
+    answer = Statement(f"Not on {names}.", f"What returns all documents there has {first} = 1.")
+    return Question("serious", f"Does {first} say anything here?", answer)
 
 
 def _unjudged(study: Study) -> Question | None:
-    rates = [row.judged_at_10 for row in study.rows if row.judged_at_10 is not None]
+    rates = [row.judged_at_10 for row in study.cell_rows if row.judged_at_10 is not None]
     if not rates:
         return None
     unlike = [(name, pair) for name in study.datasets if (pair := unlike_rates(study, name)) is not None]
@@ -729,10 +762,10 @@ def _unjudged(study: Study) -> Question | None:
 
 def _ties(study: Study) -> Question | None:
     movable = [
-        row for row in study.rows if row.movable and row.lowest is not None and row.highest is not None
+        row for row in study.cell_rows if row.movable and row.lowest is not None and row.highest is not None
     ]
     if not movable:
-        known = any(row.lowest is not None for row in study.rows)
+        known = any(row.lowest is not None for row in study.cell_rows)
         return (
             Question(
                 "checked",
@@ -839,7 +872,7 @@ def _training(study: Study) -> Question | None:
 
 def _answered(study: Study) -> Question:
     unanswered = [
-        row for row in study.rows if row.answered < row.queries and row.measure == study.measures[0]
+        row for row in study.cell_rows if row.answered < row.queries and row.measure == study.measures[0]
     ]
     question = "Is every query answered?"
     if not unanswered:
@@ -861,42 +894,43 @@ def _answered(study: Study) -> Question:
 
 
 def _seed(study: Study) -> Question:
-    drawn = [study.label(s) for s in study.systems if "llm(" in s]
+    question = "Would another seed change it?"
+    asked = [
+        study.label(cell.label)
+        for cell in study.cells
+        if any(record.facts.get("services") for _, record in stages_of(cell))
+    ]
     method = study.comparisons[0].method if study.comparisons else None
     tests = f" Tests draw {method.draws:,} permutations, seed {method.seed}." if method else ""
-    if drawn:
+    if asked:
+        names = and_(list(dict.fromkeys(asked))[:3])
         return Question(
             "weakens",
-            "Would another seed change it?",
-            Statement(
-                "Not known.", f"{and_(drawn)} asks a language model, whose answers were drawn once.{tests}"
-            ),
+            question,
+            Statement("Not known.", f"Answers of a service, by {names}, were asked for once.{tests}"),
         )
     return Question(
-        "checked",
-        "Would another seed change it?",
-        Statement("No.", f"No system here draws at random.{tests}"),
+        "checked", question, Statement("Not the scores.", f"No system here asks a service.{tests}")
     )
 
 
 def _parsed(study: Study) -> Question | None:
     uses = [use for use in model_uses(study.cells) if use.answers]
-    if not uses:
-        return None
-    failed = [
-        (
-            1
-            - sum(n for kind, n in use.verdicts.items() if kind in ("read", "parsed", "given", "answered"))
-            / max(sum(use.verdicts.values()), 1),
-            use,
-        )
-        for use in uses
-    ]
-    worst, use = max(failed, key=lambda one: one[0])
-    kinds = ", ".join(f"{kind} {count:,}" for kind, count in use.verdicts.items())
-    return Question("serious" if worst > PARSE_FAILURES else "checked", "Could the models' answers be read?",
-                    Statement("As follows.", f"{study.label(use.system)} on {use.dataset}: {kinds}."),
-                    "weir study llm")  # fmt: skip
+    return parsed_answers(uses, study.label) if uses else None
+
+
+def parsed_answers(uses: Sequence[ModelUse], label: Callable[[str], str]) -> Question:
+    """Whether the answers of language models could be read; label: the short name of a system."""
+
+    def unread(use: ModelUse) -> int:
+        return use.answers - sum(use.verdicts.get(kind, 0) for kind in SCORED_KINDS)
+
+    worst = max(uses, key=lambda use: unread(use) / use.answers)
+    kinds = ", ".join(f"{kind} {count:,}" for kind, count in worst.verdicts.items())
+    many = unread(worst) > PARSE_FAILURES * worst.answers
+    severity, head = ("serious", "Not all.") if many else ("checked", "Yes.")
+    answer = Statement(head, f"At worst, {label(worst.system)} on {worst.dataset}: {kinds}.")
+    return Question(severity, "Could the models' answers be read?", answer, "weir study llm")
 
 
 def _audit_questions(audits: Sequence[Audit]) -> list[Question]:
@@ -970,10 +1004,10 @@ def command_lines(study: Study) -> str:
     places = {
         cell.dataset: str(cell.scored[-1][1].facts.get("collection") or cell.dataset) for cell in study.cells
     }
-    parts += [f"-d {quoted(name if '/' in places[name] else places[name])}" for name in study.datasets]
+    parts += [f"-d {shlex.quote(name if '/' in places[name] else places[name])}" for name in study.datasets]
     systems = dict.fromkeys(cell.system for cell in study.cells)
-    parts += [f"-s {quoted(name)}" for name in systems]
-    parts += [f"-m {quoted(name)}" for name in study.measures]
+    parts += [f"-s {shlex.quote(name)}" for name in systems]
+    parts += [f"-m {shlex.quote(name)}" for name in study.measures]
     lines, line = list[str](), ""
     for part in [*parts, "-o results/"]:
         if line and len(line) + len(part) > 100:
@@ -981,12 +1015,6 @@ def command_lines(study: Study) -> str:
             line = "  "
         line += (" " if line.strip() else "") + part
     return "\n".join([*lines, line, "weir report results/ -o report.html"])
-
-
-def quoted(text: str) -> str:
-    """A word as a shell takes it."""
-    plain = all(c.isalnum() or c in "-_./@:" for c in text)
-    return text if plain and text else "'" + text.replace("'", "'\\''") + "'"
 
 
 def reproduce(study: Study) -> Section:

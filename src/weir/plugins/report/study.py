@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
 from weir.api.charts import system_numbers
+from weir.api.collection_notes import collection_notes, complete_cutoffs
+from weir.api.rows import labels_of
 from weir.core.charts import SystemNumbers
 from weir.core.scores import Note, Row
 from weir.datasets.load import Dataset
 from weir.errors import BadValue, UnknownName, WeirError
-from weir.experiment.comparing import compare_cells, comparison_cost
+from weir.experiment.comparing import compare_cells, comparison_cost, unit_names
 from weir.experiment.efficiency import Efficiency, efficiency
 from weir.experiment.results import (
     ResultCell,
     cell_collection,
+    cell_notes,
     chosen_cells,
     finished_cells,
     largest_k,
@@ -37,7 +41,6 @@ MOST_DRAWN = 3e10
 FEWER_DRAWS = 10_000
 MOVED_PART = 4
 """A pair tells what a dataset can show where it differs on one query of so many at least."""
-Progress = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,19 +65,19 @@ class Study:
         measures: Iterable[str] = (),
         datasets: Sequence[str] = (),
         systems: Sequence[str] = (),
-        labels: Mapping[str, str] | None = None,
+        labels: Sequence[str] = (),
     ) -> Study:
         """The study of a results folder.
 
         baseline: a system by its name or label, by default bm25 where it is there, else the first; labels: names for
-        systems. Raises FormatError for a folder without results, UnknownName for a dataset, system, measure or baseline
-        that is not there.
+        systems, such as "tuned=bm25(k1=1.2)". Raises FormatError for a folder without results, UnknownName for a
+        dataset, system, measure or baseline that is not there, and as `labels_of`.
         """
         cells, remarks = largest_k(chosen_cells(finished_cells(folder), datasets, systems))
         names = list(dict.fromkeys(cell.label for cell in cells))
-        of_label = {label: name for name, label in (labels or {}).items()}
+        label_of = labels_of(labels, names)
         first = next((name for name in names if name == "bm25" or name.startswith("bm25(")), names[0])
-        chosen = first if baseline is None else of_label.get(baseline, baseline)
+        chosen = next((name for name, label in label_of.items() if label == baseline), baseline or first)
         if chosen not in names:
             raise UnknownName("system to be the baseline", chosen, names)
         available = list(dict.fromkeys(row.measure for cell in cells for row in cell.rows))
@@ -82,7 +85,7 @@ class Study:
         for measure in wanted:
             if measure not in available:
                 raise UnknownName("measure among these results", measure, available)
-        numbers = system_numbers(names, chosen, {**system_titles(cells), **(labels or {})})
+        numbers = system_numbers(names, chosen, {**system_titles(cells), **label_of})
         comparisons: list[Comparison] = []
         try:
             family = None if len(names) <= MOST_PAIRWISE_SYSTEMS else chosen
@@ -104,14 +107,15 @@ class Study:
         return self.numbers.baseline
 
     @property
+    def pairwise(self) -> bool:
+        """Whether each system is compared with each, not with the baseline alone."""
+        return any(one.baseline is None for one in self.comparisons)
+
+    @property
     def family(self) -> str:
         """Which comparisons the corrections count, in words."""
         first = self.comparisons[0]
-        which = (
-            f"each system with {self.label(self.baseline)}"
-            if first.baseline is not None
-            else "all pairs of systems"
-        )
+        which = "all pairs of systems" if self.pairwise else f"each system with {self.label(self.baseline)}"
         return (
             f"{first.method.test} test, {first.method.correction} over {which}, level {first.method.alpha:g}"
         )
@@ -125,6 +129,16 @@ class Study:
     def rows(self) -> tuple[Row, ...]:
         """The means of all cells, those of groups of datasets behind their members."""
         return tuple(row for row in rows_with_groups(self.cells) if row.measure in self.measures)
+
+    @cached_property
+    def cell_rows(self) -> tuple[Row, ...]:
+        """The means of all cells, without those of groups of datasets."""
+        return tuple(row for row in self.rows if row.dataset in self.datasets)
+
+    @cached_property
+    def unit_of(self) -> dict[str, str]:
+        """What each dataset counts as in a mean over datasets."""
+        return unit_names(self.datasets)
 
     @cached_property
     def mean_of(self) -> dict[tuple[str, str, str], Row]:
@@ -155,13 +169,7 @@ class Study:
 
     def against(self, comparison: Comparison, system: str, other: str = "") -> Pair | None:
         """A system against another one, by default the baseline; None where the two were not compared."""
-        first = other or self.baseline
-        for pair in comparison.pairs:
-            if (pair.first, pair.second) == (first, system):
-                return pair
-            if (pair.second, pair.first) == (first, system):
-                return pair.reversed
-        return None
+        return comparison.against(system, other or self.baseline)
 
     @cached_property
     def costs(self) -> tuple[Efficiency, ...]:
@@ -187,16 +195,20 @@ class Study:
     @cached_property
     def notes(self) -> tuple[Note, ...]:
         """What has to be said beside the scores."""
-        from weir.api.collection_notes import collection_notes
-        from weir.experiment.results import cell_notes
-
         notes = [*map(Note, self.remarks), *cell_notes(self.cells)]
         for dataset in self.collections.values():
-            try:
+            with suppress(WeirError):  # a part of the collection is not here
                 notes += collection_notes(dataset, self.measures)
-            except WeirError:
-                continue
         return tuple(dict.fromkeys(notes))
+
+    @cached_property
+    def constructed(self) -> tuple[tuple[str, str], ...]:
+        """The measures that are 1 on a dataset for whatever returns all that may be ranked: (measure, dataset)."""
+        pairs = []
+        for name, dataset in self.collections.items():
+            with suppress(WeirError):
+                pairs += [(measure, name) for measure, *_ in complete_cutoffs(dataset, self.measures)]
+        return tuple(pairs)
 
     def query_count(self, dataset: str) -> int:
         """Judged queries of a dataset."""

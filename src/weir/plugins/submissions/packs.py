@@ -12,6 +12,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shutil
 import tempfile
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -137,9 +138,11 @@ def pack_results(
         "content": digest,
     }
     with atomic_file(Path(out)) as temporary, zipfile.ZipFile(temporary, "w") as archive:
-        _write(archive, MANIFEST, json.dumps(manifest, ensure_ascii=False, indent=1).encode())
+        text = json.dumps(manifest, ensure_ascii=False, indent=1).encode()
+        archive.writestr(_member(MANIFEST, len(text)), text)
         for name, path in sorted(files.items()):
-            _write(archive, name, path.read_bytes())
+            with path.open("rb") as file, archive.open(_member(name, path.stat().st_size), "w") as member:
+                shutil.copyfileobj(file, member, 1 << 20)
     size_packed = Path(out).stat().st_size
     return Pack(str(out), digest, tuple((c.dataset, c.label) for c in cells), size_packed, note)
 
@@ -151,11 +154,8 @@ class _Content:
 
     @staticmethod
     def of(path: Path) -> _Content:
-        digest = hashlib.sha256()
         with path.open("rb") as file:
-            while block := file.read(1 << 20):
-                digest.update(block)
-        return _Content(digest.hexdigest(), path.stat().st_size)
+            return _Content(hashlib.file_digest(file, "sha256").hexdigest(), path.stat().st_size)
 
 
 def _digest(hashes: Mapping[str, str]) -> str:
@@ -165,19 +165,19 @@ def _digest(hashes: Mapping[str, str]) -> str:
     ).hexdigest()
 
 
-def _write(archive: zipfile.ZipFile, name: str, data: bytes) -> None:
+def _member(name: str, size: int) -> zipfile.ZipInfo:
+    """A file of a pack, with the same time and rights whoever packs it; size: its bytes."""
     member = zipfile.ZipInfo(name, _FIRST_TIME)
-    member.compress_type, member.external_attr = zipfile.ZIP_DEFLATED, 0o644 << 16
-    archive.writestr(member, data)
+    member.compress_type, member.external_attr, member.file_size = zipfile.ZIP_DEFLATED, 0o644 << 16, size
+    return member
 
 
 def _files_of(root: Path, cell: ResultCell) -> Iterator[tuple[str, Path]]:
     """The files of a cell and of the stages behind it, by their names in a pack; of indexes the records alone."""
     for stage, record in (*stages_of(cell), *((cell.folder, record) for _, record in cell.scored)):
-        record.verify(stage) if record.kind != "index" else None
-        names = [] if record.kind == "index" else list(record.files)
-        for name in names:
-            yield _name(root, stage / name), stage / name
+        if record.kind != "index":
+            record.verify(stage)
+            yield from ((_name(root, stage / name), stage / name) for name in record.files)
         if record.kind != "scores":
             yield _name(root, stage / RECORD), stage / RECORD
     for path, _ in cell.scored:
@@ -209,9 +209,9 @@ def verify_pack(
             return Verification(str(path), str(manifest["content"]), tuple(problems), (), ())
         try:
             verdicts = verified(root / RESULTS, progress, fetch, places)
+            cells = finished_cells(root / RESULTS)
         except WeirError as error:
             return Verification(str(path), str(manifest["content"]), (_inside(error, root),), (), ())
-        cells = finished_cells(root / RESULTS)
         if sorted([c.dataset, c.label] for c in cells) != sorted(manifest["cells"]):
             problems.append("its cells are not those that the manifest names")
         for one in verdicts:
@@ -241,7 +241,7 @@ def _manifest(root: Path, path: Path) -> dict[str, Any]:
         files, cells = manifest["files"], manifest["cells"]
         if not all(isinstance(one["sha256"], str) for one in files.values()):
             raise TypeError("files")
-        if not all(isinstance(name, str) for cell in cells for name in cell):
+        if not all(isinstance(cell, list) and [*map(type, cell)] == [str, str] for cell in cells):
             raise TypeError("cells")
         _ = manifest["content"]
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):

@@ -32,8 +32,9 @@ from weir.experiment.comparing import compare_grid
 from weir.experiment.published import published
 from weir.experiment.results import finished_cells
 from weir.files.atomic import atomic_dir
+from weir.measures.evaluate import distinct_names
 from weir.plugins.report.page import digest, resource, style_sheet, text
-from weir.plugins.submissions.packs import RESULTS, Verification, unpacked, verify_pack
+from weir.plugins.submissions.packs import RESULTS, unpacked, verify_pack
 from weir.stats.compare import Comparison, ComparisonMethod
 
 MEDIUM_DOCUMENTS, LARGE_DOCUMENTS = 100_000, 1_000_000
@@ -106,16 +107,19 @@ def leaderboard(
 ) -> Site:
     """Verify the packs of a folder and write a leaderboard of what holds; the folder `out` appears whole or not at all.
 
-    measure: that systems are ranked by; places, fetch: as `verify_pack` takes them. A pack that is refused, or that
-    could not be verified whole, is named with its reason and counts nowhere. Raises FormatError for a folder without
-    packs, BadValue where none holds or none has the measure.
+    measure: that systems are ranked by; places, fetch: as `verify_pack` takes them. A pack that is refused, that could
+    not be verified whole, or that was scored by other judgments than one before it, is named and counts nowhere.
+    Raises FormatError for a folder without packs, BadValue where none holds or none has the measure.
     """
     folder = Path(submissions)
     packs = sorted(folder.glob("*.zip"))
     if not packs:
         missing = "no pack (*.zip)" if folder.is_dir() else "no such folder"
         raise FormatError(folder, missing, "packs of weir submit pack")
-    grid, rows = dict[tuple[str, str], Scores](), list[Row]()
+    names = dict(
+        zip(packs, distinct_names([_stem(file) for file in packs], [f.name for f in packs]), strict=True)
+    )
+    grid, rows, judgments = dict[tuple[str, str], Scores](), list[Row](), dict[str, tuple[str, str]]()
     refused, provenance = list[tuple[str, str]](), dict[str, dict[str, str]]()
     for number, file in enumerate(packs):
         if progress is not None:
@@ -129,13 +133,32 @@ def leaderboard(
             refused.append((file.name, (*found.problems, *found.unchecked)[0]))
             continue
         with tempfile.TemporaryDirectory(prefix="weir-site-") as temporary:
-            for cell in finished_cells(unpacked(file, Path(temporary)) / RESULTS):
+            cells = finished_cells(unpacked(file, Path(temporary)) / RESULTS)
+            mine = {cell.dataset: str(cell.scored[-1][1].declared["qrels"]) for cell in cells}
+            other = next((d for d, of in mine.items() if judgments.get(d, (of, ""))[0] != of), None)
+            if other is not None:
+                refused.append(
+                    (file.name, f"the judgments of {other} are not those of {judgments[other][1]}")
+                )
+                continue
+            for dataset, qrels in mine.items():
+                judgments.setdefault(dataset, (qrels, file.name))
+            for cell in cells:
                 if cell.mean(measure) is None:
                     continue
-                name = f"{cell.label} ({file.name.removesuffix('.zip').removesuffix('.weir')})"
+                name = f"{cell.label} ({names[file]})"
                 grid[cell.dataset, name] = cell.values()
-                rows += [_named(row, name) for row in cell.named_rows() if row.measure == measure]
-                provenance[name] = _provenance(file.name, found, cell.ranked.made)
+                rows += [
+                    replace(row, system=name, title="") for row in cell.named_rows() if row.measure == measure
+                ]
+                made = cell.ranked.made
+                provenance[name] = {
+                    "pack": file.name,
+                    "content": found.digest,
+                    "made (claimed)": str(made.get("when"))[:19],
+                    "weir (claimed)": str(made.get("weir")),
+                    "processor (claimed)": f"{made.get('processor')}, {made.get('cores')} cores",
+                }
     if not rows:
         why = f"; {refused[0][0]}: {refused[0][1]}" if refused else ""
         raise BadValue(f"no pack holds verified scores by {measure}{why}")
@@ -149,18 +172,8 @@ def leaderboard(
     return site
 
 
-def _named(row: Row, name: str) -> Row:
-    return replace(row, system=name, title="")
-
-
-def _provenance(file: str, found: Verification, made: Mapping[str, object]) -> dict[str, str]:
-    return {
-        "pack": file,
-        "content": found.digest,
-        "made": str(made.get("when"))[:19],
-        "weir": str(made.get("weir")),
-        "processor (claimed)": f"{made.get('processor')}, {made.get('cores')} cores",
-    }
+def _stem(file: Path) -> str:
+    return file.name.removesuffix(".zip").removesuffix(".weir")
 
 
 # ----------
