@@ -162,10 +162,34 @@ def table(name: str, header: list[str], lines: list[list[str]]) -> None:
     (OUT / name).write_text(text, encoding="utf-8", newline="\n")
 
 
+def printed_tables(facts: Path) -> None:
+    """Tables of the BEIR paper and of Elastic's study that hold no scores of one measure: cells as they are printed."""
+    lines = []
+    for row in read(facts / "efficiency.csv"):
+        if row["group"] == "beir-table3":
+            column = row["metric"].replace("query latency ", "") + ", " + row["unit"]
+            lines.append(
+                ["BEIR table 3", row["system"], column.replace("index size per", "index of"), row["value"]]
+            )
+    for row in read(facts / "bias.csv"):
+        if row["study"] == "hole-study":
+            unit = ", %" if row["unit"] == "%" else ""
+            lines.append(["BEIR table 4", row["system"], row["metric"] + unit, row["value"]])
+        if row["study"] == "elastic-judge-rate":
+            lines.append(["Elastic table 2", row["dataset"], row["system"], row["value"]])
+    table("printed-tables.tsv", ["table", "row", "column", "value"], lines)
+
+
+def read(path: Path) -> list[dict[str, str]]:
+    with path.open(encoding="utf-8", newline="") as lines:
+        return list(csv.DictReader(lines))
+
+
 def main() -> None:
     if len(sys.argv) != 3:
         sys.exit((__doc__ or "").split("\n")[2].strip())
     facts, scores = map(Path, sys.argv[1:])
+    printed_tables(facts)
     beirs = beir(facts / "results-beir.csv")
     write(
         [*beirs, *passages(scores / "pyserini.msmarco-v1-passage.csv"), *birco(facts / "birco-results.csv")]

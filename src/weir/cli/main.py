@@ -82,6 +82,7 @@ SUBCOMMANDS = {
         "conform": "Test a tool with the golden vectors.",
         "efficiency": "Report speed and memory.",
         "reproduce": "Check published scores.",
+        "cite": "Write the citations of results as BibTeX.",
     },
 }
 GROUPS = {

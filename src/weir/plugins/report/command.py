@@ -94,3 +94,36 @@ def command(
         made.save(path)
         say(f"report: {path}")
     say_notes(made.notes(), notes)
+
+
+@click.command("cite")
+@click.argument("folder", type=click.Path(path_type=Path), default=Path("results"))
+@click.option(
+    "-o", "--out", type=click.Path(path_type=Path), help="A file to write.  [default: standard output]"
+)
+@measures_option("Cite this measure; repeatable.")
+@datasets_option("Cite this dataset or group; repeatable.")
+@systems_option("Cite this system; repeatable.")
+def cite_command(
+    folder: Path,
+    out: Path | None,
+    measures: tuple[str, ...],
+    datasets: tuple[str, ...],
+    systems: tuple[str, ...],
+) -> None:
+    """Write the citations of results as BibTeX.
+
+    FOLDER: a results folder of weir run. Entries of the collections, systems, models, measures and tests that took
+    part, each with what it is cited for; collections and models without an entry are named.
+    """
+    from weir.files.atomic import atomic_file
+    from weir.plugins.report.cite import cite
+
+    cited = cite(folder, measures=measures, datasets=datasets, systems=systems)
+    if out is None:
+        click.echo(cited.bibtex())
+    else:
+        with atomic_file(out) as temporary:
+            temporary.write_text(cited.bibtex() + "\n", encoding="utf-8")
+        say(f"citations: {len(cited.works)} in {out}")
+    say_notes(cited.notes())

@@ -41,13 +41,11 @@ from weir.plugins.report.sections import (
     rank_text,
     tally,
 )
-from weir.plugins.report.study import FEW_QUERIES, Study
+from weir.plugins.report.study import FEW_QUERIES, RUN_BYTES, Study
 from weir.stats.compare import Comparison
 
 PAGE_BYTES = 9_500_000
 """Size up to which rankings and texts of queries are packed."""
-RUN_BYTES = 600_000_000
-"""Run files that are read for rankings, in all."""
 EXCERPT_CHARACTERS, QUERY_CHARACTERS = 400, 160
 """Characters of a document and of a query in the query browser."""
 SHOWN_RANKS, SHOWN_MOVES = 10, 12

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from weir.core.rounding import share_change, short_score
-from weir.core.tables import Cell, Table
+from weir.core.rounding import figure, share, share_change, short_score
+from weir.core.tables import Cell, Table, table_of
+from weir.datasets.card import CollectionCard
+from weir.datasets.catalogue import Entry, get, members
 from weir.errors import BadValue, UnknownName
-from weir.experiment.published import published
+from weir.experiment.efficiency import Efficiency
+from weir.experiment.published import facts_table, published
 from weir.plugins.report.study import Study
 
 IN_DOMAIN = "‡"
@@ -49,12 +52,12 @@ def paper_table(
     for system in systems:
         common = [d for d in averaged if (d, system) in scores and (d, baseline) in scores]
         mean, base = (_mean(scores, one, common, units or {}) for one in (system, baseline))
-        averages.append(Cell(short_score(mean)))
+        averages.append(Cell(short_score(mean) if common else "–"))
         compared = system != baseline and base > 0 and math.isfinite(mean)
         against.append(Cell(share_change(mean / base) if compared else ""))
         gaps = [scores[d, system].value - scores[d, baseline].value for d in common]
         counts = f"{sum(gap > 0 for gap in gaps)} / {sum(gap < 0 for gap in gaps)}"
-        above.append(Cell("" if system == baseline else counts))
+        above.append(Cell("" if system == baseline or not common else counts))
     notes = [f"{IN_DOMAIN} trained on these data"] if any(one.in_domain for one in scores.values()) else []
     outside = [d for d in datasets if d not in averaged]
     notes += [f"averages leave out {', '.join(outside)}"] if outside else []
@@ -95,17 +98,145 @@ def _trained_on(scores: Scores, dataset: str, systems: Sequence[str]) -> bool:
     return 2 * sum(one.in_domain for one in there) > len(there)
 
 
-def published_table(publisher: str, measure: str = "nDCG@10", baseline: str = "BM25") -> Table:
-    """The table of a publisher's scores by a measure, such as "BEIR paper" by nDCG@10 (its table 2) or R@100 (table 9).
+def crossed(
+    corner: str, cells: Mapping[tuple[str, str], str], title: str = "", notes: Sequence[str] = ()
+) -> Table:
+    """A table of cells by row and column, each in the order of their first mention; "–" where there is none."""
+    rows, columns = (list(dict.fromkeys(key[n] for key in cells)) for n in (0, 1))
+    lines = [[corner, *columns], *([row, *(cells.get((row, c), "–") for c in columns)] for row in rows)]
+    return replace(table_of(lines, right=None), title=title, notes=tuple(notes))
 
-    Raises BadValue where nothing is published, UnknownName for a baseline that is not there.
+
+def judged_table(rates: Mapping[tuple[str, str], float], title: str = "", notes: Sequence[str] = ()) -> Table:
+    """Which share of the first ten documents is judged: datasets x systems, as Elastic's table 2."""
+    return crossed("dataset", {key: share(rate) for key, rate in rates.items()}, title, notes)
+
+
+def cost_table(costs: Iterable[Efficiency]) -> Table:
+    """What a system costs on one collection: time of a query, size of the index; as BEIR's table 3."""
+    cells = {}
+    for one in costs:
+        ms, gigabytes = one.mean_ms if one.p50_ms is None else one.p50_ms, one.bytes_per_million
+        device = "GPU" if "cuda" in one.hardware.lower() or "gpu" in one.hardware.lower() else "CPU"
+        cells[one.quality.system, f"{device}, ms"] = figure(ms)
+        cells[one.quality.system, "index of 1M docs, GB"] = figure(
+            None if gigabytes is None else gigabytes / 1e9
+        )
+    return crossed("system", cells)
+
+
+@dataclass(frozen=True)
+class CollectionFacts:
+    """What a table of collections says about one; copies: documents that repeat another's title and text."""
+
+    name: str
+    task: str
+    domain: str
+    relevance: str
+    documents: int
+    queries: int
+    positive: int
+    zero: int
+    words_per_query: float | None
+    words_per_document: float | None
+    copies: int | None
+
+    @staticmethod
+    def counted(card: CollectionCard) -> CollectionFacts:
+        """Of a collection that is here, counted from its files."""
+        words = card.words_per_query, card.words_per_document
+        counts = card.documents, card.queries.get(card.split, 0), card.positive, card.zero
+        return CollectionFacts(
+            card.name, card.task, card.domain, card.relevance, *counts, *words, card.copies
+        )
+
+    @staticmethod
+    def published(name: str, parts: Sequence[Entry]) -> CollectionFacts:
+        """Of the catalogue; several collections that are reported as one are added up."""
+        first = parts[0]
+        positive, zero = (
+            sum(
+                n for part in parts for grade, n in part.grades.items() if (grade > 0) is above and grade >= 0
+            )
+            for above in (True, False)
+        )
+        one = len(parts) == 1
+        return CollectionFacts(
+            *(name, first.task, first.domain, first.relevance),
+            *(sum(part.documents for part in parts), sum(part.queries for part in parts), positive, zero),
+            *(
+                (first.words_per_query, first.words_per_document, first.duplicates)
+                if one
+                else (None, None, None)
+            ),
+        )
+
+
+def collection_table(facts: Iterable[CollectionFacts], title: str = "", notes: Sequence[str] = ()) -> Table:
+    """What the collections hold: BEIR's table 1 and the judgments and duplicates of Elastic's."""
+    lines = [["dataset", "task", "domain", "relevance", "documents", "queries", "relevant a query", "words a query",
+              "words a document", "positive", "zero", "copies"]]  # fmt: skip
+    for one in facts:
+        known = one.positive + one.zero > 0
+        lines.append(
+            [one.name, one.task, one.domain, one.relevance, f"{one.documents:,}", f"{one.queries:,}"]
+            + [f"{one.positive / one.queries:.2f}" if known else "–"]
+            + ["–" if w is None else f"{w:.2f}" for w in (one.words_per_query, one.words_per_document)]
+            + [f"{n:,}" if known else "–" for n in (one.positive, one.zero)]
+            + ["–" if one.copies is None else f"{one.copies:,}"]
+        )
+    return replace(table_of(lines, right=8, keys=4), title=title, notes=tuple(notes))
+
+
+BEIR = "BEIR paper (arXiv:2104.08663v4)"
+PRINTED = {
+    "BEIR table 3": ("system", f"{BEIR}, table 3: one query against a million documents of DBpedia, 2021"),
+    "BEIR table 4": ("system", f"{BEIR}, table 4: TREC-COVID before and after its holes were judged"),
+    "Elastic table 2": (
+        "dataset",
+        "Elastic, Evaluating search relevance, part 1, table 2: judged of the first ten, %",
+    ),
+}
+"""Tables that are printed as they are, with what stands in their rows, and their source."""
+PUBLISHED = ("BEIR table 1", "BEIR table 2", *PRINTED, "BEIR table 9", "Elastic table 1")
+"""Tables of two studies. Their tables of collections are one here, counted in the catalogue."""
+
+
+def published_table(name: str, measure: str = "nDCG@10", baseline: str = "BM25") -> Table:
+    """A table of published numbers.
+
+    name: one of PUBLISHED, or a publisher such as "BEIR paper", whose scores by the measure are shown. Raises BadValue
+    where nothing is published, UnknownName for a baseline that is not there.
     """
+    if name in ("BEIR table 1", "Elastic table 1"):
+        datasets = dict.fromkeys(
+            one.dataset for one in published(measure="nDCG@10") if one.model.endswith("[BEIR paper]")
+        )
+        facts = (CollectionFacts.published(one, [get(m) for m in members(one)]) for one in datasets)
+        return collection_table(
+            facts, name, ("Counts of the judgments themselves, which papers print with slips.",)
+        )
+    if name in PRINTED:
+        corner, source = PRINTED[name]
+        cells = {
+            (row, column): value
+            for table, row, column, value in facts_table("printed-tables.tsv")
+            if table == name
+        }
+        return replace(crossed(corner, cells, name), above=(source,))
+    publisher = "BEIR paper" if name in ("BEIR table 2", "BEIR table 9") else name
+    measure = {"BEIR table 2": "nDCG@10", "BEIR table 9": "R@100"}.get(name, measure)
     own = [one for one in published(measure=measure) if one.model.endswith(f"[{publisher}]")]
     if not own:
         names = sorted({one.model.rpartition("[")[2].rstrip("]") for one in published(measure=measure)})
-        raise BadValue(f"'{publisher}' published no {measure}; there are {', '.join(names)}")
+        there = f"tables: {', '.join(sorted(PUBLISHED))}; scores by {measure}: {', '.join(names)}"
+        raise BadValue(f"'{name}' is not published here; there are {there}")
+    # A paper says it beside one of its tables, and it holds for all.
+    trained_on = {(one.dataset, one.model) for one in published() if "in-domain" in one.note}
     scores = {
-        (one.dataset, one.model.rpartition(" [")[0]): PaperScore(one.value, "in-domain" in one.note)
+        (one.dataset, one.model.rpartition(" [")[0]): PaperScore(
+            one.value, (one.dataset, one.model) in trained_on
+        )
         for one in own
     }
     return paper_table(scores, measure, baseline, f"{publisher}: {own[0].source}")

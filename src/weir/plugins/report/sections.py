@@ -14,7 +14,7 @@ from weir.api.rows import grid_tables, grids_marked
 from weir.audit.bias import feature_groups
 from weir.audit.check import SEVERITIES as AUDITED
 from weir.audit.check import Audit, audit_tables
-from weir.core.charts import Chart, HeatMap, Interval, Intervals, Network, Panel, Points
+from weir.core.charts import Chart, HeatMap, Interval, Intervals, Network, Panel, Points, Spread
 from weir.core.rounding import (
     coarse_score,
     counted,
@@ -33,9 +33,11 @@ from weir.experiment.comparing import compare_cells
 from weir.experiment.efficiency import efficiency_tables
 from weir.experiment.llm_answers import ModelUse, model_uses, use_tables
 from weir.experiment.results import stages_of
+from weir.files.runs import read_run
 from weir.models.checkpoints import cards
 from weir.models.verdicts import SCORED_KINDS
-from weir.plugins.report.study import FEW_QUERIES, MOST_PAIRWISE_SYSTEMS, Study
+from weir.plugins.report.paper import CollectionFacts, collection_table, cost_table, judged_table
+from weir.plugins.report.study import FEW_QUERIES, MOST_PAIRWISE_SYSTEMS, RUN_BYTES, Study
 from weir.stats.compare import Comparison, compare_tables
 from weir.systems.lexical.terms import weighted_jaccard, word_counts
 
@@ -411,7 +413,8 @@ def cost(study: Study) -> Section | None:
         replace(one, quality=replace(one.quality, system=study.label(one.quality.system), title=""))
         for one in costs
     ]
-    return Section("cost", "Quality against time", lead, tuple(charts), efficiency_tables(shown), notes)
+    tables = (*efficiency_tables(shown), cost_table(one for one in shown if one.quality.dataset == dataset))
+    return Section("cost", "Quality against time", lead, tuple(charts), tables, notes)
 
 
 def machine(hardware: str) -> str:
@@ -429,11 +432,7 @@ def judged_rates(study: Study) -> Section | None:
     chart = HeatMap(
         "Share of the first ten documents that is judged", tuple(datasets), study.numbers.labels, values
     )
-    lines = [["dataset", *study.numbers.labels]]
-    lines += [
-        [name, *("–" if v is None else share(v) for v in of)]
-        for name, of in zip(datasets, values, strict=True)
-    ]
+    rates = {(d, study.label(s)): rows[d, s] for d in datasets for s in study.systems if (d, s) in rows}
     lead = (
         "An unjudged document counts as not relevant. Where the judged share of two systems differs, the one with the "
         "lower share may be better than its score says."
@@ -443,7 +442,7 @@ def judged_rates(study: Study) -> Section | None:
         f"{name}: {study.label(low)} {share(a)}, {study.label(high)} {share(b)}: the comparison of these is open"
         for name, (low, a, high, b) in unlike
     )
-    return Section("judged", "Judged rates", lead, (chart,), (table_of(lines),), notes)
+    return Section("judged", "Judged rates", lead, (chart,), (judged_table(rates),), notes)
 
 
 def unlike_rates(study: Study, dataset: str) -> tuple[str, float, str, float] | None:
@@ -482,9 +481,13 @@ def bounds(study: Study, audits: Sequence[Audit]) -> Section | None:
         )
         for dataset in names
     )
-    lines = [["collection", "system", "least", "score", "most"]]
+    judged = {(row.dataset, row.system): row.judged_at_10 for row in study.cell_rows}
+    lines = [["collection", "system", "Hole@10", "least", "score", "most"]]
     lines += [
-        [d, study.label(s), *(short_score(of[end]) for end in ("low", "score", "high"))]
+        [
+            *(d, study.label(s), "–" if (rate := judged.get((d, s))) is None else share(1 - rate)),
+            *(short_score(of[end]) for end in ("low", "score", "high")),
+        ]
         for (d, s), of in numbers.items()
         if s in study.systems
     ]
@@ -499,7 +502,9 @@ def bounds(study: Study, audits: Sequence[Audit]) -> Section | None:
         "any way. Where the ranges of two systems overlap, unjudged documents could turn their order."
     )
     chart = Intervals("Score bounds", "nDCG@10", study.numbers.labels, panels)
-    return Section("bounds", "Score bounds", lead, (chart,), (table_of(lines, keys=2),), tuple(turning))
+    return Section(
+        "bounds", "Score bounds", lead, (chart,), (table_of(lines, right=None, keys=2),), tuple(turning)
+    )
 
 
 # ----------
@@ -571,13 +576,57 @@ def lengths(study: Study) -> Section | None:
     charts = length_charts(cards_here)
     if not charts:
         return None
-    lines = [["collection", "documents", "words a document", "queries", "words a query", "relevant a query"]]
-    lines += [
-        [c.name, f"{c.documents:,}", figure(c.words_per_document), f"{c.queries.get(c.split, 0):,}",
-         figure(c.words_per_query), figure(c.relevant_per_query)] for c in cards_here
-    ]  # fmt: skip
+    retrieved = retrieved_lengths(study)
     lead = "Words, separated by white space, on average: of title and text, and of a query. The axis is logarithmic."
-    return Section("lengths", "Lengths", lead, charts, (table_of(lines),))
+    if retrieved:
+        lead += " The second chart shows the documents that each system returns first, and the relevant ones."
+    table = collection_table(map(CollectionFacts.counted, cards_here))
+    return Section("lengths", "Lengths", lead, (*charts, *retrieved), (table,))
+
+
+def retrieved_lengths(study: Study) -> tuple[Spread, ...]:
+    """Quartiles of the words of the first ten documents of each system, on the largest collection that is here.
+
+    A measure of similarity may prefer long or short documents (figures 4 and 5 of BEIR's paper).
+    """
+    names = [
+        n
+        for n in study.datasets
+        if n in study.collections and study.collections[n].layout.documents is not None
+    ]
+    if not names:
+        return ()
+    dataset = max(names, key=study.query_count)
+    collection = study.collections[dataset]
+    cells = [cell for cell in study.cells if cell.dataset == dataset and cell.run.exists()]
+    if sum(cell.run.stat().st_size for cell in cells) > RUN_BYTES:
+        return ()
+    tops = {study.label(cell.label): read_run(cell.run).top(10) for cell in cells}
+    numbers = {study.label(cell.label): study.numbers.number(cell.label) for cell in cells} | {"relevant": 0}
+    corpus, qrels = collection.corpus, collection.qrels
+    rows = {name: corpus.ids.codes(run.docs.strings)[run.doc] for name, run in tops.items()}
+    rows["relevant"] = corpus.ids.codes(qrels.docs.strings)[qrels.doc[qrels.grade > 0]]
+    read = np.unique(np.concatenate(list(rows.values())))
+    read = read[read >= 0]
+    fields = "title text" if corpus.title is not None else "text"
+    words = dict(zip(read.tolist(), (len(t.split()) for t in corpus.view_of(fields, read)), strict=True))
+    shown = {
+        name: np.percentile([words[row] for row in own.tolist() if row >= 0], (25, 50, 75))
+        for name, own in rows.items()
+        if np.any(own >= 0)
+    }
+    if len(shown) < 2 or any(values[0] < 1 for values in shown.values()):
+        return ()
+    return (
+        Spread(
+            f"Lengths of the first ten documents on {dataset}",
+            "words",
+            tuple(shown),
+            ("25%", "median", "75%"),
+            tuple((float(a), float(b), float(c)) for a, b, c in shown.values()),
+            tuple(numbers[name] for name in shown),
+        ),
+    )
 
 
 def slices(study: Study) -> Section | None:

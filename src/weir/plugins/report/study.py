@@ -34,6 +34,8 @@ from weir.stats.significance import DRAWS
 
 MOST_PAIRWISE_SYSTEMS = 6
 """Systems up to which each is compared with each; of more, each is compared with the baseline."""
+RUN_BYTES = 600_000_000
+"""Size up to which run files are read for rankings."""
 FEW_QUERIES = 25
 """Queries below which a dataset or a slice is called small."""
 MOST_DRAWN = 3e10

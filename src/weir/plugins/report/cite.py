@@ -1,0 +1,141 @@
+"""What a paper cites: BibTeX of the collections, systems, measures and tests that took part in results."""
+
+from __future__ import annotations
+
+import os
+import re
+import tomllib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import version
+from importlib.resources import files
+from pathlib import Path
+
+from weir.core.scores import Note
+from weir.core.tables import Table, notebook_html, table_of
+from weir.datasets.catalogue import groups, members
+from weir.experiment.results import ResultCell, chosen_cells, finished_cells
+from weir.measures import measures_of
+from weir.models.checkpoints import cards
+from weir.stats.compare import ComparisonMethod
+from weir.systems.protocol import RERANKERS, SYSTEMS
+
+
+@dataclass(frozen=True)
+class Citation:
+    """A work to cite. kind: of BibTeX's entries; cited_for: what it belongs to, such as "measure nDCG"."""
+
+    key: str
+    kind: str
+    fields: tuple[tuple[str, str], ...]
+    cited_for: tuple[str, ...]
+
+    def field(self, name: str) -> str:
+        """A field, "" where there is none."""
+        return dict(self.fields).get(name, "")
+
+    def bibtex(self) -> str:
+        """The entry, with what it is cited for as a comment above."""
+        lines = [f"  {name} = {{{text}}}," for name, text in self.fields]
+        head = [f"% {', '.join(self.cited_for)}", f"@{self.kind}{{{self.key},"]
+        return "\n".join([*head, *lines, "}"])
+
+
+@dataclass(frozen=True, repr=False)
+class Citations:
+    """The works that results rest on. uncited: what took part and has no entry."""
+
+    works: tuple[Citation, ...]
+    uncited: tuple[str, ...]
+
+    def bibtex(self) -> str:
+        """A file for BibTeX."""
+        missing = [f"% No entry: {', '.join(self.uncited)}"] if self.uncited else []
+        return "\n\n".join([work.bibtex() for work in self.works] + missing)
+
+    def tables(self) -> tuple[Table, ...]:
+        """A line for each work."""
+        lines = [["key", "cited for", "title", "year"]]
+        lines += [[w.key, ", ".join(w.cited_for), w.field("title"), w.field("year")] for w in self.works]
+        return (table_of(lines, keys=4),)
+
+    def notes(self) -> tuple[Note, ...]:
+        """What has no entry."""
+        return (Note(f"no citation is known for {', '.join(self.uncited)}"),) if self.uncited else ()
+
+    def __repr__(self) -> str:
+        return self.bibtex()
+
+    def _repr_html_(self) -> str:
+        return notebook_html(self.tables(), self.notes())
+
+
+def cite(
+    folder: str | os.PathLike[str],
+    *,
+    measures: Iterable[str] = (),
+    datasets: Sequence[str] = (),
+    systems: Sequence[str] = (),
+) -> Citations:
+    """The works to cite beside the results of a folder, Weir's own first.
+
+    measures, datasets, systems: these alone. The tests are those of `compare` by default. Raises FormatError for a
+    folder without results, UnknownName for a dataset or system that is not there.
+    """
+    cells = chosen_cells(finished_cells(Path(folder)), datasets, systems)
+    subjects = list(dict.fromkeys(_subjects(cells, tuple(measures))))
+    works = [_weir(subjects)]
+    for key, facts in _entries().items():
+        cited_for = tuple(one for one in subjects if one in facts["for"])
+        if cited_for:
+            fields = tuple((name, text) for name, text in facts.items() if name not in ("kind", "for"))
+            works.append(Citation(key, facts["kind"], fields, cited_for))
+    cited = {one for work in works for one in work.cited_for}
+    cited |= {f"dataset {name}" for one in groups() if f"dataset {one}" in cited for name in members(one)}
+    cited |= {f"dataset {name}" for name in groups()}  # a group is cited by its members
+    uncited = (one for one in subjects if one not in cited and one.split()[0] in ("dataset", "model"))
+    return Citations(tuple(works), tuple(uncited))
+
+
+def _weir(subjects: Sequence[str]) -> Citation:
+    number = version("weir-ir")
+    title = "Weir: how well retrieval systems find what people need"
+    fields = (
+        ("title", title),
+        ("author", "{The Weir developers}"),
+        ("version", number),
+        ("note", f"weir-ir {number}"),
+    )
+    return Citation(
+        "weir", "misc", fields, ("all numbers", *(one for one in subjects if one == "dataset brook"))
+    )
+
+
+def _subjects(cells: Sequence[ResultCell], measures: tuple[str, ...]) -> Iterable[str]:
+    """What took part: datasets with their groups, names in the expressions of systems, measures, intervals, tests."""
+    group_names = {name: members(name) for name in groups()}
+    kinds = {name: "system" for name in (*SYSTEMS.names(), *RERANKERS.names())} | {
+        c.name: "model" for c in cards()
+    }
+    for cell in cells:
+        yield f"dataset {cell.dataset}"
+        yield from (f"dataset {name}" for name, those in group_names.items() if cell.dataset in those)
+        words = re.findall(r"[\w.-]+", cell.system)
+        yield from (f"{kinds[word]} {word}" for word in words if word in kinds)
+    for measure in measures_of(
+        measures or tuple(dict.fromkeys(row.measure for c in cells for row in c.rows))
+    ):
+        yield f"measure {measure.name}"
+        if measure.condensed:
+            yield "measure condensed"
+    for cell in cells:
+        yield f"interval {cell.scored[-1][1].declared['interval'].get('method')}"
+    method = ComparisonMethod()
+    yield from (f"test {method.test}", f"correction {method.correction}")
+
+
+@cache
+def _entries() -> dict[str, dict[str, str]]:
+    text = (files("weir.plugins.report") / "citations.toml").read_text(encoding="utf-8")
+    return tomllib.loads(text)
