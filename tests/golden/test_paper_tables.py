@@ -8,7 +8,15 @@ from __future__ import annotations
 
 import pytest
 
-from weir.plugins.report.paper import PaperScore, paper_table, published_table
+from weir.datasets.load import load
+from weir.errors import BadValue
+from weir.plugins.report.paper import (
+    CollectionFacts,
+    PaperScore,
+    collection_table,
+    paper_table,
+    published_table,
+)
 
 RATIOS = {"DeepCT": -27.5, "SPARTA": -19.9, "docT5query": 2.5, "DPR": -44.0, "ANCE": -8.2, "TAS-B": -2.0, "GenQ": -3.1,
           "ColBERT": 1.7, "BM25+CE": 12.5}  # fmt: skip
@@ -62,3 +70,35 @@ def test_a_whole_group_counts_as_one_in_averages():
     assert [cell.text for cell in table.rows[-3]] == ["average", "0.600", "0.700"]
     assert [cell.text for cell in table.rows[-2]] == ["against x", "", "+16.7%"]
     assert any("counts as one" in note for note in table.notes)
+
+
+def test_tables_of_cells_are_printed_as_they_are():
+    cells = {(row[0].text, name): cell.text for table in ("BEIR table 3", "BEIR table 4", "Elastic table 2")
+             for shown in [published_table(table)] for row in shown.rows
+             for name, cell in zip(shown.header[1:], row[1:], strict=True)}  # fmt: skip
+    assert cells["BM25+CE", "CPU, ms"] == "6100"
+    assert cells["ColBERT", "CPU, ms"] == "–"
+    assert cells["ANCE", "nDCG@10 annotated"] == "0.735"
+    assert cells["trec-covid", "MiniLM-L-6-v2"] == "97.4"
+    with pytest.raises(BadValue, match="BEIR table 4"):
+        published_table("BEIR table 5")
+
+
+def test_collections_are_counted_from_their_judgments():
+    """Facts: ../shared/facts/datasets.csv; TREC-NEWS has 53.35 relevant documents a query, where the paper prints 19.6."""
+    table = published_table("BEIR table 1")
+    shown = {
+        row[0].text: dict(zip(table.header, (cell.text for cell in row), strict=True)) for row in table.rows
+    }
+    assert len(shown) == 19
+    assert shown["trec-news"]["relevant a query"] == "53.35"
+    assert shown["cqadupstack"]["documents"] == "457,199"
+    assert shown["trec-covid"]["positive"] == "24,673"
+    assert shown["robust04"]["relevant a query"] == "–"
+    assert published_table("Elastic table 1").rows == table.rows
+
+
+def test_one_s_own_collections_make_the_same_table():
+    own = collection_table([CollectionFacts.counted(load("brook-facts").card)])
+    assert own.header == published_table("BEIR table 1").header
+    assert [cell.text for cell in own.rows[0][4:6]] == ["97", "21"]

@@ -27,6 +27,7 @@ from weir.core.charts import (
     Spread,
     css,
     force_layout,
+    log_ticks,
     svg,
     text_width,
 )
@@ -72,7 +73,7 @@ def charts(draw):
             names,
             ("p50", "p95"),
             tuple((0.1 + low, 0.1 + high) for low, _, high in values),
-            (0,) * len(names),
+            draw(st.sampled_from([(0,), (None,)])) * len(names),
         )
     return Network(title, names, tuple((low,) * len(names) for low, _, _ in values))
 
@@ -150,6 +151,27 @@ def test_texts_and_marks_have_the_contrast_of_aa():
             assert contrast(INKS["ink"][theme], INKS[name][theme]) >= 4.5, name
     assert len(set(LIGHT)) == len(set(DARK)) == 12
     assert all(f"--weir-{name}" in css() for name in INKS)
+
+
+@pytest.mark.parametrize(("systems", "light", "dark"), [(4, 14.5, 15), (8, 9.5, 10.5), (12, 9, 10)])
+def test_systems_have_colours_that_every_vision_tells_apart(systems, light, dark):
+    """CIEDE2000 of the nearest pair, least over four visions; three kinds of colour blindness are those of
+    Machado et al. 2009."""
+    coloraide = pytest.importorskip("coloraide", reason="needs the `dev` extra (coloraide)")
+    for theme, least in ((0, light), (1, dark)):
+        colours = [coloraide.Color(INKS[f"s{n}"][theme]) for n in range(systems + 1)]
+        for vision in (None, "protan", "deutan", "tritan"):
+            seen = [c if vision is None else c.filter(vision, method="machado") for c in colours]
+            nearest = min(a.delta_e(b, method="2000") for a, b in combinations(seen, 2))
+            assert nearest >= least, (theme, vision, nearest)
+
+
+def test_axes_with_unequal_steps_have_numbers():
+    for low, high in ((0.2, 200), (90, 400), (150, 260), (0.011, 0.017), (3, 240)):
+        for most in (3, 6, 12):
+            shown = log_ticks(low, high, most)
+            assert (1 if most == 3 else 2) <= len(shown) <= most
+            assert all(low * 0.99 <= tick <= high * 1.01 for tick in shown)
 
 
 def test_what_is_alike_stands_near():

@@ -7,8 +7,10 @@ import html
 import json
 import re
 import zlib
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -18,15 +20,24 @@ pytest.importorskip("numba", reason="needs the `run` extra (numba)")
 import weir
 from tests.unit.cells import MANIFEST, write_cell
 from weir.cli.main import main
+from weir.core.qrels import Origins
 from weir.core.rounding import short_change, short_score
 from weir.datasets import catalogue
 from weir.errors import FormatError, UnknownName
 from weir.experiment.llm_answers import ModelUse
 from weir.experiment.results import finished_cells
+from weir.measures.measure import MEASURES
+from weir.models.checkpoints import cards
+from weir.plugins.report.cite import _entries
+from weir.plugins.report.page import QueryScores, with_rankings
 from weir.plugins.report.sections import not_concluded, parsed_answers, questions
+from weir.plugins.report.study import Study
+from weir.stats.significance import CORRECTIONS, TESTS
+from weir.systems.protocol import RERANKERS, SYSTEMS
+from weir.systems.rerank.llm_methods import METHODS
 
 HOSTILE = "<script>alert('\u202etxt')</script>" + "x" * 10_000
-SYSTEMS = ("bm25", 'bm25("lucene-multifield")', "rm3(bm25, terms=5)")
+GRID = ("bm25", 'bm25("lucene-multifield")', "rm3(bm25, terms=5)")
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +57,7 @@ def results(tmp_path_factory) -> Path:
     (mine / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\n" + lines)
     weir.benchmark(
         ["brook-facts", "brook-medical", str(mine)],
-        SYSTEMS,
+        GRID,
         ["nDCG@10", "R@100", "GMAP"],
         out=place / "results",
     )
@@ -270,3 +281,55 @@ def test_answers_of_a_model_count_as_read_by_the_kinds_that_have_a_verdict():
     assert parsed_answers([ModelUse(verdicts=read, **fields)], str).severity == "checked"
     asked = parsed_answers([ModelUse(verdicts=read, **fields), ModelUse(verdicts=unread, **fields)], str)
     assert (asked.severity, "missing 10" in str(asked.answer)) == ("serious", True)
+
+
+def test_citations_are_of_what_took_part(results, capsys):
+    cited = weir.cite(results)
+    of = {name for work in cited.works for name in work.cited_for}
+    assert {
+        "all numbers",
+        "dataset brook",
+        "system bm25",
+        "system rm3",
+        "measure nDCG",
+        "test permutation",
+    } <= of
+    assert "system rrf" not in of
+    assert cited.uncited == ("dataset mine",)
+    assert "dataset mine" in str(cited.notes()[0])
+    assert main(["study", "cite", str(results), "-m", "R@100", "-s", "bm25"]) == 0
+    text = capsys.readouterr().out
+    assert "@article{robertson2009bm25," in text
+    assert "rm3" not in text
+    assert text.count("@") == text.count("\n}\n")
+
+
+def test_every_entry_belongs_to_something_that_exists():
+    groups, known = set(catalogue.groups()), {card.name for card in cards()}
+    names = {"dataset": groups | set(catalogue.names()), "system": {*SYSTEMS, *RERANKERS}, "model": known,
+             "measure": {*MEASURES, "condensed"}, "test": set(TESTS), "correction": set(CORRECTIONS),
+             "interval": {"percentile bootstrap"}, "method": set(METHODS)}  # fmt: skip
+    for key, facts in _entries().items():
+        assert facts["title"], key
+        for one in facts["for"]:
+            kind, _, name = one.partition(" ")
+            assert name in names[kind], (key, one)
+
+
+def test_grades_come_with_their_origin_and_are_not_invented(results):
+    study = Study.of(results)
+    cells = [cell for cell in study.cells if cell.dataset == "brook-facts"]
+    scores = QueryScores.of(study, "brook-facts")
+    packed, _ = with_rankings(study, scores, cells, 10**6)
+    assert packed["judged"] is True
+    assert all("o" not in one for one in packed["rankings"].values())
+    collection = study.collections["brook-facts"]
+    marked = replace(collection.qrels, origin=Origins.alike("llm:some-model", len(collection.qrels.doc)))
+    study.collections["brook-facts"] = SimpleNamespace(
+        qrels=marked, layout=collection.layout, corpus=collection.corpus
+    )
+    packed, _ = with_rankings(study, scores, cells, 10**6)
+    assert all(set(one["o"]) == set(one["g"]) for one in packed["rankings"].values() if one["g"])
+    del study.collections["brook-facts"]
+    packed, _ = with_rankings(study, scores, cells, 10**6)
+    assert packed["judged"] is False

@@ -288,7 +288,7 @@ def length_charts(cards: Sequence[CollectionCard]) -> tuple[Chart, ...]:
     """Words of a query and of a document in each collection, on average."""
     known = [card for card in cards if card.words_per_query > 0 and card.words_per_document > 0]
     values = tuple((card.words_per_query, card.words_per_document) for card in known)
-    names, systems = tuple(card.name for card in known), (0,) * len(known)
+    names, systems = tuple(card.name for card in known), (None,) * len(known)
     if not known:
         return ()
     return (

@@ -108,7 +108,7 @@ class HeatMap:
 class Spread:
     """Several numbers of each row on one line, such as the median and the 95th percentile, over a logarithmic axis.
 
-    parts: what they are, from left to right; systems: the number of each row's system.
+    parts: what they are, from left to right; systems: the number of each row's system, None for no mark.
     """
 
     title: str
@@ -116,7 +116,7 @@ class Spread:
     rows: tuple[str, ...]
     parts: tuple[str, ...]
     values: tuple[tuple[float, ...], ...]
-    systems: tuple[int, ...]
+    systems: tuple[int | None, ...]
 
 
 @dataclass(frozen=True)
@@ -351,8 +351,9 @@ def description(chart: Chart) -> str:
                 for row, values in zip(chart.rows, chart.values, strict=True)
             )
         case Network():
+            nodes = list(map(cut, chart.nodes))
             pairs = [
-                (chart.weights[i][j], f"{chart.nodes[i]} and {chart.nodes[j]} {chart.weights[i][j]:.0%}")
+                (chart.weights[i][j], f"{nodes[i]} and {nodes[j]} {chart.weights[i][j]:.0%}")
                 for i in range(len(chart.nodes))
                 for j in range(i)
             ]
@@ -474,7 +475,9 @@ def _tick_text(value: float, signed: bool, step: float) -> str:
 
 
 def log_ticks(low: float, high: float, most: int = 6) -> list[float]:
-    """Powers of ten in a range; with two and five times these where there are few."""
+    """Powers of ten in a range; with multiples of these where there are few; round numbers where there is none."""
+    if high < 4 * low:
+        return ticks(low, high, most)
     tens = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     for factors in ((1, 2, 5), (1, 3), (1,)):
         values = [10.0**n * f for n in tens for f in factors if low * 0.999 <= 10.0**n * f <= high * 1.001]
@@ -712,7 +715,8 @@ def _heat_map(chart: HeatMap, width: int, look: Look) -> tuple[float, str]:
 def _spread(chart: Spread, width: int, look: Look) -> tuple[float, str]:
     size, row, heading = look.size, 25.0, 20.0
     labels = [cut(name, width * 0.4, size) for name in chart.rows]
-    left = max((text_width(name, size) for name in labels), default=0) + 30
+    marked = any(system is not None for system in chart.systems)
+    left = max((text_width(name, size) for name in labels), default=0) + (30 if marked else 12)
     right, bottom = width - 14.0, heading + row * len(labels)
     numbers = [v for of_row in chart.values for v in of_row if v > 0]
     if not numbers:
@@ -727,11 +731,12 @@ def _spread(chart: Spread, width: int, look: Look) -> tuple[float, str]:
         parts.append(_line(look, at(tick), heading, at(tick), bottom, "line"))
         parts.append(_text(look, at(tick), bottom + 15, plain(tick), "soft", "middle", 11.5))
     for number, (name, of_row, system) in enumerate(zip(labels, chart.values, chart.systems, strict=True)):
-        y, ink = heading + row * (number + 0.5), f"s{system}"
-        parts += [_mark(look, 7, y, system), _text(look, 18, y + 4.5, name)]
+        y, ink = heading + row * (number + 0.5), "soft" if system is None else f"s{system}"
+        parts.append(_text(look, 18 if marked else 0, y + 4.5, name))
         parts.append(_line(look, at(of_row[0]), y, at(of_row[-1]), y, ink, 2))
-        parts += [_line(look, at(v), y - 5, at(v), y + 5, ink, 2) for v in of_row[1:]]
-        parts.append(_mark(look, at(of_row[0]), y, system))
+        parts += [_line(look, at(v), y - 5, at(v), y + 5, ink, 2) for v in of_row[system is not None :]]
+        if system is not None:
+            parts += [_mark(look, x, y, system) for x in (7, at(of_row[0]))]
     parts.append(_text(look, left, bottom + 34, chart.axis, "soft", size=12))
     return bottom + 42, "".join(parts)
 

@@ -20,6 +20,7 @@ from weir.measures import measures_of
 from weir.models.checkpoints import cards
 from weir.stats.compare import ComparisonMethod
 from weir.systems.protocol import RERANKERS, SYSTEMS
+from weir.systems.rerank.llm_methods import METHODS
 
 
 @dataclass(frozen=True)
@@ -115,9 +116,8 @@ def _weir(subjects: Sequence[str]) -> Citation:
 def _subjects(cells: Sequence[ResultCell], measures: tuple[str, ...]) -> Iterable[str]:
     """What took part: datasets with their groups, names in the expressions of systems, measures, intervals, tests."""
     group_names = {name: members(name) for name in groups()}
-    kinds = {name: "system" for name in (*SYSTEMS.names(), *RERANKERS.names())} | {
-        c.name: "model" for c in cards()
-    }
+    kinds = {name: "system" for name in (*SYSTEMS, *RERANKERS)}
+    kinds |= {name: "method" for name in METHODS} | {card.name: "model" for card in cards()}
     for cell in cells:
         yield f"dataset {cell.dataset}"
         yield from (f"dataset {name}" for name, those in group_names.items() if cell.dataset in those)

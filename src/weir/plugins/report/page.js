@@ -194,13 +194,15 @@
     const [id, title, text] = data.documents[doc];
     const grade = entry.g[doc];
     const kind = grade === undefined ? "unjudged" : grade > 0 ? "relevant" : "not";
-    const said = { unjudged: "not judged", relevant: `relevant, grade ${grade}`, not: "not relevant" }[kind];
+    const by = entry.o?.[doc] ? `, by ${entry.o[doc]}` : "";
+    const unjudged = data.judged ? "not judged" : "its judgments are not here";
+    const said = { unjudged, relevant: `relevant, grade ${grade}${by}`, not: `not relevant${by}` }[kind];
     const place = other ? other.indexOf(doc) : -1;
     const elsewhere = other ? (place < 0 ? "below 10 there" : `rank ${place + 1} there`) : "";
     const item = make("li", { className: `weir-doc weir-${kind}` }, `${rank}. `);
     item.append(make("b", {}, make("bdi", {}, ...marked(title || (text ? "no title" : id), words))));
     if (text) item.append(make("p", {}, make("bdi", {}, ...marked(text, words))));
-    item.append(make("small", {}, isolated(id), ` · ${said} · ${elsewhere}`));
+    item.append(make("small", {}, isolated(id), " · ", isolated(said), ` · ${elsewhere}`));
     return item;
   };
   const show = () => {

@@ -559,7 +559,8 @@ def with_rankings(
 
     The queries that moved most come first. Documents come with an excerpt where the collection is here; grades are
     those of its judgments. rankings: by the place of a query, "r" for each system the numbers of documents, None where
-    its ranking is not here, and "g" the grades by the number of a document.
+    its ranking is not here, "g" the grades by the number of a document, and "o" who judged it where the judgments say
+    it. judged: whether the judgments are here.
     """
     runs = []
     for cell in cells:
@@ -585,15 +586,24 @@ def with_rankings(
                 continue
             names = (run.docs[d] for d in run.doc[run.ptr[code[n]] : run.ptr[code[n] + 1]].tolist())
             ranked.append([numbers.setdefault(name, len(numbers)) for name in names])
-        grades = dict[str, float]()
+        grades, origins = dict[str, float](), dict[str, str]()
         if judged is not None and judged_codes is not None and judged_codes[n] >= 0:
             part = slice(judged.ptr[judged_codes[n]], judged.ptr[judged_codes[n] + 1])
-            for doc, grade in zip(judged.doc[part].tolist(), judged.grade[part].tolist(), strict=True):
+            rows = zip(
+                range(part.start, part.stop),
+                judged.doc[part].tolist(),
+                judged.grade[part].tolist(),
+                strict=True,
+            )
+            for row, doc, grade in rows:
                 if (name := judged.docs[doc]) in numbers:
                     grades[str(numbers[name])] = grade
-        rankings[str(place)] = {"r": ranked, "g": grades}
+                    if judged.origin is not None and (origin := judged.origin.names[judged.origin.code[row]]):
+                        origins[str(numbers[name])] = origin[:80]
+        rankings[str(place)] = {"r": ranked, "g": grades} | ({"o": origins} if origins else {})
         used += (len(numbers) - before) * each + 60 * len(cells)
-    return {"rankings": rankings, "documents": _documents(collection, list(numbers))}, used
+    documents = _documents(collection, list(numbers))
+    return {"rankings": rankings, "documents": documents, "judged": judged is not None}, used
 
 
 def _documents(collection: Dataset | None, names: Sequence[str]) -> list[list[str]]:

@@ -602,10 +602,10 @@ def retrieved_lengths(study: Study) -> tuple[Spread, ...]:
     if sum(cell.run.stat().st_size for cell in cells) > RUN_BYTES:
         return ()
     tops = {study.label(cell.label): read_run(cell.run).top(10) for cell in cells}
-    numbers = {study.label(cell.label): study.numbers.number(cell.label) for cell in cells} | {"relevant": 0}
+    numbers = {study.label(cell.label): study.numbers.number(cell.label) for cell in cells}
     corpus, qrels = collection.corpus, collection.qrels
     rows = {name: corpus.ids.codes(run.docs.strings)[run.doc] for name, run in tops.items()}
-    rows["relevant"] = corpus.ids.codes(qrels.docs.strings)[qrels.doc[qrels.grade > 0]]
+    rows["relevant documents"] = corpus.ids.codes(qrels.docs.strings)[qrels.doc[qrels.grade > 0]]
     read = np.unique(np.concatenate(list(rows.values())))
     read = read[read >= 0]
     fields = "title text" if corpus.title is not None else "text"
@@ -624,7 +624,7 @@ def retrieved_lengths(study: Study) -> tuple[Spread, ...]:
             tuple(shown),
             ("25%", "median", "75%"),
             tuple((float(a), float(b), float(c)) for a, b, c in shown.values()),
-            tuple(numbers[name] for name in shown),
+            tuple(map(numbers.get, shown)),
         ),
     )
 
