@@ -377,11 +377,23 @@ def picture(path: Path) -> None:
     figure.savefig(path, metadata={"Date": None, "Creator": "weir"})
 
 
-def report_picture(page: Path, path: Path) -> None:
-    """The head of a report, photographed in Debian's Chromium; the picture stays as it is where that is not here."""
+WHOLE_PAGES = {
+    "light": (1440, "light", "screen", 0.45),
+    "dark": (1440, "dark", "screen", 0.45),
+    "narrow": (390, "light", "screen", 0.5),
+    "print": (794, "light", "print", 0.6),
+}
+"""Pictures of a whole report: width in pixels, theme, medium, scale."""
+
+
+def report_pictures(page: Path, docs: Path) -> None:
+    """The head of a report and the whole of it, photographed in Debian's Chromium; nothing changes without that."""
     chromium = shutil.which("chromium")
     if chromium is None or not page.exists():
-        print(f"{path.name} stays as it is: it takes chromium and the report of make demo", file=sys.stderr)
+        print(
+            "pictures of the report stay as they are: they take chromium and the report of make demo",
+            file=sys.stderr,
+        )
         return
     from playwright.sync_api import sync_playwright
 
@@ -390,7 +402,15 @@ def report_picture(page: Path, path: Path) -> None:
         opened = browser.new_page(viewport={"width": 1176, "height": 1180})
         opened.goto(page.as_uri())
         opened.wait_for_selector(".weir-row")
-        opened.screenshot(path=path)
+        opened.screenshot(path=docs / "report.png")
+        for name, (width, theme, medium, scale) in WHOLE_PAGES.items():
+            context = browser.new_context(viewport={"width": width, "height": 900}, device_scale_factor=scale)
+            opened = context.new_page()
+            opened.emulate_media(media=medium, color_scheme=theme)
+            opened.goto(page.as_uri())
+            opened.wait_for_selector(".weir-row", state="attached")
+            opened.screenshot(path=docs / f"report-{name}.jpg", type="jpeg", quality=55, full_page=True)
+            context.close()
         browser.close()
 
 
@@ -409,4 +429,4 @@ if __name__ == "__main__":
         (DOCS / page_name).write_text(page(), encoding="utf-8")
     if "--pages" not in sys.argv:
         picture(DOCS / "brook.svg")
-        report_picture(DOCS.parent / "demo-results.html", DOCS / "report.png")
+        report_pictures(DOCS.parent / "demo-results.html", DOCS)

@@ -4,7 +4,8 @@
 
 FACTS: a folder with results-beir.csv (model, family, dataset, split, metric, value, value_as_printed, source, note);
 and birco-results.csv (system, method, task_objective_O, dataset, metric, mean_x100, source), what BIRCO's program
-prints of the rank files that its authors publish;
+prints of the rank files that its authors publish; and efficiency.csv and bias.csv, tables 3 and 4 of the BEIR paper and
+table 2 of Elastic's study;
 SCORES: a folder with pyserini.msmarco-v1-passage.csv (condition, topics, measure, value, source). Only numbers, names
 and sources are taken. Left out is what nobody can look up: values from recollection, values that were derived rather
 than printed, and values of unpublished reproductions. What is changed: per cent become shares of 1, more than six

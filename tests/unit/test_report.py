@@ -27,7 +27,7 @@ from weir.errors import FormatError, UnknownName
 from weir.experiment.llm_answers import ModelUse
 from weir.experiment.results import finished_cells
 from weir.measures.measure import MEASURES
-from weir.models.checkpoints import cards
+from weir.models.checkpoints import cards, trained_on
 from weir.plugins.report.cite import _entries
 from weir.plugins.report.page import QueryScores, with_rankings
 from weir.plugins.report.sections import not_concluded, parsed_answers, questions
@@ -333,3 +333,22 @@ def test_grades_come_with_their_origin_and_are_not_invented(results):
     del study.collections["brook-facts"]
     packed, _ = with_rankings(study, scores, cells, 10**6)
     assert packed["judged"] is False
+
+
+@pytest.mark.parametrize(
+    ("system", "collections"),
+    [
+        ("bm25", frozenset()),
+        ('rrf(bm25, dense("minilm", dtype="bf16"))', {"msmarco", "nq"}),
+        ('bm25 >> score(dense("dpr"), depth=20) >> cross("minilm-cross")', {"msmarco", "nq"}),
+        ('dense("a/folder")', None),
+        ('rrf(dense("minilm"), dense("gte-base"))', None),
+        ('bm25 >> llm("listwise", model="gpt")', None),
+    ],
+)
+def test_what_a_system_was_trained_on_is_known_or_said_to_be_unknown(system, collections):
+    assert trained_on(system) == collections
+
+
+def test_every_model_was_trained_on_collections_of_the_catalogue():
+    assert {name for card in cards() for name in card.trained_on} <= set(catalogue.names())

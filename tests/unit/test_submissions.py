@@ -19,9 +19,11 @@ pytest.importorskip("numba", reason="needs the `run` extra (numba)")
 
 import weir
 from weir.cli.main import main
+from weir.core.scores import Row
 from weir.errors import WeirError
 from weir.experiment.stages import Record, read_record, write_record
 from weir.files.integrity import Checksum, write_sealed
+from weir.plugins.submissions.site import _boards, places
 
 SYSTEMS = ("bm25", "rrf(bm25, rm3)")
 
@@ -314,8 +316,6 @@ def test_pages_and_their_json_say_the_same(site):
 
 
 def test_ranges_of_ranks_follow_the_verdicts():
-    from weir.core.scores import Row
-    from weir.plugins.submissions.site import places
     from weir.stats.compare import compare_scores
 
     qrels = {f"q{n}": {"d": 1} for n in range(40)}
@@ -362,3 +362,20 @@ def test_a_manifest_of_another_layout_is_one_line(cells, packed, tmp_path, capsy
     (folder / "manifest.json").write_text(json.dumps(manifest | {"cells": cells}))
     assert main(["submit", "verify", str(sealed(folder, tmp_path / "bad.zip"))]) == 2
     assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_zero_shot_keeps_only_cells_of_models_that_have_not_seen_the_collection():
+    """minilm was trained on nq: it is missing there, and nothing is known of a folder's model."""
+    seen, unknown = 'dense("minilm")', 'dense("a/folder")'
+    means = {
+        ("nq", "bm25"): 0.3,
+        ("nq", seen): 0.4,
+        ("nq", unknown): 0.5,
+        ("fiqa", "bm25"): 0.2,
+        ("fiqa", seen): 0.4,
+    }
+    rows = [Row(d, s, "nDCG@10", mean, mean, mean, 9, 9) for (d, s), mean in means.items()]
+    board = next(b for b in _boards(rows, []) if b.filter == "training: zero-shot")
+    assert {place.system: place.mean for place in board.places} == {"bm25": 0.25, seen: None}
+    assert board.datasets == ("nq", "fiqa")
+    assert all(b.filter != "training: zero-shot" for b in _boards(rows[:1], []))

@@ -42,6 +42,7 @@ class ModelCard:
     document_prompt: as the makers say; None leaves it to the checkpoint's own files. max_query, max_document:
     tokens, special ones included; 0 leaves it to the files. separator: between title and text. dimensions of a
     vector; parameters in millions. package, package_folder: a Python package that carries the checkpoint.
+    trained_on: collections on whose judgments it was trained; () where no source says it.
     """
 
     name: str
@@ -62,6 +63,7 @@ class ModelCard:
     package: str = ""
     package_folder: str = ""
     notes: str = ""
+    trained_on: tuple[str, ...] = ()
 
     @property
     def packaged(self) -> bool:
@@ -72,12 +74,36 @@ class ModelCard:
 @cache
 def _cards() -> dict[str, ModelCard]:
     text = (files("weir.models") / "models.toml").read_text(encoding="utf-8")
-    return {name: ModelCard(name=name, **facts) for name, facts in tomllib.loads(text).items()}
+    return {
+        name: ModelCard(name=name, **facts | {"trained_on": tuple(facts.get("trained_on", ()))})
+        for name, facts in tomllib.loads(text).items()
+    }
 
 
 def cards() -> list[ModelCard]:
     """Every card, by name."""
     return sorted(_cards().values(), key=lambda c: c.name)
+
+
+_MODEL_CALL = re.compile(
+    r"\b(?:dense|sparse|splade|colbert|late|cross|monot5|deepct|doc2query|llm|rerank)\(([^()]*)"
+)
+
+
+def trained_on(system: str) -> frozenset[str] | None:
+    """The collections on whose judgments the models of a system were trained, None where that is not known of one.
+
+    system: its name, in which models stand in quotes.
+    """
+    known: set[str] = set()
+    for arguments in _MODEL_CALL.findall(system):
+        card = next(
+            (_cards()[text] for text in re.findall(r'"([^"]*)"', arguments) if text in _cards()), None
+        )
+        if card is None or not card.trained_on:
+            return None
+        known.update(card.trained_on)
+    return frozenset(known)
 
 
 def card(name: str) -> ModelCard:

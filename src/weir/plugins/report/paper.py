@@ -13,6 +13,7 @@ from weir.datasets.catalogue import Entry, get, members
 from weir.errors import BadValue, UnknownName
 from weir.experiment.efficiency import Efficiency
 from weir.experiment.published import facts_table, published
+from weir.models.checkpoints import trained_on
 from weir.plugins.report.study import Study
 
 IN_DOMAIN = "‡"
@@ -232,10 +233,10 @@ def published_table(name: str, measure: str = "nDCG@10", baseline: str = "BM25")
         there = f"tables: {', '.join(sorted(PUBLISHED))}; scores by {measure}: {', '.join(names)}"
         raise BadValue(f"'{name}' is not published here; there are {there}")
     # A paper says it beside one of its tables, and it holds for all.
-    trained_on = {(one.dataset, one.model) for one in published() if "in-domain" in one.note}
+    in_domain = {(one.dataset, one.model) for one in published() if "in-domain" in one.note}
     scores = {
         (one.dataset, one.model.rpartition(" [")[0]): PaperScore(
-            one.value, (one.dataset, one.model) in trained_on
+            one.value, (one.dataset, one.model) in in_domain
         )
         for one in own
     }
@@ -253,7 +254,9 @@ def study_tables(study: Study) -> tuple[Table, ...]:
             if s != study.baseline and (pair := study.against(c, s)) is not None
         }
         scores = {
-            (dataset, study.label(system)): PaperScore(row.mean, verdict=verdicts.get((dataset, system), ""))
+            (dataset, study.label(system)): PaperScore(
+                row.mean, dataset in (trained_on(system) or ()), verdicts.get((dataset, system), "")
+            )
             for (dataset, system, name), row in study.mean_of.items()
             if name == measure and dataset in study.datasets
         }

@@ -34,7 +34,7 @@ from weir.experiment.efficiency import efficiency_tables
 from weir.experiment.llm_answers import ModelUse, model_uses, use_tables
 from weir.experiment.results import stages_of
 from weir.files.runs import read_run
-from weir.models.checkpoints import cards
+from weir.models.checkpoints import trained_on
 from weir.models.verdicts import SCORED_KINDS
 from weir.plugins.report.paper import CollectionFacts, collection_table, cost_table, judged_table
 from weir.plugins.report.study import FEW_QUERIES, MOST_PAIRWISE_SYSTEMS, RUN_BYTES, Study
@@ -904,19 +904,26 @@ def _costs(study: Study) -> Question | None:
 
 
 def _training(study: Study) -> Question | None:
-    models = [card.name for card in cards() if any(f'"{card.name}"' in s for s in study.systems)]
-    own = [
-        s
-        for s in study.systems
-        if any(kind in s for kind in ("dense(", "cross(", "sparse(", "late(", "llm("))
-    ]
-    if not own:
+    of = {system: trained_on(system) for system in study.systems}
+    trained = {s: sorted(names) for s, names in of.items() if names}
+    unknown = [study.label(s) for s, names in of.items() if names is None]
+    if not trained and not unknown:
         return None
-    names = and_(models) if models else and_([study.label(s) for s in own][:3])
-    text = f"What {names} was trained on is not recorded. The audit finds test queries in training data that are here."
-    return Question(
-        "note", "Was a model trained on these data?", Statement("Not known.", text), "weir audit --training"
+    question = "Was a model trained on these data?"
+    hits = [(s, name) for s, names in trained.items() for name in names if name in study.datasets]
+    parts = [f"{study.label(s)} was trained on {and_(names)}." for s, names in list(trained.items())[:3]]
+    if unknown:
+        parts.append(f"What {and_(unknown[:3])} was trained on is not recorded.")
+    parts.append("The audit finds test queries in training data that are here.")
+    head = (
+        f"Yes, on {and_(list(dict.fromkeys(name for _, name in hits)))}."
+        if hits
+        else "Not known."
+        if unknown
+        else "No."
     )
+    severity = "weakens" if hits else "note" if unknown else "checked"
+    return Question(severity, question, Statement(head, " ".join(parts)), "weir audit --training")
 
 
 def _answered(study: Study) -> Question:

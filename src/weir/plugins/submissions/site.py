@@ -33,6 +33,7 @@ from weir.experiment.published import published
 from weir.experiment.results import finished_cells
 from weir.files.atomic import atomic_dir
 from weir.measures.evaluate import distinct_names
+from weir.models.checkpoints import trained_on
 from weir.plugins.report.page import digest, resource, style_sheet, text
 from weir.plugins.submissions.packs import RESULTS, unpacked, verify_pack
 from weir.stats.compare import Comparison, ComparisonMethod
@@ -41,6 +42,8 @@ MEDIUM_DOCUMENTS, LARGE_DOCUMENTS = 100_000, 1_000_000
 """Documents from which a collection is medium, and from which it is large."""
 PERMUTATIONS = 10_000
 NO_ENTRY = "not in the catalogue"
+ZERO_SHOT = "training: zero-shot"
+"""The filter of cells whose models are known not to be trained on the collection; others are missing there."""
 
 
 @dataclass(frozen=True)
@@ -209,10 +212,26 @@ def filters(datasets: Sequence[str]) -> dict[str, tuple[str, ...]]:
 
 def _boards(rows: Sequence[Row], comparisons: Sequence[Comparison]) -> tuple[Board, ...]:
     datasets = list(dict.fromkeys(row.dataset for row in rows))
-    return tuple(
+    boards = [
         Board(name, of, places(of, rows, [c for c in comparisons if c.dataset in of]))
         for name, of in filters(datasets).items()
-    )
+    ]
+
+    def unseen(system: str, dataset: str) -> bool:
+        trained = trained_on(system)
+        return trained is not None and dataset not in trained
+
+    kept = [row for row in rows if unseen(row.system, row.dataset)]
+    if len(kept) < len(rows):
+        between = [
+            replace(
+                c,
+                pairs=tuple(p for p in c.pairs if unseen(p.first, c.dataset) and unseen(p.second, c.dataset)),
+            )
+            for c in comparisons
+        ]
+        boards.append(Board(ZERO_SHOT, tuple(datasets), places(datasets, kept, between)))
+    return tuple(boards)
 
 
 def places(
@@ -362,6 +381,10 @@ def _index(site: Site, provenance: Mapping[str, dict[str, str]]) -> str:
         "pairs of a collection). Systems that share no collection are in no order. A mean stands only where a system "
         "has every collection of the filter."
     )
+    if any(board.filter == ZERO_SHOT for board in site.boards):
+        lead += (
+            " Zero-shot leaves out systems where their models were trained on a collection, or nobody knows."
+        )
     boards = "".join(
         f'<div class="weir-board" data-measure="{html_escaped(b.filter)}">{_board(b, provenance)}</div>'
         for b in site.boards
