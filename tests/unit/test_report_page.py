@@ -59,7 +59,7 @@ def rows(page) -> list[str]:
 
 def test_a_query_is_opened_and_its_documents_are_texts(page):
     page.get_by_label("Collection", exact=True).select_option(label="mine")
-    page.wait_for_function("document.querySelector('.weir-row').textContent.includes('onerror')")
+    page.locator(".weir-row", has_text="onerror").first.wait_for()
     assert len(rows(page)) == 6
     assert "<img src=x onerror" in rows(page)[0]
     assert page.locator(".weir-view h3").inner_text().startswith("river")
@@ -158,3 +158,19 @@ def test_it_prints(browser, address, tmp_path):
     page.pdf(path=tmp_path / "report.pdf", format="A4")
     assert Path(tmp_path / "report.pdf").stat().st_size > 20_000
     context.close()
+
+
+def test_on_paper_the_leaderboard_is_whole(browser, address):
+    """A4 less its margins is 688 pixels wide; what a frame would scroll on a screen is lost on paper."""
+    opened = browser.new_page(viewport={"width": 688, "height": 970})
+    opened.emulate_media(media="print")
+    opened.goto(address)
+    beyond = "frames => frames.filter(f => f.offsetParent && f.scrollWidth > f.clientWidth + 1).length"
+    assert opened.locator("#leaderboard .weir-frame").count() > 0
+    assert opened.locator("#leaderboard .weir-frame").evaluate_all(beyond) == 0
+    widths = opened.locator("#leaderboard tbody .weir-strip").evaluate_all(
+        "all => all.map(s => s.clientWidth)"
+    )
+    assert widths
+    assert min(widths) >= 140
+    opened.close()
