@@ -62,23 +62,37 @@ SLOW = frozenset(
         "test_report_page",
         "test_doc2query",
         "test_dense_kills",
+        "test_postgres_kills",
         "test_faults",
         "test_stage_faults",
         "test_local_chat",
         "test_several",
         "test_drawn_means",
         "test_detectable_effects",
+        "test_command_system::test_a_killed_run_goes_on_where_it_was",
+        "test_elasticsearch::test_killed_in_the_middle_it_goes_on",
+        "test_experiment::test_killed_at_random_points_it_continues_and_ends_the_same",
+        "test_import::test_a_kill_leaves_the_folder_whole_or_as_it_was",
+        "test_judge_stops::test_killed_in_the_middle_it_asks_only_for_what_is_missing",
+        "test_kept_scores::test_killed_again_and_again_it_ends_as_if_undisturbed",
+        "test_llm_reranker::test_killed_in_the_middle_it_asks_only_for_what_is_missing",
+        "test_rerank_services::test_killed_in_the_middle_it_asks_only_for_what_is_missing",
+        "test_stages::test_killed_before_any_record_it_continues_and_writes_no_finished_file_again",
+        "test_subset::test_killed_at_any_moment_it_leaves_no_part_of_a_collection",
+        "test_vectors_ragged::test_killed_at_random_moments_it_continues_and_ends_the_same",
+        "test_vectors_store::test_killed_at_random_points_it_continues_and_ends_the_same",
     ]
 )
 """What `make test-slow` runs beside tests/real: benchmarks, kernels for other processors, a copy of the checkout, examples
-of pages, a browser, kills and faults, a language model, simulations."""
+of pages, a browser, kills and faults, a language model, simulations; modules, or single tests of one."""
 LONG = frozenset(["test_declared", "test_measures_against_reference", "test_conform", "test_plan"])
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark what is slow; the longest tests come first, so that no worker is left with one of them at the end."""
     for item in items:
-        if item.path.stem in SLOW or item.path.parent.name == "real":
+        stem, test = item.path.stem, getattr(item, "originalname", item.name)
+        if stem in SLOW or f"{stem}::{test}" in SLOW or item.path.parent.name == "real":
             item.add_marker(pytest.mark.slow)
     items.sort(key=lambda item: item.path.stem not in SLOW | LONG)
 

@@ -179,49 +179,58 @@ LOAD = """
 import sys
 from weir.models.encoder import Encoder
 from weir.errors import WeirError
-try:
-    print(Encoder(sys.argv[1], pooling="mean", engine=sys.argv[2]).load("cpu").encode(["the cat"]).shape)
-except WeirError as error:
-    print(f"refused: {error}")
+for folder in sys.argv[2:]:
+    try:
+        print(Encoder(folder, pooling="mean", engine=sys.argv[1]).load("cpu").encode(["the cat"]).shape)
+    except WeirError as error:
+        print(f"refused: {error}")
 """
 
 
-@pytest.mark.parametrize("engine", ["torch", "transformers"])
-@pytest.mark.parametrize("kind", ["bert", "own"])
-@pytest.mark.parametrize("tokenizer", [True, False])
-def test_code_that_a_checkpoint_brings_never_runs(bert, tmp_path, engine, kind, tokenizer):
-    """X2: transformers asked on standard input, and `yes |` ran it."""
-    mark = tmp_path / "it ran"
-    (bert / "own.py").write_text(OWN.format(mark=str(mark)))
-    config = json.loads((bert / "config.json").read_text())
+def bringing_code(folder, kind, tokenizer):
+    """A checkpoint with code of its own, which leaves a file `it ran` beside the checkpoint if it runs."""
+    (folder / "own.py").write_text(OWN.format(mark=f"{folder} it ran"))
+    config = json.loads((folder / "config.json").read_text())
     named = {
         "AutoConfig": "own.Config",
         "AutoModel": "own.Model",
         "AutoTokenizer": ["own.Tokenizer", "own.Tokenizer"],
     }
-    (bert / "config.json").write_text(json.dumps(config | {"model_type": kind, "auto_map": named}))
+    (folder / "config.json").write_text(json.dumps(config | {"model_type": kind, "auto_map": named}))
     settings = {
         "tokenizer_class": "Tokenizer",
         "auto_map": {"AutoTokenizer": ["own.Tokenizer", "own.Tokenizer"]},
     }
-    (bert / "tokenizer_config.json").write_text(json.dumps(settings))
+    (folder / "tokenizer_config.json").write_text(json.dumps(settings))
     if not tokenizer:
-        (bert / "tokenizer.json").unlink()
-        (bert / "vocab.txt").write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nthe\ncat\n")
+        (folder / "tokenizer.json").unlink()
+        (folder / "vocab.txt").write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nthe\ncat\n")
+    return folder
+
+
+@pytest.mark.parametrize("engine", ["torch", "transformers"])
+def test_code_that_a_checkpoint_brings_never_runs(bert, tmp_path, engine):
+    """X2: transformers asked on standard input, and `yes |` ran it."""
+    kinds = [(kind, tokenizer) for kind in ("bert", "own") for tokenizer in (True, False)]
+    folders = [
+        bringing_code(shutil.copytree(bert, tmp_path / f"{kind} {tokenizer}"), kind, tokenizer)
+        for kind, tokenizer in kinds
+    ]
     done = subprocess.run(
-        [sys.executable, "-c", LOAD, str(bert), engine],
-        input="y\n" * 9, capture_output=True, text=True, check=False, env=os.environ | {"HF_HUB_OFFLINE": "1"},
+        [sys.executable, "-c", LOAD, engine, *map(str, folders)],
+        input="y\n" * 40, capture_output=True, text=True, check=False, env=os.environ | {"HF_HUB_OFFLINE": "1"},
     )  # fmt: skip
-    assert not mark.exists()
+    assert not list(tmp_path.glob("* it ran"))
     assert done.returncode == 0, done.stderr
     said = done.stdout.strip().split("\n")
-    assert len(said) == 1, "it asked"
-    if kind == "bert" and tokenizer:
-        assert said == ["(1, 48)"]  # by the class that transformers has
-    else:
-        assert said[0].startswith(("refused: ", "(1, 48)"))
-    if kind == "own" and engine == "transformers" and tokenizer:
-        assert "brings code of its own, which Weir never runs" in said[0]
+    assert len(said) == len(kinds), f"it asked: {done.stdout}"
+    for (kind, tokenizer), line in zip(kinds, said, strict=True):
+        if kind == "bert" and tokenizer:
+            assert line == "(1, 48)"  # by the class that transformers has
+        else:
+            assert line.startswith(("refused: ", "(1, 48)")), (kind, tokenizer)
+        if kind == "own" and engine == "transformers" and tokenizer:
+            assert "brings code of its own, which Weir never runs" in line
 
 
 def test_lower_case_that_a_checkpoint_asks_for(bert):

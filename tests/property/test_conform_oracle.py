@@ -44,7 +44,7 @@ def agrees(scores, expected: Answer) -> bool:
 
 
 @given(trials(fractions), known_texts, st.sampled_from(["trec", "trec9"]))
-@settings(max_examples=400)
+@settings(max_examples=200)
 def test_every_measure_is_the_oracles(trial, text, ties):
     run, judged = trial
     scores = score_run(Qrels.of(judged), Run.of(run, ties=ties), [text])

@@ -8,7 +8,7 @@ import random
 
 import numpy as np
 import pytest
-from hypothesis import assume, example, given
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from tests import reference
 from tests.strategies import measure_texts, scores, trials
@@ -118,6 +118,7 @@ dyadic = st.one_of(st.integers(-2, 5), st.sampled_from([0.5, 0.25, 1.75, 2.125, 
 EVERY_FRACTION = [text for text in EVERY if parse_measure(text).name != "RnDCG"]
 
 
+@settings(max_examples=50)
 @given(trials(dyadic), TIES)
 def test_fractions_are_those_of_plain_loops_and_within_the_orders_of_ties(trial, ties):
     run, qrels = trial
@@ -159,6 +160,7 @@ def shuffled(table, seed):
     return {q: dict(rng.sample(list(row.items()), len(row))) for q, row in outer}
 
 
+@settings(max_examples=40)
 @given(trials(), TIES, st.integers(0, 2**31))
 def test_shuffling_rows_and_queries_changes_no_bit(trial, ties, seed):
     """needs.md E1."""
@@ -171,6 +173,7 @@ def test_shuffling_rows_and_queries_changes_no_bit(trial, ties, seed):
     assert (first.tied, first.ignored) == (again.tied, again.ignored)
 
 
+@settings(max_examples=40)
 @given(trials(), st.integers(0, 2**31))
 def test_shuffling_changes_no_bit_of_an_interval(trial, seed):
     """needs.md E1."""
@@ -197,6 +200,7 @@ def test_the_order_of_columns_changes_nothing(trial, rng):
     assert judged.rank.tolist() == shuffled_judged.rank.tolist()
 
 
+@settings(max_examples=25)
 @given(trials(), TIES)
 def test_nothing_of_the_callers_is_changed(trial, ties):
     """needs.md E11."""
@@ -260,6 +264,7 @@ def test_a_bad_text_is_refused_with_a_message_and_nothing_else(text):
     assert len(message) < 500
 
 
+@settings(max_examples=25)
 @given(trials())
 def test_values_do_not_depend_on_what_else_is_measured(trial):
     run, qrels = trial
@@ -281,6 +286,7 @@ def test_means_are_exact_whatever_the_order(values, rng):
     assert Scores(("m",), queries, np.array([values]), np.ones(len(values), bool)).mean_values()[0] == mean
 
 
+@settings(max_examples=25)
 @given(trials())
 def test_a_query_without_a_judgment_is_not_judged(trial):
     run, qrels = trial

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.strategies import texts
 
@@ -23,6 +23,7 @@ plain = st.lists(
 
 
 @pytest.mark.parametrize("name", analyzers.names())
+@settings(max_examples=25)
 @given(st.lists(st.one_of(plain, texts, st.text("ab '.,-_1 ", max_size=12)), min_size=2, max_size=4))
 def test_the_terms_of_a_text_are_found_stretch_by_stretch_as_in_whole(name, asked):
     table = TermTable(analyzers.get(name))

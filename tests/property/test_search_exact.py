@@ -90,7 +90,7 @@ def random_queries(rng, n_terms, number, longest, real_weights):
 
 # Weights that are powers of two or small integers keep float64 sums exact, so that the order of addition,
 # which differs between the two scorers, cannot show even at a rounding boundary.
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(
     seed=st.integers(0, 2**32 - 1),
     n_docs=st.sampled_from([1, 2, 7, 63, 64, 500, 4095, 4096, 4097, 9000, 20000]),
@@ -208,7 +208,7 @@ def with_columns(index):
     return Impacts(index.n_docs, index.ptr, index.doc, index.impact, index.bounds, columns)
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(
     seed=st.integers(0, 2**32 - 1),
     n_docs=st.sampled_from([1, 7, 64, 500, 16383, 16384, 16385, 40000]),

@@ -124,14 +124,14 @@ def test_each_part_is_probed_once_and_all_systems_together(small, monkeypatch):
     ]
 
 
-def test_a_pool_is_probed_with_candidates(small, tmp_path):
+@pytest.mark.parametrize("precise", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_a_pool_is_probed_with_candidates(small, tmp_path, precise):
     pools = shutil.copytree(small, tmp_path / "pools")
     lines = [json.loads(line) for line in (pools / "queries.jsonl").read_text().splitlines()]
     rows = [json.dumps(line | {"metadata": {"candidates": ["d1", "d2", "d3"]}}) for line in lines]
     (pools / "queries.jsonl").write_text("\n".join(rows) + "\n")
-    for precise in (False, True):
-        found = planned(Experiment((str(pools),), ("pool", "pool >> score(bm25)")), silent, precise)
-        assert all(one.probed is not None and one.search_seconds > 0 for one in found)
+    found = planned(Experiment((str(pools),), ("pool", "pool >> score(bm25)")), silent, precise)
+    assert all(one.probed is not None and one.search_seconds > 0 for one in found)
 
 
 def test_without_time_nothing_is_probed_and_that_is_said(small, monkeypatch, capsys):
