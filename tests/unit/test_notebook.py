@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from tests.unit.brooklet import write_collection
+from weir.api import progress
 
 nbformat = pytest.importorskip("nbformat", reason="nbformat is not installed: pip install -e '.[dev]'")
 nbclient = pytest.importorskip("nbclient", reason="nbclient is not installed: pip install -e '.[dev]'")
@@ -35,11 +37,27 @@ def html(outputs: list[Any]) -> str:
     return next(one.data["text/html"] for one in outputs if one.output_type == "execute_result")
 
 
-def test_a_benchmark_shows_its_progress(outputs):
-    text = "".join(one.text for one in outputs[0] if one.output_type == "stream" and one.name == "stderr")
-    assert "search" in text
-    assert "\x1b" not in text
-    assert text.rstrip(" ").endswith("\r")  # the last line is cleared
+def test_a_benchmark_shows_its_progress_as_a_bar(outputs):
+    assert "index" not in "".join(one.text for one in outputs[0] if one.output_type == "stream")
+    shown = [one.data["text/html"] for one in outputs[0] if one.output_type == "display_data"]
+    assert shown == [""]  # one bar, cleared at the end
+
+
+def test_a_bar_is_drawn_in_its_place(monkeypatch):
+    shown = []
+    monkeypatch.setattr(progress, "_in_notebook", lambda: True)
+    display = SimpleNamespace(update=lambda text: shown.append(text.data))
+    monkeypatch.setattr(
+        "IPython.display.display", lambda text, display_id: shown.append(text.data) or display
+    )
+    bar = progress.Progress()
+    bar("search <b>", 1, 4)
+    bar("search <b>", 4, 4)
+    bar.close()
+    assert shown[0].startswith('<progress max="4" value="1"></progress>')
+    assert "search &lt;b&gt;  1/4" in shown[0]
+    assert 'value="4"' in shown[1]
+    assert shown[2:] == [""]
 
 
 def test_results_are_tables(outputs):

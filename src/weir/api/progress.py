@@ -1,18 +1,19 @@
-"""Progress on standard error: a line that moves in a terminal and in a notebook, plain lines elsewhere."""
+"""Progress: a line that moves on standard error of a terminal, a bar in a notebook, plain lines elsewhere."""
 
 from __future__ import annotations
 
 import shutil
 import sys
 import time
+from importlib import import_module
+from typing import Any
 
+from weir.core.tables import html_escaped
 from weir.errors import printable
-
-_NOTEBOOK_COLUMNS = 100
 
 
 def redraws() -> bool:
-    """Whether standard error shows a line that is drawn again: in a terminal, and in a notebook's cell."""
+    """Whether progress is drawn again in its place: in a terminal, and in a notebook's cell."""
     return sys.stderr.isatty() or _in_notebook()
 
 
@@ -23,13 +24,14 @@ def _in_notebook() -> bool:
 class Progress:
     """Shows what is being done; call it with (what, done, total).
 
-    In a terminal or notebook one line is redrawn at most ten times a second; elsewhere a line is printed when a stage
-    begins and every thirty seconds after. What has a total of 0 is a note: it stands on a line of its own, always.
+    In a terminal one line, in a notebook one bar is redrawn at most ten times a second; elsewhere a line is printed
+    when a stage begins and every thirty seconds after. What has a total of 0 is a note: it stands on a line of its own.
     """
 
     def __init__(self, quiet: bool = False) -> None:
         self._quiet = quiet
         self._live, self._notebook = redraws(), _in_notebook()
+        self._display: Any = None  # of IPython, once a bar is shown
         self._stage = ""
         self._next = 0.0
         self._begun = (0.0, 0)
@@ -48,12 +50,15 @@ class Progress:
             self._begun = (now, done)
         self._stage, self._next = stage, now + (0.1 if self._live else 30.0)
         share = f"{done:,}/{total:,}{self._pace(now, done, total)}" if total > 1 else ""
-        if self._live:
-            filled = int(20 * done / total) if total else 0
+        if self._notebook:
+            words = html_escaped(printable(f"{stage}  {share}"))
+            self._show_html(f'<progress max="{total}" value="{done}"></progress> <small>{words}</small>')
+        elif self._live:
+            filled = int(20 * done / total)
             bar = "#" * filled + "." * (20 - filled)
-            columns = _NOTEBOOK_COLUMNS if self._notebook else shutil.get_terminal_size().columns
+            columns = shutil.get_terminal_size().columns
             line = printable(f"{stage}  [{bar}] {share}")[: columns - 1]  # a longer line would not be redrawn
-            self._redraw(line)
+            _put(f"\r\x1b[K{line}")
         else:
             _put(printable(f"{stage}  {share}".rstrip()) + "\n")
 
@@ -66,13 +71,20 @@ class Progress:
         return f"  {count / seconds:,.3g}/s, {left // 3600}:{left // 60 % 60:02}:{left % 60:02} left"
 
     def close(self) -> None:
-        """Clear the moving line."""
-        if self._live and self._stage and not self._quiet:
-            self._redraw("")
+        """Clear the moving line or the bar."""
+        if self._notebook:
+            if self._display is not None:
+                self._show_html("")
+        elif self._live and self._stage and not self._quiet:
+            _put("\r\x1b[K")
 
-    def _redraw(self, line: str) -> None:
-        """Put a line in the place of the one before; a notebook knows no sequence that clears it."""
-        _put(f"\r{line.ljust(_NOTEBOOK_COLUMNS - 1)}\r{line}" if self._notebook else f"\r\x1b[K{line}")
+    def _show_html(self, text: str) -> None:
+        """Put HTML in the place of what was shown before."""
+        ipython = import_module("IPython.display")
+        if self._display is None:
+            self._display = ipython.display(ipython.HTML(text), display_id=True)
+        else:
+            self._display.update(ipython.HTML(text))
 
 
 def _put(text: str) -> None:
