@@ -15,6 +15,7 @@ from pathlib import Path
 from weir.core.scores import Note
 from weir.core.tables import Table, notebook_html, table_of
 from weir.datasets.catalogue import groups, members
+from weir.errors import printable
 from weir.experiment.results import ResultCell, chosen_cells, finished_cells
 from weir.measures import measures_of
 from weir.models.checkpoints import cards
@@ -39,7 +40,7 @@ class Citation:
     def bibtex(self) -> str:
         """The entry, with what it is cited for as a comment above."""
         lines = [f"  {name} = {{{text}}}," for name, text in self.fields]
-        head = [f"% {', '.join(self.cited_for)}", f"@{self.kind}{{{self.key},"]
+        head = [f"% {printable(', '.join(self.cited_for))}", f"@{self.kind}{{{self.key},"]
         return "\n".join([*head, *lines, "}"])
 
 
@@ -52,7 +53,7 @@ class Citations:
 
     def bibtex(self) -> str:
         """A file for BibTeX."""
-        missing = [f"% No entry: {', '.join(self.uncited)}"] if self.uncited else []
+        missing = [f"% No entry: {printable(', '.join(self.uncited))}"] if self.uncited else []
         return "\n\n".join([work.bibtex() for work in self.works] + missing)
 
     def tables(self) -> tuple[Table, ...]:

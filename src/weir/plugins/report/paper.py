@@ -108,9 +108,9 @@ def crossed(
     return replace(table_of(lines, right=None), title=title, notes=tuple(notes))
 
 
-def judged_table(rates: Mapping[tuple[str, str], float], title: str = "", notes: Sequence[str] = ()) -> Table:
+def judged_table(rates: Mapping[tuple[str, str], float]) -> Table:
     """Which share of the first ten documents is judged: datasets x systems, as Elastic's table 2."""
-    return crossed("dataset", {key: share(rate) for key, rate in rates.items()}, title, notes)
+    return crossed("dataset", {key: share(rate) for key, rate in rates.items()})
 
 
 def cost_table(costs: Iterable[Efficiency]) -> Table:
