@@ -66,7 +66,7 @@ def text(value: str, most: int = 300) -> str:
     return f"<bdi>{html_escaped(value if len(value) <= most else value[: most - 1] + '…')}</bdi>"
 
 
-def page(study: Study, sections: Sequence[Section], asked: Sequence[Question]) -> str:
+def page(study: Study, sections: Sequence[Section], answered: Sequence[Question]) -> str:
     """The report as HTML; asked: the questions of the reviewer's section."""
     packed = Packed.of(study)
     by_name = {section.name: section for section in sections}
@@ -77,7 +77,7 @@ def page(study: Study, sections: Sequence[Section], asked: Sequence[Question]) -
         "reviewer": by_name["reviewer"].title,
         "reproduce": by_name["reproduce"].title,
     }
-    body = [opening(study, by_name["short"], asked)]
+    body = [opening(study, by_name["short"], answered)]
     for name in titles:
         match name:
             case "queries":
@@ -87,7 +87,7 @@ def page(study: Study, sections: Sequence[Section], asked: Sequence[Question]) -
             case "collections":
                 body.append(grid_html(study, by_name[name]))
             case "reviewer":
-                body.append(reviewer_html(by_name[name], asked))
+                body.append(reviewer_html(by_name[name], answered))
             case "reproduce":
                 section = by_name[name]
                 inside = (
@@ -201,7 +201,7 @@ def statement(one: Statement) -> str:
     return f"<p><strong>{html_escaped(one.head)}</strong> {html_escaped(one.text)}</p>"
 
 
-def opening(study: Study, section: Section, asked: Sequence[Question]) -> str:
+def opening(study: Study, section: Section, answered: Sequence[Question]) -> str:
     """The head of the page: what was compared, what can be concluded and what cannot, how many findings there are."""
     made = sorted({str(cell.ranked.made.get("when"))[:10] for cell in study.cells})
     versions = sorted({f"weir {cell.ranked.made.get('weir')}" for cell in study.cells})
@@ -213,7 +213,7 @@ def opening(study: Study, section: Section, asked: Sequence[Question]) -> str:
         f"<div><h2>{html_escaped(heading)}</h2>{''.join(map(statement, statements))}</div>"
         for heading, statements in section.lists
     )
-    counts = {severity: sum(one.severity == severity for one in asked) for severity in SEVERITIES}
+    counts = {severity: sum(one.severity == severity for one in answered) for severity in SEVERITIES}
     tallies = "".join(
         f"<span>{severity_svg(severity)}{count} {SEVERITY_WORDS[severity][count != 1]}</span>"
         for severity, count in counts.items()
@@ -393,7 +393,7 @@ def grid_cell(
     return f'<td class="{kinds}" data-value="{row.mean!r}">{shown}{icon}{words}</td>'
 
 
-def reviewer_html(section: Section, asked: Sequence[Question]) -> str:
+def reviewer_html(section: Section, answered: Sequence[Question]) -> str:
     """The questions with their answers, the most serious first."""
     lines = "".join(
         f'<div class="weir-question"><div>{severity_svg(one.severity)}<span class="weir-soft">{one.severity}</span>'
@@ -401,7 +401,7 @@ def reviewer_html(section: Section, asked: Sequence[Question]) -> str:
         f"<p><strong>{html_escaped(one.answer.head)}</strong> {text(one.answer.text, 900)}"
         + (f" <code>{html_escaped(one.command)}</code>" if one.command else "")
         + "</p></div>"
-        for one in asked
+        for one in answered
     )
     return framed(section, lines)
 
@@ -481,11 +481,11 @@ class QueryScores:
 def _query_texts(study: Study, dataset: str, ids: Sequence[str]) -> tuple[str, ...]:
     """The texts of queries, cut; () where the collection is not here."""
     try:
-        asked = study.collections[dataset].all_queries
+        queries = study.collections[dataset].all_queries
     except (KeyError, WeirError):
         return ()
-    codes = asked.ids.codes(ids)
-    texts = asked.text.take(np.maximum(codes, 0)).tolist()
+    codes = queries.ids.codes(ids)
+    texts = queries.text.take(np.maximum(codes, 0)).tolist()
     return tuple(t[:QUERY_CHARACTERS] if c >= 0 else "" for t, c in zip(texts, codes.tolist(), strict=True))
 
 

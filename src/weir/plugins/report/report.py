@@ -164,5 +164,5 @@ def report(
             audits = list(audited(Path(folder), progress=progress))
         except WeirError:  # no collection is here: the section is named among those left out
             audits = []
-    asked = questions(study, audits)
-    return Report(study, sections(study, audits, asked), asked)
+    answered = questions(study, audits)
+    return Report(study, sections(study, audits, answered), answered)

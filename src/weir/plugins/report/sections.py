@@ -137,10 +137,10 @@ def concluded(study: Study) -> tuple[Statement, ...]:
         return ()
     measure, baseline = study.measures[0], study.label(study.baseline)
     single, whole = study.on(measure), study.whole(measure)
-    said: list[Statement] = []
+    statements: list[Statement] = []
     if whole is not None and len(study.systems) > 1 and whole.standings[0].worst == 1:
         best = whole.standings[0]
-        said.append(
+        statements.append(
             Statement(f"{study.label(best.system)} is better than every other system", f"on {whole.dataset}.")
         )
     for system in study.systems:
@@ -157,7 +157,7 @@ def concluded(study: Study) -> tuple[Statement, ...]:
         names = and_(where) if len(where) <= 3 else f"{len(where)} of {len(pairs)} collections"
         none = f"{other} on {and_([c.dataset for c, _ in by[other]])}" if by[other] else f"{other} on none"
         tail = f", {none}" if len(pairs) > 1 else ""
-        said.append(
+        statements.append(
             Statement(f"{study.label(system)} is {verdict} than {baseline}", f"on {names}, by {size}{tail}.")
         )
     timed = [one for one in study.costs if one.p50_ms is not None]
@@ -170,13 +170,13 @@ def concluded(study: Study) -> tuple[Statement, ...]:
         if len(own) > 1 and own[0][0] > 0:
             (first, system), others = own[0], [ms / own[0][0] for ms, _ in own[1:]]
             times = figure(others[0]) + (f" to {figure(others[-1])}" if len(others) > 1 else "")
-            said.append(
+            statements.append(
                 Statement(
                     f"{study.label(system)} is the fastest:",
                     f"{figure(first)} ms for a query on {dataset}; the others take {times} times as long.",
                 )
             )
-    return tuple(said[:MOST_SENTENCES])
+    return tuple(statements[:MOST_SENTENCES])
 
 
 def not_concluded(study: Study) -> tuple[Statement, ...]:
@@ -184,7 +184,7 @@ def not_concluded(study: Study) -> tuple[Statement, ...]:
     if not study.comparisons:
         reason = study.remarks[-1] if study.remarks else "there is one system"
         return (Statement("Nothing can be compared:", f"{reason}."),)
-    measure, said = study.measures[0], list[Statement]()
+    measure, statements = study.measures[0], list[Statement]()
     whole = study.whole(measure)
     if whole is not None:
         first, *others = whole.standings
@@ -198,11 +198,13 @@ def not_concluded(study: Study) -> tuple[Statement, ...]:
             size = f"{short_change(pair.difference)}{interval(pair.low, pair.high)}"
             more = and_([study.label(system) for system, _ in level[1:4]])
             text = f"On {whole.dataset} it leads {study.label(second)} by {size}, which is not separable"
-            said.append(Statement(head, f"{text}{f', nor is its lead over {more}' if more else ''}."))
+            statements.append(Statement(head, f"{text}{f', nor is its lead over {more}' if more else ''}."))
         elif not study.pairwise and len(whole.standings) > 2:
-            said.append(Statement(head, f"Each system is compared with {study.label(study.baseline)} alone."))
+            statements.append(
+                Statement(head, f"Each system is compared with {study.label(study.baseline)} alone.")
+            )
         if not whole.reach.possible:
-            said.append(
+            statements.append(
                 Statement(
                     f"Anything over {whole.dataset}:",
                     f"the test cannot find a difference on so few {whole.unit}, however large it is.",
@@ -217,7 +219,7 @@ def not_concluded(study: Study) -> tuple[Statement, ...]:
     ]
     if level_with:
         verb = "differs" if len(level_with) == 1 else "differ"
-        said.append(
+        statements.append(
             Statement(
                 f"That {and_(level_with)} {verb} from {study.label(study.baseline)}:",
                 "no collection separates them.",
@@ -226,7 +228,7 @@ def not_concluded(study: Study) -> tuple[Statement, ...]:
     if study.constructed:
         names = sorted({measure for measure, _ in study.constructed})
         where = {dataset for _, dataset in study.constructed}
-        said.append(
+        statements.append(
             Statement(
                 f"Anything from {and_(names)} on {counted(len(where), 'collection')}:",
                 "a system that returns all documents scores 1 there.",
@@ -240,13 +242,13 @@ def not_concluded(study: Study) -> tuple[Statement, ...]:
         size = (
             f"differences under {short_score(min(low for low, _ in spans))}" if spans else "small differences"
         )
-        said.append(
+        statements.append(
             Statement(
                 f"{size.capitalize()} on {counted(len(small), 'small collection')}:",
                 f"they have {min(map(study.query_count, small))} to {max(map(study.query_count, small))} queries.",
             )
         )
-    return tuple(said[:MOST_SENTENCES])
+    return tuple(statements[:MOST_SENTENCES])
 
 
 def short(study: Study) -> Section:
@@ -951,15 +953,15 @@ def _answered(study: Study) -> Question:
 
 def _seed(study: Study) -> Question:
     question = "Would another seed change it?"
-    asked = [
+    services = [
         study.label(cell.label)
         for cell in study.cells
         if any(record.facts.get("services") for _, record in stages_of(cell))
     ]
     method = study.comparisons[0].method if study.comparisons else None
     tests = f" Tests draw {method.draws:,} permutations, seed {method.seed}." if method else ""
-    if asked:
-        names = and_(list(dict.fromkeys(asked))[:3])
+    if services:
+        names = and_(list(dict.fromkeys(services))[:3])
         return Question(
             "weakens",
             question,
@@ -991,18 +993,20 @@ def parsed_answers(uses: Sequence[ModelUse], label: Callable[[str], str]) -> Que
 
 def _audit_questions(audits: Sequence[Audit]) -> list[Question]:
     """What the audit's checks of duplicates and leakage say."""
-    asked = {
+    questions_of = {
         "Are there duplicates among the documents?": ("duplicates", "near duplicates"),
         "Do queries leak from training?": ("leakage", "leakage by meaning"),
         "Are judgments and texts whole?": ("dangling judgments", "published counts", "texts"),
     }
     questions = []
-    for question, checks in asked.items():
+    for question, checks in questions_of.items():
         ran = [one for one in audits if set(checks) & set(one.ran)]
-        found = [f for one in audits for f in one.findings if f.check in checks and f.severity != "note"]
+        findings_of = [
+            f for one in audits for f in one.findings if f.check in checks and f.severity != "note"
+        ]
         if not ran:
             continue
-        if not found:
+        if not findings_of:
             questions.append(
                 Question(
                     "checked",
@@ -1012,14 +1016,14 @@ def _audit_questions(audits: Sequence[Audit]) -> list[Question]:
                 )
             )
             continue
-        first = found[0]
+        first = findings_of[0]
         severity = "serious" if first.severity in ("wrong", "serious") else "weakens"
         questions.append(
             Question(
                 severity,
                 question,
                 Statement(
-                    f"{counted(len(found), 'finding')}.",
+                    f"{counted(len(findings_of), 'finding')}.",
                     f"{first.subject}: {first.statement.split('; ')[0]}.",
                 ),
                 "weir audit",
@@ -1041,10 +1045,10 @@ def questions(study: Study, audits: Sequence[Audit] = ()) -> tuple[Question, ...
     return tuple(sorted(answered, key=lambda one: SEVERITIES.index(one.severity)))
 
 
-def reviewer(asked: Sequence[Question]) -> Section:
+def reviewer(answered: Sequence[Question]) -> Section:
     """The questions as a table."""
     lines = [["", "question", "answer", "settled by"]]
-    lines += [[one.severity, one.question, str(one.answer), one.command] for one in asked]
+    lines += [[one.severity, one.question, str(one.answer), one.command] for one in answered]
     return Section(
         "reviewer", "What a sceptical reviewer will ask", "", (), (table_of(lines, right=0, keys=4),)
     )
@@ -1103,10 +1107,10 @@ def reproduce(study: Study) -> Section:
     )
 
 
-def sections(study: Study, audits: Sequence[Audit], asked: Sequence[Question]) -> tuple[Section, ...]:
+def sections(study: Study, audits: Sequence[Audit], answered: Sequence[Question]) -> tuple[Section, ...]:
     """All sections whose data are there, in the order in which a reader needs them.
 
-    audits: of the folder, none where there is no audit; asked: the questions of a reviewer.
+    audits: of the folder, none where there is no audit; answered: the questions of a reviewer.
     """
     made = [short(study), leaderboard(study), collections(study), against_baseline(study), cost(study)]
     made += [judged_rates(study), bounds(study, audits), findings(audits)]
@@ -1115,5 +1119,5 @@ def sections(study: Study, audits: Sequence[Audit], asked: Sequence[Question]) -
             made.append(build(study))
         except WeirError:  # a collection is not whole here: the section is named among those left out
             continue
-    made += [language_models(study), reviewer(asked), reproduce(study)]
+    made += [language_models(study), reviewer(answered), reproduce(study)]
     return tuple(one for one in made if one is not None)

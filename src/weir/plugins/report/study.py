@@ -183,16 +183,16 @@ class Study:
     @cached_property
     def collections(self) -> dict[str, Dataset]:
         """The collections of the cells that are on this machine as they were measured."""
-        found: dict[str, Dataset] = {}
+        collections: dict[str, Dataset] = {}
         for cell in self.cells:
-            if cell.dataset not in found:
+            if cell.dataset not in collections:
                 try:
                     dataset = cell_collection(cell)
                 except WeirError:
                     continue
                 if dataset is not None:
-                    found[cell.dataset] = dataset
-        return found
+                    collections[cell.dataset] = dataset
+        return collections
 
     @cached_property
     def notes(self) -> tuple[Note, ...]:

@@ -88,14 +88,14 @@ def verify_command(
 
     progress = Progress(quiet)
     try:
-        found = verify_pack(file, places=_places(collections), fetch=fetch, progress=progress)
+        verification = verify_pack(file, places=_places(collections), fetch=fetch, progress=progress)
     finally:
         progress.close()
-    show_tables(found.tables())
-    say_notes(found.notes())
-    if not found.sound:
+    show_tables(verification.tables())
+    say_notes(verification.notes())
+    if not verification.sound:
         context.exit(REFUSED)
-    if not found:
+    if not verification:
         context.exit(NOT_WHOLE)
 
 

@@ -215,11 +215,13 @@ def verify_pack(
         if sorted([c.dataset, c.label] for c in cells) != sorted(manifest["cells"]):
             problems.append("its cells are not those that the manifest names")
         for one in verdicts:
-            found = one.problems if one.kind != "index" else _index_problems(root / RESULTS / one.folder)
-            problems += [f"{one.folder}: {problem}" for problem in found]
+            own = one.problems if one.kind != "index" else _index_problems(root / RESULTS / one.folder)
+            problems += [f"{one.folder}: {problem}" for problem in own]
         unchecked = [f"{v.folder}: {reason}" for v in verdicts if v.kind != "index" for reason in v.unchecked]
-        kept = tuple(one for one in verdicts if one.kind != "index")
-        return Verification(str(path), str(manifest["content"]), tuple(problems), tuple(unchecked), kept)
+        verdicts_shown = tuple(one for one in verdicts if one.kind != "index")
+        return Verification(
+            str(path), str(manifest["content"]), tuple(problems), tuple(unchecked), verdicts_shown
+        )
 
 
 def unpacked(path: Path, temporary: Path) -> Path:

@@ -128,12 +128,12 @@ def leaderboard(
         if progress is not None:
             progress(f"verifying {file.name}", number, len(packs))
         try:
-            found = verify_pack(file, places=places, fetch=fetch)
+            verification = verify_pack(file, places=places, fetch=fetch)
         except WeirError as error:
             refused.append((file.name, str(error).replace(f"{folder}/", "")))
             continue
-        if not found:
-            refused.append((file.name, (*found.problems, *found.unchecked)[0]))
+        if not verification:
+            refused.append((file.name, (*verification.problems, *verification.unchecked)[0]))
             continue
         with tempfile.TemporaryDirectory(prefix="weir-site-") as temporary:
             cells = finished_cells(unpacked(file, Path(temporary)) / RESULTS)
@@ -157,7 +157,7 @@ def leaderboard(
                 made = cell.ranked.made
                 provenance[name] = {
                     "pack": file.name,
-                    "content": found.digest,
+                    "content": verification.digest,
                     "made (claimed)": str(made.get("when"))[:19],
                     "weir (claimed)": str(made.get("weir")),
                     "processor (claimed)": f"{made.get('processor')}, {made.get('cores')} cores",
@@ -221,8 +221,8 @@ def _boards(rows: Sequence[Row], comparisons: Sequence[Comparison]) -> tuple[Boa
         trained = trained_on(system)
         return trained is not None and dataset not in trained
 
-    kept = [row for row in rows if unseen(row.system, row.dataset)]
-    if len(kept) < len(rows):
+    zero_shot = [row for row in rows if unseen(row.system, row.dataset)]
+    if len(zero_shot) < len(rows):
         between = [
             replace(
                 c,
@@ -230,7 +230,7 @@ def _boards(rows: Sequence[Row], comparisons: Sequence[Comparison]) -> tuple[Boa
             )
             for c in comparisons
         ]
-        boards.append(Board(ZERO_SHOT, tuple(datasets), places(datasets, kept, between)))
+        boards.append(Board(ZERO_SHOT, tuple(datasets), places(datasets, zero_shot, between)))
     return tuple(boards)
 
 
@@ -248,7 +248,7 @@ def places(
         for pair in comparison.pairs:
             verdicts.setdefault((pair.second, pair.first), []).append(pair.verdict)
             verdicts.setdefault((pair.first, pair.second), []).append(pair.reversed.verdict)
-    found = []
+    ranked = []
     for system in systems:
         against = [verdicts.get((system, other), []) for other in systems if other != system]
         above = sum("worse" in of and "better" not in of for of in against)
@@ -258,8 +258,8 @@ def places(
         mean = sum(own) / len(own) if len(own) == len(datasets) else None
         better, worse = every.count("better"), every.count("worse")
         counts = better, len(every) - better - worse, worse
-        found.append(Place(system, 1 + above, len(systems) - below, *counts, mean, len(own)))
-    return tuple(sorted(found, key=lambda one: (one.best, one.worst, one.system)))
+        ranked.append(Place(system, 1 + above, len(systems) - below, *counts, mean, len(own)))
+    return tuple(sorted(ranked, key=lambda one: (one.best, one.worst, one.system)))
 
 
 # ----------
