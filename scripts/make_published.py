@@ -70,43 +70,40 @@ class Fact:
 
 def beir(path: Path) -> Iterator[Fact]:
     """The citable rows of results-beir.csv."""
-    with path.open(encoding="utf-8", newline="") as file:
-        for row in csv.DictReader(file):
-            if row["value_as_printed"] and not row["source"].startswith(UNCITABLE):
-                note = replaced(row["note"], NOTES).strip()
-                measure = named(row["metric"], row["dataset"], note)
-                source = replaced(row["source"], SOURCES)
-                value = printed(row["value"], row["value_as_printed"])
-                yield Fact(
-                    row["model"], row["family"], row["dataset"], row["split"], measure, value, source, note
-                )
+    for row in read(path):
+        if row["value_as_printed"] and not row["source"].startswith(UNCITABLE):
+            note = replaced(row["note"], NOTES).strip()
+            measure = named(row["metric"], row["dataset"], note)
+            source = replaced(row["source"], SOURCES)
+            value = printed(row["value"], row["value_as_printed"])
+            yield Fact(
+                row["model"], row["family"], row["dataset"], row["split"], measure, value, source, note
+            )
 
 
 def passages(path: Path) -> Iterator[Fact]:
     """Pyserini's reproductions on the passages of MS MARCO."""
-    with path.open(encoding="utf-8", newline="") as file:
-        for row in csv.DictReader(file):
-            dataset, split = TOPICS[row["topics"]]
-            measure = named(row["measure"], dataset, "")
-            model = f"{row['condition']} [Pyserini 2CR]"
-            family = "lexical" if row["condition"].startswith("bm25") else "other"
-            yield Fact(model, family, dataset, split, measure, row["value"], PYSERINI, "")
+    for row in read(path):
+        dataset, split = TOPICS[row["topics"]]
+        measure = named(row["measure"], dataset, "")
+        model = f"{row['condition']} [Pyserini 2CR]"
+        family = "lexical" if row["condition"].startswith("bm25") else "other"
+        yield Fact(model, family, dataset, split, measure, row["value"], PYSERINI, "")
 
 
 def birco(path: Path) -> Iterator[Fact]:
     """What BIRCO's rank2metric prints of each published rank file without resampling: per cent with three decimals."""
-    with path.open(encoding="utf-8", newline="") as file:
-        for row in csv.DictReader(file):
-            method = row["method"].partition(" (")[0].removeprefix("scoring + ")
-            model = f"{row['system']}, {method}{' +O' if row['task_objective_O'] == 'yes' else ''} [BIRCO]"
-            ranks = re.search(r"evaluation/ranks/[^/]+/(\S+)", row["source"])
-            assert ranks is not None, row
-            source = f"{BIRCO}:evaluation/rank2metric.py of evaluation/ranks/*/{ranks[1]}"
-            family = "dense" if method == "embedding" else "re-ranking"
-            family = "learned-sparse" if model.startswith("SPLADE") else family
-            value = f"{Decimal(row['mean_x100']).scaleb(-2):.5f}"
-            measure = BIRCO_MEASURES.get(row["metric"], row["metric"].replace("Recall", "R"))
-            yield Fact(model, family, f"birco-{row['dataset']}", "test", measure, value, source, "")
+    for row in read(path):
+        method = row["method"].partition(" (")[0].removeprefix("scoring + ")
+        model = f"{row['system']}, {method}{' +O' if row['task_objective_O'] == 'yes' else ''} [BIRCO]"
+        ranks = re.search(r"evaluation/ranks/[^/]+/(\S+)", row["source"])
+        assert ranks is not None, row
+        source = f"{BIRCO}:evaluation/rank2metric.py of evaluation/ranks/*/{ranks[1]}"
+        family = "dense" if method == "embedding" else "re-ranking"
+        family = "learned-sparse" if model.startswith("SPLADE") else family
+        value = f"{Decimal(row['mean_x100']).scaleb(-2):.5f}"
+        measure = BIRCO_MEASURES.get(row["metric"], row["metric"].replace("Recall", "R"))
+        yield Fact(model, family, f"birco-{row['dataset']}", "test", measure, value, source, "")
 
 
 def named(metric: str, dataset: str, note: str) -> str:

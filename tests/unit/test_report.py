@@ -27,9 +27,10 @@ from weir.errors import FormatError, UnknownName
 from weir.experiment.llm_answers import ModelUse
 from weir.experiment.results import finished_cells
 from weir.measures.measure import MEASURES
-from weir.models.checkpoints import cards, trained_on
+from weir.models.checkpoints import cards
 from weir.plugins.report.cite import _entries
 from weir.plugins.report.page import QueryScores, with_rankings
+from weir.plugins.report.paper import trained_on
 from weir.plugins.report.sections import not_concluded, parsed_answers, questions
 from weir.plugins.report.study import Study
 from weir.stats.significance import CORRECTIONS, TESTS
@@ -342,6 +343,10 @@ def test_grades_come_with_their_origin_and_are_not_invented(results):
         ('rrf(bm25, dense("minilm", dtype="bf16"))', {"msmarco", "nq"}),
         ('bm25 >> score(dense("dpr"), depth=20) >> cross("minilm-cross")', {"msmarco", "nq"}),
         ('dense("a/folder")', None),
+        ('sparta("sparta")', {"msmarco"}),
+        ('run("stored.trec")', None),
+        ('rrf(bm25, http("server.toml"))', None),
+        ("my_own_function", None),
         ('rrf(dense("minilm"), dense("gte-base"))', None),
         ('bm25 >> llm("listwise", model="gpt")', None),
     ],

@@ -23,6 +23,7 @@ from weir.core.scores import Row
 from weir.errors import WeirError
 from weir.experiment.stages import Record, read_record, write_record
 from weir.files.integrity import Checksum, write_sealed
+from weir.plugins.report.paper import trained_on
 from weir.plugins.submissions.site import _boards, places
 
 SYSTEMS = ("bm25", "rrf(bm25, rm3)")
@@ -274,6 +275,7 @@ def test_a_leaderboard_ranks_by_verdicts_and_names_what_it_refuses(site):
     assert [name for name, _ in site.refused] == ["bad.weir.zip"]
     everything = site.boards[0]
     assert everything.filter == "all collections"
+    assert all(b.filter != "training: zero-shot" for b in site.boards)  # no system here holds a model
     by_name = {one.system: one for one in everything.places}
     partial = by_name["rm3 (second)"]
     assert (partial.there, partial.mean) == (1, None)  # no average over what is there
@@ -375,7 +377,8 @@ def test_zero_shot_keeps_only_cells_of_models_that_have_not_seen_the_collection(
         ("fiqa", seen): 0.4,
     }
     rows = [Row(d, s, "nDCG@10", mean, mean, mean, 9, 9) for (d, s), mean in means.items()]
-    board = next(b for b in _boards(rows, []) if b.filter == "training: zero-shot")
+    trained = {system: trained_on(system) for system in ("bm25", seen, unknown)}
+    board = next(b for b in _boards(rows, [], trained) if b.filter == "training: zero-shot")
     assert {place.system: place.mean for place in board.places} == {"bm25": 0.25, seen: None}
     assert board.datasets == ("nq", "fiqa")
-    assert all(b.filter != "training: zero-shot" for b in _boards(rows[:1], []))
+    assert all(b.filter != "training: zero-shot" for b in _boards(rows[:1], [], trained))

@@ -85,27 +85,6 @@ def cards() -> list[ModelCard]:
     return sorted(_cards().values(), key=lambda c: c.name)
 
 
-_MODEL_CALL = re.compile(
-    r"\b(?:dense|sparse|splade|colbert|late|cross|monot5|deepct|doc2query|llm|rerank)\(([^()]*)"
-)
-
-
-def trained_on(system: str) -> frozenset[str] | None:
-    """The collections on whose judgments the models of a system were trained, None where that is not known of one.
-
-    system: its name, in which models stand in quotes.
-    """
-    known: set[str] = set()
-    for arguments in _MODEL_CALL.findall(system):
-        card = next(
-            (_cards()[text] for text in re.findall(r'"([^"]*)"', arguments) if text in _cards()), None
-        )
-        if card is None or not card.trained_on:
-            return None
-        known.update(card.trained_on)
-    return frozenset(known)
-
-
 def card(name: str) -> ModelCard:
     """The card of that short name or hub name; raises UnknownName, suggesting the nearest."""
     model = find_card(name)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 
 from weir.core.rounding import figure, share, share_change, short_score
 from weir.core.tables import Cell, Table, table_of
@@ -13,11 +15,46 @@ from weir.datasets.catalogue import Entry, get, members
 from weir.errors import BadValue, UnknownName
 from weir.experiment.efficiency import Efficiency
 from weir.experiment.published import facts_table, published
-from weir.models.checkpoints import trained_on
+from weir.models.checkpoints import cards
 from weir.plugins.report.study import Study
+from weir.systems.expression import expression_tree
+from weir.systems.fusion.methods import METHODS
 
 IN_DOMAIN = "‡"
 """Behind a score on data that the system was trained on."""
+
+
+WITHOUT_MODEL = frozenset({"bm25", "bm25f", "rm3", "pool", "score", "chunked", "filtered", *METHODS})
+"""Names of systems that hold no model but in their parts."""
+
+
+@cache
+def trained_on(system: str) -> frozenset[str] | None:
+    """The collections on whose judgments the models of a system were trained, None where that is not known of a part.
+
+    system: its name. A stored run, a server, a program and a function of one's own may hold any model.
+    """
+    try:
+        tree = expression_tree(system)
+    except BadValue:
+        return None
+    trained_on_of = {card.name: card.trained_on for card in cards()}
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    called = [node.func for node in calls]
+    bare = [node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and node not in called]
+    if not WITHOUT_MODEL.issuperset(bare):
+        return None
+    collections: set[str] = set()
+    for call in calls:
+        if isinstance(call.func, ast.Name) and call.func.id in WITHOUT_MODEL:
+            continue
+        values = [*call.args, *(keyword.value for keyword in call.keywords)]
+        texts = [one.value for one in values if isinstance(one, ast.Constant) and isinstance(one.value, str)]
+        own = [trained_on_of[text] for text in texts if trained_on_of.get(text)]
+        if not own:
+            return None
+        collections.update(*own)
+    return frozenset(collections)
 
 
 @dataclass(frozen=True)

@@ -34,9 +34,14 @@ from weir.experiment.efficiency import efficiency_tables
 from weir.experiment.llm_answers import ModelUse, model_uses, use_tables
 from weir.experiment.results import stages_of
 from weir.files.runs import read_run
-from weir.models.checkpoints import trained_on
 from weir.models.verdicts import SCORED_KINDS
-from weir.plugins.report.paper import CollectionFacts, collection_table, cost_table, judged_table
+from weir.plugins.report.paper import (
+    CollectionFacts,
+    collection_table,
+    cost_table,
+    judged_table,
+    trained_on,
+)
 from weir.plugins.report.study import FEW_QUERIES, MOST_PAIRWISE_SYSTEMS, RUN_BYTES, Study
 from weir.stats.compare import Comparison, compare_tables
 from weir.systems.lexical.terms import weighted_jaccard, word_counts

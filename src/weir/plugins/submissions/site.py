@@ -33,8 +33,8 @@ from weir.experiment.published import published
 from weir.experiment.results import finished_cells
 from weir.files.atomic import atomic_dir
 from weir.measures.evaluate import distinct_names
-from weir.models.checkpoints import trained_on
 from weir.plugins.report.page import digest, resource, style_sheet, text
+from weir.plugins.report.paper import trained_on
 from weir.plugins.submissions.packs import RESULTS, unpacked, verify_pack
 from weir.stats.compare import Comparison, ComparisonMethod
 
@@ -124,6 +124,7 @@ def leaderboard(
     )
     grid, rows, judgments = dict[tuple[str, str], Scores](), list[Row](), dict[str, tuple[str, str]]()
     refused, provenance = list[tuple[str, str]](), dict[str, dict[str, str]]()
+    trained = dict[str, frozenset[str] | None]()
     for number, file in enumerate(packs):
         if progress is not None:
             progress(f"verifying {file.name}", number, len(packs))
@@ -151,6 +152,7 @@ def leaderboard(
                     continue
                 name = f"{cell.label} ({names[file]})"
                 grid[cell.dataset, name] = cell.values()
+                trained[name] = trained_on(cell.system)
                 rows += [
                     replace(row, system=name, title="") for row in cell.named_rows() if row.measure == measure
                 ]
@@ -168,7 +170,7 @@ def leaderboard(
     shared = {d for d, _ in grid if sum(other == d for other, _ in grid) > 1}
     of = {key: values for key, values in grid.items() if key[0] in shared}
     comparisons = compare_grid(of, [measure], None, ComparisonMethod(draws=PERMUTATIONS)) if of else []
-    boards = _boards(rows, [c for c in comparisons if c.unit == "queries"])
+    boards = _boards(rows, [c for c in comparisons if c.unit == "queries"], trained)
     site = Site(str(out), measure, boards, tuple(rows), tuple(refused))
     with atomic_dir(Path(out)) as temporary_site:
         _write(site, comparisons, provenance, temporary_site)
@@ -210,7 +212,10 @@ def filters(datasets: Sequence[str]) -> dict[str, tuple[str, ...]]:
     return {name: chosen[name] for name in sorted(chosen, key=lambda n: (n != "all collections", n))}
 
 
-def _boards(rows: Sequence[Row], comparisons: Sequence[Comparison]) -> tuple[Board, ...]:
+def _boards(
+    rows: Sequence[Row], comparisons: Sequence[Comparison], trained: Mapping[str, frozenset[str] | None]
+) -> tuple[Board, ...]:
+    """The board of each filter. trained: on which collections each system was trained, None where that is not known."""
     datasets = list(dict.fromkeys(row.dataset for row in rows))
     boards = [
         Board(name, of, places(of, rows, [c for c in comparisons if c.dataset in of]))
@@ -218,8 +223,8 @@ def _boards(rows: Sequence[Row], comparisons: Sequence[Comparison]) -> tuple[Boa
     ]
 
     def unseen(system: str, dataset: str) -> bool:
-        trained = trained_on(system)
-        return trained is not None and dataset not in trained
+        collections = trained[system]
+        return collections is not None and dataset not in collections
 
     zero_shot = [row for row in rows if unseen(row.system, row.dataset)]
     if len(zero_shot) < len(rows):
