@@ -146,7 +146,8 @@ def measured(torch: Any, folder: Path, passages: list[str], options: argparse.Na
     from weir.models.batching import batches
     from weir.models.checkpoints import read_checkpoint
     from weir.models.engine import pool
-    from weir.models.torch_engine import read_weights, torch_engine
+    from weir.models.torch_engine import torch_engine
+    from weir.models.weights import read_weights
 
     encoder = Encoder(
         str(folder), pooling="mean", similarity="dot", dtype="bf16", engine="torch", max_length=512

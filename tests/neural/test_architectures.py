@@ -13,7 +13,7 @@ from weir.models.checkpoints import read_checkpoint  # noqa: E402 - behind the s
 from weir.models.engine import build  # noqa: E402 - behind the skip
 from weir.models.hardware import ComputePlace  # noqa: E402 - behind the skip
 from weir.models.tokens import Tokens  # noqa: E402 - behind the skip
-from weir.models.torch_engine import supported  # noqa: E402 - behind the skip
+from weir.models.weights import supported  # noqa: E402 - behind the skip
 
 pytestmark = pytest.mark.filterwarnings("default")  # what torch and transformers deprecate is theirs to mend
 
@@ -83,7 +83,8 @@ def test_pairs_have_segments(checkpoint_of, batch):
 def test_both_products_agree(checkpoint_of, batch):
     from dataclasses import replace
 
-    from weir.models.torch_engine import _placed, _prepacked, read_weights, torch_engine
+    from weir.models.torch_engine import _placed, _prepacked, torch_engine
+    from weir.models.weights import read_weights
 
     if not torch.backends.mkldnn.is_available():
         pytest.skip("this torch has no oneDNN")
@@ -93,7 +94,7 @@ def test_both_products_agree(checkpoint_of, batch):
     plain = replace(engine, prepacked=False, weights=_placed(weights, engine.device, engine.dtype), space={})
     expected = engine.hidden(batch).numpy().copy()
     np.testing.assert_allclose(plain.hidden(batch).numpy(), expected, atol=2e-5)
-    assert _prepacked(weights.layers[0]).qkv.is_mkldnn
+    assert _prepacked(plain.weights.layers[0]).qkv.is_mkldnn
 
 
 def test_an_unknown_architecture_falls_to_transformers(tmp_path, batch):
@@ -117,7 +118,8 @@ def test_what_a_gpu_without_the_packed_kernel_does(checkpoint_of, batch, name, m
     from dataclasses import replace
 
     from weir.models import torch_engine as module
-    from weir.models.torch_engine import cuda_attention, read_weights
+    from weir.models.torch_engine import cuda_attention
+    from weir.models.weights import read_weights
 
     weights = read_weights(read_checkpoint(checkpoint_of(name)))
     engine = module.torch_engine(weights, "cpu", "fp32")

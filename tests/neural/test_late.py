@@ -22,10 +22,8 @@ from weir.models.engine import build  # noqa: E402 - behind the skip
 from weir.models.hardware import ComputePlace  # noqa: E402 - behind the skip
 from weir.models.late import LateEncoder  # noqa: E402 - behind the skip
 from weir.models.tokens import Tokens  # noqa: E402 - behind the skip
-from weir.models.torch_engine import (  # noqa: E402 - behind the skip
-    cuda_attention,
-    read_weights,
-)
+from weir.models.torch_engine import cuda_attention  # noqa: E402 - behind the skip
+from weir.models.weights import read_weights  # noqa: E402 - behind the skip
 
 colbert, made, one_thread = (getattr(late_checkpoint, name) for name in ("colbert", "made", "one_thread"))
 pytestmark = pytest.mark.filterwarnings("default")  # what torch and transformers deprecate is theirs to mend

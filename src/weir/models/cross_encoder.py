@@ -24,8 +24,9 @@ from weir.models.encoder import BATCH_TOKENS, Float32, gather_tensors
 from weir.models.engine import Declared, Engine, build, check_engine, declare, prepare
 from weir.models.hardware import ComputePlace
 from weir.models.tokens import ModelTokenizer, Text, Tokens, load_tokenizer
-from weir.models.torch_engine import Tensor, linear, read_state, supported
+from weir.models.torch_engine import Tensor, linear
 from weir.models.transformers_engine import refuse_own_code, transformers_engine
+from weir.models.weights import read_state, supported
 
 HEADS = {
     "bert": ("bert.pooler.dense", "tanh", "classifier"),
@@ -177,7 +178,9 @@ def _outputs(checkpoint: Checkpoint, declared: Declared) -> tuple[Callable[[Toke
     except StoreError as error:
         refuse_own_code(checkpoint, str(error))
         raise
-    weight, bias, last, last_bias = (state[name].to(device, torch.float32) for name in tensors)
+    weight, bias, last, last_bias = (
+        torch.from_numpy(state[name]).to(device, torch.float32, copy=True) for name in tensors
+    )
     activations = {"tanh": torch.tanh, "relu": torch.relu, "gelu": torch.nn.functional.gelu}
     activation = activations[names[1]]
 

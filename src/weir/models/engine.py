@@ -10,7 +10,8 @@ from weir.errors import BadValue, require
 from weir.models.checkpoints import Checkpoint, Head
 from weir.models.hardware import ComputePlace, declared_device, instructions, package_version
 from weir.models.tokens import Tokens
-from weir.models.torch_engine import Tensor, linear, read_state, supported
+from weir.models.torch_engine import Tensor, linear
+from weir.models.weights import read_state, read_weights, supported
 from weir.settings import settings
 
 # ----------
@@ -44,8 +45,11 @@ class Projection:
 
 def read_projection(head: Head, device: str) -> Projection:
     """The layer behind pooling that a checkpoint's files hold; raises StoreError where they do not."""
-    state = read_state(head.folder)
-    tensors = {name.rpartition(".")[2]: t.float().to(device) for name, t in state.items()}
+    torch = require("torch", extra="neural")
+    tensors = {
+        name.rpartition(".")[2]: torch.from_numpy(array).to(device, torch.float32, copy=True)
+        for name, array in read_state(head.folder).items()
+    }
     if "weight" not in tensors:
         raise BadValue(f"{head.folder}: the layer behind pooling has no weight")
     return Projection(head.kind, tensors["weight"], tensors.get("bias"), head.activation)
@@ -92,7 +96,7 @@ ENGINES = ("torch", "openvino", "transformers")
 NEEDED = {
     "torch": ("torch", "safetensors", "tokenizers"),
     "transformers": ("torch", "transformers", "tokenizers"),
-    "openvino": ("torch", "transformers", "openvino", "tokenizers"),
+    "openvino": ("torch", "openvino", "safetensors", "tokenizers"),
 }
 """Distributions without which an engine cannot run."""
 
@@ -218,6 +222,6 @@ def build(checkpoint: Checkpoint, place: ComputePlace, engine: str, segments: bo
         raise BadValue(
             f"{checkpoint.folder}: the engine 'torch' does not know '{checkpoint.architecture}'; take 'transformers'"
         )
-    from weir.models.torch_engine import read_weights, torch_engine
+    from weir.models.torch_engine import torch_engine
 
     return torch_engine(read_weights(checkpoint), place.device, place.dtype)

@@ -33,7 +33,7 @@ from weir.models.encoder import BATCH_TOKENS, Kind
 from weir.models.engine import Engine, Projection, build, check_engine, declare, prepare, unit
 from weir.models.hardware import ComputePlace
 from weir.models.tokens import ModelTokenizer, Text, Tokens, load_tokenizer, offsets
-from weir.models.torch_engine import read_state
+from weir.models.weights import read_state
 
 # ----------
 # The three layouts of late-interaction checkpoints.
@@ -409,7 +409,8 @@ def _layers(recipe: LateRecipe, device: str) -> tuple[Projection, ...]:
             raise BadValue(
                 f"{folder}: a step '{head.kind}' behind the transformer is not supported; expected Dense"
             )
-        state = read_state(folder)
+        torch = require("torch", extra="neural")
+        state = {name: torch.tensor(array) for name, array in read_state(folder).items()}
         if "linear.weight" not in state:
             raise StoreError(
                 f"{folder}: the weights have no 'linear.weight', which makes the vectors of tokens"

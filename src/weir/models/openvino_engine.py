@@ -16,12 +16,17 @@ from weir.files.atomic import atomic_dir
 from weir.files.integrity import checksums_of, checksums_read, verify_files
 from weir.models.checkpoints import Checkpoint, fingerprint
 from weir.models.hardware import ComputePlace
-from weir.models.tokens import Text, Tokens, load_tokenizer, quiet
+from weir.models.tokens import Text, Tokens, load_tokenizer
 from weir.models.torch_engine import Tensor
-from weir.models.transformers_engine import inputs, last_states, load_model
+from weir.models.transformers_engine import inputs
+from weir.models.weights import Array, Weights, distance_bias, read_weights, supported
 from weir.settings import settings
 
 HINTS = {"fp32": "f32", "bf16": "bf16", "fp16": "f16", "int8": "f32"}
+UNSEEN = 1e9
+"""Subtracted from the scores of tokens that nothing attends to."""
+GRAPH = 1
+"""The number of the graph that `encoder_graph` builds; what was quantised from another is made again."""
 SUMS = "checksums.json"
 CALIBRATION_TEXTS = 64
 """Texts from which static int8 takes the ranges of what flows between layers."""
@@ -58,7 +63,7 @@ def openvino_engine(checkpoint: Checkpoint, place: ComputePlace, segments: bool 
     segments = segments and int(checkpoint.config.get("type_vocab_size") or 0) > 1
     names = ("input_ids", "attention_mask", *(["token_type_ids"] if segments else []))
     core = library.Core()
-    model = _quantised(checkpoint, core, names) if place.dtype == "int8" else _converted(checkpoint, names)
+    model = _quantised(checkpoint, core, names) if place.dtype == "int8" else _graph(checkpoint, names)
     facts = {
         "INFERENCE_PRECISION_HINT": HINTS[place.dtype],
         "INFERENCE_NUM_THREADS": settings().threads,
@@ -77,33 +82,92 @@ def _tables(batch: Tokens, fill: int, names: tuple[str, ...]) -> dict[str, Any]:
     return tables
 
 
+def _graph(checkpoint: Checkpoint, names: tuple[str, ...]) -> Any:  # noqa: ANN401 - an openvino.Model
+    if not supported(checkpoint):
+        raise BadValue(
+            f"{checkpoint.folder}: the engine 'openvino' does not know '{checkpoint.architecture}'; take 'transformers'"
+        )
+    return encoder_graph(read_weights(checkpoint), "token_type_ids" in names)
+
+
 def _fill(checkpoint: Checkpoint) -> int:
     return int(checkpoint.config.get("pad_token_id") or 0)
 
 
-def _converted(checkpoint: Checkpoint, names: tuple[str, ...]) -> Any:  # noqa: ANN401 - an openvino.Model
-    torch, library = require("torch", extra="neural"), require("openvino", extra="openvino")
-    model = load_model(checkpoint, torch.float32, attention="eager")
-    forward = model.forward
+def encoder_graph(weights: Weights, segments: bool) -> Any:  # noqa: ANN401 - an openvino.Model
+    """The model as a graph of OpenVINO's operators: padded tables in, the last hidden states [n, longest, H] out.
 
-    # The traced module returns one table; transformers' own return value is an object.
-    def one_table(input_ids: Tensor, attention_mask: Tensor, token_type_ids: Tensor | None = None) -> Tensor:
-        tables = {"input_ids": input_ids, "attention_mask": attention_mask}
-        tables |= {} if token_type_ids is None else {"token_type_ids": token_type_ids}
-        return last_states(forward, tables)
+    Its inputs are input_ids, attention_mask and, where `segments`, token_type_ids: int64 [n, longest] each.
+    """
+    library = require("openvino", extra="openvino")
+    op = require("openvino.opset13", extra="openvino")
+    embedding, heads = weights.embedding, weights.heads
 
-    model.forward = one_table
-    example = {name: torch.ones(2, 16, dtype=torch.int64) for name in names}
-    with torch.inference_mode(), quiet(require("transformers", extra="neural")):
-        converted = library.convert_model(model, example_input=example)
-    converted.reshape({name: library.PartialShape([-1, -1]) for name in names})
-    return converted
+    def constant(array: Array) -> Any:  # noqa: ANN401 - a node of the graph
+        kind = np.float32 if array.dtype.kind == "f" else np.int64
+        return op.constant(np.ascontiguousarray(array, kind))
+
+    def whole(*numbers: int) -> Any:  # noqa: ANN401
+        return op.constant(np.array(numbers, np.int64))
+
+    def linear(x: Any, matrix: Array, bias: Array | None) -> Any:  # noqa: ANN401
+        product = op.matmul(x, constant(matrix), False, True)
+        return product if bias is None else op.add(product, constant(bias))
+
+    def norm(x: Any, weight: Array, bias: Array) -> Any:  # noqa: ANN401
+        y = op.mvn(x, whole(-1), True, weights.eps, "inside_sqrt")
+        return op.add(op.multiply(y, constant(weight)), constant(bias))
+
+    def table(name: str) -> Any:  # noqa: ANN401
+        parameter = op.parameter([-1, -1], np.int64)
+        parameter.set_friendly_name(name)
+        parameter.output(0).get_tensor().set_names({name})
+        return parameter
+
+    ids, mask = table("input_ids"), table("attention_mask")
+    inputs = [ids, mask]
+    longest = op.gather(op.shape_of(ids), whole(1), whole(0))
+    places = op.slice(
+        constant(embedding.positions[embedding.offset :]), whole(0), longest, whole(1), whole(0)
+    )
+    x = op.add(op.gather(constant(embedding.words), ids, whole(0)), places)
+    if segments and embedding.segments is not None:
+        inputs.append(table("token_type_ids"))
+        x = op.add(x, op.gather(constant(embedding.segments), inputs[-1], whole(0)))
+    elif embedding.segments is not None:
+        x = op.add(x, constant(embedding.segments[0]))
+    x = norm(x, embedding.norm, embedding.norm_bias)
+    if embedding.project is not None:
+        x = linear(x, embedding.project, embedding.project_bias)
+    # What is added to the scores of tokens that nothing attends to, [n, 1, 1, longest].
+    seen = op.convert(op.unsqueeze(mask, whole(1, 2)), np.float32)
+    added = op.multiply(op.subtract(seen, op.constant(np.float32(1))), op.constant(np.float32(UNSEEN)))
+    if weights.relative is not None:
+        size = len(embedding.positions) - embedding.offset
+        by_distance = constant(distance_bias(weights.relative, size)[None])
+        added = op.add(added, op.slice(by_distance, whole(0, 0), op.concat([longest, longest], 0),
+                                       whole(1, 1), whole(2, 3)))  # fmt: skip
+    width = weights.layers[0].out.shape[0] if weights.layers else 0
+
+    def split(x: Any) -> Any:  # noqa: ANN401
+        return op.transpose(op.reshape(x, whole(0, 0, heads, width // heads), True), whole(0, 2, 1, 3))
+
+    for layer in weights.layers:
+        thirds = zip(np.split(layer.qkv, 3), np.split(layer.qkv_bias, 3), strict=True)
+        query, key, value = (split(linear(x, matrix, bias)) for matrix, bias in thirds)
+        context = op.scaled_dot_product_attention(query, key, value, added)
+        context = op.reshape(op.transpose(context, whole(0, 2, 1, 3)), whole(0, 0, width), True)
+        x = norm(op.add(linear(context, layer.out, layer.out_bias), x), layer.norm1, layer.norm1_bias)
+        up = op.gelu(linear(x, layer.up, layer.up_bias), "tanh" if weights.approximate == "tanh" else "erf")
+        x = norm(op.add(linear(up, layer.down, layer.down_bias), x), layer.norm2, layer.norm2_bias)
+    return library.Model([x], inputs)
 
 
 def _quantised(checkpoint: Checkpoint, core: Any, names: tuple[str, ...]) -> Any:  # noqa: ANN401 - an openvino.Core and its Model
     """The model with int8 matrices and int8 between the layers, calibrated on texts that come with Weir."""
     library, nncf = require("openvino", extra="openvino"), require("nncf", extra="openvino")
-    facts = f"{fingerprint(checkpoint)} {names} {library.__version__} {nncf.__version__} {CALIBRATION_TEXTS}"
+    versions = f"{library.__version__} {nncf.__version__}"
+    facts = f"{fingerprint(checkpoint)} graph {GRAPH} {names} {versions} {CALIBRATION_TEXTS}"
     name = hashlib.blake2b(facts.encode("utf-8"), digest_size=16).hexdigest()
     at = settings().home / "openvino" / name
     with suppress(OSError, ValueError, StoreError, RuntimeError):  # not there, or damaged: made again
@@ -118,7 +182,7 @@ def _quantised(checkpoint: Checkpoint, core: Any, names: tuple[str, ...]) -> Any
     tables = [_tables(part, _fill(checkpoint), names) for part in parts]
     nncf.set_log_level(40)
     model = nncf.quantize(
-        _converted(checkpoint, names),
+        _graph(checkpoint, names),
         nncf.Dataset(tables, lambda item: item),
         model_type=nncf.ModelType.TRANSFORMER,
         subset_size=len(tables),

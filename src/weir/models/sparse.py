@@ -34,8 +34,9 @@ from weir.models.encoder import BATCH_TOKENS, Kind
 from weir.models.engine import Declared, Engine, build, check_engine, declare, prepare
 from weir.models.hardware import ComputePlace
 from weir.models.tokens import ModelTokenizer, Tokens, load_tokenizer, offsets
-from weir.models.torch_engine import ACTIVATIONS, ModelState, Tensor, filled_up, linear, read_state, supported
+from weir.models.torch_engine import Tensor, filled_up, linear
 from weir.models.transformers_engine import transformers_engine
+from weir.models.weights import ACTIVATIONS, ModelState, read_state, supported
 
 # ----------
 # Heads: hidden states to weighted terms.
@@ -298,7 +299,7 @@ def table_weights(table: TokenWeights, tokenizer: ModelTokenizer) -> Float32:
         [tensor, *others] = read_state(table.file).values()
         if others or tensor.ndim != 1:
             raise StoreError(f"{table.file}: expected the weights of tokens, one number for each")
-        weights = tensor.float().numpy()
+        weights = tensor.astype(np.float32)
     if not (np.isfinite(weights) & (weights >= 0)).all():
         raise BadValue(f"{table.file}: a token's weight is negative or not finite")
     return weights
@@ -605,7 +606,7 @@ class SparseRecipe:
         state = ModelState(checkpoint.folder)
 
         def tensor(*names: str) -> Tensor:
-            return state[names].to(place.device, dtype).contiguous()
+            return torch.from_numpy(state[names]).to(place.device, dtype, copy=True).contiguous()
 
         if family in ("unicoil", "deepct"):
             name = "tok_proj" if family == "unicoil" else "classifier"

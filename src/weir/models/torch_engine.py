@@ -5,240 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
-from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from weir.core.strings import Int64
-from weir.errors import BadValue, StoreError, require
-from weir.models.checkpoints import ROBERTA, Checkpoint
+from weir.errors import BadValue, require
 from weir.models.tokens import Tokens
-
-# ----------
-# Weights of BERT-like checkpoints under one set of names.
-
+from weir.models.weights import BertLayer, Weights, distance_bias
 
 Tensor: TypeAlias = Any
 """A torch tensor; torch is an optional part."""
-
-ACTIVATIONS = {"gelu": "none", "gelu_new": "tanh", "gelu_pytorch_tanh": "tanh", "gelu_fast": "tanh"}
-"""Names in configurations, and how torch calls the approximation."""
-
-
-@dataclass(frozen=True, eq=False)
-class Embedding:
-    """What a token becomes: words [V, E]; positions [P, E], from row `offset`; segments [2, E] or None.
-
-    project, project_bias: [H, E], [H] where the embeddings are narrower than the layers, else None.
-    """
-
-    words: Tensor
-    positions: Tensor
-    offset: int
-    segments: Tensor | None
-    norm: Tensor
-    norm_bias: Tensor
-    project: Tensor | None
-    project_bias: Tensor | None
-
-
-@dataclass(frozen=True, eq=False)
-class BertLayer:
-    """One layer: qkv [3H, H], out [H, H], up [F, H], down [H, F], with their biases and two norms."""
-
-    qkv: Tensor
-    qkv_bias: Tensor
-    out: Tensor
-    out_bias: Tensor
-    norm1: Tensor
-    norm1_bias: Tensor
-    up: Tensor
-    up_bias: Tensor
-    down: Tensor
-    down_bias: Tensor
-    norm2: Tensor
-    norm2_bias: Tensor
-
-
-@dataclass(frozen=True, eq=False)
-class Weights:
-    """A model whose layers normalise behind each sum: BERT and its relatives.
-
-    relative: [buckets, heads] of MPNet's bias by distance, or None; approximate: torch's name for the form of
-    the activation (GELU); eps: of the norms.
-    """
-
-    embedding: Embedding
-    layers: tuple[BertLayer, ...]
-    heads: int
-    eps: float
-    approximate: str
-    relative: Tensor | None
-
-
-@dataclass(frozen=True)
-class _Names:
-    """What an architecture calls its parts; {} is the number of the layer."""
-
-    layer: str
-    query: str
-    key: str
-    value: str
-    out: str
-    norm1: str
-    up: str
-    down: str
-    norm2: str
-    dims: tuple[str, str] = ("num_hidden_layers", "num_attention_heads")
-
-
-BERT = _Names(
-    "encoder.layer.{}.",
-    "attention.self.query",
-    "attention.self.key",
-    "attention.self.value",
-    "attention.output.dense",
-    "attention.output.LayerNorm",
-    "intermediate.dense",
-    "output.dense",
-    "output.LayerNorm",
-)
-MPNET = replace(
-    BERT,
-    query="attention.attn.q",
-    key="attention.attn.k",
-    value="attention.attn.v",
-    out="attention.attn.o",
-    norm1="attention.LayerNorm",
-)
-DISTILBERT = _Names(
-    "transformer.layer.{}.",
-    "attention.q_lin",
-    "attention.k_lin",
-    "attention.v_lin",
-    "attention.out_lin",
-    "sa_layer_norm",
-    "ffn.lin1",
-    "ffn.lin2",
-    "output_layer_norm",
-    ("n_layers", "n_heads"),
-)
-NAMES = dict.fromkeys(("bert", "dpr", "roberta", "xlm-roberta", "camembert", "electra"), BERT)
-NAMES |= {"mpnet": MPNET, "distilbert": DISTILBERT}
-
-
-def supported(checkpoint: Checkpoint) -> bool:
-    """Whether a checkpoint has an architecture that `read_weights` knows, in all its settings."""
-    config = checkpoint.config
-    activation = config.get("hidden_act", config.get("activation", "gelu"))
-    return (
-        checkpoint.architecture in NAMES
-        and activation in ACTIVATIONS
-        and config.get("position_embedding_type", "absolute") == "absolute"
-        and not config.get("is_decoder", False)
-        and not config.get("projection_dim")
-    )
-
-
-def read_weights(checkpoint: Checkpoint) -> Weights:
-    """The weights of a supported checkpoint, as its files hold them.
-
-    Raises StoreError where a tensor is missing or the file is damaged.
-    """
-    torch = require("torch", extra="neural")
-    config, names = checkpoint.config, NAMES[checkpoint.architecture]
-    state = ModelState(checkpoint.folder)
-    activation = config.get("hidden_act", config.get("activation", "gelu"))
-    shifted = checkpoint.architecture in ROBERTA
-    embedding = Embedding(
-        words=state["embeddings.word_embeddings.weight"],
-        positions=state["embeddings.position_embeddings.weight"],
-        offset=int(config.get("pad_token_id", 1)) + 1 if shifted else 0,
-        segments=state.get("embeddings.token_type_embeddings.weight"),
-        norm=state["embeddings.LayerNorm.weight"],
-        norm_bias=state["embeddings.LayerNorm.bias"],
-        project=state.get("embeddings_project.weight"),
-        project_bias=state.get("embeddings_project.bias"),
-    )
-    count, heads = (int(config[n]) for n in names.dims)
-    layers = []
-    for number in range(count):
-        at = names.layer.format(number)
-        parts = [at + p for p in (names.query, names.key, names.value)]
-        layers.append(
-            BertLayer(
-                qkv=torch.cat([state[p + ".weight"] for p in parts]),
-                qkv_bias=torch.cat([state[p + ".bias"] for p in parts]),
-                **{
-                    f"{field}{suffix}": state[f"{at}{getattr(names, field)}.{kind}"]
-                    for field in ("out", "norm1", "up", "down", "norm2")
-                    for suffix, kind in (("", "weight"), ("_bias", "bias"))
-                },
-            )
-        )
-    return Weights(
-        embedding=embedding,
-        layers=tuple(layers),
-        heads=heads,
-        eps=float(config.get("layer_norm_eps", 1e-12)),
-        approximate=ACTIVATIONS[activation],
-        relative=state.get("encoder.relative_attention_bias.weight"),
-    )
-
-
-def read_state(folder: Path) -> dict[str, Tensor]:
-    """All tensors in a checkpoint's files, by name, read without running anything they may hold.
-
-    Raises StoreError where there are none, or where they cannot be read.
-    """
-    files = sorted(folder.glob("*.safetensors"))
-    state: dict[str, Tensor] = {}
-    try:
-        if files:
-            load = require("safetensors.torch", extra="neural").load_file
-            for path in files:
-                state |= load(str(path))
-        else:
-            torch = require("torch", extra="neural")
-            for path in sorted(folder.glob("pytorch_model*.bin")):
-                state |= torch.load(path, map_location="cpu", weights_only=True)
-    except Exception as error:  # noqa: BLE001 - each library has errors of its own for damaged files
-        raise StoreError(
-            f"{folder}: the weights cannot be read ({error}); fetch the checkpoint again"
-        ) from None
-    if not state:
-        raise StoreError(f"{folder}: no weights there; expected *.safetensors or pytorch_model.bin")
-    return state
-
-
-class ModelState:
-    """The tensors of a model's files by their names in the bare model, whatever prefix stands before them."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._tensors = {  # norms of the first checkpoints are called gamma and beta
-            name.replace("LayerNorm.gamma", "LayerNorm.weight").replace("LayerNorm.beta", "LayerNorm.bias"): t
-            for name, t in read_state(folder).items()
-        }
-        self._names = sorted(self._tensors, key=len)
-
-    def get(self, *names: str) -> Tensor | None:
-        """The tensor of the first of these names that is there, the shortest that ends in it; None where none is."""
-        for name in names:
-            inner = f".{name}"
-            for full in self._names:
-                if full == name or full.endswith(inner):
-                    return self._tensors[full]
-        return None
-
-    def __getitem__(self, names: str | tuple[str, ...]) -> Tensor:
-        """As `get`; raises StoreError where none is there."""
-        names = (names,) if isinstance(names, str) else names
-        tensor = self.get(*names)
-        if tensor is None:
-            raise StoreError(f"{self._folder}: the weights have no '{names[0]}'")
-        return tensor
 
 
 # ----------
@@ -270,8 +47,6 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
 
 Attend: TypeAlias = Callable[[Tensor], Tensor]
 """Queries, keys and values [T, 3H] to contexts [T, H]."""
-
-MAX_DISTANCE = 128
 
 
 def cpu_attention(batch: Tokens, heads: int, bias: Tensor | None) -> Attend:
@@ -343,26 +118,6 @@ def cuda_attention(batch: Tokens, heads: int, bias: Tensor | None, varlen: bool,
     return attend_padded
 
 
-def distance_bias(table: Tensor, length: int) -> Tensor:
-    """MPNet's bias [heads, L, L] by the distance of two tokens, in buckets that widen with it (as T5's).
-
-    table: [buckets, heads].
-    """
-    torch = require("torch", extra="neural")
-    place = torch.arange(length, device=table.device)
-    distance = place[:, None] - place[None, :]
-    half = table.shape[0] // 2
-    near = half // 2
-    size = distance.abs()
-    far = near + (
-        torch.log(size.clamp(min=1).float() / near)
-        / torch.log(torch.tensor(MAX_DISTANCE / near, device=table.device))
-        * (half - near)
-    ).long().clamp(max=half - 1 - near)
-    bucket = torch.where(size < near, size, far) + (distance < 0) * half
-    return table[bucket].permute(2, 0, 1).contiguous()
-
-
 # ----------
 # The engine.
 #
@@ -402,7 +157,8 @@ class TorchEngine:
                 length = int(batch.lengths.max(initial=1))
                 bias = self.space.get("bias")
                 if bias is None or bias.shape[1] < length:
-                    bias = self.space["bias"] = distance_bias(self.weights.relative, length)
+                    table = distance_bias(self.weights.relative, length)
+                    bias = self.space["bias"] = torch.from_numpy(table).to(self.device, self.dtype)
             if self.device.type == "cpu":
                 attend, after_layer = cpu_attention(batch, heads, bias), self._on_processor
             else:
@@ -499,8 +255,12 @@ def to_device(torch: Any, values: Int64, device: Any) -> Tensor:  # noqa: ANN401
 
 
 def _placed(weights: Weights, device: Any, dtype: Any) -> Weights:  # noqa: ANN401 - torch's own types
-    def moved(tensor: Tensor) -> Tensor:
-        return None if tensor is None else tensor.to(device, dtype).contiguous()
+    """The weights as tensors in their place."""
+    torch = require("torch", extra="neural")
+
+    # Copied into torch's own memory: products on a processor may depend on where a row begins.
+    def moved(array: Tensor) -> Tensor:
+        return None if array is None else torch.from_numpy(array).to(device, dtype, copy=True).contiguous()
 
     def each(part: Any) -> Any:  # noqa: ANN401 - an Embedding or a Layer
         tensors = {f.name: getattr(part, f.name) for f in fields(part) if f.name != "offset"}
@@ -510,7 +270,6 @@ def _placed(weights: Weights, device: Any, dtype: Any) -> Weights:  # noqa: ANN4
         weights,
         embedding=each(weights.embedding),
         layers=tuple(each(layer) for layer in weights.layers),
-        relative=moved(weights.relative),
     )
 
 

@@ -1,0 +1,282 @@
+"""Weights of checkpoints as NumPy arrays, BERT-like ones under one set of names."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weir.errors import MissingExtra, StoreError, require
+from weir.models.checkpoints import ROBERTA, Checkpoint
+
+Array: TypeAlias = NDArray[Any]
+
+ACTIVATIONS = {"gelu": "none", "gelu_new": "tanh", "gelu_pytorch_tanh": "tanh", "gelu_fast": "tanh"}
+"""Names of activations in configurations, and of the approximation: none for the exact form, or tanh."""
+
+
+@dataclass(frozen=True, eq=False)
+class Embedding:
+    """What a token becomes: words [V, E]; positions [P, E], from row `offset`; segments [2, E] or None.
+
+    project, project_bias: [H, E], [H] where the embeddings are narrower than the layers, else None.
+    """
+
+    words: Array
+    positions: Array
+    offset: int
+    segments: Array | None
+    norm: Array
+    norm_bias: Array
+    project: Array | None
+    project_bias: Array | None
+
+
+@dataclass(frozen=True, eq=False)
+class BertLayer:
+    """One layer: qkv [3H, H], out [H, H], up [F, H], down [H, F], with their biases and two norms."""
+
+    qkv: Array
+    qkv_bias: Array
+    out: Array
+    out_bias: Array
+    norm1: Array
+    norm1_bias: Array
+    up: Array
+    up_bias: Array
+    down: Array
+    down_bias: Array
+    norm2: Array
+    norm2_bias: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Weights:
+    """A model whose layers normalise behind each sum: BERT and its relatives.
+
+    relative: [buckets, heads] of MPNet's bias by distance, or None; approximate: the form of the
+    activation (GELU), none or tanh; eps: of the norms.
+    """
+
+    embedding: Embedding
+    layers: tuple[BertLayer, ...]
+    heads: int
+    eps: float
+    approximate: str
+    relative: Array | None
+
+
+@dataclass(frozen=True)
+class _Names:
+    """What an architecture calls its parts; {} is the number of the layer."""
+
+    layer: str
+    query: str
+    key: str
+    value: str
+    out: str
+    norm1: str
+    up: str
+    down: str
+    norm2: str
+    dims: tuple[str, str] = ("num_hidden_layers", "num_attention_heads")
+
+
+BERT = _Names(
+    "encoder.layer.{}.",
+    "attention.self.query",
+    "attention.self.key",
+    "attention.self.value",
+    "attention.output.dense",
+    "attention.output.LayerNorm",
+    "intermediate.dense",
+    "output.dense",
+    "output.LayerNorm",
+)
+MPNET = replace(
+    BERT,
+    query="attention.attn.q",
+    key="attention.attn.k",
+    value="attention.attn.v",
+    out="attention.attn.o",
+    norm1="attention.LayerNorm",
+)
+DISTILBERT = _Names(
+    "transformer.layer.{}.",
+    "attention.q_lin",
+    "attention.k_lin",
+    "attention.v_lin",
+    "attention.out_lin",
+    "sa_layer_norm",
+    "ffn.lin1",
+    "ffn.lin2",
+    "output_layer_norm",
+    ("n_layers", "n_heads"),
+)
+NAMES = dict.fromkeys(("bert", "dpr", "roberta", "xlm-roberta", "camembert", "electra"), BERT)
+NAMES |= {"mpnet": MPNET, "distilbert": DISTILBERT}
+
+
+def supported(checkpoint: Checkpoint) -> bool:
+    """Whether a checkpoint has an architecture that `read_weights` knows, in all its settings."""
+    config = checkpoint.config
+    activation = config.get("hidden_act", config.get("activation", "gelu"))
+    return (
+        checkpoint.architecture in NAMES
+        and activation in ACTIVATIONS
+        and config.get("position_embedding_type", "absolute") == "absolute"
+        and not config.get("is_decoder", False)
+        and not config.get("projection_dim")
+    )
+
+
+def read_weights(checkpoint: Checkpoint) -> Weights:
+    """The weights of a supported checkpoint, as its files hold them.
+
+    Raises StoreError where a tensor is missing or the file is damaged.
+    """
+    config, names = checkpoint.config, NAMES[checkpoint.architecture]
+    state = ModelState(checkpoint.folder)
+    activation = config.get("hidden_act", config.get("activation", "gelu"))
+    shifted = checkpoint.architecture in ROBERTA
+    embedding = Embedding(
+        words=state["embeddings.word_embeddings.weight"],
+        positions=state["embeddings.position_embeddings.weight"],
+        offset=int(config.get("pad_token_id", 1)) + 1 if shifted else 0,
+        segments=state.get("embeddings.token_type_embeddings.weight"),
+        norm=state["embeddings.LayerNorm.weight"],
+        norm_bias=state["embeddings.LayerNorm.bias"],
+        project=state.get("embeddings_project.weight"),
+        project_bias=state.get("embeddings_project.bias"),
+    )
+    count, heads = (int(config[n]) for n in names.dims)
+    layers = []
+    for number in range(count):
+        at = names.layer.format(number)
+        parts = [at + p for p in (names.query, names.key, names.value)]
+        layers.append(
+            BertLayer(
+                qkv=np.concatenate([state[p + ".weight"] for p in parts]),
+                qkv_bias=np.concatenate([state[p + ".bias"] for p in parts]),
+                **{
+                    f"{field}{suffix}": state[f"{at}{getattr(names, field)}.{kind}"]
+                    for field in ("out", "norm1", "up", "down", "norm2")
+                    for suffix, kind in (("", "weight"), ("_bias", "bias"))
+                },
+            )
+        )
+    return Weights(
+        embedding=embedding,
+        layers=tuple(layers),
+        heads=heads,
+        eps=float(config.get("layer_norm_eps", 1e-12)),
+        approximate=ACTIVATIONS[activation],
+        relative=state.get("encoder.relative_attention_bias.weight"),
+    )
+
+
+def read_state(folder: Path) -> dict[str, Array]:
+    """All tensors in a checkpoint's files, by name, read without running anything they may hold.
+
+    Numbers of bfloat16 become float32, all others stay what they are. Raises StoreError where there are none, or where
+    they cannot be read; MissingExtra for the older format where torch is not installed.
+    """
+    files = sorted(folder.glob("*.safetensors"))
+    state: dict[str, Array] = {}
+    try:
+        for path in files:
+            state |= _read_safetensors(path)
+        for path in () if files else sorted(folder.glob("pytorch_model*.bin")):
+            tensors = require("torch", extra="torch").load(path, map_location="cpu", weights_only=True)
+            state |= {
+                n: (t.float() if not t.is_complex() and t.is_floating_point() else t).numpy()
+                for n, t in tensors.items()
+            }
+    except MissingExtra:
+        raise
+    except Exception as error:  # noqa: BLE001 - each library has errors of its own for damaged files
+        raise StoreError(
+            f"{folder}: the weights cannot be read ({error}); fetch the checkpoint again"
+        ) from None
+    if not state:
+        raise StoreError(f"{folder}: no weights there; expected *.safetensors or pytorch_model.bin")
+    return state
+
+
+def _read_safetensors(path: Path) -> dict[str, Array]:
+    """The tensors of one file; NumPy has no bfloat16, whose bits are the upper half of a float32's."""
+    opened = require("safetensors", extra="neural").safe_open(str(path), "numpy")
+    with opened as file:
+        names = list(file.keys())
+        kinds = {name: file.get_slice(name).get_dtype() for name in names}
+        tensors = {name: file.get_tensor(name) for name in names if kinds[name] != "BF16"}
+    if len(tensors) == len(names):
+        return tensors
+    with path.open("rb") as raw:
+        size = int.from_bytes(raw.read(8), "little")
+        header = json.loads(raw.read(size))
+        for name in names:
+            if name not in tensors:
+                begin, end = header[name]["data_offsets"]
+                raw.seek(8 + size + begin)
+                halves = np.frombuffer(raw.read(end - begin), "<u2").astype(np.uint32)
+                tensors[name] = (halves << 16).view(np.float32).reshape(header[name]["shape"])
+    return tensors
+
+
+class ModelState:
+    """The tensors of a model's files by their names in the bare model, whatever prefix stands before them."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._tensors = {  # norms of the first checkpoints are called gamma and beta
+            name.replace("LayerNorm.gamma", "LayerNorm.weight").replace("LayerNorm.beta", "LayerNorm.bias"): t
+            for name, t in read_state(folder).items()
+        }
+        self._names = sorted(self._tensors, key=len)
+
+    def get(self, *names: str) -> Array | None:
+        """The tensor of the first of these names that is there, the shortest that ends in it; None where none is."""
+        for name in names:
+            inner = f".{name}"
+            for full in self._names:
+                if full == name or full.endswith(inner):
+                    return self._tensors[full]
+        return None
+
+    def __getitem__(self, names: str | tuple[str, ...]) -> Array:
+        """As `get`; raises StoreError where none is there."""
+        names = (names,) if isinstance(names, str) else names
+        tensor = self.get(*names)
+        if tensor is None:
+            raise StoreError(f"{self._folder}: the weights have no '{names[0]}'")
+        return tensor
+
+
+# ----------
+# MPNet's bias by distance.
+
+
+MAX_DISTANCE = 128
+"""Tokens from which all distances share a bucket."""
+
+
+def distance_bias(table: Array, length: int) -> NDArray[np.float32]:
+    """MPNet's bias [heads, L, L] by the distance of two tokens, in buckets that widen with it (as T5's).
+
+    table: [buckets, heads].
+    """
+    place = np.arange(length)
+    distance = place[:, None] - place[None, :]
+    half = len(table) // 2
+    near = half // 2
+    size = np.abs(distance)
+    scale = np.log(np.float32(MAX_DISTANCE / near))
+    widened = np.log(np.maximum(size, 1).astype(np.float32) / near) / scale * (half - near)
+    far = np.minimum(near + np.maximum(widened, 0).astype(np.int64), half - 1)
+    bucket = np.where(size < near, size, far) + (distance < 0) * half
+    return np.ascontiguousarray(table[bucket].transpose(2, 0, 1), np.float32)
