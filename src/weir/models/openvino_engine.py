@@ -107,18 +107,18 @@ def encoder_graph(weights: Weights, segments: bool) -> Any:  # noqa: ANN401 - an
         kind = np.float32 if array.dtype.kind == "f" else np.int64
         return op.constant(np.ascontiguousarray(array, kind))
 
-    def whole(*numbers: int) -> Any:  # noqa: ANN401
+    def whole(*numbers: int) -> Any:  # noqa: ANN401 - nodes of the graph
         return op.constant(np.array(numbers, np.int64))
 
-    def linear(x: Any, matrix: Array, bias: Array | None) -> Any:  # noqa: ANN401
+    def linear(x: Any, matrix: Array, bias: Array | None) -> Any:  # noqa: ANN401 - nodes of the graph
         product = op.matmul(x, constant(matrix), False, True)
         return product if bias is None else op.add(product, constant(bias))
 
-    def norm(x: Any, weight: Array, bias: Array) -> Any:  # noqa: ANN401
+    def norm(x: Any, weight: Array, bias: Array) -> Any:  # noqa: ANN401 - nodes of the graph
         y = op.mvn(x, whole(-1), True, weights.eps, "inside_sqrt")
         return op.add(op.multiply(y, constant(weight)), constant(bias))
 
-    def table(name: str) -> Any:  # noqa: ANN401
+    def table(name: str) -> Any:  # noqa: ANN401 - nodes of the graph
         parameter = op.parameter([-1, -1], np.int64)
         parameter.set_friendly_name(name)
         parameter.output(0).get_tensor().set_names({name})
@@ -149,7 +149,7 @@ def encoder_graph(weights: Weights, segments: bool) -> Any:  # noqa: ANN401 - an
                                        whole(1, 1), whole(2, 3)))  # fmt: skip
     width = weights.layers[0].out.shape[0] if weights.layers else 0
 
-    def split(x: Any) -> Any:  # noqa: ANN401
+    def split(x: Any) -> Any:  # noqa: ANN401 - nodes of the graph
         return op.transpose(op.reshape(x, whole(0, 0, heads, width // heads), True), whole(0, 2, 1, 3))
 
     for layer in weights.layers:
