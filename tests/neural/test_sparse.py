@@ -151,7 +151,9 @@ def test_other_poolings(mlm_of, texts, engine, pooling, activation):
 def test_weights_do_not_depend_on_the_batches(mlm_of, texts, budget, monkeypatch):
     folder = mlm_of("bert")
     expected = dense(ours(texts, "splade", folder, engine="torch"))
-    monkeypatch.setattr("weir.models.sparse.BLOCK_TOKENS", 7)  # a text's tokens fall into several pieces
+    monkeypatch.setattr(
+        "weir.models.torch_engine.BLOCK_TOKENS", 7
+    )  # a text's tokens fall into several pieces
     found = ours(texts, "splade", folder, engine="torch", batch_tokens=budget)
     np.testing.assert_allclose(dense(found), expected, atol=2e-5)
     turned = ours(texts[::-1], "splade", folder, engine="torch", batch_tokens=budget)

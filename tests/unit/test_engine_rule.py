@@ -40,12 +40,12 @@ def machine(monkeypatch):
 @pytest.mark.parametrize(
     ("engine", "dtype", "kind", "units", "label"),
     [
-        ("auto", "fp32", "bert", ("bf16", "int8"), "torch cpu fp32, tokenizers 0.23"),
-        ("auto", "bf16", "bert", ("bf16",), "torch cpu bf16, tokenizers 0.23"),
-        ("auto", "bf16", "bert", (), "torch cpu fp32, tokenizers 0.23"),
-        ("auto", "fp16", "bert", ("bf16",), "torch cpu fp32, tokenizers 0.23"),
+        ("auto", "fp32", "bert", ("bf16", "int8"), "openvino cpu fp32, tokenizers 0.23"),
+        ("auto", "bf16", "bert", ("bf16",), "openvino cpu bf16, tokenizers 0.23"),
+        ("auto", "bf16", "bert", (), "openvino cpu fp32, tokenizers 0.23"),
+        ("auto", "fp16", "bert", ("bf16",), "openvino cpu fp32, tokenizers 0.23"),
         ("auto", "int8", "bert", ("int8",), "openvino cpu int8, tokenizers 0.23, openvino 2026, nncf 3"),
-        ("auto", "int8", "bert", ("bf16",), "torch cpu bf16, tokenizers 0.23"),
+        ("auto", "int8", "bert", ("bf16",), "openvino cpu bf16, tokenizers 0.23"),
         ("auto", "fp32", "albert", ("int8",), "transformers cpu fp32, tokenizers 0.23"),
         ("auto", "int8", "albert", ("int8",), "transformers cpu fp32, tokenizers 0.23"),
         ("torch", "bf16", "bert", (), "torch cpu bf16, tokenizers 0.23"),
@@ -69,15 +69,23 @@ def test_the_rule_on_a_gpu(tmp_path, machine):
 
 
 def test_without_what_it_needs_there_is_no_label_and_int8_falls_to_more(tmp_path, machine):
-    for name in ("torch", "safetensors", "tokenizers"):
+    for name in ("safetensors", "tokenizers"):
         machine({k: v for k, v in ALL.items() if k != name})
         assert declare(checkpoint(tmp_path), "auto", "fp32", "cpu").label is None
+    for installed, engine, label in (
+        ({"torch", "openvino"}, "openvino", None),  # neither: the light one is what to install
+        ({"openvino"}, "torch", "torch cpu fp32, tokenizers 0.23"),
+        ({"torch", "transformers"}, "openvino", "openvino cpu fp32, tokenizers 0.23"),
+    ):
+        machine({k: v for k, v in ALL.items() if k not in installed})
+        found = declare(checkpoint(tmp_path), "auto", "fp32", "cpu")
+        assert (found.engine, found.label) == (engine, label)
     machine({k: v for k, v in ALL.items() if k != "nncf"})
     found = declare(checkpoint(tmp_path), "auto", "int8", "cpu")
     assert (found.engine, found.place.dtype, found.why) == (
-        "torch",
+        "openvino",
         "bf16",
-        "nncf is not installed; without padding",
+        "nncf is not installed; the fastest on a processor",
     )
     assert declare(checkpoint(tmp_path), "openvino", "int8", "cpu").label is None
 
@@ -86,7 +94,7 @@ def test_settings_that_do_not_go_together():
     check_engine("openvino", "int8")
     for engine, dtype, said in [
         ("torch", "int8", "does not compute in int8; take 'openvino'"),
-        ("onnx", "fp32", "expected auto, torch, openvino, transformers"),
+        ("onnx", "fp32", "expected auto, openvino, torch, transformers"),
         ("auto", "fp8", "expected fp32, bf16, fp16, int8"),
     ]:
         with pytest.raises(BadValue, match=said):

@@ -65,7 +65,7 @@ WORTH = 1.2
 @click.command("models")
 @click.argument("name", required=False)
 @click.option("--dtype", help="The least precision to compute in.  [default: fp32]")
-@click.option("--engine", help="auto, torch, openvino or transformers.  [default: auto]")
+@click.option("--engine", help="auto, openvino, torch or transformers.  [default: auto]")
 @click.option("--device", default="auto", help="Where it runs: cpu, cuda or cuda:1.")
 @click.option(
     "--probe",
@@ -270,10 +270,11 @@ def datasets_command(as_json: bool) -> None:
 
 EXTRAS = {
     "run": "index and search",
-    "neural": "encode, re-rank",
+    "neural": "encode, re-rank on a processor",
+    "int8": "encode in int8",
+    "torch": "GPUs, T5, language models, other architectures",
     "minilm": "MiniLM's weights as a package",
     "ann": "approximate search",
-    "openvino": "encode faster on processors",
 }
 NOTABLE = ("avx", "avx2", "fma", "f16c", "avx512f", "avx512bw", "avx512vnni", "avx512bf16", "amx-int8",
            "amx-bf16", "neon", "fullfp16", "dotprod", "i8mm", "bf16", "sve")  # fmt: skip

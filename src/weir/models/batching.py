@@ -71,6 +71,20 @@ def batches(lengths: Int64, budget: int, padded: bool) -> list[Int64]:
     return cuts
 
 
+def gather_rows(
+    array: Callable[[Sequence[Any]], NDArray[np.float32]],
+) -> Callable[[Sequence[tuple[Int64, Any]], int], NDArray[np.float32]]:
+    """What gathers results with one row (or number) for each text, in the order of the texts; array: of `Engine`."""
+
+    def gather(parts: Sequence[tuple[Int64, Any]], count: int) -> NDArray[np.float32]:
+        rows = array([rows for _, rows in parts])
+        whole = np.empty((count, *rows.shape[1:]), np.float32)
+        whole[np.concatenate([positions for positions, _ in parts])] = rows
+        return whole
+
+    return gather
+
+
 def gather_ragged(parts: Sequence[tuple[Int64, Ragged]], count: int) -> Ragged:
     """Results with several rows for each text, in the order of the texts."""
     lengths = np.empty(count, np.int64)

@@ -324,6 +324,14 @@ def bare_checkpoint(folder: Path, root: Path) -> Checkpoint:
     return Checkpoint(root, folder, config, min(bounds, default=512), positions)
 
 
+def refuse_own_code(checkpoint: Checkpoint, reason: str) -> None:
+    """Raise BadValue where a checkpoint that could not be read names code of its own (`auto_map`)."""
+    if "auto_map" in checkpoint.config:
+        raise BadValue(
+            f"{checkpoint.folder}: it brings code of its own, which Weir never runs; without that: {reason}"
+        )
+
+
 def read_modules(folder: Path, kinds: tuple[str, ...]) -> list[tuple[str, Path]]:
     """The steps of a sentence-transformers checkpoint: their kinds and folders; none for a plain one.
 

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from weir.algorithms import algorithm
-from weir.errors import BadValue, StoreError, require
-from weir.models.batching import BatchPlan, results
+from weir.errors import BadValue, StoreError
+from weir.models.batching import BatchPlan, gather_rows, results
 from weir.models.checkpoints import (
     Checkpoint,
     check_least,
@@ -18,21 +18,21 @@ from weir.models.checkpoints import (
     locate,
     model_arguments,
     read_checkpoint,
+    refuse_own_code,
     text_limit,
 )
-from weir.models.encoder import BATCH_TOKENS, Float32, gather_tensors
-from weir.models.engine import Declared, Engine, build, check_engine, declare, prepare
+from weir.models.encoder import BATCH_TOKENS
+from weir.models.engine import Declared, Engine, Float32, build, check_engine, declare
 from weir.models.hardware import ComputePlace
-from weir.models.tokens import ModelTokenizer, Text, Tokens, load_tokenizer
-from weir.models.torch_engine import Tensor, linear
-from weir.models.transformers_engine import refuse_own_code, transformers_engine
+from weir.models.heads import ClassHead, Layer, OwnHead
+from weir.models.tokens import ModelTokenizer, Text, load_tokenizer
 from weir.models.weights import read_state, supported
 
 HEADS = {
-    "bert": ("bert.pooler.dense", "tanh", "classifier"),
-    "roberta": ("classifier.dense", "tanh", "classifier.out_proj"),
-    "xlm-roberta": ("classifier.dense", "tanh", "classifier.out_proj"),
-    "camembert": ("classifier.dense", "tanh", "classifier.out_proj"),
+    "bert": ("bert.pooler.dense", "Tanh", "classifier"),
+    "roberta": ("classifier.dense", "Tanh", "classifier.out_proj"),
+    "xlm-roberta": ("classifier.dense", "Tanh", "classifier.out_proj"),
+    "camembert": ("classifier.dense", "Tanh", "classifier.out_proj"),
     "electra": ("classifier.dense", "gelu", "classifier.out_proj"),
     "distilbert": ("pre_classifier", "relu", "classifier"),
 }
@@ -96,11 +96,9 @@ class CrossEncoder:
         checkpoint = self.checkpoint()
         declared = self._declared(checkpoint, device)
         place = declared.place
-        prepare(place.device)
         budget = self.batch_tokens or BATCH_TOKENS[place.kind]
         tokenizer = load_tokenizer(checkpoint.folder, self._limit(checkpoint))
-        outputs, engine = _outputs(checkpoint, declared)
-        return LoadedCross(self, place, engine, tokenizer, outputs, budget)
+        return LoadedCross(self, place, _engine(checkpoint, declared), tokenizer, budget)
 
     def _declared(self, checkpoint: Checkpoint, device: str) -> Declared:
         own = supported(checkpoint) and checkpoint.architecture in HEADS
@@ -114,13 +112,12 @@ class CrossEncoder:
 
 @dataclass(frozen=True, eq=False)
 class LoadedCross:
-    """A cross-encoder in memory; outputs: a batch of tokens to a tensor [n, classes]."""
+    """A cross-encoder in memory."""
 
     encoder: CrossEncoder
     place: ComputePlace
     engine: Engine
     tokenizer: ModelTokenizer
-    outputs: Callable[[Tokens], Tensor]
     batch_tokens: int
 
     @property
@@ -140,53 +137,40 @@ class LoadedCross:
         """
         plan = BatchPlan(self.batch_tokens, padded=self.engine.padded)
 
-        def run(batch: Tokens) -> Tensor:
-            with require("torch", extra="neural").inference_mode():
-                outputs = self.outputs(batch).float()
+        gather = gather_rows(self.engine.array)
+        for outputs in results(pairs, self.tokenizer, self.engine.rows, gather, plan, done):
             classes = outputs.shape[1]
             if classes > 2:
                 raise BadValue(f"'{self.encoder.model}' has {classes} classes; expected one or two")
-            return outputs[:, 0] if classes == 1 else outputs[:, 1] - outputs[:, 0]
-
-        yield from results(pairs, self.tokenizer, run, gather_tensors, plan, done)
+            yield outputs[:, 0] if classes == 1 else outputs[:, 1] - outputs[:, 0]
 
 
-def _outputs(checkpoint: Checkpoint, declared: Declared) -> tuple[Callable[[Tokens], Tensor], Engine]:
-    """(what makes the classes' outputs of a batch, the engine in it).
-
-    The head stands over the state of each pair's first token and computes in float32, but for transformers' own model,
-    which has a head of its own.
-    """
-    torch, place = require("torch", extra="neural"), declared.place
-    if declared.engine == "transformers":
-        whole = transformers_engine(
-            checkpoint, place.device, place.dtype, "AutoModelForSequenceClassification"
+def class_head(checkpoint: Checkpoint) -> ClassHead:
+    """The head of a checkpoint for sequence classification; raises StoreError where its weights are not there."""
+    hidden, activation, last = HEADS[checkpoint.architecture]
+    state = read_state(checkpoint.folder)
+    missing = [f"{name}.{kind}" for name in (hidden, last) for kind in ("weight", "bias")
+               if f"{name}.{kind}" not in state]  # fmt: skip
+    if missing:
+        raise StoreError(f"{checkpoint.folder}: the weights have no '{missing[0]}'")
+    return ClassHead(
+        (
+            Layer("Dense", state[f"{hidden}.weight"], state[f"{hidden}.bias"], activation),
+            Layer("Dense", state[f"{last}.weight"], state[f"{last}.bias"]),
         )
-        return lambda batch: whole.module(**whole.tables(batch)).logits, whole
+    )
+
+
+def _engine(checkpoint: Checkpoint, declared: Declared) -> Engine:
+    """The engine with the head: Weir's own, or that of transformers' own class."""
+    if declared.engine == "transformers":
+        return build(checkpoint, declared, OwnHead("classes"), segments=True)
+    if checkpoint.architecture not in HEADS:
+        raise BadValue(
+            f"the engines torch and openvino have no head for '{checkpoint.architecture}'; take 'transformers'"
+        )
     try:
-        engine = build(checkpoint, place, declared.engine, segments=True)
-        names = HEADS.get(checkpoint.architecture)
-        if names is None:
-            raise BadValue(
-                f"the engines torch and openvino have no head for '{checkpoint.architecture}'; take 'transformers'"
-            )
-        state, device = read_state(checkpoint.folder), torch.device(place.device)
-        tensors = [f"{name}.{kind}" for name in (names[0], names[2]) for kind in ("weight", "bias")]
-        missing = [name for name in tensors if name not in state]
-        if missing:
-            raise StoreError(f"{checkpoint.folder}: the weights have no '{missing[0]}'")
+        return build(checkpoint, declared, class_head(checkpoint), segments=True)
     except StoreError as error:
         refuse_own_code(checkpoint, str(error))
         raise
-    weight, bias, last, last_bias = (
-        torch.from_numpy(state[name]).to(device, torch.float32, copy=True) for name in tensors
-    )
-    activations = {"tanh": torch.tanh, "relu": torch.relu, "gelu": torch.nn.functional.gelu}
-    activation = activations[names[1]]
-
-    def headed(batch: Tokens) -> Tensor:
-        states = engine.hidden(batch)
-        first = states[torch.from_numpy(batch.ptr[:-1]).to(states.device)].float()
-        return linear(activation(linear(first, weight, bias)), last, last_bias)
-
-    return headed, engine

@@ -5,15 +5,13 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
 from typing import ClassVar, Literal, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
-from numpy.typing import NDArray
 
 from weir.core.strings import Int64, Strings
-from weir.errors import BadValue, require
-from weir.models.batching import BatchPlan, results
+from weir.errors import BadValue
+from weir.models.batching import BatchPlan, gather_rows, results
 from weir.models.checkpoints import (
     POOLINGS,
     Checkpoint,
@@ -27,25 +25,20 @@ from weir.models.checkpoints import (
 from weir.models.engine import (
     Declared,
     Engine,
-    Projection,
+    Float32,
     build,
     check_engine,
     declare,
-    pool,
-    prepare,
-    read_projection,
-    unit,
 )
 from weir.models.hardware import ComputePlace
-from weir.models.tokens import ModelTokenizer, Text, Tokens, load_tokenizer
-from weir.models.torch_engine import Tensor
+from weir.models.heads import VectorHead, read_layer
+from weir.models.tokens import ModelTokenizer, Text, load_tokenizer
 from weir.registry import Identity
 
 # ----------
 # Dense encoders: texts to float32 vectors.
 
 
-Float32: TypeAlias = NDArray[np.float32]
 Kind: TypeAlias = Literal["query", "document"]
 Progress: TypeAlias = Callable[[int, int], None]
 
@@ -63,7 +56,7 @@ class Encoder:
     for nothing, {task} in them is the collection's instruction; max_length, max_query: tokens of a document and a
     query at most; None leaves each to the checkpoint. dtype: fp32, bf16, fp16 or int8, the least precision to
     compute in; vectors are float32 always. engine: auto takes one by a fixed rule, see weir.models.engine; or
-    torch, openvino, transformers. batch_tokens: 0 takes what suits the device.
+    openvino, torch, transformers. batch_tokens: 0 takes what suits the device.
     Raises BadValue for settings out of range.
     """
 
@@ -133,14 +126,11 @@ class Encoder:
         for note in recipe.notes:
             warnings.warn(note, stacklevel=2)
         declared = self.declared(recipe, device)
-        prepare(declared.place.device)
-        document = _part(recipe.document, recipe.max_document, declared)
+        document = _part(recipe, recipe.document, recipe.max_document, declared)
         same = recipe.query is recipe.document
-        query = document if same else _part(recipe.query, recipe.max_query, declared)
+        query = document if same else _part(recipe, recipe.query, recipe.max_query, declared)
         if same and recipe.max_query != recipe.max_document:
-            query = TextEncoder(
-                document.engine, document.tokenizer.with_limit(recipe.max_query), document.projections
-            )
+            query = TextEncoder(document.engine, document.tokenizer.with_limit(recipe.max_query))
         budget = self.batch_tokens or BATCH_TOKENS[declared.place.kind]
         return Loaded(self, recipe, declared.place, query, document, budget)
 
@@ -151,7 +141,6 @@ class TextEncoder:
 
     engine: Engine
     tokenizer: ModelTokenizer
-    projections: tuple[Projection, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,16 +178,8 @@ class Loaded:
         prompted: Iterable[Text] = (prompt + t for t in texts) if prompt else texts
         plan = BatchPlan(self.batch_tokens, padded=part.engine.padded)
 
-        def run(batch: Tokens) -> Tensor:
-            with require("torch", extra="neural").inference_mode():
-                x = pool(part.engine.hidden(batch), batch.ptr, self.recipe.pooling)
-                for projection in part.projections:
-                    x = projection(x)
-                return unit(x) if self.recipe.normalise else x
-
-        first = 0
-        for block in results(prompted, part.tokenizer, run, gather_tensors, plan, done):
-            vectors: Float32 = np.asarray(block, np.float32)
+        first, gather = 0, gather_rows(part.engine.array)
+        for vectors in results(prompted, part.tokenizer, part.engine.rows, gather, plan, done):
             bad = np.flatnonzero(~np.isfinite(vectors).all(axis=1))
             if len(bad):
                 raise BadValue(
@@ -215,20 +196,10 @@ class Loaded:
         return tokens, np.maximum(characters - len(prompt), 0)
 
 
-def _part(checkpoint: Checkpoint, limit: int, declared: Declared) -> TextEncoder:
-    place = declared.place
-    projections = tuple(read_projection(head, place.device) for head in checkpoint.heads)
-    engine = build(checkpoint, place, declared.engine)
-    return TextEncoder(engine, load_tokenizer(checkpoint.folder, limit), projections)
-
-
-def gather_tensors(parts: Sequence[tuple[Int64, Tensor]], count: int) -> Float32:
-    """Results of batches with one row (or number) for each text, in the order of the texts: one transfer."""
-    torch = require("torch", extra="neural")
-    rows = torch.cat([rows for _, rows in parts]).cpu().numpy()
-    whole = np.empty((count, *rows.shape[1:]), np.float32)
-    whole[np.fromiter(chain.from_iterable(p.tolist() for p, _ in parts), np.int64, count)] = rows
-    return whole
+def _part(recipe: EncoderRecipe, checkpoint: Checkpoint, limit: int, declared: Declared) -> TextEncoder:
+    layers = tuple(read_layer(head) for head in checkpoint.heads)
+    engine = build(checkpoint, declared, VectorHead(recipe.pooling, layers, recipe.normalise))
+    return TextEncoder(engine, load_tokenizer(checkpoint.folder, limit))
 
 
 # ----------

@@ -1,108 +1,44 @@
-"""The engine that turns tokens into hidden states and vectors, and how it is chosen."""
+"""Engines, which turn tokens into vectors, weights and scores, and how one is chosen."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
 
 from weir.core.strings import Int64
 from weir.errors import BadValue, require
-from weir.models.checkpoints import Checkpoint, Head
+from weir.models.checkpoints import Checkpoint
 from weir.models.hardware import ComputePlace, declared_device, instructions, package_version
+from weir.models.heads import AnyHead, OwnHead
 from weir.models.tokens import Tokens
-from weir.models.torch_engine import Tensor, linear
-from weir.models.weights import read_state, read_weights, supported
+from weir.models.weights import read_weights, supported
 from weir.settings import settings
 
 # ----------
-# Pooling: hidden states to one float32 vector for each text.
-
-
-@dataclass(frozen=True, eq=False)
-class Projection:
-    """A layer behind pooling or behind the states of tokens: a norm, or a matrix [d, h] and an activation.
-
-    added: a matrix [d, h] whose product with the input is added, an empty one where the input itself is, or None.
-    """
-
-    kind: str
-    weight: Tensor
-    bias: Tensor | None = None
-    activation: str = ""
-    added: Tensor | None = None
-
-    def __call__(self, x: Tensor) -> Tensor:
-        """The vectors [n, d] after this layer."""
-        torch = require("torch", extra="neural")
-        if self.kind == "LayerNorm":
-            return torch.nn.functional.layer_norm(x, (x.shape[1],), self.weight, self.bias)
-        y = linear(x, self.weight, self.bias)
-        y = torch.tanh(y) if self.activation == "Tanh" else y
-        if self.added is None:
-            return y
-        return y + (linear(x, self.added) if self.added.numel() else x)
-
-
-def read_projection(head: Head, device: str) -> Projection:
-    """The layer behind pooling that a checkpoint's files hold; raises StoreError where they do not."""
-    torch = require("torch", extra="neural")
-    tensors = {
-        name.rpartition(".")[2]: torch.from_numpy(array).to(device, torch.float32, copy=True)
-        for name, array in read_state(head.folder).items()
-    }
-    if "weight" not in tensors:
-        raise BadValue(f"{head.folder}: the layer behind pooling has no weight")
-    return Projection(head.kind, tensors["weight"], tensors.get("bias"), head.activation)
-
-
-def pool(h: Tensor, ptr: Int64, pooling: str) -> Tensor:
-    """One vector for each text, float32[n, H], from the hidden states [T, H] of its tokens, ptr[i]:ptr[i + 1].
-
-    A text without tokens (a tokenizer without special ones, an empty text) becomes zeros.
-    """
-    torch = require("torch", extra="neural")
-    bounds = torch.from_numpy(ptr).to(h.device)
-    lengths = bounds.diff()
-    some = slice(None) if (ptr[1:] > ptr[:-1]).all() else lengths > 0
-    vectors = h.new_zeros(len(lengths), h.shape[1], dtype=torch.float32)
-    if h.shape[0]:
-        states, starts, sizes = h.float(), bounds[:-1][some], lengths[some]
-        if pooling == "cls":
-            vectors[some] = states[starts]
-        elif pooling == "last":
-            vectors[some] = states[starts + sizes - 1]
-        else:
-            how = "sum" if pooling == "mean" else pooling
-            rows = torch.segment_reduce(states, how, lengths=sizes, axis=0, unsafe=True)
-            vectors[some] = rows / sizes[:, None] if pooling == "mean" else rows
-    return vectors
-
-
-def unit(x: Tensor) -> Tensor:
-    """Each row divided by its length; zeros stay zeros."""
-    torch = require("torch", extra="neural")
-    return torch.nn.functional.normalize(x, dim=1)
-
-
-# ----------
-# Engines, which turn a batch of tokens into hidden states, and the rule that chooses one.
+# Engines, which turn a batch of tokens into what a head makes of it, and the rule that chooses one.
 #
 # Nothing is measured: the rule looks at what is installed, the device and the instruction set, so that the same
 # settings on the same machine always name the same engine. `weir list models NAME` prints its choice, and why.
 
 
+Float32: TypeAlias = NDArray[np.float32]
+
 DTYPES = ("fp32", "bf16", "fp16", "int8")
-ENGINES = ("torch", "openvino", "transformers")
+ENGINES = ("openvino", "torch", "transformers")
 NEEDED = {
+    "openvino": ("openvino", "safetensors", "tokenizers"),
     "torch": ("torch", "safetensors", "tokenizers"),
     "transformers": ("torch", "transformers", "tokenizers"),
-    "openvino": ("torch", "openvino", "safetensors", "tokenizers"),
 }
 """Distributions without which an engine cannot run."""
 
 
 class Engine(Protocol):
-    """A model ready to compute: the seam between batching and whatever multiplies the matrices."""
+    """A model with its head, ready to compute: the seam between batching and whatever multiplies the matrices."""
 
     @property
     def padded(self) -> bool:
@@ -111,11 +47,19 @@ class Engine(Protocol):
 
     @property
     def alone(self) -> bool:
-        """Whether a text's states are the same bits whatever else is in the batch."""
+        """Whether a text's rows are the same bits whatever else is in the batch."""
         ...
 
-    def hidden(self, batch: Tokens) -> Tensor:
-        """The last hidden states of the tokens of a batch: a torch tensor [T, H], without padding."""
+    def rows(self, batch: Tokens) -> Any:  # noqa: ANN401 - an array of the engine's own kind
+        """What the head makes of a batch: rows for its texts or for its tokens, where they were computed."""
+        ...
+
+    def array(self, parts: Sequence[Any]) -> Float32:
+        """The rows of several batches, one behind the other, in the processor's memory."""
+        ...
+
+    def above(self, rows: Any, threshold: float) -> tuple[Int64, Int64, Float32]:  # noqa: ANN401 - as of `rows`
+        """(row, column, number) of what is above a threshold in a batch's rows, and of what is not a number."""
         ...
 
 
@@ -158,18 +102,22 @@ def declare(
     """The engine that these settings come to here, by a fixed rule.
 
     engine: a name of ENGINES, which then is taken, or auto; dtype: the least precision to compute in; device: auto,
-    cpu, cuda or cuda:1; own: whether the engine torch serves, None for what `supported` says. On a GPU, and in fp32
-    anywhere, it is torch without padding, or transformers where that does not know the architecture. On a processor
-    bf16 is computed where there are instructions for it, int8 by OpenVINO where it, nncf and the instructions are
-    there, and fp32, which is then no slower, in all other cases. Raises BadValue for int8 on a GPU.
+    cpu, cuda or cuda:1; own: whether Weir's own engines serve the model, None for what `supported` says. On a GPU it is
+    torch without padding, on a processor openvino, or torch where only that is installed; transformers where Weir does
+    not know the architecture. On a processor bf16 is computed where there are instructions for it, int8 where nncf and
+    the instructions are there, and fp32, which is then no slower, in all other cases. Raises BadValue for int8 on a
+    GPU.
     """
     served = supported(checkpoint) if own is None else own
-    lacking = None if served else f"torch without padding does not know '{checkpoint.architecture}'"
+    lacking = None if served else f"Weir's own engines do not know '{checkpoint.architecture}'"
     return ruled(engine, dtype, device, lacking)
 
 
 def ruled(engine: str, dtype: str, device: str, lacking: str | None = None) -> Declared:
-    """As `declare`, for a model that torch serves, or for one that it does not, with the reason; raises as it does."""
+    """As `declare`, for a model that Weir's own engines serve, or for one that they do not, with the reason.
+
+    Raises BadValue as it does.
+    """
     place = ComputePlace(declared_device(device), dtype)
     if engine == "openvino" and device == "auto":
         place = ComputePlace("cpu", dtype)
@@ -179,10 +127,11 @@ def ruled(engine: str, dtype: str, device: str, lacking: str | None = None) -> D
         )
     if engine != "auto":
         return Declared(engine, place, f"engine={engine!r} was asked for")
-    default, why = ("torch", "without padding") if lacking is None else ("transformers", lacking)
     if place.kind != "cpu":
+        default, why = ("torch", "without padding") if lacking is None else ("transformers", lacking)
         return Declared(default, place, f"a GPU is there; {why}")
-    if dtype == "int8" and default == "torch":
+    default, why = _on_processor(lacking)
+    if dtype == "int8" and lacking is None:
         missing = [name for name in ("openvino", "nncf") if package_version(name) is None]
         if not missing and "int8" in instructions():
             return Declared("openvino", place, "openvino, nncf and instructions for int8 are there")
@@ -195,9 +144,18 @@ def ruled(engine: str, dtype: str, device: str, lacking: str | None = None) -> D
     return Declared(default, ComputePlace("cpu", "fp32"), why)
 
 
+def _on_processor(lacking: str | None) -> tuple[str, str]:
+    """The engine of a processor, and why."""
+    if lacking is not None:
+        return "transformers", lacking
+    if package_version("openvino") is None and package_version("torch") is not None:
+        return "torch", "openvino is not installed; torch without padding"
+    return "openvino", "the fastest on a processor"
+
+
 def prepare(device: str) -> None:
     """Let torch compute on a device with the threads of the settings; raises BadValue where it does not have it."""
-    torch = require("torch", extra="neural")
+    torch = require("torch", extra="torch")
     kind, _, number = device.partition(":")
     if kind == "cpu":
         torch.set_num_threads(settings().threads)
@@ -205,23 +163,31 @@ def prepare(device: str) -> None:
         raise BadValue(f"device is '{device}', which torch {torch.__version__} does not find here; take cpu")
 
 
-def build(checkpoint: Checkpoint, place: ComputePlace, engine: str, segments: bool = False) -> Engine:
-    """The engine of that name, loaded; raises BadValue where it cannot serve this checkpoint or device.
+def build(checkpoint: Checkpoint, declared: Declared, head: AnyHead, segments: bool = False) -> Engine:
+    """The declared engine with a head, loaded; raises BadValue where it cannot serve this checkpoint or device.
 
-    segments: whether batches will say which of two texts a token belongs to.
+    segments: whether batches will say which of two texts a token belongs to. Raises MissingExtra where a package is not
+    installed.
     """
-    if engine == "transformers":
-        from weir.models.transformers_engine import transformers_engine
-
-        return transformers_engine(checkpoint, place.device, place.dtype)
+    place, engine = declared.place, declared.engine
     if engine == "openvino":
         from weir.models.openvino_engine import openvino_engine
 
-        return openvino_engine(checkpoint, place, segments)
-    if not supported(checkpoint):
+        return openvino_engine(checkpoint, place, head, segments)
+    prepare(place.device)
+    from weir.models.torch_engine import TorchModel, torch_engine, torch_head
+
+    if engine == "transformers":
+        from weir.models.transformers_engine import CLASSES, OwnModel, transformers_engine
+
+        own = CLASSES[head.kind] if isinstance(head, OwnHead) else ""
+        body = transformers_engine(checkpoint, place.device, place.dtype, own)
+        if isinstance(head, OwnHead):
+            return OwnModel(body, head)
+        return TorchModel(body, torch_head(head, place.device, place.dtype))
+    if isinstance(head, OwnHead) or not supported(checkpoint):
         raise BadValue(
             f"{checkpoint.folder}: the engine 'torch' does not know '{checkpoint.architecture}'; take 'transformers'"
         )
-    from weir.models.torch_engine import torch_engine
-
-    return torch_engine(read_weights(checkpoint), place.device, place.dtype)
+    engine_of_torch = torch_engine(read_weights(checkpoint), place.device, place.dtype)
+    return TorchModel(engine_of_torch, torch_head(head, place.device, place.dtype))

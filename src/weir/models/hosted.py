@@ -23,7 +23,8 @@ from weir.core.strings import Strings
 from weir.errors import BadValue, ServiceError, StoreError
 from weir.files.atomic import locked, write_json
 from weir.models.checkpoints import TASK, filled_prompt, model_arguments, resolve
-from weir.models.encoder import Encoder, Float32, Kind, Loaded, LoadedObject, Progress
+from weir.models.encoder import Encoder, Kind, Loaded, LoadedObject, Progress
+from weir.models.engine import Float32
 from weir.models.prompts import shortened
 from weir.registry import Registry
 from weir.services.requests import (

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from weir.algorithms import algorithm
 from weir.core.strings import Strings
-from weir.errors import BadValue, StoreError, require
+from weir.errors import BadValue, StoreError
 from weir.models.batching import BatchPlan, Ragged, gather_ragged, results
 from weir.models.checkpoints import (
     Checkpoint,
@@ -30,8 +30,9 @@ from weir.models.checkpoints import (
     text_limit,
 )
 from weir.models.encoder import BATCH_TOKENS, Kind
-from weir.models.engine import Engine, Projection, build, check_engine, declare, prepare, unit
+from weir.models.engine import Engine, build, check_engine, declare
 from weir.models.hardware import ComputePlace
+from weir.models.heads import Layer, TokenHead
 from weir.models.tokens import ModelTokenizer, Text, Tokens, load_tokenizer, offsets
 from weir.models.weights import read_state
 
@@ -252,12 +253,11 @@ class LateEncoder:
         recipe = resolve_late(self)
         declared = declare(recipe.checkpoint, self.engine, self.dtype, device)
         place = declared.place
-        prepare(place.device)
-        layers = _layers(recipe, place.device)
-        engine = build(recipe.checkpoint, place, declared.engine)
+        head = TokenHead(_layers(recipe), normalise=True)
+        engine = build(recipe.checkpoint, declared, head)
         query, document = _part(recipe, "query", engine), _part(recipe, "document", engine)
         budget = self.batch_tokens or BATCH_TOKENS[place.kind]
-        return LoadedLate(self, recipe, place, query, document, layers, budget)
+        return LoadedLate(self, recipe, place, query, document, head, budget)
 
 
 @dataclass(frozen=True, eq=False)
@@ -308,13 +308,13 @@ class LoadedLate:
     place: ComputePlace
     query: TokenEncoder
     document: TokenEncoder
-    layers: tuple[Projection, ...]
+    head: TokenHead
     batch_tokens: int
 
     @property
     def dimensions(self) -> int:
         """The dimension of a vector."""
-        return int(self.layers[-1].weight.shape[0])
+        return int(self.head.layers[-1].weight.shape[0])
 
     def encode(self, texts: Strings | Sequence[str], kind: Kind = "document") -> Ragged:
         """The vectors of each text's tokens, in the order of the texts: values float32[any, d], each of length 1.
@@ -348,20 +348,12 @@ class LoadedLate:
         prompted: Iterable[Text] = (part.prompt + t for t in texts) if part.prompt else texts
         budget = max(1, self.batch_tokens // QUERY_GROWTH) if part.fill else self.batch_tokens
         plan = BatchPlan(budget, padded=part.engine.padded and not part.fill)
-        torch = require("torch", extra="neural")
 
         def run(batch: Tokens) -> Ragged:
             whole = part.filled(batch)
             used = ~np.isin(whole.ids, part.skipped)
             ptr = offsets(used)[whole.ptr]
-            with torch.inference_mode():
-                x = part.engine.hidden(whole)
-                if not used.all():
-                    x = x[torch.from_numpy(used).to(x.device)]
-                x = x.float()
-                for layer in self.layers:
-                    x = layer(x)
-                return Ragged(ptr, unit(x).cpu().numpy())
+            return Ragged(ptr, part.engine.array([part.engine.rows(whole)])[used])
 
         yield from results(prompted, part.tokens, run, gather_ragged, plan, done)
 
@@ -399,31 +391,29 @@ def _number(tokenizer: ModelTokenizer, token: str, recipe: LateRecipe) -> int:
     raise BadValue(f"{recipe.checkpoint.folder}: its tokenizer does not know '{token.strip()}'")
 
 
-def _layers(recipe: LateRecipe, device: str) -> tuple[Projection, ...]:
+def _layers(recipe: LateRecipe) -> tuple[Layer, ...]:
     """The layers from hidden states to vectors; raises StoreError where they do not fit each other."""
     width = recipe.checkpoint.config.get("hidden_size")
-    heads, layers = recipe.checkpoint.heads, list[Projection]()
+    heads, layers = recipe.checkpoint.heads, list[Layer]()
     for head in heads or (Head("Dense", recipe.checkpoint.folder),):
         folder = head.folder
         if head.kind != "Dense":
             raise BadValue(
                 f"{folder}: a step '{head.kind}' behind the transformer is not supported; expected Dense"
             )
-        torch = require("torch", extra="neural")
-        state = {name: torch.tensor(array) for name, array in read_state(folder).items()}
+        state = read_state(folder)
         if "linear.weight" not in state:
             raise StoreError(
                 f"{folder}: the weights have no 'linear.weight', which makes the vectors of tokens"
             )
         if heads:
-            state = {name: tensor.float().to(device) for name, tensor in state.items()}
             added = state.get("residual.weight")
             if added is None and read_object(folder / "config.json").get("use_residual"):
-                added = state["linear.weight"].new_empty(0)
+                added = np.empty(0, np.float32)
             bias = state.get("linear.bias")
-            layers.append(Projection("Dense", state["linear.weight"], bias, head.activation, added))
+            layers.append(Layer("Dense", state["linear.weight"], bias, head.activation, added))
         else:  # ColBERT's own layout: the projection lies among the transformer's weights
-            layers.append(Projection("Dense", state["linear.weight"].float().to(device)))
+            layers.append(Layer("Dense", state["linear.weight"]))
     for layer in layers:
         if layer.weight.ndim != 2 or (width is not None and layer.weight.shape[1] != width):
             raise StoreError(

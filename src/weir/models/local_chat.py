@@ -52,7 +52,7 @@ class WritingOrder:
 def drawn(scores: Tensor, orders: Sequence[WritingOrder], draws: Sequence[np.random.Generator]) -> Int64:
     """A token for each row of scores float32[n, V]; draws: a generator for each row, asked for one number where its
     temperature is above 0, so that what is drawn belongs to the row and not to those beside it."""
-    torch = require("torch", extra="neural")
+    torch = require("torch", extra="torch")
     tokens: Int64 = scores.argmax(-1).cpu().numpy()
     for row, (order, draw) in enumerate(zip(orders, draws, strict=True)):
         if order.temperature == 0:
@@ -127,7 +127,7 @@ class CausalModel:
         if self.alone and len(texts) > 1:
             each = zip(texts, orders, strict=True)
             return [self.continued([text], [order], stopped)[0] for text, order in each]
-        torch = require("torch", extra="neural")
+        torch = require("torch", extra="torch")
         with torch.inference_mode():
             return _Batch(self, _Reading.of(self, texts), list(orders)).written(stopped)
 
@@ -144,7 +144,7 @@ class _Reading:
     @staticmethod
     def of(model: CausalModel, texts: Sequence[Int64]) -> _Reading:
         """Nothing read yet."""
-        torch = require("torch", extra="neural")
+        torch = require("torch", extra="torch")
         longest = max(len(text) for text in texts)
         ids = np.zeros((len(texts), longest), np.int64)
         mask = np.zeros_like(ids)
@@ -172,14 +172,14 @@ class _Reading:
 
     def add(self, tokens: Int64) -> None:
         """Put a token behind each text."""
-        torch = require("torch", extra="neural")
+        torch = require("torch", extra="torch")
         column = to_device(torch, np.ascontiguousarray(tokens[:, None]), self.ids.device)
         self.ids = torch.cat([self.ids, column], 1)
         self.mask = torch.cat([self.mask, torch.ones_like(column)], 1)
 
     def keep(self, rows: Int64) -> None:
         """Forget all but these texts."""
-        torch = require("torch", extra="neural")
+        torch = require("torch", extra="torch")
         chosen = torch.from_numpy(rows).to(self.ids.device)
         self.ids, self.mask = self.ids[chosen], self.mask[chosen]
         if self.cache is not None:
@@ -226,7 +226,7 @@ class _Batch:
 
     def _alternatives(self, scores: Tensor, ids: Int64) -> tuple[Int64, Float64]:
         """(tokens, their log-probabilities) of a place: the likeliest, and behind them the one that was written."""
-        torch = require("torch", extra="neural")
+        torch = require("torch", extra="torch")
         count = min(max(order.alternatives for order in self.orders), scores.shape[-1])
         if not count:
             return np.empty((len(ids), 0), np.int64), np.empty((len(ids), 0))
@@ -282,7 +282,7 @@ def load_causal(checkpoint: Checkpoint, place: ComputePlace, end: int | None = N
 
     Raises StoreError where its files cannot be read or lack weights.
     """
-    torch = require("torch", extra="neural")
+    torch = require("torch", extra="torch")
     prepare(place.device)
     kind = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}[place.dtype]
     module = load_model(checkpoint, kind, "AutoModelForCausalLM", safe=True).to(torch.device(place.device))
@@ -381,7 +381,7 @@ def chat_form(checkpoint: Checkpoint) -> tuple[ChatForm, int | None]:
 
     Raises StoreError for a tokenizer or a template that cannot be read.
     """
-    transformers = require("transformers", extra="neural")
+    transformers = require("transformers", extra="torch")
     folder = checkpoint.folder
     inner = load_tokenizer(folder, checkpoint.limit).inner
     inner.no_truncation()

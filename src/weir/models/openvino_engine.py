@@ -4,27 +4,35 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib.resources import files
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
+from weir.core.strings import Int64
 from weir.errors import BadValue, StoreError, require
 from weir.files.atomic import atomic_dir
 from weir.files.integrity import checksums_of, checksums_read, verify_files
 from weir.models.checkpoints import Checkpoint, fingerprint
 from weir.models.hardware import ComputePlace
+from weir.models.heads import AnyHead, ClassHead, Layer, OwnHead, TermHead, TokenHead, VectorHead
 from weir.models.tokens import Text, Tokens, load_tokenizer
-from weir.models.torch_engine import Tensor
-from weir.models.transformers_engine import inputs
 from weir.models.weights import Array, Weights, distance_bias, read_weights, supported
 from weir.settings import settings
+
+Float32: TypeAlias = NDArray[np.float32]
 
 HINTS = {"fp32": "f32", "bf16": "bf16", "fp16": "f16", "int8": "f32"}
 UNSEEN = 1e9
 """Subtracted from the scores of tokens that nothing attends to."""
+NORM_FLOOR = 1e-12
+"""Lengths of vectors are taken for no smaller than this."""
+LAYER_NORM_EPS = 1e-5
+"""torch's own, which the layers behind pooling take."""
 GRAPH = 1
 """The number of the graph that `encoder_graph` builds; what was quantised from another is made again."""
 SUMS = "checksums.json"
@@ -34,64 +42,191 @@ CALIBRATION_TEXTS = 64
 
 @dataclass(frozen=True, eq=False)
 class OpenVino:
-    """The engine around a compiled model; padded tables in, padded tables out. names: of its inputs, in their order."""
+    """The engine around a compiled model; padded tables in. names: of its inputs, in their order."""
 
     request: Any
     names: tuple[str, ...]
     fill: int
+    head: AnyHead
     padded: bool = True
     alone: bool = False
 
-    def hidden(self, batch: Tokens) -> Tensor:
-        """The last hidden states [T, H] of the tokens of a batch."""
-        torch = require("torch", extra="neural")
-        tables = _tables(batch, self.fill, self.names)
+    def rows(self, batch: Tokens) -> Float32:
+        """What the head makes of a batch: a row for each text, or for each token."""
+        tables = padded_tables(batch, self.fill, self.names)
         outputs = self.request.infer([tables[name] for name in self.names], share_inputs=True)
-        states = np.asarray(outputs[0], np.float32)
-        return torch.from_numpy(states[batch.mask()])
+        rows: Float32 = np.array(outputs[0], np.float32)  # a copy: the next batch is written over the outputs
+        if isinstance(self.head, TokenHead):
+            rows = rows[:, : batch.mask().shape[1]][batch.mask()]
+        if isinstance(self.head, VectorHead | TokenHead) and self.head.normalise:
+            rows /= np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), NORM_FLOOR)
+        if isinstance(self.head, TermHead) and self.head.pooling == "max":
+            rows = activated(rows, self.head.activation)
+        return rows
+
+    def array(self, parts: Sequence[Float32]) -> Float32:
+        """The rows of several batches, one behind the other."""
+        return np.concatenate(parts)
+
+    def above(self, rows: Float32, threshold: float) -> tuple[Int64, Int64, Float32]:
+        """(row, column, number) of what is above a threshold in a batch's rows, and of what is not a number."""
+        there = ~(rows <= threshold)
+        row, column = np.nonzero(there)
+        return row, column, rows[there]
 
 
-def openvino_engine(checkpoint: Checkpoint, place: ComputePlace, segments: bool = False) -> OpenVino:
+def openvino_engine(
+    checkpoint: Checkpoint, place: ComputePlace, head: AnyHead, segments: bool = False
+) -> OpenVino:
     """The engine, compiled for this processor; static int8 is made once and kept in Weir's home.
 
-    segments: whether tokens of a pair's second text are told apart. Raises BadValue for another device than cpu,
-    MissingExtra where openvino (or nncf, for int8) is missing.
+    segments: whether tokens of a pair's second text are told apart. Raises BadValue for another device than cpu and for
+    a checkpoint that it cannot read, MissingExtra where openvino (or nncf, for int8) is missing.
     """
     if place.kind != "cpu":
         raise BadValue(f"the engine 'openvino' runs on cpu here, not on {place.device}")
-    library = require("openvino", extra="openvino")
+    library = require("openvino", extra="neural")
+    if isinstance(head, OwnHead) or not supported(checkpoint):
+        raise BadValue(
+            f"{checkpoint.folder}: the engine 'openvino' does not know '{checkpoint.architecture}'; take 'transformers'"
+        )
     segments = segments and int(checkpoint.config.get("type_vocab_size") or 0) > 1
     names = ("input_ids", "attention_mask", *(["token_type_ids"] if segments else []))
     core = library.Core()
-    model = _quantised(checkpoint, core, names) if place.dtype == "int8" else _graph(checkpoint, names)
+    body = _quantised(checkpoint, core, names) if place.dtype == "int8" else _body(checkpoint, segments)
     facts = {
         "INFERENCE_PRECISION_HINT": HINTS[place.dtype],
         "INFERENCE_NUM_THREADS": settings().threads,
         "NUM_STREAMS": "1",
         "ENABLE_CPU_PINNING": False,
     }
-    request = core.compile_model(model, "CPU", facts).create_infer_request()
-    return OpenVino(request, names, _fill(checkpoint))
+    request = core.compile_model(with_head(body, head), "CPU", facts).create_infer_request()
+    return OpenVino(request, names, _fill(checkpoint), head)
 
 
-def _tables(batch: Tokens, fill: int, names: tuple[str, ...]) -> dict[str, Any]:
-    """The padded tables of these names: int64 [n, longest] each."""
-    tables = inputs(batch, fill, segments="token_type_ids" in names)
-    if "token_type_ids" in names and batch.segment is None:
-        tables["token_type_ids"] = np.zeros_like(tables["input_ids"])
-    return tables
+def activated(x: Float32, activation: str) -> Float32:
+    """log(1 + x), and the same again for log1p_relu; x is not negative and is written over."""
+    np.log1p(x, out=x)
+    return np.log1p(x, out=x) if activation == "log1p_relu" else x
 
 
-def _graph(checkpoint: Checkpoint, names: tuple[str, ...]) -> Any:  # noqa: ANN401 - an openvino.Model
-    if not supported(checkpoint):
-        raise BadValue(
-            f"{checkpoint.folder}: the engine 'openvino' does not know '{checkpoint.architecture}'; take 'transformers'"
-        )
-    return encoder_graph(read_weights(checkpoint), "token_type_ids" in names)
+def padded_tables(batch: Tokens, fill: int, names: tuple[str, ...]) -> dict[str, Int64]:
+    """The padded tables of these names: int64 [n, longest] each, of one column at least."""
+    tables = {
+        "input_ids": batch.padded(batch.ids, fill),
+        "attention_mask": batch.attended().astype(np.int64),
+    }
+    if "token_type_ids" in names:
+        none = np.zeros(len(batch.ids), np.uint8)
+        tables["token_type_ids"] = batch.padded(none if batch.segment is None else batch.segment, 0)
+    if tables["input_ids"].shape[1]:
+        return tables
+    return {name: np.zeros((len(batch), 1), np.int64) for name in tables}
 
 
 def _fill(checkpoint: Checkpoint) -> int:
     return int(checkpoint.config.get("pad_token_id") or 0)
+
+
+def _body(checkpoint: Checkpoint, segments: bool) -> Any:  # noqa: ANN401 - an openvino.Model
+    return encoder_graph(read_weights(checkpoint), segments)
+
+
+@dataclass(frozen=True)
+class Operators:
+    """OpenVINO's operators over NumPy's arrays; nodes of a graph have no type that could be named here."""
+
+    op: Any
+
+    def constant(self, array: Array) -> Any:  # noqa: ANN401 - a node of the graph
+        """An array as a node: float32, or int64."""
+        return self.op.constant(
+            np.ascontiguousarray(array, np.float32 if array.dtype.kind == "f" else np.int64)
+        )
+
+    def whole(self, *numbers: int) -> Any:  # noqa: ANN401 - a node of the graph
+        """Whole numbers as a node."""
+        return self.op.constant(np.array(numbers, np.int64))
+
+    def number(self, value: float) -> Any:  # noqa: ANN401 - a node of the graph
+        """A number as a node."""
+        return self.op.constant(np.float32(value))
+
+    def linear(self, x: Any, matrix: Array, bias: Array | None = None) -> Any:  # noqa: ANN401 - nodes of the graph
+        """x times a matrix [m, d], plus a bias [m]."""
+        product = self.op.matmul(x, self.constant(matrix), False, True)
+        return product if bias is None else self.op.add(product, self.constant(bias))
+
+    def norm(self, x: Any, weight: Array, bias: Array, eps: float) -> Any:  # noqa: ANN401 - nodes of the graph
+        """A layer's norm."""
+        y = self.op.mvn(x, self.whole(-1), True, eps, "inside_sqrt")
+        return self.op.add(self.op.multiply(y, self.constant(weight)), self.constant(bias))
+
+    def layer(self, x: Any, layer: Layer) -> Any:  # noqa: ANN401 - nodes of the graph
+        """A layer of a head."""
+        if layer.kind == "LayerNorm":
+            bias = np.zeros_like(layer.weight) if layer.bias is None else layer.bias
+            return self.norm(x, layer.weight, bias, LAYER_NORM_EPS)
+        y = self.linear(x, layer.weight, layer.bias)
+        if layer.activation in ("Tanh", "relu"):
+            y = self.op.tanh(y) if layer.activation == "Tanh" else self.op.relu(y)
+        elif layer.activation == "gelu":
+            y = self.op.gelu(y, "erf")
+        if layer.added is None:
+            return y
+        return self.op.add(y, self.linear(x, layer.added) if layer.added.size else x)
+
+
+def with_head(body: Any, head: AnyHead) -> Any:  # noqa: ANN401 - an openvino.Model
+    """A model whose output is what the head makes of the states [n, longest, H] that the body gives."""
+    library = require("openvino", extra="neural")
+    op = require("openvino.opset13", extra="neural")
+    ops = Operators(op)
+    x = body.get_results()[0].input_value(0)
+    mask = next(node for node in body.get_parameters() if "attention_mask" in node.output(0).get_names())
+    seen = op.unsqueeze(op.convert(mask, np.float32), ops.whole(2))  # [n, longest, 1]
+    if isinstance(head, TermHead):
+        before = head.transform
+        if before is not None:
+            x = op.gelu(
+                ops.linear(x, before.weight, before.bias), "tanh" if before.approximate == "tanh" else "erf"
+            )
+            x = ops.norm(x, before.norm, before.norm_bias, before.eps)
+        x = op.multiply(op.relu(ops.linear(x, head.weight, head.bias)), seen)
+        if head.pooling == "max":
+            x = op.reduce_max(x, ops.whole(1))
+        else:
+            for _ in range(2 if head.activation == "log1p_relu" else 1):
+                x = op.log(op.add(x, ops.number(1)))
+            x = op.reduce_sum(x, ops.whole(1))
+    elif isinstance(head, ClassHead):
+        x = op.gather(x, ops.whole(0), ops.whole(1))
+        for layer in head.layers:
+            x = ops.layer(op.squeeze(x, ops.whole(1)) if layer is head.layers[0] else x, layer)
+    elif isinstance(head, VectorHead | TokenHead):
+        if isinstance(head, VectorHead):
+            x = _pooled(ops, x, seen, head.pooling)
+        for layer in head.layers:
+            x = ops.layer(x, layer)
+    return library.Model([x], body.get_parameters())
+
+
+def _pooled(ops: Operators, x: Any, seen: Any, pooling: str) -> Any:  # noqa: ANN401 - nodes of the graph
+    """One vector for each text, zeros for one without tokens: [n, H] of [n, longest, H]."""
+    op = ops.op
+    count = op.reduce_sum(seen, ops.whole(1))  # [n, 1]
+    one, zero = ops.number(1), ops.number(0)
+    if pooling == "mean":
+        return op.divide(op.reduce_sum(op.multiply(x, seen), ops.whole(1)), op.maximum(count, one))
+    if pooling == "max":
+        low = op.multiply(op.subtract(seen, one), ops.number(UNSEEN))
+        y = op.reduce_max(op.add(op.multiply(x, seen), low), ops.whole(1))
+    elif pooling == "cls":
+        y = op.squeeze(op.gather(x, ops.whole(0), ops.whole(1)), ops.whole(1))
+    else:
+        last = op.convert(op.maximum(op.subtract(count, one), zero), np.int64)  # [n, 1]
+        y = op.squeeze(op.gather(x, last, ops.whole(1), 1), ops.whole(1))
+    return op.multiply(y, op.minimum(count, one))
 
 
 def encoder_graph(weights: Weights, segments: bool) -> Any:  # noqa: ANN401 - an openvino.Model
@@ -99,73 +234,64 @@ def encoder_graph(weights: Weights, segments: bool) -> Any:  # noqa: ANN401 - an
 
     Its inputs are input_ids, attention_mask and, where `segments`, token_type_ids: int64 [n, longest] each.
     """
-    library = require("openvino", extra="openvino")
-    op = require("openvino.opset13", extra="openvino")
-    embedding, heads = weights.embedding, weights.heads
+    library = require("openvino", extra="neural")
+    op = require("openvino.opset13", extra="neural")
+    ops, embedding, heads = Operators(op), weights.embedding, weights.heads
 
-    def constant(array: Array) -> Any:  # noqa: ANN401 - a node of the graph
-        kind = np.float32 if array.dtype.kind == "f" else np.int64
-        return op.constant(np.ascontiguousarray(array, kind))
-
-    def whole(*numbers: int) -> Any:  # noqa: ANN401 - nodes of the graph
-        return op.constant(np.array(numbers, np.int64))
-
-    def linear(x: Any, matrix: Array, bias: Array | None) -> Any:  # noqa: ANN401 - nodes of the graph
-        product = op.matmul(x, constant(matrix), False, True)
-        return product if bias is None else op.add(product, constant(bias))
-
-    def norm(x: Any, weight: Array, bias: Array) -> Any:  # noqa: ANN401 - nodes of the graph
-        y = op.mvn(x, whole(-1), True, weights.eps, "inside_sqrt")
-        return op.add(op.multiply(y, constant(weight)), constant(bias))
-
-    def table(name: str) -> Any:  # noqa: ANN401 - nodes of the graph
+    def table(name: str) -> Any:  # noqa: ANN401 - a node of the graph
         parameter = op.parameter([-1, -1], np.int64)
         parameter.set_friendly_name(name)
         parameter.output(0).get_tensor().set_names({name})
         return parameter
 
     ids, mask = table("input_ids"), table("attention_mask")
-    inputs = [ids, mask]
-    longest = op.gather(op.shape_of(ids), whole(1), whole(0))
-    places = op.slice(
-        constant(embedding.positions[embedding.offset :]), whole(0), longest, whole(1), whole(0)
-    )
-    x = op.add(op.gather(constant(embedding.words), ids, whole(0)), places)
+    inputs, first, step = [ids, mask], ops.whole(0), ops.whole(1)
+    longest = op.gather(op.shape_of(ids), step, first)
+    places = op.slice(ops.constant(embedding.positions[embedding.offset :]), first, longest, step, first)
+    x = op.add(op.gather(ops.constant(embedding.words), ids, first), places)
     if segments and embedding.segments is not None:
         inputs.append(table("token_type_ids"))
-        x = op.add(x, op.gather(constant(embedding.segments), inputs[-1], whole(0)))
+        x = op.add(x, op.gather(ops.constant(embedding.segments), inputs[-1], first))
     elif embedding.segments is not None:
-        x = op.add(x, constant(embedding.segments[0]))
-    x = norm(x, embedding.norm, embedding.norm_bias)
+        x = op.add(x, ops.constant(embedding.segments[0]))
+    x = ops.norm(x, embedding.norm, embedding.norm_bias, weights.eps)
     if embedding.project is not None:
-        x = linear(x, embedding.project, embedding.project_bias)
+        x = ops.linear(x, embedding.project, embedding.project_bias)
     # What is added to the scores of tokens that nothing attends to, [n, 1, 1, longest].
-    seen = op.convert(op.unsqueeze(mask, whole(1, 2)), np.float32)
-    added = op.multiply(op.subtract(seen, op.constant(np.float32(1))), op.constant(np.float32(UNSEEN)))
+    seen = op.convert(op.unsqueeze(mask, ops.whole(1, 2)), np.float32)
+    added = op.multiply(op.subtract(seen, ops.number(1)), ops.number(UNSEEN))
     if weights.relative is not None:
         size = len(embedding.positions) - embedding.offset
-        by_distance = constant(distance_bias(weights.relative, size)[None])
-        added = op.add(added, op.slice(by_distance, whole(0, 0), op.concat([longest, longest], 0),
-                                       whole(1, 1), whole(2, 3)))  # fmt: skip
+        by_distance = ops.constant(distance_bias(weights.relative, size)[None])
+        corner = op.concat([longest, longest], 0)
+        added = op.add(
+            added, op.slice(by_distance, ops.whole(0, 0), corner, ops.whole(1, 1), ops.whole(2, 3))
+        )
     width = weights.layers[0].out.shape[0] if weights.layers else 0
 
-    def split(x: Any) -> Any:  # noqa: ANN401 - nodes of the graph
-        return op.transpose(op.reshape(x, whole(0, 0, heads, width // heads), True), whole(0, 2, 1, 3))
+    def split(x: Any) -> Any:  # noqa: ANN401 - a node of the graph
+        return op.transpose(
+            op.reshape(x, ops.whole(0, 0, heads, width // heads), True), ops.whole(0, 2, 1, 3)
+        )
 
     for layer in weights.layers:
         thirds = zip(np.split(layer.qkv, 3), np.split(layer.qkv_bias, 3), strict=True)
-        query, key, value = (split(linear(x, matrix, bias)) for matrix, bias in thirds)
+        query, key, value = (split(ops.linear(x, matrix, bias)) for matrix, bias in thirds)
         context = op.scaled_dot_product_attention(query, key, value, added)
-        context = op.reshape(op.transpose(context, whole(0, 2, 1, 3)), whole(0, 0, width), True)
-        x = norm(op.add(linear(context, layer.out, layer.out_bias), x), layer.norm1, layer.norm1_bias)
-        up = op.gelu(linear(x, layer.up, layer.up_bias), "tanh" if weights.approximate == "tanh" else "erf")
-        x = norm(op.add(linear(up, layer.down, layer.down_bias), x), layer.norm2, layer.norm2_bias)
+        context = op.reshape(op.transpose(context, ops.whole(0, 2, 1, 3)), ops.whole(0, 0, width), True)
+        y = op.add(ops.linear(context, layer.out, layer.out_bias), x)
+        x = ops.norm(y, layer.norm1, layer.norm1_bias, weights.eps)
+        up = op.gelu(
+            ops.linear(x, layer.up, layer.up_bias), "tanh" if weights.approximate == "tanh" else "erf"
+        )
+        y = op.add(ops.linear(up, layer.down, layer.down_bias), x)
+        x = ops.norm(y, layer.norm2, layer.norm2_bias, weights.eps)
     return library.Model([x], inputs)
 
 
 def _quantised(checkpoint: Checkpoint, core: Any, names: tuple[str, ...]) -> Any:  # noqa: ANN401 - an openvino.Core and its Model
     """The model with int8 matrices and int8 between the layers, calibrated on texts that come with Weir."""
-    library, nncf = require("openvino", extra="openvino"), require("nncf", extra="openvino")
+    library, nncf = require("openvino", extra="neural"), require("nncf", extra="int8")
     versions = f"{library.__version__} {nncf.__version__}"
     facts = f"{fingerprint(checkpoint)} graph {GRAPH} {names} {versions} {CALIBRATION_TEXTS}"
     name = hashlib.blake2b(facts.encode("utf-8"), digest_size=16).hexdigest()
@@ -179,10 +305,10 @@ def _quantised(checkpoint: Checkpoint, core: Any, names: tuple[str, ...]) -> Any
     tokens = load_tokenizer(checkpoint.folder, min(checkpoint.limit, 256))(texts)
     order = np.argsort(-tokens.lengths, kind="stable")
     parts = (tokens.take(order[i : i + 4]) for i in range(0, len(order), 4))
-    tables = [_tables(part, _fill(checkpoint), names) for part in parts]
+    tables = [padded_tables(part, _fill(checkpoint), names) for part in parts]
     nncf.set_log_level(40)
     model = nncf.quantize(
-        _graph(checkpoint, names),
+        _body(checkpoint, "token_type_ids" in names),
         nncf.Dataset(tables, lambda item: item),
         model_type=nncf.ModelType.TRANSFORMER,
         subset_size=len(tables),

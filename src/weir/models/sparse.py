@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from weir.algorithms import algorithm
 from weir.core.strings import Int64, Strings
-from weir.errors import BadValue, StoreError, require
+from weir.errors import BadValue, StoreError
 from weir.models.batching import BatchPlan, Ragged, gather_ragged, results
 from weir.models.checkpoints import (
     Checkpoint,
@@ -31,11 +31,10 @@ from weir.models.checkpoints import (
     with_declared_prompts,
 )
 from weir.models.encoder import BATCH_TOKENS, Kind
-from weir.models.engine import Declared, Engine, build, check_engine, declare, prepare
+from weir.models.engine import Declared, Engine, Float32, build, check_engine, declare
 from weir.models.hardware import ComputePlace
+from weir.models.heads import Layer, OwnHead, TermHead, TokenHead, Transform
 from weir.models.tokens import ModelTokenizer, Tokens, load_tokenizer, offsets
-from weir.models.torch_engine import Tensor, filled_up, linear
-from weir.models.transformers_engine import transformers_engine
 from weir.models.weights import ACTIVATIONS, ModelState, read_state, supported
 
 # ----------
@@ -46,8 +45,6 @@ TERM = np.dtype([("term", "<i4"), ("weight", "<f4")])
 """A term and what it weighs: a row of eight bytes."""
 POOLED = ("max", "sum")
 ACTIVATED = ("relu", "log1p_relu")
-BLOCK_TOKENS = 256
-"""Tokens whose numbers for the whole vocabulary are held at once: thirty megabytes for thirty thousand terms."""
 Terms: TypeAlias = NDArray[np.void]
 
 
@@ -98,80 +95,12 @@ MLM = {
 """Heads for masked words that are computed here; activation: where the configuration names it, else it is GELU."""
 
 
-@dataclass(frozen=True, eq=False)
-class Transform:
-    """What a head for masked words does before its last product: a product, GELU, a norm."""
-
-    weight: Tensor
-    bias: Tensor
-    approximate: str
-    norm: Tensor
-    norm_bias: Tensor
-    eps: float
-
-    def __call__(self, h: Tensor) -> Tensor:
-        """States [T, E] of the width of the vocabulary's own vectors."""
-        f = require("torch", extra="neural").nn.functional
-        x = f.gelu(linear(h, self.weight, self.bias), approximate=self.approximate)
-        return f.layer_norm(x, (x.shape[1],), self.norm, self.norm_bias, self.eps)
-
-
-@dataclass(frozen=True, eq=False)
-class VocabularyHead:
-    """A number for each token and each term of a vocabulary, pooled over the tokens of a text.
-
-    weight: [V, E]; bias: [V]; transform: what comes before, or None; pooling: max or sum over tokens; activation:
-    relu gives log(1 + relu(x)), log1p_relu the logarithm of one and that.
-    """
-
-    transform: Transform | None
-    weight: Tensor
-    bias: Tensor
-    pooling: str
-    activation: str
-
-    def __call__(self, h: Tensor, ptr: Int64) -> Tensor:
-        """What each term weighs in each text: float32[n, V], from the states [T, H] of its tokens, ptr[i]:ptr[i + 1].
-
-        Never more than BLOCK_TOKENS tokens' numbers are held, whatever the batch.
-        """
-        torch = require("torch", extra="neural")
-        x = filled_up(h if self.transform is None else self.transform(h))
-        weights = torch.zeros(len(ptr) - 1, self.weight.shape[0], dtype=torch.float32, device=h.device)
-        space = h.new_empty(min(BLOCK_TOKENS, len(x)), self.weight.shape[0])
-        for start in range(0, len(h), BLOCK_TOKENS):
-            stop = min(start + BLOCK_TOKENS, len(x))
-            numbers = torch.addmm(self.bias, x[start:stop], self.weight.t(), out=space[: stop - start])
-            own = numbers[: len(h) - start]
-            first = int(np.searchsorted(ptr, start, side="right")) - 1
-            last = int(np.searchsorted(ptr, start + len(own), side="left"))
-            for text in range(first, last):
-                rows = own[max(int(ptr[text]) - start, 0) : int(ptr[text + 1]) - start]
-                if len(rows) == 0:
-                    continue
-                if self.pooling == "sum":
-                    weights[text] += activated(rows.float().clamp_(min=0.0), self.activation).sum(0)
-                else:  # from 0, so that this is the relu; what follows rises with it and can wait
-                    torch.maximum(weights[text], rows.amax(0).float(), out=weights[text])
-        return weights if self.pooling == "sum" else activated(weights, self.activation)
-
-
-def activated(x: Tensor, activation: str) -> Tensor:
-    """log(1 + x), and the same again for log1p_relu; x is not negative and is written over."""
-    return x.log1p_().log1p_() if activation == "log1p_relu" else x.log1p_()
-
-
-def pooled(weights: Tensor, keep: Keep) -> Ragged:
-    """The terms of each text with a weight above the threshold, ascending: rows of TERM, from [n, V].
-
-    What is not a number is kept, so that it is found.
-    """
-    torch = require("torch", extra="neural")
-    there = ~(weights <= keep.threshold)
-    text, term = torch.nonzero(there, as_tuple=True)
+def pooled(found: tuple[Int64, Int64, Float32], count: int, keep: Keep) -> Ragged:
+    """The terms of each of `count` texts, ascending: rows of TERM, from (text, term, weight) above the threshold."""
+    text, term, weight = found
     rows = np.empty(len(text), TERM)
-    rows["term"], rows["weight"] = term.cpu().numpy(), weights[there].cpu().numpy()
-    return rows_of(text.cpu().numpy(), rows, len(weights), keep.top)
+    rows["term"], rows["weight"] = term, weight
+    return rows_of(text, rows, count, keep.top)
 
 
 def merged(
@@ -217,8 +146,6 @@ def rows_of(text: Int64, rows: Terms, count: int, top: int | None = None) -> Rag
 # text goes through them, and through a Router another way for queries: often only a table of weights, so that no
 # model reads a query (SparseStaticEmbedding, first called IDF).
 
-
-Float32: TypeAlias = NDArray[np.float32]
 
 MODELS = ("Transformer", "MLMTransformer")
 TABLES = ("SparseStaticEmbedding", "IDF")
@@ -335,18 +262,13 @@ def _side(folder: Path, steps: list[tuple[str, Path]]) -> SparseModel | TokenWei
 # An engine with its head: a batch of tokens to weights.
 
 
-Weigh: TypeAlias = Callable[[Tokens], Any]
-"""A batch to weights [n, V] (SPLADE, SPARTA: a tensor) or [T] (uniCOIL, DeepCT: an array)."""
-
-
 @dataclass(frozen=True, eq=False)
 class TermEncoder:
     """What encodes one kind of text: a model, or a table of the weights of tokens."""
 
     tokenizer: ModelTokenizer
     engine: Engine | None
-    weigh: Weigh | None
-    table: Any
+    table: Any = None
 
 
 def special_tokens(tokenizer: ModelTokenizer) -> list[int]:
@@ -435,7 +357,6 @@ class SparseEncoder:
         self.fetch()
         recipe = self._resolved()
         place = recipe.declared(recipe.layout.document.checkpoint, device).place
-        prepare(place.device)
         budget = self.batch_tokens or BATCH_TOKENS[place.kind]
         document = recipe.part("document", device)
         query = recipe.part("query", device, document)
@@ -556,22 +477,18 @@ class SparseRecipe:
         side, limit = self.side(kind), self.limit(kind)
         if isinstance(side, TokenWeights):
             tokenizer = load_tokenizer(side.tokenizer.folder, limit)
-            return TermEncoder(tokenizer, None, None, table_weights(side, tokenizer))
+            return TermEncoder(tokenizer, None, table_weights(side, tokenizer))
         if document is not None and side is self.layout.document:
             return replace(document, tokenizer=document.tokenizer.with_limit(limit))
         tokenizer = load_tokenizer(side.checkpoint.folder, limit)
-        weigh, engine = self._model(side, self.declared(side.checkpoint, device), tokenizer)
-        return TermEncoder(tokenizer, engine, weigh, None)
+        return TermEncoder(tokenizer, self._engine(side, self.declared(side.checkpoint, device), tokenizer))
 
-    def _model(
-        self, side: SparseModel, declared: Declared, tokenizer: ModelTokenizer
-    ) -> tuple[Weigh, Engine]:
-        """(batch to weights, the engine behind it) of a model.
+    def _engine(self, side: SparseModel, declared: Declared, tokenizer: ModelTokenizer) -> Engine:
+        """The engine of a model with the family's head.
 
-        Raises BadValue for a checkpoint without the family's head, StoreError where the head's weights are missing.
+        Raises BadValue for a checkpoint without that head, StoreError where the head's weights are missing.
         """
-        torch = require("torch", extra="neural")
-        family, checkpoint, place = self.encoder.family, side.checkpoint, declared.place
+        family, checkpoint = self.encoder.family, side.checkpoint
         pooling, activation = self.pooled_by(side)
         architecture, trained = checkpoint.architecture, checkpoint.trained
         if family == "splade":
@@ -580,70 +497,44 @@ class SparseRecipe:
                     f"'{self.encoder.model}' is a {trained}, which has no head for masked words, as SPLADE needs"
                 )
             if declared.engine == "transformers":
-                padded = transformers_engine(checkpoint, place.device, place.dtype, "AutoModelForMaskedLM")
-
-                def weigh_padded(batch: Tokens) -> Tensor:
-                    """As VocabularyHead, of the numbers that transformers' own model gives."""
-                    tables = padded.tables(batch)
-                    logits = padded.module(**tables).logits.float()
-                    x = logits.clamp_(min=0.0) * tables["attention_mask"][:, :, None]
-                    if x.shape[1] == 0:
-                        return torch.zeros(len(batch), x.shape[2])
-                    return (
-                        activated(x, activation).sum(1)
-                        if pooling == "sum"
-                        else activated(x.amax(1), activation)
-                    )
-
-                return weigh_padded, padded
+                return build(checkpoint, declared, OwnHead("terms", pooling, activation))
             if architecture not in MLM:
                 raise BadValue(
                     f"the engine '{declared.engine}' has no head for '{architecture}'; take 'transformers'"
                 )
-        # The head computes as the engine where that multiplies such numbers, else in float32.
-        kinds = {} if declared.engine == "openvino" else {"bf16": torch.bfloat16, "fp16": torch.float16}
-        dtype = kinds.get(place.dtype, torch.float32)
         state = ModelState(checkpoint.folder)
-
-        def tensor(*names: str) -> Tensor:
-            return torch.from_numpy(state[names]).to(place.device, dtype, copy=True).contiguous()
-
         if family in ("unicoil", "deepct"):
             name = "tok_proj" if family == "unicoil" else "classifier"
-            weight, bias = tensor(f"{name}.weight"), tensor(f"{name}.bias")
+            weight, bias = state[f"{name}.weight"], state[f"{name}.bias"]
             if weight.shape[0] != 1:
                 raise BadValue(
                     f"{checkpoint.folder}: '{name}' gives a token {weight.shape[0]} numbers; expected one"
                 )
-            engine = build(checkpoint, place, declared.engine)
-            return (
-                lambda batch: (
-                    linear(engine.hidden(batch).to(dtype), weight, bias)[:, 0].float().cpu().numpy()
-                ),
-                engine,
-            )
+            head = TokenHead((Layer("Dense", weight, bias),), precise=False)
+            return build(checkpoint, declared, head)
         words = "embeddings.word_embeddings.weight"
         if family == "splade":
             names, config = MLM[architecture], checkpoint.config
             distilbert = architecture == "distilbert"
             transform = Transform(
-                tensor(f"{names.dense}.weight"),
-                tensor(f"{names.dense}.bias"),
+                state[f"{names.dense}.weight"],
+                state[f"{names.dense}.bias"],
                 ACTIVATIONS[str(config.get(names.activation, "gelu"))],
-                tensor(f"{names.norm}.weight", f"{names.norm}.gamma"),
-                tensor(f"{names.norm}.bias", f"{names.norm}.beta"),
+                state[f"{names.norm}.weight", f"{names.norm}.gamma"],
+                state[f"{names.norm}.bias", f"{names.norm}.beta"],
                 1e-12 if distilbert else float(config.get("layer_norm_eps", 1e-12)),
             )
             tied = bool(config.get("tie_word_embeddings", True))
-            weight = tensor(words) if tied else tensor(f"{names.decoder}.weight")
-            head = VocabularyHead(transform, weight, tensor(*names.bias), pooling, activation)
-        else:  # SPARTA: a state against the model's own vectors of words; special tokens weigh nothing
-            weight = tensor(words).clone()
-            weight[[i for i in special_tokens(tokenizer) if i < len(weight)]] = 0
-            bias = torch.zeros(len(weight), dtype=dtype, device=weight.device)
-            head = VocabularyHead(None, weight, bias, "max", "relu")
-        engine = build(checkpoint, place, declared.engine)
-        return lambda batch: head(engine.hidden(batch).to(dtype), batch.ptr), engine
+            weight = state[words] if tied else state[f"{names.decoder}.weight"]
+            return build(
+                checkpoint, declared, TermHead(transform, weight, state[names.bias], pooling, activation)
+            )
+        # SPARTA: a state against the model's own vectors of words; special tokens weigh nothing
+        weight = state[words].copy()
+        weight[[i for i in special_tokens(tokenizer) if i < len(weight)]] = 0
+        return build(
+            checkpoint, declared, TermHead(None, weight, np.zeros(len(weight), np.float32), "max", "relu")
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -686,13 +577,13 @@ class LoadedSparse:
         prompted = (prompt + t for t in texts) if prompt else texts
 
         def rows(batch: Tokens) -> Ragged:
-            if part.weigh is None:
+            if part.engine is None:
                 # As BEIR asks SPARTA's index a token counts each time; else once, however often it occurs.
                 return merged(batch, part.table[batch.ids], [], family == "sparta", keep)
-            with require("torch", extra="neural").inference_mode():
-                weights = part.weigh(batch)
-                if family in ("splade", "sparta"):
-                    return pooled(weights, keep)
+            numbers = part.engine.rows(batch)
+            if family in ("splade", "sparta"):
+                return pooled(part.engine.above(numbers, keep.threshold), len(batch), keep)
+            weights = part.engine.array([numbers])[:, 0]
             if family == "deepct":
                 terms = np.empty(len(batch.ids), TERM)
                 terms["term"], terms["weight"] = batch.ids, weights
@@ -700,7 +591,7 @@ class LoadedSparse:
             first = batch.ids[batch.ptr[:-1][batch.lengths > 0]][:1]
             return merged(batch, np.maximum(weights, 0), first.tolist(), kind == "query", keep)
 
-        tokenize = part.tokenizer if part.weigh is not None else part.tokenizer.without_special
+        tokenize = part.tokenizer if part.engine is not None else part.tokenizer.without_special
         plan = BatchPlan(self.batch_tokens, padded=part.engine is not None and part.engine.padded)
         first = 0
         for block in results(prompted, tokenize, rows, gather_ragged, plan, done):

@@ -12,7 +12,7 @@ import numpy as np
 from weir.algorithms import algorithm
 from weir.core.strings import Float64, Int64
 from weir.errors import BadValue, require
-from weir.models.batching import BatchPlan, results
+from weir.models.batching import BatchPlan, gather_rows, results
 from weir.models.checkpoints import (
     Checkpoint,
     check_least,
@@ -24,11 +24,10 @@ from weir.models.checkpoints import (
     model_arguments,
     read_checkpoint,
 )
-from weir.models.encoder import Float32, gather_tensors
 from weir.models.engine import Declared, declare, prepare
 from weir.models.hardware import ComputePlace
 from weir.models.tokens import ModelTokenizer, Text, Tokens, load_tokenizer, packed
-from weir.models.torch_engine import Tensor, to_device
+from weir.models.torch_engine import Float32, Tensor, tensors_as_array, to_device
 from weir.models.transformers_engine import inputs, load_model
 
 # ----------
@@ -50,7 +49,7 @@ class T5:
 
     def encoded(self, batch: Tokens) -> tuple[Any, Tensor]:
         """(what the encoder makes of a batch, where its padded table holds a token: int64[n, longest])."""
-        torch = require("torch", extra="neural")
+        torch = require("torch", extra="torch")
         device = torch.device(self.place.device)
         padded = inputs(batch, 0, segments=False)
         tables = {name: to_device(torch, table, device) for name, table in padded.items()}
@@ -58,7 +57,7 @@ class T5:
 
     def first_words(self, batch: Tokens, words: list[int]) -> Tensor:
         """The scores of these words to begin each text's answer: float32[n, words]."""
-        torch = require("torch", extra="neural")
+        torch = require("torch", extra="torch")
         with torch.inference_mode():
             states, mask = self.encoded(batch)
             starts = torch.full((len(batch), 1), self.start, device=mask.device)
@@ -88,7 +87,7 @@ def load_t5(checkpoint: Checkpoint, place: ComputePlace) -> T5:
 
     Raises BadValue for another dtype, StoreError where a weight is missing.
     """
-    torch = require("torch", extra="neural")
+    torch = require("torch", extra="torch")
     if place.dtype not in DTYPES:
         raise BadValue(f"T5 computes in {' or '.join(DTYPES)} here, not in {place.dtype}")
     prepare(place.device)
@@ -227,14 +226,14 @@ class LoadedMonoT5:
         done: called with the number of pairs finished so far. Raises BadValue for a pair that does not fit into memory.
         """
         plan = BatchPlan(self.batch_tokens, padded=True)
-        torch = require("torch", extra="neural")
+        torch = require("torch", extra="torch")
 
         def run(batch: Tokens) -> Tensor:
             words = self.engine.first_words(batch, self.answers)
             # Not log(softmax): this tells apart the very likely ones too, which that rounds to 0.
             return torch.nn.functional.logsigmoid(words[:, 1] - words[:, 0])
 
-        yield from results(pairs, self.prompts, run, gather_tensors, plan, done)
+        yield from results(pairs, self.prompts, run, gather_rows(tensors_as_array), plan, done)
 
 
 @dataclass(frozen=True, eq=False)
@@ -356,7 +355,7 @@ class LoadedWriter:
 
     def _written(self, batch: Tokens) -> list[list[list[int]]]:
         """The tokens of each text's questions."""
-        torch, writer, model = require("torch", extra="neural"), self.writer, self.engine
+        torch, writer, model = require("torch", extra="torch"), self.writer, self.engine
         texts, n = len(batch), writer.n
         draws = np.empty((texts * n, writer.max_words))  # in [0, 1), by a text's tokens and the seed
         for i in range(texts):
@@ -401,13 +400,13 @@ class _Decoder:
     @staticmethod
     def of(model: T5, batch: Tokens) -> _Decoder:
         """A decoder before the first word, a row for each text."""
-        library = require("transformers", extra="neural")
+        library = require("transformers", extra="torch")
         cache = library.EncoderDecoderCache(library.DynamicCache(), library.DynamicCache())
         return _Decoder(model, *model.encoded(batch), cache)
 
     def step(self, last: Int64) -> Tensor:
         """The scores of the words to follow these, [rows, V]."""
-        torch = require("torch", extra="neural")
+        torch = require("torch", extra="torch")
         output = self.model.module(
             encoder_outputs=self.states,
             attention_mask=self.mask,
@@ -427,7 +426,7 @@ class _Decoder:
 
     def with_rows(self, rows: Int64) -> _Decoder:
         """The same for these rows alone."""
-        torch = require("torch", extra="neural")
+        torch = require("torch", extra="torch")
         places = torch.from_numpy(rows).to(self.mask.device)
         if self.mask.shape[0] == 1 or self.mask.stride(0) == 0:  # one text, which all rows share
             return self._each(lambda table: table[places], lambda table: table[: len(rows)])

@@ -169,10 +169,10 @@ def load_tokenizer(folder: Path, limit: int) -> ModelTokenizer:
         except Exception as error:  # noqa: BLE001 - the library raises plain Exception for a damaged file
             raise StoreError(f"{folder / 'tokenizer.json'}: the tokenizer cannot be read: {error}") from None
     else:
-        transformers = require("transformers", extra="neural")
+        transformers = require("transformers", extra="torch")
         if any(folder.glob("*.model")):
             for name in ("sentencepiece", "google.protobuf"):
-                require(name, extra="neural")
+                require(name, extra="torch")
         try:
             # Code that a checkpoint brings is never run, and nobody is asked whether it may be.
             with quiet(transformers):

@@ -1,21 +1,24 @@
-"""The engine torch: BERT-like encoders over packed tokens."""
+"""The engine torch: BERT-like encoders over packed tokens, and heads in torch."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from weir.core.strings import Int64
 from weir.errors import BadValue, require
+from weir.models.heads import ClassHead, Layer, TermHead, TokenHead, VectorHead
 from weir.models.tokens import Tokens
-from weir.models.weights import BertLayer, Weights, distance_bias
+from weir.models.weights import Array, BertLayer, Weights, distance_bias
 
 Tensor: TypeAlias = Any
 """A torch tensor; torch is an optional part."""
+Float32: TypeAlias = NDArray[np.float32]
 
 
 # ----------
@@ -33,12 +36,12 @@ def filled_up(x: Tensor) -> Tensor:
     more = -x.shape[0] % ROWS
     if more == 0 or x.device.type != "cpu":
         return x
-    return require("torch", extra="neural").nn.functional.pad(x, (0, 0, 0, more))
+    return require("torch", extra="torch").nn.functional.pad(x, (0, 0, 0, more))
 
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """x [n, d] times a matrix [m, d], plus a bias [m]: [n, m]."""
-    return require("torch", extra="neural").nn.functional.linear(filled_up(x), weight, bias)[: x.shape[0]]
+    return require("torch", extra="torch").nn.functional.linear(filled_up(x), weight, bias)[: x.shape[0]]
 
 
 # ----------
@@ -54,7 +57,7 @@ def cpu_attention(batch: Tokens, heads: int, bias: Tensor | None) -> Attend:
 
     bias: [heads, L, L] added to the scores, L the longest length, or None.
     """
-    torch = require("torch", extra="neural")
+    torch = require("torch", extra="torch")
     bounds, runs, first = batch.ptr.tolist(), list[tuple[int, int, int, Tensor | None]](), 0
     while first < len(bounds) - 1:  # neighbouring texts of equal length, and what is added to their scores
         length, last = bounds[first + 1] - bounds[first], first
@@ -89,10 +92,10 @@ def cuda_attention(batch: Tokens, heads: int, bias: Tensor | None, varlen: bool,
 
     varlen: whether that kernel may be used (half precision, no bias).
     """
-    torch = require("torch", extra="neural")
+    torch = require("torch", extra="torch")
     longest = int(batch.lengths.max(initial=1))
     if varlen and bias is None and batch.visible is None:
-        kernel = require("torch.nn.attention.varlen", extra="neural").varlen_attn
+        kernel = require("torch.nn.attention.varlen", extra="torch").varlen_attn
         ends = torch.from_numpy(batch.ptr).to(device, torch.int32, non_blocking=True)
 
         def attend_packed(qkv: Tensor) -> Tensor:
@@ -149,7 +152,7 @@ class TorchEngine:
 
     def hidden(self, batch: Tokens) -> Tensor:
         """The last hidden states [T, H] of the tokens of a batch."""
-        torch = require("torch", extra="neural")
+        torch = require("torch", extra="torch")
         with torch.inference_mode():
             h = self._embedded(batch)
             bias, heads = None, self.weights.heads
@@ -170,7 +173,7 @@ class TorchEngine:
 
     def _embedded(self, batch: Tokens) -> Tensor:
         """The tokens of a batch before the first layer: [T, H]; on a processor with rows behind them up to ROWS."""
-        torch, embedding, device = require("torch", extra="neural"), self.weights.embedding, self.device
+        torch, embedding, device = require("torch", extra="torch"), self.weights.embedding, self.device
         more = -int(batch.ptr[-1]) % ROWS if device.type == "cpu" else 0
         ids, positions = (np.pad(a.astype(np.int64), (0, more)) for a in (batch.ids, batch.positions))
         h = embedding.words[to_device(torch, ids, device)]
@@ -189,7 +192,7 @@ class TorchEngine:
 
     def _on_gpu(self, h: Tensor, layer: BertLayer, attend: Attend) -> Tensor:
         """The states [T, H] after a layer."""
-        f = require("torch", extra="neural").nn.functional
+        f = require("torch", extra="torch").nn.functional
         shape, eps = (h.shape[1],), self.weights.eps
         context = attend(f.linear(h, layer.qkv, layer.qkv_bias))
         y = h + f.linear(context, layer.out, layer.out_bias)
@@ -200,7 +203,7 @@ class TorchEngine:
 
     def _on_processor(self, h: Tensor, layer: BertLayer, attend: Attend) -> Tensor:
         """As `_on_gpu`, in work space that stays: fresh memory costs a tenth of the time."""
-        torch = require("torch", extra="neural")
+        torch = require("torch", extra="torch")
         norm, shape, eps = torch.nn.functional.layer_norm, (h.shape[1],), self.weights.eps
         context = attend(self._linear(h, layer.qkv, layer.qkv_bias, "qkv"))
         y = self._linear(context, layer.out, layer.out_bias, "out").add_(h)
@@ -211,7 +214,7 @@ class TorchEngine:
 
     def _linear(self, x: Tensor, weight: Tensor, bias: Tensor, place: str, active: bool = False) -> Tensor:
         """x times a matrix, plus its bias, and then GELU where `active`."""
-        torch = require("torch", extra="neural")
+        torch = require("torch", extra="torch")
         approximate = self.weights.approximate
         if self.prepacked:
             after, form = ("gelu", approximate) if active else ("none", "")
@@ -228,7 +231,7 @@ def torch_engine(weights: Weights, device: str, dtype: str) -> TorchEngine:
 
     Raises BadValue for another dtype.
     """
-    torch = require("torch", extra="neural")
+    torch = require("torch", extra="torch")
     place, kind = torch.device(device), torch_dtype("torch", dtype)
     placed = _placed(weights, place, kind)
     if place.type != "cpu":
@@ -241,7 +244,7 @@ def torch_engine(weights: Weights, device: str, dtype: str) -> TorchEngine:
 
 def torch_dtype(engine: str, dtype: str) -> Any:  # noqa: ANN401 - a torch.dtype
     """The dtype as torch has it; raises BadValue for one that the engine does not compute in."""
-    torch = require("torch", extra="neural")
+    torch = require("torch", extra="torch")
     dtypes = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
     if dtype not in dtypes:
         raise BadValue(f"the engine '{engine}' does not compute in {dtype}; expected {', '.join(dtypes)}")
@@ -256,7 +259,7 @@ def to_device(torch: Any, values: Int64, device: Any) -> Tensor:  # noqa: ANN401
 
 def _placed(weights: Weights, device: Any, dtype: Any) -> Weights:  # noqa: ANN401 - torch's own types
     """The weights as tensors in their place."""
-    torch = require("torch", extra="neural")
+    torch = require("torch", extra="torch")
 
     # Copied into torch's own memory: products on a processor may depend on where a row begins.
     def moved(array: Tensor) -> Tensor:
@@ -281,11 +284,11 @@ def _prepacked(layer: BertLayer) -> BertLayer:
 @cache
 def _has_varlen(device: str, dtype: str) -> bool:
     """Whether torch's kernel for texts of different lengths works here."""
-    torch = require("torch", extra="neural")
+    torch = require("torch", extra="torch")
     if dtype == "fp32":
         return False
     try:
-        kernel = require("torch.nn.attention.varlen", extra="neural").varlen_attn
+        kernel = require("torch.nn.attention.varlen", extra="torch").varlen_attn
         x = torch.zeros(4, 1, 64, device=device, dtype=torch_dtype("torch", dtype))
         ends = torch.tensor([0, 3, 4], dtype=torch.int32, device=device)
         with torch.inference_mode():
@@ -293,3 +296,190 @@ def _has_varlen(device: str, dtype: str) -> bool:
     except Exception:  # noqa: BLE001 - whatever it is, the padded way works
         return False
     return True
+
+
+# ----------
+# Heads in torch.
+
+
+BLOCK_TOKENS = 256
+"""Tokens whose numbers for the whole vocabulary are held at once: thirty megabytes for thirty thousand terms."""
+TorchHead: TypeAlias = Callable[[Tensor, Tokens], Tensor]
+"""Hidden states [T, H] of the tokens of a batch to the head's rows."""
+
+
+class TorchBody(Protocol):
+    """What gives hidden states as tensors of torch."""
+
+    @property
+    def padded(self) -> bool:
+        """Whether a batch costs its texts times the longest of them."""
+        ...
+
+    @property
+    def alone(self) -> bool:
+        """Whether a text's states are the same bits whatever else is in the batch."""
+        ...
+
+    def hidden(self, batch: Tokens) -> Tensor:
+        """The last hidden states [T, H] of the tokens of a batch."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class TorchModel:
+    """A body and its head: an engine."""
+
+    body: TorchBody
+    head: TorchHead
+
+    @property
+    def padded(self) -> bool:
+        """Whether a batch costs its texts times the longest of them."""
+        return self.body.padded
+
+    @property
+    def alone(self) -> bool:
+        """Whether a text's rows are the same bits whatever else is in the batch."""
+        return self.body.alone
+
+    def rows(self, batch: Tokens) -> Tensor:
+        """What the head makes of a batch, on the device."""
+        with require("torch", extra="torch").inference_mode():
+            return self.head(self.body.hidden(batch), batch)
+
+    def array(self, parts: Sequence[Tensor]) -> Float32:
+        """The rows of several batches, one behind the other."""
+        return tensors_as_array(parts)
+
+    def above(self, rows: Tensor, threshold: float) -> tuple[Int64, Int64, Float32]:
+        """As `tensor_above`."""
+        return tensor_above(rows, threshold)
+
+
+def tensors_as_array(parts: Sequence[Tensor]) -> Float32:
+    """Tensors, one behind the other, as float32 in the processor's memory: one transfer."""
+    rows: Float32 = require("torch", extra="torch").cat(list(parts)).float().cpu().numpy()
+    return rows
+
+
+def tensor_above(rows: Tensor, threshold: float) -> tuple[Int64, Int64, Float32]:
+    """(row, column, number) of the numbers of a table that are above a threshold, and of those that are none."""
+    there = ~(rows <= threshold)
+    row, column = require("torch", extra="torch").nonzero(there, as_tuple=True)
+    return row.cpu().numpy(), column.cpu().numpy(), rows[there].cpu().numpy()
+
+
+def torch_head(head: VectorHead | TokenHead | ClassHead | TermHead, device: str, dtype: str) -> TorchHead:
+    """A head on a device; dtype: what the engine computes in, in which a vocabulary's head computes too."""
+    torch = require("torch", extra="torch")
+    place, kind = torch.device(device), torch_dtype("torch", dtype)
+
+    def moved(array: Array, numbers: Any = torch.float32) -> Tensor:  # noqa: ANN401 - a torch.dtype
+        return torch.from_numpy(array).to(place, numbers, copy=True).contiguous()
+
+    def layer(one: Layer, numbers: Any = torch.float32) -> Callable[[Tensor], Tensor]:  # noqa: ANN401 - a torch.dtype
+        weight = moved(one.weight, numbers)
+        bias = None if one.bias is None else moved(one.bias, numbers)
+        if one.kind == "LayerNorm":
+            return lambda x: torch.nn.functional.layer_norm(x, (x.shape[1],), weight, bias)
+        added = None if one.added is None else moved(one.added, numbers)
+        activation = {"Tanh": torch.tanh, "relu": torch.relu, "gelu": torch.nn.functional.gelu}.get(
+            one.activation
+        )
+
+        def computed(x: Tensor) -> Tensor:
+            y = linear(x, weight, bias)
+            y = y if activation is None else activation(y)
+            if added is None:
+                return y
+            return y + (linear(x, added) if added.numel() else x)
+
+        return computed
+
+    if isinstance(head, ClassHead):
+        hidden, last = (layer(one) for one in head.layers)
+
+        def classes(h: Tensor, batch: Tokens) -> Tensor:
+            return last(hidden(h[torch.from_numpy(batch.ptr[:-1]).to(h.device)].float()))
+
+        return classes
+    if isinstance(head, TermHead):
+        return _terms_in_torch(head, lambda array: moved(array, kind), kind)
+    numbers = kind if isinstance(head, TokenHead) and not head.precise else torch.float32
+    layers = [layer(one, numbers) for one in head.layers]
+
+    def vectors(h: Tensor, batch: Tokens) -> Tensor:
+        x = pool(h, batch.ptr, head.pooling) if isinstance(head, VectorHead) else h.to(numbers)
+        for one in layers:
+            x = one(x)
+        x = x.float()
+        return torch.nn.functional.normalize(x, dim=1) if head.normalise else x
+
+    return vectors
+
+
+def pool(h: Tensor, ptr: Int64, pooling: str) -> Tensor:
+    """One vector for each text, float32[n, H], from the hidden states [T, H] of its tokens, ptr[i]:ptr[i + 1]."""
+    torch = require("torch", extra="torch")
+    bounds = torch.from_numpy(ptr).to(h.device)
+    lengths = bounds.diff()
+    some = slice(None) if (ptr[1:] > ptr[:-1]).all() else lengths > 0
+    vectors = h.new_zeros(len(lengths), h.shape[1], dtype=torch.float32)
+    if h.shape[0]:
+        states, starts, sizes = h.float(), bounds[:-1][some], lengths[some]
+        if pooling == "cls":
+            vectors[some] = states[starts]
+        elif pooling == "last":
+            vectors[some] = states[starts + sizes - 1]
+        else:
+            how = "sum" if pooling == "mean" else pooling
+            rows = torch.segment_reduce(states, how, lengths=sizes, axis=0, unsafe=True)
+            vectors[some] = rows / sizes[:, None] if pooling == "mean" else rows
+    return vectors
+
+
+def _terms_in_torch(head: TermHead, moved: Callable[[Array], Tensor], kind: Any) -> TorchHead:  # noqa: ANN401 - a torch.dtype
+    """A vocabulary's head: never more than BLOCK_TOKENS tokens' numbers are held, whatever the batch."""
+    torch = require("torch", extra="torch")
+    weight, bias, before = moved(head.weight), moved(head.bias), head.transform
+    parts = (
+        []
+        if before is None
+        else [moved(a) for a in (before.weight, before.bias, before.norm, before.norm_bias)]
+    )
+
+    def transformed(h: Tensor) -> Tensor:
+        if before is None:
+            return h
+        f = torch.nn.functional
+        x = f.gelu(linear(h, parts[0], parts[1]), approximate=before.approximate)
+        return f.layer_norm(x, (x.shape[1],), parts[2], parts[3], before.eps)
+
+    def terms(h: Tensor, batch: Tokens) -> Tensor:
+        h, ptr = h.to(kind), batch.ptr
+        x = filled_up(transformed(h))
+        weights = torch.zeros(len(ptr) - 1, weight.shape[0], dtype=torch.float32, device=h.device)
+        space = h.new_empty(min(BLOCK_TOKENS, len(x)), weight.shape[0])
+        for start in range(0, len(h), BLOCK_TOKENS):
+            stop = min(start + BLOCK_TOKENS, len(x))
+            numbers = torch.addmm(bias, x[start:stop], weight.t(), out=space[: stop - start])
+            own = numbers[: len(h) - start]
+            first = int(np.searchsorted(ptr, start, side="right")) - 1
+            last = int(np.searchsorted(ptr, start + len(own), side="left"))
+            for text in range(first, last):
+                rows = own[max(int(ptr[text]) - start, 0) : int(ptr[text + 1]) - start]
+                if len(rows) == 0:
+                    continue
+                if head.pooling == "sum":
+                    weights[text] += activated(rows.float().clamp_(min=0.0), head.activation).sum(0)
+                else:  # from 0, so that this is the relu; what follows rises with it and can wait
+                    torch.maximum(weights[text], rows.amax(0).float(), out=weights[text])
+        return weights if head.pooling == "sum" else activated(weights, head.activation)
+
+    return terms
+
+
+def activated(x: Tensor, activation: str) -> Tensor:
+    """log(1 + x), and the same again for log1p_relu; x is not negative and is written over."""
+    return x.log1p_().log1p_() if activation == "log1p_relu" else x.log1p_()

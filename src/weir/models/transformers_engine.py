@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from weir.errors import BadValue, StoreError, require
-from weir.models.checkpoints import Checkpoint
+from weir.core.strings import Int64
+from weir.errors import StoreError, require
+from weir.models.checkpoints import Checkpoint, refuse_own_code
+from weir.models.heads import OwnHead
 from weir.models.tokens import Tokens, quiet
-from weir.models.torch_engine import Tensor, to_device, torch_dtype
+from weir.models.torch_engine import (
+    Float32,
+    Tensor,
+    activated,
+    tensor_above,
+    tensors_as_array,
+    to_device,
+    torch_dtype,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,16 +37,56 @@ class Padded:
 
     def tables(self, batch: Tokens) -> dict[str, Tensor]:
         """The padded tables of a batch, on the device."""
-        torch = require("torch", extra="neural")
+        torch = require("torch", extra="torch")
         tables = inputs(batch, self.fill, self.segments)
         return {name: to_device(torch, table, self.device) for name, table in tables.items()}
 
     def hidden(self, batch: Tokens) -> Tensor:
         """The last hidden states [T, H] of the tokens of a batch."""
-        torch = require("torch", extra="neural")
+        torch = require("torch", extra="torch")
         with torch.inference_mode():
             states = last_states(self.module, self.tables(batch))
             return states[torch.from_numpy(batch.mask()).to(self.device)]
+
+
+CLASSES = {"classes": "AutoModelForSequenceClassification", "terms": "AutoModelForMaskedLM"}
+"""transformers' automatic class for each kind of own head."""
+
+
+@dataclass(frozen=True, eq=False)
+class OwnModel:
+    """transformers' own class with its own head, as an engine."""
+
+    body: Padded
+    head: OwnHead
+    padded: bool = True
+    alone: bool = False
+
+    def rows(self, batch: Tokens) -> Tensor:
+        """The outputs of classes [n, classes], or the weights of terms [n, V], as `TermHead` gives them."""
+        torch = require("torch", extra="torch")
+        with torch.inference_mode():
+            tables = self.body.tables(batch)
+            x = self.body.module(**tables).logits.float()
+            if self.head.kind == "classes":
+                return x
+            x = x.clamp_(min=0.0) * tables["attention_mask"][:, :, None]
+            if x.shape[1] == 0:
+                return torch.zeros(len(batch), x.shape[2])
+            by_sum = self.head.pooling == "sum"
+            return (
+                activated(x, self.head.activation).sum(1)
+                if by_sum
+                else activated(x.amax(1), self.head.activation)
+            )
+
+    def array(self, parts: Sequence[Tensor]) -> Float32:
+        """The rows of several batches, one behind the other."""
+        return tensors_as_array(parts)
+
+    def above(self, rows: Tensor, threshold: float) -> tuple[Int64, Int64, Float32]:
+        """As `tensor_above`."""
+        return tensor_above(rows, threshold)
 
 
 def last_states(module: Any, tables: dict[str, Any]) -> Tensor:  # noqa: ANN401 - a module or what it is called by
@@ -62,7 +113,7 @@ def transformers_engine(checkpoint: Checkpoint, device: str, dtype: str, head: s
 
     Raises BadValue for another dtype, StoreError where transformers cannot read the checkpoint.
     """
-    torch = require("torch", extra="neural")
+    torch = require("torch", extra="torch")
     place, kind = torch.device(device), torch_dtype("transformers", dtype)
     module = load_model(checkpoint, kind, head).to(place)
     config = checkpoint.config
@@ -83,7 +134,7 @@ def load_model(
     safe: whether weights are read as safetensors or not at all. Raises StoreError where it cannot be read, and where
     the files lack weights that the model has: transformers would make them up.
     """
-    transformers = require("transformers", extra="neural")
+    transformers = require("transformers", extra="torch")
     # "dpr" is three models under one name, and the automatic choice is always the one for questions.
     name = head or (checkpoint.trained if checkpoint.architecture == "dpr" else "")
     kind = getattr(transformers, name, None) if name else None
@@ -109,11 +160,3 @@ def load_model(
         refuse_own_code(checkpoint, reason)
         raise StoreError(f"{checkpoint.folder}: {reason}")
     return model.to(dtype).eval()
-
-
-def refuse_own_code(checkpoint: Checkpoint, reason: str) -> None:
-    """Raise BadValue where a checkpoint that could not be read names code of its own (`auto_map`)."""
-    if "auto_map" in checkpoint.config:
-        raise BadValue(
-            f"{checkpoint.folder}: it brings code of its own, which Weir never runs; without that: {reason}"
-        )

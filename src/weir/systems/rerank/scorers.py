@@ -135,7 +135,7 @@ def cross(
 
     model: a name of `weir list models`, a name on the Hugging Face hub, or a folder; depth: how many documents, None
     for 100, and for all candidates; max_length: tokens of a pair at most, of which the longer text loses first; dtype:
-    fp32, bf16, fp16 or int8; engine: auto, torch, openvino or transformers, see weir.models.engine;
+    fp32, bf16, fp16 or int8; engine: auto, openvino, torch or transformers, see weir.models.engine;
     batch_tokens: 0 takes what suits the device.
     The score is the model's own number before any activation, and is kept. Source: Nogueira and Cho 2019. Raises
     BadValue for settings out of range.
