@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -31,6 +32,7 @@ UNSEEN = 1e9
 """Subtracted from the scores of tokens that nothing attends to."""
 NORM_FLOOR = 1e-12
 """Lengths of vectors are taken for no smaller than this."""
+ERF = np.frompyfunc(math.erf, 1, 1)
 LAYER_NORM_EPS = 1e-5
 """torch's own, which the layers behind pooling take."""
 GRAPH = 1
@@ -47,7 +49,7 @@ class OpenVino:
     request: Any
     names: tuple[str, ...]
     fill: int
-    head: AnyHead
+    head: VectorHead | TokenHead | ClassHead | TermHead
     padded: bool = True
     alone: bool = False
 
@@ -56,12 +58,15 @@ class OpenVino:
         tables = padded_tables(batch, self.fill, self.names)
         outputs = self.request.infer([tables[name] for name in self.names], share_inputs=True)
         rows: Float32 = np.array(outputs[0], np.float32)  # a copy: the next batch is written over the outputs
+        if isinstance(self.head, TermHead):
+            return activated(rows, self.head.activation) if self.head.pooling == "max" else rows
         if isinstance(self.head, TokenHead):
-            rows = rows[:, : batch.mask().shape[1]][batch.mask()]
-        if isinstance(self.head, VectorHead | TokenHead) and self.head.normalise:
+            mask = batch.mask()
+            rows = rows[:, : mask.shape[1]][mask]
+        for layer in self.head.layers:
+            rows = layered(rows, layer)
+        if not isinstance(self.head, ClassHead) and self.head.normalise:
             rows /= np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), NORM_FLOOR)
-        if isinstance(self.head, TermHead) and self.head.pooling == "max":
-            rows = activated(rows, self.head.activation)
         return rows
 
     def array(self, parts: Sequence[Float32]) -> Float32:
@@ -102,6 +107,24 @@ def openvino_engine(
     }
     request = core.compile_model(with_head(body, head), "CPU", facts).create_infer_request()
     return OpenVino(request, names, _fill(checkpoint), head)
+
+
+def layered(x: Float32, layer: Layer) -> Float32:
+    """Rows [n, h] behind a layer: float32[n, d]."""
+    weight = layer.weight.astype(np.float32, copy=False)
+    if layer.kind == "LayerNorm":
+        centred = x - x.mean(1, keepdims=True)
+        y = centred / np.sqrt(np.square(centred).mean(1, keepdims=True) + LAYER_NORM_EPS) * weight
+        return np.asarray(y if layer.bias is None else y + layer.bias, np.float32)
+    y = x @ weight.T
+    y = y if layer.bias is None else y + layer.bias
+    if layer.activation in ("Tanh", "relu"):
+        y = np.tanh(y) if layer.activation == "Tanh" else np.maximum(y, 0)
+    elif layer.activation == "gelu":
+        y = 0.5 * y * (1 + ERF(y / np.sqrt(2)).astype(np.float32))
+    if layer.added is not None:
+        y = y + (x @ layer.added.astype(np.float32, copy=False).T if layer.added.size else x)
+    return np.asarray(y, np.float32)
 
 
 def activated(x: Float32, activation: str) -> Float32:
@@ -162,23 +185,12 @@ class Operators:
         y = self.op.mvn(x, self.whole(-1), True, eps, "inside_sqrt")
         return self.op.add(self.op.multiply(y, self.constant(weight)), self.constant(bias))
 
-    def layer(self, x: Any, layer: Layer) -> Any:  # noqa: ANN401 - nodes of the graph
-        """A layer of a head."""
-        if layer.kind == "LayerNorm":
-            bias = np.zeros_like(layer.weight) if layer.bias is None else layer.bias
-            return self.norm(x, layer.weight, bias, LAYER_NORM_EPS)
-        y = self.linear(x, layer.weight, layer.bias)
-        if layer.activation in ("Tanh", "relu"):
-            y = self.op.tanh(y) if layer.activation == "Tanh" else self.op.relu(y)
-        elif layer.activation == "gelu":
-            y = self.op.gelu(y, "erf")
-        if layer.added is None:
-            return y
-        return self.op.add(y, self.linear(x, layer.added) if layer.added.size else x)
 
+def with_head(body: Any, head: VectorHead | TokenHead | ClassHead | TermHead) -> Any:  # noqa: ANN401 - an openvino.Model
+    """A model whose output is what the head makes of the states [n, longest, H] of a body, but for its layers.
 
-def with_head(body: Any, head: AnyHead) -> Any:  # noqa: ANN401 - an openvino.Model
-    """A model whose output is what the head makes of the states [n, longest, H] that the body gives."""
+    These are small and stay in float32 whatever the body computes in, see `layered`; a vocabulary's head is not small.
+    """
     library = require("openvino", extra="neural")
     op = require("openvino.opset13", extra="neural")
     ops = Operators(op)
@@ -200,14 +212,9 @@ def with_head(body: Any, head: AnyHead) -> Any:  # noqa: ANN401 - an openvino.Mo
                 x = op.log(op.add(x, ops.number(1)))
             x = op.reduce_sum(x, ops.whole(1))
     elif isinstance(head, ClassHead):
-        x = op.gather(x, ops.whole(0), ops.whole(1))
-        for layer in head.layers:
-            x = ops.layer(op.squeeze(x, ops.whole(1)) if layer is head.layers[0] else x, layer)
-    elif isinstance(head, VectorHead | TokenHead):
-        if isinstance(head, VectorHead):
-            x = _pooled(ops, x, seen, head.pooling)
-        for layer in head.layers:
-            x = ops.layer(x, layer)
+        x = op.squeeze(op.gather(x, ops.whole(0), ops.whole(1)), ops.whole(1))
+    elif isinstance(head, VectorHead):
+        x = _pooled(ops, x, seen, head.pooling)
     return library.Model([x], body.get_parameters())
 
 
