@@ -80,7 +80,7 @@ def test_it_is_the_same_without_the_extra_and_imports_nothing_of_it(bert, checkp
     ]
     here, imported = described(systems, tmp_path / "home")
     assert imported == []
-    assert here[0]["encoder"]["engine"].startswith("torch ")
+    assert here[0]["encoder"]["engine"].startswith("openvino ")
     assert here[2]["reranker"]["engine"].startswith("transformers ")
     there, imported = described(systems, tmp_path / "another home", ("-S",), plain)
     assert imported == []

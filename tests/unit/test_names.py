@@ -286,7 +286,7 @@ WRONG = [
     ("cross", "write such as bm25 >> cross(...)"),
     ('bm25 >> cross("x", depth=0)', "whole number from 1"),
     ('bm25 >> cross("x", dtype="fp8")', "expected fp32, bf16, fp16, int8"),
-    ('bm25 >> cross("x", engine="onnx")', "expected auto, torch, openvino, transformers"),
+    ('bm25 >> cross("x", engine="onnx")', "expected auto, openvino, torch, transformers"),
     ('bm25 >> cross("x", max_length=4)', "whole number from 5"),
     ('bm25 >> cross("x", batch_tokens=-1)', "whole number from 0"),
     ("bm25 >> cross(3)", "a hub name or a folder"),
