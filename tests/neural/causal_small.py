@@ -40,8 +40,8 @@ def causal_configs():
 
 def write_causal(folder, name="llama", template=CHATML, seed=7, ends=True):
     """A checkpoint in a folder, its weights wide enough that answers differ; ends: whether texts end by themselves."""
-    torch = pytest.importorskip("torch", reason="needs the `neural` extra (torch)")
-    transformers = pytest.importorskip("transformers", reason="needs the `neural` extra (transformers)")
+    torch = pytest.importorskip("torch", reason="needs the `torch` extra")
+    transformers = pytest.importorskip("transformers", reason="needs the `torch` extra (transformers)")
     torch.manual_seed(seed)
     config = causal_configs()[name]
     model = transformers.AutoModelForCausalLM.from_config(config).eval()
@@ -57,7 +57,7 @@ def write_causal(folder, name="llama", template=CHATML, seed=7, ends=True):
 
 def write_byte_tokenizer(folder, template=CHATML):
     tokenizers = pytest.importorskip("tokenizers", reason="needs the `neural` extra (tokenizers)")
-    transformers = pytest.importorskip("transformers", reason="needs the `neural` extra (transformers)")
+    transformers = pytest.importorskip("transformers", reason="needs the `torch` extra (transformers)")
     letters = sorted(tokenizers.pre_tokenizers.ByteLevel.alphabet())
     vocabulary = {piece: number for number, piece in enumerate([*SPECIAL, *letters])}
     merges = [("Ġ", digit) for digit in "0123456789"] + [("1", "0"), ("e", "r"), ("i", "n"), ("t", "h")]
@@ -79,8 +79,8 @@ def write_chain(folder, follows, sharpness=4.0):
 
     Attention and layers add nothing; the head points from each token's embedding to the one that follows.
     """
-    torch = pytest.importorskip("torch", reason="needs the `neural` extra (torch)")
-    transformers = pytest.importorskip("transformers", reason="needs the `neural` extra (transformers)")
+    torch = pytest.importorskip("torch", reason="needs the `torch` extra")
+    transformers = pytest.importorskip("transformers", reason="needs the `torch` extra (transformers)")
     write_causal(folder)
     told = transformers.AutoTokenizer.from_pretrained(folder)
     model = transformers.AutoModelForCausalLM.from_pretrained(folder)

@@ -62,8 +62,8 @@ def configs():
 @pytest.fixture(scope="session")
 def checkpoint_of(tmp_path_factory):
     """A function: the folder of a small checkpoint of an architecture."""
-    torch = pytest.importorskip("torch", reason="needs the `neural` extra (torch)")
-    transformers = pytest.importorskip("transformers", reason="needs the `neural` extra (transformers)")
+    torch = pytest.importorskip("torch", reason="needs the `torch` extra")
+    transformers = pytest.importorskip("transformers", reason="needs the `torch` extra (transformers)")
     made = {}
 
     def make(name):
@@ -143,6 +143,6 @@ def states(engine, batch):
 
 def padded_attention(batch, heads, bias, cuda_attention):
     """A GPU's attention, of rows that a processor's batch has behind its last token too."""
-    torch = pytest.importorskip("torch", reason="needs the `neural` extra (torch)")
+    torch = pytest.importorskip("torch", reason="needs the `torch` extra")
     attend, count = cuda_attention(batch, heads, bias, False, torch.device("cpu")), int(batch.ptr[-1])
     return lambda qkv: torch.nn.functional.pad(attend(qkv[:count]), (0, 0, 0, len(qkv) - count))

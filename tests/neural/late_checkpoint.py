@@ -8,8 +8,8 @@ import string
 
 import pytest
 
-torch = pytest.importorskip("torch", reason="needs the `neural` extra (torch)")
-transformers = pytest.importorskip("transformers", reason="needs the `neural` extra (transformers)")
+torch = pytest.importorskip("torch", reason="needs the `torch` extra")
+transformers = pytest.importorskip("transformers", reason="needs the `torch` extra (transformers)")
 safetensors = pytest.importorskip("safetensors.torch", reason="needs the `neural` extra (safetensors)")
 
 from tests.neural.conftest import COMMON, SPECIAL, WORDS  # noqa: E402 - behind the skip

@@ -26,8 +26,8 @@ def configs():
 
 def write_t5(folder, name="t5", pieces=PIECES, noise=0.1):
     """A checkpoint of that kind in a folder."""
-    torch = pytest.importorskip("torch", reason="needs the `neural` extra (torch)")
-    t = pytest.importorskip("transformers", reason="needs the `neural` extra (transformers)")
+    torch = pytest.importorskip("torch", reason="needs the `torch` extra")
+    t = pytest.importorskip("transformers", reason="needs the `torch` extra (transformers)")
     torch.manual_seed(7)
     kind = t.MT5ForConditionalGeneration if name == "mt5" else t.T5ForConditionalGeneration
     model = kind(configs()[name])

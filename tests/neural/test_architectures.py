@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-torch = pytest.importorskip("torch", reason="needs the `neural` extra (torch)")
-pytest.importorskip("transformers", reason="needs the `neural` extra (transformers)")
+torch = pytest.importorskip("torch", reason="needs the `torch` extra")
+pytest.importorskip("transformers", reason="needs the `torch` extra (transformers)")
 
 from tests.neural.conftest import built, padded_attention, states  # noqa: E402 - behind the skip
 from weir.models.checkpoints import read_checkpoint  # noqa: E402 - behind the skip
@@ -47,7 +47,7 @@ def test_half_precision_stays_near(checkpoint, batch, dtype):
 
 
 def test_openvino_equals_transformers(checkpoint, batch):
-    pytest.importorskip("openvino", reason="needs the `openvino` extra")
+    pytest.importorskip("openvino", reason="needs the `neural` extra")
     expected = states(built(checkpoint, "transformers"), batch)
     np.testing.assert_allclose(states(built(checkpoint, "openvino"), batch), expected, atol=1e-4)
 
@@ -55,7 +55,7 @@ def test_openvino_equals_transformers(checkpoint, batch):
 @pytest.mark.parametrize(("dtype", "near"), [("bf16", 0.999), ("int8", 0.98)])
 def test_openvino_stays_near_in_lower_precision(checkpoint_of, batch, dtype, near):
     for name in ("openvino", "nncf"):
-        pytest.importorskip(name, reason=f"needs the `openvino` extra ({name})")
+        pytest.importorskip(name, reason=f"needs the `neural` extra ({name})")
     checkpoint = read_checkpoint(checkpoint_of("bert"))
     expected = states(built(checkpoint, "transformers"), batch)
     assert correlation(states(built(checkpoint, "openvino", dtype), batch), expected) > near
@@ -92,7 +92,7 @@ def test_both_products_agree(checkpoint_of, batch):
 
 
 def test_an_unknown_architecture_falls_to_transformers(tmp_path, batch):
-    transformers = pytest.importorskip("transformers", reason="needs the `neural` extra (transformers)")
+    transformers = pytest.importorskip("transformers", reason="needs the `torch` extra (transformers)")
     config = transformers.AlbertConfig(
         vocab_size=64, embedding_size=16, hidden_size=32, num_hidden_layers=2, num_attention_heads=2,
         intermediate_size=48, max_position_embeddings=80,
@@ -151,7 +151,7 @@ def test_shapes_of_known_retrievers(tmp_path, name):
 
     5e-5 in fp32, of states of about 1: another order of sums, and padding.
     """
-    transformers = pytest.importorskip("transformers", reason="needs the `neural` extra (transformers)")
+    transformers = pytest.importorskip("transformers", reason="needs the `torch` extra (transformers)")
     torch.manual_seed(3)
     model = RETRIEVERS[name](transformers).eval()
     model.save_pretrained(tmp_path)

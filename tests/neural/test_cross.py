@@ -7,8 +7,8 @@ import json
 import numpy as np
 import pytest
 
-torch = pytest.importorskip("torch", reason="needs the `neural` extra (torch)")
-transformers = pytest.importorskip("transformers", reason="needs the `neural` extra (transformers)")
+torch = pytest.importorskip("torch", reason="needs the `torch` extra")
+transformers = pytest.importorskip("transformers", reason="needs the `torch` extra (transformers)")
 pytest.importorskip("numba", reason="needs the `run` extra (numba)")
 
 from tests.neural.conftest import WORDS, configs, write_tokenizer  # noqa: E402 - behind the skip
@@ -97,7 +97,7 @@ def test_minilm_equals_transformers_own_forward_pass(minilm, pairs, engine):
 @pytest.mark.parametrize("name", ["bert", "roberta"])
 def test_openvino_equals_transformers_own(folder_of, pairs, name):
     """With two kinds of segments, and with one. Of int8 nothing can be said here: its ranges are taken from real texts."""
-    pytest.importorskip("openvino", reason="needs the `openvino` extra")
+    pytest.importorskip("openvino", reason="needs the `neural` extra")
     expected = theirs(folder_of(name), pairs, 60)[:, 0]
     found = ours(pairs, folder_of(name), engine="openvino", max_length=60)
     np.testing.assert_allclose(found, expected, atol=1e-4)

@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-pytest.importorskip("torch", reason="needs the `neural` extra (torch)")
-pytest.importorskip("transformers", reason="needs the `neural` extra (transformers)")
+pytest.importorskip("torch", reason="needs the `torch` extra")
+pytest.importorskip("transformers", reason="needs the `torch` extra (transformers)")
 
 from tests.neural.conftest import sentence_transformer
 from tests.neural.t5_small import write_t5

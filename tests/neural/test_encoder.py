@@ -8,8 +8,8 @@ import shutil
 import numpy as np
 import pytest
 
-torch = pytest.importorskip("torch", reason="needs the `neural` extra (torch)")
-pytest.importorskip("transformers", reason="needs the `neural` extra (transformers)")
+torch = pytest.importorskip("torch", reason="needs the `torch` extra")
+pytest.importorskip("transformers", reason="needs the `torch` extra (transformers)")
 
 from tests.neural.conftest import sentence_transformer  # noqa: E402 - behind the skip
 from weir.core.strings import Strings  # noqa: E402 - behind the skip
@@ -71,7 +71,7 @@ def test_order_and_batches_do_not_matter(folder, words):
 def test_company_moves_a_vector_by_no_more_than_is_said(folder, words, kind):
     engine, dtype = kind.split()
     for name in ("openvino", "nncf") if engine == "openvino" else ():
-        pytest.importorskip(name, reason=f"needs the `openvino` extra ({name})")
+        pytest.importorskip(name, reason=f"needs the `neural` extra ({name})")
     sentence_transformer(folder)
     found = stability(loaded(folder, engine, dtype=dtype), words[:20])
     assert found.holds, str(found)

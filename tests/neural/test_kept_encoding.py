@@ -8,8 +8,8 @@ import pytest
 from weir.algorithms import ALGORITHMS
 from weir.models import Encoder
 
-pytest.importorskip("torch", reason="needs the `neural` extra (torch)")
-pytest.importorskip("transformers", reason="needs the `neural` extra (transformers)")
+pytest.importorskip("torch", reason="needs the `torch` extra")
+pytest.importorskip("transformers", reason="needs the `torch` extra (transformers)")
 
 TEXTS = ["A weir is a low dam across a river.", "Knead the dough and let it rise."]
 FIRST, SECOND = (

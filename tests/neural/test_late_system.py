@@ -9,8 +9,8 @@ import re
 import numpy as np
 import pytest
 
-torch = pytest.importorskip("torch", reason="needs the `neural` extra (torch)")
-transformers = pytest.importorskip("transformers", reason="needs the `neural` extra (transformers)")
+torch = pytest.importorskip("torch", reason="needs the `torch` extra")
+transformers = pytest.importorskip("transformers", reason="needs the `torch` extra (transformers)")
 pytest.importorskip("numba", reason="needs the `run` extra (numba)")
 
 from tests.neural import late_checkpoint  # noqa: E402 - behind the skip

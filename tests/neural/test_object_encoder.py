@@ -7,7 +7,7 @@ import shutil
 import numpy as np
 import pytest
 
-pytest.importorskip("torch", reason="needs the `neural` extra (torch)")
+pytest.importorskip("torch", reason="needs the `torch` extra")
 pytest.importorskip("numba", reason="needs the `run` extra (numba)")
 library = pytest.importorskip("sentence_transformers", reason="needs sentence-transformers")
 

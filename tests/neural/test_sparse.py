@@ -7,8 +7,8 @@ import json
 import numpy as np
 import pytest
 
-torch = pytest.importorskip("torch", reason="needs the `neural` extra (torch)")
-transformers = pytest.importorskip("transformers", reason="needs the `neural` extra (transformers)")
+torch = pytest.importorskip("torch", reason="needs the `torch` extra")
+transformers = pytest.importorskip("transformers", reason="needs the `torch` extra (transformers)")
 pytest.importorskip("numba", reason="needs the `run` extra (numba)")
 
 from tests.neural.conftest import SPECIAL, WORDS, configs, write_tokenizer  # noqa: E402 - behind the skip

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-pytest.importorskip("torch", reason="needs the `neural` extra (torch)")
-pytest.importorskip("transformers", reason="needs the `neural` extra (transformers)")
+pytest.importorskip("torch", reason="needs the `torch` extra")
+pytest.importorskip("transformers", reason="needs the `torch` extra (transformers)")
 pytest.importorskip("numba", reason="needs the `run` extra (numba)")
 
 from tests.neural import late_checkpoint
@@ -40,7 +40,7 @@ def corpus():
 def system(request, checkpoint_of, tmp_path, monkeypatch):
     engine, dtype = request.param.split()
     for name in ("openvino", "nncf") if engine == "openvino" else ():
-        pytest.importorskip(name, reason=f"needs the `openvino` extra ({name})")
+        pytest.importorskip(name, reason=f"needs the `neural` extra ({name})")
     monkeypatch.setitem(dense.BATCH_TEXTS, "cpu", SIZE)
     folder = sentence_transformer(shutil.copytree(checkpoint_of("bert"), tmp_path / "bert"))
     return parse_system(f'dense("{folder}", engine="{engine}", dtype="{dtype}", batch_tokens=60)')

@@ -8,8 +8,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-torch = pytest.importorskip("torch", reason="needs the `neural` extra (torch)")
-transformers = pytest.importorskip("transformers", reason="needs the `neural` extra (transformers)")
+torch = pytest.importorskip("torch", reason="needs the `torch` extra")
+transformers = pytest.importorskip("transformers", reason="needs the `torch` extra (transformers)")
 pytest.importorskip("numba", reason="needs the `run` extra (numba)")
 
 from tests.neural.conftest import WORDS  # noqa: E402 - behind the skip

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-transformers = pytest.importorskip("transformers", reason="needs the `neural` extra (transformers)")
+transformers = pytest.importorskip("transformers", reason="needs the `torch` extra (transformers)")
 pytest.importorskip("torch", reason="needs torch: pip install 'weir-ir[neural]'")
 
 from tests.neural.conftest import WORDS  # noqa: E402 - behind the skip

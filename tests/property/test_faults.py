@@ -40,7 +40,7 @@ def quiet(fault: str) -> bool:
 @pytest.mark.parametrize("scenes", SCENES)
 def test_a_fault_ends_in_the_same_numbers_and_one_line(scenes: str, tmp_path: Path):
     if scenes.startswith(("dense", "late")) and not importlib.util.find_spec("transformers"):
-        pytest.skip("needs the `neural` extra (transformers)")
+        pytest.skip("needs the `torch` extra (transformers)")
     count = -(-COUNT // sum(group.count(",") + 1 for group in SCENES))
     command = [sys.executable, "-m", "tests.fault_scenes", scenes, str(SEED), str(count), str(tmp_path)]
     environment = os.environ | {"WEIR_THREADS": "1", "HF_HUB_OFFLINE": "1"}

@@ -72,7 +72,7 @@ def test_what_is_not_installed_is_said_before_the_first_index(tmp_path, monkeypa
     from weir.systems.dense import DenseRetriever
 
     monkeypatch.setattr(DenseRetriever, "describe", lambda self: {"system": str(self), "engine": None})
-    monkeypatch.setitem(sys.modules, "torch", None)
+    monkeypatch.setitem(sys.modules, "openvino", None)
     with pytest.raises(MissingExtra, match="neural"):
         Experiment((str(collection),), ("bm25", "dense")).execute(
             tmp_path / "results", lambda stage, done, total: stages.append(stage)

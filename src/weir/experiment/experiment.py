@@ -387,6 +387,12 @@ class Experiment:
         return [Cell(cache.named(str(system)), system, self.k) for cache in caches for system in systems]
 
 
+MODEL_PACKAGES = (
+    ("tokenizers", "neural"), ("openvino", "neural"), ("torch", "torch"), ("transformers", "torch"), ("nncf", "int8"),
+)  # fmt: skip
+"""Modules of which one is missing where no engine can compute, and the extras that bring them."""
+
+
 def _require_parts(cell: Cell) -> None:
     """Raise what making the cell would raise in the end, before anything starts."""
     from weir.systems.dense import DenseRetriever
@@ -397,4 +403,5 @@ def _require_parts(cell: Cell) -> None:
     for part in parts_of(cell.system):
         if isinstance(part, DenseRetriever) and part.nearest is not None:
             part.nearest.require()
-    require("torch", extra="neural")
+    for module, extra in MODEL_PACKAGES:
+        require(module, extra=extra)

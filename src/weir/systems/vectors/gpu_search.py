@@ -81,7 +81,7 @@ def _candidates(
     device: str, rows: VectorSource, queries: Float32, more: int, progress: Progress | None
 ) -> tuple[NDArray[np.float64], NDArray[np.int64], float]:
     """(least float score taken [Q], documents taken [Q, more], greatest length of a document)."""
-    torch: Any = require("torch", extra="neural")
+    torch: Any = require("torch", extra="torch")
     on_device = torch.from_numpy(np.ascontiguousarray(queries)).to(device)
     best = torch.empty((len(queries), 0), device=device)
     which = torch.empty((len(queries), 0), dtype=torch.int64, device=device)
