@@ -412,7 +412,7 @@ def chat_form(checkpoint: Checkpoint) -> tuple[ChatForm, int | None]:
         add_generation_prompt=True,
         sanitize_control_tokens=False,  # done by ChatForm, the same under any version of transformers
     )
-    require("jinja2", extra="neural")
+    require("jinja2", extra="torch")
     return ChatForm(inner, render, _folds(render, str(folder)), controls), declared.eos_token_id
 
 

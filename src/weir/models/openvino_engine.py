@@ -152,7 +152,15 @@ def _fill(checkpoint: Checkpoint) -> int:
 
 
 def _body(checkpoint: Checkpoint, segments: bool) -> Any:  # noqa: ANN401 - an openvino.Model
-    return encoder_graph(read_weights(checkpoint), segments)
+    weights = read_weights(checkpoint)
+    width = weights.layers[0].out.shape[0] if weights.layers else 0
+    try:
+        if width % weights.heads:
+            raise ValueError(f"{width} numbers do not divide into {weights.heads} heads")
+        return encoder_graph(weights, segments)
+    except (RuntimeError, ValueError, TypeError) as error:
+        reason = " ".join(str(error).split())[-200:]
+        raise StoreError(f"{checkpoint.folder}: its weights do not fit its config.json ({reason})") from None
 
 
 @dataclass(frozen=True)

@@ -157,6 +157,10 @@ class ModelTokenizer:
         return ModelTokenizer(inner, limit, self.lower)
 
 
+VOCABULARIES = ("vocab.txt", "vocab.json", "*.model", "*.tiktoken")
+"""Files from which transformers makes a tokenizer; without any of them it would make one that knows no word."""
+
+
 def load_tokenizer(folder: Path, limit: int) -> ModelTokenizer:
     """The tokenizer of a checkpoint; `tokenizer.json` where it is, else made from the vocabulary files.
 
@@ -169,6 +173,10 @@ def load_tokenizer(folder: Path, limit: int) -> ModelTokenizer:
         except Exception as error:  # noqa: BLE001 - the library raises plain Exception for a damaged file
             raise StoreError(f"{folder / 'tokenizer.json'}: the tokenizer cannot be read: {error}") from None
     else:
+        if not any(found for name in VOCABULARIES for found in folder.glob(name)):
+            raise StoreError(
+                f"{folder}: no tokenizer there; expected tokenizer.json, or a file of its vocabulary"
+            )
         transformers = require("transformers", extra="torch")
         if any(folder.glob("*.model")):
             for name in ("sentencepiece", "google.protobuf"):
