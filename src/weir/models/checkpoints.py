@@ -94,7 +94,8 @@ def card(name: str) -> ModelCard:
 
 
 def find_card(name: str) -> ModelCard | None:
-    """The card of that short name or hub name, None where Weir has none."""
+    """The card of that short name or hub name, whatever its variant; None where Weir has none."""
+    name = split_variant(name)[0]
     by_hub = {c.hub.lower(): c for c in _cards().values()}
     return _cards().get(name) or by_hub.get(name.lower())
 
@@ -104,6 +105,15 @@ def check_kind(model: str, kind: str, otherwise: str) -> None:
     card = find_card(model)
     if card is not None and card.kind != kind:
         raise BadValue(f"'{model}' is of the kind '{card.kind}', {otherwise}")
+
+
+def split_variant(model: str) -> tuple[str, str]:
+    """(model, variant) of a name such as "Xenova/gte-small#int8"; "" where no variant is named.
+
+    A variant is which of a checkpoint's ONNX files is meant: fp32, fp16, int8, or a file in its folder.
+    """
+    name, mark, variant = model.rpartition("#")
+    return (name, variant) if mark and not Path(model).expanduser().exists() else (model, "")
 
 
 # ----------
@@ -121,21 +131,22 @@ NAME = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
 def locate(model: str) -> Path:
     """The folder of a checkpoint that is on this machine.
 
-    model: a short name of `weir list models`, a name on the hub, or a folder. Raises DownloadError for one of the hub
-    that is not here, StoreError for a folder without a checkpoint.
+    model: a short name of `weir list models`, a name on the hub, or a folder, and maybe a variant (`split_variant`).
+    Raises DownloadError for one of the hub that is not here, StoreError for a folder without a checkpoint.
     """
+    model, variant = split_variant(model)
     folder = Path(model).expanduser()
     if _begins_one(folder):
         return folder
     if folder.is_absolute() or folder.is_dir() or model.startswith((".", "~")):
-        raise StoreError(f"{folder}: no checkpoint there; expected a folder with config.json or modules.json")
+        raise StoreError(f"{folder}: no checkpoint there; expected config.json, modules.json or an ONNX file")
     card = find_card(model)
     if card is not None and card.packaged:
         spec = find_spec(card.package)
         assert spec is not None
         assert spec.origin is not None
         return Path(spec.origin).parent / card.package_folder
-    snapshot = _snapshot(card.hub if card is not None else model)
+    snapshot = _snapshot(card.hub if card is not None else model, variant)
     if snapshot is None:
         raise DownloadError(
             f"the checkpoint '{model}' is not here; `weir list models {model}` downloads it, or give a folder that "
@@ -154,29 +165,34 @@ def fetch(model: str) -> None:
         locate(model)
         return
     except DownloadError:
-        card = find_card(model)
-        hub = card.hub if card is not None else model
+        card, (name, variant) = find_card(model), split_variant(model)
+        hub = card.hub if card is not None else name
     library = require("huggingface_hub", extra="neural")
     try:
-        folder = Path(library.snapshot_download(hub, allow_patterns=list(WANTED)))
+        wanted = [p for p in WANTED if not (variant and p == "*.safetensors")]
+        folder = Path(library.snapshot_download(hub, allow_patterns=wanted + graph_patterns(variant)))
         routed = (folder / "router_config.json").exists()  # its query route has weights of its own
-        if not any(folder.glob("*.safetensors")) and (routed or not any(folder.glob("*/*.safetensors"))):
+        whole = bool(variant) or any(folder.glob("*.safetensors"))
+        if not whole and (routed or not any(folder.glob("*/*.safetensors"))):
             library.snapshot_download(hub, allow_patterns=[*WANTED, *BINARY])
+            if not _has_weights(folder, ""):
+                library.snapshot_download(hub, allow_patterns=[*WANTED, *graph_patterns("fp32")])
     except Exception as error:  # noqa: BLE001 - the library and its transports raise errors of many families
         reason = " ".join(str(error).split())[:200]
         raise DownloadError(
             f"the checkpoint '{hub}' is not here and could not be downloaded ({type(error).__name__}: {reason}); "
             "see `weir list models`, or give a folder that holds one"
         ) from None
-    if _snapshot(hub) is None:
+    if _snapshot(hub, variant) is None:
         raise DownloadError(f"'{hub}' on the hub holds no checkpoint with weights that Weir can read")
 
 
 def _begins_one(folder: Path) -> bool:
-    return any((folder / name).is_file() for name in ("config.json", "modules.json"))
+    named = any((folder / name).is_file() for name in ("config.json", "modules.json"))
+    return named or bool((folder / "tokenizer.json").is_file() and graph_files(folder))
 
 
-def _snapshot(hub: str) -> Path | None:
+def _snapshot(hub: str, variant: str) -> Path | None:
     """The whole checkpoint that the hub's cache holds under its main revision; None where it has none."""
     if not NAME.fullmatch(hub):
         return None
@@ -186,14 +202,16 @@ def _snapshot(hub: str) -> Path | None:
     except (OSError, ValueError):
         return None
     folder = place / "snapshots" / Path(revision).name
-    return folder if _begins_one(folder) and _has_weights(folder) else None
+    return folder if _begins_one(folder) and _has_weights(folder, variant) else None
 
 
-def _has_weights(folder: Path) -> bool:
+def _has_weights(folder: Path, variant: str) -> bool:
     """Whether weights are there, and every part of those that an index names: a download may have broken off."""
+    if variant:
+        return any(matches_variant(path, folder, variant) for path in graph_files(folder))
     kind = "*.safetensors" if next(folder.rglob("*.safetensors"), None) else "pytorch_model*.bin"
     if next(folder.rglob(kind), None) is None:
-        return False
+        return bool(graph_files(folder))
     for index in folder.rglob(f"{kind}.index.json"):
         try:
             parts = set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values())
@@ -202,6 +220,72 @@ def _has_weights(folder: Path) -> bool:
         if not all((index.parent / str(part)).is_file() for part in parts):
             return False
     return True
+
+
+# ----------
+# ONNX files, of which a checkpoint may have several: transformers.js, optimum and fastembed name them by precision.
+
+
+GRAPHS = {
+    "fp32": ("model.onnx",),
+    "fp16": ("model_fp16.onnx",),
+    "int8": (
+        "model_int8.onnx",
+        "model_quantized.onnx",
+        "model_qint8*.onnx",
+        "model_uint8.onnx",
+        "model_quint8*.onnx",
+    ),
+}
+"""The names of a variant's files."""
+
+
+def graph_files(folder: Path) -> list[Path]:
+    """The ONNX files of a checkpoint, in its folder and below onnx/, sorted."""
+    return sorted(
+        path for place in (folder, folder / "onnx") for path in place.glob("*.onnx") if path.is_file()
+    )
+
+
+def graph_patterns(variant: str) -> list[str]:
+    """What to download of a variant, files of its numbers included."""
+    if not variant:
+        return []
+    names = GRAPHS.get(variant, (variant,))
+    return [
+        f"{place}{name}{more}" for name in names for place in ("", "onnx/") for more in ("", "_data", ".data")
+    ]
+
+
+def matches_variant(path: Path, folder: Path, variant: str) -> bool:
+    """Whether an ONNX file is a variant: by its name, or by its place in the folder."""
+    if variant in GRAPHS:
+        return any(path.match(name) for name in GRAPHS[variant])
+    return path.relative_to(folder).as_posix() == variant
+
+
+def graph_of(folder: Path, variant: str) -> Path | None:
+    """The ONNX file that a checkpoint's numbers come from: None where other weights are there and no variant is named.
+
+    Raises BadValue for a variant that is not there, and where nothing says which of several files is meant.
+    """
+    paths = graph_files(folder)
+    if not variant and (
+        not paths or any(folder.rglob("*.safetensors")) or any(folder.glob("pytorch_model*.bin"))
+    ):
+        return None
+    names = ", ".join(path.relative_to(folder).as_posix() for path in paths) or "no ONNX file"
+    chosen = [path for path in paths if matches_variant(path, folder, variant or "fp32")]
+    if not variant and not chosen and len(paths) == 1:
+        return paths[0]
+    if not chosen or (len(chosen) > 1 and variant not in ("", "fp32")):
+        if variant and not chosen:
+            raise BadValue(f"{folder}: no variant '{variant}' there; found {names}")
+        raise BadValue(
+            f"{folder}: which of its ONNX files ({names})? write one behind it, such as '{folder.name}#int8' or "
+            f"'{folder.name}#{paths[-1].relative_to(folder).as_posix()}'"
+        )
+    return chosen[-1]
 
 
 # ----------
@@ -237,7 +321,8 @@ class Checkpoint:
     last, max, or None where nothing says so; normalise: whether a last step makes vectors of length 1; heads: layers
     behind pooling; similarity: "dot", "cosine" or None; prompts: declared prompts by name; query_prompt and
     document_prompt: those meant for queries and documents, None where nothing is declared; limit: tokens of a text at
-    most; positions: tokens that the architecture can tell apart, 0 where there is no such bound.
+    most; positions: tokens that the architecture can tell apart, 0 where there is no such bound; graph: the ONNX file
+    that stands for its weights, or None.
     """
 
     root: Path
@@ -252,6 +337,7 @@ class Checkpoint:
     prompts: Mapping[str, str] = field(default_factory=dict)
     query_prompt: str | None = None
     document_prompt: str | None = None
+    graph: Path | None = None
 
     @property
     def architecture(self) -> str:
@@ -259,13 +345,26 @@ class Checkpoint:
         return str(self.config.get("model_type", ""))
 
     @property
+    def graph_name(self) -> dict[str, object]:
+        """What a description says of the ONNX file, if one is read: {"graph": "onnx/model.onnx"}."""
+        return {} if self.graph is None else {"graph": self.graph.relative_to(self.root).as_posix()}
+
+    @property
     def trained(self) -> str:
         """The class of transformers that it was trained as, such as "BertForMaskedLM"; "" where nothing says so."""
         return str((self.config.get("architectures") or [""])[0])
 
 
-def read_checkpoint(folder: Path) -> Checkpoint:
-    """Read what a checkpoint's files say; raises StoreError where they are damaged or of an unknown form."""
+def open_checkpoint(model: str) -> Checkpoint:
+    """What the files of a model that is here say, of the variant that it names; raises as `locate` and the next do."""
+    return read_checkpoint(locate(model), split_variant(model)[1])
+
+
+def read_checkpoint(folder: Path, variant: str = "") -> Checkpoint:
+    """Read what a checkpoint's files say; raises StoreError where they are damaged or of an unknown form.
+
+    variant: see `split_variant`. Raises BadValue where nothing says which of several ONNX files is meant.
+    """
     modules = read_modules(
         folder, ("Transformer", "Pooling", "Normalize", "Dense", "LayerNorm", "MultiVectorMask")
     )
@@ -284,7 +383,7 @@ def read_checkpoint(folder: Path) -> Checkpoint:
     settings = read_object(folder / "config_sentence_transformers.json")
     similarity = settings.get("similarity_fn_name")
     return replace(
-        with_declared_prompts(bare_checkpoint(path, folder)),
+        with_declared_prompts(bare_checkpoint(path, folder, variant)),
         pooling=pooling,
         normalise=any(kind == "Normalize" for kind, _ in modules),
         heads=tuple(heads),
@@ -305,12 +404,13 @@ def with_declared_prompts(checkpoint: Checkpoint) -> Checkpoint:
     )
 
 
-def bare_checkpoint(folder: Path, root: Path) -> Checkpoint:
+def bare_checkpoint(folder: Path, root: Path, variant: str = "") -> Checkpoint:
     """What a transformer's own files say, whatever steps may stand behind it; raises as `read_checkpoint` does.
 
-    root: the folder of the checkpoint that it is a part of.
+    root: the folder of the checkpoint that it is a part of. An ONNX file needs no config.json beside it.
     """
-    config = read_object(folder / "config.json", needed=True)
+    graph = graph_of(root, variant)
+    config = read_object(folder / "config.json", needed=graph is None)
     # Tokens whose places the architecture can tell apart; 0 for no bound of its own.
     size = config.get("max_position_embeddings") or config.get("n_positions") or 0
     offset = int(config.get("pad_token_id") or 0) + 1 if config.get("model_type") in ROBERTA else 0
@@ -318,10 +418,10 @@ def bare_checkpoint(folder: Path, root: Path) -> Checkpoint:
     for path in sorted(folder.glob("sentence_*_config.json")):
         limit = read_object(path).get("max_seq_length")
         if isinstance(limit, int) and limit > 0:
-            return Checkpoint(root, folder, config, min(limit, positions or limit), positions)
+            return Checkpoint(root, folder, config, min(limit, positions or limit), positions, graph=graph)
     limit = read_object(folder / "tokenizer_config.json").get("model_max_length")
     bounds = [int(n) for n in (limit, positions) if isinstance(n, (int, float)) and 0 < n < 1e6]
-    return Checkpoint(root, folder, config, min(bounds, default=512), positions)
+    return Checkpoint(root, folder, config, min(bounds, default=512), positions, graph=graph)
 
 
 def refuse_own_code(checkpoint: Checkpoint, reason: str) -> None:
@@ -407,18 +507,21 @@ PIECE_BYTES = 1 << 22
 """Bytes read at once."""
 
 
-def deciding_files(root: Path) -> list[Path]:
+def deciding_files(root: Path, graph: Path | None = None) -> list[Path]:
     """Every file below a checkpoint's folder that can move a number, sorted by its path.
 
     Left out are only kinds of files that no engine of Weir reads, and weights in the older format where the same
-    folder has safetensors, which are then the ones that are read.
+    folder has safetensors, which are then the ones that are read. graph: the ONNX file that is read in place of all
+    weights, with the files of its numbers.
     """
-    paths = []
+    paths = [] if graph is None else [p for p in graph.parent.glob(f"{graph.name}*") if p.is_file()]
     for path in root.rglob("*"):
         inside = path.relative_to(root)
         if path.suffix.lower() in IDLE_SUFFIXES or path.name in IDLE_NAMES or not path.is_file():
             continue
-        if IDLE_FOLDERS & set(inside.parts[:-1]):
+        if graph is not None and (path.suffix == ".safetensors" or path.match("pytorch_model*.bin*")):
+            continue
+        if path in paths or IDLE_FOLDERS & set(inside.parts[:-1]):
             continue
         if path.match("pytorch_model*.bin*") and any(path.parent.glob("*.safetensors")):
             continue
@@ -434,7 +537,8 @@ def fingerprint(checkpoint: Checkpoint) -> str:
     """
     root = checkpoint.root.resolve()
     try:
-        files = deciding_files(root)
+        graph = None if checkpoint.graph is None else root / checkpoint.graph.relative_to(checkpoint.root)
+        files = deciding_files(root, graph)
         stamps, newest = _stamps(root, files)
         key = hashlib.blake2b(json.dumps([str(root), stamps]).encode("utf-8"), digest_size=16).hexdigest()
         memory = settings().home / "encoders" / f"{key}.json"
@@ -533,6 +637,7 @@ class EncoderRecipe:
             "max_query": self.max_query,
             "max_length": self.max_document,
         }
+        about |= self.document.graph_name
         if self.query is not self.document:
             about["query revision"] = fingerprint(self.query)
         return about
@@ -555,8 +660,8 @@ def resolve(encoder: Encoder, collection: str = "", instruction: str = "") -> En
     or damaged.
     """
     card = find_card(encoder.model) or ModelCard(encoder.model, encoder.model, kind="dense", source="")
-    document = read_checkpoint(locate(encoder.model))
-    query = read_checkpoint(locate(card.query_hub)) if card.query_hub else document
+    document = open_checkpoint(encoder.model)
+    query = open_checkpoint(card.query_hub) if card.query_hub else document
     pooling = _first(encoder.pooling, document.pooling, card.pooling)
     if pooling is None:
         raise BadValue(

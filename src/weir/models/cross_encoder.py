@@ -15,9 +15,8 @@ from weir.models.checkpoints import (
     fetch,
     find_card,
     fingerprint,
-    locate,
     model_arguments,
-    read_checkpoint,
+    open_checkpoint,
     refuse_own_code,
     text_limit,
 )
@@ -76,7 +75,7 @@ class CrossEncoder:
             "score": "the model's output before any activation",
             "dtype": self.dtype,
             "engine": self._declared(checkpoint, device).label,
-        }
+        } | checkpoint.graph_name
 
     def fetch(self) -> None:
         """Download the checkpoint where it is not here; raises DownloadError where that fails."""
@@ -84,8 +83,9 @@ class CrossEncoder:
 
     def checkpoint(self) -> Checkpoint:
         """The checkpoint's files; raises BadValue for one that does not score pairs."""
-        checkpoint = read_checkpoint(locate(self.model))
-        if not checkpoint.trained.endswith("ForSequenceClassification"):
+        checkpoint = open_checkpoint(self.model)
+        unknown = checkpoint.graph is not None and not checkpoint.trained
+        if not unknown and not checkpoint.trained.endswith("ForSequenceClassification"):
             kind = checkpoint.trained or "model"
             raise BadValue(f"'{self.model}' is a {kind}, which does not score pairs of texts")
         return checkpoint
@@ -163,7 +163,7 @@ def class_head(checkpoint: Checkpoint) -> ClassHead:
 
 def _engine(checkpoint: Checkpoint, declared: Declared) -> Engine:
     """The engine with the head: Weir's own, or that of transformers' own class."""
-    if declared.engine == "transformers":
+    if declared.engine == "transformers" or checkpoint.graph is not None:
         return build(checkpoint, declared, OwnHead("classes"), segments=True)
     if checkpoint.architecture not in HEADS:
         raise BadValue(

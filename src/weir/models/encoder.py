@@ -51,7 +51,8 @@ BATCH_TOKENS = {"cpu": 1000, "cuda": 32768}
 class Encoder:
     """How texts become vectors: a checkpoint, and whatever should differ from what it and its card say.
 
-    model: a name of `weir list models`, a name on the Hugging Face hub, or a folder. pooling: mean, cls, last or max;
+    model: a name of `weir list models`, a name on the Hugging Face hub, or a folder. pooling: mean, cls, last or max,
+    or own where an ONNX graph gives one vector for each text;
     similarity: dot, or cosine (then vectors have length 1); query_prompt, document_prompt: put before a text, ""
     for nothing, {task} in them is the collection's instruction; max_length, max_query: tokens of a document and a
     query at most; None leaves each to the checkpoint. dtype: fp32, bf16, fp16 or int8, the least precision to
@@ -73,7 +74,7 @@ class Encoder:
 
     def __post_init__(self) -> None:
         check_model(self.model, "dense", "which gives no single vector for a text")
-        for name, allowed in (("pooling", POOLINGS.values()), ("similarity", SIMILARITIES)):
+        for name, allowed in (("pooling", (*POOLINGS.values(), "own")), ("similarity", SIMILARITIES)):
             if getattr(self, name) not in (None, *allowed):
                 raise BadValue(f"{name} is {getattr(self, name)!r}; expected {', '.join(allowed)}")
         check_engine(self.engine, self.dtype)

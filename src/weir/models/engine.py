@@ -108,6 +108,17 @@ def declare(
     the instructions are there, and fp32, which is then no slower, in all other cases. Raises BadValue for int8 on a
     GPU.
     """
+    if checkpoint.graph is not None:
+        if engine not in ("auto", "openvino"):
+            raise BadValue(
+                f"{checkpoint.graph.name} is an ONNX graph, which the engine '{engine}' does not read"
+            )
+        ruling = ruled(
+            "auto" if dtype != "int8" else "openvino", dtype, "cpu" if device == "auto" else device
+        )
+        if ruling.place.kind != "cpu":
+            raise BadValue("an ONNX graph runs on the processor here; take device cpu")
+        return Declared("openvino", ruling.place, "an ONNX graph")
     served = supported(checkpoint) if own is None else own
     lacking = None if served else f"Weir's own engines do not know '{checkpoint.architecture}'"
     return ruled(engine, dtype, device, lacking)

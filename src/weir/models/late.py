@@ -25,7 +25,7 @@ from weir.models.checkpoints import (
     find_card,
     fingerprint,
     locate,
-    read_checkpoint,
+    open_checkpoint,
     read_object,
     text_limit,
 )
@@ -97,7 +97,7 @@ class LateRecipe:
             "left out": "".join(self.skipped),
             "left out of queries": self.skipped_in_queries,
             "normalised": True,
-        }
+        } | self.checkpoint.graph_name
 
 
 def resolve_late(encoder: LateEncoder) -> LateRecipe:
@@ -108,7 +108,7 @@ def resolve_late(encoder: LateEncoder) -> LateRecipe:
     """
     card = find_card(encoder.model) or ModelCard(encoder.model, encoder.model, kind="late", source="")
     folder = locate(encoder.model)
-    checkpoint = read_checkpoint(folder)
+    checkpoint = open_checkpoint(encoder.model)
     if (folder / "modules.json").exists():
         if checkpoint.pooling is not None:
             raise BadValue(
@@ -253,7 +253,8 @@ class LateEncoder:
         recipe = resolve_late(self)
         declared = declare(recipe.checkpoint, self.engine, self.dtype, device)
         place = declared.place
-        head = TokenHead(_layers(recipe), normalise=True)
+        graph = recipe.checkpoint.graph is not None  # its outputs are the vectors of tokens
+        head = TokenHead(() if graph else _layers(recipe), normalise=True)
         engine = build(recipe.checkpoint, declared, head)
         query, document = _part(recipe, "query", engine), _part(recipe, "document", engine)
         budget = self.batch_tokens or BATCH_TOKENS[place.kind]
@@ -314,6 +315,8 @@ class LoadedLate:
     @property
     def dimensions(self) -> int:
         """The dimension of a vector."""
+        if not self.head.layers:
+            return int(self.encode(["a"]).values.shape[1])
         return int(self.head.layers[-1].weight.shape[0])
 
     def encode(self, texts: Strings | Sequence[str], kind: Kind = "document") -> Ragged:

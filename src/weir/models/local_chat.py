@@ -17,7 +17,7 @@ from weir.algorithms import algorithm
 from weir.core.strings import Float64, Int64
 from weir.errors import BadValue, StoreError, require
 from weir.models.batching import out_of_memory
-from weir.models.checkpoints import Checkpoint, fingerprint, locate, read_checkpoint, read_object
+from weir.models.checkpoints import Checkpoint, fingerprint, open_checkpoint, read_object
 from weir.models.engine import Declared, declare, prepare
 from weir.models.hardware import ComputePlace, declared_device
 from weir.models.prompts import ChatPrompt
@@ -255,7 +255,7 @@ def read_causal(model: str) -> Checkpoint:
     Raises BadValue for a checkpoint of another kind, StoreError for one without weights as safetensors, DownloadError
     for one that is not here.
     """
-    checkpoint = read_checkpoint(locate(model))
+    checkpoint = open_checkpoint(model)
     architecture = str((checkpoint.config.get("architectures") or [""])[0])
     if not architecture.endswith(WRITERS):
         kind = architecture or checkpoint.architecture or "model of an unknown kind"

@@ -38,6 +38,11 @@ LAYER_NORM_EPS = 1e-5
 GRAPH = 1
 """The number of the graph that `encoder_graph` builds; what was quantised from another is made again."""
 SUMS = "checksums.json"
+INPUTS = ("input_ids", "attention_mask", "token_type_ids")
+"""What a graph may ask for."""
+STATE_OUTPUTS = ("last_hidden_state", "token_embeddings", "hidden_states")
+VECTOR_OUTPUTS = ("sentence_embedding", "sentence_embeddings", "pooler_output")
+"""Outputs of ONNX files, the first that is there before others of its shape."""
 CALIBRATION_TEXTS = 64
 """Texts from which static int8 takes the ranges of what flows between layers."""
 
@@ -49,7 +54,7 @@ class OpenVino:
     request: Any
     names: tuple[str, ...]
     fill: int
-    head: VectorHead | TokenHead | ClassHead | TermHead
+    head: AnyHead
     padded: bool = True
     alone: bool = False
 
@@ -58,7 +63,9 @@ class OpenVino:
         tables = padded_tables(batch, self.fill, self.names)
         outputs = self.request.infer([tables[name] for name in self.names], share_inputs=True)
         rows: Float32 = np.array(outputs[0], np.float32)  # a copy: the next batch is written over the outputs
-        if isinstance(self.head, TermHead):
+        if isinstance(self.head, OwnHead) and self.head.kind == "classes":
+            return rows
+        if isinstance(self.head, TermHead | OwnHead):
             return activated(rows, self.head.activation) if self.head.pooling == "max" else rows
         if isinstance(self.head, TokenHead):
             mask = batch.mask()
@@ -91,21 +98,34 @@ def openvino_engine(
     if place.kind != "cpu":
         raise BadValue(f"the engine 'openvino' runs on cpu here, not on {place.device}")
     library = require("openvino", extra="neural")
-    if isinstance(head, OwnHead) or not supported(checkpoint):
+    if checkpoint.graph is None and (isinstance(head, OwnHead) or not supported(checkpoint)):
         raise BadValue(
             f"{checkpoint.folder}: the engine 'openvino' does not know '{checkpoint.architecture}'; take 'transformers'"
         )
-    segments = segments and int(checkpoint.config.get("type_vocab_size") or 0) > 1
-    names = ("input_ids", "attention_mask", *(["token_type_ids"] if segments else []))
     core = library.Core()
-    body = _quantised(checkpoint, core, names) if place.dtype == "int8" else _body(checkpoint, segments)
+    if checkpoint.graph is not None:
+        body = graph_body(core, checkpoint, head)
+    else:
+        segments = segments and int(checkpoint.config.get("type_vocab_size") or 0) > 1
+        body = _body(checkpoint, segments)
+    names = tuple(
+        next(n for n in INPUTS if n in node.output(0).get_names()) for node in body.get_parameters()
+    )
+    if place.dtype == "int8":
+        body = _quantised(checkpoint, core, names, body)
     facts = {
         "INFERENCE_PRECISION_HINT": HINTS[place.dtype],
         "INFERENCE_NUM_THREADS": settings().threads,
         "NUM_STREAMS": "1",
         "ENABLE_CPU_PINNING": False,
     }
-    request = core.compile_model(with_head(body, head), "CPU", facts).create_infer_request()
+    try:
+        request = core.compile_model(with_head(body, head), "CPU", facts).create_infer_request()
+    except RuntimeError as error:
+        reason = " ".join(str(error).split())[-200:]
+        raise StoreError(
+            f"{checkpoint.graph or checkpoint.folder}: OpenVINO cannot run it ({reason})"
+        ) from None
     return OpenVino(request, names, _fill(checkpoint), head)
 
 
@@ -163,6 +183,42 @@ def _body(checkpoint: Checkpoint, segments: bool) -> Any:  # noqa: ANN401 - an o
         raise StoreError(f"{checkpoint.folder}: its weights do not fit its config.json ({reason})") from None
 
 
+def graph_body(core: Any, checkpoint: Checkpoint, head: AnyHead) -> Any:  # noqa: ANN401 - an openvino.Core and its Model
+    """The graph of an ONNX file with the one output that a head stands on: states, vectors, or the graph's own numbers.
+
+    Raises StoreError for a file that cannot be read, BadValue for a graph whose inputs or outputs are others.
+    """
+    library, path = require("openvino", extra="neural"), checkpoint.graph
+    try:
+        model = core.read_model(path)
+    except RuntimeError as error:
+        reason = " ".join(str(error).split())[-200:]
+        raise StoreError(f"{path}: OpenVINO cannot read it ({reason})") from None
+    for node in model.get_parameters():
+        if not any(name in node.output(0).get_names() for name in INPUTS):
+            names = ", ".join(sorted(node.output(0).get_names()))
+            raise BadValue(f"{path}: an input '{names}' is not known; expected {', '.join(INPUTS)}")
+    classes = isinstance(head, OwnHead) and head.kind == "classes"
+    own = isinstance(head, VectorHead) and head.pooling == "own"
+    wanted = ("logits", "scores") if isinstance(head, OwnHead) else VECTOR_OUTPUTS if own else STATE_OUTPUTS
+    rank = 2 if classes or own else 3
+    fitting = [
+        o
+        for o in model.outputs
+        if o.get_partial_shape().rank.is_dynamic or len(o.get_partial_shape()) == rank
+    ]
+    fitting.sort(
+        key=lambda o: min((wanted.index(n) for n in o.get_names() if n in wanted), default=len(wanted))
+    )
+    if not fitting:
+        shapes = ", ".join(f"{next(iter(o.get_names()), '')} {o.get_partial_shape()}" for o in model.outputs)
+        hint = "; take pooling='own'" if isinstance(head, VectorHead) and not own else ""
+        raise BadValue(
+            f"{path}: no output with {rank} dimensions, as this kind of model needs ({shapes}){hint}"
+        )
+    return library.Model([fitting[0]], model.get_parameters())
+
+
 @dataclass(frozen=True)
 class Operators:
     """OpenVINO's operators over NumPy's arrays; nodes of a graph have no type that could be named here."""
@@ -194,7 +250,7 @@ class Operators:
         return self.op.add(self.op.multiply(y, self.constant(weight)), self.constant(bias))
 
 
-def with_head(body: Any, head: VectorHead | TokenHead | ClassHead | TermHead) -> Any:  # noqa: ANN401 - an openvino.Model
+def with_head(body: Any, head: AnyHead) -> Any:  # noqa: ANN401 - an openvino.Model
     """A model whose output is what the head makes of the states [n, longest, H] of a body, but for its layers.
 
     These are small and stay in float32 whatever the body computes in, see `layered`; a vocabulary's head is not small.
@@ -205,14 +261,15 @@ def with_head(body: Any, head: VectorHead | TokenHead | ClassHead | TermHead) ->
     x = body.get_results()[0].input_value(0)
     mask = next(node for node in body.get_parameters() if "attention_mask" in node.output(0).get_names())
     seen = op.unsqueeze(op.convert(mask, np.float32), ops.whole(2))  # [n, longest, 1]
-    if isinstance(head, TermHead):
-        before = head.transform
+    if isinstance(head, TermHead) or (isinstance(head, OwnHead) and head.kind == "terms"):
+        before = head.transform if isinstance(head, TermHead) else None
         if before is not None:
             x = op.gelu(
                 ops.linear(x, before.weight, before.bias), "tanh" if before.approximate == "tanh" else "erf"
             )
             x = ops.norm(x, before.norm, before.norm_bias, before.eps)
-        x = op.multiply(op.relu(ops.linear(x, head.weight, head.bias)), seen)
+        x = ops.linear(x, head.weight, head.bias) if isinstance(head, TermHead) else x
+        x = op.multiply(op.relu(x), seen)
         if head.pooling == "max":
             x = op.reduce_max(x, ops.whole(1))
         else:
@@ -221,7 +278,7 @@ def with_head(body: Any, head: VectorHead | TokenHead | ClassHead | TermHead) ->
             x = op.reduce_sum(x, ops.whole(1))
     elif isinstance(head, ClassHead):
         x = op.squeeze(op.gather(x, ops.whole(0), ops.whole(1)), ops.whole(1))
-    elif isinstance(head, VectorHead):
+    elif isinstance(head, VectorHead) and head.pooling != "own":
         x = _pooled(ops, x, seen, head.pooling)
     return library.Model([x], body.get_parameters())
 
@@ -304,7 +361,7 @@ def encoder_graph(weights: Weights, segments: bool) -> Any:  # noqa: ANN401 - an
     return library.Model([x], inputs)
 
 
-def _quantised(checkpoint: Checkpoint, core: Any, names: tuple[str, ...]) -> Any:  # noqa: ANN401 - an openvino.Core and its Model
+def _quantised(checkpoint: Checkpoint, core: Any, names: tuple[str, ...], body: Any) -> Any:  # noqa: ANN401 - an openvino.Core and its Model
     """The model with int8 matrices and int8 between the layers, calibrated on texts that come with Weir."""
     library, nncf = require("openvino", extra="neural"), require("nncf", extra="int8")
     versions = f"{library.__version__} {nncf.__version__}"
@@ -323,7 +380,7 @@ def _quantised(checkpoint: Checkpoint, core: Any, names: tuple[str, ...]) -> Any
     tables = [padded_tables(part, _fill(checkpoint), names) for part in parts]
     nncf.set_log_level(40)
     model = nncf.quantize(
-        _body(checkpoint, "token_type_ids" in names),
+        body,
         nncf.Dataset(tables, lambda item: item),
         model_type=nncf.ModelType.TRANSFORMER,
         subset_size=len(tables),

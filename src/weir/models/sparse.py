@@ -26,6 +26,7 @@ from weir.models.checkpoints import (
     locate,
     read_modules,
     read_object,
+    split_variant,
     step_kind,
     text_limit,
     with_declared_prompts,
@@ -180,11 +181,11 @@ class SparseCheckpoint:
     query: SparseModel | TokenWeights
 
 
-def read_layout(folder: Path) -> SparseCheckpoint:
+def read_layout(folder: Path, variant: str = "") -> SparseCheckpoint:
     """What the files of a checkpoint say; raises StoreError or BadValue where they are damaged or of another kind."""
     steps = read_modules(folder, KINDS)
     if not steps:
-        side = SparseModel(bare_checkpoint(folder, folder))
+        side = SparseModel(bare_checkpoint(folder, folder, variant))
         return SparseCheckpoint(side, side)
     routes = {"document": steps, "query": steps}
     if any(kind == "Router" for kind, _ in steps):
@@ -364,7 +365,7 @@ class SparseEncoder:
 
     def _resolved(self) -> SparseRecipe:
         card = find_card(self.model)
-        layout = read_layout(locate(self.model))
+        layout = read_layout(locate(self.model), split_variant(self.model)[1])
         limits = {"document": self.max_length, "query": self.max_query or self.max_length}
         stated = {} if card is None else {"document": card.max_document, "query": card.max_query}
         own, query = layout.document.checkpoint, self._query_side()
@@ -377,7 +378,7 @@ class SparseEncoder:
                 raise BadValue(f"{own.folder}: no idf.json there; give query='tokens', or another checkpoint")
             layout = replace(layout, query=TokenWeights(own, own.folder / "idf.json"))
         elif query is not None and query != "idf":
-            layout = replace(layout, query=read_layout(locate(query)).query)
+            layout = replace(layout, query=read_layout(locate(query), split_variant(query)[1]).query)
         return SparseRecipe(self, layout, limits, stated)
 
     def _query_side(self) -> str | None:
@@ -443,7 +444,7 @@ class SparseRecipe:
             "document": self._described("document"),
             "query": self._described("query"),
             "engine": self.declared(document, device).label,
-        }
+        } | document.graph_name
 
     def _described(self, kind: Kind) -> dict[str, object]:
         side, keep = self.side(kind), self.keep(kind)
@@ -496,12 +497,14 @@ class SparseRecipe:
                 raise BadValue(
                     f"'{self.encoder.model}' is a {trained}, which has no head for masked words, as SPLADE needs"
                 )
-            if declared.engine == "transformers":
+            if declared.engine == "transformers" or checkpoint.graph is not None:
                 return build(checkpoint, declared, OwnHead("terms", pooling, activation))
             if architecture not in MLM:
                 raise BadValue(
                     f"the engine '{declared.engine}' has no head for '{architecture}'; take 'transformers'"
                 )
+        if checkpoint.graph is not None:
+            raise BadValue(f"{checkpoint.graph}: '{family}' reads no ONNX; take safetensors")
         state = ModelState(checkpoint.folder)
         if family in ("unicoil", "deepct"):
             name = "tok_proj" if family == "unicoil" else "classifier"

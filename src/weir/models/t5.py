@@ -20,9 +20,8 @@ from weir.models.checkpoints import (
     fetch,
     find_card,
     fingerprint,
-    locate,
     model_arguments,
-    read_checkpoint,
+    open_checkpoint,
 )
 from weir.models.engine import Declared, declare, prepare
 from weir.models.hardware import ComputePlace
@@ -67,7 +66,7 @@ class T5:
 
 def read_t5(model: str) -> Checkpoint:
     """The files of a T5; raises BadValue for a checkpoint of another kind, DownloadError for one that is not here."""
-    checkpoint = read_checkpoint(locate(model))
+    checkpoint = open_checkpoint(model)
     writes = checkpoint.trained.endswith("ForConditionalGeneration")
     if checkpoint.architecture not in ("t5", "mt5") or not writes:
         kind = checkpoint.trained or checkpoint.architecture or "model of an unknown kind"
