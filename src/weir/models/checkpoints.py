@@ -139,7 +139,9 @@ def locate(model: str) -> Path:
     if _begins_one(folder):
         return folder
     if folder.is_absolute() or folder.is_dir() or model.startswith((".", "~")):
-        raise StoreError(f"{folder}: no checkpoint there; expected a folder with config.json, modules.json or an ONNX file")
+        raise StoreError(
+            f"{folder}: no checkpoint there; expected a folder with config.json, modules.json or an ONNX file"
+        )
     card = find_card(model)
     if card is not None and card.packaged:
         spec = find_spec(card.package)
