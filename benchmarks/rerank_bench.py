@@ -1,4 +1,4 @@
-"""Pairs of texts scored on one core: Weir's engines beside sentence-transformers' CrossEncoder and transformers' T5.
+"""Pairs of texts scored on one core: Weir's engines beside sentence-transformers' three backends and transformers' T5.
 
     python benchmarks/rerank_bench.py --peers PEERS --data COLLECTIONS --core 1
     python benchmarks/rerank_bench.py --peers PEERS --data COLLECTIONS --core 1 --shape monot5 --pairs 16
@@ -34,14 +34,14 @@ from common import (
     timed,
     versions,
 )
+from peer_backends import BACKENDS, PEER, best_peer, peer_model
 
-PEER = "sentence-transformers"
-ENGINES = {
-    PEER: {},
+ENGINES: dict[str, dict[str, Any]] = {name: {} for name in BACKENDS} | {
     "transformers fp32": {"engine": "transformers", "dtype": "fp32"},
     "torch fp32": {"engine": "torch", "dtype": "fp32"},
     "openvino fp32": {"engine": "openvino", "dtype": "fp32"},
     "torch bf16": {"engine": "torch", "dtype": "bf16"},
+    "openvino bf16": {"engine": "openvino", "dtype": "bf16"},
     "openvino int8": {"engine": "openvino", "dtype": "int8"},
 }
 T5_PEER = "transformers t5"
@@ -151,15 +151,18 @@ def child(spec: dict[str, Any]) -> None:
         emit({})
         return
     given = pairs(Path(spec["data"]) / "nfcorpus", spec["pairs"])
-    if spec["engine"] == PEER:
+    if spec["engine"] in BACKENDS:
         import torch
         from sentence_transformers import CrossEncoder as Theirs
 
-        torch.set_num_threads(1)
-        theirs = Theirs(spec["model"], device="cpu", max_length=LIMIT, activation_fn=torch.nn.Identity())
+        texts = [f"{query} {text}" for query, text in given]
+        options = {"max_length": LIMIT, "activation_fn": torch.nn.Identity()}
+        theirs = peer_model(Theirs, Path(spec["model"]), spec["engine"], texts, options)
 
         def run() -> Any:
-            return theirs.predict(given, batch_size=32, show_progress_bar=False)
+            tensor = spec["engine"].endswith("torch bf16")
+            scores = theirs.predict(given, batch_size=32, show_progress_bar=False, convert_to_tensor=tensor)
+            return scores.float().numpy() if tensor else scores
     elif spec["engine"].startswith(T5_PEER):
         run = t5_peer(spec["model"], given, T5_ENGINES[spec["engine"]]["sorted"])
     elif spec["shape"] == "monot5":
@@ -180,7 +183,10 @@ def child(spec: dict[str, Any]) -> None:
     np.save(spec["scores"], run())
     emit(
         timed(run, spec["repetitions"], warm=0, budget=120)
-        | {"peak_mb": memory_mb("VmHWM"), "versions": versions("torch", PEER, "transformers")}
+        | {
+            "peak_mb": memory_mb("VmHWM"),
+            "versions": versions("torch", PEER, "transformers", "openvino", "onnxruntime", "nncf"),
+        }
     )
 
 
@@ -224,12 +230,11 @@ def main() -> None:
 
 
 def compare(engines: list[str], spec: dict[str, Any], python: str, folder: Path) -> dict[str, Any]:
-    """Every engine in turn, printed as it comes; the first is the peer."""
+    """Every engine in turn, printed as it comes; scores are compared with the first's."""
     import numpy as np
 
-    peer = engines[0]
     found: dict[str, Any] = {}
-    print(f"{'engine':24} pairs/s (cpu)   times peer   largest difference   correlation")
+    print(f"{'engine':36} pairs/s (cpu)   times best   largest difference   correlation")
     for name in engines:
         path = folder / f"scores-{len(found)}.npy"
         record = run_child(__file__, spec | {"engine": name, "scores": str(path)}, python, timeout=900)
@@ -238,13 +243,15 @@ def compare(engines: list[str], spec: dict[str, Any], python: str, folder: Path)
             say(f"{name}: {record['error'][-300:]}")
             continue
         record["pairs_per_s"] = spec["pairs"] / record["cpu_median"]
-        if "pairs_per_s" in found[peer]:
+        best = best_peer(found, name, "pairs_per_s") or engines[0]  # of T5: the first row
+        if "pairs_per_s" in found[best]:
+            record["times_best"] = record["pairs_per_s"] / found[best]["pairs_per_s"]
+        if (folder / "scores-0.npy").exists():
             one, other = np.load(folder / "scores-0.npy").ravel(), np.load(path).ravel()
             record["largest_difference"] = float(np.abs(one - other).max())
             record["correlation"] = float(np.corrcoef(one, other)[0, 1])
-            record["times_peer"] = record["pairs_per_s"] / found[peer]["pairs_per_s"]
         print(
-            f"{name:24} {record['pairs_per_s']:13.1f} {record.get('times_peer', 0):12.2f} "
+            f"{name:36} {record['pairs_per_s']:13.1f} {record.get('times_best', 0):12.2f} "
             f"{record.get('largest_difference', 0):20.2e} {record.get('correlation', 0):13.5f}",
             flush=True,
         )
