@@ -93,7 +93,7 @@ def peer_model(
     calibration.mkdir()
     lines = [json.dumps({"text": text}) for _, text in zip(range(CALIBRATION_TEXTS), texts, strict=False)]
     (calibration / "train.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    rules = OVQuantizationConfig(num_samples=CALIBRATION_TEXTS)
+    rules = OVQuantizationConfig(num_samples=len(lines))
     export_static_quantized_openvino_model(
         model, rules, str(copy), str(calibration), "default", "train", "text"
     )

@@ -1,4 +1,4 @@
-"""A server that speaks the hub's API for data sets, on this machine, with the manners a test gives it."""
+"""A server that speaks the hub's API for data sets and models, on this machine, with the manners a test gives it."""
 
 from __future__ import annotations
 
@@ -86,12 +86,14 @@ class HubHandler(LocalHandler):
             self.send_error(401)
         elif self.hub.fail:
             self.send_error(self.hub.fail.pop(0))
-        elif "/tree/" in path:
-            self.tree(path.removeprefix("/api/datasets/"), body)
-        elif path.startswith("/api/datasets/"):
-            self.describe(path.removeprefix("/api/datasets/"), parse_qs(url.query), body)
+        elif path.startswith("/api/"):
+            rest = path.removeprefix("/api/").partition("/")[2]
+            if "/tree/" in rest:
+                self.tree(rest, body)
+            else:
+                self.describe(rest, parse_qs(url.query), body)
         else:
-            self.resolve(path.removeprefix("/datasets/"), body)
+            self.resolve(path.removeprefix("/datasets").removeprefix("/"), body)
 
     def all_data(self) -> Iterator[bytes]:
         for commits in self.hub.held.values():

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -12,6 +15,7 @@ pytest.importorskip("openvino", reason="needs the `neural` extra (openvino)")
 onnx = pytest.importorskip("onnx", reason="needs the `dev` extra (onnx)")
 
 from tests.neural.conftest import SPECIAL, WORDS, write_tokenizer  # noqa: E402 - behind the skip
+from tests.unit.hub_server import Hub, served  # noqa: E402 - behind the skip
 from weir.errors import BadValue, StoreError  # noqa: E402 - behind the skip
 from weir.models import Encoder  # noqa: E402 - behind the skip
 from weir.models.checkpoints import graph_patterns, split_variant  # noqa: E402 - behind the skip
@@ -160,3 +164,40 @@ def test_names_of_variants(tmp_path):
     assert {"onnx/model_quantized.onnx", "model_int8.onnx", "onnx/model_int8.onnx_data"} <= set(
         graph_patterns("int8")
     )
+
+
+def test_rows_are_filled_with_the_tokenizer_s_own_token(tmp_path):
+    """Graphs of RoBERTa and MPNet number positions by it, and a folder without config.json names it nowhere else."""
+    folder = folder_of(tmp_path / "own", {"model.onnx": graph()})
+    path = folder / "tokenizer.json"
+    facts = json.loads(path.read_text())
+    facts["model"]["vocab"] |= {"[PAD]": NAMES["fish"], "fish": NAMES["[PAD]"]}
+    facts["added_tokens"] = [one for one in facts["added_tokens"] if one["content"] != "[PAD]"]
+    path.write_text(json.dumps(facts))
+    loaded = Encoder(str(folder), pooling="mean").load("cpu")
+    assert loaded.document.engine.fill == NAMES["fish"]
+
+
+def test_one_variant_is_brought_from_the_hub(tmp_path):
+    folder = folder_of(
+        tmp_path / "own", {f"onnx/model{name}.onnx": graph() for name in ("", "_quantized", "_fp16")}
+    )
+    files = {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    with served(Hub()) as hub:
+        hub.put("weirs/tiny", files | {"model.safetensors": b"never asked for"})
+        env = os.environ | {
+            "HF_ENDPOINT": hub.url,
+            "HF_HUB_CACHE": str(tmp_path / "cache"),
+            "HF_HUB_OFFLINE": "0",
+        }
+        encode = (
+            "from weir.models import Encoder; e = Encoder('weirs/tiny#int8', pooling='mean'); e.fetch(); "
+            "print(e.describe('cpu')['graph'], e.load('cpu').encode(['cat']).shape)"
+        )
+        done = subprocess.run(
+            [sys.executable, "-c", encode], env=env, capture_output=True, text=True, check=False
+        )
+        assert (done.stdout.strip(), done.returncode) == ("onnx/model_quantized.onnx (1, 8)", 0), done.stderr
+        brought = {path.rpartition("/")[2] for path in hub.paths() if path.startswith("/weirs/")}
+    assert brought == {"model_quantized.onnx", "tokenizer.json"} & brought
+    assert "model_quantized.onnx" in brought

@@ -6,9 +6,10 @@ import hashlib
 import json
 import math
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import redirect_stdout, suppress
 from dataclasses import dataclass
 from importlib.resources import files
+from io import StringIO
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -168,7 +169,10 @@ def padded_tables(batch: Tokens, fill: int, names: tuple[str, ...]) -> dict[str,
 
 
 def _fill(checkpoint: Checkpoint) -> int:
-    return int(checkpoint.config.get("pad_token_id") or 0)
+    """The token that fills tables; graphs of RoBERTa and MPNet number positions by it."""
+    if "pad_token_id" in checkpoint.config or checkpoint.graph is None:
+        return int(checkpoint.config.get("pad_token_id") or 0)
+    return load_tokenizer(checkpoint.folder, checkpoint.limit).pad
 
 
 def _body(checkpoint: Checkpoint, segments: bool) -> Any:  # noqa: ANN401 - an openvino.Model
@@ -379,12 +383,13 @@ def _quantised(checkpoint: Checkpoint, core: Any, names: tuple[str, ...], body: 
     parts = (tokens.take(order[i : i + 4]) for i in range(0, len(order), 4))
     tables = [padded_tables(part, _fill(checkpoint), names) for part in parts]
     nncf.set_log_level(40)
-    model = nncf.quantize(
-        body,
-        nncf.Dataset(tables, lambda item: item),
-        model_type=nncf.ModelType.TRANSFORMER,
-        subset_size=len(tables),
-    )
+    with redirect_stdout(StringIO()):  # its bars of progress would stand among Weir's tables
+        model = nncf.quantize(
+            body,
+            nncf.Dataset(tables, lambda item: item),
+            model_type=nncf.ModelType.TRANSFORMER,
+            subset_size=len(tables),
+        )
     with suppress(StoreError), atomic_dir(at) as folder:
         library.save_model(model, folder / "model.xml", compress_to_fp16=False)
         sums = {name: checksum.to_json() for name, checksum in checksums_of(folder).items()}

@@ -115,11 +115,12 @@ def packed(rows: Sequence[Sequence[int]]) -> Tokens:
 
 @dataclass(frozen=True, eq=False)
 class ModelTokenizer:
-    """Turns texts into tokens, special ones included, cut at `limit`; safe to call from a thread."""
+    """Turns texts into tokens, special ones included, cut at `limit`; safe in a thread. pad: what fills rows."""
 
     inner: Any
     limit: int
     lower: bool = False
+    pad: int = 0
 
     def __call__(self, texts: Sequence[Text]) -> Tokens:
         """The tokens of these texts; the tokenizer's own threads do it outside Python's lock."""
@@ -154,9 +155,11 @@ class ModelTokenizer:
         """The same tokenizer, cutting elsewhere."""
         inner = type(self.inner).from_str(self.inner.to_str())
         inner.enable_truncation(limit)
-        return ModelTokenizer(inner, limit, self.lower)
+        return ModelTokenizer(inner, limit, self.lower, self.pad)
 
 
+PADDING = ("[PAD]", "<pad>")
+"""What tokenizers call the token that fills rows, where they name none."""
 VOCABULARIES = ("vocab.txt", "vocab.json", "*.model", "*.tiktoken")
 """Files from which transformers makes a tokenizer; without any of them it would make one that knows no word."""
 
@@ -194,8 +197,11 @@ def load_tokenizer(folder: Path, limit: int) -> ModelTokenizer:
         if inner is None:
             raise BadValue(f"{folder}: its tokenizer has no fast form, which Weir needs")
         inner = type(inner).from_str(inner.to_str())
+    padding = inner.padding or {}
+    pad = next((i for i in map(inner.token_to_id, PADDING) if i is not None), 0)
     inner.no_padding()
     inner.enable_truncation(limit)
     # sentence-transformers' settings may ask for lower case before the tokenizer.
     settings = [read_object(path) for path in sorted(folder.glob("sentence_*_config.json"))]
-    return ModelTokenizer(inner, limit, any(facts.get("do_lower_case") is True for facts in settings))
+    lower = any(facts.get("do_lower_case") is True for facts in settings)
+    return ModelTokenizer(inner, limit, lower, padding.get("pad_id", pad))
