@@ -39,6 +39,7 @@ TOP = {
         "gate": "Fail on a regression.",
         "power": "Report detectable effects.",
         "report": "Write a report.",
+        "adapt": "Train an encoder.",
         "fuse": "Fuse rankings into one.",
         "plan": "Estimate time and cost.",
         "verify": "Check a results folder.",
@@ -97,7 +98,10 @@ COMMANDS = {name: sentence for section in TOP.values() for name, sentence in sec
 }
 """What each command does, by what is typed behind `weir`."""
 FORMER = {
-    name: f"{group} {name}" for group, names in SUBCOMMANDS.items() for name in names if group != "submit"
+    name: f"{group} {name}"
+    for group, names in SUBCOMMANDS.items()
+    for name in names
+    if group not in ("adapt", "submit")
 } | {"warm": "doctor --compile", "leaderboard": "submit leaderboard"}
 """Other names of commands: former ones, and leaderboard alone; a line says the one that the help shows."""
 FORMER_OPTIONS = {

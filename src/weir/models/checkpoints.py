@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from weir.algorithms import algorithm
 from weir.errors import BadValue, DownloadError, StoreError, UnknownName, require
 from weir.files.atomic import write_json
+from weir.files.integrity import read_sealed
 from weir.registry import changed_settings
 from weir.settings import hub_cache, settings
 
@@ -98,6 +99,28 @@ def find_card(name: str) -> ModelCard | None:
     name = split_variant(name)[0]
     by_hub = {c.hub.lower(): c for c in _cards().values()}
     return _cards().get(name) or by_hub.get(name.lower())
+
+
+TRAINING_RECORD = "weir-training.json"
+"""What `weir adapt` writes beside a checkpoint: how it was trained, and on which collections."""
+
+
+def trained_on(model: str) -> tuple[str, ...] | None:
+    """The collections on which a model was trained, as its card or its folder's record says; None where none does."""
+    card = find_card(model)
+    if card is not None:
+        return card.trained_on or None
+    record = Path(split_variant(model)[0]).expanduser() / TRAINING_RECORD
+    if not record.is_file():
+        return None
+    try:
+        facts = read_sealed(record)
+    except StoreError:  # changed: it says nothing
+        return None
+    collections = facts.get("trained_on")
+    if not facts.get("base_known") or not isinstance(collections, list):
+        return None
+    return tuple(str(name) for name in collections)
 
 
 def check_kind(model: str, kind: str, otherwise: str) -> None:

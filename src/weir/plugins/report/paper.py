@@ -15,7 +15,7 @@ from weir.datasets.catalogue import Entry, get, members
 from weir.errors import BadValue, UnknownName
 from weir.experiment.efficiency import Efficiency
 from weir.experiment.published import facts_table, published
-from weir.models.checkpoints import cards
+from weir.models.checkpoints import trained_on as model_trained_on
 from weir.plugins.report.study import Study
 from weir.systems.expression import expression_tree
 from weir.systems.fusion.methods import METHODS
@@ -38,7 +38,6 @@ def trained_on(system: str) -> frozenset[str] | None:
         tree = expression_tree(system)
     except BadValue:
         return None
-    trained_on_of = {card.name: card.trained_on for card in cards()}
     calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
     called = [node.func for node in calls]
     bare = [node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and node not in called]
@@ -50,7 +49,7 @@ def trained_on(system: str) -> frozenset[str] | None:
             continue
         values = [*call.args, *(keyword.value for keyword in call.keywords)]
         texts = [one.value for one in values if isinstance(one, ast.Constant) and isinstance(one.value, str)]
-        own = [trained_on_of[text] for text in texts if trained_on_of.get(text)]
+        own = [known for known in map(model_trained_on, texts) if known]
         if not own:
             return None
         collections.update(*own)

@@ -52,12 +52,17 @@ EXPECTED = "an object with a document's identifier (_id) and its questions (pred
 
 @dataclass(frozen=True, eq=False)
 class Expansions:
-    """The questions of a corpus. block: those of documents start..stop-1, the questions of each joined by spaces;
+    """The questions of a corpus. lines: those of documents start..stop-1, a line for each question of a document;
     reused: documents whose questions were there before; without: documents that have none."""
 
-    block: Callable[[int, int], Strings]
+    lines: Callable[[int, int], Strings]
     reused: int
     without: int = 0
+
+    def block(self, start: int, stop: int) -> Strings:
+        """The questions of documents start..stop-1, those of each joined by spaces."""
+        lines = self.lines(start, stop)
+        return Strings(np.where(lines.data == ord("\n"), np.uint8(ord(" ")), lines.data), lines.ptr)
 
 
 def written_questions(writer: QuestionWriter, corpus: Corpus, progress: Progress | None) -> Expansions:
@@ -86,12 +91,11 @@ def written_questions(writer: QuestionWriter, corpus: Corpus, progress: Progress
     cut = EncodingBlocks(BATCH_TEXTS, whole=declared_device(device) != "cpu")
     rows = stored_ragged(store, texts, questions, steps.batch, cut)
 
-    def block(start: int, stop: int) -> Strings:
+    def written(start: int, stop: int) -> Strings:
         ptr, data = rows.block(start, stop)
-        flat = np.ascontiguousarray(data[:, 0])
-        return Strings(np.where(flat == ord("\n"), np.uint8(ord(" ")), flat), ptr)
+        return Strings(np.ascontiguousarray(data[:, 0]), ptr)
 
-    return Expansions(block, max(len(corpus) - count, 0))
+    return Expansions(written, max(len(corpus) - count, 0))
 
 
 def read_questions(path: Path, corpus: Corpus, n: int) -> Expansions:
@@ -121,13 +125,13 @@ def read_questions(path: Path, corpus: Corpus, n: int) -> Expansions:
     ptr = np.searchsorted(code[order], np.arange(len(corpus) + 1))
     lines = Strings.concatenated(parts)
 
-    def block(start: int, stop: int) -> Strings:
+    def questions(start: int, stop: int) -> Strings:
         return Strings.of(
-            " ".join(lines.take(order[ptr[i] : min(ptr[i + 1], ptr[i] + n)]).tolist())
+            "\n".join(lines.take(order[ptr[i] : min(ptr[i + 1], ptr[i] + n)]).tolist())
             for i in range(start, stop)
         )
 
-    return Expansions(block, len(corpus), int((np.diff(ptr) == 0).sum()))
+    return Expansions(questions, len(corpus), int((np.diff(ptr) == 0).sum()))
 
 
 def contents(path: Path) -> str:
@@ -140,7 +144,7 @@ def contents(path: Path) -> str:
 
 
 def _line(row: Mapping[str, object], n: int, path: Path, line: int) -> tuple[str, str]:
-    """(document, its questions joined by spaces) of a line."""
+    """(document, its questions, a line for each) of a line of a file."""
     name = next((row[key] for key in ID_KEYS if key in row), None)
     value = next((row[key] for key in QUESTION_KEYS if key in row), None)
     name = str(name) if type(name) is int else name
@@ -148,7 +152,7 @@ def _line(row: Mapping[str, object], n: int, path: Path, line: int) -> tuple[str
     texts = isinstance(questions, list) and all(isinstance(q, str) for q in questions)
     if not isinstance(name, str) or not isinstance(questions, list) or not texts:
         raise FormatError(path, f"the keys {', '.join(row) or 'none'}", EXPECTED, line)
-    return name, " ".join(questions[:n])
+    return name, "\n".join(" ".join(q.splitlines()) for q in questions[:n])
 
 
 # ----------

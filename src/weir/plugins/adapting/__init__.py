@@ -1,0 +1,1 @@
+"""Encoders trained further on a collection: `weir adapt`."""

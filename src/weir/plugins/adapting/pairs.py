@@ -1,0 +1,402 @@
+"""Pairs to train an encoder on: a query, a text that answers it, and documents that do not."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+
+from weir.audit.leakage import leaks
+from weir.core.corpus import Corpus, Queries
+from weir.core.rounding import counted
+from weir.core.strings import Int32
+from weir.core.subject import Training
+from weir.datasets.load import Dataset
+from weir.errors import BadValue, FormatError
+from weir.files.json_files import json_rows
+from weir.models.chat import ChatModel, cached_chat, default_model
+from weir.models.checkpoints import fingerprint, open_checkpoint
+from weir.models.cross_encoder import CrossEncoder
+from weir.models.prompts import ChatPrompt, prompt_template
+from weir.models.t5 import QuestionWriter
+from weir.models.verdicts import ChatReply
+from weir.services.answers import ServiceUsage
+from weir.settings import settings
+from weir.systems.lexical.bm25 import BM25
+from weir.systems.lexical.expansions import contents, read_questions, written_questions
+
+VIEW = "title text"
+"""What of a document is read."""
+CONCURRENCY = 8
+"""Prompts that a language model is asked at a time."""
+Progress: TypeAlias = Callable[[str, int, int], None]
+"""Called with what is done, how much of it, and of how much."""
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingPairs:
+    """Queries, each with a text that answers it and with documents of a corpus that do not.
+
+    queries, positives: n texts each; document: int32[n], the document that a positive is or is cut from, -1 for a text
+    of its own; negatives: int32[n, m], documents; margins: float64[n, m], how much higher a model of pairs scores the
+    positive than each negative, None where no model was asked.
+    """
+
+    queries: tuple[str, ...]
+    positives: tuple[str, ...]
+    document: Int32
+    negatives: Int32
+    margins: np.ndarray[Any, np.dtype[np.float64]] | None = None
+
+    def __len__(self) -> int:
+        return len(self.queries)
+
+    def take(self, rows: Sequence[int]) -> TrainingPairs:
+        """These pairs alone."""
+        some = list(rows)
+        return TrainingPairs(
+            tuple(self.queries[i] for i in some),
+            tuple(self.positives[i] for i in some),
+            self.document[some],
+            self.negatives[some],
+            None if self.margins is None else self.margins[some],
+        )
+
+    def digest(self) -> str:
+        """A hash of all texts, documents and margins."""
+        whole = hashlib.blake2b(digest_size=16)
+        for text in (*self.queries, *self.positives):
+            whole.update(text.encode("utf-8", "surrogatepass") + b"\0")
+        for array in (self.document, self.negatives, self.margins):
+            whole.update(b"" if array is None else np.ascontiguousarray(array).tobytes())
+        return whole.hexdigest()
+
+
+def pairs_of(rows: Sequence[tuple[str, str, int]]) -> TrainingPairs:
+    """Pairs without negatives of (query, positive, its document)."""
+    document = np.array([row[2] for row in rows], np.int32)
+    none = np.zeros((len(rows), 0), np.int32)
+    return TrainingPairs(tuple(r[0] for r in rows), tuple(r[1] for r in rows), document, none)
+
+
+class PairSource(Protocol):
+    """Where pairs come from; a frozen value."""
+
+    def describe(self) -> dict[str, object]:
+        """Everything that decides the pairs, besides the collection."""
+        ...
+
+    def pairs(self, dataset: Dataset, seed: int, progress: Progress) -> TrainingPairs:
+        """The pairs of a collection, without negatives; seed: of what is drawn."""
+        ...
+
+
+# ----------
+# Sources of pairs.
+
+
+@dataclass(frozen=True)
+class Crops:
+    """Two spans of the same document, drawn independently: independent cropping, which needs no queries.
+
+    least, most: of a document's words in a span, as shares; words: a span has no fewer, and a shorter document none;
+    deleted: share of the words of a span that are left out, drawn; each: pairs of one document. Source: Izacard et
+    al. 2022 (Contriever), section 3: spans of 5% to 50% of the tokens, and 10% of the words deleted. Raises BadValue
+    for shares out of range.
+    """
+
+    least: float = 0.05
+    most: float = 0.5
+    words: int = 5
+    deleted: float = 0.1
+    each: int = 1
+
+    def __post_init__(self) -> None:
+        if not (0 < self.least <= self.most <= 1 and 0 <= self.deleted < 1):
+            raise BadValue(
+                f"crops: least is {self.least}, most {self.most}, deleted {self.deleted}; expected "
+                "0 < least <= most <= 1 and 0 <= deleted < 1"
+            )
+        if self.words < 1 or self.each < 1:
+            raise BadValue("crops: words and each are whole numbers from 1")
+
+    def describe(self) -> dict[str, object]:
+        """Its settings."""
+        return {
+            "pairs": "crops", "least": self.least, "most": self.most, "words": self.words, "deleted": self.deleted,
+            "each": self.each,
+        }  # fmt: skip
+
+    def pairs(self, dataset: Dataset, seed: int, progress: Progress) -> TrainingPairs:
+        """Pairs of spans of each document; the draws belong to the document's identifier."""
+        corpus = dataset.corpus
+        rows = []
+        for number, text in enumerate(_texts(corpus)):
+            words = text.split()
+            if len(words) < self.words:
+                continue
+            name = hashlib.blake2b(corpus.ids[number].encode("utf-8"), digest_size=8).digest()
+            random = np.random.default_rng([seed, int.from_bytes(name, "little")])
+            for _ in range(self.each):
+                rows.append((self._span(words, random), self._span(words, random), number))
+        return pairs_of(rows)
+
+    def _span(self, words: list[str], random: np.random.Generator) -> str:
+        size = round(len(words) * random.uniform(self.least, self.most))
+        size = min(max(size, self.words), len(words))
+        start = int(random.integers(len(words) - size + 1))
+        kept = random.random(size) >= self.deleted
+        if not kept.any():
+            kept[:] = True
+        return " ".join(word for word, keep in zip(words[start : start + size], kept, strict=True) if keep)
+
+
+@dataclass(frozen=True)
+class GivenPairs:
+    """Pairs that people have judged, or that a file holds.
+
+    split: of the collection, whose queries and documents of a grade above 0 are the pairs; file: instead of it, JSON
+    lines of `query` and `positive`, two texts. Raises what `load` raises, FormatError for another file.
+    """
+
+    split: str = "train"
+    file: str | None = None
+
+    def describe(self) -> dict[str, object]:
+        """The split, or a hash of the file."""
+        if self.file is None:
+            return {"pairs": "judged", "split": self.split}
+        return {"pairs": "file", "contents": contents(Path(self.file).expanduser())}
+
+    def pairs(self, dataset: Dataset, seed: int, progress: Progress) -> TrainingPairs:
+        """The judged pairs in the order of the judgments, or those of the file in its order."""
+        if self.file is not None:
+            return pairs_of(list(_read_pairs(Path(self.file).expanduser())))
+        if self.split not in dataset.splits:
+            raise BadValue(
+                f"{dataset.name} has no judgments of the split '{self.split}' (found {', '.join(dataset.splits)})"
+            )
+        training = replace(dataset, split=self.split)
+        corpus, texts = dataset.corpus, training.queries.to_dict()
+        numbers = {name: i for i, name in enumerate(corpus.ids.tolist())}
+        rows = [
+            (texts[query], _text(corpus, numbers[document]), numbers[document])
+            for query, judged in training.qrels.to_dict().items()
+            for document, grade in judged.items()
+            if grade > 0 and query in texts and document in numbers
+        ]
+        return pairs_of(rows)
+
+
+@dataclass(frozen=True)
+class WrittenQuestions:
+    """Questions that a model writes for each document (GenQ), or that a file holds.
+
+    model: a T5 that writes questions, see weir.models.QuestionWriter; llm: instead of it a language model, as
+    weir.models.ChatModel names one, "" for that of WEIR_LLM; file: JSON lines of documents and their questions, as
+    doc2query reads them; n: questions for each document; documents: how many documents get some, drawn, None for all.
+    Each answer is kept: none is asked for twice. Source: Ma et al. 2021; GenQ in the BEIR paper (3 questions a
+    document of a T5). Raises BadValue for settings that do not go together.
+    """
+
+    model: str | None = None
+    llm: str | None = None
+    file: str | None = None
+    n: int = 3
+    documents: int | None = None
+
+    def __post_init__(self) -> None:
+        given = [name for name in ("model", "llm", "file") if getattr(self, name) is not None]
+        if len(given) > 1:
+            raise BadValue(f"{given[0]} and {given[1]} do not go together: one of them writes the questions")
+        if self.n < 1 or (self.documents is not None and self.documents < 1):
+            raise BadValue("n and documents are whole numbers from 1")
+
+    def describe(self) -> dict[str, object]:
+        """What decides the questions; raises as the model's `describe`."""
+        shared: dict[str, object] = {"pairs": "questions", "n": self.n, "documents": self.documents}
+        if self.file is not None:
+            return shared | {"contents": contents(Path(self.file).expanduser())}
+        if self.llm is not None:
+            prompt = prompt_template("question", ("passage",)).describe()
+            return shared | {"llm": self._chat.describe(), "prompt": prompt}
+        return shared | {"writer": self._writer.describe(settings().device)}
+
+    @property
+    def _chat(self) -> ChatModel:
+        return ChatModel(self.llm or default_model())
+
+    @property
+    def _writer(self) -> QuestionWriter:
+        return QuestionWriter(self.model or "doc2query", n=self.n)
+
+    def pairs(self, dataset: Dataset, seed: int, progress: Progress) -> TrainingPairs:
+        """Each question with its document; documents without a question are left out."""
+        corpus = dataset.corpus
+        chosen = np.arange(len(corpus))
+        if self.documents is not None and self.documents < len(corpus):
+            chosen = np.sort(np.random.default_rng(seed).choice(len(corpus), self.documents, replace=False))
+        texts = _texts(corpus)
+        some = Corpus.of({corpus.ids[i]: texts[i] for i in chosen.tolist()})
+        if self.llm is not None:
+            lines: Iterator[str] = self._asked(some, progress)
+        elif self.file is not None:
+            lines = iter(
+                read_questions(Path(self.file).expanduser(), some, self.n).lines(0, len(some)).tolist()
+            )
+        else:
+            writing = written_questions(
+                self._writer, some, lambda done, total: progress("questions", done, total)
+            )
+            lines = iter(writing.lines(0, len(some)).tolist())
+        rows = [
+            (question, texts[number], number)
+            for number, written in zip(chosen.tolist(), lines, strict=True)
+            for question in dict.fromkeys(line.strip() for line in written.split("\n"))
+            if question
+        ]
+        return pairs_of(rows)
+
+    def _asked(self, corpus: Corpus, progress: Progress) -> Iterator[str]:
+        template, total = prompt_template("question", ("passage",)), len(corpus) * self.n
+        texts = _texts(corpus)
+        tokens: list[str] = []
+
+        def prompt(number: int) -> ChatPrompt:
+            text = template.filled({"passage": texts[number // self.n]}, "")
+            tokens.append(text.token)
+            # The first is the likeliest question, the others are drawn.
+            sample = number % self.n
+            return ChatPrompt(
+                text.system,
+                text.user,
+                template.max_tokens,
+                1.0 if sample else 0.0,
+                sample=sample,
+                token=text.token,
+            )
+
+        usage = ServiceUsage(self._chat.model)
+        with cached_chat(self._chat, CONCURRENCY, usage) as client:
+            replies = list(client.replies(total, prompt, lambda done: progress("questions", done, total)))
+        written = [_question(reply, token) for reply, token in zip(replies, tokens, strict=True)]
+        return ("\n".join(written[i : i + self.n]) for i in range(0, total, self.n))
+
+
+def _question(reply: ChatReply, token: str) -> str:
+    """The question of an answer: what its last line with the token holds; "" where there is none."""
+    lines = [line for line in reply.text.splitlines() if line.strip().startswith(f"{token}:")]
+    return lines[-1].partition(":")[2].strip() if lines else ""
+
+
+def _read_pairs(path: Path) -> Iterator[tuple[str, str, int]]:
+    for line, row in json_rows(path):
+        query, positive = row.get("query"), row.get("positive")
+        if not (isinstance(query, str) and isinstance(positive, str)):
+            expected = "an object with the texts `query` and `positive`"
+            raise FormatError(path, f"the keys {', '.join(row) or 'none'}", expected, line)
+        yield query, positive, -1
+
+
+def _texts(corpus: Corpus) -> list[str]:
+    return corpus.view(VIEW, 0, len(corpus)).tolist()
+
+
+def _text(corpus: Corpus, number: int) -> str:
+    return corpus.view(VIEW, number, number + 1).tolist()[0]
+
+
+# ----------
+# What is made of pairs: without queries that are evaluated, with negatives, with margins.
+
+
+def known_pairs(pairs: TrainingPairs, dataset: Dataset) -> tuple[tuple[int, ...], int]:
+    """(pairs whose query is one of the collection's evaluated queries, how many evaluated queries these are).
+
+    By the definitions of the audit's check `leakage`: the same text, the same after normalising, 13 words in a row.
+    """
+    if not len(pairs):
+        return (), 0
+    trained = Queries.of({str(i): text for i, text in enumerate(pairs.queries)})
+    judged = set(dataset.qrels.queries.strings.tolist())
+    evaluated = Queries.of({n: text for n, text in dataset.queries.to_dict().items() if n in judged})
+    found = leaks(trained, Training(dataset.name, evaluated), {}).any
+    rows = tuple(np.flatnonzero(found).tolist())
+    back = leaks(evaluated, Training("pairs", trained), {}).any
+    return rows, int(back.sum())
+
+
+def with_negatives(
+    pairs: TrainingPairs, dataset: Dataset, count: int, depth: int, seed: int, progress: Progress
+) -> TrainingPairs:
+    """The pairs, each with `count` of the first `depth` documents that BM25 finds for its query, drawn.
+
+    No negative is a positive of the same query. Where BM25 finds fewer, any other documents are drawn. Raises BadValue
+    for a collection that has too few documents.
+    """
+    if not count or not len(pairs):
+        return pairs
+    corpus = dataset.corpus
+    positives: dict[str, set[int]] = {}
+    for query, document in zip(pairs.queries, pairs.document.tolist(), strict=True):
+        positives.setdefault(query, set()).add(document)
+    most = max(map(len, positives.values()))
+    if len(corpus) < count + most:
+        raise BadValue(
+            f"{dataset.name}: {counted(len(corpus), 'document')} do not give {count} negatives a pair"
+        )
+    queries = Queries.of({str(i): text for i, text in enumerate(positives)})
+    progress("negatives", 0, len(queries))
+    run = BM25().index(corpus).search(queries, depth + most)
+    places = {text: i for i, text in enumerate(positives)}
+    codes = queries.ids.codes(run.queries.strings).tolist()
+    row_of = {code: row for row, code in enumerate(codes)}
+    negatives = np.zeros((len(pairs), count), np.int32)
+    for number, query in enumerate(pairs.queries):
+        random = np.random.default_rng([seed, number])
+        row = row_of.get(places[query])
+        hits = [] if row is None else run.doc[run.ptr[row] : run.ptr[row + 1]].tolist()
+        pool = [document for document in hits if document not in positives[query]][:depth]
+        chosen = random.permutation(pool)[:count].tolist() if pool else []
+        taken = positives[query] | set(chosen)
+        while len(chosen) < count:
+            other = int(random.integers(len(corpus)))
+            if other not in taken:
+                chosen.append(other)
+                taken.add(other)
+        negatives[number] = chosen
+    progress("negatives", len(queries), len(queries))
+    return replace(pairs, negatives=negatives)
+
+
+def with_margins(pairs: TrainingPairs, corpus: Corpus, model: str, progress: Progress) -> TrainingPairs:
+    """The pairs with the margins that a cross-encoder gives; raises what the model raises."""
+    loaded = CrossEncoder(model).load(settings().device)
+    width = pairs.negatives.shape[1]
+    total = len(pairs) * (width + 1)
+
+    def texts() -> Iterator[tuple[str, str]]:
+        for query, positive, negatives in zip(
+            pairs.queries, pairs.positives, pairs.negatives.tolist(), strict=True
+        ):
+            yield query, positive
+            for document in negatives:
+                yield query, _text(corpus, document)
+
+    scores = np.zeros(total)
+    done = 0
+    for block in loaded.scores(texts()):
+        scores[done : done + len(block)] = block
+        done += len(block)
+        progress("margins", done, total)
+    table = scores.reshape(len(pairs), width + 1)
+    return replace(pairs, margins=table[:, :1] - table[:, 1:])
+
+
+def revision(model: str) -> str:
+    """A hash of a checkpoint's files."""
+    return fingerprint(open_checkpoint(model))

@@ -1,0 +1,392 @@
+"""An encoder trained further on pairs, by sentence-transformers, and the record of how."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import shutil
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from weir.core.results import result_html, result_text
+from weir.core.rounding import counted
+from weir.core.scores import Note
+from weir.core.tables import Table, table_of
+from weir.datasets.load import Dataset, load
+from weir.errors import BadValue, StoreError, require
+from weir.files.atomic import atomic_dir, locked
+from weir.files.integrity import open_folder, seal_folder
+from weir.models.checkpoints import TRAINING_RECORD, fetch, locate, trained_on
+from weir.models.hardware import declared_device, package_version
+from weir.models.tokens import quiet
+from weir.plugins.adapting.pairs import (
+    VIEW,
+    PairSource,
+    Progress,
+    TrainingPairs,
+    known_pairs,
+    revision,
+    with_margins,
+    with_negatives,
+)
+from weir.settings import settings
+
+FORMAT = 1
+DTYPES = ("fp32", "bf16")
+SIMILARITIES = ("cosine", "dot")
+SCALES = {"cosine": 20.0, "dot": 1.0}
+"""Similarities are multiplied by these before the softmax, as in sentence-transformers and DPR."""
+SAVE_SECONDS = 60.0
+"""Work that a kill costs at most, and one step."""
+LOSSES_KEPT = 50
+"""Points of the loss curve that a record holds."""
+WARM_SHARE = 0.1
+"""Part of the steps in which the rate rises from 0."""
+PACKAGES = ("sentence-transformers", "transformers", "torch", "tokenizers")
+
+
+@dataclass(frozen=True)
+class AdaptRules:
+    """How an encoder is trained.
+
+    base: its checkpoint, a name of `weir list models`, a name on the hub, or a folder; similarity: cosine, or dot for
+    vectors whose length counts; negatives: documents that BM25 finds among the first `depth` for a query and that do
+    not answer it, for each pair; margins: a cross-encoder whose differences of scores are learned (MarginMSE), "" for a
+    softmax over the positives and negatives of a batch; epochs, batch, rate: passes over the pairs, pairs of a step,
+    the largest rate of AdamW; dtype: fp32, or bf16 for products in it, while weights and steps stay in fp32;
+    max_length: tokens of a text, 0 for the checkpoint's own; most: pairs at most, drawn, 0 for all; seed: of all draws;
+    drop_known: leave out pairs whose query is evaluated instead of refusing them. Raises BadValue for settings out of
+    range.
+    """
+
+    base: str = "minilm"
+    similarity: str = "cosine"
+    negatives: int = 1
+    depth: int = 100
+    margins: str = ""
+    epochs: int = 1
+    batch: int = 32
+    rate: float = 2e-5
+    dtype: str = "fp32"
+    max_length: int = 0
+    most: int = 0
+    seed: int = 0
+    drop_known: bool = False
+
+    def __post_init__(self) -> None:
+        if self.similarity not in SIMILARITIES:
+            raise BadValue(f"similarity is {self.similarity!r}; expected {' or '.join(SIMILARITIES)}")
+        if self.dtype not in DTYPES:
+            raise BadValue(f"dtype is {self.dtype!r}; expected {' or '.join(DTYPES)}")
+        least = {"negatives": 0, "depth": 1, "epochs": 1, "batch": 2, "max_length": 0, "most": 0, "seed": 0}
+        for name, bound in least.items():
+            if type(value := getattr(self, name)) is not int or value < bound:
+                raise BadValue(f"{name} is {value!r}; expected a whole number from {bound}")
+        if not 0 < self.rate <= 1:
+            raise BadValue(f"rate is {self.rate!r}; expected a number above 0, such as 2e-5")
+        if self.margins and not self.negatives:
+            raise BadValue("margins are of negatives: take negatives from 1")
+
+
+@dataclass(frozen=True, repr=False)
+class Adaptation:
+    """A trained encoder.
+
+    folder: of the checkpoint; collection: whose texts were learned; base: what it began from; pairs: that were
+    learned; dropped: left out because their query is evaluated; steps: of the optimiser; losses: (step, mean loss since
+    the point before); seconds: of the training; similarity: how its vectors are compared; reused: it was there already.
+    """
+
+    folder: str
+    collection: str
+    base: str
+    pairs: int
+    dropped: int
+    steps: int
+    losses: tuple[tuple[int, float], ...]
+    seconds: float
+    similarity: str
+    reused: bool = False
+
+    def tables(self) -> tuple[Table, ...]:
+        """What was learned, and the loss as it went."""
+        facts = [
+            ["", ""],
+            ["base", self.base],
+            ["collection", self.collection],
+            ["similarity", self.similarity],
+            ["pairs", f"{self.pairs:,}"],
+            ["steps", f"{self.steps:,}"],
+            ["seconds", f"{self.seconds:,.0f}"],
+        ]
+        points = self.losses[:: max(1, len(self.losses) // 10)]
+        curve = [["step", "loss"], *([f"{step:,}", f"{loss:.4f}"] for step, loss in points)]
+        return table_of(facts, title=self.folder), table_of(curve, title="loss")
+
+    def notes(self) -> tuple[Note, ...]:
+        """What was left out, and how to use the model."""
+        notes = []
+        if self.dropped:
+            notes.append(Note(f"{counted(self.dropped, 'pair')} left out: their queries are evaluated"))
+        if self.reused:
+            notes.append(Note("it was trained already; nothing was done"))
+        notes.append(Note(f"search with it: weir run -d {self.collection} -s 'dense(\"{self.folder}\")'"))
+        return tuple(notes)
+
+    __repr__ = result_text
+    _repr_html_ = result_html
+
+
+def adapt(
+    source: PairSource,
+    dataset: Dataset | str | Path,
+    out: str | Path,
+    rules: AdaptRules | None = None,
+    evaluated: Sequence[Dataset | str | Path] = (),
+    progress: Progress | None = None,
+) -> Adaptation:
+    """Train an encoder further on pairs of a collection, and write it as a checkpoint with a record of how.
+
+    source: Crops(), GivenPairs() or WrittenQuestions(); out: a new folder, or that of the same training, which is then
+    left as it is. No query of `dataset` in the split that is given, nor of `evaluated`, is learned. What is interrupted
+    goes on with the same call and loses a minute at most. Raises BadValue for pairs that are evaluated, for no pairs
+    and for a folder of something else, MissingExtra without the extra `train`, and what loading and models raise.
+    """
+    rules, progress, out = rules or AdaptRules(), progress or _silent, Path(out)
+    require("sentence_transformers", extra="train")
+    collection = dataset if isinstance(dataset, Dataset) else load(dataset)
+    fetch(rules.base)
+    others = [one if isinstance(one, Dataset) else load(one) for one in evaluated]
+    about = _about(source, collection, rules, others)
+    if (out / TRAINING_RECORD).exists():
+        return _reused(out, about)
+    if out.exists():
+        raise BadValue(f"{out} is there already and no training wrote it; give a new folder")
+    pairs = source.pairs(collection, rules.seed, progress)
+    pairs, dropped = _unknown(pairs, [collection, *others], rules.drop_known)
+    if rules.most and len(pairs) > rules.most:
+        pairs = pairs.take(_drawn(len(pairs), rules.most, rules.seed))
+    if len(pairs) < 2:
+        raise BadValue(f"{counted(len(pairs), 'pair')} cannot be learned from; expected 2 or more")
+    pairs = with_negatives(pairs, collection, rules.negatives, rules.depth, rules.seed, progress)
+    if rules.margins:
+        pairs = with_margins(pairs, collection.corpus, rules.margins, progress)
+    key = hashlib.blake2b(
+        json.dumps([about, pairs.digest()], sort_keys=True).encode("utf-8"), digest_size=16
+    ).hexdigest()
+    work = settings().home / "training" / key
+    work.mkdir(parents=True, exist_ok=True)
+    with locked(work / "lock"):
+        if (out / TRAINING_RECORD).exists():  # another process has trained it meanwhile
+            return _reused(out, about)
+        model, losses, seconds = _trained(pairs, collection, rules, work, progress)
+        result = Adaptation(
+            str(out), collection.name, rules.base, len(pairs), dropped, losses[-1][0] if losses else 0,
+            _thinned(losses), round(seconds, 1), rules.similarity,
+        )  # fmt: skip
+        known = sorted({*(trained_on(rules.base) or ()), collection.name})
+        facts = {
+            "about": about, "pairs": len(pairs), "digest": pairs.digest(), "dropped": dropped, "steps": result.steps,
+            "losses": result.losses, "seconds": result.seconds, "trained_on": known,
+            "base_known": trained_on(rules.base) is not None,
+        }  # fmt: skip
+        with atomic_dir(out) as folder:
+            with _silent_libraries():
+                model.save_pretrained(str(folder), create_model_card=False)
+            seal_folder(folder, TRAINING_RECORD, facts)
+        shutil.rmtree(work, ignore_errors=True)
+    return result
+
+
+@contextmanager
+def _silent_libraries() -> Iterator[None]:
+    """While it is open neither transformers nor datasets print anything below an error."""
+    data = require("datasets", extra="train")
+    bars = data.are_progress_bars_disabled()
+    data.disable_progress_bars()
+    try:
+        with quiet(require("transformers", extra="train")):
+            yield
+    finally:
+        if not bars:
+            data.enable_progress_bars()
+
+
+def _silent(what: str, done: int, total: int) -> None:
+    """No progress."""
+
+
+def _about(
+    source: PairSource, dataset: Dataset, rules: AdaptRules, others: Sequence[Dataset]
+) -> dict[str, object]:
+    """Everything that decides a training."""
+    given = {f.name: getattr(rules, f.name) for f in fields(rules)}
+    about = {
+        "format": FORMAT,
+        "source": source.describe(),
+        "collection": dataset.name,
+        "documents": dataset.corpus.fingerprint,
+        "evaluated": {one.name: one.queries_fingerprint for one in (dataset, *others)},
+        "rules": given | {"base": revision(rules.base)},
+        "device": declared_device(settings().device).partition(":")[0],
+        "packages": {name: package_version(name) for name in PACKAGES},
+    }
+    if rules.margins:
+        about["margins"] = revision(rules.margins)
+    return json.loads(json.dumps(about, default=str))  # type: ignore[no-any-return]  # as it reads back
+
+
+def _reused(out: Path, about: dict[str, object]) -> Adaptation:
+    """The training that a folder holds; raises BadValue where it is another one, StoreError where it is damaged."""
+    facts = open_folder(out, TRAINING_RECORD)
+    try:
+        stored: dict[str, Any] = facts["about"]
+        if stored != about:
+            other = [name for name in about if stored.get(name) != about[name]]
+            raise BadValue(
+                f"{out} holds another training (its {', '.join(other) or 'record'} differ); give another folder"
+            )
+        losses = tuple((int(step), float(loss)) for step, loss in facts["losses"])
+        rules: dict[str, Any] = stored["rules"]
+        return Adaptation(
+            str(out), stored["collection"], rules["base"], facts["pairs"], facts["dropped"], facts["steps"],
+            losses, facts["seconds"], rules["similarity"], True,
+        )  # fmt: skip
+    except (KeyError, TypeError, ValueError) as error:
+        raise StoreError(f"{out / TRAINING_RECORD}: not a record of a training ({error})") from None
+
+
+def _unknown(pairs: TrainingPairs, evaluated: Sequence[Dataset], drop: bool) -> tuple[TrainingPairs, int]:
+    """(pairs whose query is not evaluated, how many were left out); raises BadValue for such pairs unless `drop`."""
+    out: set[int] = set()
+    for dataset in evaluated:
+        rows, queries = known_pairs(pairs, dataset)
+        if rows and not drop:
+            raise BadValue(
+                f"{queries:,} of the {len(dataset.qrels.queries):,} evaluated queries of {dataset.name} are among the "
+                f"training pairs ({len(rows):,} of {len(pairs):,} pairs, such as {pairs.queries[rows[0]][:60]!r}); "
+                "train on others, or leave them out with --drop-known"
+            )
+        out.update(rows)
+    if not out:
+        return pairs, 0
+    return pairs.take([row for row in range(len(pairs)) if row not in out]), len(out)
+
+
+def _drawn(total: int, most: int, seed: int) -> list[int]:
+    """So many rows of all, in their order."""
+    return sorted(np.random.default_rng(seed).choice(total, most, replace=False).tolist())
+
+
+def _thinned(losses: Sequence[tuple[int, float]]) -> tuple[tuple[int, float], ...]:
+    """At most LOSSES_KEPT points, each the mean of its steps."""
+    size = max(1, -(-len(losses) // LOSSES_KEPT))
+    parts = [losses[i : i + size] for i in range(0, len(losses), size)]
+    return tuple((part[-1][0], round(sum(loss for _, loss in part) / len(part), 6)) for part in parts)
+
+
+def _trained(
+    pairs: TrainingPairs, dataset: Dataset, rules: AdaptRules, work: Path, progress: Progress
+) -> tuple[Any, list[tuple[int, float]], float]:
+    """(the model, (step, loss) of every step, seconds), gone on with where an earlier process stopped."""
+    library = require("sentence_transformers.sentence_transformer", extra="train")
+    torch, transformers = require("torch", extra="train"), require("transformers", extra="train")
+    data = require("datasets", extra="train")
+    losses = require("sentence_transformers.sentence_transformer.losses", extra="train")
+    arguments = require("sentence_transformers.sentence_transformer.training_args", extra="train")
+    device = declared_device(settings().device)
+    if device == "cpu":
+        torch.set_num_threads(settings().threads)
+    transformers.set_seed(rules.seed)
+    with _silent_libraries():
+        model = _model(library, rules, device)
+        loss = _loss(losses, model, rules)
+        rows = _columns(pairs, dataset)
+        told = _callback(transformers, work, progress)
+        trainer = library.SentenceTransformerTrainer(
+            model=model,
+            args=arguments.SentenceTransformerTrainingArguments(
+                output_dir=str(work), num_train_epochs=rules.epochs, per_device_train_batch_size=rules.batch,
+                learning_rate=rules.rate, warmup_steps=WARM_SHARE, seed=rules.seed, data_seed=rules.seed,
+                logging_steps=1, save_strategy="no", save_total_limit=2, report_to="none", disable_tqdm=True,
+                use_cpu=device == "cpu", bf16=rules.dtype == "bf16", logging_nan_inf_filter=False,
+                batch_sampler="batch_sampler" if rules.margins else "no_duplicates",
+            ),
+            train_dataset=data.Dataset.from_dict(rows),
+            loss=loss,
+            callbacks=[told],
+        )  # fmt: skip
+        trainer.remove_callback(transformers.PrinterCallback)
+        begun = time.monotonic()
+        trainer.train(resume_from_checkpoint=_checkpoint(work))
+    curve = [(int(e["step"]), float(e["loss"])) for e in trainer.state.log_history if "loss" in e]
+    if any(math.isnan(loss) for _, loss in curve):
+        raise BadValue("the loss is no number any more; take a smaller rate")
+    return model, curve, time.monotonic() - begun
+
+
+def _model(library: Any, rules: AdaptRules, device: str) -> Any:  # noqa: ANN401 - a model of sentence-transformers
+    """The base, without the scaling of its vectors where their length is to count."""
+    modules = require("sentence_transformers.base.modules.normalize", extra="train")
+    model = library.SentenceTransformer(str(locate(rules.base)), device=device, local_files_only=True)
+    if rules.similarity == "dot":
+        kept = [module for module in model if not isinstance(module, modules.Normalize)]
+        model = library.SentenceTransformer(modules=kept, device=device)
+    model.similarity_fn_name = rules.similarity
+    if rules.max_length:
+        model.max_seq_length = rules.max_length
+    return model
+
+
+def _loss(losses: Any, model: Any, rules: AdaptRules) -> Any:  # noqa: ANN401 - modules and models of a library
+    util = require("sentence_transformers.util", extra="train")
+    if rules.margins:
+        pairwise = util.pairwise_cos_sim if rules.similarity == "cosine" else util.pairwise_dot_score
+        return losses.MarginMSELoss(model, similarity_fct=pairwise)
+    compared = util.cos_sim if rules.similarity == "cosine" else util.dot_score
+    return losses.MultipleNegativesRankingLoss(model, scale=SCALES[rules.similarity], similarity_fct=compared)
+
+
+def _columns(pairs: TrainingPairs, dataset: Dataset) -> dict[str, list[Any]]:
+    """The columns that the losses of sentence-transformers expect."""
+    corpus = dataset.corpus
+    rows: dict[str, list[Any]] = {"anchor": list(pairs.queries), "positive": list(pairs.positives)}
+    texts = corpus.view(VIEW, 0, len(corpus)) if pairs.negatives.size else None
+    for place in range(pairs.negatives.shape[1]):
+        assert texts is not None
+        rows[f"negative_{place + 1}"] = texts.take(pairs.negatives[:, place]).tolist()
+    if pairs.margins is not None:
+        margins = pairs.margins.tolist()
+        rows["label"] = [row[0] for row in margins] if pairs.margins.shape[1] == 1 else margins
+    return rows
+
+
+def _checkpoint(work: Path) -> str | None:
+    """The newest whole checkpoint of an interrupted training."""
+    whole = [path.parent for path in work.glob("checkpoint-*/whole")]
+    return str(max(whole, key=lambda path: int(path.name.partition("-")[2]))) if whole else None
+
+
+def _callback(transformers: Any, work: Path, progress: Progress) -> Any:  # noqa: ANN401 - of a library's class
+    """What tells the progress, and asks for a checkpoint once a minute."""
+
+    class Told(transformers.TrainerCallback):  # type: ignore[misc]  # the library takes no others
+        saved = time.monotonic()
+
+        def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> Any:  # noqa: ANN401 - the library's
+            progress("training", state.global_step, state.max_steps)
+            if time.monotonic() - self.saved >= SAVE_SECONDS and state.global_step < state.max_steps:
+                control.should_save, self.saved = True, time.monotonic()
+            return control
+
+        def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> None:  # noqa: ANN401 - the library's
+            (work / f"checkpoint-{state.global_step}" / "whole").touch()
+
+    return Told()
