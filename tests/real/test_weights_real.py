@@ -11,8 +11,8 @@ import pytest
 
 pytest.importorskip("openvino", reason="needs the `neural` extra (openvino)")
 
-import weir
-from weir.models import CrossEncoder, Encoder
+from weir.models import Encoder
+from weir.models.cross_encoder import CrossEncoder
 
 pytestmark = [pytest.mark.real, pytest.mark.slow, pytest.mark.usefixtures("home")]
 WEIGHTS = Path(os.environ.get("WEIR_WEIGHTS", "~/.cache/weir-weights")).expanduser()
@@ -28,7 +28,7 @@ def weights(name):
 @pytest.fixture
 def texts(shared):
     """Documents of SciFact of many lengths."""
-    with (shared / "scifact" / "corpus.jsonl").open(encoding="utf-8") as file:
+    with (shared / "data" / "scifact" / "corpus.jsonl").open(encoding="utf-8") as file:
         rows = [json.loads(line) for _, line in zip(range(24), file, strict=False)]
     return [f"{row['title']} {row['text']}" for row in rows]
 
@@ -52,24 +52,14 @@ def test_texts_are_near_their_own_titles(name, settings, texts):
     assert (half * loaded.encode(texts)).sum(1).min() > 0.995
 
 
-def test_a_cross_encoder_in_int8_orders_candidates(shared):
-    """ms-marco-MiniLM-L-12-v2: BM25's first ten of forty queries of SciFact, ordered better than before."""
-    dataset = weir.load(shared / "scifact")
-    run = weir.systems.BM25().index(dataset.corpus).search(dataset.queries, 10)
-    some = run.queries.strings.tolist()[:40]
-    scorer = CrossEncoder(weights("cross-l12")).load("cpu")
-    queries, rankings = dataset.queries.to_dict(), run.to_dict()
-    texts = dict(
-        zip(
-            dataset.corpus.ids.tolist(),
-            dataset.corpus.view("title text", 0, len(dataset.corpus)).tolist(),
-            strict=True,
-        )
-    )
-    pairs = [(queries[query], texts[document]) for query in some for document in rankings[query]]
-    scores = iter(np.concatenate(list(scorer.scores(iter(pairs)))).tolist())
-    reranked = {query: {document: next(scores) for document in rankings[query]} for query in some}
-    judged = {query: grades for query, grades in dataset.qrels.to_dict().items() if query in set(some)}
-    before = weir.evaluate(judged, {query: rankings[query] for query in some}, "nDCG@10")
-    after = weir.evaluate(judged, reranked, "nDCG@10")
-    assert after["nDCG@10"].mean > before["nDCG@10"].mean
+def test_scores_of_a_cross_encoder_in_int8():
+    """The pairs and scores that the card of Xenova/ms-marco-MiniLM-L-12-v2 prints: 9.45 and -11.16 unquantised, 9.60 and
+    -11.14 quantised. Files that were quantised otherwise, and other runtimes, differ in the first decimal."""
+    query = "How many people live in Berlin?"
+    texts = [
+        "Berlin has a population of 3,520,031 registered inhabitants in an area of 891.82 square kilometers.",
+        "New York City is famous for the Metropolitan Museum of Art.",
+    ]
+    loaded = CrossEncoder(weights("cross-l12")).load("cpu")
+    (scores,) = loaded.scores(iter([(query, text) for text in texts]))
+    np.testing.assert_allclose(scores, [9.45, -11.16], atol=0.3)
