@@ -16,6 +16,7 @@ from weir.plugins.adapting.pairs import (
     Crops,
     GivenPairs,
     WrittenQuestions,
+    answers_of,
     known_pairs,
     pairs_of,
     with_negatives,
@@ -71,6 +72,13 @@ def test_judged_pairs_are_those_of_a_positive_grade(collection, tmp_path):
     assert pairs.positives[0] == DOCUMENTS["d1"]
     with pytest.raises(BadValue, match=r"no judgments of the split 'dev' \(found"):
         GivenPairs("dev").pairs(collection, 0, silent)
+    lines = [{"query": "x", "positive": "y"}, {"query": "x", "positive": DOCUMENTS["d7"]}]
+    (tmp_path / "own.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    own = GivenPairs(file=str(tmp_path / "own.jsonl")).pairs(collection, 0, silent)
+    assert own.document.tolist() == [
+        -1,
+        collection.corpus.ids.codes(["d7"])[0],
+    ]  # a document is known by its text
     (tmp_path / "own.jsonl").write_text('{"query": "x", "positive": "y"}\n{"query": "z"}\n')
     with pytest.raises(FormatError, match=r"line 2.*`query` and `positive`"):
         GivenPairs(file=str(tmp_path / "own.jsonl")).pairs(collection, 0, silent)
@@ -89,10 +97,11 @@ def test_what_is_evaluated_is_known(collection):
 def test_negatives_answer_nothing(seed, count, depth):
     dataset = weir.Dataset.of(DOCUMENTS, {"q": "w1"}, {"q": {"d1": 1}})
     rows = [("w1 w2", "", 1), ("w1 w2", "", 2), ("nothing of this", "", 3), ("w5", "", -1)]
-    pairs = with_negatives(pairs_of(rows), dataset, count, depth, seed, silent)
+    whole = pairs_of([*rows, ("w1 w2", "", 9)])
+    pairs = with_negatives(whole.take(range(4)), answers_of(whole), dataset, count, depth, seed, silent)
     assert pairs.negatives.shape == (4, count)
     for row, (query, _, _) in enumerate(rows):
-        positives = {document for text, _, document in rows if text == query}
+        positives = answers_of(whole)[query]
         own = pairs.negatives[row].tolist()
         assert len(set(own)) == count
         assert not positives & set(own)
@@ -100,8 +109,9 @@ def test_negatives_answer_nothing(seed, count, depth):
     if len(ranked.doc) >= count:
         assert set(pairs.negatives[3].tolist()) <= set(ranked.doc.tolist())
     small = weir.Dataset.of({"a": "x", "b": "y"}, {"q": "x"}, {"q": {"a": 1}})
+    one = pairs_of([("x", "", 0)])
     with pytest.raises(BadValue, match="2 documents do not give 2 negatives a pair"):
-        with_negatives(pairs_of([("x", "", 0)]), small, 2, 10, 0, silent)
+        with_negatives(one, answers_of(one), small, 2, 10, 0, silent)
 
 
 def test_questions_from_a_file_and_of_a_language_model(collection, tmp_path, home, monkeypatch):

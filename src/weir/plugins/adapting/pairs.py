@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias
@@ -175,7 +175,9 @@ class GivenPairs:
     def pairs(self, dataset: Dataset, seed: int, progress: Progress) -> TrainingPairs:
         """The judged pairs in the order of the judgments, or those of the file in its order."""
         if self.file is not None:
-            return pairs_of(list(_read_pairs(Path(self.file).expanduser())))
+            by_text = {text: number for number, text in enumerate(_texts(dataset.corpus))}
+            read = _read_pairs(Path(self.file).expanduser())
+            return pairs_of([(query, text, by_text.get(text, -1)) for query, text in read])
         if self.split not in dataset.splits:
             raise BadValue(
                 f"{dataset.name} has no judgments of the split '{self.split}' (found {', '.join(dataset.splits)})"
@@ -293,13 +295,13 @@ def _question(reply: ChatReply, token: str) -> str:
     return lines[-1].partition(":")[2].strip() if lines else ""
 
 
-def _read_pairs(path: Path) -> Iterator[tuple[str, str, int]]:
+def _read_pairs(path: Path) -> Iterator[tuple[str, str]]:
     for line, row in json_rows(path):
         query, positive = row.get("query"), row.get("positive")
         if not (isinstance(query, str) and isinstance(positive, str)):
             expected = "an object with the texts `query` and `positive`"
             raise FormatError(path, f"the keys {', '.join(row) or 'none'}", expected, line)
-        yield query, positive, -1
+        yield query, positive
 
 
 def _texts(corpus: Corpus) -> list[str]:
@@ -330,20 +332,32 @@ def known_pairs(pairs: TrainingPairs, dataset: Dataset) -> tuple[tuple[int, ...]
     return rows, int(back.sum())
 
 
+def answers_of(pairs: TrainingPairs) -> dict[str, set[int]]:
+    """The documents of all positives of each query."""
+    answers: dict[str, set[int]] = {}
+    for query, document in zip(pairs.queries, pairs.document.tolist(), strict=True):
+        answers.setdefault(query, set()).add(document)
+    return answers
+
+
 def with_negatives(
-    pairs: TrainingPairs, dataset: Dataset, count: int, depth: int, seed: int, progress: Progress
+    pairs: TrainingPairs,
+    answers: Mapping[str, set[int]],
+    dataset: Dataset,
+    count: int,
+    depth: int,
+    seed: int,
+    progress: Progress,
 ) -> TrainingPairs:
     """The pairs, each with `count` of the first `depth` documents that BM25 finds for its query, drawn.
 
-    No negative is a positive of the same query. Where BM25 finds fewer, any other documents are drawn. Raises BadValue
-    for a collection that has too few documents.
+    answers: documents that answer each query, also those of pairs that are not learned: none is a negative of it. Where
+    BM25 finds fewer, any other documents are drawn. Raises BadValue for a collection that has too few documents.
     """
     if not count or not len(pairs):
         return pairs
     corpus = dataset.corpus
-    positives: dict[str, set[int]] = {}
-    for query, document in zip(pairs.queries, pairs.document.tolist(), strict=True):
-        positives.setdefault(query, set()).add(document)
+    positives = {query: answers[query] for query in dict.fromkeys(pairs.queries)}
     most = max(map(len, positives.values()))
     if len(corpus) < count + most:
         raise BadValue(

@@ -31,6 +31,7 @@ from weir.plugins.adapting.pairs import (
     PairSource,
     Progress,
     TrainingPairs,
+    answers_of,
     known_pairs,
     revision,
     with_margins,
@@ -170,12 +171,13 @@ def adapt(
     if out.exists():
         raise BadValue(f"{out} is there already and no training wrote it; give a new folder")
     pairs = source.pairs(collection, rules.seed, progress)
+    answers = answers_of(pairs)
     pairs, dropped = _unknown(pairs, [collection, *others], rules.drop_known)
     if rules.most and len(pairs) > rules.most:
         pairs = pairs.take(_drawn(len(pairs), rules.most, rules.seed))
     if len(pairs) < 2:
         raise BadValue(f"{counted(len(pairs), 'pair')} cannot be learned from; expected 2 or more")
-    pairs = with_negatives(pairs, collection, rules.negatives, rules.depth, rules.seed, progress)
+    pairs = with_negatives(pairs, answers, collection, rules.negatives, rules.depth, rules.seed, progress)
     if rules.margins:
         pairs = with_margins(pairs, collection.corpus, rules.margins, progress)
     key = hashlib.blake2b(
