@@ -201,3 +201,40 @@ def test_one_variant_is_brought_from_the_hub(tmp_path):
         brought = {path.rpartition("/")[2] for path in hub.paths() if path.startswith("/weirs/")}
     assert brought == {"model_quantized.onnx", "tokenizer.json"} & brought
     assert "model_quantized.onnx" in brought
+
+
+def quantised_graph(matrix, scale, zero):
+    """Rows of tokens times a matrix of bytes, their ranges taken from the batch, as onnxruntime's dynamic quantisation."""
+    helper, kinds = onnx.helper, onnx.TensorProto
+    nodes = [
+        helper.make_node("Gather", ["table", "input_ids"], ["rows"]),
+        helper.make_node("DynamicQuantizeLinear", ["rows"], ["bytes", "scale", "zero"]),
+        helper.make_node("MatMulInteger", ["bytes", "matrix", "zero", "own_zero"], ["whole"]),
+        helper.make_node("Cast", ["whole"], ["product"], to=kinds.FLOAT),
+        helper.make_node("Mul", ["scale", "own_scale"], ["scales"]),
+        helper.make_node("Mul", ["product", "scales"], ["last_hidden_state"]),
+    ]
+    arrays = {"table": TABLE, "matrix": matrix, "own_scale": scale, "own_zero": zero}
+    whole = helper.make_graph(
+        nodes,
+        "product",
+        [helper.make_tensor_value_info(name, kinds.INT64, ["n", "longest"]) for name in INPUTS],
+        [helper.make_tensor_value_info("last_hidden_state", kinds.FLOAT, ["n", "longest", matrix.shape[1]])],
+        [onnx.numpy_helper.from_array(array, name) for name, array in arrays.items()],
+    )
+    return helper.make_model(whole, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+
+
+@pytest.mark.parametrize("per_column", [False, True])
+def test_bytes_of_states_do_not_depend_on_the_batch(tmp_path, per_column):
+    random = np.random.default_rng(4)
+    matrix = random.integers(-127, 128, (D, 5)).astype(np.int8)
+    columns = 5 if per_column else ()
+    scale = random.uniform(0.01, 0.02, columns).astype(np.float32)
+    zero = np.zeros(columns, np.int8) if per_column else np.array(3, np.int8)
+    folder = folder_of(tmp_path / "own", {"onnx/model_quantized.onnx": quantised_graph(matrix, scale, zero)})
+    loaded = Encoder(str(folder), pooling="mean").load("cpu")
+    product = (matrix.astype(np.float64) - zero) * scale
+    np.testing.assert_allclose(
+        loaded.encode(TEXTS), [(rows(text) @ product).mean(0) for text in TEXTS], rtol=1e-5
+    )

@@ -220,7 +220,71 @@ def graph_body(core: Any, checkpoint: Checkpoint, head: AnyHead) -> Any:  # noqa
         raise BadValue(
             f"{path}: no output with {rank} dimensions, as this kind of model needs ({shapes}){hint}"
         )
-    return library.Model([fitting[0]], model.get_parameters())
+    body = library.Model([fitting[0]], model.get_parameters())
+    undo_dynamic_quantisation(body)
+    return body
+
+
+def undo_dynamic_quantisation(model: Any) -> None:  # noqa: ANN401 - an openvino.Model, which is changed
+    """Products of bytes with states that are made bytes for each batch become products of the states themselves.
+
+    Such a graph (DynamicQuantizeLinear and MatMulInteger, as onnxruntime's dynamic quantisation writes) takes the range
+    of the bytes from the whole batch, so that a text's numbers depend on its company, and OpenVINO computes it no
+    faster than in fp32. The matrices keep the values of their bytes; what is not of this form stays.
+    """
+    op = require("openvino.opset13", extra="neural")
+    for product in model.get_ordered_ops():
+        parts = _quantised_product(product) if product.get_type_name() == "MatMul" else None
+        if parts is None:
+            continue
+        states, matrix, scaled = parts
+        new = op.matmul(states, op.constant(matrix), False, False).output(0)
+        for user in scaled.output(0).get_target_inputs():
+            user.replace_source_output(new)
+    model.validate_nodes_and_infer_types()
+
+
+def _quantised_product(product: Any) -> tuple[Any, Array, Any] | None:  # noqa: ANN401 - nodes of a graph
+    """(states, matrix, the node that scales the product back) of a dynamically quantised product; None for others."""
+    node = product
+    for name in ("Subtract", "Convert", "Convert", "Clamp", "Add", "Round"):  # back to where bytes are made
+        node = _source(node, 0)
+        if node.get_type_name() != name:
+            return None
+    shifted, users = _source(product, 1), product.output(0).get_target_inputs()
+    convert = next(iter(users)).get_node() if len(users) == 1 else None
+    if shifted.get_type_name() != "Subtract" or convert is None or convert.get_type_name() != "Convert":
+        return None
+    users = convert.output(0).get_target_inputs()
+    scaled = next(iter(users)).get_node() if len(users) == 1 else None
+    if scaled is None or scaled.get_type_name() != "Multiply":
+        return None
+    scales = next((one for one in _sources(scaled) if one.get_type_name() == "Multiply"), None)
+    own = [] if scales is None else [one for one in _sources(scales) if one.get_type_name() == "Constant"]
+    matrix, zero = (_source(part, 0) for part in _sources(shifted))
+    if len(own) != 1 or not matrix.get_type_name() == zero.get_type_name() == "Constant":
+        return None
+    largest = _below(scales, "ReduceMax", 6)
+    if largest is None:
+        return None
+    values = matrix.data.astype(np.float32) - zero.data.astype(np.float32)
+    return largest.input(0).get_source_output(), values * own[0].data.astype(np.float32), scaled
+
+
+def _below(node: Any, name: str, depth: int) -> Any:  # noqa: ANN401 - nodes of a graph
+    """The first node of a kind among those that a node is made of, up to a depth; None where there is none."""
+    if node.get_type_name() == name or not depth:
+        return node if node.get_type_name() == name else None
+    parts = (_below(part, name, depth - 1) for part in _sources(node))
+    return next((part for part in parts if part is not None), None)
+
+
+def _source(node: Any, place: int) -> Any:  # noqa: ANN401 - nodes of a graph
+    return node.input(place).get_source_output().get_node()
+
+
+def _sources(node: Any) -> list[Any]:  # noqa: ANN401 - nodes of a graph
+    return [port.get_source_output().get_node() for port in node.inputs()]
 
 
 @dataclass(frozen=True)
