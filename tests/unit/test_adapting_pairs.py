@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 import weir
 from tests.unit.model_servers import PASSAGE, chat_serving
 from weir.errors import BadValue, FormatError
+from weir.files.integrity import write_sealed
+from weir.models.checkpoints import TRAINING_RECORD, trained_on
 from weir.plugins.adapting.pairs import (
     Crops,
     GivenPairs,
@@ -21,6 +23,7 @@ from weir.plugins.adapting.pairs import (
     pairs_of,
     with_negatives,
 )
+from weir.plugins.report.paper import trained_on as of_system
 
 DOCUMENTS = {f"d{i}": " ".join(f"w{(i * 7 + j) % 40}" for j in range(10 + i)) for i in range(30)}
 
@@ -142,3 +145,18 @@ def test_pairs_are_taken_by_their_rows():
     assert some.digest() != pairs.digest()
     assert pairs.take([0, 1, 2]).digest() == pairs.digest()
     assert np.shape(some.negatives) == (2, 0)
+
+
+def test_a_trained_folder_says_on_what(tmp_path):
+    facts = {"trained_on": ["mine", "nq"], "base_known": True}
+    write_sealed(tmp_path / TRAINING_RECORD, facts)
+    assert trained_on(str(tmp_path)) == ("mine", "nq")
+    assert of_system(f'rrf(bm25, dense("{tmp_path}", dtype="bf16"))') == {"mine", "nq"}
+    write_sealed(tmp_path / TRAINING_RECORD, facts | {"base_known": False})
+    assert trained_on(str(tmp_path)) is None  # nothing says on what its base was trained
+    write_sealed(tmp_path / TRAINING_RECORD, facts)
+    text = (tmp_path / TRAINING_RECORD).read_text()
+    (tmp_path / TRAINING_RECORD).write_text(text.replace('"nq"', '"dev"'))
+    assert trained_on(str(tmp_path)) is None  # changed by hand
+    assert trained_on("minilm") == ("msmarco", "nq")
+    assert trained_on(str(tmp_path / "nowhere")) is None
