@@ -51,6 +51,8 @@ if TYPE_CHECKING:
     help="Where neural models run: cpu, cuda, cuda:1, or several such as cuda:0,cuda:1, on which documents are "
     "encoded side by side.  [default: a GPU where there is one]",
 )
+@click.option("--share", metavar="I/N",
+              help="Be one of N processes on one folder: begin with the I-th part, then help the others.")  # fmt: skip
 @budget_option
 @price_option
 @label_option
@@ -67,6 +69,7 @@ def run_command(
     stages: Path | None,
     drop_self: bool,
     device: str | None,
+    share: str | None,
     budget: str | None,
     price: str | None,
     labels: tuple[str, ...],
@@ -85,6 +88,7 @@ def run_command(
     from weir.api.collection_notes import dataset_notes
     from weir.api.progress import Progress
     from weir.api.results_folder import ShownResults
+    from weir.experiment.experiment import Share
     from weir.settings import use_budget, use_device
 
     if device is not None:
@@ -97,7 +101,7 @@ def run_command(
     display = display_of(form, long, labels, names)
     progress = Progress(quiet)
     try:
-        cells = plan.complete(output, progress)
+        cells = plan.complete(output, progress, None if share is None else Share.parse(share))
     except WeirError:
         progress.close()
         with suppress(WeirError):  # what is wrong may be the grid itself
@@ -110,11 +114,15 @@ def run_command(
         raise
     finally:
         progress.close()
-    text, remarks = ShownResults.of(cells).shown(display)
-    show(text, display.form == "text")
-    say_notes(remarks, notes)
+    if cells:
+        text, remarks = ShownResults.of(cells).shown(display)
+        show(text, display.form == "text")
+        say_notes(remarks, notes)
     for dataset in plan.loaded_datasets():
         say_notes(dataset_notes(dataset, [str(one) for one in plan.measures], drop_self or None), notes)
+    elsewhere = len(plan.loaded_datasets()) * len(plan.parsed_systems()) - len(cells)
+    if elsewhere:
+        say(f"note: other processes are at work on {elsewhere:,} cells; the tables show what is finished")
     say(f"results: {output}")
 
 
@@ -154,6 +162,11 @@ def _experiment(
 )
 @click.option("--precise", is_flag=True,
               help="Run each system by itself on growing samples, however long that takes.")  # fmt: skip
+@click.option("--sbatch", type=click.Path(path_type=Path),
+              help="Write a script for Slurm whose jobs share the grid on one folder.")  # fmt: skip
+@click.option("--jobs", type=int, default=8, show_default=True, help="How many jobs, with --sbatch.")
+@click.option("-o", "--out", "output", type=click.Path(path_type=Path), default=Path("results"), show_default=True,
+              help="The results folder of the jobs, with --sbatch.")  # fmt: skip
 @click.option("-q", "--quiet", is_flag=True, help="No progress.")
 def plan_command(
     experiment: Path | None,
@@ -165,6 +178,9 @@ def plan_command(
     as_json: bool,
     graph_only: bool,
     precise: bool,
+    sbatch: Path | None,
+    jobs: int,
+    output: Path,
     quiet: bool,
 ) -> None:
     """Estimate time and cost.
@@ -196,6 +212,19 @@ def plan_command(
         progress.close()
     show_result(plans, form)
     say_notes(plans.notes())
+    if sbatch is not None:
+        from weir.experiment.plan import slurm_script
+        from weir.files.atomic import write_text
+
+        words = ["weir", "run", *([str(experiment)] if experiment is not None else [])]
+        words += [word for name in datasets for word in ("-d", name)]
+        words += [word for name in systems for word in ("-s", name)]
+        words += [
+            *(["-k", str(depth)] if depth is not None else []),
+            *(["--device", device] if device else []),
+        ]
+        write_text(sbatch, slurm_script(plans, [*words, "-o", str(output)], jobs))
+        say(f"jobs: sbatch {sbatch}")
 
 
 @click.command("results")

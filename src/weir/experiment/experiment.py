@@ -238,6 +238,39 @@ class Cell:
 DEPTH = 1000
 
 
+@dataclass(frozen=True)
+class Share:
+    """One of several processes that complete a grid together, such as the third of eight: it begins with its own cells.
+
+    number: from 1 to `of`. Raises BadValue for another.
+    """
+
+    number: int
+    of: int
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.number <= self.of:
+            raise BadValue(
+                f"a share of {self}; expected two whole numbers such as 3/8, the first from 1 to the second"
+            )
+
+    @staticmethod
+    def parse(text: str) -> Share:
+        """The share that a text such as "3/8" names; raises BadValue for another text."""
+        number, _, of = text.partition("/")
+        if not (number.isdecimal() and of.isdecimal()):
+            raise BadValue(f"a share of {text!r}; expected two whole numbers such as 3/8")
+        return Share(int(number), int(of))
+
+    def __str__(self) -> str:
+        return f"{self.number}/{self.of}"
+
+    def order(self, cells: int) -> list[int]:
+        """The numbers of all cells, first those of this share, then those of the ones behind it."""
+        start = cells * (self.number - 1) // self.of
+        return [*range(start, cells), *range(start)]
+
+
 def _silent(stage: str, done: int, total: int) -> None:
     """Watch nothing."""
 
@@ -301,8 +334,14 @@ class Experiment:
         """
         return rows_with_groups(self.complete(at, watch))
 
-    def complete(self, at: Path | str, watch: Watch = _silent) -> list[ResultCell]:
-        """As `execute`, but returns the cells of the grid, in its order, each with the rows of these measures."""
+    def complete(
+        self, at: Path | str, watch: Watch = _silent, share: Share | None = None
+    ) -> list[ResultCell]:
+        """As `execute`, but returns the cells of the grid, in its order, each with the rows of these measures.
+
+        share: where given, this process begins with its own cells, helps with the others, and leaves out those at which
+        another process still works when nothing else is left.
+        """
         at, measures = Path(at), measures_of(self.measures)
         # The folder comes first: hours of indexing must not end at one that cannot be written.
         fresh = not at.exists()
@@ -316,15 +355,15 @@ class Experiment:
                 if cell.finished(measures) is None:
                     _require_parts(cell)
             done: dict[int, tuple[Path, list[Row]]] = {}
-            for wait in (False, True):
-                for number, one in enumerate(cells):
-                    completed = None if number in done else one.complete(measures, wait)
+            for wait in (False, share is None):
+                for number in range(len(cells)) if share is None else share.order(len(cells)):
+                    completed = None if number in done else cells[number].complete(measures, wait)
                     if completed is not None:
                         if not done:
                             names = [(c.stages.dataset.name, str(c.system)) for c in cells]
                             keep_order(at, (d for d, _ in names), (system for _, system in names))
                         done[number] = completed
-            return [cell_of(*done[number]) for number in range(len(cells))]
+            return [cell_of(*done[number]) for number in sorted(done)]
         finally:
             if fresh:
                 with suppress(OSError):  # it holds results

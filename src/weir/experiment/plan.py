@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -861,3 +863,45 @@ def plan_notes(results: Sequence[Planned]) -> list[Note]:
     if len(results) > 1 and seconds:
         notes.append(f"{duration(sum(seconds))} in all, less what systems share: each stage is made once")
     return [Note(note) for note in notes]
+
+
+# ----------
+# The file of a job array that shares a grid.
+
+
+LEAST_MINUTES = 10
+"""Of a job: what takes seconds still has to start."""
+TIME_RESERVE, MEMORY_RESERVE = 1.5, 1.25
+"""What jobs ask for is this many times the upper end of an estimate."""
+
+
+def slurm_script(plans: Sequence[Planned], command: Sequence[str], jobs: int) -> str:
+    """A script for sbatch: an array of jobs of which each runs its share of a grid on a folder that all of them see.
+
+    command: `weir run` and its arguments, without --share; jobs: how many. A job asks for the time of an equal part of
+    the work, and of its longest cell at least, and for the memory of the largest cell; what a plan cannot tell is left
+    to the cluster. Raises BadValue for less than one job.
+    """
+    if jobs < 1:
+        raise BadValue(f"{jobs} jobs; expected a whole number from 1")
+    seconds = [
+        _upper(one.index_seconds, one.index_range) + _upper(one.search_seconds, one.search_range)
+        for one in plans
+    ]
+    peaks = [_upper(one.peak_mb, one.peak_range) for one in plans if one.peak_mb is not None]
+    lines = ["#!/bin/bash", f"#SBATCH --job-name=weir --array=1-{jobs} --requeue"]
+    if any(seconds):
+        minutes = max(LEAST_MINUTES, math.ceil(TIME_RESERVE * max(*seconds, sum(seconds) / jobs) / 60))
+        lines.append(f"#SBATCH --time={minutes // 60}:{minutes % 60:02}:00")
+    if peaks:
+        lines.append(f"#SBATCH --mem={math.ceil(MEMORY_RESERVE * max(peaks) / 1024) + 1}G")
+    lines += [
+        "# Each job begins with its part of the grid, then helps the others. A killed job may be started again.",
+        f'{shlex.join(command)} -q --share "$SLURM_ARRAY_TASK_ID/{jobs}"',
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _upper(value: float | None, between: tuple[float, float] | None) -> float:
+    """The upper end of an estimate, 0 where there is none."""
+    return (value or 0.0) if between is None else between[1]

@@ -1,0 +1,128 @@
+"""Several processes complete one grid: each begins elsewhere, none repeats, and a killed one loses nothing of others."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from weir.cli.main import main
+from weir.errors import BadValue
+from weir.experiment.experiment import Share
+from weir.experiment.plan import Planned, slurm_script
+
+pytest.importorskip("numba", reason="needs the `run` extra (numba)")
+GRID = [
+    "-d",
+    "brook-facts",
+    "-d",
+    "brook-news",
+    "-s",
+    "bm25",
+    "-s",
+    "rm3",
+    "-s",
+    "rrf(bm25, rm3)",
+    "-m",
+    "nDCG@10",
+]
+
+
+@given(of=st.integers(1, 70), cells=st.integers(0, 100))
+def test_every_share_is_of_all_cells_and_begins_elsewhere(of, cells):
+    orders = [Share(number, of).order(cells) for number in range(1, of + 1)]
+    assert all(sorted(order) == list(range(cells)) for order in orders)
+    firsts = [order[0] for order in orders if order]
+    assert len(set(firsts)) == min(of, cells)
+
+
+@pytest.mark.parametrize("text", ["0/3", "4/3", "3", "a/b", "1/", "-1/2", "1/2/3"])
+def test_what_is_no_share_is_one_line(text, tmp_path, capsys):
+    with pytest.raises(BadValue):
+        Share.parse(text)
+    assert main(["run", *GRID, "-o", str(tmp_path / "out"), "--share", text]) == 2
+    assert "such as 3/8" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def results_of(folder):
+    """The bytes of every ranking and of all values by query."""
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for pattern in ("run.trec", "scores-*.jsonl")
+        for path in folder.rglob(pattern)
+        if "indexes" not in path.parts
+    }
+
+
+@pytest.mark.slow
+def test_four_processes_of_which_one_is_killed(tmp_path, home):
+    """Two results folders over one folder of stages; the shared grid equals that of one process byte for byte."""
+    environment = os.environ | {"WEIR_HOME": str(home)}
+
+    def started(number):
+        command = [sys.executable, "-m", "weir", "run", *GRID, "-q", "--share", f"{number}/4", "--json",
+                   "-o", str(tmp_path / f"out{(number + 1) // 2}"), "--stages", str(tmp_path / "stages")]  # fmt: skip
+        return subprocess.Popen(
+            command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+
+    processes = [started(number) for number in range(1, 5)]
+    time.sleep(1.5)
+    processes[0].send_signal(signal.SIGKILL)
+    ends = [process.communicate(timeout=120) for process in processes]
+    for process, (_, errors) in zip(processes[1:], ends[1:], strict=True):
+        assert process.returncode == 0, errors
+    for out in ("out1", "out2"):  # what the last one left to others is finished by now
+        assert (
+            main(["run", *GRID, "-q", "-o", str(tmp_path / out), "--stages", str(tmp_path / "stages")]) == 0
+        )
+    assert main(["run", *GRID, "-q", "-o", str(tmp_path / "alone")]) == 0
+    expected = results_of(tmp_path / "alone")
+    assert len(expected) == 12
+    assert results_of(tmp_path / "out1") == expected
+    assert results_of(tmp_path / "out2") == expected
+    assert not list(tmp_path.rglob(".*.lock"))
+
+
+@pytest.mark.slow
+def test_the_file_of_a_job_array_runs_the_grid(tmp_path, home, capsys):
+    out, file = tmp_path / "out", tmp_path / "grid.sh"
+    assert main(["plan", *GRID[:-2], "-q", "--sbatch", str(file), "--jobs", "2", "-o", str(out)]) == 0
+    assert f"jobs: sbatch {file}" in capsys.readouterr().err
+    text = file.read_text()
+    assert "--array=1-2 " in text
+    assert "#SBATCH --time=0:10:00\n" in text
+    assert re.search(r"#SBATCH --mem=\d+G\n", text)
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    for number in ("2", "1"):
+        environment = os.environ | {"WEIR_HOME": str(home), "PATH": path, "SLURM_ARRAY_TASK_ID": number}
+        done = subprocess.run(
+            ["bash", str(file)], env=environment, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stderr
+    assert len(list(out.rglob("run.trec"))) == 6
+
+
+def test_what_jobs_ask_for():
+    one = Planned(
+        "a", "bm25", 10, 5, index_seconds=3000, index_range=(2000, 7000), search_seconds=200, peak_mb=3000
+    )
+    other = Planned("a", "own", 10, 5)
+    text = slurm_script([one, other], ["weir", "run", "-d", "a b"], 4)
+    assert "--time=3:00:00" in text  # one and a half times the longest cell
+    assert "--mem=5G" in text
+    assert "weir run -d 'a b' -q --share \"$SLURM_ARRAY_TASK_ID/4\"" in text
+    bare = slurm_script([other], ["weir", "run"], 1)
+    assert "--time" not in bare
+    assert "--mem" not in bare
+    with pytest.raises(BadValue, match="from 1"):
+        slurm_script([one], ["weir"], 0)
