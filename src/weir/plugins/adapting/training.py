@@ -342,7 +342,7 @@ def _model(library: Any, rules: AdaptRules, device: str) -> Any:  # noqa: ANN401
         kept = [module for module in model if not isinstance(module, modules.Normalize)]
         model = library.SentenceTransformer(modules=kept, device=device)
     model.similarity_fn_name = rules.similarity
-    model.model_card_data.generate_widget_examples = False
+    model.model_card_data.widget = [{}]  # else examples for a page that is not written are chosen, with a bar
     if rules.max_length:
         model.max_seq_length = rules.max_length
     return model
