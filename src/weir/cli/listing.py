@@ -274,10 +274,21 @@ EXTRAS = {
     "int8": "encode in int8",
     "torch": "GPUs, T5, language models, other architectures",
     "ann": "approximate search",
+    "train": "train encoders",
 }
 NOTABLE = ("avx", "avx2", "fma", "f16c", "avx512f", "avx512bw", "avx512vnni", "avx512bf16", "amx-int8",
            "amx-bf16", "neon", "fullfp16", "dotprod", "i8mm", "bf16", "sve")  # fmt: skip
-CACHES = ("datasets", "stores", "vectors", "scores", "questions", "encoders", "openvino", "kernels")
+CACHES = (
+    "datasets",
+    "stores",
+    "vectors",
+    "scores",
+    "questions",
+    "encoders",
+    "openvino",
+    "training",
+    "kernels",
+)
 
 
 @click.command("doctor")

@@ -19,7 +19,6 @@ from weir.datasets.load import Dataset
 from weir.errors import BadValue, FormatError
 from weir.files.json_files import json_rows
 from weir.models.chat import ChatModel, cached_chat, default_model
-from weir.models.checkpoints import fingerprint, open_checkpoint
 from weir.models.cross_encoder import CrossEncoder
 from weir.models.prompts import ChatPrompt, prompt_template
 from weir.models.t5 import QuestionWriter
@@ -409,8 +408,3 @@ def with_margins(pairs: TrainingPairs, corpus: Corpus, model: str, progress: Pro
         progress("margins", done, total)
     table = scores.reshape(len(pairs), width + 1)
     return replace(pairs, margins=table[:, :1] - table[:, 1:])
-
-
-def revision(model: str) -> str:
-    """A hash of a checkpoint's files."""
-    return fingerprint(open_checkpoint(model))

@@ -23,7 +23,14 @@ from weir.datasets.load import Dataset, load
 from weir.errors import BadValue, StoreError, require
 from weir.files.atomic import atomic_dir, locked
 from weir.files.integrity import open_folder, seal_folder
-from weir.models.checkpoints import TRAINING_RECORD, fetch, locate, trained_on
+from weir.models.checkpoints import (
+    TRAINING_RECORD,
+    fetch,
+    fingerprint,
+    locate,
+    open_checkpoint,
+    trained_on,
+)
 from weir.models.hardware import declared_device, package_version
 from weir.models.tokens import quiet
 from weir.plugins.adapting.pairs import (
@@ -33,7 +40,6 @@ from weir.plugins.adapting.pairs import (
     TrainingPairs,
     answers_of,
     known_pairs,
-    revision,
     with_margins,
     with_negatives,
 )
@@ -236,12 +242,12 @@ def _about(
         "collection": dataset.name,
         "documents": dataset.corpus.fingerprint,
         "evaluated": {one.name: one.queries_fingerprint for one in (dataset, *others)},
-        "rules": given | {"base": revision(rules.base)},
+        "rules": given | {"base": fingerprint(open_checkpoint(rules.base))},
         "device": declared_device(settings().device).partition(":")[0],
         "packages": {name: package_version(name) for name in PACKAGES},
     }
     if rules.margins:
-        about["margins"] = revision(rules.margins)
+        about["margins"] = fingerprint(open_checkpoint(rules.margins))
     return json.loads(json.dumps(about, default=str))  # type: ignore[no-any-return]  # as it reads back
 
 
