@@ -182,10 +182,11 @@ class EmbeddingRequest:
 
 @dataclass
 class EmbeddingManners(Manners):
-    """most: texts that it takes at once; bill: tokens that it counts for a text; model: which model answers, whatever is
-    asked for."""
+    """most: texts that it takes at once; quick: texts that it answers in time; bill: tokens that it counts for a text;
+    model: which model answers, whatever is asked for."""
 
     most: int | None = None
+    quick: int | None = None
     model: str | None = None
     bill: Callable[[str], int] = lambda text: len(text) // 3 + 1
 
@@ -213,6 +214,8 @@ class EmbeddingHandler(ModelHandler):
         count, most = len(body.get("input") or body["texts"]), self.manners.most
         if most is not None and count > most:
             return 422, {"error": f"batch size {count} > maximum {most}"}
+        if self.manners.quick is not None and count > self.manners.quick:
+            self.manners.released.wait(60)
         return 200, self.answer(body)
 
     def answer(self, body: dict) -> dict:

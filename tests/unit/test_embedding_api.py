@@ -13,7 +13,7 @@ from tests.unit import model_servers as es
 from tests.unit.embedding_place import KEY, QUICK, Place, Time, expected, placed, texts
 from weir.errors import ServiceError
 from weir.models.hosted import PROBE, Ask, Hosted
-from weir.services.requests import Spent
+from weir.services.requests import Limits, Spent
 
 
 @pytest.fixture
@@ -258,6 +258,15 @@ def test_what_a_server_finds_too_large_is_halved(place: Place):
     given = texts(100)
     assert np.array_equal(loaded.encode(given), expected(given))
     assert [len(a.texts) for a in place.manners.asked] == [100, 50, 25, 13, *[7] * 14, 2]
+
+
+def test_what_a_server_does_not_answer_in_time_is_halved(place: Place):
+    """llama.cpp on a processor reads some texts a second: 256 of them take longer than one answer may."""
+    place.manners.quick = 10
+    loaded = place.ready(limits=Limits(attempts=4, timeout=0.5))
+    given = texts(40)
+    assert np.array_equal(loaded.encode(given), expected(given))
+    assert [len(a.texts) for a in place.manners.asked] == [40, 20, 10, 10, 10, 10]
 
 
 def test_nobody_there_is_one_line_and_costs_nothing(place: Place):

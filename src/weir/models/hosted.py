@@ -229,7 +229,7 @@ _REST_BYTES = 1 << 16  # an answer has at most beside what it has for each text
 
 
 class TooMuchError(Exception):
-    """The provider refuses these texts: perhaps too many at once, perhaps one of them; says its message."""
+    """The provider refuses these texts, or is too slow for so many: perhaps too many at once, perhaps one of them."""
 
 
 @dataclass(eq=False)
@@ -254,8 +254,13 @@ class EmbeddingClient:
 
         dimensions: what they must have, None where that is not known. Raises ServiceError where the budget
         ends, the provider refuses, or no attempt brings a usable answer; TooMuchError where it refuses these
-        texts for what they are.
+        texts for what they are, and where several take longer than one answer may.
         """
+
+        def slow(error: AttemptError) -> None:
+            if error.kind == "timed out" and len(ask.texts) > 1:
+                raise TooMuchError(f"{self.url}: {error}")
+
         tokens = math.ceil(sum(map(estimated, ask.texts)) * self.dense)
 
         def read(answer: Json) -> tuple[Float32, tuple[int, int] | None]:
@@ -282,7 +287,7 @@ class EmbeddingClient:
         try:
             with closing(KeptConnection()) as connection:
                 request = MeteredRequest(http, tokens, 0, max_bytes, read)
-                return self.metered.answered(connection, request, lambda _: None)
+                return self.metered.answered(connection, request, slow)
         except AttemptError as error:
             message = f"{self.url}: {error}"
             raise (TooMuchError if error.status in _MAYBE_SMALLER else ServiceError)(message) from None
@@ -551,9 +556,9 @@ class LoadedHosted:
         """The vectors of a stream of texts in order, one block for each answer.
 
         The next request is sent when the next block is asked for: a caller that stores each block before the next
-        never pays for a text twice. Requests that a server finds too large are halved. done: called with the number of
-        texts finished so far. Warns where the model has changed since it was first seen. Raises ServiceError
-        where the budget ends, the provider refuses, or no attempt brings a usable answer.
+        never pays for a text twice. Requests that a server finds too large, or does not answer in time, are halved.
+        done: called with the number of texts finished so far. Warns where the model has changed since it was first
+        seen. Raises ServiceError where the budget ends, the provider refuses, or no attempt brings a usable answer.
         """
         source, waiting, finished = iter(texts), deque[str](), 0
         most = self.encoder.provider.texts
