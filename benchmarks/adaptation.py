@@ -1,4 +1,4 @@
-"""What training on a collection does to an encoder: nDCG@10 of MiniLM before and after `weir adapt`, over seeds.
+"""What training on a collection does to an encoder: nDCG@10 of MiniLM before and after `weir study adapt`, over seeds.
 
     python benchmarks/adaptation.py --data COLLECTIONS --out FOLDER [--collections scifact nfcorpus] [--conditions ...]
 

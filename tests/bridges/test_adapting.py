@@ -124,6 +124,7 @@ def test_evaluated_queries_are_not_learned(base, collection, tmp_path, home, cap
     (tmp_path / "own.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     folder = str(collection.layout.root)
     command = [
+        "study",
         "adapt",
         "pairs",
         "-d",

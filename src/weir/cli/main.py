@@ -39,7 +39,6 @@ TOP = {
         "gate": "Fail on a regression.",
         "power": "Report detectable effects.",
         "report": "Write a report.",
-        "adapt": "Train an encoder.",
         "fuse": "Fuse rankings into one.",
         "plan": "Estimate time and cost.",
         "verify": "Check a results folder.",
@@ -84,6 +83,7 @@ SUBCOMMANDS = {
         "efficiency": "Report speed and memory.",
         "reproduce": "Check published scores.",
         "cite": "Write the citations of results as BibTeX.",
+        "adapt": "Train an encoder on a collection.",
     },
 }
 GROUPS = {

@@ -102,7 +102,7 @@ def find_card(name: str) -> ModelCard | None:
 
 
 TRAINING_RECORD = "weir-training.json"
-"""What `weir adapt` writes beside a checkpoint: how it was trained, and on which collections."""
+"""What `weir study adapt` writes beside a checkpoint: how it was trained, and on which collections."""
 
 
 def trained_on(model: str) -> tuple[str, ...] | None:

@@ -1,1 +1,1 @@
-"""Encoders trained further on a collection: `weir adapt`."""
+"""Encoders trained further on a collection: `weir study adapt`."""

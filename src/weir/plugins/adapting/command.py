@@ -1,8 +1,7 @@
-"""The command `weir adapt`."""
+"""The command `weir study adapt`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,18 +10,17 @@ import click
 from weir.cli.options import dataset_names
 from weir.cli.terminal import say_notes, show_tables
 from weir.errors import BadValue
-from weir.plugins.adapting.pairs import Crops, GivenPairs, PairSource, WrittenQuestions
 
-SOURCES: dict[str, tuple[Callable[..., PairSource], tuple[str, ...]]] = {
-    "crops": (Crops, ("each",)),
-    "genq": (WrittenQuestions, ("model", "llm", "file", "n", "documents")),
-    "pairs": (GivenPairs, ("split", "file")),
+OPTIONS_OF = {
+    "crops": ("each",),
+    "genq": ("model", "llm", "file", "n", "documents"),
+    "pairs": ("split", "file"),
 }
-"""What makes the pairs, and the options that only it takes."""
+"""The options that only one source of pairs takes."""
 
 
 @click.command("adapt")
-@click.argument("source", type=click.Choice(list(SOURCES)))
+@click.argument("source", type=click.Choice(list(OPTIONS_OF)))
 @click.option(
     "-d",
     "--dataset",
@@ -108,7 +106,7 @@ def command(
     quiet: bool,
     **options: Any,  # noqa: ANN401 - those of the sources, and the fields of AdaptRules
 ) -> None:
-    """Train an encoder.
+    """Train an encoder on a collection.
 
     SOURCE makes the pairs. crops: two spans of a document, which needs neither queries nor judgments. genq: questions
     that a T5 or a language model writes for documents, or that a file has. pairs: a query and a document of a grade
@@ -116,14 +114,15 @@ def command(
     dense("FOLDER") with a record of its pairs, seeds, versions and losses. The same command continues what was stopped.
     """
     from weir.api.progress import Progress
+    from weir.plugins.adapting.pairs import Crops, GivenPairs, WrittenQuestions
     from weir.plugins.adapting.training import AdaptRules, adapt
 
-    make, own = SOURCES[source]
-    of_sources = dict.fromkeys(name for _, names in SOURCES.values() for name in names)
-    given = {name: value for name in of_sources if (value := options.pop(name)) is not None}
+    names = dict.fromkeys(name for own in OPTIONS_OF.values() for name in own)
+    given = {name: value for name in names if (value := options.pop(name)) is not None}
     for name in given:
-        if name not in own:
+        if name not in OPTIONS_OF[source]:
             raise BadValue(f"{'-n' if name == 'n' else f'--{name}'} means nothing with {source}")
+    make = {"crops": Crops, "genq": WrittenQuestions, "pairs": GivenPairs}[source]
     progress = Progress(quiet)
     try:
         trained = adapt(make(**given), dataset, out, AdaptRules(**options), evaluated, progress)
