@@ -134,6 +134,9 @@ def test_questions_from_a_file_and_of_a_language_model(collection, tmp_path, hom
         asked = len(manners.asked)
         assert source.pairs(collection, 3, silent).digest() == pairs.digest()
         assert len(manners.asked) == asked  # kept
+        manners.finish = "length"
+        source = WrittenQuestions(llm=f"{url}#m", n=1, documents=5)
+        assert len(source.pairs(collection, 4, silent)) < 5  # what was cut is no question
     with pytest.raises(BadValue, match="model and llm do not go together"):
         WrittenQuestions(model="doc2query", llm="x:y")
 

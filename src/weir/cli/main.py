@@ -98,10 +98,7 @@ COMMANDS = {name: sentence for section in TOP.values() for name, sentence in sec
 }
 """What each command does, by what is typed behind `weir`."""
 FORMER = {
-    name: f"{group} {name}"
-    for group, names in SUBCOMMANDS.items()
-    for name in names
-    if group not in ("adapt", "submit")
+    name: f"{group} {name}" for group, names in SUBCOMMANDS.items() for name in names if group != "submit"
 } | {"warm": "doctor --compile", "leaderboard": "submit leaderboard"}
 """Other names of commands: former ones, and leaderboard alone; a line says the one that the help shows."""
 FORMER_OPTIONS = {

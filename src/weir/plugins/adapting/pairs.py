@@ -22,7 +22,7 @@ from weir.models.chat import ChatModel, cached_chat, default_model
 from weir.models.cross_encoder import CrossEncoder
 from weir.models.prompts import ChatPrompt, prompt_template
 from weir.models.t5 import QuestionWriter
-from weir.models.verdicts import ChatReply
+from weir.models.verdicts import ChatReply, VerdictForm, VerdictKind, read_verdict
 from weir.services.answers import ServiceUsage
 from weir.settings import settings
 from weir.systems.lexical.bm25 import BM25
@@ -289,9 +289,12 @@ class WrittenQuestions:
 
 
 def _question(reply: ChatReply, token: str) -> str:
-    """The question of an answer: what its last line with the token holds; "" where there is none."""
-    lines = [line for line in reply.text.splitlines() if line.strip().startswith(f"{token}:")]
-    return lines[-1].partition(":")[2].strip() if lines else ""
+    """The question of an answer; "" where it was cut, refused or in another form."""
+
+    def parse(text: str) -> tuple[str | None, VerdictKind]:
+        return (text, "ok") if text else (None, "missing")
+
+    return read_verdict(reply, VerdictForm(token), parse)[0] or ""
 
 
 def _read_pairs(path: Path) -> Iterator[tuple[str, str]]:

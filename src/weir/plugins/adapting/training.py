@@ -201,8 +201,8 @@ def adapt(
         )  # fmt: skip
         known = sorted({*(trained_on(rules.base) or ()), collection.name})
         facts = {
-            "about": about, "pairs": len(pairs), "digest": pairs.digest(), "dropped": dropped, "steps": result.steps,
-            "losses": result.losses, "seconds": result.seconds, "trained_on": known,
+            "about": about, "base": rules.base, "pairs": len(pairs), "digest": pairs.digest(), "dropped": dropped,
+            "steps": result.steps, "losses": result.losses, "seconds": result.seconds, "trained_on": known,
             "base_known": trained_on(rules.base) is not None,
         }  # fmt: skip
         with atomic_dir(out) as folder:
@@ -262,10 +262,9 @@ def _reused(out: Path, about: dict[str, object]) -> Adaptation:
                 f"{out} holds another training (its {', '.join(other) or 'record'} differ); give another folder"
             )
         losses = tuple((int(step), float(loss)) for step, loss in facts["losses"])
-        rules: dict[str, Any] = stored["rules"]
         return Adaptation(
-            str(out), stored["collection"], rules["base"], facts["pairs"], facts["dropped"], facts["steps"],
-            losses, facts["seconds"], rules["similarity"], True,
+            str(out), stored["collection"], facts["base"], facts["pairs"], facts["dropped"], facts["steps"],
+            losses, facts["seconds"], stored["rules"]["similarity"], True,
         )  # fmt: skip
     except (KeyError, TypeError, ValueError) as error:
         raise StoreError(f"{out / TRAINING_RECORD}: not a record of a training ({error})") from None
