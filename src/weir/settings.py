@@ -106,3 +106,11 @@ def available_cores() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+def memory_budget() -> int:
+    """Bytes of memory that this process may take."""
+    given = os.environ.get("WEIR_MAX_RAM")
+    if given:
+        return int(given)
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2

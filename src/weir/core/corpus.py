@@ -105,11 +105,10 @@ class Corpus:
         """As `view`, of the documents of these numbers."""
         return _joined_all([(name, column.take(codes)) for name, column in self._columns(fields)], separator)
 
-    def batches(self, fields: str, size: int) -> Iterator[tuple[int, Strings]]:
-        """The view in blocks of about `size` bytes: (number of the first document, texts)."""
+    def batches(self, fields: str, size: int, start: int = 0) -> Iterator[tuple[int, Strings]]:
+        """The view from document `start` on in blocks of about `size` bytes: (number of the first document, texts)."""
         ends = self.text.lengths()
         ends.cumsum(out=ends)
-        start = 0
         while start < len(self):
             base = ends[start - 1] if start else 0
             stop = max(start + 1, int(np.searchsorted(ends, base + size, side="right")))

@@ -14,12 +14,21 @@ from weir.core.run import Run
 from weir.core.strings import Float64, Int32, Int64
 from weir.kernels.inverted.block_bounds import EXHAUSTIVE_DOCUMENTS, BlockBounds
 from weir.kernels.inverted.byte_bounds import ByteBounds
-from weir.kernels.inverted.postings import document_frequencies, place
+from weir.kernels.inverted.postings import VALUE, document_frequencies, place
 from weir.kernels.inverted.search import Impacts
 from weir.models.sparse import TERM, LoadedSparse, SparseEncoder
 from weir.registry import changed_settings
-from weir.settings import settings
+from weir.settings import memory_budget, settings
 from weir.systems.compose import shown, then
+from weir.systems.lexical.inversion import (
+    Blocks,
+    BlockSource,
+    GrowingFiles,
+    Pairs,
+    index_in_files,
+    merged,
+    work_files,
+)
 from weir.systems.lexical.inverted_index import (
     Float32,
     ImpactIndex,
@@ -43,6 +52,8 @@ from weir.systems.vectors.store import (
 VIEW = "title text"
 BATCH_TEXTS = {"cpu": 128, "cuda": 8192}
 """Texts encoded together and stored: what a killed process loses at most."""
+POSTING_BYTES = 12
+"""Memory of a weight while an index is made in memory: its posting, and bounds."""
 BLOCK_WEIGHTS = 1 << 20
 """Weights read from the store at once."""
 
@@ -98,9 +109,17 @@ class Sparse:
         """Encode all that the store does not hold, and index the corpus, in memory or into the context's folder."""
         loaded = self.encoder.load(settings().device)
         terms, costs = stored_terms(loaded, corpus, self.view, context.progress)
-        index = _inverted(terms, corpus, loaded.vocabulary)
-        if context.folder is not None:
-            save_index_of(self, corpus, self.fields_read(), context.folder, (index,))
+        if context.folder is None:
+            index = _inverted(terms, corpus, loaded.vocabulary)
+        else:
+            about = {"system": self.describe(), "corpus": corpus.fingerprint}
+            if POSTING_BYTES * int(terms.lengths.sum()) <= memory_budget():
+                index = _inverted(terms, corpus, loaded.vocabulary)
+                save_index_of(self, corpus, self.fields_read(), context.folder, (index,))
+            else:
+                with work_files(context.folder, 0, about) as files:
+                    index = _inverted_on_disk(files, terms, corpus, loaded.vocabulary, context.progress)
+                    save_index_of(self, corpus, self.fields_read(), context.folder, (index,))
             (index,) = load_index_of(corpus, context.folder, self.fields_read())
         return SparseSearcher(self, corpus, index, loaded, costs)
 
@@ -170,13 +189,18 @@ def stored_terms(
     return rows, Costs(int(rows.lengths.sum()) * TERM.itemsize, reused, repeatable=True)
 
 
-def _inverted(terms: GatheredRagged, corpus: Corpus, vocabulary: int) -> ImpactIndex:
-    """The impact index of documents' terms; what a document weighs a term is the term's impact there."""
-    order = tie_order(corpus)
+def _frequencies(terms: GatheredRagged, vocabulary: int) -> Int64:
+    """How many documents have each term."""
     count = np.zeros(vocabulary, np.int64)
     for _, _, (_, rows) in terms.blocks(BLOCK_WEIGHTS):
         count += document_frequencies(np.ascontiguousarray(_terms(rows)["term"]), vocabulary)
-    ptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(count)])
+    return count
+
+
+def _inverted(terms: GatheredRagged, corpus: Corpus, vocabulary: int) -> ImpactIndex:
+    """The impact index of documents' terms; what a document weighs a term is the term's impact there."""
+    order = tie_order(corpus)
+    ptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(_frequencies(terms, vocabulary))])
     doc, impact, cursor = np.empty(ptr[-1], np.int32), np.empty(ptr[-1], np.float32), ptr[:-1].copy()
     size = max(1, BLOCK_WEIGHTS * len(corpus) // max(int(ptr[-1]), 1))
     for start in range(0, len(corpus), size):
@@ -189,6 +213,26 @@ def _inverted(terms: GatheredRagged, corpus: Corpus, vocabulary: int) -> ImpactI
         len(corpus), ptr, doc, impact, BlockBounds.where_needed(*postings), ByteBounds.of(*postings)
     )
     return ImpactIndex(impacts, (), order)
+
+
+def _inverted_on_disk(
+    files: GrowingFiles, terms: GatheredRagged, corpus: Corpus, vocabulary: int, progress: Progress | None
+) -> ImpactIndex:
+    """As `_inverted`, in files: for more weights than memory holds."""
+    order, count = tie_order(corpus), _frequencies(terms, vocabulary).astype(np.int32)
+    blocks = Blocks.planned(files, order, int(count.sum(dtype=np.int64)))
+
+    def pairs(block: int) -> Pairs:
+        own, rows = terms.take(blocks.documents(block))
+        some = _terms(rows)
+        return own, np.ascontiguousarray(some["term"]), np.ascontiguousarray(some["weight"])
+
+    def weights(df: Int32) -> tuple[Float32, Float32]:
+        return np.ones(len(df), np.float32), np.ones(len(order), np.float32)
+
+    ptr = merged(files, "terms", BlockSource(blocks, count, pairs, lambda _: []), weights, VALUE, progress)
+    terms.release()
+    return index_in_files(files, ptr, (), order, learned=True)
 
 
 def _terms(rows: Any) -> Any:  # noqa: ANN401 - uint8[n, 8] to TERM[n]

@@ -13,6 +13,7 @@ Signatures (V terms, N documents, P postings):
 
     length_codes(lengths int[N]) -> uint8[N]; DECODED_LENGTHS float32[256]    Lucene's one-byte lengths
     Forward(): .add(dptr int64[n+1], terms int32[], n_terms) -> lengths int64[n]
+               .drained() -> the same of the documents since the last call, ftf int32
                .finish() -> (fptr int64[N+1], fterm int32[P], ftf)
     document_frequencies(fterm, n_terms) -> int32[V]
     lucene_idf(df, n_docs) -> float32[V]
@@ -22,6 +23,9 @@ Signatures (V terms, N documents, P postings):
     invert(fptr, fterm, ftf, order, weight float32[V], norm float32[N], formula, out=None)
         -> (ptr, doc, impact)
     place(fptr, fterm, value, first, cursor, doc, impact)       postings of some documents, whose numbers follow
+    add_frequencies(fterm, df)                                  counted in batches
+    by_block(fptr, fterm, ftf, block, ends) -> (term, count)    pairs by the blocks of their documents
+    append_lists(...)                                           lists of a block behind those of the blocks before
 """
 
 from __future__ import annotations
@@ -193,6 +197,16 @@ class ForwardBuilder:
         self._clear()
         return result
 
+    def drained(self) -> tuple[Int64, Int32, Int32]:
+        """What `finish` would give of the documents since the last call, with int32 counts; they are forgotten."""
+        result = (
+            np.concatenate(self._ptr),
+            self._term[: self._used].copy(),
+            self._tf[: self._used].astype(np.int32),
+        )
+        self._ptr, self._used = [np.zeros(1, np.int64)], 0
+        return result
+
     def _reserve(self, more: int, n_terms: int) -> None:
         need = self._used + more
         if need > len(self._term):
@@ -205,7 +219,8 @@ class ForwardBuilder:
 
 
 @jit
-def _frequencies(fterm: Int32, df: Int32) -> None:
+def add_frequencies(fterm: Int32, df: Int32) -> None:
+    """Count the pairs of each term, in place."""
     for j in range(len(fterm)):
         df[np.uint64(fterm[j])] += 1
 
@@ -213,7 +228,7 @@ def _frequencies(fterm: Int32, df: Int32) -> None:
 def document_frequencies(fterm: Int32, n_terms: int) -> Int32:
     """How many documents hold each term: int32[n_terms], from a forward index's terms."""
     df = np.zeros(n_terms, np.int32)
-    _frequencies(fterm, df)
+    add_frequencies(fterm, df)
     return df
 
 
@@ -259,6 +274,17 @@ def added_up(fields: list[tuple[Int64, Int32, Float64]], n_terms: int) -> tuple[
 
 
 @jit
+def _impact(formula: int, weight: np.float32, count: Any, scale: np.float32) -> np.float32:  # noqa: ANN401
+    """What one occurrence in a query adds, by a formula of `invert`; count: a number of any kind."""
+    if formula == 0:
+        return weight - weight / (np.float32(1) + np.float32(count) * scale)
+    if formula == 1:
+        tf = np.float64(count)
+        return np.float32(np.float64(weight) * tf / (tf + np.float64(scale)))
+    return np.float32(np.float64(weight) * np.float64(count))
+
+
+@jit
 def _invert(
     fptr: Int64,
     fterm: Int32,
@@ -271,24 +297,15 @@ def _invert(
     doc: Int32,
     impact: Float32,
 ) -> None:
-    one = np.float32(1)
     for i in range(len(order)):
         source = order[i]
         scale = norm[i]
         for j in range(fptr[source], fptr[source + 1]):
             t = np.uint64(fterm[j])
-            w = weight[t]
-            if formula == 0:
-                value = w - w / (one + np.float32(ftf[j]) * scale)
-            elif formula == 1:
-                tf = np.float64(ftf[j])
-                value = np.float32(np.float64(w) * tf / (tf + np.float64(scale)))
-            else:
-                value = np.float32(np.float64(w) * np.float64(ftf[j]))
             at = np.uint64(cursor[t])
             cursor[t] += 1
             doc[at] = i
-            impact[at] = value
+            impact[at] = _impact(formula, weight[t], ftf[j], scale)
 
 
 def invert(
@@ -335,3 +352,58 @@ def place(
             cursor[t] += 1
             doc[at] = first + i
             impact[at] = value[j]
+
+
+@jit
+def _by_block(
+    fptr: Int64, fterm: Int32, ftf: Int32, block: Int32, cursor: Int64, term: Int32, count: Int32
+) -> None:
+    for d in range(len(fptr) - 1):
+        b = block[d]
+        at = cursor[b]
+        for j in range(fptr[d], fptr[d + 1]):
+            term[at] = fterm[j]
+            count[at] = ftf[j]
+            at += 1
+        cursor[b] = at
+
+
+def by_block(fptr: Int64, fterm: Int32, ftf: Int32, block: Int32, blocks: int) -> tuple[Int64, Int32, Int32]:
+    """The pairs of documents in the order of their blocks: (ends int64[blocks + 1], term, count).
+
+    block: int32[n], the block of each document; those of one block stay in their order.
+    """
+    ends = np.zeros(blocks + 1, np.int64)
+    np.cumsum(np.bincount(block, np.diff(fptr), blocks), out=ends[1:])
+    term, count = np.empty(len(fterm), np.int32), np.empty(len(ftf), np.int32)
+    _by_block(fptr, fterm, ftf, block, ends[:-1].copy(), term, count)
+    return ends, term, count
+
+
+@jit
+def append_lists(
+    sizes: Int32,
+    cursor: Int64,
+    doc: Int32,
+    value: Float32,
+    at: int,
+    weight: Float32,
+    norm: Float32,
+    formula: int,
+    out_doc: Int32,
+    out_impact: Float32,
+) -> int:
+    """Put a block's lists behind those of the blocks before, with impacts; where the next block's begin in doc.
+
+    sizes: int32[T], of its lists, which stand one after another from `at`; cursor: int64[T], where each list goes on,
+    moved; value: counts or weights; weight: float32[T]; norm: float32[N] by internal number; formula: see `invert`.
+    """
+    for t in range(len(sizes)):
+        to, w = cursor[t], weight[t]
+        for _ in range(sizes[t]):
+            out_doc[to] = doc[at]
+            out_impact[to] = _impact(formula, w, value[at], norm[doc[at]])
+            to += 1
+            at += 1
+        cursor[t] = to
+    return at

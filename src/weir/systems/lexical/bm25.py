@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from itertools import pairwise
@@ -21,6 +22,19 @@ from weir.kernels.inverted.block_bounds import BlockBounds
 from weir.kernels.inverted.search import Impacts
 from weir.systems.compose import shown, then
 from weir.systems.lexical.analyzer import analyzers
+from weir.systems.lexical.inversion import (
+    BATCH_BYTES,
+    Blocks,
+    BlockSource,
+    GrowingFiles,
+    Pairs,
+    Spool,
+    expected_pairs,
+    fits_into_memory,
+    index_in_files,
+    merged,
+    work_files,
+)
 from weir.systems.lexical.inverted_index import (
     ForwardIndex,
     ImpactIndex,
@@ -88,9 +102,6 @@ PRESETS: dict[str, BM25Preset] = {
 # ----------
 # Texts to an index, queries to weighted terms.
 
-
-BATCH_BYTES = 1 << 21
-"""Bytes of text analysed at once: more would leave the processor's cache, and take memory."""
 
 Float32 = NDArray[np.float32]
 Field: TypeAlias = tuple[Strings, tuple[Int64, Int32, Float32], ForwardIndex | None]
@@ -173,14 +184,54 @@ def weighed(
         lengths.append(collected.add(ptr, term, len(table)))
     forward = ForwardIndex(*collected.finish())
     length = np.concatenate(lengths) if lengths else np.empty(0, np.int64)
-    df = postings.document_frequencies(forward.term, len(table))
-    idf = postings.lucene_idf(df, int(np.count_nonzero(length))) * np.float32(weight)
-    average = postings.average_length(length)
-    norm = postings.lucene_inverse_norms(length, average, recipe.k1, recipe.b, recipe.lengths == "exact")
-    impacts = postings.invert(
-        forward.ptr, forward.term, forward.count, order, idf, norm[order], postings.LUCENE
+    idf, norm = term_weights(
+        postings.document_frequencies(forward.term, len(table)), length, recipe, order, weight
     )
+    impacts = postings.invert(forward.ptr, forward.term, forward.count, order, idf, norm, postings.LUCENE)
     return table.terms(), impacts, forward if keep_terms else None
+
+
+def term_weights(
+    df: Int32, length: NDArray[np.integer], recipe: BM25Preset, order: Int32, weight: float
+) -> tuple[Float32, Float32]:
+    """(idf of each term, inverse norm of each document by internal number), see `postings.invert`."""
+    idf = postings.lucene_idf(df, int(np.count_nonzero(length))) * np.float32(weight)
+    average, exact = postings.average_length(length), recipe.lengths == "exact"
+    norm = postings.lucene_inverse_norms(length, average, recipe.k1, recipe.b, exact)
+    return idf, norm[order]
+
+
+def weighed_on_disk(
+    files: GrowingFiles,
+    corpus: Corpus,
+    recipe: BM25Preset,
+    weights: FieldNumbers,
+    order: Int32,
+    keep_terms: bool,
+    context: Context,
+) -> ImpactIndex:
+    """As `weighed` and `assembled`, in files: for documents whose postings memory does not hold."""
+    blocks = Blocks.planned(files, order, expected_pairs(corpus))
+    ptr, vocabularies, forward = np.zeros(1, np.int64), list[Strings](), None
+    for number, (view, weight) in enumerate(weights):
+        spool = Spool(files, f"field{number}", blocks, f"field{number}")
+        table = TermTable(analyzers.get(recipe.analyzer), spool.terms)
+        spool.fill(corpus, view, table, context.for_part(2 * number, 2 * len(weights)).progress, keep_terms)
+        length = spool.lengths
+        source = BlockSource(blocks, spool.frequencies(), spool.block, spool.block_files)
+        own = merged(
+            files,
+            spool.name,
+            source,
+            lambda df, length=length, weight=weight: term_weights(df, length, recipe, order, weight),
+            postings.LUCENE,
+            context.for_part(2 * number + 1, 2 * len(weights)).progress,
+        )
+        ptr = np.concatenate([ptr, own[1:] + ptr[-1]])
+        vocabularies.append(spool.terms)
+        if keep_terms and number == 0:
+            forward = ForwardIndex(*spool.forward())
+    return index_in_files(files, ptr, tuple(vocabularies), order, forward)
 
 
 # ----------
@@ -345,7 +396,17 @@ class BM25:
         """As `index`; keep_terms also keeps each document's terms, which query expansion needs."""
         recipe = self.recipe
         fields, order, parts = existing_fields(self.weights, corpus), tie_order(corpus), list[ImpactIndex]()
-        for group in [fields] if recipe.tie_breaker is None else [[field] for field in fields]:
+        groups = [fields] if recipe.tie_breaker is None else [(field,) for field in fields]
+        if context.folder is not None and not fits_into_memory(corpus):
+            with ExitStack() as stack:
+                for number, group in enumerate(groups):
+                    about = {"system": self.describe(), "corpus": corpus.fingerprint, "part": number}
+                    files = stack.enter_context(work_files(context.folder, number, about))
+                    part = context.for_part(number, len(groups))
+                    parts.append(weighed_on_disk(files, corpus, recipe, group, order, keep_terms, part))
+                save_index_of(self, corpus, recipe.fields, context.folder, tuple(parts))
+            return self.open(corpus, context)
+        for group in groups:
             postings_of_fields = list[Field]()
             for view, weight in group:
                 table = TermTable(analyzers.get(recipe.analyzer))
@@ -498,35 +559,89 @@ class BM25F:
 
     def index(self, corpus: Corpus, context: Context = IN_MEMORY) -> BM25Searcher:
         """Index a corpus, in memory or into the context's folder."""
-        table, order = TermTable(analyzers.get(self.analyzer)), tie_order(corpus)
-        pairs, filled = list[tuple[ForwardIndex, Float64]](), np.zeros(len(corpus), np.bool_)
-        weights = existing_fields(self.weights, corpus)
-        for number, (name, weight) in enumerate(weights):
+        weights, order = existing_fields(self.weights, corpus), tie_order(corpus)
+        if context.folder is not None and not fits_into_memory(corpus):
+            about = {"system": self.describe(), "corpus": corpus.fingerprint}
+            with work_files(context.folder, 0, about) as files:
+                index = self._index_on_disk(files, corpus, weights, order, context)
+                save_index_of(self, corpus, self.fields_read(), context.folder, (index,))
+            return self.open(corpus, context)
+        table = TermTable(analyzers.get(self.analyzer))
+        forwards, columns = list[Pairs](), list[Int64]()
+        for number, (name, _) in enumerate(weights):
             part = context.for_part(number, len(weights))
             collected, lengths = postings.ForwardBuilder(), [np.empty(0, np.int64)]
             for ptr, term in analysed(table, corpus, name, part.progress):
                 lengths.append(collected.add(ptr, term, len(table)))
-            forward, length = ForwardIndex(*collected.finish()), np.concatenate(lengths)
-            average, exact = postings.average_length(length), self.lengths == "exact"
-            norm = postings.lucene_inverse_norms(length, average, self.k1, self.b_of(name), exact)
-            share = weight * forward.count.astype(np.float64)
-            share *= np.repeat(norm, np.diff(forward.ptr))
-            pairs.append((forward, share))
-            filled |= length > 0
-        ptr, term, share = postings.added_up([(f.ptr, f.term, values) for f, values in pairs], len(table))
+            forwards.append(collected.finish())
+            columns.append(np.concatenate(lengths))
+        ptr, term, share = self._shares(forwards, weights, self._norms(columns, weights), len(table))
         df = postings.document_frequencies(term, len(table))
-        idf = postings.lucene_idf(df, int(np.count_nonzero(filled)))
-        ones = np.ones(len(corpus), np.float32)
-        impacts = postings.invert(ptr, term, share.astype(np.float32), order, idf, ones, postings.LUCENE)
+        impacts = postings.invert(ptr, term, share, order, *_field_weights(df, columns), postings.LUCENE)
         index = assembled([(table.terms(), impacts, None)], order)
         if context.folder is None:
             return BM25Searcher(self, corpus, (index,))
         save_index_of(self, corpus, self.fields_read(), context.folder, (index,))
         return self.open(corpus, context)
 
+    def _norms(self, lengths: Sequence[NDArray[np.integer]], weights: FieldNumbers) -> list[Float32]:
+        """The inverse norm of each document in each field, by corpus number."""
+        exact = self.lengths == "exact"
+        return [
+            postings.lucene_inverse_norms(own, postings.average_length(own), self.k1, self.b_of(name), exact)
+            for own, (name, _) in zip(lengths, weights, strict=True)
+        ]
+
+    def _shares(self, fields: list[Pairs], weights: FieldNumbers, norms: list[Float32], terms: int) -> Pairs:
+        """What each term of each document counts, over all fields; norms: of the documents that the fields hold."""
+        shares = []
+        for (ptr, term, count), (_, weight), norm in zip(fields, weights, norms, strict=True):
+            share = weight * count.astype(np.float64)
+            share *= np.repeat(norm, np.diff(ptr))
+            shares.append((ptr, term, share))
+        ptr, term, total = postings.added_up(shares, terms)
+        return ptr, term, total.astype(np.float32)
+
+    def _index_on_disk(
+        self, files: GrowingFiles, corpus: Corpus, weights: FieldNumbers, order: Int32, context: Context
+    ) -> ImpactIndex:
+        """The index, made in files: for documents whose postings memory does not hold."""
+        blocks, parts = Blocks.planned(files, order, expected_pairs(corpus)), len(weights) + 1
+        spools = [Spool(files, f"field{number}", blocks, "all") for number in range(len(weights))]
+        table = TermTable(analyzers.get(self.analyzer), spools[0].terms)
+        for number, (spool, (name, _)) in enumerate(zip(spools, weights, strict=True)):
+            spool.fill(corpus, name, table, context.for_part(number, parts).progress)
+        lengths = [spool.lengths for spool in spools]
+        norms, frequencies = self._norms(lengths, weights), np.zeros(len(table), np.int32)
+        for spool in spools:
+            own = spool.frequencies()
+            frequencies[: len(own)] += own
+
+        def pairs(block: int) -> Pairs:
+            docs = blocks.documents(block)
+            own = [norm[docs] for norm in norms]
+            return self._shares([spool.block(block) for spool in spools], weights, own, len(table))
+
+        source = BlockSource(
+            blocks, frequencies, pairs, lambda block: [name for s in spools for name in s.block_files(block)]
+        )
+        progress = context.for_part(len(weights), parts).progress
+        ptr = merged(
+            files, "fields", source, lambda df: _field_weights(df, lengths), postings.LUCENE, progress
+        )
+        return index_in_files(files, ptr, (table.terms(),), order)
+
     def open(self, corpus: Corpus, context: Context) -> BM25Searcher:
         """Open an index that `index` wrote for the same corpus; raises StoreError where it is damaged."""
         return BM25Searcher(self, corpus, load_index_of(corpus, folder_of(context), self.fields_read()))
+
+
+def _field_weights(df: Int32, lengths: Sequence[NDArray[np.integer]]) -> tuple[Float32, Float32]:
+    """(idf of each term, norms, which are part of the shares already)."""
+    filled = np.zeros(len(lengths[0]), np.bool_)
+    for length in lengths:
+        filled |= length > 0
+    return postings.lucene_idf(df, int(np.count_nonzero(filled))), np.ones(len(filled), np.float32)
 
 
 def _by_field(b: object, fields: tuple[str, ...]) -> float | FieldNumbers:

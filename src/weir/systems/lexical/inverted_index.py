@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -220,8 +222,13 @@ def _block(index: ImpactIndex, query: Int64, term: Int32, weight: Float32, k: in
     return TopDocuments(ptr, index.order[doc[filled]], score[filled].astype(np.float64))
 
 
+def work_folder(at: Path, part: str) -> Path:
+    """The folder in which a part of the index `at` is made, where memory does not hold it."""
+    return at.with_name(f".{at.name}.blocks-{part}")
+
+
 def save_index(indexes: tuple[ImpactIndex, ...], at: Path, facts: dict[str, object]) -> None:
-    """Write indexes into the folder `at`, which appears when it is complete, with facts about them.
+    """Write indexes into the folder `at`, which appears when it is complete; what they were made of is removed.
 
     facts: whatever the caller wants to find again, `documents` among them. Raises StoreError where the disk refuses.
     """
@@ -241,9 +248,23 @@ def save_index(indexes: tuple[ImpactIndex, ...], at: Path, facts: dict[str, obje
             if index.forward is not None:
                 arrays |= {f"forward-{f.name}": getattr(index.forward, f.name) for f in fields(ForwardIndex)}
             for name, array in arrays.items():
-                np.save(folder / f"{number}-{name}.npy", array)
+                _save_array(folder / f"{number}-{name}.npy", array)
         head = {"format": FORMAT, "parts": len(indexes), "fields": [len(i.vocabularies) for i in indexes]}
         seal_folder(folder, RECORD, head | facts)
+    for made_of in at.parent.iterdir():
+        if made_of.name.startswith(work_folder(at, "").name):
+            shutil.rmtree(made_of, ignore_errors=True)
+
+
+def _save_array(path: Path, array: NDArray[np.generic]) -> None:
+    """Write an array; one that is a mapped .npy file of the same disk gets a second name there."""
+    if isinstance(array, np.memmap) and str(array.filename).endswith(".npy"):
+        try:
+            os.link(array.filename, path)
+        except OSError:  # another disk, or one without links
+            shutil.copyfile(array.filename, path)
+    else:
+        np.save(path, array)
 
 
 def save_index_of(

@@ -1,0 +1,459 @@
+"""Indexes that memory does not hold: sorted blocks of postings on disk, merged once into the layout that is mapped.
+
+    documents   texts to (term, count) pairs, in the order of the corpus; each pair goes to the block of its document
+    blocks      a block, which fits into memory, is inverted; its lists are cut by groups of terms
+    groups      the lists of a group of terms, which fits into memory, are put together, and impacts computed
+
+Internal document numbers follow the order of ties, not that of the corpus, therefore the blocks. A block is removed
+when it is inverted, a group's lists when they are merged, so that the disk holds the postings about once. A killed
+process goes on after its last commit; what it writes depends neither on that nor on the memory that it had.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import IO, Any, TypeAlias, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weir.core.corpus import Corpus
+from weir.core.strings import Int32, Int64, Strings
+from weir.errors import StoreError
+from weir.files.atomic import storing, write_json
+from weir.kernels.inverted import postings
+from weir.kernels.inverted.block_bounds import BlockBounds
+from weir.kernels.inverted.byte_bounds import ByteBounds
+from weir.kernels.inverted.search import Impacts
+from weir.settings import memory_budget
+from weir.systems.lexical.inverted_index import ForwardIndex, ImpactIndex, work_folder
+from weir.systems.lexical.terms import TermTable
+from weir.systems.protocol import Progress
+
+Float32: TypeAlias = NDArray[np.float32]
+T = TypeVar("T", bound=np.generic)
+
+BATCH_BYTES = 1 << 21
+"""Bytes of text analysed at once: more would leave the processor's cache, and take memory."""
+
+PAIR_BYTES = 16
+"""Memory of a pair (term, document) while a block is inverted or a group merged."""
+BYTES_OF_TEXT_PER_PAIR = 5
+"""Fewer than a word and the space behind it take, so that a block holds at most what is planned."""
+INDEX_BYTES_PER_BYTE_OF_TEXT = 3
+"""Memory of indexing in memory: the documents' terms, their postings and bounds, about 17 bytes for a word."""
+BUDGET_SHARE = 3
+"""A block takes one third of the memory; the rest is for what is kept of each document and each term."""
+COMMIT_SECONDS = 30.0
+"""Seconds of work that a killed process loses at most, besides a block or a group."""
+HEADER_BYTES = 128
+"""Size of the header of a .npy file of one dimension."""
+
+# ----------
+# Files that grow.
+
+
+STATE = "state.json"
+
+
+class GrowingFiles:
+    """Files of one folder that only grow, and a record of their sizes at the last commit.
+
+    Opened again after a kill, each file has the size that it had then.
+
+    about: what is made; files of anything else are removed. facts: whatever the last commit recorded.
+    """
+
+    def __init__(self, folder: Path, about: dict[str, object]) -> None:
+        self.folder, self.about = folder, about
+        self.facts: dict[str, Any] = {}
+        self._files: dict[str, IO[bytes]] = {}
+        with storing(folder):
+            folder.mkdir(parents=True, exist_ok=True)
+            sizes = self._recorded()
+            for path in list(folder.iterdir()):
+                if path.name == STATE:
+                    continue
+                if path.name in sizes:
+                    os.truncate(path, sizes[path.name])
+                else:
+                    path.unlink()
+
+    def _recorded(self) -> dict[str, int]:
+        """The sizes of the last commit; {} where there is none, of something else, or a file is too short."""
+        try:
+            state = json.loads((self.folder / STATE).read_bytes())
+            sizes: dict[str, int] = state["sizes"]
+            whole = all((self.folder / name).stat().st_size >= size for name, size in sizes.items())
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            return {}
+        if not whole or state.get("about") != self.about:
+            return {}
+        self.facts = state["facts"]
+        return sizes
+
+    def append(self, name: str, values: NDArray[Any]) -> None:
+        """Add the bytes of an array to a file, which is made where it is not there."""
+        if name not in self._files:
+            self._files[name] = (self.folder / name).open("ab", buffering=1 << 20)
+        self._files[name].write(np.ascontiguousarray(values).view(np.uint8).data)
+
+    def append_to_array(self, name: str, values: NDArray[Any]) -> None:
+        """As `append`, to a file that `mapped` will make a .npy file."""
+        if name not in self._files and not (self.folder / name).exists():
+            self.append(name, np.zeros(HEADER_BYTES, np.uint8))
+        self.append(name, values)
+
+    def commit(self, facts: dict[str, object], done_with: Iterable[str] = ()) -> None:
+        """Record what has been written, and facts; then remove the files that are not needed any more."""
+        finished = tuple(done_with)
+        for name in finished:
+            if name in self._files:
+                self._files.pop(name).close()
+        for file in self._files.values():
+            file.flush()
+            os.fsync(file.fileno())
+        self.facts = self.facts | facts
+        names = [path.name for path in self.folder.iterdir() if path.name not in (STATE, *finished)]
+        sizes = {name: (self.folder / name).stat().st_size for name in sorted(names)}
+        write_json(self.folder / STATE, {"about": self.about, "facts": self.facts, "sizes": sizes})
+        for name in finished:
+            (self.folder / name).unlink(missing_ok=True)
+
+    def column(self, name: str, dtype: type[T], in_memory: bool = True) -> NDArray[T]:
+        """What a file holds, read into memory or mapped; empty where there is none."""
+        if name in self._files:
+            self._files[name].flush()
+        path = self.folder / name
+        if not path.exists() or path.stat().st_size == 0:
+            return np.empty(0, dtype)
+        return np.fromfile(path, dtype) if in_memory else np.memmap(path, dtype, "r")
+
+    def mapped(self, name: str, dtype: type[T]) -> NDArray[T]:
+        """What `append_to_array` wrote as a .npy file, mapped."""
+        path = self.folder / name
+        self.append_to_array(name, np.empty(0, dtype))
+        self._files.pop(name).close()
+        shape = ((path.stat().st_size - HEADER_BYTES) // np.dtype(dtype).itemsize,)
+        header = {
+            "descr": np.lib.format.dtype_to_descr(np.dtype(dtype)),
+            "fortran_order": False,
+            "shape": shape,
+        }
+        with path.open("r+b") as file:
+            np.lib.format.write_array_header_1_0(file, header)
+            if file.tell() != HEADER_BYTES:
+                raise StoreError(
+                    f"{path}: the header of the array takes {file.tell()} bytes, not {HEADER_BYTES}"
+                )
+        array: NDArray[T] = np.load(path, mmap_mode="r" if shape[0] else None)
+        return array
+
+    def close(self) -> None:
+        """Close all files; what was not committed is cut off by whoever opens the folder next."""
+        for file in self._files.values():
+            file.close()
+        self._files.clear()
+
+
+def text_bytes(corpus: Corpus) -> int:
+    """Bytes of all texts and titles."""
+    columns = (corpus.text,) if corpus.title is None else (corpus.text, corpus.title)
+    return sum(int(column.lengths().sum()) for column in columns)
+
+
+def fits_into_memory(corpus: Corpus) -> bool:
+    """Whether an index of a corpus is sure to be made within the memory that there is, see `settings.memory_budget`."""
+    return INDEX_BYTES_PER_BYTE_OF_TEXT * text_bytes(corpus) <= memory_budget()
+
+
+def expected_pairs(corpus: Corpus) -> int:
+    """At most how many pairs (term, document) a corpus is expected to have."""
+    return text_bytes(corpus) // BYTES_OF_TEXT_PER_PAIR
+
+
+@contextmanager
+def work_files(folder: Path, part: int, about: dict[str, object]) -> Iterator[GrowingFiles]:
+    """The files from which a part of the index `folder` is made, beside it; `save_index` removes them."""
+    files = GrowingFiles(work_folder(folder, str(part)), about)
+    try:
+        with storing(files.folder):
+            yield files
+    finally:
+        files.close()
+
+
+# ----------
+# Documents: their terms, by blocks of internal numbers.
+
+Pairs: TypeAlias = tuple[Int64, Int32, Float32]
+"""(ptr int64[n + 1], term int32, value): the terms of documents by ascending corpus number, with counts or weights."""
+
+
+@dataclass(frozen=True, eq=False)
+class Blocks:
+    """How documents are cut: internal numbers 0 to width - 1 are the first block.
+
+    order: int32[N], the corpus number of each internal number.
+    """
+
+    order: Int32
+    width: int
+
+    @staticmethod
+    def planned(files: GrowingFiles, order: Int32, pairs: int) -> Blocks:
+        """Blocks that the memory holds, of so many pairs in all; those with which the work began, where it did."""
+        if "width" not in files.facts:
+            width = len(order) * (memory_budget() // BUDGET_SHARE // PAIR_BYTES) // max(1, pairs)
+            files.commit({"width": max(1, width)})
+        return Blocks(order, files.facts["width"])
+
+    def __len__(self) -> int:
+        return (len(self.order) + self.width - 1) // self.width
+
+    def documents(self, number: int) -> Int32:
+        """The corpus numbers of a block, ascending."""
+        return np.sort(self.order[number * self.width : (number + 1) * self.width])
+
+    def of_each(self) -> Int32:
+        """The block of each document of the corpus."""
+        block = np.empty(len(self.order), np.int32)
+        block[self.order] = np.arange(len(self.order), dtype=np.int32) // self.width
+        return block
+
+
+@dataclass(frozen=True, eq=False)
+class Spool:
+    """The (term, count) pairs of one field, in files whose names begin with `name`.
+
+    vocabulary: what the names of the files of its terms begin with; fields whose terms are numbered together share it.
+    """
+
+    files: GrowingFiles
+    name: str
+    blocks: Blocks
+    vocabulary: str
+
+    @property
+    def lengths(self) -> Int32:
+        """How many tokens each document has, int32[N]."""
+        return self.files.column(f"{self.name}.length", np.int32)
+
+    @property
+    def terms(self) -> Strings:
+        """The vocabulary so far."""
+        ends = self.files.column(f"{self.vocabulary}.term-ends", np.int64)
+        return Strings(
+            self.files.column(f"{self.vocabulary}.term-bytes", np.uint8),
+            np.concatenate([np.zeros(1, np.int64), ends]),
+        )
+
+    def frequencies(self) -> Int32:
+        """How many documents have each term."""
+        return self.files.column(f"{self.name}.df.{self.files.facts.get(self.name)}", np.int32)
+
+    def fill(
+        self, corpus: Corpus, view: str, table: TermTable, progress: Progress | None, keep_terms: bool = False
+    ) -> None:
+        """Analyse all documents that no process has yet; keep_terms also writes a forward index, in corpus order."""
+        first = int(self.files.facts.get(self.name, 0))
+        df = self.frequencies()
+        written = len(table)  # terms that are on the disk
+        block_of, collected = self.blocks.of_each(), postings.ForwardBuilder()
+        committed = time.monotonic()
+        for start, texts in corpus.batches(view, BATCH_BYTES, first):
+            ptr, terms = table.add(texts)
+            lengths = collected.add(ptr, terms, len(table))
+            own, term, count = collected.drained()
+            if len(table) > len(df):
+                df = np.concatenate([df, np.zeros(len(table) + len(table) // 4 - len(df), np.int32)])
+            postings.add_frequencies(term, df)
+            self.files.append(f"{self.name}.length", lengths.astype(np.int32))
+            self.files.append(f"{self.name}.pairs", np.diff(own).astype(np.int32))
+            if keep_terms:
+                self.files.append_to_array("forward-term.npy", term)
+                self.files.append("forward-count", count)
+            self._scatter(block_of[start : start + len(texts)], own, term, count)
+            stop = start + len(texts)
+            if time.monotonic() - committed > COMMIT_SECONDS or stop == len(corpus):
+                written = self._commit(table, written, df[: len(table)], stop)
+                committed = time.monotonic()
+            if progress is not None:
+                progress(stop, len(corpus))
+
+    def _scatter(self, block: Int32, ptr: Int64, term: Int32, count: Int32) -> None:
+        """Write the pairs of some documents to the files of their blocks."""
+        ends, term, count = postings.by_block(ptr, term, count, block, len(self.blocks))
+        for b, (start, stop) in enumerate(pairwise(ends.tolist())):
+            if stop > start:
+                self.files.append(f"{self.name}.{b}.term", term[start:stop])
+                self.files.append(f"{self.name}.{b}.count", count[start:stop])
+
+    def _commit(self, table: TermTable, written: int, df: Int32, documents: int) -> int:
+        """Record everything up to a document; how many terms are on the disk now."""
+        terms = table.terms()
+        self.files.append(
+            f"{self.vocabulary}.term-bytes", terms.data[int(terms.ptr[written]) : int(terms.ptr[-1])]
+        )
+        self.files.append(f"{self.vocabulary}.term-ends", terms.ptr[written + 1 :])
+        before = self.files.facts.get(self.name)
+        self.files.append(f"{self.name}.df.{documents}", df)
+        done_with = [] if before in (None, documents) else [f"{self.name}.df.{before}"]
+        self.files.commit({self.name: documents}, done_with)
+        return len(terms)
+
+    def block(self, number: int) -> Pairs:
+        """The pairs of a block's documents, by ascending corpus number: (ptr, term, count)."""
+        pairs = self.files.column(f"{self.name}.pairs", np.int32)[self.blocks.documents(number)]
+        return (
+            _starts(pairs),
+            self.files.column(f"{self.name}.{number}.term", np.int32),
+            self.files.column(f"{self.name}.{number}.count", np.int32).astype(np.float32),
+        )
+
+    def block_files(self, number: int) -> list[str]:
+        """The files of a block's pairs."""
+        return [f"{self.name}.{number}.term", f"{self.name}.{number}.count"]
+
+    def forward(self) -> tuple[Int64, Int32, NDArray[Any]]:
+        """The forward index that `fill` wrote, in corpus order, mapped: (ptr, term, count)."""
+        ptr = _starts(self.files.column(f"{self.name}.pairs", np.int32))
+        dtype = np.int32 if self.lengths.max(initial=0) > np.iinfo(np.uint16).max else np.uint16
+        if "forward" not in self.files.facts:
+            counts = self.files.column("forward-count", np.int32, in_memory=False)
+            for start in range(0, len(counts), BATCH_BYTES):
+                self.files.append_to_array(
+                    "forward-count.npy", counts[start : start + BATCH_BYTES].astype(dtype)
+                )
+            self.files.commit({"forward": True}, ["forward-count"])
+        return (
+            ptr,
+            self.files.mapped("forward-term.npy", np.int32),
+            self.files.mapped("forward-count.npy", dtype),
+        )
+
+
+def _starts(sizes: NDArray[np.integer]) -> Int64:
+    """int64[n + 1]: where each of some stretches begins that stand one after another."""
+    ptr = np.zeros(len(sizes) + 1, np.int64)
+    np.cumsum(sizes, out=ptr[1:])
+    return ptr
+
+
+# ----------
+# Blocks to lists by groups of terms, groups to the index.
+
+
+Weights: TypeAlias = Callable[[Int32], tuple[Float32, Float32]]
+"""From how many documents have each term to (weight of each term, norm of each document by internal number)."""
+
+
+@dataclass(frozen=True, eq=False)
+class BlockSource:
+    """Where the pairs of each block come from, and what is not needed once a block is inverted.
+
+    frequencies: int32[V], the documents that have each term, or an upper bound.
+    """
+
+    blocks: Blocks
+    frequencies: Int32
+    pairs: Callable[[int], Pairs]
+    files: Callable[[int], list[str]]
+
+
+def merged(
+    files: GrowingFiles,
+    name: str,
+    source: BlockSource,
+    weights: Weights,
+    formula: int,
+    progress: Progress | None,
+) -> Int64:
+    """Invert all blocks and merge them behind what doc.npy and impact.npy hold: ptr int64[V + 1].
+
+    The postings of term t are ptr[t]:ptr[t + 1] behind those before. name: what the names of its files begin with.
+    """
+    blocks, terms = source.blocks, len(source.frequencies)
+    room = max(1, memory_budget() // BUDGET_SHARE // PAIR_BYTES)
+    ends = np.cumsum(source.frequencies, dtype=np.int64)
+    cuts = [int(cut) for cut in files.facts.get(f"{name}-cuts", ())] or _cuts(ends, room)
+    groups = len(cuts) - 1
+
+    def report(steps: int) -> None:
+        if progress is not None:
+            documents = len(blocks.order)
+            progress(documents * steps // (len(blocks) + groups), documents)
+
+    for block in range(int(files.facts.get(f"{name}-blocks", 0)), len(blocks)):
+        _invert_block(files, name, source, block, cuts)
+        done_with = source.files(block)
+        files.commit({f"{name}-blocks": block + 1, f"{name}-cuts": cuts}, done_with)
+        report(block + 1)
+    counts = files.column(f"{name}.counts", np.int32, in_memory=False).reshape(len(blocks), terms)
+    df = counts.sum(axis=0, dtype=np.int64).astype(np.int32)
+    ptr = _starts(df)
+    weight, norm = weights(df)
+    for group in range(int(files.facts.get(f"{name}-groups", 0)), groups):
+        first, last = cuts[group], cuts[group + 1]
+        runs = [f"{name}.run{group}.doc", f"{name}.run{group}.value"]
+        doc, value = files.column(runs[0], np.int32), files.column(runs[1], np.float32)
+        out = np.empty(len(doc), np.int32), np.empty(len(doc), np.float32)
+        cursor, at = ptr[first:last] - ptr[first], 0
+        for block in range(len(blocks)):
+            at = postings.append_lists(
+                counts[block, first:last], cursor, doc, value, at, weight[first:last], norm, formula, *out
+            )
+        files.append_to_array("doc.npy", out[0])
+        files.append_to_array("impact.npy", out[1])
+        files.commit({f"{name}-groups": group + 1}, runs)
+        report(len(blocks) + group + 1)
+    return ptr
+
+
+def _cuts(ends: Int64, room: int) -> list[int]:
+    """Where groups of terms begin and end, each of about `room` postings or of one term."""
+    cuts = [0]
+    while cuts[-1] < len(ends):
+        before = int(ends[cuts[-1] - 1]) if cuts[-1] else 0
+        cuts.append(max(cuts[-1] + 1, int(np.searchsorted(ends, before + room, side="right"))))
+    return cuts
+
+
+def _invert_block(files: GrowingFiles, name: str, source: BlockSource, block: int, cuts: list[int]) -> None:
+    """Write the lists of a block, group by group, and how long each is."""
+    blocks, terms = source.blocks, len(source.frequencies)
+    first = block * blocks.width
+    own = blocks.order[first : first + blocks.width]
+    ptr, term, value = source.pairs(block)
+    order = np.searchsorted(blocks.documents(block), own).astype(np.int32)
+    ones, norm = np.ones(terms, np.float32), np.zeros(len(own), np.float32)
+    begins, doc, impact = postings.invert(ptr, term, value, order, ones, norm, postings.VALUE)
+    doc += np.int32(first)
+    for group, (a, z) in enumerate(pairwise(cuts)):
+        span = slice(int(begins[a]), int(begins[z]))
+        files.append(f"{name}.run{group}.doc", doc[span])
+        files.append(f"{name}.run{group}.value", impact[span])
+    files.append(f"{name}.counts", np.diff(begins).astype(np.int32))
+
+
+def index_in_files(
+    files: GrowingFiles,
+    ptr: Int64,
+    vocabularies: tuple[Strings, ...],
+    order: Int32,
+    forward: ForwardIndex | None = None,
+    learned: bool = False,
+) -> ImpactIndex:
+    """The index of postings that `merged` wrote, with its bounds; learned: also those of learned weights."""
+    doc, impact = files.mapped("doc.npy", np.int32), files.mapped("impact.npy", np.float32)
+    own = ptr, doc, impact, len(order)
+    columns = ByteBounds.of(*own) if learned else None
+    impacts = Impacts(len(order), ptr, doc, impact, BlockBounds.where_needed(*own), columns)
+    return ImpactIndex(impacts, vocabularies, order, forward)
