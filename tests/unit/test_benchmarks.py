@@ -89,6 +89,7 @@ SCRIPTS = {
     "results_folder.py shared": Tiny("shared --data {data} --repetitions 1", KERNELS),
     "results_folder.py verify": Tiny("verify --data {data} --datasets 2 --systems 2", KERNELS),
     "retrieved_lengths.py": Tiny("{data}/scifact one={work}/one.trec"),
+    "scale.py": Tiny("--data {data} --sizes 300,600 --max-ram 1G --work {work} --systems bm25,rm3", KERNELS),
     "score_run.py": Tiny("--shapes t --tools weir-numba,weir-numpy --repeat 1 --no-record --work {work}", KERNELS),
     "sparse_search.py": Tiny("--documents 300 --k 5 --repetitions 1 --quick", ("numba", "torch", "scipy")),
     "two_versions.py": Tiny("--other {here} --repetitions 1 --data {data} --tasks index", KERNELS),

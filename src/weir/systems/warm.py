@@ -74,7 +74,7 @@ def _run_once(kind: str) -> None:
     impact = np.linspace(1, 2, 9, dtype=np.float32)
     bounds = columns = None
     if kind == "sparse index":
-        from weir.kernels.inverted.postings import added_up
+        from weir.kernels.inverted.postings import LUCENE, VALUE, added_up, append_lists, by_block, invert
         from weir.kernels.words import regrow
         from weir.systems.lexical.analyzer import analyzers
         from weir.systems.lexical.bm25 import PRESETS, query_terms, weighed
@@ -85,6 +85,14 @@ def _run_once(kind: str) -> None:
         weighed(table, [table.add(texts)], PRESETS["lucene"], np.arange(len(texts), dtype=np.int32))
         query_terms((table,), texts)
         added_up([(np.array([0, 1]), np.zeros(1, np.int32), np.ones(1))], 1)
+        one, value = (
+            np.ones(1, np.int32),
+            np.ones(1, np.float32),
+        )  # what memory does not hold is made of blocks
+        by_block(np.array([0, 1]), one, one, np.zeros(1, np.int32), 1)
+        invert(np.array([0, 1]), np.zeros(1, np.int32), value, np.zeros(1, np.int32), value, value, VALUE)
+        out = np.zeros(1, np.int32), np.zeros(1, np.float32)
+        append_lists(one, np.zeros(1, np.int64), np.zeros(1, np.int32), value, 0, value, value, LUCENE, *out)
         regrow(np.full(8, -1), np.full(16, -1), np.empty(0, np.int64))  # what only longer texts need
     elif kind in ("sparse search", "sparse search of many", "learned sparse search"):
         from weir.kernels.inverted.postings import document_frequencies, place
