@@ -127,6 +127,19 @@ def test_scores_of_candidates_are_the_bits_of_searching(home, folders, collectio
     assert len(every.doc) == 4 * len(corpus)
 
 
+@pytest.mark.parametrize("family", ["splade", "unicoil"])
+def test_memory_decides_no_byte_of_an_index(home, folders, collection, family, monkeypatch):
+    corpus, _ = collection
+    system, folder = named(family, folders[family]), home / "index"
+    system.index(corpus, Context(folder))
+    in_memory = {path.name: path.read_bytes() for path in folder.iterdir()}
+    monkeypatch.setenv("WEIR_MAX_RAM", "300")
+    monkeypatch.setattr("weir.systems.learned_sparse._inverted", None)  # it is not made in memory
+    system.index(corpus, Context(folder))
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == in_memory
+    assert [path.name for path in home.iterdir() if "index" in path.name] == ["index"]
+
+
 def test_nothing_is_encoded_twice_and_a_killed_run_goes_on(home, folders, collection, monkeypatch):
     corpus, queries = collection
     system = named("splade", folders["splade"])
