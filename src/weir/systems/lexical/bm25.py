@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import pairwise
 from typing import Literal, TypeAlias
 
@@ -223,7 +223,7 @@ def weighed_on_disk(
             files,
             spool.name,
             source,
-            lambda df, length=length, weight=weight: term_weights(df, length, recipe, order, weight),
+            partial(term_weights, length=length, recipe=recipe, order=order, weight=weight),
             postings.LUCENE,
             context.for_part(2 * number + 1, 2 * len(weights)).progress,
         )

@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
@@ -71,8 +71,8 @@ class GrowingFiles:
     about: what is made; files of anything else are removed. facts: whatever the last commit recorded.
     """
 
-    def __init__(self, folder: Path, about: dict[str, object]) -> None:
-        self.folder, self.about = folder, about
+    def __init__(self, folder: Path, about: Mapping[str, object]) -> None:
+        self.folder, self.about = folder, dict(about)
         self.facts: dict[str, Any] = {}
         self._files: dict[str, IO[bytes]] = {}
         with storing(folder):
@@ -180,7 +180,7 @@ def expected_pairs(corpus: Corpus) -> int:
 
 
 @contextmanager
-def work_files(folder: Path, part: int, about: dict[str, object]) -> Iterator[GrowingFiles]:
+def work_files(folder: Path, part: int, about: Mapping[str, object]) -> Iterator[GrowingFiles]:
     """The files from which a part of the index `folder` is made, beside it; `save_index` removes them."""
     files = GrowingFiles(work_folder(folder, str(part)), about)
     try:

@@ -258,11 +258,12 @@ def save_index(indexes: tuple[ImpactIndex, ...], at: Path, facts: dict[str, obje
 
 def _save_array(path: Path, array: NDArray[np.generic]) -> None:
     """Write an array; one that is a mapped .npy file of the same disk gets a second name there."""
-    if isinstance(array, np.memmap) and str(array.filename).endswith(".npy"):
+    source = Path(str(array.filename)) if isinstance(array, np.memmap) else Path()
+    if source.suffix == ".npy":
         try:
-            os.link(array.filename, path)
+            os.link(source, path)
         except OSError:  # another disk, or one without links
-            shutil.copyfile(array.filename, path)
+            shutil.copyfile(source, path)
     else:
         np.save(path, array)
 
