@@ -74,7 +74,7 @@ def make_collection(size: int, folder: Path, data: Path) -> None:
     ends = np.concatenate([[0], np.cumsum([len(word) for word in words])])
 
     @numba.njit(cache=False)
-    def write(first, lengths, number, out, known, letters, ends, heaps, beta, rng):  # type: ignore[no-untyped-def]
+    def write(first, lengths, number, out, known, letters, ends, heaps, beta, rng):
         at = 0
         for i in range(len(lengths)):
             for byte in b'{"_id": "d':

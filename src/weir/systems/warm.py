@@ -92,7 +92,8 @@ def _run_once(kind: str) -> None:
         by_block(np.array([0, 1]), one, one, np.zeros(1, np.int32), 1)
         invert(np.array([0, 1]), np.zeros(1, np.int32), value, np.zeros(1, np.int32), value, value, VALUE)
         out = np.zeros(1, np.int32), np.zeros(1, np.float32)
-        append_lists(one, np.zeros(1, np.int64), np.zeros(1, np.int32), value, 0, value, value, LUCENE, *out)
+        for some in (value, one.astype(np.uint16)):
+            append_lists(one, np.zeros(1, np.int64), out[0], some, 0, value, value, LUCENE, *out)
         regrow(np.full(8, -1), np.full(16, -1), np.empty(0, np.int64))  # what only longer texts need
     elif kind in ("sparse search", "sparse search of many", "learned sparse search"):
         from weir.kernels.inverted.postings import document_frequencies, place

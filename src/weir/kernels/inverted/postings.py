@@ -274,8 +274,8 @@ def added_up(fields: list[tuple[Int64, Int32, Float64]], n_terms: int) -> tuple[
 
 
 @jit
-def _impact(formula: int, weight: np.float32, count: Any, scale: np.float32) -> np.float32:  # noqa: ANN401
-    """What one occurrence in a query adds, by a formula of `invert`; count: a number of any kind."""
+def _impact(formula: int, weight: np.float32, count: Any, scale: np.float32) -> np.float32:  # noqa: ANN401 - of any kind
+    """What one occurrence in a query adds, by a formula of `invert`."""
     if formula == 0:
         return weight - weight / (np.float32(1) + np.float32(count) * scale)
     if formula == 1:
@@ -385,7 +385,7 @@ def append_lists(
     sizes: Int32,
     cursor: Int64,
     doc: Int32,
-    value: Float32,
+    value: Counts,
     at: int,
     weight: Float32,
     norm: Float32,

@@ -29,6 +29,7 @@ from weir.systems.lexical.inversion import (
     GrowingFiles,
     Pairs,
     Spool,
+    count_type,
     expected_pairs,
     fits_into_memory,
     index_in_files,
@@ -214,11 +215,11 @@ def weighed_on_disk(
     blocks = Blocks.planned(files, order, expected_pairs(corpus))
     ptr, vocabularies, forward = np.zeros(1, np.int64), list[Strings](), None
     for number, (view, weight) in enumerate(weights):
-        spool = Spool(files, f"field{number}", blocks, f"field{number}")
+        spool = Spool(files, f"field{number}", blocks, f"field{number}", count_type(corpus, view))
         table = TermTable(analyzers.get(recipe.analyzer), spool.terms)
         spool.fill(corpus, view, table, context.for_part(2 * number, 2 * len(weights)).progress, keep_terms)
         length = spool.lengths
-        source = BlockSource(blocks, spool.frequencies(), spool.block, spool.block_files)
+        source = BlockSource(blocks, spool.frequencies(), spool.block, spool.block_files, spool.count)
         own = merged(
             files,
             spool.name,
@@ -607,7 +608,10 @@ class BM25F:
     ) -> ImpactIndex:
         """The index, made in files: for documents whose postings memory does not hold."""
         blocks, parts = Blocks.planned(files, order, expected_pairs(corpus)), len(weights) + 1
-        spools = [Spool(files, f"field{number}", blocks, "all") for number in range(len(weights))]
+        spools = [
+            Spool(files, f"field{number}", blocks, "all", count_type(corpus, name))
+            for number, (name, _) in enumerate(weights)
+        ]
         table = TermTable(analyzers.get(self.analyzer), spools[0].terms)
         for number, (spool, (name, _)) in enumerate(zip(spools, weights, strict=True)):
             spool.fill(corpus, name, table, context.for_part(number, parts).progress)

@@ -169,6 +169,15 @@ def text_bytes(corpus: Corpus) -> int:
     return sum(int(column.lengths().sum()) for column in columns)
 
 
+def count_type(corpus: Corpus, view: str) -> type[np.uint16] | type[np.int32]:
+    """A type that holds how often a word stands in any document: a word takes two bytes with what is behind it."""
+    if not set(view.split()) <= {"title", "text"}:
+        return np.int32
+    columns = (corpus.text,) if corpus.title is None else (corpus.text, corpus.title)
+    longest = sum(int(column.lengths().max(initial=0)) for column in columns)
+    return np.uint16 if longest // 2 < np.iinfo(np.uint16).max else np.int32
+
+
 def fits_into_memory(corpus: Corpus) -> bool:
     """Whether an index of a corpus is sure to be made within the memory that there is, see `settings.memory_budget`."""
     return INDEX_BYTES_PER_BYTE_OF_TEXT * text_bytes(corpus) <= memory_budget()
@@ -234,12 +243,14 @@ class Spool:
     """The (term, count) pairs of one field, in files whose names begin with `name`.
 
     vocabulary: what the names of the files of its terms begin with; fields whose terms are numbered together share it.
+    count: the type of a count, see `count_type`.
     """
 
     files: GrowingFiles
     name: str
     blocks: Blocks
     vocabulary: str
+    count: type[np.uint16] | type[np.int32]
 
     @property
     def lengths(self) -> Int32:
@@ -294,7 +305,7 @@ class Spool:
         for b, (start, stop) in enumerate(pairwise(ends.tolist())):
             if stop > start:
                 self.files.append(f"{self.name}.{b}.term", term[start:stop])
-                self.files.append(f"{self.name}.{b}.count", count[start:stop])
+                self.files.append(f"{self.name}.{b}.count", count[start:stop].astype(self.count))
 
     def _commit(self, table: TermTable, written: int, df: Int32, documents: int) -> int:
         """Record everything up to a document; how many terms are on the disk now."""
@@ -315,7 +326,7 @@ class Spool:
         return (
             _starts(pairs),
             self.files.column(f"{self.name}.{number}.term", np.int32),
-            self.files.column(f"{self.name}.{number}.count", np.int32).astype(np.float32),
+            self.files.column(f"{self.name}.{number}.count", self.count).astype(np.float32),
         )
 
     def block_files(self, number: int) -> list[str]:
@@ -359,13 +370,14 @@ Weights: TypeAlias = Callable[[Int32], tuple[Float32, Float32]]
 class BlockSource:
     """Where the pairs of each block come from, and what is not needed once a block is inverted.
 
-    frequencies: int32[V], the documents that have each term, or an upper bound.
+    frequencies: int32[V], the documents that have each term, or an upper bound; value: the type of what a pair holds.
     """
 
     blocks: Blocks
     frequencies: Int32
     pairs: Callable[[int], Pairs]
     files: Callable[[int], list[str]]
+    value: type[np.uint16] | type[np.int32] | type[np.float32] = np.float32
 
 
 def merged(
@@ -403,7 +415,7 @@ def merged(
     for group in range(int(files.facts.get(f"{name}-groups", 0)), groups):
         first, last = cuts[group], cuts[group + 1]
         runs = [f"{name}.run{group}.doc", f"{name}.run{group}.value"]
-        doc, value = files.column(runs[0], np.int32), files.column(runs[1], np.float32)
+        doc, value = files.column(runs[0], np.int32), files.column(runs[1], source.value)
         out = np.empty(len(doc), np.int32), np.empty(len(doc), np.float32)
         cursor, at = ptr[first:last] - ptr[first], 0
         for block in range(len(blocks)):
@@ -439,7 +451,7 @@ def _invert_block(files: GrowingFiles, name: str, source: BlockSource, block: in
     for group, (a, z) in enumerate(pairwise(cuts)):
         span = slice(int(begins[a]), int(begins[z]))
         files.append(f"{name}.run{group}.doc", doc[span])
-        files.append(f"{name}.run{group}.value", impact[span])
+        files.append(f"{name}.run{group}.value", impact[span].astype(source.value, copy=False))
     files.append(f"{name}.counts", np.diff(begins).astype(np.int32))
 
 
