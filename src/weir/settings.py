@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -108,9 +111,99 @@ def available_cores() -> int:
     return os.cpu_count() or 1
 
 
-def memory_budget() -> int:
-    """Bytes of memory that this process may take."""
+ASSUMED_MEMORY_BYTES = 8 << 30
+"""Of a machine that does not say how much memory it has."""
+SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?([KMGT]?)(?:i?B)?", re.IGNORECASE)
+CGROUP_LIMITS = {2: ("", "memory.max"), 1: ("memory", "memory.limit_in_bytes")}
+"""By version: where its groups stand below /sys/fs/cgroup, and the file with the limit of one."""
+
+
+@dataclass(frozen=True)
+class MemoryBudget:
+    """How many bytes of memory a process may take, and what says so."""
+
+    bytes: int
+    source: str
+
+
+def memory_budget() -> MemoryBudget:
+    """WEIR_MAX_RAM, else half of the least of the machine's memory, its cgroup's limit and `ulimit -v`.
+
+    Raises BadValue for a WEIR_MAX_RAM that is no size.
+    """
     given = os.environ.get("WEIR_MAX_RAM")
     if given:
-        return int(given)
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
+        return MemoryBudget(size_of(given), "WEIR_MAX_RAM")
+    return half_of_memory(Path("/"))
+
+
+def size_of(text: str) -> int:
+    """The bytes that a size names, such as 4G, 512M or 1500000; K, M, G and T are powers of 1,024.
+
+    Raises BadValue for no such size, and for less than a megabyte.
+    """
+    match = SIZE.fullmatch(text.strip())
+    size = 0
+    if match is not None:
+        size = int(float(match[1]) * 1024 ** " KMGT".index(match[2].upper() or " "))
+    if size < 1 << 20:
+        raise BadValue(f"'{text}' is no size of memory; expected such as 4G or 512M")
+    return size
+
+
+def use_memory(size: str) -> None:
+    """Let this process, and those it starts, take so much memory; raises BadValue for what is no size."""
+    size_of(size)
+    os.environ["WEIR_MAX_RAM"] = size
+
+
+def require_memory(count: int, what: str) -> None:
+    """Raise BadValue, before it starts, where what needs about so many bytes of memory is more than may be taken."""
+    budget = memory_budget()
+    if count > budget.bytes:
+        raise BadValue(
+            f"{what} needs about {count / 1e9:.1f} GB of memory; {budget.bytes / 1e9:.1f} GB may be taken "
+            f"({budget.source}); --max-ram or WEIR_MAX_RAM raises that"
+        )
+
+
+def half_of_memory(root: Path) -> MemoryBudget:
+    """Half of what this process could take; root: where /proc and /sys are read."""
+    limits = [(_machine_memory(root), "the machine's memory"), *_cgroup_limits(root)]
+    with suppress(ImportError):  # not on Windows
+        import resource
+
+        limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+        if limit != resource.RLIM_INFINITY:
+            limits.append((limit, "ulimit -v"))
+    least, source = min(limits)
+    return MemoryBudget(least // 2, f"half of {source}")
+
+
+def _machine_memory(root: Path) -> int:
+    with suppress(OSError, ValueError, StopIteration):
+        lines = (root / "proc/meminfo").read_text(encoding="ascii").splitlines()
+        return 1024 * next(int(line.split()[1]) for line in lines if line.startswith("MemTotal:"))
+    with suppress(AttributeError, ValueError, OSError):
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return ASSUMED_MEMORY_BYTES
+
+
+def _cgroup_limits(root: Path) -> Iterator[tuple[int, str]]:
+    """The limits of this process's groups and of those around them."""
+    try:
+        groups = (root / "proc/self/cgroup").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return
+    for line in groups:
+        number, controllers, path = (*line.split(":", 2), "", "")[:3]
+        if number != "0" and "memory" not in controllers.split(","):
+            continue
+        folder, file = CGROUP_LIMITS[2 if number == "0" else 1]
+        top = root / "sys/fs/cgroup" / folder
+        inner = top / path.lstrip("/")
+        for group in (inner, *inner.parents):
+            if not group.is_relative_to(top):
+                break
+            with suppress(OSError, ValueError):  # "max" is none
+                yield int((group / file).read_text(encoding="ascii")), "the cgroup's memory"

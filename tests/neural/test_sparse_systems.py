@@ -18,7 +18,7 @@ from weir.core.run import Run  # noqa: E402 - behind the skip
 from weir.errors import BadValue, StoreError  # noqa: E402 - behind the skip
 from weir.experiment.experiment import Experiment  # noqa: E402 - behind the skip
 from weir.models.sparse import LoadedSparse  # noqa: E402 - behind the skip
-from weir.settings import settings  # noqa: E402 - behind the skip
+from weir.settings import MemoryBudget, settings  # noqa: E402 - behind the skip
 from weir.systems import parse_system  # noqa: E402 - behind the skip
 from weir.systems.protocol import Context  # noqa: E402 - behind the skip
 
@@ -133,7 +133,8 @@ def test_memory_decides_no_byte_of_an_index(home, folders, collection, family, m
     system, folder = named(family, folders[family]), home / "index"
     system.index(corpus, Context(folder))
     in_memory = {path.name: path.read_bytes() for path in folder.iterdir()}
-    monkeypatch.setenv("WEIR_MAX_RAM", "300")
+    for module in ("learned_sparse", "lexical.inversion"):
+        monkeypatch.setattr(f"weir.systems.{module}.memory_budget", lambda: MemoryBudget(300, "the test"))
     monkeypatch.setattr("weir.systems.learned_sparse._inverted", None)  # it is not made in memory
     system.index(corpus, Context(folder))
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == in_memory

@@ -6,6 +6,7 @@ import hashlib
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -16,6 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from weir.core.corpus import Corpus
+from weir.settings import MemoryBudget
 from weir.systems.expression import parse_system
 from weir.systems.lexical import bm25, inversion
 from weir.systems.protocol import Context
@@ -23,7 +25,11 @@ from weir.systems.protocol import Context
 SYSTEMS = ("bm25", 'bm25("lucene-multifield")', 'bm25("elastic")', "bm25f", "rm3(bm25)")
 WORDS = st.sampled_from([*"abcdefgh", "water", "stream", "the", "a-b", "naïve"])
 TEXTS = st.lists(WORDS, max_size=12).map(" ".join)
-ENOUGH = str(1 << 40)
+ENOUGH = "1T"
+
+
+def budget(memory: int) -> Callable[[], MemoryBudget]:
+    return lambda: MemoryBudget(memory, "the test")
 
 
 def corpus_of(rows: list[tuple[str, str]], seed: int) -> Corpus:
@@ -57,10 +63,9 @@ def test_memory_decides_no_byte(system, rows, seed, memory, batch):
     with TemporaryDirectory() as name, pytest.MonkeyPatch.context() as patch:
         root = Path(name)
         expected = made_in_memory(system, corpus, root / "memory", patch)
-        patch.setenv("WEIR_MAX_RAM", str(memory))
+        patch.setattr(inversion, "memory_budget", budget(memory))
         patch.setattr(os, "fsync", lambda descriptor: None)  # the disk is not what is tested
         patch.setattr(inversion, "BATCH_BYTES", batch)
-        patch.setattr(inversion, "fits_into_memory", lambda corpus: False)
         patch.setattr(bm25, "fits_into_memory", lambda corpus: False)
         parse_system(system).index(corpus, Context(root / "disk"))
         assert digests(root / "disk") == expected
@@ -80,7 +85,7 @@ def test_an_interrupted_process_goes_on(system, data, seed, memory, seconds):
     with TemporaryDirectory() as name, pytest.MonkeyPatch.context() as patch:
         root = Path(name)
         expected = made_in_memory(system, corpus, root / "memory", patch)
-        patch.setenv("WEIR_MAX_RAM", str(memory))
+        patch.setattr(inversion, "memory_budget", budget(memory))
         patch.setattr(os, "fsync", lambda descriptor: None)  # the disk is not what is tested
         patch.setattr(inversion, "BATCH_BYTES", 200)
         patch.setattr(inversion, "COMMIT_SECONDS", seconds)
@@ -99,7 +104,7 @@ def test_an_interrupted_process_goes_on(system, data, seed, memory, seconds):
             try:
                 parse_system(system).index(corpus, Context(root / "disk"))
             except KeyboardInterrupt:
-                patch.setenv("WEIR_MAX_RAM", str(data.draw(st.integers(1, 2000))))
+                patch.setattr(inversion, "memory_budget", budget(data.draw(st.integers(1, 2000))))
                 continue
             break
         patch.setattr(inversion.GrowingFiles, "append", append)
@@ -138,7 +143,7 @@ def test_a_killed_process_goes_on(system, tmp_path):
     assert started("memory", ENOUGH).wait() == 0
     kills = 0
     for n in range(8):
-        child = started("disk", "1000000")
+        child = started("disk", "1M")
         with suppress(subprocess.TimeoutExpired):
             child.wait(0.15 * (n + 1))
         child.kill()
@@ -146,7 +151,7 @@ def test_a_killed_process_goes_on(system, tmp_path):
             break
         kills += 1
     else:
-        assert started("disk", "1000000").wait() == 0
+        assert started("disk", "1M").wait() == 0
     assert kills > 0
     assert digests(tmp_path / "disk") == digests(tmp_path / "memory")
 

@@ -19,6 +19,7 @@ from weir.core.subject import Subject
 from weir.datasets.card import DuplicateGroups, duplicate_groups, normalised, title_and_text
 from weir.measures.evaluate import scores_of
 from weir.measures.measure import parse_measure
+from weir.settings import require_memory
 from weir.stats.resampling import SEED, interval
 from weir.systems.lexical.analyzer import analyzers
 from weir.systems.lexical.terms import TermTable
@@ -180,6 +181,8 @@ def duplicate_queries(subject: Subject) -> Iterator[Finding]:
 NEAR = 0.8
 """Jaccard index of the shingles of two texts from which they are near copies."""
 SHINGLE_TERMS = 3
+DOCUMENT_BYTES = 300
+"""Memory of a document while near copies are looked for: keys and buckets of all bands, and the order of one."""
 BANDS, ROWS_PER_BAND = 20, 6
 """A pair of Jaccard index 0.8 shares a band with a probability of 0.998, one of 0.5 with 0.27: then it is compared."""
 LEADERS_COMPARED = 64
@@ -209,11 +212,15 @@ def near_copies(corpus: Corpus, least: float = NEAR) -> NearCopies:
 
     The Jaccard index is that of sets of SHINGLE_TERMS consecutive words, lowercased, punctuation left out. Candidates
     share a band of their MinHash signatures; each is compared exactly. Memory: 8 bytes for each document and band, and
-    the words of candidates. Raises MissingExtra without the `run` extra. Sources: Broder 1997; Indyk and Motwani 1998.
+    the words of candidates. Raises MissingExtra without the `run` extra, BadValue where memory does not suffice.
+    Sources: Broder 1997; Indyk and Motwani 1998.
     """
     from weir.kernels.jit import check_available
 
     check_available()
+    require_memory(
+        DOCUMENT_BYTES * len(corpus), f"the search for near copies among {len(corpus):,} documents"
+    )
     from weir.kernels import minhash
 
     terms = TermTable(analyzers.get(ANALYZER))

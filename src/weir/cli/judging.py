@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from weir.cli.options import budget_option, collections_option, dataset_names, price_option
+from weir.cli.options import budget_option, collections_option, dataset_names, max_ram_option, price_option
 from weir.cli.terminal import say, show_result, show_tables
 
 
@@ -137,6 +137,7 @@ def judge_command(
 @click.argument("targets", nargs=-1)
 @click.option("--only", "names", multiple=True, help="Run this check alone; repeatable.")
 @collections_option
+@max_ram_option
 @click.option("--training", multiple=True, shell_complete=dataset_names,
               help="A collection that systems may have been trained on; repeatable.")  # fmt: skip
 @click.option(

@@ -311,8 +311,9 @@ def doctor_command(kernels: tuple[str, ...], compiled: bool, as_json: bool, quie
     import platform
     import sys
 
+    from weir.core.rounding import size
     from weir.kernels.jit import available
-    from weir.settings import available_cores, settings
+    from weir.settings import available_cores, memory_budget, settings
 
     if compiled:
         from weir.kernels.jit import places
@@ -329,6 +330,7 @@ def doctor_command(kernels: tuple[str, ...], compiled: bool, as_json: bool, quie
     if kernels:
         raise click.UsageError("kinds of kernels are named for --compile: weir doctor --compile KERNELS")
 
+    budget = memory_budget()
     targets: str | list[str] = "nothing: numba is not installed, or NUMBA_DISABLE_JIT is set"
     if available():
         from weir.kernels.simd import features
@@ -344,6 +346,7 @@ def doctor_command(kernels: tuple[str, ...], compiled: bool, as_json: bool, quie
             "weir": _version("weir-ir") or "not installed as a package",
             "platform": platform.platform(),
             "processor": f"{platform.machine()}, {available_cores()} cores for this process",
+            "memory": f"{size(budget.bytes)} may be taken ({budget.source})",
             "python": f"{platform.python_version()} ({sys.executable})",
             "compiled for": targets,
         },

@@ -138,6 +138,19 @@ def scorer_option(command: F) -> F:
 budget_option = click.option(
     "--budget", help="What may be spent, such as '5 dollars' or '2000000 tokens'.  [default: WEIR_API_BUDGET]"
 )
+
+
+def _use_memory(context: click.Context, parameter: click.Parameter, size: str | None) -> None:
+    from weir.settings import use_memory
+
+    if size is not None:
+        use_memory(size)
+
+
+max_ram_option = click.option(
+    "--max-ram", metavar="SIZE", callback=_use_memory, expose_value=False,
+    help="Memory that may be taken, such as 4G.  [default: WEIR_MAX_RAM, else half of what there is]",
+)  # fmt: skip
 price_option = click.option(
     "--price", help="Dollars for a million tokens, such as '0.15 in, 0.6 out'.  [default: WEIR_API_PRICE]"
 )

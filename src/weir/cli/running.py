@@ -16,6 +16,7 @@ from weir.cli.options import (
     datasets_option,
     fetch_option,
     label_option,
+    max_ram_option,
     measure_names,
     measures_option,
     notes_option,
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
     help="Where neural models run: cpu, cuda, cuda:1, or several such as cuda:0,cuda:1, on which documents are "
     "encoded side by side.  [default: a GPU where there is one]",
 )
+@max_ram_option
 @click.option("--share", metavar="I/N",
               help="Be one of N processes on one folder: begin with the I-th part, then help the others.")  # fmt: skip
 @budget_option
@@ -152,6 +154,7 @@ def _experiment(
 @systems_option("As for weir run; repeatable.")
 @click.option("-k", "depth", type=int, help="Documents returned for each query, at most.  [default: 1000]")
 @click.option("--device", help="Where neural models run: cpu, cuda or cuda:1.")
+@max_ram_option
 @price_option
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per line, at full precision.")
 @click.option(

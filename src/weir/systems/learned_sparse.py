@@ -113,7 +113,7 @@ class Sparse:
             index = _inverted(terms, corpus, loaded.vocabulary)
         else:
             about = {"system": self.describe(), "corpus": corpus.fingerprint}
-            if POSTING_BYTES * int(terms.lengths.sum()) <= memory_budget():
+            if POSTING_BYTES * int(terms.lengths.sum()) <= memory_budget().bytes:
                 index = _inverted(terms, corpus, loaded.vocabulary)
                 save_index_of(self, corpus, self.fields_read(), context.folder, (index,))
             else:

@@ -34,6 +34,7 @@ from weir.systems.lexical.inversion import (
     fits_into_memory,
     index_in_files,
     merged,
+    require_memory_for,
     work_files,
 )
 from weir.systems.lexical.inverted_index import (
@@ -407,6 +408,8 @@ class BM25:
                     parts.append(weighed_on_disk(files, corpus, recipe, group, order, keep_terms, part))
                 save_index_of(self, corpus, recipe.fields, context.folder, tuple(parts))
             return self.open(corpus, context)
+        if context.folder is None:
+            require_memory_for(corpus)
         for group in groups:
             postings_of_fields = list[Field]()
             for view, weight in group:
@@ -567,6 +570,8 @@ class BM25F:
                 index = self._index_on_disk(files, corpus, weights, order, context)
                 save_index_of(self, corpus, self.fields_read(), context.folder, (index,))
             return self.open(corpus, context)
+        if context.folder is None:
+            require_memory_for(corpus)
         table = TermTable(analyzers.get(self.analyzer))
         forwards, columns = list[Pairs](), list[Int64]()
         for number, (name, _) in enumerate(weights):

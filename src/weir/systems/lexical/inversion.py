@@ -32,7 +32,7 @@ from weir.kernels.inverted import postings
 from weir.kernels.inverted.block_bounds import BlockBounds
 from weir.kernels.inverted.byte_bounds import ByteBounds
 from weir.kernels.inverted.search import Impacts
-from weir.settings import memory_budget
+from weir.settings import memory_budget, require_memory
 from weir.systems.lexical.inverted_index import ForwardIndex, ImpactIndex, work_folder
 from weir.systems.lexical.terms import TermTable
 from weir.systems.protocol import Progress
@@ -180,7 +180,16 @@ def count_type(corpus: Corpus, view: str) -> type[np.uint16] | type[np.int32]:
 
 def fits_into_memory(corpus: Corpus) -> bool:
     """Whether an index of a corpus is sure to be made within the memory that there is, see `settings.memory_budget`."""
-    return INDEX_BYTES_PER_BYTE_OF_TEXT * text_bytes(corpus) <= memory_budget()
+    return _index_bytes(corpus) <= memory_budget().bytes
+
+
+def require_memory_for(corpus: Corpus) -> None:
+    """Raise BadValue where an index of a corpus that is not written to a folder may need more memory than there is."""
+    require_memory(_index_bytes(corpus), f"an index of {len(corpus):,} documents in memory")
+
+
+def _index_bytes(corpus: Corpus) -> int:
+    return INDEX_BYTES_PER_BYTE_OF_TEXT * text_bytes(corpus)
 
 
 def expected_pairs(corpus: Corpus) -> int:
@@ -220,7 +229,7 @@ class Blocks:
     def planned(files: GrowingFiles, order: Int32, pairs: int) -> Blocks:
         """Blocks that the memory holds, of so many pairs in all; those with which the work began, where it did."""
         if "width" not in files.facts:
-            width = len(order) * (memory_budget() // BUDGET_SHARE // PAIR_BYTES) // max(1, pairs)
+            width = len(order) * (memory_budget().bytes // BUDGET_SHARE // PAIR_BYTES) // max(1, pairs)
             files.commit({"width": max(1, width)})
         return Blocks(order, files.facts["width"])
 
@@ -393,7 +402,7 @@ def merged(
     The postings of term t are ptr[t]:ptr[t + 1] behind those before. name: what the names of its files begin with.
     """
     blocks, terms = source.blocks, len(source.frequencies)
-    room = max(1, memory_budget() // BUDGET_SHARE // PAIR_BYTES)
+    room = max(1, memory_budget().bytes // BUDGET_SHARE // PAIR_BYTES)
     ends = np.cumsum(source.frequencies, dtype=np.int64)
     cuts = [int(cut) for cut in files.facts.get(f"{name}-cuts", ())] or _cuts(ends, room)
     groups = len(cuts) - 1
