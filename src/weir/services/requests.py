@@ -14,13 +14,14 @@ import time
 from base64 import b64encode, urlsafe_b64encode
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from email.utils import parsedate_to_datetime
 from functools import cache, lru_cache
 from ipaddress import IPv4Address, ip_address
 from socket import SHUT_RDWR
 from socket import socket as Socket
-from typing import Any, Generic, Literal, TypeAlias, TypeVar
+from typing import Any, Generic, Literal, Protocol, TypeAlias, TypeVar
 from urllib.parse import SplitResult, quote, unquote, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
@@ -738,13 +739,110 @@ class MeteredRequest(Generic[T]):
     read: Callable[[Any], tuple[T, tuple[int, int] | None]]
 
 
+class BudgetLedger(Protocol):
+    """Where requests are counted before they are sent: of one process, or of all processes of a cluster."""
+
+    def reserve(self, service: str, limits: Limits, tokens: int) -> tuple[int, float]:
+        """Take room in the budget and a place in the rate of a service: (number of the reservation, seconds waited).
+
+        Raises ServiceError where the budget ends.
+        """
+        ...
+
+    def settle(self, number: int, used: tuple[int, int]) -> None:
+        """Count what the request of a reservation used: tokens, and the answer's among them."""
+        ...
+
+
+LEDGER: ContextVar[BudgetLedger | None] = ContextVar("LEDGER", default=None)
+"""The ledger of the cluster that a process works for; None: each process has its own budget and rate."""
+
+
+@dataclass(frozen=True)
+class _Reservation:
+    service: str
+    tokens: int
+    ends: float
+
+
+@dataclass(eq=False)
+class Ledger:
+    """The ledger of one process, or of a cluster where an actor holds it; threads share it.
+
+    Requests under way count with their estimate, so that together they stay within the budget; one for which there may
+    be room once others are back waits for them. A reservation that nobody settles, since its process was killed,
+    counts as used once its request must have ended.
+    """
+
+    spent: Spent
+    clock: Clock
+    _open: dict[int, _Reservation] = field(default_factory=dict)
+    _buckets: dict[str, tuple[Bucket, Bucket]] = field(default_factory=dict)
+    _number: int = 0
+    _turn: threading.Condition = field(default_factory=threading.Condition, repr=False)
+
+    def reserve(self, service: str, limits: Limits, tokens: int) -> tuple[int, float]:
+        """As the protocol says."""
+        with self._turn:
+            while True:
+                self._close_abandoned()
+                try:
+                    reserved = sum(one.tokens for one in self._open.values())
+                    limits.check(self.spent, tokens + reserved)
+                    break
+                except ServiceError:
+                    if not self._open:
+                        raise
+                    self._turn.wait(SETTLED_SECONDS)
+            self._number += 1
+            number = self._number
+            self.spent.requests += 1
+            self._open[number] = _Reservation(service, tokens, math.inf)
+            if service not in self._buckets:
+                self._buckets[service] = (
+                    Bucket(limits.requests_per_minute, self.clock),
+                    Bucket(limits.tokens_per_minute, self.clock),
+                )
+            requests, rate = self._buckets[service]
+        try:
+            waited = requests.take(1) + rate.take(tokens)
+        except BaseException:
+            self.settle(number, (tokens, 0))
+            raise
+        with self._turn:
+            ends = self.clock.now() + ABANDONED_FACTOR * limits.whole
+            self._open[number] = _Reservation(service, tokens, ends)
+        return number, waited
+
+    def settle(self, number: int, used: tuple[int, int]) -> None:
+        """As the protocol says; nothing where the reservation was given up."""
+        with self._turn:
+            one = self._open.pop(number, None)
+            if one is None:
+                return
+            self.spent.tokens += used[0]
+            self.spent.answer_tokens += used[1]
+            self._buckets[one.service][1].give(one.tokens - used[0])
+            self._turn.notify_all()
+
+    def _close_abandoned(self) -> None:
+        for number, one in list(self._open.items()):
+            if self.clock.now() > one.ends:
+                del self._open[number]
+                self.spent.tokens += one.tokens
+
+
+SETTLED_SECONDS = 30.0
+"""How often those that wait for room look for reservations that nobody will settle."""
+ABANDONED_FACTOR = 2.0
+"""After how many times the limit of one answer a reservation counts as abandoned."""
+
+
 @dataclass(eq=False)
 class MeteredClient:
     """A service as one process uses it; threads share it, each with a connection of its own.
 
-    spent: on all services of this process. Requests under way count with their estimate, so that together they stay
-    within the budget; one for which there may be room once others are back waits for them. tokens: spent on this
-    service, as it counts them, or by estimate.
+    spent: on all services of this process. tokens: spent on this service, as it counts them, or by estimate.
     """
 
     key: Key
@@ -752,13 +850,11 @@ class MeteredClient:
     clock: Clock
     spent: Spent
     tokens: int = 0
-    _pending: int = 0
-    _reserved: int = 0
-    _turn: threading.Condition = field(default_factory=threading.Condition, repr=False)
+    ledger: BudgetLedger = field(init=False)
+    _turn: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     def __post_init__(self) -> None:
-        self._requests = Bucket(self.limits.requests_per_minute, self.clock)
-        self._tokens = Bucket(self.limits.tokens_per_minute, self.clock)
+        self.ledger = LEDGER.get() or Ledger(self.spent, self.clock)
 
     def answered(
         self, connection: KeptConnection, request: MeteredRequest[T], retried: Callable[[AttemptError], None]
@@ -771,13 +867,13 @@ class MeteredClient:
 
         masked, time_limits = self.key.masked, (self.limits.timeout, self.limits.whole)
         sent = replace(request.http, keys=(self.key,))
+        service = urlsplit(request.http.url).netloc
 
         def attempt() -> T:
-            self._reserve(request.tokens)
+            number, waited = self.ledger.reserve(service, self.limits, request.tokens)
             # What an answer that never came whole may have cost.
             used = (request.tokens, request.answer_tokens)
             try:
-                waited = self._requests.take(1) + self._tokens.take(request.tokens)
                 with self._turn:
                     self.spent.waited += waited
                 body = exchange(connection, sent, request.answer_bytes, time_limits, masked, self.clock)
@@ -796,14 +892,9 @@ class MeteredClient:
             except (ValueError, RecursionError):
                 raise AttemptError("malformed", "the answer is not JSON, or was cut") from None
             finally:
-                self._tokens.give(request.tokens - used[0])
+                self.ledger.settle(number, used)
                 with self._turn:
-                    self._pending -= 1
-                    self._reserved -= request.tokens
                     self.tokens += used[0]
-                    self.spent.tokens += used[0]
-                    self.spent.answer_tokens += used[1]
-                    self._turn.notify_all()
 
         def count_retry(error: AttemptError, wait: float) -> None:
             retried(error)
@@ -817,18 +908,3 @@ class MeteredClient:
         """Note that so many texts were answered for."""
         with self._turn:
             self.spent.texts += count
-
-    def _reserve(self, tokens: int) -> None:
-        """Take room in the budget, once requests under way leave some; raises ServiceError where none is left."""
-        with self._turn:
-            while True:
-                try:
-                    self.limits.check(self.spent, tokens + self._reserved)
-                    break
-                except ServiceError:
-                    if not self._pending:
-                        raise
-                    self._turn.wait()
-            self.spent.requests += 1
-            self._pending += 1
-            self._reserved += tokens
