@@ -154,15 +154,16 @@ def benchmark(
     out: str | os.PathLike[str] | None = None,
     k: int = 1000,
     drop_self: bool = False,
+    on: str | None = None,
 ) -> Benchmark:
     """Run systems on collections and score them: benchmark(["scifact"], [weir.BM25()], [nDCG @ 10]).
 
     datasets: names, groups, paths, Datasets, or (documents, queries, judgments) as `Dataset.of` takes them; systems:
     themselves or their names; out: a results folder, where everything is kept and the same call continues what was
     interrupted, None for a folder that goes afterwards; k: how many documents each query is answered with at most;
-    drop_self: leave out documents that are the query itself. Progress is shown where standard error is a terminal,
-    notes always. Raises the WeirErrors of the parts, before anything
-    starts where it can be known.
+    drop_self: leave out documents that are the query itself; on: a cluster, such as "ray". Progress is shown where
+    standard error is a terminal, notes always. Raises the WeirErrors of the parts, before anything starts where it can
+    be known.
     """
     from weir.experiment.experiment import Experiment
 
@@ -174,12 +175,12 @@ def benchmark(
         drop_self=drop_self,
     )
     if out is not None:
-        return _run(grid, Path(out), Path(out))
+        return _run(grid, Path(out), Path(out), on)
     with tempfile.TemporaryDirectory(prefix="weir-") as folder:
-        return _run(grid, Path(folder), None)
+        return _run(grid, Path(folder), None, on)
 
 
-def _run(grid: Any, at: Path, folder: Path | None) -> Benchmark:  # noqa: ANN401  an Experiment, imported when used
+def _run(grid: Any, at: Path, folder: Path | None, on: str | None) -> Benchmark:  # noqa: ANN401  an Experiment, imported when used
     from weir.api.collection_notes import dataset_notes
     from weir.api.progress import Progress, redraws
     from weir.experiment.factors import twin_notes, twin_systems
@@ -187,7 +188,7 @@ def _run(grid: Any, at: Path, folder: Path | None) -> Benchmark:  # noqa: ANN401
 
     progress = Progress(quiet=not redraws())
     try:
-        rows = grid.execute(at, progress)
+        rows = grid.execute(at, progress, on)
     finally:
         progress.close()
     requested = measures_of(grid.measures)

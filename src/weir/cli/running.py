@@ -53,6 +53,8 @@ if TYPE_CHECKING:
     "encoded side by side.  [default: a GPU where there is one]",
 )
 @max_ram_option
+@click.option("--on", metavar="CLUSTER",
+              help="Run on a cluster: ray (RAY_ADDRESS, else one on this machine), or ray://HOST:10001.")  # fmt: skip
 @click.option("--share", metavar="I/N",
               help="Be one of N processes on one folder: begin with the I-th part, then help the others.")  # fmt: skip
 @budget_option
@@ -71,6 +73,7 @@ def run_command(
     stages: Path | None,
     drop_self: bool,
     device: str | None,
+    on: str | None,
     share: str | None,
     budget: str | None,
     price: str | None,
@@ -103,7 +106,7 @@ def run_command(
     display = display_of(form, long, labels, names)
     progress = Progress(quiet)
     try:
-        cells = plan.complete(output, progress, None if share is None else Share.parse(share))
+        cells = plan.complete(output, progress, None if share is None else Share.parse(share), on)
     except WeirError:
         progress.close()
         with suppress(WeirError):  # what is wrong may be the grid itself

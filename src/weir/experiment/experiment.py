@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from weir.algorithms import algorithm
 from weir.core.judged import Judged
@@ -41,6 +41,7 @@ from weir.files.score_files import write_scores
 from weir.files.text_files import read_toml
 from weir.kernels.jit import check_available
 from weir.measures import DEFAULT_MEASURES, Measure, measures_of, parse_measure, scores_of
+from weir.registry import Registry
 from weir.stats.calibration import uncalibrated
 from weir.stats.score_rows import result_rows
 from weir.systems.composite import adapted_to, one_session, parts_of, titled
@@ -271,6 +272,18 @@ class Share:
         return [*range(start, cells), *range(start)]
 
 
+class Cluster(Protocol):
+    """Machines that complete a grid together; all of them see its results folder."""
+
+    def complete(self, experiment: Experiment, at: Path, watch: Watch) -> None:
+        """Finish the cells that are not finished; raises WeirError for what failed."""
+        ...
+
+
+CLUSTERS: Registry[Callable[[str], Cluster]] = Registry("cluster")
+"""What makes a cluster of its address, by the name before its colon."""
+
+
 def _silent(stage: str, done: int, total: int) -> None:
     """Watch nothing."""
 
@@ -325,22 +338,23 @@ class Experiment:
             table.get("k", DEPTH),
         )
 
-    def execute(self, at: Path | str, watch: Watch = _silent) -> list[Row]:
+    def execute(self, at: Path | str, watch: Watch = _silent, on: str | None = None) -> list[Row]:
         """Complete the grid in the folder `at` and return its rows, those of whole groups of datasets last.
 
         Finished stages are read, not repeated; killed at any moment, the same call continues; processes that are
         given the same grid and folder share its cells. Names, settings, judgments and what has to be installed are
-        checked before anything starts. Raises the WeirErrors of the parts.
+        checked before anything starts. on: as `complete` says. Raises the WeirErrors of the parts.
         """
-        return rows_with_groups(self.complete(at, watch))
+        return rows_with_groups(self.complete(at, watch, on=on))
 
     def complete(
-        self, at: Path | str, watch: Watch = _silent, share: Share | None = None
+        self, at: Path | str, watch: Watch = _silent, share: Share | None = None, on: str | None = None
     ) -> list[ResultCell]:
         """As `execute`, but returns the cells of the grid, in its order, each with the rows of these measures.
 
         share: where given, this process begins with its own cells, helps with the others, and leaves out those at which
-        another process still works when nothing else is left.
+        another process still works when nothing else is left. on: the address of a cluster that completes the grid,
+        such as ray or ray://host:10001; None for this process.
         """
         at, measures = Path(at), measures_of(self.measures)
         # The folder comes first: hours of indexing must not end at one that cannot be written.
@@ -354,6 +368,8 @@ class Experiment:
             for cell in cells:
                 if cell.finished(measures) is None:
                     _require_parts(cell)
+            if on is not None:
+                CLUSTERS.get(on.partition(":")[0])(on).complete(self, at, watch)
             done: dict[int, tuple[Path, list[Row]]] = {}
             for wait in (False, share is None):
                 for number in range(len(cells)) if share is None else share.order(len(cells)):

@@ -1,0 +1,1 @@
+"""Grids on the machines of a cluster."""

@@ -1,0 +1,278 @@
+"""A grid on a Ray cluster: its cells are tasks, which write to the results folder that all machines share.
+
+Ray starts, places and repeats tasks. Vectors and rankings never pass through it: a task is given the names of a grid
+and the number of a cell, and makes what `weir run` makes in one process. A stage that several cells need is made by the
+first of them; the others start when it is finished. Requests to services are counted by one actor for all tasks.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from weir.errors import BadValue, ServiceError, WeirError, require
+from weir.experiment.plan import stage_graph
+from weir.experiment.stage_store import Watch
+from weir.measures.evaluate import measures_of
+from weir.services.requests import LEDGER, Clock, Ledger, Limits, Spent, paid
+from weir.settings import settings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from weir.experiment.experiment import Cell, Experiment
+
+RETRIES = 3
+"""How often a task is started again whose worker or machine has gone."""
+LOOK_SECONDS = 1.0
+"""How often progress is shown while no cell ends."""
+STORE_BYTES = 80 << 20
+"""Of Ray's object store on a cluster that this process starts: nothing large passes through it."""
+LEDGER_CALLS = 1000
+"""Requests that may wait for the ledger at once."""
+PASSED = (
+    "WEIR_HOME",
+    "WEIR_DEVICE",
+    "WEIR_LLM",
+    "WEIR_MIRROR",
+    "WEIR_MAX_RAM",
+    "WEIR_LEASE",
+    "WEIR_API_BUDGET",
+    "WEIR_API_PRICE",
+    "WEIR_API_RATE",
+)
+"""Settings that tasks take from the process that starts them. Keys are none of them: each machine has its own."""
+
+
+@dataclass(frozen=True)
+class Grid:
+    """An experiment as names, which every machine reads alike; the folders are absolute."""
+
+    datasets: tuple[str, ...]
+    systems: tuple[str, ...]
+    measures: tuple[str, ...]
+    k: int
+    stages: str | None
+    drop_self: bool
+    at: str
+
+    @staticmethod
+    def of(experiment: Experiment, at: Path) -> Grid:
+        """The names of an experiment; raises BadValue for a part that has none outside this process."""
+        from weir.registry import session_only
+
+        for system in experiment.parsed_systems():
+            if session_only(system.describe()):
+                raise BadValue(
+                    f"{system} is an object of this process; a cluster runs systems that names describe"
+                )
+        stages = None if experiment.stages is None else _absolute(experiment.stages)
+        return Grid(
+            tuple(map(_place, experiment.datasets)),
+            tuple(str(system) for system in experiment.parsed_systems()),
+            tuple(str(measure) for measure in measures_of(experiment.measures)),
+            experiment.k,
+            stages,
+            experiment.drop_self,
+            str(at.resolve()),
+        )
+
+    def cells(self) -> list[Cell]:
+        """The cells of the grid, in its order."""
+        from weir.experiment.experiment import Experiment
+
+        experiment = Experiment(
+            self.datasets, self.systems, self.measures, self.k, self.stages, self.drop_self
+        )
+        return experiment.cells(Path(self.at), lambda stage, done, total: None)
+
+
+def _absolute(place: str | Path) -> str:
+    return str(place) if "://" in str(place) else str(Path(place).resolve())
+
+
+def _place(dataset: object) -> str:
+    """A collection as every machine finds it: a name, a reference, or an absolute path."""
+    if not isinstance(dataset, (str, Path)):
+        raise BadValue(
+            f"{dataset!r} is held by this process; a cluster reads collections from names and folders"
+        )
+    return str(Path(dataset).resolve()) if Path(dataset).exists() else str(dataset)
+
+
+def _software() -> str:
+    """What has to be the same on all machines."""
+    return f"weir {version('weir-ir')} on Python {platform.python_version()}"
+
+
+@dataclass(frozen=True, eq=False)
+class ClusterLedger:
+    """The ledger of all tasks, held by an actor; what this process spends is also counted here, for its records."""
+
+    actor: Any
+    ray: Any
+
+    def reserve(self, service: str, limits: Limits, tokens: int) -> tuple[int, float]:
+        """As `BudgetLedger` says; raises ServiceError where the actor has gone, as nobody knows what was spent."""
+        number, waited = self._answer(self.actor.reserve.remote(service, limits, tokens))
+        paid().requests += 1
+        return int(number), float(waited)
+
+    def settle(self, number: int, used: tuple[int, int]) -> None:
+        """As `BudgetLedger` says."""
+        self._answer(self.actor.settle.remote(number, used))
+        paid().tokens += used[0]
+        paid().answer_tokens += used[1]
+
+    def _answer(self, reference: Any) -> Any:  # noqa: ANN401 - Ray's references have no types
+        try:
+            return self.ray.get(reference)
+        except ServiceError as error:
+            raise ServiceError(str(error.__cause__ or error)) from None
+        except self.ray.exceptions.RayError as error:
+            raise ServiceError(f"the ledger of the cluster is gone ({type(error).__name__})") from None
+
+
+@lru_cache(maxsize=1)
+def _cells(grid: Grid) -> list[Cell]:
+    """The cells of the grid that this worker is at: collections and indexes that it opened stay open."""
+    return grid.cells()
+
+
+def complete_cell(grid: Grid, number: int, software: str, actor: Any, *made: object) -> str:  # noqa: ANN401 - Ray's handle
+    """Finish a cell in a worker; "" or, in one line, why that failed. made: cells that had to be made before."""
+    ray = require("ray", extra="ray")
+    if _software() != software:
+        return (
+            f"{platform.node()} has {_software()}, the grid was started by {software}; install the same there"
+        )
+    LEDGER.set(ClusterLedger(actor, ray))
+    try:
+        _cells(grid)[number].complete(measures_of(grid.measures))
+    except WeirError as error:
+        return str(error) or type(error).__name__
+    return ""
+
+
+@dataclass(frozen=True)
+class RayCluster:
+    """The cluster at an address: "ray" for RAY_ADDRESS, else for one that starts here and ends with this process."""
+
+    address: str
+
+    def complete(self, experiment: Experiment, at: Path, watch: Watch) -> None:
+        """Finish all cells of the grid.
+
+        Raises MissingExtra, BadValue where the cluster cannot be reached or the grid is not one of names, and
+        WeirError, when all other cells are finished, for cells that failed.
+        """
+        grid, ray = Grid.of(experiment, at), require("ray", extra="ray")
+        cells, measures = experiment.cells(at, watch), measures_of(experiment.measures)
+        missing = [number for number, cell in enumerate(cells) if cell.finished(measures) is None]
+        if not missing:
+            return
+        with self._connected(ray):
+            failures = _completed(ray, grid, cells, missing, watch)
+        if failures:
+            first = min(failures)
+            others = f" (and {len(failures) - 1:,} other cells failed)" if len(failures) > 1 else ""
+            raise WeirError(f"{_title(cells[first])}: {failures[first]}{others}")
+
+    @contextmanager
+    def _connected(self, ray: Any) -> Iterator[None]:  # noqa: ANN401 - a module
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+        address = os.environ.get("RAY_ADDRESS", "local") if self.address == "ray" else self.address
+        own = {"object_store_memory": STORE_BYTES, "include_dashboard": False} if address == "local" else {}
+        variables = {name: os.environ[name] for name in PASSED if name in os.environ}
+        if ray.is_initialized():
+            yield
+            return
+        try:
+            ray.init(
+                address,
+                log_to_driver=False,
+                logging_level="error",
+                runtime_env={"env_vars": {**variables, "WEIR_THREADS": "1"}},
+                **own,
+            )
+        except Exception as error:  # noqa: BLE001 - Ray raises errors of many kinds for what it cannot reach
+            text = " ".join(str(error).split())[:300]
+            raise BadValue(f"{self.address}: the cluster cannot be reached: {text}") from None
+        try:
+            yield
+        finally:
+            ray.shutdown()
+
+
+def _title(cell: Cell) -> str:
+    return f"{cell.system} on {cell.stages.dataset.name}"
+
+
+def _makers(cells: Sequence[Cell], missing: Sequence[int]) -> dict[int, set[int]]:
+    """For each cell the cells before it that make what it needs too."""
+    first: dict[tuple[str, str], int] = {}
+    needs: dict[int, set[int]] = {}
+    for number in missing:
+        cell = cells[number]
+        stages = [(cell.stages.dataset.name, str(node)) for node in stage_graph([cell.system])]
+        needs[number] = {first[stage] for stage in stages if stage in first}
+        for stage in stages:
+            first.setdefault(stage, number)
+    return needs
+
+
+def _completed(
+    ray: Any,  # noqa: ANN401 - a module
+    grid: Grid,
+    cells: Sequence[Cell],
+    missing: Sequence[int],
+    watch: Watch,
+) -> dict[int, str]:
+    """Run the cells as tasks; why cells failed, by their numbers."""
+    ledger = ray.remote(Ledger).options(max_concurrency=LEDGER_CALLS, num_cpus=0)
+    actor = ledger.remote(Spent(), Clock())
+    task = ray.remote(complete_cell)
+    gpus = ray.cluster_resources().get("GPU", 0) and settings().device != "cpu"
+    tasks: dict[int, Any] = {}
+    for number, makers in _makers(cells, missing).items():
+        cell = cells[number]
+        options = {"num_cpus": 1, "max_retries": RETRIES, "name": _title(cell)}
+        options |= {"num_gpus": 1} if gpus and cell.stage.engines else {}
+        made = [tasks[maker] for maker in sorted(makers)]
+        tasks[number] = task.options(**options).remote(grid, number, _software(), actor, *made)
+    numbers, failures = {reference: number for number, reference in tasks.items()}, dict[int, str]()
+    waiting = list(numbers)
+    machines = len([node for node in ray.nodes() if node["Alive"]])
+    label = f"cells on {machines:,} machine{'s' if machines > 1 else ''}"
+    watch(label, 0, len(numbers))
+    try:
+        while waiting:
+            ended, waiting = ray.wait(waiting, timeout=LOOK_SECONDS)
+            for reference in ended:
+                number = numbers[reference]
+                failure = _outcome(ray, reference)
+                if failure:
+                    failures[number] = failure
+                    watch(f"{_title(cells[number])}: {failure}", 0, 0)
+            watch(label, len(numbers) - len(waiting), len(numbers))
+    except BaseException:
+        for reference in waiting:
+            ray.cancel(reference, force=True)
+        raise
+    return failures
+
+
+def _outcome(ray: Any, reference: Any) -> str:  # noqa: ANN401 - Ray has no types
+    """What a task says of its cell, or why it ended without a word."""
+    try:
+        return str(ray.get(reference))
+    except ray.exceptions.RayError as error:
+        lines = str(error).strip().splitlines() or [type(error).__name__]
+        return f"{type(error).__name__}: {lines[-1].strip()[:300]}"
