@@ -64,6 +64,8 @@ SCRIPTS = {
     "audit_bench.py": Tiny("{data} --collections scifact nfcorpus", KERNELS),
     "bm25_real_bench.py": Tiny("--data {data} --collections nfcorpus --engines weir,weir\u00a0without\u00a0store,SQLite\u00a0FTS5 --quick", KERNELS),
     "bm25_synthetic.py": Tiny("--engines weir --sizes 300 --work {work} --quick --seconds 0.1", KERNELS),
+    "cluster.py": Tiny("--data {data} --collections brook-facts,brook-news", ("numba", "ray")),
+    "cluster_simulation.py": Tiny("", ()),
     "cold_start.py": Tiny("--data {data} --repetitions 1", KERNELS),
     "dense_search.py": Tiny("--documents 1500 --dimensions 16 --k 5 --engines weir numpy --quick", KERNELS),
     "dense_search_gpu.py": Tiny("--documents 1500 --dimensions 16 --k 5", ("numba", "torch"), gpu=True),

@@ -11,7 +11,7 @@ import os
 import platform
 from collections.abc import Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from importlib.metadata import version
 from pathlib import Path
@@ -21,7 +21,7 @@ from weir.errors import BadValue, ServiceError, WeirError, require
 from weir.experiment.plan import stage_graph
 from weir.experiment.stage_store import Watch
 from weir.measures.evaluate import measures_of
-from weir.services.requests import LEDGER, Clock, Ledger, Limits, Spent, paid
+from weir.services.requests import LEDGER, Clock, Ledger, Limits, paid
 from weir.settings import settings
 
 if TYPE_CHECKING:
@@ -237,7 +237,7 @@ def _completed(
 ) -> dict[int, str]:
     """Run the cells as tasks; why cells failed, by their numbers."""
     ledger = ray.remote(Ledger).options(max_concurrency=LEDGER_CALLS, num_cpus=0)
-    actor = ledger.remote(Spent(), Clock())
+    actor = ledger.remote(replace(paid()), Clock())  # probes of services were asked by this process
     task = ray.remote(complete_cell)
     gpus = ray.cluster_resources().get("GPU", 0) and settings().device != "cpu"
     tasks: dict[int, Any] = {}

@@ -1,0 +1,120 @@
+"""A grid on a Ray cluster beside two processes that share it, and with a machine that is killed in the middle.
+
+    python benchmarks/cluster.py [--collections a,b,c] [--data FOLDER]
+
+Six collections x six systems. Compared are two processes (`weir run --share 1/2` and `2/2`) and two nodes of one core
+each on this machine; then four nodes of which one is killed after a third of the cells. `equal`: every ranking and every
+value by query has the bytes that the two processes wrote. Times of records differ by nature and are not compared. The
+start of the cluster is told apart. Needs the `ray` extra.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import common
+
+COLLECTIONS = "scifact,nfcorpus,cranfield,brook-facts,brook-news,brook-medical"
+SYSTEMS = (
+    "bm25",
+    'bm25("elastic")',
+    "bm25f",
+    "rm3",
+    "rm3(bm25(k1=1.2, b=0.75))",
+    "rrf(bm25, rm3)",
+)
+NODE = {"num_cpus": 1, "object_store_memory": 80 << 20, "include_dashboard": False}
+
+
+def results_of(folder: Path) -> dict[str, bytes]:
+    """The bytes of every ranking and of all values by query."""
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for pattern in ("run.trec", "scores-*.jsonl")
+        for path in folder.rglob(pattern)
+        if "indexes" not in path.parts
+    }
+
+
+def shared(collections: tuple[str, ...], work: Path) -> float:
+    """Seconds of two processes that share the grid."""
+    grid = [word for name in collections for word in ("-d", name)]
+    grid += [word for name in SYSTEMS for word in ("-s", name)]
+    command = [sys.executable, "-m", "weir", "run", *grid, "-m", "nDCG@10", "-q", "-o", str(work / "shares")]
+    env = os.environ | common.ONE_THREAD | {"WEIR_HOME": str(work / "home-shares")}
+    start = time.perf_counter()
+    both = [
+        subprocess.Popen([*command, "--share", f"{number}/2"], env=env, stdout=subprocess.DEVNULL)
+        for number in (1, 2)
+    ]
+    if any(process.wait() for process in both):
+        raise SystemExit("a process failed")
+    return time.perf_counter() - start
+
+
+def on_ray(
+    collections: tuple[str, ...], out: Path, nodes: int, kill_after: int | None
+) -> tuple[float, float]:
+    """(seconds until the cluster stands, seconds of the grid)."""
+    import ray
+    from ray.cluster_utils import Cluster
+
+    from weir.experiment.experiment import Experiment
+
+    start = time.perf_counter()
+    machines = Cluster(initialize_head=True, head_node_args=NODE)
+    others = [machines.add_node(**NODE) for _ in range(nodes - 1)]
+    machines.wait_for_nodes()
+    os.environ["RAY_ADDRESS"] = machines.address
+    begun = time.perf_counter()
+
+    def watch(stage: str, done: int, total: int) -> None:
+        if kill_after is not None and done >= kill_after and others:
+            machines.remove_node(others.pop(), allow_graceful=False)
+            others.clear()
+
+    try:
+        Experiment(collections, SYSTEMS, ("nDCG@10",)).execute(out, watch, on="ray")
+        return begun - start, time.perf_counter() - begun
+    finally:
+        ray.shutdown()
+        machines.shutdown()
+
+
+def main() -> None:
+    """Measure and record."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--collections", default=COLLECTIONS)
+    parser.add_argument("--data")
+    options = parser.parse_args()
+    data = common.data_folder(options.data)
+    named = options.collections.split(",")
+    collections = tuple(str(data / name) if (data / name).exists() else name for name in named)
+    with tempfile.TemporaryDirectory(prefix="weir-cluster-") as folder:
+        work = Path(folder)
+        record: dict[str, Any] = {"collections": named, "systems": SYSTEMS, **common.machine()}
+        record["shares_seconds"] = shared(collections, work)
+        expected = results_of(work / "shares")
+        os.environ["WEIR_HOME"] = str(work / "home-ray")
+        record["start_seconds"], record["ray_seconds"] = on_ray(collections, work / "ray", 2, None)
+        record["equal"] = results_of(work / "ray") == expected
+        cells = len(collections) * len(SYSTEMS)
+        os.environ["WEIR_HOME"] = str(work / "home-killed")
+        _, record["killed_seconds"] = on_ray(collections, work / "killed", 4, cells // 3)
+        record["killed_equal"] = results_of(work / "killed") == expected
+    print(json.dumps(record))
+    common.append("cluster", record)
+
+
+if __name__ == "__main__":
+    main()

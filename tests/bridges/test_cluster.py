@@ -1,0 +1,144 @@
+"""A grid on a Ray cluster of this machine: the bytes of one process, whatever is killed, and one budget."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import pytest
+
+from tests.bridges.conftest import foreign
+from tests.unit.model_servers import rerank_serving
+from tests.unit.test_shares import GRID, results_of
+from weir.cli.main import main
+
+ray = foreign("ray")
+
+from ray.cluster_utils import Cluster  # noqa: E402 - behind the skip
+
+from weir.errors import BadValue, WeirError  # noqa: E402 - behind the skip
+from weir.experiment.experiment import Experiment  # noqa: E402 - behind the skip
+from weir.plugins.cluster.on_ray import Grid, complete_cell  # noqa: E402 - behind the skip
+from weir.services.requests import paid  # noqa: E402 - behind the skip
+from weir.systems import system  # noqa: E402 - behind the skip
+
+pytestmark = [pytest.mark.filterwarnings("default"), pytest.mark.xdist_group("ray")]
+NODE = {"num_cpus": 1, "object_store_memory": 80 << 20, "include_dashboard": False}
+
+
+@contextmanager
+def cluster(nodes: int, monkeypatch):
+    """A cluster of nodes on this machine, to which RAY_ADDRESS leads."""
+    machines = Cluster(initialize_head=True, head_node_args=NODE)
+    try:
+        for _ in range(nodes - 1):
+            machines.add_node(**NODE)
+        machines.wait_for_nodes()
+        monkeypatch.setenv("RAY_ADDRESS", machines.address)
+        yield machines
+    finally:
+        ray.shutdown()
+        machines.shutdown()
+
+
+@pytest.fixture
+def alone(tmp_path, home):
+    """The files of the grid as one process makes them."""
+    assert main(["run", *GRID, "-q", "-o", str(tmp_path / "alone")]) == 0
+    return results_of(tmp_path / "alone")
+
+
+def test_a_machine_that_goes_in_the_middle(tmp_path, home, alone, monkeypatch):
+    monkeypatch.setenv("WEIR_HOME", str(home))
+    with cluster(3, monkeypatch) as machines:
+        gone = []
+
+        def watch(stage, done, total):
+            if done >= 1 and not gone:
+                gone.append(machines.worker_nodes.copy().pop())
+                machines.remove_node(gone[0], allow_graceful=False)
+
+        datasets, systems = ("brook-facts", "brook-news"), ("bm25", "rm3", "rrf(bm25, rm3)")
+        Experiment(datasets, systems, ("nDCG@10",)).execute(tmp_path / "out", watch, on="ray")
+        assert gone
+    assert results_of(tmp_path / "out") == alone
+
+
+def workers() -> list[int]:
+    """Processes of this machine that work at a cell."""
+    numbers = []
+    for process in Path("/proc").iterdir():
+        with suppress(OSError):
+            if process.name.isdecimal() and b" on brook-" in (process / "cmdline").read_bytes():
+                numbers.append(int(process.name))
+    return numbers
+
+
+@pytest.mark.parametrize("victim", ["worker", "driver"])
+def test_what_is_killed_is_continued(tmp_path, home, alone, victim):
+    command = [sys.executable, "-m", "weir", "run", *GRID, "-q", "-o", str(tmp_path / "out"), "--on", "ray"]
+    environment = os.environ | {"WEIR_HOME": str(home)}
+    driver = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    limit = time.monotonic() + 60
+    while not workers() and time.monotonic() < limit and driver.poll() is None:
+        time.sleep(0.02)
+    os.kill(driver.pid if victim == "driver" else workers()[0], signal.SIGKILL)
+    _, errors = driver.communicate(timeout=120)
+    if victim == "driver":
+        assert driver.returncode == -signal.SIGKILL
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+    else:
+        assert driver.returncode == 0, errors
+    assert results_of(tmp_path / "out") == alone
+
+
+def test_all_workers_have_one_budget(tmp_path, home, monkeypatch):
+    monkeypatch.setenv("WEIR_HOME", str(home))
+    monkeypatch.setenv("WEIR_API_BUDGET", "100 requests")
+    paid.cache_clear()
+    with rerank_serving() as (url, manners), cluster(4, monkeypatch):
+        names = tuple(f'bm25 >> rerank("vllm:m{n}", base="{url}/vllm", depth=5)' for n in range(4))
+        notes: list[str] = []
+        experiment = Experiment(("brook-facts", "brook-news"), names, ("nDCG@10",))
+        with pytest.raises(WeirError, match="the budget of 100 requests ends here"):
+            experiment.execute(tmp_path / "out", lambda stage, done, total: notes.append(stage), on="ray")
+        assert len(manners.asked) == 100
+        assert any("brook-" in note and "ends here" in note for note in notes)
+
+
+def test_all_workers_have_one_rate(tmp_path, home, monkeypatch):
+    monkeypatch.setenv("WEIR_HOME", str(home))
+    monkeypatch.setenv("WEIR_API_RATE", "300 requests")
+    with rerank_serving() as (url, manners), cluster(4, monkeypatch):
+        names = tuple(f'bm25 >> rerank("vllm:m{n}", base="{url}/vllm", depth=5)' for n in range(4))
+        begun = time.monotonic()
+        Experiment(("brook-facts",), names, ("nDCG@10",)).execute(tmp_path / "out", on="ray")
+        seconds = time.monotonic() - begun
+        assert len(manners.asked) > 60
+        assert len(manners.asked) <= 300 / 6 + 300 / 60 * seconds * 1.02
+
+
+def test_another_version_is_refused_in_one_line(tmp_path, home):
+    grid = Grid.of(Experiment(("brook-facts",), ("bm25",)), tmp_path / "out")
+    answer = complete_cell(grid, 0, "weir 9.9 on Python 3.99.0", None)
+    assert "the grid was started by weir 9.9 on Python 3.99.0; install the same there" in answer
+    assert not (tmp_path / "out").exists()
+
+
+def test_what_only_this_process_knows_is_refused(tmp_path):
+    def own(queries, k):
+        return {}
+
+    with pytest.raises(BadValue, match="a cluster runs systems that names describe"):
+        Grid.of(Experiment(("brook-facts",), (system(own),)), tmp_path)
+
+
+def test_a_cluster_that_cannot_be_reached_is_one_line(tmp_path, home, capsys):
+    assert main(["run", *GRID, "-o", str(tmp_path / "out"), "--on", "ray://127.0.0.1:1"]) == 2
+    assert "the cluster cannot be reached" in capsys.readouterr().err
