@@ -34,8 +34,9 @@ from weir.experiment.stages import (
     slug,
     write_record,
 )
-from weir.files.atomic import atomic_file, clear_lock, locked, storing, sweep, writable
+from weir.files.atomic import atomic_file, storing, sweep, writable
 from weir.files.integrity import Checksum
+from weir.files.leases import clear_lock, locked
 from weir.files.runs import join_run_file
 from weir.files.score_files import write_scores
 from weir.files.text_files import read_toml

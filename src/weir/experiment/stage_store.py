@@ -31,8 +31,9 @@ from weir.experiment.stages import (
     slug,
     write_record,
 )
-from weir.files.atomic import clear_lock, locked, sweep
+from weir.files.atomic import sweep
 from weir.files.integrity import Checksum, checksums_of
+from weir.files.leases import clear_lock, locked
 from weir.files.runs import read_run, read_run_against
 from weir.files.write import write_run
 from weir.registry import session_only

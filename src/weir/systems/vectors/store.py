@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from weir.core.strings import Int64, Strings
 from weir.errors import BadValue, StoreError, UnknownName
-from weir.files.atomic import clear_lock, storing
+from weir.files.atomic import storing
+from weir.files.leases import clear_lock
 from weir.systems.vectors.journal import (
     Hashes,
     Journal,
