@@ -19,6 +19,7 @@ from weir.core.corpus import Corpus, Queries
 from weir.core.run import Run
 from weir.datasets.load import Dataset
 from weir.errors import BadValue, RankingWarning, WeirError
+from weir.experiment.shared_stages import SharedStages
 from weir.experiment.stages import (
     RECORD,
     Making,
@@ -151,8 +152,8 @@ class StageCache:
     """The stages of one collection: a Shelf below a folder of its own.
 
     root: <results>/<collection>; store: where indexes and rankings that others use are kept, the same folder unless
-    the user names another; watch: told what is done. What is opened or searched last stays in memory, so that systems
-    that share it read it once.
+    the user names another; watch: told what is done; shared: the store that machines share. What is opened or searched
+    last stays in memory, so that systems that share it read it once.
     """
 
     root: Path
@@ -162,6 +163,7 @@ class StageCache:
     bench: Stopwatch = field(default_factory=Stopwatch)
     opened: dict[str, Searcher] = field(default_factory=dict)
     runs: dict[str, Run] = field(default_factory=dict)
+    shared: SharedStages | None = None
 
     def named(self, name: str) -> StageCache:
         """The same cache, telling what is done under the name of a cell."""
@@ -182,18 +184,13 @@ class StageCache:
             if session_only(stage.declared):  # without a version: in memory
                 searcher = self._built(part, corpus, stage, None)
             else:
-                opened, folder = self._opened(part, corpus, stage), self.store / INDEXES / stage.folder_name
-                lock = folder.with_name(f".{folder.name}.lock")
-                if opened is not None:
-                    clear_lock(lock)
-                else:
-                    with locked(lock):
-                        opened = self._opened(
-                            part, corpus, stage
-                        )  # another process may have built it meanwhile
-                        if opened is None:
-                            opened = self._built(part, corpus, stage, folder)
-                searcher = opened
+                root = self.store / INDEXES
+                searcher = self._made_once(
+                    stage,
+                    root,
+                    lambda: self._opened(part, corpus, stage),
+                    lambda: self._built(part, corpus, stage, root / stage.folder_name),
+                )
             _keep(self.opened, name, searcher, OPENED_INDEXES)
         stored = stage.found(self.store / INDEXES)
         if stored is not None:
@@ -234,17 +231,46 @@ class StageCache:
 
     def cached_run(self, stage: Stage, search: Search, root: Path) -> tuple[Path, Run]:
         """The run of a stage, read where it is sound, else made by `search` and kept below `root`."""
-        folder, lock = self.sound_run(stage), root / f".{stage.folder_name}.lock"
-        if folder is not None:
-            clear_lock(lock)
-        else:
-            with locked(lock):
-                # Another process may have made it meanwhile.
-                folder = self.sound_run(stage) or self._make_run(stage, search, root)
+        folder = self._made_once(
+            stage, root, lambda: self.sound_run(stage), lambda: self._make_run(stage, search, root)
+        )
         self.bench.used("run", str(folder))
         if stage.key not in self.runs:
             _keep(self.runs, stage.key, self.read(folder), HELD_RUNS)
         return folder, self.runs[stage.key]
+
+    def _made_once(
+        self, stage: Stage, root: Path, opened: Callable[[], T | None], made: Callable[[], T]
+    ) -> T:
+        """What `opened` finds of a stage, else fetched from what machines share, else what `made` makes of it.
+
+        Of several processes, and of the machines that share stages, one makes it at a time.
+        """
+        lock, shared = root / f".{stage.folder_name}.lock", self.shared
+        if session_only(stage.declared):
+            shared = None
+        value = opened()
+        if value is not None:
+            clear_lock(lock)
+            if shared is not None:
+                shared.publish(stage, root, self.watch)
+            return value
+        with locked(lock):
+            value = opened()  # another process may have made it meanwhile
+            if value is None and shared is None:
+                return made()
+            if value is None and shared is not None and shared.fetch(stage, root, self.watch):
+                value = opened()
+            if value is None and shared is not None:
+                with shared.lease(stage, root, self.watch):
+                    if shared.fetch(stage, root, self.watch):  # by the machine that was waited for
+                        value = opened()
+                    if value is None:
+                        shared.withdraw(stage, root)
+                        value = made()
+                        shared.publish(stage, root, self.watch)
+            assert value is not None
+            return value
 
     def sound_run(self, stage: Stage) -> Path | None:
         """The folder of rankings that are as they were written, with the results or among what is shared."""
@@ -281,6 +307,8 @@ class StageCache:
         try:
             record.verify(folder)
         except WeirError as error:
+            if self.shared is not None and not any((folder / name).exists() for name in record.files):
+                return None  # a record alone: its files are in the store that machines share
             self.note(f"{stage.kind} of {stage.name} is damaged, making it again ({error})")
             (folder / RECORD).unlink(missing_ok=True)
             return None

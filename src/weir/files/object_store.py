@@ -24,7 +24,7 @@ SECRETS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
 """Environment variables whose values appear in no message."""
 
 Moved = Callable[[int], None]
-"""Told how many bytes more have been moved."""
+"""Told how many bytes of a file have been moved."""
 
 
 def is_address(place: str | Path) -> bool:
@@ -54,7 +54,9 @@ class ObjectStore:
         """
         parts = urlsplit(address)
         if parts.scheme in ("file", "local"):
-            raise BadValue(f"{address}: a folder that machines share is named as a folder, without {parts.scheme}://")
+            raise BadValue(
+                f"{address}: a folder that machines share is named as a folder, without {parts.scheme}://"
+            )
         if "@" in parts.netloc or parts.query:
             raise BadValue(
                 "the address of a store holds a name, a password or a query; expected such as s3://bucket/prefix, and "
@@ -77,14 +79,14 @@ class ObjectStore:
 
     def _probe(self) -> None:
         name = f".probe-{secrets.token_hex(8)}"
+        self.create(name, b"1")
         try:
-            honoured = self.create(name, b"1") and not self.create(name, b"2") and self.read(name) == b"1"
+            honoured = not self.create(name, b"2") and self.read(name) == b"1"
         finally:
-            with suppress(WeirError):
-                self.delete(name)
+            self.delete(name)
         if not honoured:
             raise StoreError(
-                f"{self.address}: the store ignores conditional writes (If-None-Match), so machines cannot share stages there"
+                f"{self.address}: the store ignores conditional writes (If-None-Match); machines cannot share it"
             )
 
     def create(self, name: str, data: bytes) -> bool:
@@ -145,10 +147,14 @@ class ObjectStore:
         with self._reached():
             self.files.put_file(str(path), f"{self.root}/{name}", callback=_callback(moved))
 
-    def download(self, name: str, path: Path, moved: Moved) -> None:
-        """Write an object into a file."""
+    def download(self, name: str, path: Path, moved: Moved) -> bool:
+        """Write an object into a file; False where there is none."""
         with self._reached():
-            self.files.get_file(f"{self.root}/{name}", str(path), callback=_callback(moved))
+            try:
+                self.files.get_file(f"{self.root}/{name}", str(path), callback=_callback(moved))
+            except FileNotFoundError:
+                return False
+            return True
 
     @contextmanager
     def _reached(self) -> Iterator[None]:
@@ -157,22 +163,17 @@ class ObjectStore:
 
 
 def _callback(moved: Moved) -> Any:  # noqa: ANN401 - fsspec's
-    base = require("fsspec.callbacks", extra="cloud").Callback
-
-    class Telling(base):  # type: ignore[misc]
-        """What fsspec tells, handed on."""
-
-        def relative_update(self, inc: int = 1) -> None:
-            """Some bytes more."""
-            moved(int(inc))
-
-    return Telling()
+    return require("fsspec.callbacks", extra="cloud").Callback(
+        hooks={"moved": lambda size, value, **_: moved(int(value))}
+    )
 
 
 def _is_condition(error: OSError) -> bool:
     """Whether a store refused a write because its condition does not hold (412), or another is being written (409)."""
     text = f"{error} {error.__cause__}"
-    return any(word in text for word in ("PreconditionFailed", "ConditionalRequestConflict", "conditionNotMet"))
+    return any(
+        word in text for word in ("PreconditionFailed", "ConditionalRequestConflict", "conditionNotMet")
+    )
 
 
 @contextmanager
