@@ -3,6 +3,7 @@
     <address>/<collection>/[indexes/]<stage>/stage.json         the record, byte for byte as in a results folder
     <address>/<collection>/[indexes/]<stage>/<file>.<digest>    a file; the digest is that of its checksum in the record
     <address>/<collection>/[indexes/].leases/<key>/<number>     who makes the stage now
+    <address>/<collection>/.vectors/<stage>/                    vectors that an index refers to, a stage of their own
 
 The files come first and the record last, by a write that succeeds once: what has no record is not there. A file bears
 the digest of its checksum, so that two machines whose bytes differ, as those of two processors may, never write one
@@ -29,6 +30,8 @@ from weir.files.object_store import Moved, ObjectStore
 
 Watch = Callable[[str, int, int], None]
 MEGABYTE = 1 << 20
+ALONE = "alone.json"
+"""The record of a stage whose files are not in the store."""
 
 
 class _DamagedError(StoreError):
@@ -70,10 +73,14 @@ class SharedStages:
             return True
         return False
 
+    def has(self, stage: Stage, root: Path) -> bool:
+        """Whether the store has a record of a stage."""
+        return any(record is not None for _, _, record in self._records(stage, root))
+
     def publish(self, stage: Stage, root: Path, watch: Watch) -> None:
         """Upload the files of a stage that is sound below `root`, then its record, unless the store has the stage."""
         stored = stage.found(root)
-        if stored is None or any(record is not None for _, _, record in self._records(stage, root)):
+        if stored is None or self.has(stage, root):
             return
         folder, record = stored
         progress = _progress(f"upload {record.kind}", record, watch)
@@ -81,6 +88,12 @@ class SharedStages:
             written = f"{self._place(folder)}/{_object_name(name, checksum)}"
             self.store.upload(folder / name, written, progress[name])
         self.store.create(f"{self._place(folder)}/{RECORD}", (folder / RECORD).read_bytes())
+
+    def tell(self, stage: Stage, root: Path) -> None:
+        """Upload the record alone of a stage whose files other machines make themselves: what it cost stands there."""
+        stored = stage.found(root)
+        if stored is not None:
+            self.store.create(f"{self._place(stored[0])}/{ALONE}", (stored[0] / RECORD).read_bytes())
 
     def withdraw(self, stage: Stage, root: Path) -> None:
         """Remove the records of a stage, whose files are damaged; called by the one who makes it anew."""
@@ -146,9 +159,10 @@ class SharedStages:
             folder = Path(os.path.normpath(collection / name))
             if not folder.is_relative_to(collection) or (folder / RECORD).exists():
                 continue
-            data = self.store.read(f"{self._place(folder)}/{RECORD}")
-            if data is not None:
-                inner = parse_record(data, f"{self.address}/{self._place(folder)}/{RECORD}")
+            place = self._place(folder)
+            data = self.store.read(f"{place}/{RECORD}") or self.store.read(f"{place}/{ALONE}")
+            inner = None if data is None else _sound(data)
+            if data is not None and inner is not None:
                 write_bytes(folder / RECORD, data)
                 self._fetch_inputs(inner, root)
 

@@ -6,7 +6,7 @@ import os
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from shutil import rmtree
@@ -45,7 +45,9 @@ from weir.systems.protocol import (
     Composite,
     Context,
     Costs,
+    Exported,
     Indexed,
+    Installed,
     Retriever,
     Searcher,
 )
@@ -140,7 +142,7 @@ T = TypeVar("T")
 
 Watch = Callable[[str, int, int], None]
 """Told (what is being done, how much is done, how much there is); of nothing in all, it is a note to be read."""
-INDEXES = "indexes"
+INDEXES, VECTORS = "indexes", ".vectors"
 Search: TypeAlias = Callable[[], tuple[Run, dict[str, Any], Making]]
 """Makes rankings: the run, the facts of its record, what it took."""
 OPENED_INDEXES, HELD_RUNS = 3, 4
@@ -190,6 +192,7 @@ class StageCache:
                     root,
                     lambda: self._opened(part, corpus, stage),
                     lambda: self._built(part, corpus, stage, root / stage.folder_name),
+                    None if isinstance(part, Installed) else self.shared,
                 )
             _keep(self.opened, name, searcher, OPENED_INDEXES)
         stored = stage.found(self.store / INDEXES)
@@ -232,7 +235,11 @@ class StageCache:
     def cached_run(self, stage: Stage, search: Search, root: Path) -> tuple[Path, Run]:
         """The run of a stage, read where it is sound, else made by `search` and kept below `root`."""
         folder = self._made_once(
-            stage, root, lambda: self.sound_run(stage), lambda: self._make_run(stage, search, root)
+            stage,
+            root,
+            lambda: self.sound_run(stage),
+            lambda: self._make_run(stage, search, root),
+            None if session_only(stage.declared) else self.shared,
         )
         self.bench.used("run", str(folder))
         if stage.key not in self.runs:
@@ -240,37 +247,67 @@ class StageCache:
         return folder, self.runs[stage.key]
 
     def _made_once(
-        self, stage: Stage, root: Path, opened: Callable[[], T | None], made: Callable[[], T]
+        self,
+        stage: Stage,
+        root: Path,
+        opened: Callable[[], T | None],
+        made: Callable[[], T],
+        shared: SharedStages | None,
     ) -> T:
-        """What `opened` finds of a stage, else fetched from what machines share, else what `made` makes of it.
+        """What `opened` finds of a stage, else what comes from `shared`, else what `made` makes of it.
 
-        Of several processes, and of the machines that share stages, one makes it at a time.
+        Of several processes, and of all machines that share stages, one makes it at a time.
         """
-        lock, shared = root / f".{stage.folder_name}.lock", self.shared
-        if session_only(stage.declared):
-            shared = None
+        lock, vectors = root / f".{stage.folder_name}.lock", _vectors_of(stage)
         value = opened()
         if value is not None:
             clear_lock(lock)
             if shared is not None:
-                shared.publish(stage, root, self.watch)
+                self._publish(stage, root, value, shared)
             return value
         with locked(lock):
             value = opened()  # another process may have made it meanwhile
-            if value is None and shared is None:
-                return made()
-            if value is None and shared is not None and shared.fetch(stage, root, self.watch):
-                value = opened()
-            if value is None and shared is not None:
+            if value is not None or shared is None:
+                return made() if value is None else value
+
+            def fetched() -> T | None:
+                if shared.fetch(stage, root, self.watch):
+                    return opened()
+                if stage.kind == "index" and shared.fetch(vectors, self.store / VECTORS, self.watch):
+                    return made()  # of these vectors
+                return None
+
+            value = fetched()
+            if value is None:
                 with shared.lease(stage, root, self.watch):
-                    if shared.fetch(stage, root, self.watch):  # by the machine that was waited for
-                        value = opened()
+                    value = fetched()  # what the machine that was waited for made
                     if value is None:
                         shared.withdraw(stage, root)
+                        shared.withdraw(vectors, self.store / VECTORS)
                         value = made()
-                        shared.publish(stage, root, self.watch)
-            assert value is not None
+                        self._publish(stage, root, value, shared)
             return value
+
+    def _publish(self, stage: Stage, root: Path, value: object, shared: SharedStages) -> None:
+        """Upload a stage unless it is there; of an index that refers to vectors elsewhere, these."""
+        if not isinstance(value, Exported):
+            shared.publish(stage, root, self.watch)
+            return
+        vectors, place = _vectors_of(stage), self.store / VECTORS
+        if shared.has(vectors, place):
+            return
+        folder = place / vectors.folder_name
+        rmtree(folder, ignore_errors=True)
+        if value.export(folder):
+            record = Record(vectors.kind, vectors.name, vectors.declared, checksums_of(folder))
+            write_record(folder / RECORD, record)
+            shared.publish(vectors, place, self.watch)
+            shared.tell(stage, root)
+        else:
+            shared.publish(stage, root, self.watch)
+        rmtree(folder, ignore_errors=True)
+        with suppress(OSError):
+            place.rmdir()
 
     def sound_run(self, stage: Stage) -> Path | None:
         """The folder of rankings that are as they were written, with the results or among what is shared."""
@@ -343,12 +380,23 @@ class StageCache:
             self._say_why_again(stage, folder.parent)
             rmtree(folder, ignore_errors=True)  # damaged, or never finished: no system has to expect it
         label = "index" if corpus is self.dataset.corpus else "index of parts"
+        vectors = self.store / VECTORS / _vectors_of(stage).folder_name
         with self.bench.making() as making:
             self._prepare(part, corpus, making)
             with self.bench.timed():
                 searcher = indexed(
-                    part, corpus, Context(folder, lambda done, total: self.watch(label, done, total))
+                    part,
+                    corpus,
+                    Context(
+                        folder,
+                        lambda done, total: self.watch(label, done, total),
+                        vectors=vectors if (vectors / RECORD).exists() else None,
+                    ),
                 )
+        if folder is not None and vectors.exists():
+            rmtree(vectors, ignore_errors=True)
+            with suppress(OSError):
+                vectors.parent.rmdir()
         if folder is None:
             return searcher
         files = checksums_of(folder) if folder.exists() else {}
@@ -458,6 +506,11 @@ def index_stage(part: Retriever, corpus: Corpus) -> Stage:
     whole = part.indexed_as() if isinstance(part, Indexed) else part
     about = {"corpus": corpus.fingerprint, **_metadata(whole, corpus), "system": whole.describe()}
     return Stage("index", str(whole), about)
+
+
+def _vectors_of(stage: Stage) -> Stage:
+    """The vectors that an index refers to, as machines share them."""
+    return Stage("vectors", stage.name, stage.declared)
 
 
 def _metadata(part: Retriever, corpus: Corpus) -> dict[str, object]:

@@ -69,6 +69,10 @@ class Owner:
         """This process."""
         return Owner(platform.node(), _machine(), os.getpid(), settings().lease)
 
+    def written(self) -> bytes:
+        """What stands in the lease."""
+        return json.dumps(asdict(self)).encode()
+
     @staticmethod
     def read(data: bytes | None) -> Owner:
         """Who wrote a lease; nobody that is known where it is not whole yet."""
@@ -104,7 +108,7 @@ def taken(store: LeaseStore, place: str, rule: Rule = lambda owner: None) -> int
     if free is None and owner is not None:
         age = store.age(f"{place}/{newest}")
         free = age is not None and age > owner.seconds
-    if free is False or not store.create(f"{place}/{newest + 1}", json.dumps(asdict(Owner.here())).encode()):
+    if free is False or not store.create(f"{place}/{newest + 1}", Owner.here().written()):
         return None
     return newest + 1
 
@@ -112,14 +116,12 @@ def taken(store: LeaseStore, place: str, rule: Rule = lambda owner: None) -> int
 @contextmanager
 def renewed(store: LeaseStore, place: str, number: int) -> Iterator[None]:
     """Renew a lease while the block runs; it and those that it took over go when the block ends."""
-    data, done = json.dumps(asdict(Owner.here())).encode(), Event()
+    owner, done = Owner.here(), Event()
 
     def renew() -> None:
-        while not done.wait(settings().lease / RENEWALS):
-            with suppress(
-                OSError, WeirError
-            ):  # the next renewal may succeed; without any, another takes over
-                store.renew(f"{place}/{number}", data)
+        while not done.wait(owner.seconds / RENEWALS):
+            with suppress(OSError, WeirError):  # the next may succeed; where none does, another takes over
+                store.renew(f"{place}/{number}", owner.written())
 
     thread = Thread(target=renew, name=f"lease of {place}", daemon=True)
     thread.start()
