@@ -31,6 +31,8 @@ from weir.settings import settings
 
 RENEWALS = 4
 """How often a lease is renewed within the seconds after which it counts as abandoned."""
+VANISHED_TIMES, VANISHED_SECONDS = 1000, 0.01
+"""How often a file that others take away while it is opened is tried again, and the seconds between."""
 
 
 class LeaseStore(Protocol):
@@ -57,7 +59,7 @@ class LeaseStore(Protocol):
 
 @dataclass(frozen=True)
 class Owner:
-    """Who holds a lease. machine: one start of one system; seconds: without a renewal it is abandoned after these."""
+    """Who holds a lease. machine: see `_machine`; seconds: without a renewal it is abandoned after these."""
 
     host: str
     machine: str
@@ -90,8 +92,13 @@ class Owner:
 
 @cache
 def _machine() -> str:
+    """What processes have in common that see each other's locks: one start of one system, and its mounted folders.
+
+    Two containers of a machine may have mounted a network folder each, so that no lock of one holds in the other.
+    """
     with suppress(OSError):
-        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+        started = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+        return f"{started} {Path('/proc/self/ns/mnt').readlink()}"
     return f"{platform.node()} {uuid.getnode():x}"
 
 
@@ -166,7 +173,7 @@ class LeaseFolder:
 
     def create(self, name: str, data: bytes) -> bool:
         """As the protocol says; raises StoreError where the disk refuses."""
-        path = self.root / name
+        path, vanished = self.root / name, 0
         with storing(path):
             while True:
                 path.parent.mkdir(parents=True, exist_ok=True)
@@ -174,7 +181,11 @@ class LeaseFolder:
                     descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)
                 except FileExistsError:
                     return False
-                except FileNotFoundError:  # another let go of the last lease: the folder went with it
+                except OSError as error:  # another let go of the last lease: the folder went with it
+                    vanished += 1
+                    if error.errno not in (errno.ENOENT, errno.ESTALE) or vanished == VANISHED_TIMES:
+                        raise
+                    time.sleep(VANISHED_SECONDS)
                     continue
                 with os.fdopen(descriptor, "wb") as file:
                     file.write(data)
@@ -275,15 +286,23 @@ def clear_lock(path: Path) -> None:
 
 def _kernel_lock(path: Path) -> tuple[IO[bytes], bool | None]:
     """The file of that name at this moment, and whether it is held; None where its file system knows no locks."""
+    vanished = 0
     while True:
         with storing(path):
             path.parent.mkdir(parents=True, exist_ok=True)
-            file = path.open("ab")
+            try:
+                file = path.open("ab")
+            except OSError as error:  # on a network folder another machine took it away at this moment
+                vanished += 1
+                if error.errno not in (errno.ENOENT, errno.ESTALE) or vanished == VANISHED_TIMES:
+                    raise
+                time.sleep(VANISHED_SECONDS)  # what this machine remembers of the folder may be a second old
+                continue
         held: bool | None = True
         try:
             _hold(file.fileno())
         except OSError as error:
-            if error.errno in (errno.EWOULDBLOCK, errno.EACCES, errno.EDEADLK):
+            if error.errno in (errno.EWOULDBLOCK, errno.EACCES, errno.EDEADLK, errno.ESTALE):
                 return file, False
             if error.errno not in (errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS, errno.EINVAL):
                 file.close()
