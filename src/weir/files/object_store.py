@@ -20,8 +20,10 @@ from weir.errors import BadValue, StoreError, WeirError, is_shortage, require
 
 CONNECT_SECONDS = 10
 """Seconds in which S3 has to take a connection; each request is tried several times."""
-SECRETS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
-"""Environment variables whose values appear in no message."""
+SECRETS = re.compile(r"KEY|SECRET|TOKEN|PASSWORD|CONNECTION_STRING")
+"""In the names of environment variables whose values appear in no message."""
+SECRET_CHARACTERS = 8
+"""Length from which a value is masked: a shorter one may be a word."""
 
 Moved = Callable[[int], None]
 """Told how many bytes of a file have been moved."""
@@ -186,6 +188,7 @@ def _reached(address: str) -> Iterator[None]:
         if is_shortage(error) and not isinstance(error, PermissionError):
             raise
         text = " ".join(str(error).split())
-        for value in filter(None, map(os.environ.get, SECRETS)):
-            text = text.replace(value, "***")
+        for name, value in os.environ.items():
+            if SECRETS.search(name) and len(value) >= SECRET_CHARACTERS:
+                text = text.replace(value, "***")
         raise StoreError(f"{address}: {type(error).__name__}: {text[:200]}") from None
