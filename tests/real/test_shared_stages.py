@@ -189,6 +189,25 @@ def test_a_machine_that_dies_in_the_middle_of_a_stage(server, tmp_path):
     assert stages(tmp_path / "dead") == stages(tmp_path / "out")
 
 
+def test_an_interrupted_machine_lets_go_at_once(plain, tmp_path):
+    process = started(tmp_path / "out", seconds=60)
+    assert process.stdout.readline().startswith("building ")
+    assert [name for name in objects() if ".leases" in name]
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=30)
+    assert process.returncode not in (0, -signal.SIGINT)
+    assert not objects()
+
+
+def test_empty_files_travel(plain, tmp_path):
+    store, path = ObjectStore.open(WHERE), tmp_path / "empty"
+    path.touch()
+    store.upload(path, "empty", lambda count: None)
+    assert store.download("empty", tmp_path / "here", lambda count: None)
+    assert (tmp_path / "here").read_bytes() == b""
+    assert not store.download("nothing", tmp_path / "there", lambda count: None)
+
+
 def test_a_damaged_object_is_noticed_and_made_again(plain, tmp_path):
     import s3fs
 

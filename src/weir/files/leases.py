@@ -146,13 +146,14 @@ def renewed(store: LeaseStore, place: str, number: int) -> Iterator[None]:
 @contextmanager
 def leased(store: LeaseStore, place: str, waiting: Callable[[Owner], None]) -> Iterator[None]:
     """Hold the lease of a place while the block runs; waits for it, and tells once whom it waits for."""
-    told = False
+    told, pause = False, 0.05
     while (number := taken(store, place)) is None:
         held = [name for name in store.names(place) if name.isdecimal()]
         if held and not told:
             told = True
             waiting(Owner.read(store.read(f"{place}/{max(held, key=int)}")))
-        time.sleep(settings().lease / (5 * RENEWALS))
+        time.sleep(pause)
+        pause = min(1.5 * pause, settings().lease / (5 * RENEWALS))
     with renewed(store, place, number):
         yield
 
