@@ -136,9 +136,17 @@ def objects() -> list[str]:
     return [str(path) for path in files.find("bucket")]
 
 
-def test_machines_make_each_stage_once(plain, tmp_path):
+def sizes() -> dict[str, tuple[int, str]]:
+    import s3fs
+
+    files = s3fs.S3FileSystem(use_listings_cache=False, skip_instance_cache=True)
+    return {name: (one["size"], one["ETag"]) for name, one in files.find("bucket", detail=True).items()}
+
+
+def test_machines_make_each_stage_once(plain, tmp_path, monkeypatch):
+    monkeypatch.setenv("WEIR_LEASE", "4")
     outs = [tmp_path / f"out{n}" for n in range(2)]
-    ended(*(started(out, seconds=3) for out in outs))  # longer than a lease: it is renewed
+    ended(*(started(out, seconds=6) for out in outs))  # longer than a lease: it is renewed
     assert stages(outs[0]) == stages(outs[1])
     assert len(stages(outs[0])) == 5  # two indexes, three rankings
     assert main(["run", *GRID, "-q", "-o", str(tmp_path / "alone")]) == 0
@@ -187,6 +195,22 @@ def test_a_machine_that_dies_in_the_middle_of_a_stage(server, tmp_path):
     assert not [name for name in objects() if ".leases" in name]
     ended(started(tmp_path / "dead"))  # and the machine that died comes back
     assert stages(tmp_path / "dead") == stages(tmp_path / "out")
+
+
+def test_a_machine_that_was_suspended_goes_on(plain, tmp_path):
+    """Another took over and finished meanwhile; what the first one makes is equal and replaces nothing."""
+    slow = started(tmp_path / "slow", seconds=2)
+    assert slow.stdout.readline().startswith("building ")
+    slow.send_signal(signal.SIGSTOP)
+    ended(started(tmp_path / "out"))
+    records = {name: size for name, size in sizes().items() if name.endswith("stage.json")}
+    slow.send_signal(signal.SIGCONT)
+    ended(slow)
+    assert records.items() <= sizes().items()
+    assert values(tmp_path / "slow") == values(tmp_path / "out")
+    ended(started(tmp_path / "third"))
+    assert stages(tmp_path / "third") == stages(tmp_path / "out")
+    assert not [name for name in objects() if ".leases" in name]
 
 
 def test_an_interrupted_machine_lets_go_at_once(plain, tmp_path):
