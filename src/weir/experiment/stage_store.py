@@ -260,15 +260,16 @@ class StageCache:
         """
         lock, vectors = root / f".{stage.folder_name}.lock", _vectors_of(stage)
         value = opened()
-        if value is not None:
+        if value is not None and shared is None:
             clear_lock(lock)
-            if shared is not None:
-                self._publish(stage, root, value, shared)
             return value
         with locked(lock):
-            value = opened()  # another process may have made it meanwhile
-            if value is not None or shared is None:
+            value = opened() if value is None else value  # another process may have made it meanwhile
+            if shared is None:
                 return made() if value is None else value
+            if value is not None:
+                self._publish(stage, root, value, shared)
+                return value
 
             def fetched() -> T | None:
                 if shared.fetch(stage, root, self.watch):
