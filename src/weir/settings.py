@@ -29,6 +29,8 @@ class Settings:
     llm: the language model of whatever asks one and names none (WEIR_LLM, else none).
     device: where neural models run, auto, cpu, cuda, cuda:1 or several with commas, on which documents are encoded
     side by side (WEIR_DEVICE, else auto: a GPU where there is one).
+    lease: seconds without a sign of life after which other machines take over what a process was making (WEIR_LEASE,
+    else 60).
     """
 
     home: Path
@@ -39,15 +41,18 @@ class Settings:
     api_rate: str | None = None
     llm: str | None = None
     device: str = "auto"
+    lease: float = 60.0
 
 
 @cache
 def settings() -> Settings:
-    """The settings of this process; raises BadValue for a WEIR_THREADS that is no whole number from 1."""
+    """The settings of this process; raises BadValue for a WEIR_THREADS or WEIR_LEASE that is no whole number from 1."""
     home = os.environ.get("WEIR_HOME")
     threads = os.environ.get("WEIR_THREADS")
-    if threads is not None and not (threads.isdecimal() and int(threads) > 0):
-        raise BadValue(f"WEIR_THREADS is '{threads}'; expected a whole number from 1")
+    lease = os.environ.get("WEIR_LEASE")
+    for name, value in (("WEIR_THREADS", threads), ("WEIR_LEASE", lease)):
+        if value is not None and not (value.isdecimal() and int(value) > 0):
+            raise BadValue(f"{name} is '{value}'; expected a whole number from 1")
     return Settings(
         home=Path(home) if home else Path.home() / ".cache" / "weir",
         threads=int(threads) if threads else available_cores(),
@@ -57,6 +62,7 @@ def settings() -> Settings:
         api_rate=os.environ.get("WEIR_API_RATE") or None,
         llm=os.environ.get("WEIR_LLM") or None,
         device=os.environ.get("WEIR_DEVICE") or "auto",
+        lease=float(lease) if lease else 60.0,
     )
 
 

@@ -21,6 +21,8 @@ from weir.errors import BadValue, StoreError  # noqa: E402 - behind the skip
 from weir.experiment.efficiency import efficiency  # noqa: E402 - behind the skip
 from weir.experiment.experiment import Experiment  # noqa: E402 - behind the skip
 from weir.experiment.results import finished_cells  # noqa: E402 - behind the skip
+from weir.models.late import LoadedLate  # noqa: E402 - behind the skip
+from weir.settings import settings  # noqa: E402 - behind the skip
 from weir.systems import parse_system  # noqa: E402 - behind the skip
 from weir.systems.composite import rankings  # noqa: E402 - behind the skip
 from weir.systems.protocol import Context  # noqa: E402 - behind the skip
@@ -248,3 +250,28 @@ def test_an_experiment_over_it_is_measured_and_continues(colbert, home):
     assert re.fullmatch(
         r"finds \d+\.\d% of the exact 10 best; -?\d+\.\d% are lost by .* \(\d+ queries\)", mark
     )
+
+
+@pytest.mark.parametrize("bits", [0, 2])
+def test_machines_share_what_was_encoded(colbert, home, tmp_path, monkeypatch, bits):
+    """Without compression the token vectors travel, with it the index; no document is encoded on the second machine."""
+    fsspec = pytest.importorskip("fsspec", reason="needs fsspec, as the `neural` extra brings it")
+    folder, _, _ = colbert()
+    name, address = f'colbert("{folder}", engine="torch", bits={bits})', "memory://late"
+    Experiment(("brook-facts",), (name,), ("nDCG@10",), k=10, stages=address).execute(tmp_path / "one")
+    monkeypatch.setenv("WEIR_HOME", str(home / "second"))
+    settings.cache_clear()
+    asked, encode = [], LoadedLate.encode
+
+    def noted(self, texts, kind="document"):
+        asked.append(kind)
+        return encode(self, texts, kind)
+
+    monkeypatch.setattr(LoadedLate, "encode", noted)
+    Experiment(("brook-facts",), (name,), ("nDCG@10",), k=9, stages=address).execute(tmp_path / "two")
+    assert set(asked) == {"query"}
+    fsspec.filesystem("memory").store.clear()
+    Experiment(("brook-facts",), (name,), ("nDCG@10",), k=9).execute(tmp_path / "one")
+    runs = [(path.parent.name, path.read_bytes()) for path in (tmp_path / "one").rglob("run.trec")]
+    (fetched,) = (tmp_path / "two").rglob("run.trec")
+    assert (fetched.parent.name, fetched.read_bytes()) in runs

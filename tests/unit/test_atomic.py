@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-import threading
 import time
 from pathlib import Path
 
@@ -15,7 +14,6 @@ import pytest
 from weir.files.atomic import (
     atomic_dir,
     atomic_file,
-    locked,
     sweep,
     sweep_inside,
     writable,
@@ -85,52 +83,6 @@ def test_writable_asks_the_nearest_folder_there_is(tmp_path: Path):
     tmp_path.chmod(0o555)
     assert not writable(tmp_path / "not" / "there")
     tmp_path.chmod(0o755)
-
-
-def test_a_lock_is_held_by_one_and_its_file_goes(tmp_path):
-    path = tmp_path / "folder" / "lock"
-    with locked(path) as held, locked(path, wait=False) as other:
-        assert (held, other) == (True, False)
-        assert path.exists()
-    assert not path.exists()
-    with locked(path, wait=False) as held:
-        assert held
-
-
-def test_many_that_wait_for_a_lock_are_inside_one_at_a_time(tmp_path):
-    """The file of the lock goes and comes again under those who wait: no two may hold two files of that name."""
-    inside, most, count = [0], [0], [0]
-
-    def work():
-        for _ in range(50):
-            with locked(tmp_path / "lock"):
-                inside[0] += 1
-                most[0] = max(most[0], inside[0])
-                count[0] += 1
-                time.sleep(0.0002)
-                inside[0] -= 1
-
-    threads = [threading.Thread(target=work) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert (most[0], count[0]) == (1, 200)
-    assert not (tmp_path / "lock").exists()
-
-
-def test_a_killed_process_lets_go_of_its_lock(tmp_path):
-    code = f"from weir.files.atomic import locked\nfrom pathlib import Path\nwith locked(Path({str(tmp_path / 'lock')!r})):\n    print('in', flush=True)\n    input()"
-    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stdin=subprocess.PIPE)
-    assert process.stdout.readline().strip() == b"in"
-    with locked(tmp_path / "lock", wait=False) as held:
-        assert not held
-    process.kill()
-    process.wait()
-    process.stdout.close()
-    process.stdin.close()
-    with locked(tmp_path / "lock", wait=False) as held:
-        assert held
 
 
 def test_files_and_names_are_on_the_disk_before_what_they_replace_is_gone(tmp_path: Path, monkeypatch):

@@ -42,8 +42,9 @@ if TYPE_CHECKING:
 @click.option("-k", "depth", type=int, help="Documents returned for each query, at most.  [default: 1000]")
 @click.option("-o", "--out", "output", type=click.Path(path_type=Path), default=Path("results"), show_default=True,
               help="The results folder; what is finished there is not repeated.")  # fmt: skip
-@click.option("--stages", type=click.Path(path_type=Path),
-              help="Where other grids too find indexes and rankings.  [default: the results folder]")  # fmt: skip
+@click.option("--stages", metavar="PATH",
+              help="Where other grids too find indexes and rankings: a folder, or s3://bucket/prefix.  "
+              "[default: the results folder]")  # fmt: skip
 @click.option(
     "--drop-self", is_flag=True, help="Leave out documents that are the query itself (ArguAna, Quora)."
 )
@@ -70,7 +71,7 @@ def run_command(
     measures: tuple[str, ...],
     depth: int | None,
     output: Path,
-    stages: Path | None,
+    stages: str | None,
     drop_self: bool,
     device: str | None,
     on: str | None,

@@ -17,6 +17,7 @@ from weir.core.scores import Row
 from weir.datasets.load import Dataset, load_group
 from weir.errors import BadValue, FormatError, StoreError, UnknownName, WeirError, require
 from weir.experiment.results import ResultCell, cell_of, keep_order, rows_with_groups
+from weir.experiment.shared_stages import SharedStages
 from weir.experiment.stage_store import StageCache, Watch, inputs_below, run_file
 from weir.experiment.stages import (
     RECORD,
@@ -34,8 +35,10 @@ from weir.experiment.stages import (
     slug,
     write_record,
 )
-from weir.files.atomic import atomic_file, clear_lock, locked, storing, sweep, writable
+from weir.files.atomic import atomic_file, storing, sweep, writable
 from weir.files.integrity import Checksum
+from weir.files.leases import clear_lock, locked
+from weir.files.object_store import is_address
 from weir.files.runs import join_run_file
 from weir.files.score_files import write_scores
 from weir.files.text_files import read_toml
@@ -295,9 +298,9 @@ class Experiment:
     datasets: catalogue names, groups, folders, or datasets; systems and measures: themselves, or their names; a name
     with values in braces, such as "bm25(k1={0.6, 0.9})", stands for a system of each value; a system may also be a
     function or an object of one's own, see weir.system; k: how many documents each query is answered with at most;
-    stages: a folder in which indexes and rankings that others use are kept for other results folders too, None keeps
-    them with the results; drop_self: leave out documents that are the query itself, also in collections that do not
-    say so.
+    stages: where indexes and rankings are kept for other results folders too, a folder or the address of a store that
+    machines share, such as s3://bucket/prefix; None keeps them with the results; drop_self: leave out documents that
+    are the query itself, also in collections that do not say so.
     """
 
     datasets: tuple[str | Path | Dataset, ...]
@@ -356,6 +359,10 @@ class Experiment:
         another process still works when nothing else is left. on: the address of a cluster that completes the grid,
         such as ray or ray://host:10001; None for this process.
         """
+        if is_address(at):
+            raise BadValue(
+                f"{at}: results stand in a folder; stages may stand in a store (--stages s3://...)"
+            )
         at, measures = Path(at), measures_of(self.measures)
         # The folder comes first: hours of indexing must not end at one that cannot be written.
         fresh = not at.exists()
@@ -368,6 +375,8 @@ class Experiment:
             for cell in cells:
                 if cell.finished(measures) is None:
                     _require_parts(cell)
+                    if cell.stages.shared is not None:
+                        cell.stages.shared.store  # noqa: B018  it is tried out before anything starts
             if on is not None:
                 CLUSTERS.get(on.partition(":")[0])(on).complete(self, at, watch)
             done: dict[int, tuple[Path, list[Row]]] = {}
@@ -437,8 +446,12 @@ class Experiment:
         if isinstance(self.k, bool) or not isinstance(self.k, int) or self.k < 1:
             raise BadValue(f"k is {self.k!r}; expected a whole number from 1")
         datasets = self.loaded_datasets(watch)
-        store = at if self.stages is None else Path(self.stages)
-        caches = [StageCache(at / slug(d.name), store / slug(d.name), d, watch) for d in datasets]
+        store, shared = at if self.stages is None else Path(self.stages), None
+        if self.stages is not None and is_address(self.stages):
+            store, shared = at, SharedStages(str(self.stages), at)
+        caches = [
+            StageCache(at / slug(d.name), store / slug(d.name), d, watch, shared=shared) for d in datasets
+        ]
         return [Cell(cache.named(str(system)), system, self.k) for cache in caches for system in systems]
 
 

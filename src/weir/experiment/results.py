@@ -34,8 +34,8 @@ from weir.experiment.stages import (
     records_in,
     rows_of,
 )
-from weir.files.atomic import locked
 from weir.files.integrity import read_sealed, write_sealed
+from weir.files.leases import locked
 from weir.files.score_files import read_scores
 from weir.stats.score_rows import group_row, row_notes, unanswered_note
 from weir.systems.expression import parse_system, single_names

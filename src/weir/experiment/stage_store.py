@@ -6,7 +6,7 @@ import os
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from shutil import rmtree
@@ -19,6 +19,7 @@ from weir.core.corpus import Corpus, Queries
 from weir.core.run import Run
 from weir.datasets.load import Dataset
 from weir.errors import BadValue, RankingWarning, WeirError
+from weir.experiment.shared_stages import SharedStages
 from weir.experiment.stages import (
     RECORD,
     Making,
@@ -31,8 +32,9 @@ from weir.experiment.stages import (
     slug,
     write_record,
 )
-from weir.files.atomic import clear_lock, locked, sweep
+from weir.files.atomic import sweep
 from weir.files.integrity import Checksum, checksums_of
+from weir.files.leases import clear_lock, locked
 from weir.files.runs import read_run, read_run_against
 from weir.files.write import write_run
 from weir.registry import session_only
@@ -43,7 +45,9 @@ from weir.systems.protocol import (
     Composite,
     Context,
     Costs,
+    Exported,
     Indexed,
+    Installed,
     Retriever,
     Searcher,
 )
@@ -138,7 +142,7 @@ T = TypeVar("T")
 
 Watch = Callable[[str, int, int], None]
 """Told (what is being done, how much is done, how much there is); of nothing in all, it is a note to be read."""
-INDEXES = "indexes"
+INDEXES, VECTORS = "indexes", ".vectors"
 Search: TypeAlias = Callable[[], tuple[Run, dict[str, Any], Making]]
 """Makes rankings: the run, the facts of its record, what it took."""
 OPENED_INDEXES, HELD_RUNS = 3, 4
@@ -150,8 +154,8 @@ class StageCache:
     """The stages of one collection: a Shelf below a folder of its own.
 
     root: <results>/<collection>; store: where indexes and rankings that others use are kept, the same folder unless
-    the user names another; watch: told what is done. What is opened or searched last stays in memory, so that systems
-    that share it read it once.
+    the user names another; watch: told what is done; shared: the store that machines share. What is opened or searched
+    last stays in memory, so that systems that share it read it once.
     """
 
     root: Path
@@ -161,6 +165,7 @@ class StageCache:
     bench: Stopwatch = field(default_factory=Stopwatch)
     opened: dict[str, Searcher] = field(default_factory=dict)
     runs: dict[str, Run] = field(default_factory=dict)
+    shared: SharedStages | None = None
 
     def named(self, name: str) -> StageCache:
         """The same cache, telling what is done under the name of a cell."""
@@ -181,18 +186,14 @@ class StageCache:
             if session_only(stage.declared):  # without a version: in memory
                 searcher = self._built(part, corpus, stage, None)
             else:
-                opened, folder = self._opened(part, corpus, stage), self.store / INDEXES / stage.folder_name
-                lock = folder.with_name(f".{folder.name}.lock")
-                if opened is not None:
-                    clear_lock(lock)
-                else:
-                    with locked(lock):
-                        opened = self._opened(
-                            part, corpus, stage
-                        )  # another process may have built it meanwhile
-                        if opened is None:
-                            opened = self._built(part, corpus, stage, folder)
-                searcher = opened
+                root = self.store / INDEXES
+                searcher = self._made_once(
+                    stage,
+                    root,
+                    lambda: self._opened(part, corpus, stage),
+                    lambda: self._built(part, corpus, stage, root / stage.folder_name),
+                    None if isinstance(part, Installed) else self.shared,
+                )
             _keep(self.opened, name, searcher, OPENED_INDEXES)
         stored = stage.found(self.store / INDEXES)
         if stored is not None:
@@ -233,17 +234,81 @@ class StageCache:
 
     def cached_run(self, stage: Stage, search: Search, root: Path) -> tuple[Path, Run]:
         """The run of a stage, read where it is sound, else made by `search` and kept below `root`."""
-        folder, lock = self.sound_run(stage), root / f".{stage.folder_name}.lock"
-        if folder is not None:
-            clear_lock(lock)
-        else:
-            with locked(lock):
-                # Another process may have made it meanwhile.
-                folder = self.sound_run(stage) or self._make_run(stage, search, root)
+        folder = self._made_once(
+            stage,
+            root,
+            lambda: self.sound_run(stage),
+            lambda: self._make_run(stage, search, root),
+            None if session_only(stage.declared) else self.shared,
+        )
         self.bench.used("run", str(folder))
         if stage.key not in self.runs:
             _keep(self.runs, stage.key, self.read(folder), HELD_RUNS)
         return folder, self.runs[stage.key]
+
+    def _made_once(
+        self,
+        stage: Stage,
+        root: Path,
+        opened: Callable[[], T | None],
+        made: Callable[[], T],
+        shared: SharedStages | None,
+    ) -> T:
+        """What `opened` finds of a stage, else what comes from `shared`, else what `made` makes of it.
+
+        Of several processes, and of all machines that share stages, one makes it at a time.
+        """
+        lock, vectors = root / f".{stage.folder_name}.lock", _vectors_of(stage)
+        value = opened()
+        if value is not None and shared is None:
+            clear_lock(lock)
+            return value
+        with locked(lock):
+            value = opened() if value is None else value  # another process may have made it meanwhile
+            if shared is None:
+                return made() if value is None else value
+            if value is not None:
+                self._publish(stage, root, value, shared)
+                return value
+
+            def fetched() -> T | None:
+                if shared.fetch(stage, root, self.watch):
+                    return opened()
+                if stage.kind == "index" and shared.fetch(vectors, self.store / VECTORS, self.watch):
+                    return made()  # of these vectors
+                return None
+
+            value = fetched()
+            if value is None:
+                with shared.lease(stage, root, self.watch):
+                    value = fetched()  # what the machine that was waited for made
+                    if value is None:
+                        shared.withdraw(stage, root)
+                        shared.withdraw(vectors, self.store / VECTORS)
+                        value = made()
+                        self._publish(stage, root, value, shared)
+            return value
+
+    def _publish(self, stage: Stage, root: Path, value: object, shared: SharedStages) -> None:
+        """Upload a stage unless it is there; of an index that refers to vectors elsewhere, these."""
+        if not isinstance(value, Exported):
+            shared.publish(stage, root, self.watch)
+            return
+        vectors, place = _vectors_of(stage), self.store / VECTORS
+        if shared.has(vectors, place):
+            return
+        folder = place / vectors.folder_name
+        rmtree(folder, ignore_errors=True)
+        if value.export(folder):
+            record = Record(vectors.kind, vectors.name, vectors.declared, checksums_of(folder))
+            write_record(folder / RECORD, record)
+            shared.publish(vectors, place, self.watch)
+            shared.tell(stage, root)
+        else:
+            shared.publish(stage, root, self.watch)
+        rmtree(folder, ignore_errors=True)
+        with suppress(OSError):
+            place.rmdir()
 
     def sound_run(self, stage: Stage) -> Path | None:
         """The folder of rankings that are as they were written, with the results or among what is shared."""
@@ -280,6 +345,8 @@ class StageCache:
         try:
             record.verify(folder)
         except WeirError as error:
+            if self.shared is not None and not any((folder / name).exists() for name in record.files):
+                return None  # a record alone: its files are in the store that machines share
             self.note(f"{stage.kind} of {stage.name} is damaged, making it again ({error})")
             (folder / RECORD).unlink(missing_ok=True)
             return None
@@ -314,12 +381,23 @@ class StageCache:
             self._say_why_again(stage, folder.parent)
             rmtree(folder, ignore_errors=True)  # damaged, or never finished: no system has to expect it
         label = "index" if corpus is self.dataset.corpus else "index of parts"
+        vectors = self.store / VECTORS / _vectors_of(stage).folder_name
         with self.bench.making() as making:
             self._prepare(part, corpus, making)
             with self.bench.timed():
                 searcher = indexed(
-                    part, corpus, Context(folder, lambda done, total: self.watch(label, done, total))
+                    part,
+                    corpus,
+                    Context(
+                        folder,
+                        lambda done, total: self.watch(label, done, total),
+                        vectors=vectors if (vectors / RECORD).exists() else None,
+                    ),
                 )
+        if folder is not None and vectors.exists():
+            rmtree(vectors, ignore_errors=True)
+            with suppress(OSError):
+                vectors.parent.rmdir()
         if folder is None:
             return searcher
         files = checksums_of(folder) if folder.exists() else {}
@@ -429,6 +507,11 @@ def index_stage(part: Retriever, corpus: Corpus) -> Stage:
     whole = part.indexed_as() if isinstance(part, Indexed) else part
     about = {"corpus": corpus.fingerprint, **_metadata(whole, corpus), "system": whole.describe()}
     return Stage("index", str(whole), about)
+
+
+def _vectors_of(stage: Stage) -> Stage:
+    """The vectors that an index refers to, as machines share them."""
+    return Stage("vectors", stage.name, stage.declared)
 
 
 def _metadata(part: Retriever, corpus: Corpus) -> dict[str, object]:

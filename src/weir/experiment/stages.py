@@ -289,14 +289,14 @@ class Stage:
         others = [] if engines_known and exact.exists() else sorted(root.glob(f"*-{self.key}*"))
         for folder in [exact, *others]:
             record = record_of(folder)
-            if (
-                record is not None
-                and record.kind == self.kind
-                and record.stage.decisive == self.decisive
-                and (None in self.engines or record.engines == self.engines)
-            ):
+            if record is not None and self.is_of(record):
                 return folder, record
         return None
+
+    def is_of(self, record: Record) -> bool:
+        """Whether a record is that of this stage; where an engine could not be told, any that made it will do."""
+        same = record.kind == self.kind and record.stage.decisive == self.decisive
+        return same and (None in self.engines or record.engines == self.engines)
 
 
 @dataclass(frozen=True, eq=False)
@@ -378,7 +378,19 @@ def read_record(path: Path) -> Record:
     """Read a record; raises StoreError for one that is missing, damaged, edited, or of another format."""
     try:
         check_regular(path)
-        value = json.loads(path.read_text(encoding="utf-8"))
+        return parse_record(path.read_bytes(), path)
+    except FormatError as error:
+        raise StoreError(str(error)) from None
+    except OSError as error:
+        if is_shortage(error):
+            raise
+        raise StoreError(f"{path}: damaged ({type(error).__name__}: {error})") from None
+
+
+def parse_record(data: bytes, path: Path | str) -> Record:
+    """The record that the bytes of a file hold; raises as `read_record`, naming the path."""
+    try:
+        value = json.loads(data.decode("utf-8"))
         if not isinstance(value, dict):
             raise StoreError(f"{path}: found a JSON {type(value).__name__}, expected a record of weir run")
         if value.get("format") != FORMAT:
@@ -401,11 +413,7 @@ def read_record(path: Path) -> Record:
         parts = (record.declared, record.made, record.cost, record.facts, record.made.get("packages", {}))
         if not all(isinstance(part, dict) for part in parts):
             raise TypeError("a part of it is no table")
-    except FormatError as error:
-        raise StoreError(str(error)) from None
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        if is_shortage(error):
-            raise
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise StoreError(f"{path}: damaged ({type(error).__name__}: {error})") from None
     return record
 

@@ -181,6 +181,9 @@ def _checked(folder: Path, collection: _Collections) -> _Finding:
     if record is None:
         return finding
     finding.name = record.name
+    if kind != "cell" and record.files and not any((folder / name).exists() for name in record.files):
+        finding.unchecked.append("its files are not here, as where they stand in a store that machines share")
+        return finding
     try:
         sound = _files_sound(folder, record, finding) and (kind == "index" or len(record.files) == 1)
         finding.problems += _stage_problems(folder, record, kind)

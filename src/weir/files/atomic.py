@@ -12,12 +12,10 @@ import os
 import platform
 import secrets
 import shutil
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO
 
 from weir.errors import StoreError
 
@@ -105,70 +103,6 @@ def write_text(path: Path, text: str, durable: bool = True) -> None:
 def write_json(path: Path, value: object, durable: bool = True) -> None:
     """Write a value as indented JSON atomically; raises StoreError when the disk refuses."""
     write_text(path, json.dumps(value, indent=1, ensure_ascii=False) + "\n", durable)
-
-
-@contextmanager
-def locked(path: Path, wait: bool = True) -> Iterator[bool]:
-    """Hold a file as a lock: of several processes one is inside at a time, and a killed one lets go.
-
-    Yields whether it is held: always where `wait`, else False when another holds it. The file goes when it is let
-    go. A file system that knows no locks counts as held by nobody else. Raises StoreError when the file cannot be made.
-    """
-    file = _locked_file(path, wait)
-    if file is None:
-        yield False
-        return
-    with file:
-        try:
-            yield True
-        finally:
-            with suppress(
-                OSError
-            ):  # before it is let go: whoever waits for it sees that it is not the file any more
-                path.unlink()
-
-
-def clear_lock(path: Path) -> None:
-    """Take away the file of a lock that a killed process left behind; one that is held stays.
-
-    Raises StoreError as `locked`.
-    """
-    if path.exists():
-        with locked(path, wait=False):
-            pass
-
-
-def _locked_file(path: Path, wait: bool) -> IO[bytes] | None:
-    """The file, opened and held, the one of that name at this moment; None where another holds it."""
-    while True:
-        with storing(path):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            file = path.open("ab")
-        try:
-            _hold(file.fileno(), wait)
-        except OSError as error:
-            if error.errno in (errno.EWOULDBLOCK, errno.EACCES, errno.EDEADLK):
-                file.close()
-                if not wait:
-                    return None
-                continue
-            if error.errno not in (errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS, errno.EINVAL):
-                raise
-        with suppress(OSError):
-            if path.stat().st_ino == os.fstat(file.fileno()).st_ino:
-                return file
-        file.close()
-
-
-def _hold(descriptor: int, wait: bool) -> None:
-    if sys.platform == "win32":
-        import msvcrt
-
-        msvcrt.locking(descriptor, msvcrt.LK_LOCK if wait else msvcrt.LK_NBLCK, 1)
-    else:
-        import fcntl
-
-        fcntl.flock(descriptor, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def writable(folder: Path) -> bool:

@@ -21,7 +21,7 @@ from weir.core.corpus import Corpus
 from weir.core.filters import FieldColumn, FieldKind, KindsSeen, Scalar, cells, flattened, unknown_field
 from weir.core.strings import Bytes, HashIndex, Ids, Int64, StringColumn, Strings, hash_strings
 from weir.errors import FormatError, StoreError, StoreWarning, is_shortage
-from weir.files.atomic import atomic_dir, locked, storing, writable
+from weir.files.atomic import atomic_dir, storing, writable
 from weir.files.integrity import (
     BLOCK_BYTES,
     SEAL,
@@ -35,6 +35,7 @@ from weir.files.integrity import (
 )
 from weir.files.json_files import parse_block
 from weir.files.layouts import CollectionPart
+from weir.files.leases import locked
 from weir.files.records import duplicate, read_documents
 from weir.settings import settings
 

@@ -22,7 +22,8 @@ from typing import Any, TypeAlias
 from urllib.parse import quote
 
 from weir.errors import BadValue, DownloadError, FormatError, StoreError
-from weir.files.atomic import atomic_dir, locked, storing, write_text
+from weir.files.atomic import atomic_dir, storing, write_text
+from weir.files.leases import locked
 from weir.settings import hub_endpoint, hub_offline, secret
 
 # Unpacks a zip from elsewhere without trusting it.

@@ -21,7 +21,8 @@ import numpy as np
 from weir.core.corpus import Queries
 from weir.core.strings import Strings
 from weir.errors import BadValue, ServiceError, StoreError
-from weir.files.atomic import locked, write_json
+from weir.files.atomic import write_json
+from weir.files.leases import locked
 from weir.models.checkpoints import TASK, filled_prompt, model_arguments, resolve
 from weir.models.encoder import Encoder, Kind, Loaded, LoadedObject, Progress
 from weir.models.engine import Float32

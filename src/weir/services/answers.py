@@ -24,7 +24,8 @@ from numpy.typing import NDArray
 
 from weir.core.strings import Int64
 from weir.errors import StoreError, StoreWarning
-from weir.files.atomic import locked, storing, write_json
+from weir.files.atomic import storing, write_json
+from weir.files.leases import locked
 from weir.registry import session_only
 from weir.services.requests import AttemptError, FailureKind, KeptConnection
 from weir.settings import settings

@@ -127,6 +127,8 @@ class DenseRetriever:
         )
         about = _about(self.encoder, loaded, "document")
         store = VectorStore.of(settings().home / "vectors", about, self.store)
+        if context.vectors is not None and not session_only(about):
+            store.take_in(context.vectors)
         before = store.snapshot()
         with _encoding(loaded) as (encode, cut):
             if session_only(about):
@@ -188,6 +190,11 @@ class DenseSearcher:
         encoder = self.system.encoder
         hosted, repeatable = isinstance(encoder, Hosted), isinstance(encoder, Encoder)
         return Costs(size, self.reused, cached_queries=hosted, repeatable=repeatable)
+
+    def export(self, folder: Path) -> bool:
+        """Write the vectors into a folder; see `Exported`."""
+        self.vectors.export(folder)
+        return True
 
     @cached_property
     def loaded(self) -> LoadedEncoder:

@@ -162,6 +162,8 @@ class ColBERT:
         refuse_odd(loaded.dimensions, self.bits)
         store = documents_store(loaded, self.store)
         texts = TextSource(len(corpus), partial(corpus.view, self.view), corpus.ids.__getitem__)
+        if context.vectors is not None:
+            store.take_in(context.vectors)
         before = store.snapshot()
         encode, cut = (
             partial(encoded_blocks, loaded, self.store),
@@ -273,6 +275,13 @@ class LateSearcher:
         once = np.unique(rows.numbers)
         tokens = (rows.snapshot.ptr[once + 1] - rows.snapshot.ptr[once]).sum()
         return Costs(int(tokens) * rows.snapshot.raw.shape[1], self.reused, repeatable=True)
+
+    def export(self, folder: Path) -> bool:
+        """Write the vectors into a folder; see `Exported`. Those of few bits stand in the index."""
+        if self.token_index.small is not None or self.vectors is None:
+            return False
+        self.vectors.rows.export(folder)
+        return True
 
     @cached_property
     def loaded(self) -> LoadedLate:

@@ -39,13 +39,15 @@ class Context:
 
     folder: of the index, None for memory; progress: called as the work proceeds; shelf: where a system made of systems
     finds the indexes and rankings of its parts, None for folders within `folder`; reuse: whether stored results are
-    read and new ones stored. False serves to measure times and changes no result.
+    read and new ones stored. False serves to measure times and changes no result; vectors: what `Exported` wrote of the
+    same index on another machine, None for nothing.
     """
 
     folder: Path | None = None
     progress: Progress | None = None
     shelf: Shelf | None = None
     reuse: bool = True
+    vectors: Path | None = None
 
     def for_part(self, number: int, parts: int) -> Context:
         """The context of one of several parts that run one after the other: its share of the progress, no folder."""
@@ -55,7 +57,7 @@ class Context:
             if report is not None:
                 report(number * total + done, parts * total)
 
-        return replace(self, folder=None, progress=None if report is None else share)
+        return replace(self, folder=None, progress=None if report is None else share, vectors=None)
 
 
 IN_MEMORY = Context()
@@ -117,6 +119,15 @@ class Searcher(Protocol):
 
     def costs(self) -> Costs:
         """The costs so far; `Costs()` where it stores and counts nothing."""
+        ...
+
+
+@runtime_checkable
+class Exported(Protocol):
+    """A searcher whose index refers to vectors in a store of this machine: other machines need these, not the index."""
+
+    def export(self, folder: Path) -> bool:
+        """Write the vectors into a new folder, for `Context.vectors`; False where the index stands alone."""
         ...
 
 

@@ -21,8 +21,9 @@ from weir.core.scores import Note
 from weir.core.tables import Table, table_of
 from weir.datasets.load import Dataset, load
 from weir.errors import BadValue, StoreError, require
-from weir.files.atomic import atomic_dir, locked
+from weir.files.atomic import atomic_dir
 from weir.files.integrity import open_folder, seal_folder
+from weir.files.leases import locked
 from weir.models.checkpoints import (
     TRAINING_RECORD,
     fetch,

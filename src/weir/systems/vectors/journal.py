@@ -31,7 +31,8 @@ from numpy.typing import NDArray
 
 from weir.core.strings import Int64, hash_strings
 from weir.errors import StoreError, StoreWarning, is_shortage
-from weir.files.atomic import atomic_dir, locked, storing, sweep_inside, write_json
+from weir.files.atomic import atomic_dir, storing, sweep_inside, write_json
+from weir.files.leases import locked
 
 T = TypeVar("T")
 

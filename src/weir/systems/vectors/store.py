@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from weir.core.strings import Int64, Strings
 from weir.errors import BadValue, StoreError, UnknownName
-from weir.files.atomic import clear_lock, storing
+from weir.files.atomic import storing
+from weir.files.leases import clear_lock
 from weir.systems.vectors.journal import (
     Hashes,
     Journal,
@@ -180,6 +181,20 @@ class VectorStore:
                 )
             self._journal.add((codec(self.dtype).write(vectors), texts.astype("<u8")), dimensions)
 
+    def take_in(self, folder: Path) -> None:
+        """Add what another store of the same vectors holds and this one lacks; raises StoreError for a damaged one."""
+        other = VectorStore(folder, "", self.dtype).snapshot(check=False)
+        if other is None:
+            return
+        with alone(self.folder), storing(self.folder):
+            own = self.snapshot(check=False)
+            lacking = np.arange(len(other.texts))
+            if own is not None:
+                lacking = np.flatnonzero(own.texts.find(other.texts.hashes) < 0)
+            for start in range(0, len(lacking), EXPORTED_TEXTS):
+                some = lacking[start : start + EXPORTED_TEXTS]
+                self._journal.add((other.raw[some], other.texts.hashes[some]), other.dimensions)
+
     def _read(self, check: bool) -> Snapshot | None:
         journal, kind = self._journal, codec(self.dtype)
         records = journal.records()
@@ -207,6 +222,8 @@ Progress: TypeAlias = Callable[[int, int], None]
 
 HASHED_TEXTS = 4096
 """Texts hashed together."""
+EXPORTED_TEXTS = 1 << 16
+"""Texts whose vectors are copied together."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -291,6 +308,16 @@ class StoredVectors:
     def release(self) -> None:
         """Let the system take back the memory of blocks read before; blocks in use stay valid."""
         release(self.snapshot.raw)
+
+    def export(self, folder: Path) -> None:
+        """Write these vectors, each once, into a store of their own; raises StoreError where the disk refuses."""
+        snapshot, rows = self.snapshot, np.unique(self.rows)
+        journal = VectorStore(folder, "", snapshot.codec.name)._journal
+        with storing(folder):
+            folder.mkdir(parents=True, exist_ok=True)
+            for start in range(0, len(rows), EXPORTED_TEXTS):
+                some = rows[start : start + EXPORTED_TEXTS]
+                journal.add((snapshot.raw[some], snapshot.texts.hashes[some]), snapshot.dimensions)
 
     def digest(self) -> str:
         """A hash of whose vectors these are."""
@@ -546,6 +573,21 @@ class RaggedStore:
             ends = (before + np.cumsum(lengths)).astype("<u8")
             journal.add((rows, np.column_stack([texts.astype("<u8"), ends])), self.width)
 
+    def take_in(self, folder: Path) -> None:
+        """Add what another store of the same rows holds and this one lacks; raises StoreError for a damaged one."""
+        other = RaggedStore(folder, "", self.width).snapshot(check=False)
+        if other is None:
+            return
+        with alone(self.folder):
+            own = self.snapshot(check=False)
+            lacking = np.arange(len(other.texts))
+            if own is not None:
+                lacking = np.flatnonzero(own.texts.find(other.texts.hashes) < 0)
+            for start in range(0, len(lacking), EXPORTED_TEXTS):
+                some = lacking[start : start + EXPORTED_TEXTS]
+                ptr, rows = other.rows(some)
+                self.add(other.texts.hashes[some], np.diff(ptr), rows)
+
     def _read(self, check: bool) -> RaggedSnapshot | None:
         journal, records = self._journal, self._records()
         if len(records) == 0:
@@ -624,6 +666,16 @@ class GatheredRagged:
     def blocks(self, rows: int) -> Iterator[tuple[int, int, Block]]:
         """(start, stop, rows of texts start..stop-1) in order, about so many rows at once, one text at least."""
         return ((start, stop, self.block(start, stop)) for start, stop in spans(self.lengths, rows))
+
+    def export(self, folder: Path) -> None:
+        """Write these rows, those of each text once, into a store of their own; raises StoreError as the disk."""
+        snapshot, numbers = self.snapshot, np.unique(self.numbers)
+        store = RaggedStore(folder, "", snapshot.raw.shape[1])
+        folder.mkdir(parents=True, exist_ok=True)
+        for start in range(0, len(numbers), EXPORTED_TEXTS):
+            some = numbers[start : start + EXPORTED_TEXTS]
+            ptr, rows = snapshot.rows(some)
+            store.add(snapshot.texts.hashes[some], np.diff(ptr), rows)
 
     def digest(self) -> str:
         """A hash of whose rows these are."""

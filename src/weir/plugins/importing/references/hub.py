@@ -16,9 +16,10 @@ from typing import Any
 
 from weir.datasets.references import Materialized
 from weir.errors import BadValue, DownloadError
-from weir.files.atomic import locked, storing, write_json
+from weir.files.atomic import storing, write_json
 from weir.files.downloads import HubFile, HubRevision, checksum_of, download, hub_address, hub_revision
 from weir.files.layouts import find_layout
+from weir.files.leases import locked
 from weir.files.text_files import Watch
 from weir.plugins.importing.importer import ImportReport, ImportRequest, InputFile, import_request
 from weir.plugins.importing.items import Choices

@@ -9,7 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from weir.errors import DownloadError, StoreError
-from weir.files.atomic import locked, storing
+from weir.files.atomic import storing
+from weir.files.leases import locked
 from weir.files.text_files import Watch, check_regular
 from weir.plugins.importing.importer import REPORT, ImportReport
 from weir.settings import settings

@@ -1,0 +1,194 @@
+"""Objects in a store that machines share: S3, Google Cloud Storage, Azure, and whatever else fsspec knows.
+
+An object appears whole or not at all. Of several machines that create the same one, one succeeds: the store decides, by
+a write that holds only where nothing is there (If-None-Match). A store that ignores the condition is refused.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from weir.errors import BadValue, StoreError, WeirError, is_shortage, require
+
+CONNECT_SECONDS = 10
+"""Seconds in which S3 has to take a connection; each request is tried several times."""
+SECRETS = re.compile(r"KEY|SECRET|TOKEN|PASSWORD|CONNECTION_STRING")
+"""In the names of environment variables whose values appear in no message."""
+SECRET_CHARACTERS = 8
+"""Length from which a value is masked: a shorter one may be a word."""
+
+Moved = Callable[[int], None]
+"""Told how many bytes of a file have been moved."""
+
+
+def is_address(place: str | Path) -> bool:
+    """Whether a place is the address of a store, not a folder."""
+    return re.match(r"[A-Za-z][A-Za-z0-9+.-]+:/", str(place)) is not None
+
+
+@dataclass(frozen=True, eq=False)
+class ObjectStore:
+    """Objects below an address such as s3://bucket/prefix; names have the parts of a path, / between them.
+
+    files: fsspec's file system. Credentials are found as the packages of each store find them (environment, files of
+    the user, roles of the machine); they are neither asked for nor kept. All methods raise StoreError, in one line,
+    where the store cannot be reached or refuses.
+    """
+
+    address: str
+    files: Any
+    root: str
+
+    @staticmethod
+    def open(address: str) -> ObjectStore:
+        """The store at an address, once it has been seen to take, to condition and to remove an object.
+
+        Raises BadValue for an address that is none or holds credentials, MissingExtra, and StoreError for a store that
+        cannot be reached, refuses, or does not honour conditional writes.
+        """
+        parts = urlsplit(address)
+        if parts.scheme in ("file", "local"):
+            raise BadValue(
+                f"{address}: a folder that machines share is named as a folder, without {parts.scheme}://"
+            )
+        if "@" in parts.netloc or parts.query:
+            raise BadValue(
+                "the address of a store holds a name, a password or a query; expected such as s3://bucket/prefix, and "
+                "credentials where its package looks for them, such as AWS_ACCESS_KEY_ID"
+            )
+        if not address.startswith(f"{parts.scheme}://") or not (parts.netloc + parts.path).strip("/"):
+            raise BadValue(f"{address}: not the address of a store; expected such as s3://bucket/prefix")
+        core, options = require("fsspec.core", extra="cloud"), dict[str, Any]()
+        if parts.scheme in ("s3", "s3a"):
+            require("s3fs", extra="cloud")
+            options = {"config_kwargs": {"connect_timeout": CONNECT_SECONDS}}
+        with _reached(address):
+            try:
+                files, root = core.url_to_fs(address, use_listings_cache=False, **options)
+            except (ImportError, ValueError) as error:  # names the package, or says that there is none
+                raise BadValue(f"{address}: {error}") from None
+        store = ObjectStore(address.rstrip("/"), files, str(root).rstrip("/"))
+        store._probe()
+        return store
+
+    def _probe(self) -> None:
+        name = f".probe-{secrets.token_hex(8)}"
+        self.create(name, b"1")
+        try:
+            honoured = not self.create(name, b"2") and self.read(name) == b"1"
+        finally:
+            self.delete(name)
+        if not honoured:
+            raise StoreError(
+                f"{self.address}: the store ignores conditional writes (If-None-Match); machines cannot share it"
+            )
+
+    def create(self, name: str, data: bytes) -> bool:
+        """Write a new object; False where there is one of this name."""
+        with self._reached():
+            try:
+                self.files.pipe_file(f"{self.root}/{name}", data, mode="create")
+            except FileExistsError:
+                return False
+            except OSError as error:
+                if not _is_condition(error):
+                    raise
+                return False
+            return True
+
+    def renew(self, name: str, data: bytes) -> None:
+        """Write an object again."""
+        with self._reached():
+            self.files.pipe_file(f"{self.root}/{name}", data)
+
+    def read(self, name: str) -> bytes | None:
+        """The bytes of an object, None where there is none."""
+        with self._reached():
+            try:
+                return bytes(self.files.cat_file(f"{self.root}/{name}"))
+            except FileNotFoundError:
+                return None
+
+    def age(self, name: str) -> float | None:
+        """Seconds since an object was written, by the clock of the store; None where there is none."""
+        clock = f".clock-{secrets.token_hex(8)}"
+        with self._reached():
+            self.files.pipe_file(f"{self.root}/{clock}", b"now")
+            try:
+                now, then = (self.files.modified(f"{self.root}/{one}") for one in (clock, name))
+            except FileNotFoundError:
+                return None
+            finally:
+                self.delete(clock)
+        return float((now - then).total_seconds())
+
+    def names(self, folder: str) -> list[str]:
+        """The names in a folder."""
+        with self._reached():
+            try:
+                paths = self.files.ls(f"{self.root}/{folder}", detail=False)
+            except FileNotFoundError:
+                return []
+        return [path.rstrip("/").rpartition("/")[2] for path in paths]
+
+    def delete(self, name: str) -> None:
+        """Remove an object, if there is one."""
+        with self._reached(), suppress(FileNotFoundError):
+            self.files.rm_file(f"{self.root}/{name}")
+
+    def upload(self, path: Path, name: str, moved: Moved) -> None:
+        """Write a file as an object, which appears once it is whole."""
+        with self._reached():
+            self.files.put_file(str(path), f"{self.root}/{name}", callback=_callback(moved))
+
+    def download(self, name: str, path: Path, moved: Moved) -> bool:
+        """Write an object into a file; False where there is none."""
+        with self._reached():
+            try:
+                self.files.get_file(f"{self.root}/{name}", str(path), callback=_callback(moved))
+            except FileNotFoundError:
+                return False
+            return True
+
+    @contextmanager
+    def _reached(self) -> Iterator[None]:
+        with _reached(self.address):
+            yield
+
+
+def _callback(moved: Moved) -> Any:  # noqa: ANN401 - fsspec's
+    return require("fsspec.callbacks", extra="cloud").Callback(
+        hooks={"moved": lambda size, value, **_: moved(int(value))}
+    )
+
+
+def _is_condition(error: OSError) -> bool:
+    """Whether a store refused a write because its condition does not hold (412), or another is being written (409)."""
+    text = f"{error} {error.__cause__}"
+    return any(
+        word in text for word in ("PreconditionFailed", "ConditionalRequestConflict", "conditionNotMet")
+    )
+
+
+@contextmanager
+def _reached(address: str) -> Iterator[None]:
+    try:
+        yield
+    except WeirError:
+        raise
+    except Exception as error:
+        if is_shortage(error) and not isinstance(error, PermissionError):
+            raise
+        text = " ".join(str(error).split())
+        for name, value in os.environ.items():
+            if SECRETS.search(name) and len(value) >= SECRET_CHARACTERS:
+                text = text.replace(value, "***")
+        raise StoreError(f"{address}: {type(error).__name__}: {text[:200]}") from None

@@ -1,0 +1,200 @@
+"""Locks and leases: one is inside at a time, a killed process lets go, and no clock of a machine counts."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from weir.errors import BadValue
+from weir.files import leases
+from weir.files.leases import LeaseFolder, Owner, clear_lock, leased, locked, taken
+from weir.settings import settings
+
+
+@pytest.fixture
+def second(monkeypatch):
+    """Leases run out after a second."""
+    monkeypatch.setenv("WEIR_LEASE", "1")
+    settings.cache_clear()
+    yield
+    monkeypatch.undo()
+    settings.cache_clear()
+
+
+def of_another_machine(path: Path, age: float = 0.0, seconds: float = 1.0) -> Path:
+    """A lease of a lock that a process of another machine wrote some seconds ago."""
+    lease = path.with_name(f"{path.name}.lease") / "1"
+    lease.parent.mkdir(parents=True)
+    lease.write_text(
+        json.dumps({"host": "elsewhere", "machine": "another", "process": 7, "seconds": seconds})
+    )
+    os.utime(lease, (time.time() - age,) * 2)
+    return lease
+
+
+def test_a_lock_is_held_by_one_and_its_file_goes(tmp_path):
+    path = tmp_path / "folder" / "lock"
+    with locked(path) as held, locked(path, wait=False) as other:
+        assert (held, other) == (True, False)
+        assert path.exists()
+    assert not path.exists()
+    with locked(path, wait=False) as held:
+        assert held
+
+
+def test_many_that_wait_for_a_lock_are_inside_one_at_a_time(tmp_path):
+    """The file of the lock goes and comes again under those who wait: no two may hold two files of that name."""
+    inside, most, count = [0], [0], [0]
+
+    def work():
+        for _ in range(50):
+            with locked(tmp_path / "lock"):
+                inside[0] += 1
+                most[0] = max(most[0], inside[0])
+                count[0] += 1
+                time.sleep(0.0002)
+                inside[0] -= 1
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (most[0], count[0]) == (1, 200)
+    assert not (tmp_path / "lock").exists()
+
+
+def test_a_killed_process_lets_go_of_its_lock(tmp_path):
+    code = f"from weir.files.leases import locked\nfrom pathlib import Path\nwith locked(Path({str(tmp_path / 'lock')!r})):\n    print('in', flush=True)\n    input()"
+    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stdin=subprocess.PIPE)
+    assert process.stdout.readline().strip() == b"in"
+    with locked(tmp_path / "lock", wait=False) as held:
+        assert not held
+    process.kill()
+    process.wait()
+    process.stdout.close()
+    process.stdin.close()
+    with locked(tmp_path / "lock", wait=False) as held:
+        assert held
+
+
+def test_what_a_killed_process_left_goes(tmp_path):
+    code = f"from weir.files.leases import locked\nfrom pathlib import Path\nimport os\nwith locked(Path({str(tmp_path / 'lock')!r})):\n    os.kill(os.getpid(), 9)"
+    subprocess.run([sys.executable, "-c", code], check=False)
+    assert {path.name for path in tmp_path.rglob("*")} == {"lock", "lock.lease", "1"}
+    clear_lock(tmp_path / "lock")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_process_of_another_machine_is_inside_until_its_lease_runs_out(tmp_path, second):
+    """The kernel's lock says nothing of it, as on a folder that is mounted without locks."""
+    path = tmp_path / "lock"
+    lease = of_another_machine(path)
+    with locked(path, wait=False) as held:
+        assert not held
+    clear_lock(path)
+    assert lease.exists()
+    begun = time.monotonic()
+    with locked(path):
+        assert 0.5 < time.monotonic() - begun < 3
+    assert not list(tmp_path.iterdir())
+    of_another_machine(path, age=2)
+    with locked(path, wait=False) as held:
+        assert held
+
+
+def test_a_lease_holds_as_long_as_its_owner_says(tmp_path, second):
+    path = tmp_path / "lock"
+    of_another_machine(path, age=5, seconds=60)
+    with locked(path, wait=False) as held:
+        assert not held
+
+
+def test_a_dead_machine_whose_lock_the_server_still_holds(tmp_path, second):
+    """A network file system may never hear of its end: the lease decides. A live process here is waited for."""
+    path = tmp_path / "lock"
+    with path.open("ab") as file:
+        leases._hold(file.fileno())
+        with locked(path, wait=False) as held:
+            assert not held  # it has not written its lease yet
+        lease = of_another_machine(path, age=2)
+        with locked(path, wait=False) as held:
+            assert held
+    with path.open("ab") as file:
+        leases._hold(file.fileno())
+        lease = of_another_machine(path, age=2)
+        lease.write_text(json.dumps(Owner.here().__dict__))
+        os.utime(lease, (1, 1))
+        with locked(path, wait=False) as held:
+            assert not held
+
+
+def test_leases_alone_where_a_file_system_knows_no_locks(tmp_path, second, monkeypatch):
+    def unknown(descriptor):
+        raise OSError(errno.ENOTSUP, "no locks")
+
+    monkeypatch.setattr(leases, "_hold", unknown)
+    path = tmp_path / "lock"
+    with locked(path) as held:
+        time.sleep(1.6)  # renewed meanwhile
+        with locked(path, wait=False) as other:
+            assert (held, other) == (True, False)
+    assert not list(tmp_path.iterdir())
+
+
+def test_of_many_one_takes_over(tmp_path, second):
+    of_another_machine(tmp_path / "lock", age=2)
+    store, numbers, barrier = LeaseFolder(tmp_path), [], threading.Barrier(8)
+
+    def work():
+        barrier.wait()
+        numbers.append(taken(store, "lock.lease"))
+
+    threads = [threading.Thread(target=work) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(map(str, numbers)) == ["2", *["None"] * 7]
+
+
+def test_the_clock_of_a_machine_does_not_count(tmp_path, second, monkeypatch):
+    """Both times are those of the file system; a machine a day ahead takes over nothing that lives."""
+    path, now = tmp_path / "lock", time.time
+    of_another_machine(path)
+    monkeypatch.setattr(time, "time", lambda: now() + 86400)
+    with locked(path, wait=False) as held:
+        assert not held
+
+
+def test_whoever_waits_is_told_for_whom(tmp_path, second):
+    of_another_machine(tmp_path / "lock")
+    told = []
+    with leased(LeaseFolder(tmp_path), "lock.lease", told.append):
+        assert [owner.host for owner in told] == ["elsewhere"]
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_lease_that_is_not_whole_yet_is_held(tmp_path):
+    lease = of_another_machine(tmp_path / "lock")
+    lease.write_bytes(b"")
+    with locked(tmp_path / "lock", wait=False) as held:
+        assert not held
+
+
+@pytest.mark.parametrize("value", ["0", "soon", "-1", "1.5"])
+def test_a_lease_of_no_time_is_refused(value, monkeypatch):
+    monkeypatch.setenv("WEIR_LEASE", value)
+    settings.cache_clear()
+    with pytest.raises(BadValue, match="WEIR_LEASE"):
+        settings()
+    monkeypatch.undo()
+    settings.cache_clear()
