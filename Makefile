@@ -3,11 +3,15 @@ BIN = .venv/bin
 PEERS = .venv/peers/bin/python
 COMING_FROM = .venv/coming-from/bin/python
 BRIDGES = .venv/bridges/bin/python
-PIP = $(BIN)/python -m pip install --quiet --disable-pip-version-check
+# pip's cache writes each wheel twice more than an installation does; modules are compiled when they are first imported.
+PIP = $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-cache-dir --no-compile
 # A real collection for the demo, where one is at hand: a folder in BEIR's layout, or a name that is here already.
 REAL ?= $(firstword $(wildcard ../shared/data/scifact $(HOME)/.cache/weir/datasets/scifact))
 MINILM = dense("minilm", dtype="bf16")
 SYSTEMS = -s bm25 -s '$(MINILM)' -s 'rrf(bm25, $(MINILM))' -s 'bm25 >> score($(MINILM), depth=20)'
+
+# Where Python is told to write no bytecode, each of hundreds of processes would compile all modules again.
+export PYTHONDONTWRITEBYTECODE =
 
 .PHONY: demo test test-slow test-torch check bench docs coming-from golden clean
 
@@ -16,12 +20,10 @@ demo: .venv/neural             ## the main job on the embedded collections and a
 	$(BIN)/weir study efficiency demo-results
 	$(BIN)/weir report demo-results -o demo-results.html
 
-# Where Python is told to write no bytecode, each of hundreds of processes would compile all modules again.
-test test-slow test-torch: export PYTHONDONTWRITEBYTECODE =
 test: .venv/dev .venv/neural   ## the tests that take milliseconds
 	$(BIN)/python -m pytest -n 2 --dist loadgroup -m "not slow" --ignore tests/bridges --ignore tests/neural
 
-test-slow: .venv/dev .venv/neural  ## real collections and servers (skipped without ../shared), kills, examples, a browser
+test-slow: .venv/slow .venv/neural  ## real collections and servers (skipped without ../shared), kills, examples, a browser
 	$(BIN)/python -m pytest -n 2 --dist loadgroup -m slow --ignore tests/bridges --ignore tests/neural
 
 test-torch: $(BRIDGES)         ## what needs PyTorch, in an environment of its own: engines, checkpoints, bridges
@@ -43,7 +45,7 @@ golden: .venv/dev $(PEERS)     ## recompute the reference numbers of tests/golde
 	$(BIN)/python scripts/make_golden_diversity.py $(PEERS)
 	$(BIN)/python scripts/certify.py $(PEERS)
 
-docs: .venv/dev demo coming-from  ## what is generated from the code, every example run, the site in build/site
+docs: .venv/slow demo coming-from  ## what is generated from the code, every example run, the site in build/site
 	$(PIP) -e '.[docs]'
 	$(BIN)/python scripts/make_docs.py
 	$(BIN)/python scripts/examples.py
@@ -66,6 +68,10 @@ coming-from: .venv/neural $(COMING_FROM)  ## ten tasks run against the real pack
 
 .venv/dev: pyproject.toml .venv/run
 	$(PIP) -e '.[dev]'
+	touch $@
+
+.venv/slow: pyproject.toml .venv/dev
+	$(PIP) -e '.[slow]'
 	touch $@
 
 $(PEERS):                      ## evaluators that only `make golden` asks, apart from Weir's own environment

@@ -62,20 +62,25 @@ SLOW = frozenset(
         "test_report_page",
         "test_doc2query",
         "test_dense_kills",
+        "test_postgres",
         "test_postgres_kills",
+        "test_notebook",
         "test_faults",
         "test_stage_faults",
         "test_local_chat",
         "test_several",
         "test_drawn_means",
         "test_detectable_effects",
+        "test_charts::test_a_figure_is_saved_as_pixels_and_as_pages",
         "test_command_system::test_a_killed_run_goes_on_where_it_was",
         "test_elasticsearch::test_killed_in_the_middle_it_goes_on",
         "test_experiment::test_killed_at_random_points_it_continues_and_ends_the_same",
         "test_import::test_a_kill_leaves_the_folder_whole_or_as_it_was",
+        "test_import_batches::test_memory_does_not_grow_with_the_corpus",
         "test_judge_stops::test_killed_in_the_middle_it_asks_only_for_what_is_missing",
         "test_kept_scores::test_killed_again_and_again_it_ends_as_if_undisturbed",
         "test_llm_reranker::test_killed_in_the_middle_it_asks_only_for_what_is_missing",
+        "test_never_again::test_e8_exact_search_takes_memory_for_blocks_and_not_for_the_vectors",
         "test_rerank_services::test_killed_in_the_middle_it_asks_only_for_what_is_missing",
         "test_stages::test_killed_before_any_record_it_continues_and_writes_no_finished_file_again",
         "test_subset::test_killed_at_any_moment_it_leaves_no_part_of_a_collection",
@@ -84,7 +89,8 @@ SLOW = frozenset(
     ]
 )
 """What `make test-slow` runs beside tests/real: benchmarks, kernels for other processors, a copy of the checkout, examples
-of pages, a browser, kills and faults, a language model, simulations; modules, or single tests of one."""
+of pages, a browser, a notebook's kernel, a database, kills and faults, peak memory over large files, a language model,
+simulations; modules, or single tests of one."""
 LONG = frozenset(["test_declared", "test_measures_against_reference", "test_conform", "test_plan"])
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 
 pytest.importorskip("openvino", reason="needs the `neural` extra (openvino)")
 
+import weir
 from weir.models import Encoder
 from weir.models.cross_encoder import CrossEncoder
 
@@ -63,3 +65,28 @@ def test_scores_of_a_cross_encoder_in_int8():
     loaded = CrossEncoder(weights("cross-l12")).load("cpu")
     (scores,) = loaded.scores(iter([(query, text) for text in texts]))
     np.testing.assert_allclose(scores, [9.45, -11.16], atol=0.3)
+
+
+@pytest.fixture(scope="module")
+def pool(shared):
+    """The first 20 judged queries of SciFact, and the five documents that BM25 finds first for each."""
+    data = weir.load(str(shared / "data" / "scifact"))
+    qrels = dict(islice(data.qrels.to_dict().items(), 20))
+    texts = data.queries.to_dict()
+    queries = weir.Queries.of({query: texts[query] for query in qrels})
+    run = weir.BM25().index(data.corpus).search(queries, 5)
+    codes = np.unique(run.doc)
+    names = [data.corpus.ids[int(code)] for code in codes]
+    documents = dict(zip(names, data.corpus.view_of("title text", codes).tolist(), strict=True))
+    return weir.Dataset.of(documents, queries.to_dict(), qrels)
+
+
+@pytest.mark.parametrize(("name", "system", "value"), [
+    ("mpnet", 'dense("{}")', 0.8065),
+    ("gte-small", 'dense("{}", pooling="mean", similarity="cosine")', 0.8315),
+    ("cross-l12", 'bm25 >> cross("{}", depth=5)', 0.7563),
+])  # fmt: skip
+def test_a_small_pool_is_ranked_as_it_was(pool, name, system, value):
+    """What was measured where mpnet in fp32 had MTEB's digits on SciFact and NFCorpus (docs/neural.md)."""
+    done = weir.benchmark([pool], [system.format(weights(name))], ["nDCG@10"])
+    assert done.columns()["mean"] == [pytest.approx(value, abs=1e-4)]

@@ -260,6 +260,19 @@ def test_what_a_server_finds_too_large_is_halved(place: Place):
     assert [len(a.texts) for a in place.manners.asked] == [100, 50, 25, 13, *[7] * 14, 2]
 
 
+def test_a_text_beyond_the_batch_of_llama_cpp_is_named_at_once(place: Place):
+    said = "input (2100 tokens) is too large to process. increase the physical batch size (current batch size: 512)"
+    loaded = place.ready()
+    place.manners.faults = [es.status(500, {"message": said})] * 2 + [None, es.status(500, {"message": said})]
+    with pytest.raises(
+        ServiceError, match=r"batch size: 512\); the text begins 'b' and .*max_length cuts"
+    ) as caught:
+        loaded.encode(["a", "b", "c", "d"])
+    assert "\n" not in str(caught.value)
+    assert [a.texts for a in place.manners.asked] == [["a", "b", "c", "d"], ["a", "b"], ["a"], ["b"]]
+    assert place.time.slept == []
+
+
 def test_what_a_server_does_not_answer_in_time_is_halved(place: Place):
     """llama.cpp on a processor reads some texts a second: 256 of them take longer than one answer may."""
     place.manners.quick = 10

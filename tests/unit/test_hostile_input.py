@@ -217,7 +217,7 @@ def test_a_long_line_of_documents_is_read_once_and_bounded(tmp_path, monkeypatch
     monkeypatch.setattr(jsonl, "RECORD_BYTES", 1 << 20)
     write_collection(tmp_path / "c")
     with (tmp_path / "c" / "corpus.jsonl").open("a") as file:
-        file.write(json.dumps({"_id": "a", "text": text}) + "\n")
+        file.write(json.dumps({"_id": "a", "text": text[: 2 << 20]}) + "\n")
     with pytest.raises(FormatError, match=r"corpus.jsonl, line 7: found a line of more than 1,048,576 bytes"):
         _ = [
             *__import__("weir.files.records", fromlist=["x"]).read_documents(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from pathlib import Path
 
@@ -37,10 +38,12 @@ def index(corpus: Corpus, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def changed(index: Path, to: Path, name: str, change) -> Path:
-    """A copy of the index with another array of that name, under checksums that fit it."""
-    shutil.copytree(index, to)
-    array = np.load(to / f"0-{name}.npy")
-    np.save(to / f"0-{name}.npy", change(array.copy()))
+    """The index with another array of that name, under checksums that fit it; its other files are the same ones."""
+    shutil.copytree(index, to, copy_function=os.link)
+    file = to / f"0-{name}.npy"
+    array = np.load(file)
+    file.unlink()
+    np.save(file, change(array))
     facts = json.loads((to / "index.json").read_text(encoding="utf-8"))
     (to / "index.json").unlink()
     seal_folder(to, "index.json", {n: v for n, v in facts.items() if n not in ("seal", "files")})

@@ -10,8 +10,8 @@ import pytest
 from tests.unit.brooklet import write_collection
 from weir.api import progress
 
-nbformat = pytest.importorskip("nbformat", reason="nbformat is not installed: pip install -e '.[dev]'")
-nbclient = pytest.importorskip("nbclient", reason="nbclient is not installed: pip install -e '.[dev]'")
+nbformat = pytest.importorskip("nbformat", reason="needs the `slow` extra (nbclient)")
+nbclient = pytest.importorskip("nbclient", reason="needs the `slow` extra (nbclient)")
 
 
 @pytest.fixture(scope="module")

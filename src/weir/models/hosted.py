@@ -223,6 +223,10 @@ PROVIDERS.add(
 
 
 _MAYBE_SMALLER = {400, 413, 422}  # what servers answer to more texts or tokens at once than they take
+_BATCH_STATUS, _BATCH_WORDS = (
+    500,
+    "too large to process",
+)  # llama.cpp's to a text beyond its physical batch size
 _MOST_DIMENSIONS = 16_384  # of a vector whose dimension is not known yet
 _NUMBER_BYTES = 64  # a number of an answer takes at most, its place on an indented line included
 _TEXT_BYTES = 1 << 12  # an answer has at most for each text, beside its numbers
@@ -258,8 +262,9 @@ class EmbeddingClient:
         texts for what they are, and where several take longer than one answer may.
         """
 
-        def slow(error: AttemptError) -> None:
-            if error.kind == "timed out" and len(ask.texts) > 1:
+        def too_much(error: AttemptError) -> None:
+            slow = error.kind == "timed out" and len(ask.texts) > 1
+            if slow or (error.status == _BATCH_STATUS and _BATCH_WORDS in str(error)):
                 raise TooMuchError(f"{self.url}: {error}")
 
         tokens = math.ceil(sum(map(estimated, ask.texts)) * self.dense)
@@ -288,7 +293,7 @@ class EmbeddingClient:
         try:
             with closing(KeptConnection()) as connection:
                 request = MeteredRequest(http, tokens, 0, max_bytes, read)
-                return self.metered.answered(connection, request, slow)
+                return self.metered.answered(connection, request, too_much)
         except AttemptError as error:
             message = f"{self.url}: {error}"
             raise (TooMuchError if error.status in _MAYBE_SMALLER else ServiceError)(message) from None
