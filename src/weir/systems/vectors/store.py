@@ -120,6 +120,22 @@ def release(raw: NDArray[np.uint8]) -> None:
         mapping.madvise(mmap.MADV_DONTNEED)
 
 
+READ_AHEAD_BYTES = 1 << 24
+"""How far before the block that is read the disk begins."""
+
+
+def announce(raw: NDArray[np.uint8], starts: Int64, stops: Int64) -> None:
+    """Let the disk begin with rows that are read next: runs starts[i]..stops[i]-1 of a mapped file, as one request."""
+    mapping, width = getattr(raw, "_mmap", None), raw.shape[1]
+    if mapping is None or not hasattr(mmap, "MADV_WILLNEED"):
+        return
+    first = starts * width // mmap.PAGESIZE * mmap.PAGESIZE
+    lengths = np.minimum(stops * width, len(mapping)) - first
+    for at, length in zip(first.tolist(), lengths.tolist(), strict=True):
+        if length > 0:
+            mapping.madvise(mmap.MADV_WILLNEED, at, length)
+
+
 @dataclass(frozen=True, eq=False)
 class Snapshot:
     """A store as it was at one moment. raw: its rows, uint8[n, width], memory-mapped; texts: that of each row."""
@@ -131,9 +147,14 @@ class Snapshot:
 
     def vectors(self, rows: Int64) -> Float32:
         """The vectors of these rows: float32[n, d]; a view where they are float32 and follow each other."""
-        if len(rows) and rows[-1] - rows[0] == len(rows) - 1 and (np.diff(rows) == 1).all():
+        cuts = np.flatnonzero(np.diff(rows) != 1) + 1
+        if len(rows) and len(cuts) == 0:
+            ahead = READ_AHEAD_BYTES // max(1, self.raw.shape[1])
+            announce(self.raw, rows[:1] + ahead, rows[-1:] + 1 + ahead)
             raw = self.raw[int(rows[0]) : int(rows[-1]) + 1]
         else:
+            if len(rows):
+                announce(self.raw, rows[np.append(0, cuts)], rows[np.append(cuts, len(rows)) - 1] + 1)
             raw = self.raw[rows]
         return self.codec.read(raw, self.dimensions)
 
@@ -242,12 +263,13 @@ class TextSource:
 
     def hashes(self) -> Hashes:
         """The hash of each text."""
-        parts = []
+        hashes = np.zeros((self.count, 2), np.uint64)
         for start in range(0, self.count, HASHED_TEXTS):
             block = self.block(start, min(start + HASHED_TEXTS, self.count))
             data, cuts = block.data, block.ptr.tolist()
-            parts.append(hash_texts([data[a:b].tobytes() for a, b in itertools.pairwise(cuts)]))
-        return np.concatenate(parts) if parts else np.zeros((0, 2), np.uint64)
+            some = hash_texts([data[a:b].tobytes() for a, b in itertools.pairwise(cuts)])
+            hashes[start : start + len(some)] = some
+        return hashes
 
     def take(self, numbers: Int64) -> list[str]:
         """The texts of these numbers, which ascend."""
@@ -447,8 +469,10 @@ def _in_pieces(
 def _first_of_each(hashes: Hashes) -> Int64:
     """The number of the first text of each distinct hash, ascending."""
     order = np.lexsort((hashes[:, 1], hashes[:, 0]))
-    new = np.ones(len(order), np.bool_)
-    new[1:] = (hashes[order[1:]] != hashes[order[:-1]]).any(axis=1)
+    new = np.zeros(len(order), np.bool_)
+    new[:1] = True
+    for half in (hashes[order, 0], hashes[order, 1]):
+        new[1:] |= half[1:] != half[:-1]
     return np.sort(order[new])
 
 
