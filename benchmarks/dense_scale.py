@@ -32,7 +32,7 @@ BATCH = 8192
 """Vectors added together."""
 HELD = 200_000
 """Vectors held in memory for the pace of the arithmetic."""
-APPROXIMATE = (("IVF1024,SQ8", 32), ("usearch-i8", 128))
+APPROXIMATE = (("IVF1024,SQ8", 64), ("usearch-i8", 256))
 """Approximate indexes and how much of them a query looks at."""
 
 
@@ -43,7 +43,7 @@ class Vectors:
         import numpy as np
 
         rng = np.random.default_rng(7)
-        spectrum = (1 / np.sqrt(1 + np.arange(DIMENSIONS) / 24)).astype(np.float32)
+        spectrum = (1 / (1 + np.arange(DIMENSIONS) / 16)).astype(np.float32)  # about 45 effective dimensions
         turn = np.linalg.qr(rng.standard_normal((DIMENSIONS, DIMENSIONS)))[0].astype(np.float32)
         self.centres, self.rest = (
             (rng.standard_normal((n, DIMENSIONS), dtype=np.float32) * (weight * spectrum)) @ turn
@@ -246,12 +246,18 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--child")
-    parser.add_argument("--work", type=Path, help="where stores are made and deleted; by default a temporary folder")
+    parser.add_argument(
+        "--work", type=Path, help="where stores are made and deleted; by default a temporary folder"
+    )
     parser.add_argument("--sizes", type=int, nargs="+", default=[100_000, 1_000_000, 5_000_000, 15_000_000])
     parser.add_argument("--dtype", default="int8")
     parser.add_argument("--cap", default="4G", help="ulimit -d of every process")
-    parser.add_argument("--loss-up-to", type=int, default=1_000_000, help="vectors up to which losses are measured")
-    parser.add_argument("--graph-up-to", type=int, default=100_000, help="vectors up to which graphs are built")
+    parser.add_argument(
+        "--loss-up-to", type=int, default=1_000_000, help="vectors up to which losses are measured"
+    )
+    parser.add_argument(
+        "--graph-up-to", type=int, default=100_000, help="vectors up to which graphs are built"
+    )
     parser.add_argument("--exact-only", action="store_true", help="build no approximate index")
     parser.add_argument("--quick", action="store_true", help="record nothing")
     given = parser.parse_args()

@@ -163,13 +163,16 @@ def use_memory(size: str) -> None:
     os.environ["WEIR_MAX_RAM"] = size
 
 
-def require_memory(count: int, what: str) -> None:
-    """Raise BadValue, before it starts, where what needs about so many bytes of memory is more than may be taken."""
+def require_memory(count: int, what: str, remedy: str = "") -> None:
+    """Raise BadValue, before it starts, where what needs about so many bytes of memory is more than may be taken.
+
+    remedy: a clause that says how it needs less.
+    """
     budget = memory_budget()
     if count > budget.bytes:
         raise BadValue(
             f"{what} needs about {count / 1e9:.1f} GB of memory; {budget.bytes / 1e9:.1f} GB may be taken "
-            f"({budget.source}); --max-ram or WEIR_MAX_RAM raises that"
+            f"({budget.source}); {remedy + '; ' if remedy else ''}--max-ram or WEIR_MAX_RAM raises that"
         )
 
 

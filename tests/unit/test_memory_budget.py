@@ -6,13 +6,19 @@ import resource
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 from weir import settings
 from weir.core.corpus import Corpus
+from weir.core.strings import Strings
 from weir.errors import BadValue
 from weir.settings import half_of_memory, memory_budget, size_of
 from weir.systems import parse_system
+from weir.systems.vectors import store
+from weir.systems.vectors.journal import alone
+from weir.systems.vectors.maxsim_search import require_memory_for
+from weir.systems.vectors.store import EncodingBlocks, TextSource, VectorStore, encoded_in_memory, stored
 
 MEMINFO = "MemTotal:       16000000 kB\nMemFree: 1 kB\n"
 
@@ -81,3 +87,84 @@ def test_an_index_that_memory_does_not_hold_is_refused_before_it_starts(system, 
         BadValue, match=r"an index of 400 documents in memory needs about .* may be taken \(WEIR_MAX_RAM\)"
     ):
         parse_system(system).index(corpus)
+
+
+def test_vectors_that_memory_does_not_hold_are_refused_before_they_are_made(tmp_path, monkeypatch):
+    made = []
+
+    def encode(texts):
+        made.extend(texts)
+        return np.ones((len(texts), 4096), np.float32)
+
+    texts = TextSource.of(Strings.of([f"text {n}" for n in range(400)]))
+    monkeypatch.setenv("WEIR_MAX_RAM", "2M")
+    message = (
+        r'keeping 400 vectors in memory as fp32 needs about .*; store="int8" takes fewer bytes; --max-ram'
+    )
+    with pytest.raises(BadValue, match=message):
+        encoded_in_memory("fp32", texts, encode, None, EncodingBlocks(10))
+    assert len(made) == 10
+    assert len(encoded_in_memory("int8", texts, encode, None, EncodingBlocks(10))) == 400
+    monkeypatch.setenv("WEIR_MAX_RAM", "1M")
+    monkeypatch.setattr(store, "LOOKED_UP_BYTES", 1 << 12)
+    made.clear()
+    for begin in (
+        lambda: encoded_in_memory("int8", texts, encode, None, EncodingBlocks(10)),
+        lambda: stored(VectorStore.of(tmp_path, {"model": "m"}), texts, encode),
+    ):
+        with pytest.raises(BadValue, match="looking up the vectors of 400 texts"):
+            begin()
+    assert not made
+    assert not list(tmp_path.iterdir())
+
+
+def test_centroids_that_memory_does_not_hold_are_refused(monkeypatch):
+    monkeypatch.setenv("WEIR_MAX_RAM", "4G")
+    require_memory_for(10_000_000, 128, 2, lists=True)
+    with pytest.raises(
+        BadValue, match=r"an index of 900,000,000 token vectors .*candidates=None with bits=0"
+    ):
+        require_memory_for(900_000_000, 128, 0, lists=True)
+
+
+SEARCH = """
+import resource, sys
+import numpy as np
+from pathlib import Path
+from weir.systems.vectors.exact_search import search
+from weir.systems.vectors.store import StoredVectors, VectorStore
+
+vectors = VectorStore.of(Path(sys.argv[1]), {"model": "m"}, "int8")
+queries = np.random.default_rng(1).standard_normal((40, 64), dtype=np.float32)
+small = StoredVectors(vectors.snapshot(), np.arange(2000))
+search(small, queries, 10)  # what is compiled is loaded
+if sys.argv[2] != "0":
+    size = int(next(line.split()[1] for line in open("/proc/self/status") if line.startswith("VmSize:"))) << 10
+    limit = size + int(sys.argv[2])
+    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+snapshot = vectors.snapshot()
+if sys.argv[3] == "whole":
+    StoredVectors(snapshot, np.arange(len(snapshot.texts))).values
+answers = search(StoredVectors(snapshot, np.arange(len(snapshot.texts))), queries, 10)
+print(answers.doc.tolist(), answers.score.tolist())
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="ulimit -v is enforced on Linux")
+def test_a_store_is_searched_under_ulimit(tmp_path):
+    """20 MB of bytes are mapped, and searched in less memory than the 77 MB of their floats."""
+    count, rng = 300_000, np.random.default_rng(0)
+    vectors = VectorStore.of(tmp_path, {"model": "m"}, "int8")
+    numbers = np.arange(count, dtype=np.uint64)
+    with alone(vectors.folder):
+        vectors.add(np.stack([numbers, numbers], axis=1), rng.standard_normal((count, 64), dtype=np.float32))
+
+    def run(limit: int, way: str = "streamed") -> subprocess.CompletedProcess[str]:
+        arguments = [sys.executable, "-c", SEARCH, str(tmp_path), str(limit), way]
+        return subprocess.run(arguments, capture_output=True, text=True, check=False)
+
+    free, limited = run(0), run(70_000_000)
+    assert free.returncode == limited.returncode == 0, limited.stderr
+    assert limited.stdout == free.stdout
+    assert "MemoryError" in run(70_000_000, "whole").stderr

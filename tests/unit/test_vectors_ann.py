@@ -9,6 +9,7 @@ pytest.importorskip("faiss", reason="needs faiss: pip install 'weir-ir[ann]'")
 pytest.importorskip("usearch", reason="needs usearch: pip install 'weir-ir[ann]'")
 
 from weir.errors import BadValue, StoreError
+from weir.systems.vectors import ann
 from weir.systems.vectors.ann import ApproximateIndex, loss, search_with
 from weir.systems.vectors.exact_search import ArraySource, search
 
@@ -70,3 +71,21 @@ def test_wrong_names_and_damage_are_one_line(tmp_path, vectors):
     for name in ("Flat", "usearch"):
         with pytest.raises(StoreError, match="the index is damaged"):
             ApproximateIndex(name).open(tmp_path / "index", D)
+
+
+@pytest.mark.parametrize("name", ["Flat", "HNSW16", "usearch"])
+def test_an_index_that_memory_does_not_hold_is_refused_after_its_first_vectors(vectors, monkeypatch, name):
+    rows, _ = vectors
+    monkeypatch.setattr(ann, "BLOCK_VECTORS", 200)
+    monkeypatch.setattr(ArraySource, "release", lambda self: released.append(len(self)))
+    released: list[int] = []
+    many = ArraySource(np.tile(rows.values, (4, 1)))
+    monkeypatch.setenv("WEIR_MAX_RAM", "1M")
+    with pytest.raises(
+        BadValue, match=rf"the index {name} of 12,000 vectors needs about 0.0 GB .*exact search reads"
+    ):
+        ApproximateIndex(name).build(many)
+    assert released == [12_000]
+    monkeypatch.setenv("WEIR_MAX_RAM", "64M")
+    built = ApproximateIndex(name).build(rows)
+    assert built.size() > rows.values.nbytes

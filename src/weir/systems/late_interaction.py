@@ -57,6 +57,7 @@ from weir.systems.vectors.maxsim_search import (
     near,
     read_clusters,
     refuse_odd,
+    require_memory_for,
     search_chosen,
     search_tokens,
     write_clusters,
@@ -174,6 +175,7 @@ class ColBERT:
         limit = self.limit(len(tokens))
         token_index = TokenIndex()
         if self.bits or limit:
+            require_memory_for(int(tokens.lengths.sum()), tokens.dimensions, self.bits, limit > 0)
             clusters = clustered(tokens)
             small = compressed(tokens, clusters, self.bits) if self.bits else None
             token_index = TokenIndex(clusters, listed(clusters) if limit else None, small)

@@ -6,6 +6,8 @@ An index is named as FAISS's own factory names it: "Flat", "IVF1024,Flat", "HNSW
 
 from __future__ import annotations
 
+import importlib
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
@@ -18,6 +20,7 @@ from numpy.typing import NDArray
 from weir.core.order import ranked
 from weir.core.strings import Int32, Int64
 from weir.errors import BadValue, StoreError, require
+from weir.settings import require_memory
 from weir.systems.vectors.exact_search import Float32, Found, VectorSource, pair_scores, search, spread
 
 DISTRIBUTIONS = {"faiss": ("faiss-cpu", "faiss-gpu"), "usearch": ("usearch",)}
@@ -38,6 +41,10 @@ class Approximate(Protocol):
 
     def decoded(self, start: int, stop: int) -> Float32:
         """Vectors start..stop-1 as the index remembers them."""
+        ...
+
+    def size(self) -> int:
+        """Its bytes."""
         ...
 
     def write(self, path: Path) -> None:
@@ -64,6 +71,10 @@ class Faiss:
         vectors: Float32 = self.index.reconstruct_n(start, stop - start)
         return vectors
 
+    def size(self) -> int:
+        """See Approximate."""
+        return int(require("faiss", extra="ann").serialize_index(self.index).nbytes)
+
     def write(self, path: Path) -> None:
         """See Approximate."""
         require("faiss", extra="ann").write_index(self.index, str(path))
@@ -86,6 +97,10 @@ class Usearch:
     def decoded(self, start: int, stop: int) -> Float32:
         """See Approximate."""
         return np.asarray(self.index.get(np.arange(start, stop), np.float32), np.float32)
+
+    def size(self) -> int:
+        """See Approximate."""
+        return int(self.index.serialized_length)
 
     def write(self, path: Path) -> None:
         """See Approximate."""
@@ -139,25 +154,39 @@ class ApproximateIndex:
     def build(self, rows: VectorSource) -> Approximate:
         """Index vectors for search by dot product.
 
-        Raises BadValue for a name the library does not know, MissingExtra without it.
+        Raises BadValue for a name the library does not know, and, by the size of the first vectors' index, where
+        memory does not hold that of all; MissingExtra without the library.
         """
         if self._package == "usearch":
-            index = _empty(self.name, self.effort, rows.dimensions)
-            for start in range(0, len(rows), BLOCK_VECTORS):
-                block = rows.block(start, min(start + BLOCK_VECTORS, len(rows)))
-                index.add(np.arange(start, start + len(block)), np.ascontiguousarray(block), threads=1)
-            return Usearch(index)
+            graph = Usearch(_empty(self.name, self.effort, rows.dimensions))
+            for start, block in self._blocks(graph, rows):
+                graph.index.add(np.arange(start, start + len(block)), block, threads=1)
+            return graph
         faiss = require("faiss", extra="ann")
         faiss.omp_set_num_threads(1)
         try:
             index = faiss.index_factory(rows.dimensions, self.name, faiss.METRIC_INNER_PRODUCT)
             if not index.is_trained:
                 index.train(rows.take(spread(len(rows), min(len(rows), TRAINING_VECTORS), 1)))
-            for start in range(0, len(rows), BLOCK_VECTORS):
-                index.add(rows.block(start, min(start + BLOCK_VECTORS, len(rows))))
+            for _, block in self._blocks(Faiss(index), rows):
+                index.add(block)
         except RuntimeError as error:
             raise BadValue(f"FAISS cannot build the index '{self.name}': {_line(error)}") from None
         return _with_effort(faiss, index, self.effort)
+
+    def _blocks(self, index: Approximate, rows: VectorSource) -> Iterator[tuple[int, Float32]]:
+        """(number of the first, vectors) in order, given back when the index has them."""
+        empty = index.size()
+        for start in range(0, len(rows), BLOCK_VECTORS):
+            yield start, np.ascontiguousarray(rows.block(start, min(start + BLOCK_VECTORS, len(rows))))
+            rows.release()
+            if start == 0 and len(rows) > BLOCK_VECTORS:
+                needed = empty + (index.size() - empty) * len(rows) // BLOCK_VECTORS
+                require_memory(
+                    needed,
+                    f"the index {self.name} of {len(rows):,} vectors",
+                    "exact search reads them from disk",
+                )
 
     def open(self, path: Path, dimensions: int) -> Approximate:
         """An index written before; raises StoreError where it cannot be read."""
@@ -253,6 +282,8 @@ def _with_effort(faiss: Any, index: Any, effort: int) -> Faiss:  # noqa: ANN401 
 
 
 def _empty(name: str, effort: int, d: int) -> Any:  # noqa: ANN401 - usearch has no types
+    with suppress(ImportError):  # FAISS crashes where usearch was imported before it
+        importlib.import_module("faiss")
     module = require("usearch.index", extra="ann")
     kind = name.partition("-")[2] or "f32"
     if kind not in ("f32", "f16", "bf16", "i8"):

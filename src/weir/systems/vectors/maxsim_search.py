@@ -14,7 +14,7 @@ from numpy.typing import DTypeLike, NDArray
 from weir.core.strings import Float64, Int32, Int64, in_range, valid_offsets
 from weir.errors import BadValue, StoreError
 from weir.files.integrity import read_array
-from weir.settings import settings
+from weir.settings import require_memory, settings
 from weir.systems.vectors.exact_search import Found
 from weir.systems.vectors.store import GatheredRagged, spans
 
@@ -334,6 +334,8 @@ KMEANS_ITERATIONS = 6
 TRAINING_VECTORS_PER_CENTROID = 32
 """Vectors for each centroid in the sample of k-means, evenly spaced over the collection."""
 BLOCK_VECTORS = 1 << 14
+CLUSTERED_BYTES, LISTED_BYTES = 4, 80
+"""Memory of a token: the number of its centroid, and while it is put into the lists; measured."""
 CALIBRATION_VECTORS = 1 << 15
 """Residuals from which the quantiles of the codec are taken."""
 
@@ -355,6 +357,24 @@ class CentroidLists:
     doc: Int32
 
 
+def require_memory_for(tokens: int, dimensions: int, bits: int, lists: bool) -> None:
+    """Raise BadValue where memory does not suffice to cluster so many token vectors.
+
+    bits: of the residual codec, 0 for none; lists: whether candidates are found by centroids.
+    """
+    sample = min(tokens, TRAINING_VECTORS_PER_CENTROID * _centroids(tokens))
+    k_means = 3 * 4 * dimensions * sample  # the sample, sorted by centroid, and while it is put together
+    after = LISTED_BYTES * tokens if lists else 0
+    needed = CLUSTERED_BYTES * tokens + max(k_means, after, dimensions * bits * tokens // 8)
+    require_memory(
+        needed, f"an index of {tokens:,} token vectors", "candidates=None with bits=0 reads them from disk"
+    )
+
+
+def _centroids(tokens: int) -> int:
+    return 1 << int(np.log2(16 * np.sqrt(max(tokens, 1))))
+
+
 def clustered(rows: TokenRows, count: int = 0) -> Centroids:
     """Centroids of token vectors, and which is nearest to each; the same for the same vectors.
 
@@ -364,7 +384,7 @@ def clustered(rows: TokenRows, count: int = 0) -> Centroids:
     ptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(rows.lengths)])
     if total == 0:
         return Centroids(np.zeros((0, rows.dimensions), np.float32), np.zeros(0, np.int32), ptr)
-    count = max(1, min(count or 1 << int(np.log2(16 * np.sqrt(total))), total // 4))
+    count = max(1, min(count or _centroids(total), total // 4))
     size = min(total, TRAINING_VECTORS_PER_CENTROID * count)
     sampled, sample = np.arange(size) * total // size, []  # evenly spaced
     for start, stop in spans(rows.lengths, BLOCK_VECTORS):
@@ -486,6 +506,7 @@ def compressed(rows: TokenRows, clusters: Centroids, bits: int) -> Compressed:
         picked = np.arange(-low % step, high - low, step)
         vectors = _floats(rows.block(start, stop))[picked]
         residuals.append((vectors - clusters.centroids[clusters.code[low:high][picked]]).ravel())
+        rows.release()
     rest, count = np.concatenate(residuals), 1 << bits
     quantiles = np.zeros(2 * count - 1, np.float32)
     if rest.size:

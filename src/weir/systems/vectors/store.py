@@ -19,6 +19,7 @@ from weir.core.strings import Int64, Strings
 from weir.errors import BadValue, StoreError, UnknownName
 from weir.files.atomic import storing
 from weir.files.leases import clear_lock
+from weir.settings import require_memory
 from weir.systems.vectors.journal import (
     Hashes,
     Journal,
@@ -245,6 +246,13 @@ HASHED_TEXTS = 4096
 """Texts hashed together."""
 EXPORTED_TEXTS = 1 << 16
 """Texts whose vectors are copied together."""
+LOOKED_UP_BYTES = 130
+"""Memory of a text while it is looked for among those of a store: hashes, their order, places; measured."""
+
+
+def require_memory_for(texts: int) -> None:
+    """Raise BadValue where so many texts are more than memory suffices to look up; their vectors lie on the disk."""
+    require_memory(LOOKED_UP_BYTES * texts, f"looking up the vectors of {texts:,} texts")
 
 
 @dataclass(frozen=True, eq=False)
@@ -379,8 +387,9 @@ def stored(
 
     A text that occurs often is encoded once. progress: called with (texts that have their vector, all texts). Raises
     BadValue, naming the text, for a vector that is not finite, and for vectors of another dimension or number than
-    expected; StoreError as the store.
+    expected, and where memory does not suffice to look texts up; StoreError as the store.
     """
+    require_memory_for(texts.count)
     hashes = texts.hashes()
     if texts.count == 0 and store.snapshot() is None:
         nothing = Snapshot(codec(store.dtype), 0, np.zeros((0, 0), np.uint8), KnownTexts(hashes))
@@ -399,17 +408,33 @@ def stored(
 def encoded_in_memory(
     dtype: str, texts: TextSource, encode: Encode, progress: Progress | None, cut: EncodingBlocks
 ) -> StoredVectors:
-    """The vectors of texts in their order, as a store of that dtype gives them, kept nowhere; raises as `stored`."""
+    """The vectors of texts in their order, as a store of that dtype gives them, kept nowhere.
+
+    Raises as `stored`, and BadValue, once the dimensions are known, where memory does not hold them.
+    """
+    require_memory_for(texts.count)
     hashes, stored_as = texts.hashes(), codec(dtype)
     once = _first_of_each(hashes)
-    rows, dimensions = [np.zeros((0, 0), np.uint8)], 0
+    raw, dimensions, done = np.zeros((0, 0), np.uint8), 0, 0
     for numbers in cut.blocks(once, np.ones(len(hashes), np.bool_)):
         if progress is not None:
             progress(int(numbers[0]), len(hashes))
-        for _, vectors in _encoded(texts, numbers, encode, dtype):
-            dimensions = vectors.shape[1]
-            rows.append(stored_as.write(vectors))
-    raw = np.concatenate(rows[1:] or rows)
+        for some, vectors in _encoded(texts, numbers, encode, dtype):
+            if done == 0:
+                dimensions = vectors.shape[1]
+                size = len(once), stored_as.width(dimensions)
+                smaller = "" if dtype in ("int8", "binary") else 'store="int8" takes fewer bytes'
+                require_memory(
+                    size[0] * size[1], f"keeping {size[0]:,} vectors in memory as {dtype}", smaller
+                )
+                raw = np.empty(size, np.uint8)
+            if vectors.shape[1] != dimensions:
+                raise BadValue(
+                    f"text '{texts.name(int(some[0]))}': a vector of {vectors.shape[1]} dimensions after vectors of "
+                    f"{dimensions}"
+                )
+            raw[done : done + len(some)] = stored_as.write(vectors)
+            done += len(some)
     snapshot = Snapshot(stored_as, dimensions, raw, KnownTexts(hashes[once]))
     return StoredVectors(snapshot, snapshot.texts.find(hashes))
 
@@ -720,8 +745,9 @@ def stored_ragged(
     """The rows of texts in their order, as `stored` gives vectors.
 
     Raises BadValue, naming the text, for another number of texts or another width than expected, and for numbers that
-    are not finite; StoreError as the store.
+    are not finite, and where memory does not suffice to look texts up; StoreError as the store.
     """
+    require_memory_for(texts.count)
     hashes = texts.hashes()
     if texts.count == 0 and store.snapshot() is None:
         nothing = np.zeros((0, store.width), np.uint8)
