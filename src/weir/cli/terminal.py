@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, TextIO
 from weir.errors import printable, printable_text
 
 if TYPE_CHECKING:
+    from weir.api.listings import Listing
     from weir.api.result_set import ResultSet
     from weir.api.rows import Display
     from weir.core.scores import Note
@@ -139,6 +140,16 @@ def show_tables(tables: Sequence[Table]) -> None:
     from weir.core.tables import written
 
     show(written(tables, "text", output_width(), shows_colours()))
+
+
+def show_listing(listing: Listing, as_json: bool = False) -> None:
+    """Print what there is of something: its tables as text, or a JSON object for each entry."""
+    from weir.core.results import json_lines
+
+    if as_json:
+        show(json_lines(listing.records), styled=False)
+    else:
+        show_tables(listing.tables())
 
 
 def say(line: str) -> None:

@@ -1,0 +1,449 @@
+"""What there is: systems, encoders, measures, collections, and what this machine has installed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, TypeAlias
+
+from weir.core import results
+from weir.core.scores import Note
+from weir.core.tables import Table, sentences, table_of
+from weir.errors import WeirError
+
+if TYPE_CHECKING:
+    from weir.models import Encoder, Loaded
+
+
+Facts: TypeAlias = dict[str, object]
+
+PROBED = 64
+"""Documents that a probe encodes."""
+WORTH = 1.2
+"""Times as fast as the declared engine from which a probe names another."""
+
+
+@dataclass(frozen=True, repr=False)
+class Listing:
+    """What there is of something, as `weir list` and `weir doctor` show it.
+
+    records: the facts, a JSON object for each entry; shown: the tables.
+    """
+
+    records: tuple[Mapping[str, object], ...]
+    shown: tuple[Table, ...]
+
+    __repr__ = results.result_text
+    _repr_html_ = results.result_html
+
+    def tables(self) -> tuple[Table, ...]:
+        """The tables that show it."""
+        return self.shown
+
+    def notes(self) -> tuple[Note, ...]:
+        """None: what has to be said stands among the facts."""
+        return ()
+
+
+def systems(system: str | None = None) -> Listing:
+    """The systems and their presets with every setting, or one of them.
+
+    system: a name such as bm25 or cross, which is explained, or one with settings, such as "bm25(k1=1.2)", whose
+    description is everything that can move its numbers. Raises UnknownName and BadValue as `parse_system`.
+    """
+    import inspect
+    import json
+
+    from weir.systems import PRESETS, RERANKERS, SYSTEMS, parse_system, usage
+
+    def entry(name: str) -> tuple[str, str]:
+        registry = RERANKERS if name in RERANKERS else SYSTEMS
+        return usage(name), inspect.getdoc(registry.get(name)) or ""
+
+    if system is not None and (system in RERANKERS or system in SYSTEMS):
+        called, about = entry(system)
+        return Listing(
+            ({"system": called, "about": about},), (sentences(called), sentences(*about.split("\n")))
+        )
+    if system is not None:
+        description = parse_system(system).describe()
+        return Listing((description,), (sentences(*json.dumps(description, indent=1).split("\n")),))
+    retrievers, rerankers = [entry(name) for name in SYSTEMS], [entry(name) for name in RERANKERS]
+    lines = [line for called, about in retrievers for line in (called, "    " + about.partition("\n")[0])]
+    behind = ["re-rankers, behind a system: bm25 >> score(rm3)"]
+    for called, about in rerankers:
+        behind += ["    " + called, "        " + about.partition("\n")[0]]
+    presets = ["presets of bm25"]
+    for preset, recipe in PRESETS.items():
+        fields = " | ".join(recipe.fields)
+        rule = "one field" if len(recipe.fields) == 1 else "summed"
+        rule = rule if recipe.tie_breaker is None else f"best field, tie breaker {recipe.tie_breaker}"
+        presets += [
+            f'    bm25("{preset}"): {recipe.reproduces}',
+            f"        {recipe.analyzer}, k1={recipe.k1}, b={recipe.b}, lengths {recipe.lengths}, {fields} ({rule})",
+        ]
+    records = tuple({"system": called, "about": about} for called, about in (*retrievers, *rerankers))
+    return Listing(records, (sentences(*lines), sentences(*behind), sentences(*presets)))
+
+
+def models() -> Listing:
+    """The encoders whose settings Weir knows; any name on the Hugging Face hub and any folder works too."""
+    from dataclasses import asdict
+
+    from weir.models.checkpoints import cards
+
+    lines = [["name", "kind", "million", "pooling", "similarity", "tokens", "prompts", "checkpoint"]]
+    for card in cards():
+        prompts = sum(bool(prompt) for prompt in (card.query_prompt, card.document_prompt))
+        lines.append(
+            [
+                card.name,
+                card.kind,
+                f"{card.parameters:g}",
+                card.pooling or "-",
+                card.similarity or "-",
+                "/".join(map(str, sorted({card.max_query, card.max_document}))),
+                str(prompts or "-"),
+                card.hub,
+            ]
+        )
+    other = "any name on the Hugging Face hub and any folder with a checkpoint works too"
+    return Listing(tuple(map(asdict, cards())), (table_of(lines), sentences(other)))
+
+
+def model(
+    name: str, dtype: str | None = None, engine: str | None = None, device: str = "auto", probe: bool = False
+) -> Listing:
+    """What decides the vectors of an encoder: its settings, prompts, and the engine that encodes here and why.
+
+    name: a model, or a dense system as it is written; dtype, engine: its settings, by default fp32 and auto; probe:
+    measure how fast engines are and how far company moves a vector. A checkpoint that is not here is downloaded. Raises
+    BadValue for a name that is no encoder's, DownloadError.
+    """
+    import json
+
+    from weir.models.checkpoints import resolve
+
+    encoder = _encoder(name, dtype, engine)
+    encoder.fetch()
+    recipe = resolve(encoder)
+    facts: Facts = {"model": encoder.model, "folder": str(recipe.document.folder)}
+    facts |= encoder.describe(device) | {"why": encoder.declared(recipe, device).why}
+    facts |= {"notes": list(recipe.notes)} if recipe.notes else {}
+    facts |= _probed(encoder, device) if probe else {}
+    width = max(map(len, facts))
+    texts = {key: value if isinstance(value, str) else json.dumps(value) for key, value in facts.items()}
+    return Listing((facts,), (_aligned(texts, width),))
+
+
+def _encoder(name: str, dtype: str | None, engine: str | None) -> Encoder:
+    """The encoder of that name with the options, or that of a dense system as it is written."""
+    from weir.errors import BadValue
+    from weir.models import Encoder
+    from weir.systems import parse_system
+    from weir.systems.dense import DenseRetriever
+
+    if "(" not in name:
+        return Encoder(name, dtype=dtype or "fp32", engine=engine or "auto")
+    system = parse_system(name)
+    if not isinstance(system, DenseRetriever) or not isinstance(system.encoder, Encoder):
+        raise BadValue(f"{name}: expected the name of an encoder, or a dense system with a checkpoint")
+    options = [option for option, value in (("dtype", dtype), ("engine", engine)) if value is not None]
+    if options:
+        raise BadValue(f"{name} has its own settings; write {' and '.join(options)} among them")
+    return system.encoder
+
+
+def _probed(encoder: Encoder, device: str) -> dict[str, object]:
+    """Speed of the engines that are installed, and how far company moves a vector; it decides nothing."""
+    from weir.datasets.load import load
+    from weir.errors import BadValue, MissingExtra
+    from weir.models.encoder import stability
+    from weir.models.engine import ENGINES
+
+    texts = load("brook-questions").corpus.view("title text").tolist()[:PROBED]
+    loaded = encoder.load(device)
+    speed_of = {"as declared": _speed(loaded, texts)}
+    for engine in ENGINES if encoder.engine == "auto" else ():
+        try:
+            speed_of[engine] = _speed(replace(encoder, engine=engine).load(device), texts)
+        except (BadValue, MissingExtra) as error:
+            speed_of[engine] = str(error)
+    stable = stability(loaded, texts)
+    facts: dict[str, object] = {"documents_per_second": speed_of, "stability": str(stable)}
+    speeds = {name: value for name, value in speed_of.items() if isinstance(value, float)}
+    best = max(speeds, key=lambda name: speeds[name])
+    if speeds[best] > WORTH * speeds["as declared"]:
+        facts["advice"] = (
+            f"engine={best!r} was {speeds[best] / speeds['as declared']:.1f} times as fast here; you may ask for it"
+        )
+    return facts
+
+
+def _speed(loaded: Loaded, texts: list[str]) -> float | str:
+    """Documents a second, of the better of two passes."""
+    import time
+
+    seconds = []
+    for _ in range(2):
+        begun = time.perf_counter()
+        loaded.encode(texts)
+        seconds.append(time.perf_counter() - begun)
+    return round(len(texts) / min(seconds), 1)
+
+
+def measures(measure: str | None = None) -> Listing:
+    """The measures, their settings and their sources, or one alone, by its name here or elsewhere.
+
+    Raises UnknownName for a measure that is none.
+    """
+    import inspect
+
+    from weir.errors import UnknownName
+    from weir.measures import MEASURES, parse_measure
+
+    names = MEASURES.names() if measure is None else [measure]
+    if measure is not None and measure not in MEASURES:
+        try:
+            names = [parse_measure(measure).name]
+        except UnknownName:
+            raise
+        except WeirError:  # such as a cut-off that is missing: the question is which measure it is
+            names = [parse_measure(f"{measure}@10").name]
+    records, tables = [], []
+    for name in names:
+        definition = MEASURES.get(name)
+        records.append(
+            {
+                "measure": name,
+                "cutoff": definition.cutoff,
+                "settings": definition.defaults(),
+                "summary": definition.summary,
+                "grades": definition.takes,
+            }
+        )
+        settings = ", ".join(f"{key}={value!r}" for key, value in definition.defaults().items())
+        cut = "@k" if definition.cutoff == "required" else "[@k]"
+        about = (inspect.getdoc(definition.function) or "").split("\n")
+        tables.append(
+            sentences(
+                f"{name}{cut}" + (f"   settings: {settings}" if settings else ""),
+                *(f"    {line}".rstrip() for line in (*about, definition.takes)),
+            )
+        )
+    return Listing(tuple(records), tuple(tables))
+
+
+def datasets() -> Listing:
+    """The collections of the catalogue, and whether each is on this machine; then the groups."""
+    from dataclasses import asdict
+
+    from weir.datasets import catalogue
+
+    lines = [["name", "task", "domain", "documents", "queries", "licence", "here"]]
+    records = []
+    for entry in catalogue.entries():
+        here = "yes" if entry.here else "licence" if entry.obtain else "fetch"
+        sizes = [f"{entry.documents:,}", f"{entry.queries:,}"]
+        lines.append([entry.name, entry.task, entry.domain, *sizes, entry.licence, here])
+        records.append(asdict(entry) | {"here": entry.here})
+    groups = [
+        sentences(f"{group.name}: the unweighted mean of {', '.join(group.members)}")
+        for group in map(catalogue.group, catalogue.groups())
+    ]
+    return Listing(tuple(records), (table_of(lines), *groups))
+
+
+# What is installed.
+
+EXTRAS = {
+    "run": "index and search",
+    "neural": "encode, re-rank on a processor",
+    "int8": "encode in int8",
+    "torch": "GPUs, T5, language models, other architectures",
+    "ann": "approximate search",
+    "train": "train encoders",
+}
+NOTABLE = ("avx", "avx2", "fma", "f16c", "avx512f", "avx512bw", "avx512vnni", "avx512bf16", "amx-int8",
+           "amx-bf16", "neon", "fullfp16", "dotprod", "i8mm", "bf16", "sve")  # fmt: skip
+CACHES = (
+    "datasets",
+    "stores",
+    "vectors",
+    "scores",
+    "questions",
+    "encoders",
+    "openvino",
+    "training",
+    "kernels",
+)
+
+
+def installation() -> Listing:
+    """Packages, the engines that would run, settings, and where caches are kept: one record with a part for each.
+
+    Nothing is downloaded, compiled or loaded: no model, and no torch.
+    """
+    import os
+    import platform
+    import sys
+
+    from weir.core.rounding import size
+    from weir.kernels.jit import available
+    from weir.settings import available_cores, memory_budget, settings
+
+    budget = memory_budget()
+    targets: str | list[str] = "nothing: numba is not installed, or NUMBA_DISABLE_JIT is set"
+    if available():
+        from weir.kernels.simd import features
+
+        targets = [name for name in NOTABLE if name in features()]
+    # The environment variables that Weir and its compiler look at; of keys only that they are set.
+    environment: Facts = {"threads": settings().threads, "device": settings().device}
+    for name in sorted(os.environ):
+        if name.startswith(("WEIR_", "NUMBA_")) or name in ("HF_HUB_OFFLINE", "HF_HOME"):
+            environment[name] = "set" if "KEY" in name else os.environ[name]
+    sections: dict[str, Facts] = {
+        "machine": {
+            "weir": _version("weir-ir") or "not installed as a package",
+            "platform": platform.platform(),
+            "processor": f"{platform.machine()}, {available_cores()} cores for this process",
+            "memory": f"{size(budget.bytes)} may be taken ({budget.source})",
+            "python": f"{platform.python_version()} ({sys.executable})",
+            "compiled for": targets,
+        },
+        "engines": _engines(),
+        "extras": _extras(),
+        "caches": _caches(),
+        "settings": environment,
+    }
+    width = max(len(name) for facts in sections.values() for name in facts)
+    tables = []
+    for section, facts in sections.items():
+        texts = {}
+        for name, value in facts.items():
+            texts[name] = str(value)
+            if isinstance(value, list):
+                texts[name] = ", ".join(map(str, value)) or "none"
+            elif isinstance(value, dict):  # an extra
+                parts = [f"{package} {version}" for package, version in value["installed"].items()]
+                if value["missing"]:
+                    parts.append(f"without {', '.join(value['missing'])}: {value['install']}")
+                texts[name] = f"{value['for']}: {', '.join(parts)}"
+        tables += [sentences(section), _aligned(texts, width, "  ")]
+    return Listing((sections,), tuple(replace(table, follows=True) for table in tables))
+
+
+def _aligned(texts: Mapping[str, str], width: int, indent: str = "") -> Table:
+    """A line for each name and its text; what a terminal wraps stands below the texts."""
+    lines = [f"{indent}{name:{width}}  {text}" for name, text in texts.items()]
+    return replace(sentences(*lines), hang=len(indent) + width + 2)
+
+
+def compile_kernels(kinds: Iterable[str] = (), watch: Callable[[str], None] = lambda _: None) -> Listing:
+    """Compile kernels now, so that no first run waits: the seconds of each kind, and where the code is kept.
+
+    kinds: such as "sparse search", by default all; watch: is told each line when it is known. Raises UnknownName for
+    another kind.
+    """
+    from weir.kernels.jit import places
+    from weir.systems.warm import GROUPS, prepare
+
+    seconds, lines = {}, []
+    for kind in tuple(kinds) or tuple(GROUPS):
+        seconds[kind] = prepare([kind])
+        lines.append(f"{kind}: {seconds[kind]:.1f} s")
+        watch(lines[-1])
+    place = next((str(place) for place in places() if any(place.glob("*.kernel"))), None)
+    lines.append(f"kernels: {place or 'nowhere to keep them'}")
+    watch(lines[-1])
+    return Listing(({"seconds": seconds, "kept": place},), (sentences(*lines),))
+
+
+def _engines() -> Facts:
+    """What each engine lacks, or its versions; and which one a model comes to by default in each precision."""
+    from weir.errors import BadValue
+    from weir.models.engine import DTYPES, NEEDED, ruled
+    from weir.settings import settings
+
+    engines: Facts = {"kernels": _engine(("numba", "llvmlite"))}
+    engines |= {name: _engine(needed) for name, needed in NEEDED.items()}
+    engines |= {"faiss": _engine(("faiss-cpu",)), "usearch": _engine(("usearch",))}
+    for dtype in DTYPES:
+        try:
+            chosen = ruled("auto", dtype, settings().device)
+        except BadValue as error:
+            engines[f"models in {dtype}"] = str(error)
+        else:
+            engines[f"models in {dtype}"] = (
+                f"{chosen.label or f'{chosen.engine}, not installed'} ({chosen.why})"
+            )
+    return engines
+
+
+def _engine(needed: tuple[str, ...]) -> str:
+    versions = {name: _version(name) for name in needed}
+    missing = [name for name, version in versions.items() if version is None]
+    if missing:
+        return f"no: {', '.join(missing)} not installed"
+    return ", ".join(f"{name} {version}" for name, version in versions.items())
+
+
+def _extras() -> Facts:
+    """For each extra what of it is installed, or how to install it."""
+    import re
+    from importlib.metadata import PackageNotFoundError, requires
+
+    try:
+        lines = requires("weir-ir") or []
+    except PackageNotFoundError:
+        return {"weir-ir": "not installed as a package: its extras are not known"}
+    needed: dict[str, list[str]] = {name: [] for name in EXTRAS}
+    for line in lines:
+        match = re.match(r"([\w.-]+).*;.*extra == ['\"](\w+)['\"]", line)
+        if match and match[2] in needed and match[1] != "weir-ir":
+            needed[match[2]].append(match[1])
+    extras: Facts = {}
+    for name, packages in needed.items():
+        versions = {package: _version(package) for package in packages}
+        extras[name] = {
+            "for": EXTRAS[name],
+            "installed": {package: version for package, version in versions.items() if version is not None},
+            "missing": [package for package, version in versions.items() if version is None],
+            "install": f"pip install 'weir-ir[{name}]'",
+        }
+    return extras
+
+
+def _version(package: str) -> str | None:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
+
+
+def _caches() -> Facts:
+    """Folders and their sizes in megabytes."""
+    import os
+
+    from weir.kernels.jit import places
+    from weir.settings import settings
+
+    home = settings().home
+    folders: Facts = {"home": str(home)}
+    for name in (name for name in CACHES if (home / name).is_dir()):
+        total = 0
+        for top, _, files in os.walk(home / name):
+            for file in files:
+                with suppress(OSError):
+                    total += os.lstat(os.path.join(top, file)).st_size  # noqa: PTH118  thousands of files
+        folders[name] = f"{total / 1e6:,.1f} MB"
+    for place in places():
+        kernels = list(place.glob("*.kernel"))
+        if kernels:
+            size = sum(path.stat().st_size for path in kernels) / 1e6
+            folders.setdefault("compiled kernels", f"{len(kernels)}, {size:.1f} MB, in {place}")
+    return folders
