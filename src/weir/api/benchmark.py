@@ -181,29 +181,17 @@ def benchmark(
 
 
 def _run(grid: Any, at: Path, folder: Path | None, on: str | None) -> Benchmark:  # noqa: ANN401  an Experiment, imported when used
-    from weir.api.collection_notes import dataset_notes
     from weir.api.progress import Progress, redraws
-    from weir.experiment.factors import twin_notes, twin_systems
-    from weir.experiment.results import cell_notes, cell_of
+    from weir.api.results_folder import run_shown
+    from weir.experiment.factors import twin_systems
 
     progress = Progress(quiet=not redraws())
     try:
-        rows = grid.execute(at, progress, on)
+        shown = run_shown(grid, at, progress, on=on)
     finally:
         progress.close()
-    requested = measures_of(grid.measures)
-    finished = {}
-    for cell in grid.cells(at):
-        results = cell.finished(requested)
-        assert results is not None  # it was just made
-        finished[cell.stages.dataset.name, str(cell.system)] = cell_of(*results)
-    scores = {names: cell.values() for names, cell in finished.items()}
-    cells = list(finished.values())
-    notes, twins = cell_notes(cells), twin_systems(cells)
-    notes += map(Note, twin_notes(twins))
-    for dataset in grid.loaded_datasets():
-        notes += dataset_notes(dataset, list(map(str, requested)), grid.drop_self or None)
-    return Benchmark(ResultSet("results", tuple(rows), tuple(notes)), scores, folder, twins)
+    scores = {(cell.dataset, cell.system): cell.values() for cell in shown.cells}
+    return Benchmark(shown.rows, scores, folder, twin_systems(shown.cells))
 
 
 def _several(datasets: Any) -> list[Any]:  # noqa: ANN401  one collection or several

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from weir.core.scores import Row
     from weir.datasets.card import CollectionCard
     from weir.experiment.efficiency import Efficiency
+    from weir.experiment.experiment import Experiment
     from weir.experiment.llm_answers import ModelUse, QueryTrace
     from weir.experiment.plan import Node, Planned
     from weir.experiment.reproduce import PublishedCheck
@@ -45,16 +46,16 @@ class ShownResults:
 
     @staticmethod
     def of(
-        cells: Sequence[ResultCell], measures: Sequence[str] = (), damaged: Iterable[Note] = ()
+        cells: Sequence[ResultCell], measures: Sequence[str] = (), more: Iterable[Note] = ()
     ) -> ShownResults:
-        """All that has to be shown of cells; measures: these alone, in this order, by default all."""
+        """All that has to be shown of cells; measures: these alone, in this order, by default all; more: last notes."""
         from weir.experiment.factors import twin_notes, twin_systems
         from weir.experiment.results import cell_notes, rows_with_groups
 
         rows = rows_with_groups(cells)
         if measures:
             rows = [row for measure in measures for row in rows if row.measure == measure]
-        notes = (*cell_notes(cells), *map(Note, twin_notes(twin_systems(cells))), *damaged)
+        notes = (*cell_notes(cells), *map(Note, twin_notes(twin_systems(cells))), *more)
         return ShownResults(cells, ResultSet("results", tuple(rows), notes))
 
     def shown(self, display: Display) -> tuple[str, tuple[Note, ...]]:
@@ -74,7 +75,7 @@ class ShownResults:
                 return ()
             return compare_cells(largest_k(self.cells)[0], measures)
 
-        text = rows_shown(self.rows.items, display, None if self.by else compared)
+        text = rows_shown(self.rows.items, display, None if self.by else compared) if self.cells else ""
         return text, (*left_out, *self.rows.notes())
 
 
@@ -130,6 +131,32 @@ def results_shown(
         rows += [row for row in of_cell if not names or row.measure in names]
     notes += [*damaged, *map(Note, mixed_provenance(cells))]
     return ShownResults(cells, ResultSet("results", tuple(rows), tuple(notes)), by=True)
+
+
+def run_shown(
+    grid: Experiment,
+    folder: FolderPath,
+    progress: Callable[[str, int, int], None] = lambda *_: None,
+    share: str | None = None,
+    on: str | None = None,
+) -> ShownResults:
+    """Run an experiment into a results folder: what `weir run` shows; killed at any moment, the same call continues.
+
+    progress: is called with what is being done, how much of it, of how much; share: "I/N" to be one of N processes on
+    one folder, whose tables then hold what is finished; on: a cluster, such as "ray". Raises the WeirErrors of the parts.
+    """
+    from weir.api.collection_notes import dataset_notes
+    from weir.experiment.experiment import Share
+
+    cells = grid.complete(Path(folder), progress, None if share is None else Share.parse(share), on)
+    loaded, measures = grid.loaded_datasets(), [str(measure) for measure in grid.measures]
+    notes = [note for one in loaded for note in dataset_notes(one, measures, grid.drop_self or None)]
+    elsewhere = len(loaded) * len(grid.parsed_systems()) - len(cells)
+    if elsewhere:
+        notes.append(
+            Note(f"other processes are at work on {elsewhere:,} cells; the tables show what is finished")
+        )
+    return ShownResults.of(cells, (), notes)
 
 
 def provenance(

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from weir.cli.options import dataset_names, measure_names, system_names
 from weir.cli.terminal import say, say_notes, show, show_result, show_tables
 from weir.errors import BadValue
-
-if TYPE_CHECKING:
-    pass
 
 
 @click.command("fetch")
@@ -67,38 +63,14 @@ def convert_command(source: Path, target: Path, kind: str | None, lists: bool, q
     judgments, whose loss is said.
     """
     from weir.api.progress import Progress
-    from weir.files.formats import kind_of_file, named_format
-    from weir.files.runs import read_qrels_counted, read_run
-    from weir.files.write import refuse_unknown, write_qrels, write_run
+    from weir.files.write import convert
 
-    refuse_unknown(target, source)
     progress = Progress(quiet)
-    what = kind or kind_of_file(source)
-    if lists and what == "qrels":
-        raise BadValue(f"{source} holds judgments; --lists is about runs")
-    progress(f"reading {source.name}", 0, 1)
-    stage = f"writing {target.name}"
-
-    def advance(done: int, total: int) -> None:
-        progress(stage, done, total)
-
     try:
-        if what == "run":
-            run = read_run(source)
-            write_run(run, target, advance, lists=lists)
-            note = f"a run of {len(run.queries):,} queries and {len(run.doc):,} documents returned"
-            note += "; without their scores" if lists else ""
-        else:
-            qrels, repeated = read_qrels_counted(source)
-            write_qrels(qrels, target, advance)
-            note = f"{len(qrels.doc):,} judgments of {len(qrels.queries):,} queries"
-            note += f"; {repeated:,} repeated judgments left out" if repeated else ""
-            form = named_format(target)
-            if qrels.origin is not None and form is not None and (form.name == "trec" or not form.rows):
-                note += f"; where they come from is left out, as {form.name} has no place for it"
+        conversion = convert(source, target, kind, lists, progress)
     finally:
         progress.close()
-    click.echo(f"{target}: {note}")
+    show_tables(conversion.tables())
 
 
 @click.command("stats")

@@ -91,10 +91,8 @@ def run_command(
     for a system of each combination. Killed at any moment, the same command continues. The tables are those
     of weir results.
     """
-    from weir.api.collection_notes import dataset_notes
     from weir.api.progress import Progress
-    from weir.api.results_folder import ShownResults
-    from weir.experiment.experiment import Share
+    from weir.api.results_folder import ShownResults, run_shown
     from weir.settings import use_budget, use_device
 
     if device is not None:
@@ -107,28 +105,20 @@ def run_command(
     display = display_of(form, long, labels, names)
     progress = Progress(quiet)
     try:
-        cells = plan.complete(output, progress, None if share is None else Share.parse(share), on)
+        results = run_shown(plan, output, progress, share, on)
     except WeirError:
         progress.close()
         with suppress(WeirError):  # what is wrong may be the grid itself
             finished = plan.finished(output) if output.exists() else []
             if finished:
-                from weir.api.rows import rows_shown
-                from weir.experiment.results import rows_with_groups
-
-                show(rows_shown(rows_with_groups(finished), display), display.form == "text")
+                show(ShownResults.of(finished).shown(display)[0], display.form == "text")
         raise
     finally:
         progress.close()
-    if cells:
-        text, remarks = ShownResults.of(cells).shown(display)
+    text, remarks = results.shown(display)
+    if text:
         show(text, display.form == "text")
-        say_notes(remarks, notes)
-    for dataset in plan.loaded_datasets():
-        say_notes(dataset_notes(dataset, [str(one) for one in plan.measures], drop_self or None), notes)
-    elsewhere = len(plan.loaded_datasets()) * len(plan.parsed_systems()) - len(cells)
-    if elsewhere:
-        say(f"note: other processes are at work on {elsewhere:,} cells; the tables show what is finished")
+    say_notes(remarks, notes)
     say(f"results: {output}")
 
 

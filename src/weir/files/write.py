@@ -1,4 +1,4 @@
-"""Writing rankings and judgments, whole or not at all: as texts, Parquet, Arrow or a pickle."""
+"""Writing and converting rankings and judgments, whole or not at all: as texts, Parquet, Arrow or a pickle."""
 
 from __future__ import annotations
 
@@ -6,21 +6,25 @@ import itertools
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path, PurePath
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from weir.core import results
 from weir.core.qrels import WRITE_QRELS, Origins, Qrels, plain_grades
 from weir.core.run import WRITE_RUN, Run
 from weir.core.strings import Int64, Strings
+from weir.core.tables import Table, sentences
 from weir.errors import BadValue, UnknownName, require
 from weir.files.atomic import atomic_file
 from weir.files.column_names import BEIR_HEAD, ORIGIN, WRITTEN
-from weir.files.formats import FORMATS, named_format
+from weir.files.formats import FORMATS, kind_of_file, named_format
 from weir.files.parsers import written
 from weir.files.pickles import pickled_rows
+from weir.files.runs import read_qrels_counted, read_run
 from weir.files.tables import as_arrow
 from weir.files.text_files import PACKED, packing, unpacked_name
 
@@ -69,14 +73,76 @@ def write_qrels(qrels: Qrels, path: Path | str, progress: Progress | None = None
 WRITE_QRELS.register(write_qrels)
 
 
-def refuse_unknown(target: Path, source: Path) -> None:
-    """Raise BadValue for a name that says no format, and for the file that is read itself."""
-    if named_format(target) is None:
-        suffixes = [suffix for form in FORMATS for suffix in form.suffixes]
-        suffix = PurePath(unpacked_name(target)).suffix
-        raise UnknownName("format", suffix or target.name, suffixes)
+@dataclass(frozen=True, repr=False)
+class Conversion:
+    """A file in another format, as `weir data convert` says it.
+
+    target: what was written; kind: run or qrels; queries, rows: how many it holds; lists: whether a run lost its
+    scores; repeated: judgments that stood twice and are left out; without_origin: the format that has no place for
+    where judgments come from, "" where nothing is lost.
+    """
+
+    target: Path
+    kind: str
+    queries: int
+    rows: int
+    lists: bool = False
+    repeated: int = 0
+    without_origin: str = ""
+
+    __repr__ = results.result_text
+    _repr_html_ = results.result_html
+
+    def tables(self) -> tuple[Table, ...]:
+        """One sentence."""
+        if self.kind == "run":
+            text = f"a run of {self.queries:,} queries and {self.rows:,} documents returned"
+        else:
+            text = f"{self.rows:,} judgments of {self.queries:,} queries"
+        text += "; without their scores" if self.lists else ""
+        text += f"; {self.repeated:,} repeated judgments left out" if self.repeated else ""
+        if self.without_origin:
+            text += f"; where they come from is left out, as {self.without_origin} has no place for it"
+        return (sentences(f"{self.target}: {text}"),)
+
+    def notes(self) -> tuple[object, ...]:
+        """None: what is lost stands in the sentence."""
+        return ()
+
+
+def convert(
+    source: Path,
+    target: Path,
+    kind: str | None = None,
+    lists: bool = False,
+    progress: Callable[[str, int, int], None] = lambda *_: None,
+) -> Conversion:
+    """Write rankings or judgments in the format of another name; the file appears complete or not at all.
+
+    kind: run or qrels, by default as the columns say; lists: of a run, as `write_run`; progress: is called with what is
+    being done, how much of it, of how much. Raises UnknownName for a name that says no format, BadValue for the file
+    that is read itself and for lists of judgments, and what reading and writing raise.
+    """
+    form = named_format(target)
+    if form is None:
+        suffixes = [suffix for known in FORMATS for suffix in known.suffixes]
+        raise UnknownName("format", PurePath(unpacked_name(target)).suffix or target.name, suffixes)
     if target.exists() and source.exists() and target.samefile(source):
         raise BadValue(f"{target} is also the input; choose another name for the result")
+    kind = kind or kind_of_file(source)
+    if lists and kind == "qrels":
+        raise BadValue(f"{source} holds judgments; --lists is about runs")
+    progress(f"reading {source.name}", 0, 1)
+    written_rows = partial(progress, f"writing {target.name}")
+    if kind == "run":
+        run = read_run(source)
+        write_run(run, target, written_rows, lists=lists)
+        return Conversion(target, kind, len(run.queries), len(run.doc), lists)
+    qrels, repeated = read_qrels_counted(source)
+    write_qrels(qrels, target, written_rows)
+    lost = qrels.origin is not None and (form.name == "trec" or not form.rows)
+    without = form.name if lost else ""
+    return Conversion(target, kind, len(qrels.queries), len(qrels.doc), False, repeated, without)
 
 
 def _write(
