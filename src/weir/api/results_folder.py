@@ -143,7 +143,8 @@ def run_shown(
     """Run an experiment into a results folder: what `weir run` shows; killed at any moment, the same call continues.
 
     progress: is called with what is being done, how much of it, of how much; share: "I/N" to be one of N processes on
-    one folder, whose tables then hold what is finished; on: a cluster, such as "ray". Raises the WeirErrors of the parts.
+    one folder, whose tables then hold what is finished; on: a cluster, such as "ray". Raises the WeirErrors of the
+    parts.
     """
     from weir.api.collection_notes import dataset_notes
     from weir.experiment.experiment import Share
