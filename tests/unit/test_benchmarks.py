@@ -65,7 +65,7 @@ SCRIPTS = {
     "bm25_real_bench.py": Tiny("--data {data} --collections nfcorpus --engines weir,weir\u00a0without\u00a0store,SQLite\u00a0FTS5 --quick", KERNELS),
     "bm25_synthetic.py": Tiny("--engines weir --sizes 300 --work {work} --quick --seconds 0.1", KERNELS),
     "cluster.py": Tiny("--data {data} --collections brook-facts,brook-news", ("numba", "ray")),
-    "cluster_simulation.py": Tiny("", ()),
+    "cluster_simulation.py": Tiny("--speed 400", ()),
     "cold_start.py": Tiny("--data {data} --repetitions 1", KERNELS),
     "dense_scale.py": Tiny("--work {work} --sizes 400 9000 --exact-only --quick", KERNELS),
     "dense_search.py": Tiny("--documents 1500 --dimensions 16 --k 5 --engines weir numpy --quick", KERNELS),
