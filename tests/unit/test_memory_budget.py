@@ -168,3 +168,4 @@ def test_a_store_is_searched_under_ulimit(tmp_path):
     assert free.returncode == limited.returncode == 0, limited.stderr
     assert limited.stdout == free.stdout
     assert "MemoryError" in run(70_000_000, "whole").stderr
+    assert "0.0 GB cannot be mapped, since `ulimit -v` counts" in run(15_000_000).stderr

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import itertools
 import mmap
@@ -80,11 +81,17 @@ class Codec:
             numbers = np.ascontiguousarray(rows).view(np.float32 if self.name == "fp32" else np.float16)
             return numbers.astype(np.float32, copy=False)
         if self.name == "bf16":
-            return (np.ascontiguousarray(rows).view(np.uint16).astype(np.uint32) << 16).view(np.float32)
+            bits = np.ascontiguousarray(rows).view(np.uint16).astype(np.uint32)
+            bits <<= 16
+            return bits.view(np.float32)
         scale = np.ascontiguousarray(rows[:, :4]).view(np.float32)
         if self.name == "int8":
-            return rows[:, 4:].view(np.int8).astype(np.float32) * scale
-        return (2 * np.unpackbits(rows[:, 4:], axis=1, count=dimensions).astype(np.float32) - 1) * scale
+            return np.multiply(rows[:, 4:].view(np.int8), scale, dtype=np.float32)
+        signs = np.unpackbits(rows[:, 4:], axis=1, count=dimensions).astype(np.float32)
+        signs *= 2
+        signs -= 1
+        signs *= scale
+        return signs
 
 
 def codec(name: str) -> Codec:
@@ -119,6 +126,19 @@ def release(raw: NDArray[np.uint8]) -> None:
     mapping = getattr(raw, "_mmap", None)
     if mapping is not None and hasattr(mmap, "MADV_DONTNEED"):
         mapping.madvise(mmap.MADV_DONTNEED)
+
+
+def _mapped(path: Path, rows: int, width: int) -> Rows:
+    """The rows of a file; raises BadValue where the system lets the process have no room for their addresses."""
+    try:
+        return np.memmap(path, np.uint8, "r", shape=(rows, width))
+    except OSError as error:
+        if error.errno != errno.ENOMEM:
+            raise
+        raise BadValue(
+            f"{path}: {rows * width / 1e9:.1f} GB cannot be mapped, since `ulimit -v` counts mapped files as memory; "
+            "raise it, or limit memory by a cgroup or --max-ram"
+        ) from None
 
 
 READ_AHEAD_BYTES = 1 << 24
@@ -224,7 +244,7 @@ class VectorStore:
             return None
         d, rows = int(records["size"][0]), journal.totals(records)[0]
         journal.check(records, (kind.width(d), TEXT_BYTES), check)
-        raw = np.memmap(self.folder / COLUMNS[0].file, np.uint8, "r", shape=(rows, kind.width(d)))
+        raw = _mapped(self.folder / COLUMNS[0].file, rows, kind.width(d))
         texts = np.fromfile(self.folder / COLUMNS[1].file, "<u8", 2 * rows).reshape(-1, 2)
         return Snapshot(kind, d, raw, KnownTexts(texts))
 
@@ -645,7 +665,7 @@ class RaggedStore:
         rows, count = journal.totals(records)
         raw = np.zeros((0, self.width), np.uint8)
         if rows:  # what is empty cannot be mapped
-            raw = np.memmap(self.folder / RAGGED_COLUMNS[0].file, np.uint8, "r", shape=(rows, self.width))
+            raw = _mapped(self.folder / RAGGED_COLUMNS[0].file, rows, self.width)
         table = np.fromfile(self.folder / RAGGED_COLUMNS[1].file, "<u8", 3 * count).reshape(-1, 3)
         ptr = np.concatenate([np.zeros(1, np.int64), table[:, 2].astype(np.int64)])
         if ptr[-1] != rows or not (ptr[1:] >= ptr[:-1]).all():
