@@ -20,6 +20,7 @@ from weir.core.corpus import Corpus
 from weir.settings import MemoryBudget
 from weir.systems.expression import parse_system
 from weir.systems.lexical import bm25, inversion
+from weir.systems.lexical.terms import TermTable
 from weir.systems.protocol import Context
 
 SYSTEMS = ("bm25", 'bm25("lucene-multifield")', 'bm25("elastic")', "bm25f", "rm3(bm25)")
@@ -110,6 +111,34 @@ def test_an_interrupted_process_goes_on(system, data, seed, memory, seconds):
         patch.setattr(inversion.GrowingFiles, "append", append)
         parse_system(system).index(corpus, Context(root / "disk"))
         assert digests(root / "disk") == expected
+
+
+@pytest.mark.parametrize("system", SYSTEMS)
+def test_what_was_committed_is_not_done_again(system, tmp_path, monkeypatch):
+    corpus = corpus_of([("water", f"a stream of {n} words") for n in range(40)], 1)
+    monkeypatch.setattr(bm25, "fits_into_memory", lambda corpus: False)
+    expected = made_in_memory(system, corpus, tmp_path / "memory", monkeypatch)
+    monkeypatch.setattr(inversion, "memory_budget", budget(1000))
+    monkeypatch.setattr(inversion, "BATCH_BYTES", 100)
+    monkeypatch.setattr(inversion, "COMMIT_SECONDS", 0.0)
+    parts, analysed, add = (
+        2 if "elastic" in system or "multi" in system or "bm25f" in system else 1,
+        [0],
+        TermTable.add,
+    )
+
+    def stopped(table, texts):
+        analysed[0] += len(texts)
+        if analysed[0] == 30:
+            raise KeyboardInterrupt
+        return add(table, texts)
+
+    monkeypatch.setattr(inversion.TermTable, "add", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        parse_system(system).index(corpus, Context(tmp_path / "disk"))
+    parse_system(system).index(corpus, Context(tmp_path / "disk"))
+    assert analysed[0] == 40 * parts + 1  # the document at which it was stopped was not committed
+    assert digests(tmp_path / "disk") == expected
 
 
 CHILD = """

@@ -72,7 +72,7 @@ class GrowingFiles:
     """
 
     def __init__(self, folder: Path, about: Mapping[str, object]) -> None:
-        self.folder, self.about = folder, dict(about)
+        self.folder, self.about = folder, json.loads(json.dumps(about, default=str))  # as it is read back
         self.facts: dict[str, Any] = {}
         self._files: dict[str, IO[bytes]] = {}
         with storing(folder):
@@ -230,7 +230,7 @@ class Blocks:
         """Blocks that the memory holds, of so many pairs in all; those with which the work began, where it did."""
         if "width" not in files.facts:
             width = len(order) * (memory_budget().bytes // BUDGET_SHARE // PAIR_BYTES) // max(1, pairs)
-            files.commit({"width": max(1, width)})
+            files.commit({"width": min(max(1, width), max(1, len(order)))})
         return Blocks(order, files.facts["width"])
 
     def __len__(self) -> int:
