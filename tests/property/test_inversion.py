@@ -119,7 +119,7 @@ def test_what_was_committed_is_not_done_again(system, tmp_path, monkeypatch):
     monkeypatch.setattr(bm25, "fits_into_memory", lambda corpus: False)
     expected = made_in_memory(system, corpus, tmp_path / "memory", monkeypatch)
     monkeypatch.setattr(inversion, "memory_budget", budget(1000))
-    monkeypatch.setattr(inversion, "BATCH_BYTES", 100)
+    monkeypatch.setattr(inversion, "BATCH_BYTES", 1)  # a document at a time
     monkeypatch.setattr(inversion, "COMMIT_SECONDS", 0.0)
     parts, analysed, add = (
         2 if "elastic" in system or "multi" in system or "bm25f" in system else 1,
