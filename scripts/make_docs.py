@@ -344,13 +344,13 @@ def picture(path: Path) -> None:
     mpl.use("svg")
     import matplotlib.pyplot as plt
 
+    from weir.api.results_folder import results as folder_rows
     from weir.core.short_names import short_names
     from weir.experiment.experiment import Experiment
-    from weir.experiment.results import read_results
 
     with tempfile.TemporaryDirectory() as folder:
         Experiment(("brook",), tuple(SHOWN), ("nDCG@10",)).execute(folder)
-        rows = read_results(Path(folder))
+        rows = folder_rows(Path(folder))
     names = sorted({r.dataset for r in rows}, reverse=True)
     mpl.rcParams.update({"svg.hashsalt": "weir", "font.size": 9, "svg.fonttype": "none"})
     figure, axes = plt.subplots(figsize=(7.2, 5.0))

@@ -13,9 +13,10 @@ import pytest
 
 from tests.unit.brooklet import write_collection
 from tests.unit.results import contents, finished_files
+from weir.api.results_folder import results as folder_rows
 from weir.errors import BadValue, FormatError, StoreError, UnknownName
 from weir.experiment.experiment import Experiment
-from weir.experiment.results import finished_cells, mixed_provenance, read_results
+from weir.experiment.results import finished_cells, mixed_provenance
 
 
 @pytest.fixture
@@ -31,7 +32,7 @@ def test_a_grid_gives_a_row_for_each_cell_and_measure(tmp_path, collection):
     ]
     assert all(r.queries == 4 and r.answered == 3 for r in rows)  # nothing in the collection says xylophone
     assert all(0 <= r.low <= r.mean <= r.high <= 1 for r in rows)
-    assert read_results(tmp_path / "results") == rows
+    assert list(folder_rows(tmp_path / "results")) == rows
 
 
 def test_finished_cells_are_read_and_not_repeated(tmp_path, collection):
@@ -54,7 +55,7 @@ def test_a_new_measure_is_computed_from_the_stored_run(tmp_path, collection):
     assert [r.measure for r in rows] == ["AP", "nDCG@10"]
     assert stages == []
     assert run.stat().st_mtime_ns == before
-    assert {r.measure for r in read_results(tmp_path / "results")} == {"AP", "nDCG@10"}
+    assert {r.measure for r in folder_rows(tmp_path / "results")} == {"AP", "nDCG@10"}
 
 
 def test_another_collection_of_the_same_name_is_another_cell(tmp_path):
@@ -64,7 +65,7 @@ def test_another_collection_of_the_same_name_is_another_cell(tmp_path):
     Experiment((one,), *grid).execute(tmp_path / "results")
     Experiment((two,), *grid).execute(tmp_path / "results")
     assert len(list((tmp_path / "results").rglob("scores-*.json"))) == 2
-    rows = read_results(tmp_path / "results")
+    rows = folder_rows(tmp_path / "results")
     assert len({r.system for r in rows}) == 2
     assert all(r.system.startswith("bm25 #") for r in rows)
     with pytest.raises(BadValue, match="two different datasets are named 'same'"):
@@ -295,7 +296,7 @@ def test_a_group_is_the_unweighted_mean_of_its_members(tmp_path, capsys):
     assert (whole["queries"], whole["answered"]) == tuple(
         sum(r[k] for r in members) for k in ("queries", "answered")
     )
-    assert [r.to_dict() for r in read_results(tmp_path)][-1] == whole
+    assert [r.to_dict() for r in folder_rows(tmp_path)][-1] == whole
 
 
 def test_a_group_never_mixes_depths(tmp_path):
@@ -306,10 +307,10 @@ def test_a_group_never_mixes_depths(tmp_path):
     assert shallow.dataset == deep.dataset == "brook"
     assert shallow.mean < deep.mean
     assert Experiment(*grid, k=1).execute(tmp_path)[-1] == shallow
-    means = {r.system: r.mean for r in read_results(tmp_path) if r.dataset == "brook"}
+    means = {r.system: r.mean for r in folder_rows(tmp_path) if r.dataset == "brook"}
     assert means == {"bm25 #k=1": shallow.mean, "bm25": deep.mean}
     Experiment(("brook-news",), ("bm25",), ("R@100",), k=200).execute(tmp_path)
-    systems = {r.system for r in read_results(tmp_path) if r.dataset == "brook"}
+    systems = {r.system for r in folder_rows(tmp_path) if r.dataset == "brook"}
     assert systems == {"bm25 #k=1"}  # one member is deeper than the others of bm25
     assert "bm25 answered with different k: 100 on brook-medical, 200 on brook-news" in mixed_provenance(
         finished_cells(tmp_path)

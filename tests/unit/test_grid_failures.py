@@ -10,10 +10,10 @@ import pytest
 
 import weir
 from tests.unit.brooklet import write_collection
+from weir.api.results_folder import results as folder_rows
 from weir.cli.main import main
 from weir.errors import BadValue, FormatError, MissingExtra
 from weir.experiment.experiment import Experiment
-from weir.experiment.results import read_results
 from weir.systems.protocol import RERANKERS, Costs
 
 ASKED: list[int] = []
@@ -116,6 +116,6 @@ def test_systems_and_collections_may_be_objects(tmp_path):
         tmp_path / "results"
     )
     assert [r.system for r in rows] == ["bm25", "rm3"]
-    assert sorted(map(str, read_results(str(tmp_path / "results")))) == sorted(map(str, rows))
+    assert sorted(map(str, folder_rows(str(tmp_path / "results")))) == sorted(map(str, rows))
     with pytest.raises(BadValue, match="is not a system"):
         Experiment((dataset,), (1,)).execute(tmp_path / "results")  # type: ignore[arg-type]  # a wrong type is what is tried

@@ -15,13 +15,13 @@ import pytest
 
 import weir
 from tests.unit.brooklet import write_collection
+from weir.api.results_folder import results as folder_rows
 from weir.cli import main
 from weir.core.qrels import Qrels
 from weir.core.run import Run
 from weir.core.tables import display_width
 from weir.errors import RankingWarning
 from weir.experiment.experiment import Experiment
-from weir.experiment.results import read_results
 from weir.measures import score_run
 from weir.stats.score_rows import result_rows, row_notes
 
@@ -62,7 +62,7 @@ def test_results_are_a_grid_in_the_order_of_the_experiment(results, capsys):
     assert lines[0].split() == ["system", "zebra", "aardvark", "mean", "of", "2", "datasets"]
     assert [line.split("  ")[0] for line in lines[2:]] == list(SYSTEMS)
     assert "4 queries can show no difference, however large" in tables[-1]  # so no letters tell them apart
-    means = {(r.dataset, r.system): r.mean for r in read_results(results) if r.measure == "nDCG@10"}
+    means = {(r.dataset, r.system): r.mean for r in folder_rows(results) if r.measure == "nDCG@10"}
     for line, system in zip(lines[2:], SYSTEMS, strict=True):
         assert f"{means['zebra', system]:.4f}" in line
 

@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 from tests.unit.brooklet import write_collection
+from weir.api.results_folder import results as folder_rows
 from weir.cli import main
 from weir.core.corpus import Corpus
 from weir.experiment.experiment import Experiment
-from weir.experiment.results import finished_cells, read_results
+from weir.experiment.results import finished_cells
 from weir.experiment.verify import verified
 from weir.systems import BM25, SYSTEMS
 from weir.systems.protocol import IN_MEMORY, Context
@@ -34,7 +35,7 @@ def test_a_record_is_never_rewritten(tmp_path, collection, monkeypatch):
         assert before.items() <= after.items()
         assert len(after) > len(before)
         before = after
-    read_results(results)
+    folder_rows(results)
     assert main(["results", str(results)]) == 0
     assert before == {p: p.read_bytes() for p in results.rglob("*") if p.is_file()}
 
@@ -42,7 +43,7 @@ def test_a_record_is_never_rewritten(tmp_path, collection, monkeypatch):
 def test_measures_stand_in_the_order_in_which_they_were_first_scored(tmp_path, collection):
     for measure in ("nDCG@10", "AP", "RR", "AP", "Judged@10"):
         Experiment((collection,), ("bm25",), (measure,)).execute(tmp_path / "results")
-    assert [row.measure for row in read_results(tmp_path / "results")] == ["nDCG@10", "AP", "RR", "Judged@10"]
+    assert [row.measure for row in folder_rows(tmp_path / "results")] == ["nDCG@10", "AP", "RR", "Judged@10"]
 
 
 RUN_DAMAGE = {

@@ -18,8 +18,9 @@ import pytest
 import weir.systems
 from tests.unit.brooklet import write_collection
 from tests.unit.results import contents, finished_files
+from weir.api.results_folder import results as folder_rows
 from weir.experiment.experiment import Experiment
-from weir.experiment.results import ResultCell, finished_cells, index_cost, read_results, search_cost
+from weir.experiment.results import ResultCell, finished_cells, index_cost, search_cost
 from weir.experiment.verify import verified
 from weir.measures import DEFAULT_MEASURES
 from weir.systems import BM25, RERANKERS, SYSTEMS
@@ -343,4 +344,4 @@ def test_processes_of_different_results_share_one_folder_of_stages(tmp_path, col
     assert keys.total() == len(keys) >= 4
     for grid, place in zip(GRIDS, places, strict=True):
         expected = Experiment((collection,), grid, ("AP",)).execute(tmp_path / "alone")
-        assert sorted(map(str, read_results(place))) == sorted(map(str, expected))
+        assert sorted(map(str, folder_rows(place))) == sorted(map(str, expected))

@@ -565,14 +565,6 @@ def _summed(records: list[Record]) -> dict[str, Any]:
 # Rows and notes of a results folder.
 
 
-def read_results(root: Path | str) -> list[Row]:
-    """The rows of every finished cell of a results folder, groups of datasets after their members.
-
-    Raises FormatError where the folder holds no finished cell.
-    """
-    return rows_with_groups(finished_cells(root))
-
-
 def rows_with_groups(cells: Sequence[ResultCell]) -> list[Row]:
     """The rows of cells under their labels, then those of whole groups of datasets."""
     return [*(row for cell in cells for row in cell.named_rows()), *group_rows(cells)]
