@@ -46,14 +46,13 @@ def statistics_of(data: Path) -> tuple[list[str], list[int], float, float]:
     counts: Counter[str] = Counter()
     growth = []
     with (data / "scifact" / "corpus.jsonl").open(encoding="utf-8") as file:
-        for number, line in enumerate(file):
+        for line in file:
             document = json.loads(line)
             counts.update(re.findall(r"[a-z]+", f"{document['title']} {document['text']}".lower()))
-            if number in (500, 5000):
-                growth.append((counts.total(), len(counts)))
+            growth.append((counts.total(), len(counts)))
     import math
 
-    (n, v), (more, larger) = growth
+    (n, v), (more, larger) = growth[min(500, len(growth) // 10)], growth[min(5000, len(growth) - 1)]
     beta = math.log(larger / v) / math.log(more / n)
     words = sorted(counts, key=lambda word: (-counts[word], word))
     return words, [counts[word] for word in words], larger / more**beta, beta
