@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import json
+import math
 import os
 import platform
 import statistics
@@ -111,6 +112,15 @@ def summary(wall: list[float], cpu: list[float] | None = None) -> dict[str, Any]
     """Median, least, most and number of some times in seconds."""
     found = {"median": statistics.median(wall), "min": min(wall), "max": max(wall), "n": len(wall)}
     return found | ({"cpu_median": statistics.median(cpu)} if cpu else {})
+
+
+def exponent(sizes: list[int], values: list[float]) -> float:
+    """The slope of values against sizes, both as logarithms: 1 where cost grows as the work does; of one size, NaN."""
+    return (
+        statistics.linear_regression(*([math.log(n) for n in column] for column in (sizes, values))).slope
+        if len(sizes) > 1
+        else math.nan
+    )
 
 
 def percentile(values: list[float], share: float) -> float:

@@ -233,13 +233,6 @@ def child(spec: dict) -> None:
     common.emit({"build": build, "search": search, "loss": loss}[spec["step"]](spec))
 
 
-def exponent(sizes: list[int], values: list[float]) -> float:
-    """The slope of values against sizes, both as logarithms."""
-    import numpy as np
-
-    return round(float(np.polyfit(np.log(sizes), np.log(values), 1)[0]), 2)
-
-
 def main() -> None:
     """Build, search and compare a store of each size; a line for each."""
     parser = argparse.ArgumentParser(
@@ -289,7 +282,10 @@ def main() -> None:
         series = {"build seconds": ("build", "seconds"), "disk": ("build", "disk_bytes"),
                   "anonymous memory": ("search", "anonymous_mb"), "100 queries": ("search", "cold_100_seconds"),
                   "1,000 queries": ("search", "cold_1000_seconds")}  # fmt: skip
-        found = {name: exponent(sizes, [r[a][b] for r in whole]) for name, (a, b) in series.items()}
+        found = {
+            name: round(common.exponent(sizes, [r[a][b] for r in whole]), 2)
+            for name, (a, b) in series.items()
+        }
         common.say("exponents", found)
         if not given.quick:
             common.append("dense_scale", {"exponents": found, "sizes": sizes, "dtype": given.dtype})

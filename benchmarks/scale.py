@@ -14,24 +14,26 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import re
 import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections import Counter
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import common
-from common import percentile, say
+from common import exponent, percentile, say
 
 WORDS, QUERIES, K = 60, 1000, 100
 SYSTEMS = {"bm25": "bm25", "rm3": "rm3(bm25)"}
-COLLECTION_FILES = ("corpus.jsonl", "queries.jsonl", "qrels/test.tsv")
 CGROUPS = (
     (Path("/sys/fs/cgroup/memory"), "memory.limit_in_bytes", "memory.max_usage_in_bytes"),
     (Path("/sys/fs/cgroup"), "memory.max", "memory.peak"),
@@ -50,8 +52,6 @@ def statistics_of(data: Path) -> tuple[list[str], list[int], float, float]:
             document = json.loads(line)
             counts.update(re.findall(r"[a-z]+", f"{document['title']} {document['text']}".lower()))
             growth.append((counts.total(), len(counts)))
-    import math
-
     (n, v), (more, larger) = growth[min(500, len(growth) // 10)], growth[min(5000, len(growth) - 1)]
     beta = math.log(larger / v) / math.log(more / n)
     words = sorted(counts, key=lambda word: (-counts[word], word))
@@ -180,6 +180,35 @@ def run_stage(spec: dict[str, Any], limit: int) -> dict[str, Any]:
     return record
 
 
+def folder_bytes(folder: Path) -> int:
+    """What a folder takes on the disk, and the hidden one beside it in which it is made."""
+    sizes = dict[int, int]()  # by inode: a file may be renamed meanwhile
+    for beside in list(folder.parent.glob(f"*{folder.name}*")):
+        for path in beside.rglob("*"):
+            with suppress(FileNotFoundError):
+                facts = path.stat()
+                sizes[facts.st_ino] = 512 * facts.st_blocks
+    return sum(sizes.values())
+
+
+@contextmanager
+def largest(folder: Path) -> Iterator[list[int]]:
+    """The sizes of a folder, taken twenty times a second while the block runs."""
+    sizes, ended = list[int](), threading.Event()
+
+    def look() -> None:
+        while not ended.wait(0.05):
+            sizes.append(folder_bytes(folder))
+
+    thread = threading.Thread(target=look)
+    thread.start()
+    try:
+        yield sizes
+    finally:
+        ended.set()
+        thread.join()
+
+
 def child(spec: dict[str, Any]) -> dict[str, Any]:
     """One stage: store the collection, index it, search the index."""
     from weir.datasets.load import load
@@ -203,14 +232,16 @@ def child(spec: dict[str, Any]) -> dict[str, Any]:
     opened = time.perf_counter() - start
     start, cpu = time.perf_counter(), time.process_time()
     if stage == "index":
-        system.index(dataset.corpus, Context(at))
-        size = sum(path.stat().st_size for path in at.iterdir())
-        postings = sum((at / f"{part}-doc.npy").stat().st_size for part in range(1)) * 2
+        with largest(at) as disk:
+            system.index(dataset.corpus, Context(at))
+        size = folder_bytes(at)
+        postings = 2 * (at / "0-doc.npy").stat().st_size
         return {
             "seconds": time.perf_counter() - start,
             "cpu": time.process_time() - cpu,
             "opened": opened,
             "index_bytes": size,
+            "disk_peak": max([*disk, size]) / size,
             "posting_bytes": postings,
             "peak_rss_mb": common.memory_mb("VmHWM"),
         }
@@ -237,13 +268,6 @@ def child(spec: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def exponent(sizes: list[int], values: list[float]) -> float:
-    """The slope of a line through logarithms."""
-    import numpy as np
-
-    return float(np.polyfit(np.log(sizes), np.log(values), 1)[0]) if len(sizes) > 1 else float("nan")
-
-
 def main() -> None:
     """Measure all sizes; the last line holds the exponents."""
     parser = argparse.ArgumentParser(
@@ -260,7 +284,9 @@ def main() -> None:
     if options.child:
         common.emit(child(json.loads(options.child)))
         return
-    limit = int(float(options.max_ram.rstrip("GM")) * (1 << (30 if options.max_ram.endswith("G") else 20)))
+    from weir.settings import size_of
+
+    limit = size_of(options.max_ram)
     work = Path(options.work or tempfile.mkdtemp(prefix="weir-scale-"))
     sizes, records = [int(size) for size in options.sizes.split(",")], []
     for size in sizes:

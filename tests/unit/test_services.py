@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from weir.errors import StoreError, StoreWarning
+from weir.errors import ServiceError, StoreError, StoreWarning
 from weir.services import answers
 from weir.services.answers import (
     Outcome,
@@ -25,7 +25,7 @@ from weir.services.answers import (
     answer_store,
     run_requests,
 )
-from weir.services.requests import AttemptError, Clock, Limits, retry
+from weir.services.requests import AttemptError, Clock, Ledger, Limits, Spent, retry
 
 ABOUT = {"system": "echo", "version": "1"}
 KEYS = [answer_key({"n": n}) for n in range(700)]
@@ -222,3 +222,21 @@ def test_attempts_end_with_what_was_met_and_wait_as_asked():
     with pytest.raises(AttemptError, match=r"500 \(3 attempts\)") as caught:
         retry(once, Limits(attempts=3), clock, lambda error, _: met.append(error.kind))
     assert (slept, met, caught.value.attempts) == ([7.0, 2.0], ["refused", "failed"], 3)
+
+
+def test_a_reservation_that_nobody_settles_counts_as_used_after_twice_the_time_of_an_answer():
+    seconds = [0.0]
+    ledger = Ledger(Spent(), Clock(now=lambda: seconds[0]))
+    limits = Limits(tokens=150, whole=10.0)
+    ledger.reserve("service", limits, 100)
+    seconds[0] = 20.0
+    kept, _ = ledger.reserve("service", limits, 10)  # the first may still be answered
+    assert ledger.spent.tokens == 0
+    seconds[0] = 20.5
+    last, _ = ledger.reserve("service", limits, 20)
+    assert ledger.spent.tokens == 100
+    ledger.settle(kept, (10, 0))
+    ledger.settle(last, (20, 0))
+    with pytest.raises(ServiceError, match="budget"):
+        ledger.reserve("service", limits, 30)
+    assert (ledger.spent.requests, ledger.spent.tokens) == (3, 130)

@@ -16,6 +16,13 @@ from weir.errors import BadValue
 Int64: TypeAlias = NDArray[np.int64]
 
 
+def offsets(lengths: NDArray[np.integer] | NDArray[np.bool_]) -> Int64:
+    """Where pieces of these lengths begin, one behind the other, and where the last ends: int64[n + 1] from 0."""
+    ptr = np.zeros(len(lengths) + 1, np.int64)
+    np.cumsum(lengths, out=ptr[1:])
+    return ptr
+
+
 def valid_offsets(ptr: Int64, total: int) -> bool:
     """Whether offsets cut an array of so many entries into pieces: from 0 to its end, never falling.
 

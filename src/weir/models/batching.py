@@ -18,9 +18,9 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from weir.core.strings import Int64
+from weir.core.strings import Int64, offsets
 from weir.errors import BadValue
-from weir.models.tokens import Text, Tokens, offsets
+from weir.models.tokens import Text, Tokens
 
 R = TypeVar("R")
 T = TypeVar("T")

@@ -223,10 +223,8 @@ PROVIDERS.add(
 
 
 _MAYBE_SMALLER = {400, 413, 422}  # what servers answer to more texts or tokens at once than they take
-_BATCH_STATUS, _BATCH_WORDS = (
-    500,
-    "too large to process",
-)  # llama.cpp's to a text beyond its physical batch size
+_BATCH_STATUS = 500  # llama.cpp's answer to a text beyond its physical batch size
+_BATCH_WORDS = "too large to process"
 _MOST_DIMENSIONS = 16_384  # of a vector whose dimension is not known yet
 _NUMBER_BYTES = 64  # a number of an answer takes at most, its place on an indented line included
 _TEXT_BYTES = 1 << 12  # an answer has at most for each text, beside its numbers

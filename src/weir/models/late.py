@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weir.algorithms import algorithm
-from weir.core.strings import Strings
+from weir.core.strings import Strings, offsets
 from weir.errors import BadValue, StoreError
 from weir.models.batching import BatchPlan, Ragged, gather_ragged, results
 from weir.models.checkpoints import (
@@ -33,7 +33,7 @@ from weir.models.encoder import BATCH_TOKENS, Kind
 from weir.models.engine import Engine, build, check_engine, declare
 from weir.models.hardware import ComputePlace
 from weir.models.heads import Layer, TokenHead
-from weir.models.tokens import ModelTokenizer, Text, Tokens, load_tokenizer, offsets
+from weir.models.tokens import ModelTokenizer, Text, Tokens, load_tokenizer
 from weir.models.weights import read_state
 
 # ----------

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from weir.core.strings import Int32, Int64
+from weir.core.strings import Int32, Int64, offsets
 from weir.errors import BadValue, StoreError, require
 from weir.models.checkpoints import read_object
 
@@ -46,13 +46,6 @@ Text: TypeAlias = str | tuple[str, str]
 """A text, or a pair of texts that a cross-encoder reads together."""
 
 Bool: TypeAlias = NDArray[np.bool_]
-
-
-def offsets(lengths: NDArray[np.integer] | Bool) -> Int64:
-    """Where pieces of these lengths begin, one behind the other, and where the last ends: int64[n + 1] from 0."""
-    ptr = np.zeros(len(lengths) + 1, np.int64)
-    np.cumsum(lengths, out=ptr[1:])
-    return ptr
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,7 +11,7 @@ import numpy as np
 from weir.algorithms import algorithm
 from weir.core.corpus import Corpus, Queries, check_view
 from weir.core.run import Run
-from weir.core.strings import Float64, Int32, Int64
+from weir.core.strings import Float64, Int32, Int64, offsets
 from weir.kernels.inverted.block_bounds import EXHAUSTIVE_DOCUMENTS, BlockBounds
 from weir.kernels.inverted.byte_bounds import ByteBounds
 from weir.kernels.inverted.postings import VALUE, document_frequencies, place
@@ -200,7 +200,7 @@ def _frequencies(terms: GatheredRagged, vocabulary: int) -> Int64:
 def _inverted(terms: GatheredRagged, corpus: Corpus, vocabulary: int) -> ImpactIndex:
     """The impact index of documents' terms; what a document weighs a term is the term's impact there."""
     order = tie_order(corpus)
-    ptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(_frequencies(terms, vocabulary))])
+    ptr = offsets(_frequencies(terms, vocabulary))
     doc, impact, cursor = np.empty(ptr[-1], np.int32), np.empty(ptr[-1], np.float32), ptr[:-1].copy()
     size = max(1, BLOCK_WEIGHTS * len(corpus) // max(int(ptr[-1]), 1))
     for start in range(0, len(corpus), size):

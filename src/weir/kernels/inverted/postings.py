@@ -24,7 +24,7 @@ Signatures (V terms, N documents, P postings):
         -> (ptr, doc, impact)
     place(fptr, fterm, value, first, cursor, doc, impact)       postings of some documents, whose numbers follow
     add_frequencies(fterm, df)                                  counted in batches
-    by_block(fptr, fterm, ftf, block, ends) -> (term, count)    pairs by the blocks of their documents
+    by_block(fptr, fterm, ftf, block, blocks) -> (ends, term, count)    pairs by the blocks of their documents
     append_lists(...)                                           lists of a block behind those of the blocks before
 """
 

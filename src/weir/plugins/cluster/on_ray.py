@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -25,8 +25,6 @@ from weir.services.requests import LEDGER, Clock, Ledger, Limits, paid
 from weir.settings import settings
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from weir.experiment.experiment import Cell, Experiment
 
 RETRIES = 3
@@ -134,8 +132,8 @@ class ClusterLedger:
     def _answer(self, reference: Any) -> Any:  # noqa: ANN401 - Ray's references have no types
         try:
             return self.ray.get(reference)
-        except ServiceError as error:
-            raise ServiceError(str(error.__cause__ or error)) from None
+        except self.ray.exceptions.RayTaskError as error:  # its own text is the traceback of the actor
+            raise ServiceError(str(error.cause)) from None
         except self.ray.exceptions.RayError as error:
             raise ServiceError(f"the ledger of the cluster is gone ({type(error).__name__})") from None
 
@@ -181,9 +179,8 @@ class RayCluster:
         with self._connected(ray):
             failures = _completed(ray, grid, cells, missing, watch)
         if failures:
-            first = min(failures)
-            others = f" (and {len(failures) - 1:,} other cells failed)" if len(failures) > 1 else ""
-            raise WeirError(f"{_title(cells[first])}: {failures[first]}{others}")
+            others = "" if len(failures) == 1 else f" (cells that failed: {len(failures):,})"
+            raise WeirError(failures[min(failures)] + others)
 
     @contextmanager
     def _connected(self, ray: Any) -> Iterator[None]:  # noqa: ANN401 - a module
@@ -257,10 +254,10 @@ def _completed(
             ended, waiting = ray.wait(waiting, timeout=LOOK_SECONDS)
             for reference in ended:
                 number = numbers[reference]
-                failure = _outcome(ray, reference)
+                failure, title = _outcome(ray, reference), _title(cells[number])
                 if failure:
-                    failures[number] = failure
-                    watch(f"{_title(cells[number])}: {failure}", 0, 0)
+                    failures[number] = failure if failure.startswith(title) else f"{title}: {failure}"
+                    watch(failures[number], 0, 0)
             watch(label, len(numbers) - len(waiting), len(numbers))
     except BaseException:
         for reference in waiting:

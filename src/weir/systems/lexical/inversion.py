@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weir.core.corpus import Corpus
-from weir.core.strings import Int32, Int64, Strings
+from weir.core.strings import Int32, Int64, Strings, offsets
 from weir.errors import StoreError
 from weir.files.atomic import storing, write_json
 from weir.kernels.inverted import postings
@@ -333,7 +333,7 @@ class Spool:
         """The pairs of a block's documents, by ascending corpus number: (ptr, term, count)."""
         pairs = self.files.column(f"{self.name}.pairs", np.int32)[self.blocks.documents(number)]
         return (
-            _starts(pairs),
+            offsets(pairs),
             self.files.column(f"{self.name}.{number}.term", np.int32),
             self.files.column(f"{self.name}.{number}.count", self.count).astype(np.float32),
         )
@@ -344,7 +344,7 @@ class Spool:
 
     def forward(self) -> tuple[Int64, Int32, NDArray[Any]]:
         """The forward index that `fill` wrote, in corpus order, mapped: (ptr, term, count)."""
-        ptr = _starts(self.files.column(f"{self.name}.pairs", np.int32))
+        ptr = offsets(self.files.column(f"{self.name}.pairs", np.int32))
         dtype = np.int32 if self.lengths.max(initial=0) > np.iinfo(np.uint16).max else np.uint16
         if "forward" not in self.files.facts:
             counts = self.files.column("forward-count", np.int32, in_memory=False)
@@ -358,13 +358,6 @@ class Spool:
             self.files.mapped("forward-term.npy", np.int32),
             self.files.mapped("forward-count.npy", dtype),
         )
-
-
-def _starts(sizes: NDArray[np.integer]) -> Int64:
-    """int64[n + 1]: where each of some stretches begins that stand one after another."""
-    ptr = np.zeros(len(sizes) + 1, np.int64)
-    np.cumsum(sizes, out=ptr[1:])
-    return ptr
 
 
 # ----------
@@ -419,7 +412,7 @@ def merged(
         report(block + 1)
     counts = files.column(f"{name}.counts", np.int32, in_memory=False).reshape(len(blocks), terms)
     df = counts.sum(axis=0, dtype=np.int64).astype(np.int32)
-    ptr = _starts(df)
+    ptr = offsets(df)
     weight, norm = weights(df)
     for group in range(int(files.facts.get(f"{name}-groups", 0)), groups):
         first, last = cuts[group], cuts[group + 1]

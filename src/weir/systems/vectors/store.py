@@ -229,12 +229,7 @@ class VectorStore:
         if other is None:
             return
         with alone(self.folder), storing(self.folder):
-            own = self.snapshot(check=False)
-            lacking = np.arange(len(other.texts))
-            if own is not None:
-                lacking = np.flatnonzero(own.texts.find(other.texts.hashes) < 0)
-            for start in range(0, len(lacking), EXPORTED_TEXTS):
-                some = lacking[start : start + EXPORTED_TEXTS]
+            for some in _lacking(self.snapshot(check=False), other):
                 self._journal.add((other.raw[some], other.texts.hashes[some]), other.dimensions)
 
     def _read(self, check: bool) -> Snapshot | None:
@@ -511,6 +506,15 @@ def _in_pieces(
         raise BadValue(f"text '{name(int(numbers[0]))}': {len(numbers)} texts gave {at} vectors")
 
 
+def _lacking(own: _Contents | None, other: _Contents) -> Iterator[Int64]:
+    """The numbers of the texts of `other` that are not among one's own, a copy's worth at a time."""
+    lacking = np.arange(len(other.texts))
+    if own is not None:
+        lacking = np.flatnonzero(own.texts.find(other.texts.hashes) < 0)
+    for start in range(0, len(lacking), EXPORTED_TEXTS):
+        yield lacking[start : start + EXPORTED_TEXTS]
+
+
 def _first_of_each(hashes: Hashes) -> Int64:
     """The number of the first text of each distinct hash, ascending."""
     order = np.lexsort((hashes[:, 1], hashes[:, 0]))
@@ -648,12 +652,7 @@ class RaggedStore:
         if other is None:
             return
         with alone(self.folder):
-            own = self.snapshot(check=False)
-            lacking = np.arange(len(other.texts))
-            if own is not None:
-                lacking = np.flatnonzero(own.texts.find(other.texts.hashes) < 0)
-            for start in range(0, len(lacking), EXPORTED_TEXTS):
-                some = lacking[start : start + EXPORTED_TEXTS]
+            for some in _lacking(self.snapshot(check=False), other):
                 ptr, rows = other.rows(some)
                 self.add(other.texts.hashes[some], np.diff(ptr), rows)
 
