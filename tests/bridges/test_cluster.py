@@ -69,6 +69,14 @@ def test_a_machine_that_goes_in_the_middle(tmp_path, home, alone, monkeypatch):
     assert results_of(tmp_path / "out") == alone
 
 
+def test_a_plan_counts_the_machines(home, monkeypatch, capsys):
+    with cluster(3, monkeypatch):
+        assert main(["plan", *GRID[:-2], "-q", "--on", "ray", "--machine-price", "2"]) == 0
+    assert "on 3 machines, 3 cells at once: 6 cells in " in capsys.readouterr().err
+    assert main(["plan", *GRID[:-2], "-q", "--machine-price", "2"]) == 2
+    assert "--on ray" in capsys.readouterr().err
+
+
 def workers() -> list[int]:
     """Processes of this machine that work at a cell."""
     numbers = []

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from weir.cli.main import main
 from weir.errors import BadValue
-from weir.experiment.experiment import Share
-from weir.experiment.plan import Planned, slurm_script
+from weir.experiment.experiment import Capacity, Share
+from weir.experiment.plan import Planned, cluster_note, slurm_script
 
 pytest.importorskip("numba", reason="needs the `run` extra (numba)")
 GRID = [
@@ -122,6 +122,24 @@ def test_the_file_of_a_job_array_runs_the_grid(tmp_path, home, capsys):
         )
         assert done.returncode == 0, done.stderr
     assert len(list(out.rglob("run.trec"))) == 6
+
+
+def test_what_a_cluster_takes():
+    plans = [
+        Planned("a", "bm25", 10, 5, index_seconds=s, index_range=(s / 2, 2 * s)) for s in (3600, 3600, 7200)
+    ]
+    note = cluster_note(plans, Capacity(2, 2), 1.5)
+    assert note.text.startswith(
+        "on 2 machines, 2 cells at once: 3 cells in 3.0 h (90 min to 6.0 h), $9.00 ($4.50 to $18.00)"
+    )
+    assert "the longest, bm25 on a, takes 2.0 h" in note.text
+    assert "1 more without an estimate" in str(
+        cluster_note([*plans, Planned("a", "own", 1, 1)], Capacity(1, 8))
+    )
+    assert "$" not in str(cluster_note(plans, Capacity(1, 8)))
+    for capacity, price in ((Capacity(1, 0), None), (Capacity(1, 1), -1.0), (Capacity(1, 1), float("nan"))):
+        with pytest.raises(BadValue):
+            cluster_note(plans, capacity, price)
 
 
 def test_what_jobs_ask_for():

@@ -293,15 +293,23 @@ def plan(
     k: int = 1000,
     precise: bool = False,
     progress: Callable[[str, int, int], None] | None = None,
+    on: str | None = None,
+    machine_price: float | None = None,
 ) -> ResultSet[Planned]:
     """What `benchmark` would take: time, disk, memory and tokens of each system on each dataset, from small probes.
 
     precise: whether each system is probed by itself on growing samples; else all probes end within a
-    minute; progress: is called with what is being done, how much of it, of how much. Raises UnknownName and BadValue as
-    running the grid would.
+    minute; progress: is called with what is being done, how much of it, of how much; on: a cluster, as for
+    `benchmark`: a note says how long its machines take together, and with machine_price, dollars for an hour of a
+    machine, what they cost. Raises UnknownName and BadValue as running the grid would.
     """
-    from weir.experiment.experiment import Experiment
-    from weir.experiment.plan import plan_notes, planned
+    from weir.errors import BadValue
+    from weir.experiment.experiment import Experiment, cluster_at
+    from weir.experiment.plan import cluster_note, plan_notes, planned
+
+    if machine_price is not None and on is None:
+        raise BadValue("the price of a machine is that of a cluster's; name one (--on ray)")
+    capacity = None if on is None else cluster_at(on).capacity()
 
     several_datasets = [datasets] if isinstance(datasets, (str, Path, Dataset)) else list(datasets)
     several = tuple(systems) if isinstance(systems, Iterable) and not isinstance(systems, str) else (systems,)
@@ -310,7 +318,10 @@ def plan(
         for d in several_datasets
     )
     plans = tuple(planned(Experiment(names, several, k=k), progress or (lambda *_: None), precise))
-    return ResultSet("plan", plans, tuple(plan_notes(plans)))
+    notes = plan_notes(plans)
+    if capacity is not None:
+        notes.append(cluster_note(plans, capacity, machine_price))
+    return ResultSet("plan", plans, tuple(notes))
 
 
 def plan_stages(systems: str | Retriever | Iterable[str | Retriever]) -> ResultSet[Node]:

@@ -164,6 +164,9 @@ def _experiment(
 @click.option("--jobs", type=int, default=8, show_default=True, help="How many jobs, with --sbatch.")
 @click.option("-o", "--out", "output", type=click.Path(path_type=Path), default=Path("results"), show_default=True,
               help="The results folder of the jobs, with --sbatch.")  # fmt: skip
+@click.option("--on", metavar="CLUSTER",
+              help="Say what a cluster takes: ray (RAY_ADDRESS, else this machine), or ray://HOST:10001.")  # fmt: skip
+@click.option("--machine-price", type=float, help="Dollars for an hour of a machine, with --on.")
 @click.option("-q", "--quiet", is_flag=True, help="No progress.")
 def plan_command(
     experiment: Path | None,
@@ -178,6 +181,8 @@ def plan_command(
     sbatch: Path | None,
     jobs: int,
     output: Path,
+    on: str | None,
+    machine_price: float | None,
     quiet: bool,
 ) -> None:
     """Estimate time and cost.
@@ -204,7 +209,7 @@ def plan_command(
         return
     progress = Progress(quiet)
     try:
-        plans = plan(grid.datasets, every, grid.k, precise, progress)
+        plans = plan(grid.datasets, every, grid.k, precise, progress, on, machine_price)
     finally:
         progress.close()
     show_result(plans, form)

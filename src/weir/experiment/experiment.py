@@ -275,8 +275,20 @@ class Share:
         return [*range(start, cells), *range(start)]
 
 
+@dataclass(frozen=True)
+class Capacity:
+    """What a cluster has now: machines, and the cells that run on them at once, one on each processor."""
+
+    machines: int
+    processors: int
+
+
 class Cluster(Protocol):
     """Machines that complete a grid together; all of them see its results folder."""
+
+    def capacity(self) -> Capacity:
+        """How many machines and processors there are; raises BadValue where the cluster cannot be reached."""
+        ...
 
     def complete(self, experiment: Experiment, at: Path, watch: Watch) -> None:
         """Finish the cells that are not finished; raises WeirError for what failed."""
@@ -285,6 +297,11 @@ class Cluster(Protocol):
 
 CLUSTERS: Registry[Callable[[str], Cluster]] = Registry("cluster")
 """What makes a cluster of its address, by the name before its colon."""
+
+
+def cluster_at(address: str) -> Cluster:
+    """The cluster at an address such as ray or ray://host:10001; raises UnknownName for one that nothing makes."""
+    return CLUSTERS.get(address.partition(":")[0])(address)
 
 
 def _silent(stage: str, done: int, total: int) -> None:
@@ -378,7 +395,7 @@ class Experiment:
                     if cell.stages.shared is not None:
                         cell.stages.shared.store  # noqa: B018  it is tried out before anything starts
             if on is not None:
-                CLUSTERS.get(on.partition(":")[0])(on).complete(self, at, watch)
+                cluster_at(on).complete(self, at, watch)
             done: dict[int, tuple[Path, list[Row]]] = {}
             for wait in (False, share is None):
                 for number in range(len(cells)) if share is None else share.order(len(cells)):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import heapq
 import json
 import math
 import os
@@ -27,7 +28,7 @@ from weir.core.tables import Table, sentences, table_of
 from weir.datasets import catalogue
 from weir.datasets.load import Dataset, load
 from weir.errors import BadValue, WeirError
-from weir.experiment.experiment import Experiment
+from weir.experiment.experiment import Capacity, Experiment
 from weir.experiment.results import finished_cells, index_cost, search_cost, unscored_note
 from weir.experiment.stage_store import Watch, silent
 from weir.settings import settings
@@ -866,6 +867,54 @@ def plan_notes(results: Sequence[Planned]) -> list[Note]:
 
 
 # ----------
+# A grid on a cluster.
+
+
+def cluster_note(plans: Sequence[Planned], capacity: Capacity, machine_price: float | None = None) -> Note:
+    """How long a grid takes on a cluster, and what its machines cost; cells start in the grid's order.
+
+    machine_price: dollars for an hour of a machine. Raises BadValue for a price below 0 and a cluster without a
+    processor.
+    """
+    if machine_price is not None and not 0 <= machine_price < math.inf:
+        raise BadValue(f"a machine's price of {machine_price} dollars an hour; expected a number from 0")
+    if capacity.processors < 1:
+        raise BadValue("the cluster has no processor")
+
+    def whole(seconds: Sequence[float]) -> float:
+        ends = [0.0] * capacity.processors
+        for one in seconds:
+            heapq.heapreplace(ends, ends[0] + one)
+        return max(ends)
+
+    probed = [one for one in plans if one.index_seconds is not None or one.search_seconds is not None]
+    middle = [(one.index_seconds or 0.0) + (one.search_seconds or 0.0) for one in probed]
+    ends = [
+        [
+            _end(one.index_seconds, one.index_range, end) + _end(one.search_seconds, one.search_range, end)
+            for one in probed
+        ]
+        for end in (0, 1)
+    ]
+    times = [whole(middle), *map(whole, ends)]
+    machines = f"{count(capacity.machines)} machine{'s' * (capacity.machines > 1)}"
+    at_once = f"{count(capacity.processors)} cell{'s' * (capacity.processors > 1)} at once"
+    cells = f"{count(len(probed))} cell{'s' * (len(probed) != 1)}"
+    text = f"on {machines}, {at_once}: {cells} in {duration(times[0])} ({duration(times[1])} to {duration(times[2])})"
+    if machine_price is not None:
+        dollars = [f"${capacity.machines * machine_price * seconds / 3600:,.2f}" for seconds in times]
+        text += f", {dollars[0]} ({dollars[1]} to {dollars[2]})"
+    if len(probed) < len(plans):
+        text += f"; {count(len(plans) - len(probed))} more without an estimate"
+    if middle:
+        longest = probed[middle.index(max(middle))]
+        text += f"; the longest, {longest.system} on {longest.dataset}, takes {duration(max(middle))}"
+    return Note(
+        text, "processors as fast as this machine's, and stages that cells share made for each of them"
+    )
+
+
+# ----------
 # The file of a job array that shares a grid.
 
 
@@ -885,10 +934,9 @@ def slurm_script(plans: Sequence[Planned], command: Sequence[str], jobs: int) ->
     if jobs < 1:
         raise BadValue(f"{jobs} jobs; expected a whole number from 1")
     seconds = [
-        _upper(one.index_seconds, one.index_range) + _upper(one.search_seconds, one.search_range)
-        for one in plans
+        _end(one.index_seconds, one.index_range) + _end(one.search_seconds, one.search_range) for one in plans
     ]
-    peaks = [_upper(one.peak_mb, one.peak_range) for one in plans if one.peak_mb is not None]
+    peaks = [_end(one.peak_mb, one.peak_range) for one in plans if one.peak_mb is not None]
     lines = ["#!/bin/bash", f"#SBATCH --job-name=weir --array=1-{jobs} --requeue"]
     if any(seconds):
         minutes = max(LEAST_MINUTES, math.ceil(TIME_RESERVE * max(*seconds, sum(seconds) / jobs) / 60))
@@ -902,6 +950,6 @@ def slurm_script(plans: Sequence[Planned], command: Sequence[str], jobs: int) ->
     return "\n".join(lines) + "\n"
 
 
-def _upper(value: float | None, between: tuple[float, float] | None) -> float:
-    """The upper end of an estimate, 0 where there is none."""
-    return (value or 0.0) if between is None else between[1]
+def _end(value: float | None, between: tuple[float, float] | None, end: int = 1) -> float:
+    """The lower (0) or upper (1) end of an estimate, 0 where there is none."""
+    return (value or 0.0) if between is None else between[end]

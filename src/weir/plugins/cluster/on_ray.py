@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from weir.errors import BadValue, ServiceError, WeirError, require
+from weir.experiment.experiment import Capacity
 from weir.experiment.plan import stage_graph
 from weir.experiment.stage_store import Watch
 from weir.measures.evaluate import measures_of
@@ -181,6 +182,13 @@ class RayCluster:
         if failures:
             others = "" if len(failures) == 1 else f" (cells that failed: {len(failures):,})"
             raise WeirError(failures[min(failures)] + others)
+
+    def capacity(self) -> Capacity:
+        """The machines that are alive, and their processors."""
+        ray = require("ray", extra="ray")
+        with self._connected(ray):
+            machines = sum(node["Alive"] for node in ray.nodes())
+            return Capacity(machines, int(ray.cluster_resources().get("CPU", 0)))
 
     @contextmanager
     def _connected(self, ray: Any) -> Iterator[None]:  # noqa: ANN401 - a module
