@@ -53,20 +53,34 @@ def alone(tmp_path, home):
     return results_of(tmp_path / "alone")
 
 
-def test_a_machine_that_goes_in_the_middle(tmp_path, home, alone, monkeypatch):
+@pytest.mark.parametrize("notice", [False, True])
+def test_a_machine_that_goes_in_the_middle(notice, tmp_path, home, alone, monkeypatch):
+    """It is taken away at once, or two seconds after Ray was told so: its cells are made elsewhere."""
     monkeypatch.setenv("WEIR_HOME", str(home))
     with cluster(3, monkeypatch) as machines:
         gone = []
 
         def watch(stage, done, total):
-            if done >= 1 and not gone:
-                gone.append(machines.worker_nodes.copy().pop())
-                machines.remove_node(gone[0], allow_graceful=False)
+            if done < 1 or gone:
+                return
+            gone.append(machines.worker_nodes.copy().pop())
+            if notice:
+                told = [Path(sys.executable).parent / "ray", "drain-node", "--address", machines.address]
+                told += ["--node-id", gone[0].node_id, "--reason", "DRAIN_NODE_REASON_PREEMPTION"]
+                told += ["--reason-message", "spot", "--deadline-remaining-seconds", "2"]
+                subprocess.run(told, check=True, capture_output=True)
+                time.sleep(2)
+            machines.remove_node(gone[0], allow_graceful=False)
 
         datasets, systems = ("brook-facts", "brook-news"), ("bm25", "rm3", "rrf(bm25, rm3)")
         Experiment(datasets, systems, ("nDCG@10",)).execute(tmp_path / "out", watch, on="ray")
         assert gone
+        logs = Path(machines.head_node.get_session_dir_path()).glob("logs/worker-*.out")
+        lines = "\n".join(log.read_text(encoding="utf-8", errors="replace") for log in logs)
     assert results_of(tmp_path / "out") == alone
+    for title in (f"{name} on {dataset}" for name in systems for dataset in datasets):
+        assert f"{title} begins" in lines
+        assert f"{title} is finished after " in lines
 
 
 def test_a_plan_counts_the_machines(home, monkeypatch, capsys):

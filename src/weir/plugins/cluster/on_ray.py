@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import os
 import platform
+import sys
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -17,6 +19,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from weir.core.rounding import duration
 from weir.errors import BadValue, ServiceError, WeirError, require
 from weir.experiment.experiment import Capacity
 from weir.experiment.plan import stage_graph
@@ -32,6 +35,8 @@ RETRIES = 3
 """How often a task is started again whose worker or machine has gone."""
 LOOK_SECONDS = 1.0
 """How often progress is shown while no cell ends."""
+LOG_SECONDS = 10.0
+"""How often a cell writes to its log while one stage goes on."""
 STORE_BYTES = 80 << 20
 """Of Ray's object store on a cluster that this process starts: nothing large passes through it."""
 LEDGER_CALLS = 1000
@@ -90,7 +95,7 @@ class Grid:
         experiment = Experiment(
             self.datasets, self.systems, self.measures, self.k, self.stages, self.drop_self
         )
-        return experiment.cells(Path(self.at), lambda stage, done, total: None)
+        return experiment.cells(Path(self.at), _log())
 
 
 def _absolute(place: str | Path) -> str:
@@ -104,6 +109,25 @@ def _place(dataset: object) -> str:
             f"{dataset!r} is held by this process; a cluster reads collections from names and folders"
         )
     return str(Path(dataset).resolve()) if Path(dataset).exists() else str(dataset)
+
+
+def _log() -> Watch:
+    """What a cell does, as lines of the worker's log, which Ray keeps and shows by task, and so by cell."""
+    line, since = "", 0.0
+
+    def watch(stage: str, done: int, total: int) -> None:
+        nonlocal line, since
+        now = time.monotonic()
+        if stage != line or now - since >= LOG_SECONDS:
+            line, since = stage, now
+            _write(f"{stage} {done:,} of {total:,}" if total else stage)
+
+    return watch
+
+
+def _write(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
 
 
 def _software() -> str:
@@ -153,10 +177,16 @@ def complete_cell(grid: Grid, number: int, software: str, actor: Any, *made: obj
             f"{platform.node()} has {_software()}, the grid was started by {software}; install the same there"
         )
     LEDGER.set(ClusterLedger(actor, ray))
+    start = time.monotonic()
     try:
-        _cells(grid)[number].complete(measures_of(grid.measures))
+        cell = _cells(grid)[number]
+        _write(f"{_title(cell)} begins")
+        cell.complete(measures_of(grid.measures))
     except WeirError as error:
-        return str(error) or type(error).__name__
+        failure = str(error) or type(error).__name__
+        _write(failure)
+        return failure
+    _write(f"{_title(cell)} is finished after {duration(time.monotonic() - start)}")
     return ""
 
 
