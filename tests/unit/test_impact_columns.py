@@ -9,6 +9,7 @@ from weir.kernels.inverted import byte_bounds as module
 from weir.kernels.inverted.block_bounds import BlockBounds
 from weir.kernels.inverted.byte_bounds import ByteBounds
 from weir.kernels.inverted.search import Impacts
+from weir.systems.lexical.inversion import index_in_files, work_files
 from weir.systems.lexical.inverted_index import ImpactIndex, load_index, save_index, top
 
 
@@ -42,6 +43,33 @@ def test_columns_are_kept_and_change_nothing(tmp_path, monkeypatch):
     found = top(opened, *asked, 50)
     for name in ("ptr", "doc", "score"):
         np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))
+
+
+def test_columns_made_on_disk_are_those_of_memory(tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "_LEAST_DOCUMENTS", 1)
+    ptr, doc, impact, n_docs = arrays = postings(40000, 12)  # three windows, the last one short
+    order = np.arange(n_docs, dtype=np.int32)
+    own = BlockBounds.where_needed(*arrays), ByteBounds.of(*arrays)
+    memory = ImpactIndex(Impacts(n_docs, ptr, doc, impact, *own), (), order)
+    save_index((memory,), tmp_path / "memory", {"documents": n_docs})
+    with work_files(tmp_path / "disk", 0, {}) as files:
+        files.append_to_array("doc.npy", doc)
+        files.append_to_array("impact.npy", impact)
+        files.append_to_array("columns.npy", np.ones(5, np.uint8))  # of a process that was killed
+        files.close()
+    with work_files(tmp_path / "disk", 0, {}) as files:
+        files.append_to_array("doc.npy", doc)
+        files.append_to_array("impact.npy", impact)
+        disk = index_in_files(files, ptr, (), order, learned=True)
+        assert isinstance(disk.impacts.columns.values, np.memmap)
+        save_index((disk,), tmp_path / "disk", {"documents": n_docs})
+    names = sorted(path.name for path in (tmp_path / "memory").iterdir())
+    assert "0-columns-values.npy" in names
+    assert names == sorted(path.name for path in (tmp_path / "disk").iterdir())
+    assert all(
+        (tmp_path / "memory" / name).read_bytes() == (tmp_path / "disk" / name).read_bytes() for name in names
+    )
+    assert [path.name for path in tmp_path.iterdir() if "blocks" in path.name] == []
 
 
 def test_an_index_without_columns_has_no_files_of_them(tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -22,6 +23,17 @@ _LEAST_DOCUMENTS = 1 << 17  # in fewer documents the postings are in the cache a
 _STEPS = 255
 
 
+KeptWindows: TypeAlias = Callable[[Iterator[Bytes], tuple[int, int, int]], Bytes]
+
+
+def in_memory(windows: Iterator[Bytes], shape: tuple[int, int, int]) -> Bytes:
+    """The windows one behind the other in an array of this shape."""
+    values = np.empty(shape, np.uint8)
+    for number, window in enumerate(windows):
+        values[number] = window
+    return values
+
+
 class ByteBounds(NamedTuple):
     """The columns of frequent terms; those of learned weights take about a tenth of the postings' size.
 
@@ -34,21 +46,35 @@ class ByteBounds(NamedTuple):
     values: Bytes
 
     @staticmethod
-    def of(ptr: Int64, doc: Int32, impact: Float32, n_docs: int) -> ByteBounds | None:
-        """The columns of an impact index: int64[V+1], int32[P], float32[P], documents; None where none would help."""
+    def of(
+        ptr: Int64, doc: Int32, impact: Float32, n_docs: int, kept: KeptWindows = in_memory
+    ) -> ByteBounds | None:
+        """The columns of an impact index: int64[V+1], int32[P], float32[P], documents; None where none would help.
+
+        kept: makes `values` of its windows, uint8[C, documents] in turn (the memory of one is that of the next), and
+        its shape.
+        """
         frequent, _ = frequent_terms(ptr, n_docs)
         if n_docs < _LEAST_DOCUMENTS or len(frequent) == 0:
             return None
-        return ByteBounds.of_terms(frequent, ptr, doc, impact, n_docs)
+        return ByteBounds.of_terms(frequent, ptr, doc, impact, n_docs, kept)
 
     @staticmethod
-    def of_terms(frequent: Int64, ptr: Int64, doc: Int32, impact: Float32, n_docs: int) -> ByteBounds:
+    def of_terms(
+        frequent: Int64, ptr: Int64, doc: Int32, impact: Float32, n_docs: int, kept: KeptWindows = in_memory
+    ) -> ByteBounds:
         """As `of`, for these terms whether it helps or not."""
-        number = _numbered(frequent, len(ptr) - 1)
-        values = np.zeros(column_shape(n_docs, len(frequent)), np.uint8)
         step = np.zeros(len(frequent), np.float32)
-        _fill(frequent, ptr, doc, impact, step, values)
-        return ByteBounds(number, step, values)
+        _steps(frequent, ptr, impact, step)
+        windows, terms, documents = shape = column_shape(n_docs, len(frequent))
+
+        def filled() -> Iterator[Bytes]:
+            values, at = np.empty((terms, documents), np.uint8), ptr[frequent].copy()
+            for window in range(windows):
+                _fill(ptr[frequent + 1], doc, impact, step, at, window * documents, values)
+                yield values
+
+        return ByteBounds(_numbered(frequent, len(ptr) - 1), step, kept(filled(), shape))
 
 
 def frequent_terms(ptr: Int64, n_docs: int) -> tuple[Int64, Int32]:
@@ -71,21 +97,31 @@ def column_shape(n_docs: int, terms: int) -> tuple[int, int, int]:
 
 
 @jit
-def _fill(frequent: Int64, ptr: Int64, doc: Int32, impact: Float32, step: Float32, values: Bytes) -> None:
-    window = np.int64(values.shape[2])
+def _steps(frequent: Int64, ptr: Int64, impact: Float32, step: Float32) -> None:
     for c in range(len(frequent)):
-        start, end = ptr[frequent[c]], ptr[frequent[c] + 1]
         most = np.float32(0)
-        for p in range(start, end):
+        for p in range(ptr[frequent[c]], ptr[frequent[c] + 1]):
             most = max(most, impact[p])
         step[c] = np.float32(
             np.float64(most) / (_STEPS - 0.001)
         )  # so that rounding leaves the largest in reach
-        one = np.float64(step[c])
-        for p in range(start, end):
-            v, d = np.float64(impact[p]), np.int64(doc[p])
+
+
+@jit
+def _fill(
+    end: Int64, doc: Int32, impact: Float32, step: Float32, at: Int64, first: int, values: Bytes
+) -> None:
+    """The window of the documents from `first`; at: where each list goes on, moved to the next window."""
+    values[:] = 0
+    stop = np.int64(first + values.shape[1])
+    for c in range(len(end)):
+        one, p = np.float64(step[c]), at[c]
+        while p < end[c] and np.int64(doc[p]) < stop:
+            v = np.float64(impact[p])
             # Rounding may leave a quotient one step off: what counts is what the product says.
             q = np.int64(v / one) if one > 0.0 else np.int64(0)
             while q * one < v:
                 q += 1
-            values[d // window, c, d % window] = q
+            values[c, np.int64(doc[p]) - first] = q
+            p += 1
+        at[c] = p

@@ -54,7 +54,7 @@ BUDGET_SHARE = 3
 COMMIT_SECONDS = 30.0
 """Seconds of work that a killed process loses at most, besides a block or a group."""
 HEADER_BYTES = 128
-"""Size of the header of a .npy file of one dimension."""
+"""Size of the header of a .npy file of up to three dimensions."""
 
 # ----------
 # Files that grow.
@@ -136,12 +136,12 @@ class GrowingFiles:
             return np.empty(0, dtype)
         return np.fromfile(path, dtype) if in_memory else np.memmap(path, dtype, "r")
 
-    def mapped(self, name: str, dtype: type[T]) -> NDArray[T]:
-        """What `append_to_array` wrote as a .npy file, mapped."""
+    def mapped(self, name: str, dtype: type[T], shape: tuple[int, ...] | None = None) -> NDArray[T]:
+        """What `append_to_array` wrote as a .npy file, mapped; of one dimension where no shape is given."""
         path = self.folder / name
         self.append_to_array(name, np.empty(0, dtype))
         self._files.pop(name).close()
-        shape = ((path.stat().st_size - HEADER_BYTES) // np.dtype(dtype).itemsize,)
+        shape = shape or ((path.stat().st_size - HEADER_BYTES) // np.dtype(dtype).itemsize,)
         header = {
             "descr": np.lib.format.dtype_to_descr(np.dtype(dtype)),
             "fortran_order": False,
@@ -468,6 +468,14 @@ def index_in_files(
     """The index of postings that `merged` wrote, with its bounds; learned: also those of learned weights."""
     doc, impact = files.mapped("doc.npy", np.int32), files.mapped("impact.npy", np.float32)
     own = ptr, doc, impact, len(order)
-    columns = ByteBounds.of(*own) if learned else None
+
+    def columns_on_disk(
+        windows: Iterator[NDArray[np.uint8]], shape: tuple[int, int, int]
+    ) -> NDArray[np.uint8]:
+        for window in windows:
+            files.append_to_array("columns.npy", window)
+        return files.mapped("columns.npy", np.uint8, shape)
+
+    columns = ByteBounds.of(*own, columns_on_disk) if learned else None
     impacts = Impacts(len(order), ptr, doc, impact, BlockBounds.where_needed(*own), columns)
     return ImpactIndex(impacts, vocabularies, order, forward)
