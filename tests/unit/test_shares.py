@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import weir
 from weir.cli.main import main
 from weir.errors import BadValue
 from weir.experiment.experiment import Capacity, Share
@@ -137,9 +138,13 @@ def test_what_a_cluster_takes():
         cluster_note([*plans, Planned("a", "own", 1, 1)], Capacity(1, 8))
     )
     assert "$" not in str(cluster_note(plans, Capacity(1, 8)))
-    for capacity, price in ((Capacity(1, 0), None), (Capacity(1, 1), -1.0), (Capacity(1, 1), float("nan"))):
-        with pytest.raises(BadValue):
-            cluster_note(plans, capacity, price)
+    for on, price, reason in (
+        ("ray", -1.0, "from 0"),
+        ("ray", float("nan"), "from 0"),
+        (None, 2.0, "--on ray"),
+    ):
+        with pytest.raises(BadValue, match=reason):
+            weir.plan("brook-facts", "bm25", on=on, machine_price=price)
 
 
 def test_what_jobs_ask_for():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -309,6 +310,8 @@ def plan(
 
     if machine_price is not None and on is None:
         raise BadValue("the price of a machine is that of a cluster's; name one (--on ray)")
+    if machine_price is not None and not 0 <= machine_price < math.inf:
+        raise BadValue(f"a machine's price is {machine_price} dollars an hour; expected a number from 0")
     capacity = None if on is None else cluster_at(on).capacity()
 
     several_datasets = [datasets] if isinstance(datasets, (str, Path, Dataset)) else list(datasets)

@@ -287,7 +287,7 @@ class Cluster(Protocol):
     """Machines that complete a grid together; all of them see its results folder."""
 
     def capacity(self) -> Capacity:
-        """How many machines and processors there are; raises BadValue where the cluster cannot be reached."""
+        """How many machines and processors there are; raises BadValue for none, or where it cannot be reached."""
         ...
 
     def complete(self, experiment: Experiment, at: Path, watch: Watch) -> None:

@@ -873,13 +873,8 @@ def plan_notes(results: Sequence[Planned]) -> list[Note]:
 def cluster_note(plans: Sequence[Planned], capacity: Capacity, machine_price: float | None = None) -> Note:
     """How long a grid takes on a cluster, and what its machines cost; cells start in the grid's order.
 
-    machine_price: dollars for an hour of a machine. Raises BadValue for a price below 0 and a cluster without a
-    processor.
+    machine_price: dollars for an hour of a machine.
     """
-    if machine_price is not None and not 0 <= machine_price < math.inf:
-        raise BadValue(f"a machine's price of {machine_price} dollars an hour; expected a number from 0")
-    if capacity.processors < 1:
-        raise BadValue("the cluster has no processor")
 
     def whole(seconds: Sequence[float]) -> float:
         ends = [0.0] * capacity.processors

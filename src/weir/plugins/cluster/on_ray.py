@@ -218,7 +218,10 @@ class RayCluster:
         ray = require("ray", extra="ray")
         with self._connected(ray):
             machines = sum(node["Alive"] for node in ray.nodes())
-            return Capacity(machines, int(ray.cluster_resources().get("CPU", 0)))
+            processors = int(ray.cluster_resources().get("CPU", 0))
+        if not processors:
+            raise BadValue(f"{self.address}: the cluster has no processor for a cell")
+        return Capacity(machines, processors)
 
     @contextmanager
     def _connected(self, ray: Any) -> Iterator[None]:  # noqa: ANN401 - a module
