@@ -181,10 +181,10 @@ def run_stage(spec: dict[str, Any], limit: int) -> dict[str, Any]:
 
 
 def folder_bytes(folder: Path) -> int:
-    """What a folder takes on the disk, and the hidden one beside it in which it is made."""
+    """What a folder takes on the disk, and the hidden ones beside it in which it is made."""
     sizes = dict[int, int]()  # by inode: a file may be renamed meanwhile
-    for beside in list(folder.parent.glob(f"*{folder.name}*")):
-        for path in beside.rglob("*"):
+    for part in (folder, *folder.parent.glob(f".{folder.name}.*")):
+        for path in part.rglob("*"):
             with suppress(FileNotFoundError):
                 facts = path.stat()
                 sizes[facts.st_ino] = 512 * facts.st_blocks

@@ -65,10 +65,10 @@ def test_a_machine_that_goes_in_the_middle(notice, tmp_path, home, alone, monkey
                 return
             gone.append(machines.worker_nodes.copy().pop())
             if notice:
-                told = [Path(sys.executable).parent / "ray", "drain-node", "--address", machines.address]
-                told += ["--node-id", gone[0].node_id, "--reason", "DRAIN_NODE_REASON_PREEMPTION"]
-                told += ["--reason-message", "spot", "--deadline-remaining-seconds", "2"]
-                subprocess.run(told, check=True, capture_output=True)
+                command = [Path(sys.executable).parent / "ray", "drain-node", "--address", machines.address]
+                command += ["--node-id", gone[0].node_id, "--reason", "DRAIN_NODE_REASON_PREEMPTION"]
+                command += ["--reason-message", "spot", "--deadline-remaining-seconds", "2"]
+                subprocess.run(command, check=True, capture_output=True)
                 time.sleep(2)
             machines.remove_node(gone[0], allow_graceful=False)
 
@@ -131,10 +131,11 @@ def test_all_workers_have_one_budget(tmp_path, home, monkeypatch):
         with pytest.raises(WeirError, match="the budget of 100 requests ends here"):
             experiment.execute(tmp_path / "out", lambda stage, done, total: notes.append(stage), on="ray")
         assert len(manners.asked) == 100
-        told = [note for note in notes if "ends here" in note]
-        assert told
+        failures = [note for note in notes if "ends here" in note]
+        assert failures
         assert all(
-            note.startswith("bm25 >> rerank(") and "ray::" not in note and "\n" not in note for note in told
+            note.startswith("bm25 >> rerank(") and "ray::" not in note and "\n" not in note
+            for note in failures
         )
 
 
