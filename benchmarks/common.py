@@ -115,12 +115,15 @@ def summary(wall: list[float], cpu: list[float] | None = None) -> dict[str, Any]
 
 
 def exponent(sizes: list[int], values: list[float]) -> float:
-    """The slope of values against sizes, both as logarithms: 1 where cost grows as the work does; of one size, NaN."""
-    return (
-        statistics.linear_regression(*([math.log(n) for n in column] for column in (sizes, values))).slope
-        if len(sizes) > 1
-        else math.nan
-    )
+    """The slope of values against sizes, both as logarithms: 1 where cost grows as the work does.
+
+    A value of zero (below the resolution of its measurement) has no logarithm and is left out; of fewer than two
+    values that remain, NaN.
+    """
+    points = [
+        (math.log(size), math.log(value)) for size, value in zip(sizes, values, strict=True) if value > 0
+    ]
+    return statistics.linear_regression(*zip(*points, strict=True)).slope if len(points) > 1 else math.nan
 
 
 def percentile(values: list[float], share: float) -> float:

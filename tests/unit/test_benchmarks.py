@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import math
 import os
+import runpy
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -176,3 +178,10 @@ def test_a_benchmark_runs(script: str, tmp_path: Path, run: Runner) -> None:
 def test_every_script_is_here() -> None:
     scripts = {path.name for path in BENCHMARKS.glob("*.py")} - set(SHARED)
     assert scripts == {name.partition(" ")[0] for name in SCRIPTS}
+
+
+def test_an_exponent_leaves_out_what_has_no_logarithm() -> None:
+    exponent = runpy.run_path(str(BENCHMARKS / "common.py"))["exponent"]
+    assert exponent([10, 100, 1000], [0, 5, 50]) == pytest.approx(1)
+    assert exponent([10, 100], [3, 300]) == pytest.approx(2)
+    assert all(map(math.isnan, (exponent([10, 100], [0, 5]), exponent([10], [5]))))
