@@ -63,8 +63,26 @@ def assert_equal(one: object, other: object, kind: type) -> None:
             assert repr(mine) == repr(theirs), name
 
 
+CLOSE = st.sampled_from([0.5, 0.5 + 1e-9, 0.5 - 1e-9, 1e8, 1e8 + 1, 1e300, 1e299])
+"""Scores of which several are equal as floats only."""
+
+
+@given(trials(st.one_of(grades, fractions), CLOSE))
+def test_the_ranks_by_floats_are_those_of_a_run_in_that_order(trial):
+    run, qrels = (Run.of(trial[0]), Qrels.of(trial[1]))
+    as_floats = Judged.of(Run.of(trial[0], ties="trec9"), qrels)
+    for joined in (Judged.of(run, qrels), join_dicts(trial[1], trial[0])):
+        if joined is not None:
+            by_floats = joined.by_floats()
+            for name in ("query", "rank", "grade", "retrieved", "ideal"):
+                np.testing.assert_array_equal(getattr(by_floats, name), getattr(as_floats, name))
+
+
 @given(
-    trials(st.one_of(grades, fractions), st.one_of(scores, st.integers(-3, 3), st.sampled_from([0.5, 0.25]))),
+    trials(
+        st.one_of(grades, fractions),
+        st.one_of(scores, st.integers(-3, 3), st.sampled_from([0.5, 0.25]), CLOSE),
+    ),
     st.sampled_from([dict, OrderedDict, lambda rows: defaultdict(dict, rows)]),
     st.booleans(),
 )

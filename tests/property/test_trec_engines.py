@@ -155,10 +155,15 @@ def test_known_tables_only_rename(data: bytes, ties: str, engine: str, tmp_path:
     run, ignored = read_run_against(path, packed[0], packed[1], ties, engine)
     assert ignored == len(set(every_query) - set(queries))
     number = {d: i for i, d in enumerate(docs)}
+    as_floats = slow_reader(data, "trec9")
+    assert isinstance(as_floats, dict)
     for q, a, b in zip(queries, run.ptr[:-1], run.ptr[1:], strict=True):
         ranking = expected.get(q, [])
         assert run.doc[a:b].tolist() == [number.get(d, -1) for d, _ in ranking]
         assert run.score[a:b].tolist() == [s for _, s in ranking]
+        float_rank = run.ranks() if (ranks := run.float_ranks()) is None else ranks
+        by_floats = [d for d, _ in as_floats.get(q, [])]
+        assert float_rank[a:b].tolist() == [by_floats.index(d) + 1 for d, _ in ranking]
 
 
 @EASY

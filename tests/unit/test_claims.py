@@ -12,7 +12,6 @@ import pytest
 import weir
 from weir.api.collection_notes import collection_notes
 from weir.cli import main
-from weir.core.order import close_as_floats
 from weir.core.run import Run
 from weir.datasets.load import load, self_matches
 from weir.errors import FormatError
@@ -234,10 +233,11 @@ def test_compare_names_a_bad_run_file_and_compares_the_others(tmp_path, capsys):
     assert (out, "left out" in err, bad in err) == ("", False, True)
 
 
-def test_neighbours_that_are_close_as_floats_are_counted_within_queries():
-    run = Run.of({"q": {"a": 1e8 + 1, "b": 1e8, "c": 1e8, "d": 1.0}, "r": {"a": 1.00000001}})
-    assert close_as_floats(run.ptr, run.score) == 1
-    assert close_as_floats(run.ptr[:1], run.score[:0]) == 0
+def test_scores_are_close_as_floats_within_queries_alone():
+    rankings = {"q": {"a": 1e8 + 1, "b": 1e8, "c": 1e8, "d": 1.0}, "r": {"a": 1.00000001}, "s": {"a": 1.0}}
+    assert Run.of(rankings).float_ranks().tolist() == [3, 1, 2, 4, 1, 1]  # in the order a, c, b, d of "trec"
+    assert Run.of({"r": rankings["r"], "s": rankings["s"]}).float_ranks() is None
+    assert Run.of(rankings, ties="trec9").float_ranks() is None
 
 
 def test_few_queries_are_said_by_eval_too(tmp_path, capsys):

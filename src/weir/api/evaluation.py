@@ -10,8 +10,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from weir.api.result_set import ResultSet
 from weir.core.intents import IntentQrels, joined
 from weir.core.judged import Judged
@@ -85,17 +83,8 @@ def evaluate(
     else:
         check_shared_queries(judged)
         scores = scores_of(judged, requested, rules)
-        fractional = judged.ideal.dtype.kind == "f"
-        if fractional or judged.close:
-            fractions = qrels_from(qrels) if fractional else None
-            plain = scores
-            scores = noted(
-                scores,
-                judged,
-                fractions,
-                requested,
-                lambda o: _rescored_dicts(qrels, run, requested, o, plain),
-            )
+        fractions = qrels_from(qrels) if judged.ideal.dtype.kind == "f" else None
+        scores = noted(scores, judged, fractions, requested)
     other_names = tuple((name, str(measure)) for name, measure in by_name.items() if name != str(measure))
     return replace(scores, asked=other_names) if other_names else scores
 
@@ -121,27 +110,6 @@ def _scores_of_any(
     gate = None if labels is None else gated_by(judgments, *labels)
     used = judgments if gate is None else gate.qrels
     return scored(used, partial(_judged, run), measures, rules, gate)
-
-
-def _rescored_dicts(
-    qrels: object, run: object, measures: tuple[Measure, ...], rules: Conventions, scores: Scores
-) -> Scores:
-    """The scores by an order of scores as floats; of dicts only queries with scores that are close are scored again."""
-    if isinstance(qrels, Mapping) and isinstance(run, Mapping):
-        near = []
-        for query, row in run.items():
-            if query in qrels and isinstance(row, Mapping):  # else it is in rank order
-                score = np.sort(np.fromiter(row.values(), np.float64, len(row)))
-                as_float = score.astype(np.float32)
-                if ((as_float[1:] == as_float[:-1]) & (score[1:] != score[:-1])).any():
-                    near.append(query)
-        qrels, run = {q: qrels[q] for q in near}, {q: run[q] for q in near}
-    if not qrels:
-        return scores
-    close = _scores_of_any(qrels, run, measures, rules, None)
-    values = scores.values.copy()
-    values[:, scores.queries.codes(close.queries.strings)] = close.values
-    return replace(scores, values=values)
 
 
 def gated_by(judgments: Qrels | IntentQrels, labels: object, least: str) -> GatedLabels:

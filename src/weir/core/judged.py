@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from weir.core.order import close_as_floats, compared, tie_groups, tied
+from weir.core.order import compared, tie_groups, tied
 from weir.core.qrels import Qrels
 from weir.core.run import Run
-from weir.core.strings import Float64, Grades, Ids, Int32, Int64
+from weir.core.strings import Float64, Grades, Ids, Int32, Int64, stretches
 
 if TYPE_CHECKING:
     from weir.core.intents import JudgedIntents
@@ -36,8 +36,8 @@ class Judged:
     judged documents returned, by query then rank; first, last: int32[n] the places of all documents of
     that score, so those that another order of ties could give it; ideal_ptr: int64[Q + 1], ideal:
     [m] as `grade`: all grades of each query, descending; ignored: queries of the run without judgments; stranger: one
-    of them, "" where there is none; close: neighbours in rankings whose scores are equal as floats only; intents:
-    the same for each intent of a query, where judgments are of intents.
+    of them, "" where there is none; float_rank: int32[n] the ranks where scores compare as floats, None where they
+    are the same; intents: the same for each intent of a query, where judgments are of intents.
     """
 
     queries: Ids
@@ -52,7 +52,7 @@ class Judged:
     ideal: Grades
     ignored: int = 0
     stranger: str = ""
-    close: int = 0
+    float_rank: Int32 | None = None
     intents: JudgedIntents | None = None
 
     @staticmethod
@@ -67,14 +67,18 @@ class Judged:
         retrieved[to_query[judged]] = np.diff(run.ptr)[judged]
         shared[to_query[judged]] = tied(run.ptr, groups)[judged]
         columns = _judged_rows(run, qrels, to_query, groups)
+        float_rank = run.float_ranks()
+        if float_rank is not None:
+            begin = np.zeros(count, np.int64)
+            begin[to_query[judged]] = run.ptr[:-1][judged]
+            query, rank = columns[:2]
+            float_rank = float_rank[begin[query] + rank - 1]
+            float_rank = None if (float_rank == rank).all() else float_rank
         others = np.flatnonzero(~judged)
         stranger = min(run.queries.take(others).tolist(), default="")
-        close, ideal = (
-            close_as_floats(run.ptr, run.score),
-            descending_grades(qrels.query_of_row(), qrels.grade),
-        )
+        ideal = descending_grades(qrels.query_of_row(), qrels.grade)
         return Judged(
-            qrels.queries, retrieved, shared, *columns, qrels.ptr, ideal, len(others), stranger, close
+            qrels.queries, retrieved, shared, *columns, qrels.ptr, ideal, len(others), stranger, float_rank
         )
 
     def __len__(self) -> int:
@@ -109,7 +113,28 @@ class Judged:
             last=self.last[row],
             ideal_ptr=np.searchsorted(of_ideal, np.arange(len(codes) + 1)),
             ideal=self.ideal[ideal],
+            float_rank=None if self.float_rank is None else self.float_rank[row],
             intents=None,
+        )
+
+    def by_floats(self) -> Judged:
+        """The same where scores compare as floats, as in trec_eval 9, without its ties: a document has its one rank."""
+        if self.float_rank is None:
+            return self
+        order = np.lexsort((self.float_rank, self.query))
+        rank = self.float_rank[order]
+        intents = self.intents
+        if intents is not None:
+            intents = replace(intents, joined=intents.joined.by_floats())
+        return replace(
+            self,
+            tied=np.zeros_like(self.tied),
+            rank=rank,
+            grade=self.grade[order],
+            first=rank,
+            last=rank,
+            float_rank=None,
+            intents=intents,
         )
 
     def relevant(self, rel: float = 1) -> Int64:
@@ -157,13 +182,6 @@ class Judged:
         """The sum of weights of each query, added in rank order in double, as trec_eval adds."""
         sums = np.bincount(query, weight, minlength=len(self))
         return sums.astype(np.float64, copy=False)
-
-
-def stretches(begin: Int64, end: Int64) -> tuple[Int64, Int64]:
-    """The numbers begin[i]..end[i] - 1 of all stretches one after the other, and for each number its i."""
-    length = end - begin
-    of = np.repeat(np.arange(len(length)), length)
-    return np.arange(len(of)) + (begin - (np.cumsum(length) - length))[of], of
 
 
 def descending_grades(query: NDArray[np.integer], grade: Grades) -> Grades:

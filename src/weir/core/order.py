@@ -15,7 +15,17 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from weir.core.strings import MIX, MIX_TAIL, Float64, Int32, Int64, Strings, hash_strings
+from weir.core.strings import (
+    MIX,
+    MIX_TAIL,
+    Float64,
+    Int32,
+    Int64,
+    Strings,
+    descending_bytes,
+    hash_strings,
+    stretches,
+)
 from weir.errors import BadValue
 
 Ties: TypeAlias = Literal["trec", "trec9"]
@@ -35,22 +45,6 @@ def compared(score: Float64, ties: Ties = "trec") -> Float64:
         return score
     with np.errstate(over="ignore"):  # beyond a float's range scores are infinite, as in trec_eval 9
         return score.astype(np.float32).astype(np.float64)
-
-
-def close_as_floats(ptr: Int64, score: Float64) -> int:
-    """How many neighbours have equal scores as floats and different ones as doubles: what "trec9" reorders.
-
-    Rows are in result order, those of query q from ptr[q] to ptr[q + 1].
-    """
-    if len(score) < 2:
-        return 0
-    with np.errstate(over="ignore"):
-        single = score.astype(np.float32)
-    same = single[1:] == single[:-1]
-    same &= score[1:] != score[:-1]
-    edges = ptr[(ptr > 0) & (ptr < len(score))] - 1
-    same[edges] = False
-    return int(np.count_nonzero(same))
 
 
 def ranked(query: NDArray[np.integer], score: Float64, tie_rank: NDArray[np.integer]) -> Int64:
@@ -147,7 +141,7 @@ def _mixed(key: NDArray[np.uint64]) -> NDArray[np.uint64]:
     return key ^ (key >> np.uint64(33))
 
 
-def tie_groups(ptr: Int64, score: Float64) -> tuple[Int64, Int64]:
+def tie_groups(ptr: Int64, score: NDArray[np.floating]) -> tuple[Int64, Int64]:
     """Where two or more rows of a query share their score: the first row of each group and the row after its last.
 
     Rows are in result order, those of query q from ptr[q] to ptr[q + 1].
@@ -165,3 +159,38 @@ def tied(ptr: Int64, groups: tuple[Int64, Int64]) -> Int32:
     begin, end = groups
     owner = np.searchsorted(ptr, begin, side="right") - 1
     return np.bincount(owner, end - begin, len(ptr) - 1).astype(np.int32)
+
+
+def ranks(ptr: Int64) -> Int64:
+    """The rank of each row within its query, from 1; those of query q are the rows from ptr[q] to ptr[q + 1]."""
+    return np.arange(1, int(ptr[-1]) + 1) - np.repeat(ptr[:-1], np.diff(ptr))
+
+
+def close_as_floats(ptr: Int64, score: Float64) -> tuple[Int64, Int64]:
+    """The rows with a score that is another's of their query as floats, but not as doubles, and the group of each.
+
+    Rows are in the order "trec", those of query q from ptr[q] to ptr[q + 1]; rows of a group follow each other.
+    """
+    with np.errstate(over="ignore"):
+        single = score.astype(np.float32)
+    neighbours = single[1:] == single[:-1]
+    neighbours &= score[1:] != score[:-1]
+    if not neighbours.any():  # as in most runs
+        return np.empty(0, np.int64), np.empty(0, np.int64)
+    begin, end = tie_groups(ptr, single)
+    close = score[begin] != score[end - 1]
+    return stretches(begin[close], end[close])
+
+
+def float_ranks(ptr: Int64, close: tuple[Int64, Int64], documents: Strings) -> Int32 | None:
+    """The rank of each row by the order "trec9"; None where it is that of "trec" throughout.
+
+    close: see close_as_floats; documents: the identifiers of those rows.
+    """
+    row, group = close
+    place = np.empty(len(row), np.int64)
+    place[descending_bytes(documents)] = np.arange(len(row))
+    rank = ranks(ptr).astype(np.int32)
+    float_rank = rank.copy()
+    float_rank[row[np.lexsort((place, group))]] = rank[row]
+    return None if (float_rank == rank).all() else float_rank

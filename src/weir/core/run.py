@@ -16,7 +16,18 @@ from weir.core.corpus import Queries
 from weir.core.filters import DocumentLists, DocumentMasks
 from weir.core.hooks import Hook
 from weir.core.input_shapes import scores_of_ranking
-from weir.core.order import Ties, by_score, compared, is_ordered, settled, tie_groups, tied
+from weir.core.order import (
+    Ties,
+    by_score,
+    close_as_floats,
+    compared,
+    float_ranks,
+    is_ordered,
+    ranks,
+    settled,
+    tie_groups,
+    tied,
+)
 from weir.core.strings import Float64, Ids, Int32, Int64
 from weir.core.tables import first_rows
 from weir.errors import BadRanking, BadValue
@@ -31,7 +42,8 @@ class Run:
 
     queries: the queries asked (some may have an empty ranking); docs: the documents that codes refer
     to; ptr: int64[Q + 1]; doc: int32[n] (-1: a document outside `docs`, of which only the place is known);
-    score: float64[n]; name; ties: the rule by which scores were compared (see core/order.py).
+    score: float64[n]; name; ties: the rule by which scores were compared (see core/order.py); float_rank: int32[n] the
+    rank of each row by "trec9", where whoever read the run knew more identifiers than `docs` holds and it is another.
     """
 
     queries: Ids
@@ -41,6 +53,7 @@ class Run:
     score: Float64
     name: str = "run"
     ties: Ties = "trec"
+    float_rank: Int32 | None = None
 
     @staticmethod
     def of(rankings: Mapping[Any, Any], name: str = "run", ties: Ties = "trec") -> Run:
@@ -148,7 +161,7 @@ class Run:
 
     def ranks(self) -> Int64:
         """The rank of each row, from 1."""
-        return np.arange(len(self.doc)) - np.repeat(self.ptr[:-1], np.diff(self.ptr)) + 1
+        return ranks(self.ptr)
 
     def without_self(self) -> Run:
         """The run without answers whose identifier is the query's own.
@@ -201,6 +214,15 @@ class Run:
         """How many answers of each query share their score with another answer to it."""
         return tied(self.ptr, tie_groups(self.ptr, compared(self.score, self.ties)))
 
+    def float_ranks(self) -> Int32 | None:
+        """The rank of each row where scores compare as floats; None where it is the same, or documents are nameless."""
+        if self.ties == "trec9" or int(self.doc.min(initial=0)) < 0:
+            return self.float_rank
+        close = close_as_floats(self.ptr, self.score)
+        if len(close[0]) == 0:
+            return None
+        return float_ranks(self.ptr, close, self.docs.take(self.doc[close[0]]).strings)
+
     def refuse_nameless(self) -> None:
         """Raise BadValue where some documents are outside `docs`, so that their identifiers are not known."""
         if len(self.doc) and int(self.doc.min()) < 0:
@@ -221,7 +243,9 @@ class Run:
             return self
         rows_before = np.zeros(len(rows) + 1, np.int64)
         np.cumsum(rows, out=rows_before[1:])
-        return replace(self, ptr=rows_before[self.ptr], doc=self.doc[rows], score=self.score[rows])
+        return replace(
+            self, ptr=rows_before[self.ptr], doc=self.doc[rows], score=self.score[rows], float_rank=None
+        )
 
 
 @dataclass(frozen=True)

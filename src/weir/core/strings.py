@@ -23,6 +23,13 @@ def offsets(lengths: NDArray[np.integer] | NDArray[np.bool_]) -> Int64:
     return ptr
 
 
+def stretches(begin: Int64, end: Int64) -> tuple[Int64, Int64]:
+    """The numbers begin[i]..end[i] - 1 of all stretches one after the other, and for each number its i."""
+    length = end - begin
+    of = np.repeat(np.arange(len(length)), length)
+    return np.arange(len(of)) + (begin - (np.cumsum(length) - length))[of], of
+
+
 def valid_offsets(ptr: Int64, total: int) -> bool:
     """Whether offsets cut an array of so many entries into pieces: from 0 to its end, never falling.
 

@@ -241,52 +241,22 @@ def diff_files(
         read_run(path, rules.conventions.order) if rules.remove_documents else _run(path, judgments)
         for path in paths
     ]
-    files = dict(zip(names, paths, strict=True))
-    return _moves(
-        judgments,
-        dict(zip(names, runs, strict=True)),
-        measure,
-        rules,
-        top,
-        lambda name, other: other.join_run(files[name], other.counted(judgments), other.conventions),
-    )
+    return diff_runs(judgments, dict(zip(names, runs, strict=True)), measure, rules, top)
 
 
 def diff_runs(
     qrels: Qrels, runs: Mapping[str, Run], measure: str, rules: ScoringRules = NO_COLLECTION, top: int = 10
 ) -> QueryDifferences:
     """As `diff_files`, of two runs by name."""
-    return _moves(
-        qrels,
-        runs,
-        measure,
-        rules,
-        top,
-        lambda name, other: Judged.of(other.ranked(runs[name]), other.counted(qrels)),
-    )
-
-
-def _moves(
-    qrels: Qrels,
-    runs: Mapping[str, Run],
-    measure: str,
-    rules: ScoringRules,
-    top: int,
-    join: Callable[[str, ScoringRules], Judged],
-) -> QueryDifferences:
-    """The moves between two runs by name; join: joins the run of a name with the judgments by other rules."""
     parsed, judgments = parse_measure(measure), rules.counted(qrels)
 
-    def scores_of_run(name: str, run: Run) -> Scores:
-        def rescored(conventions: Conventions) -> Scores:
-            return scores_of(join(name, replace(rules, conventions=conventions)), (parsed,), conventions)
-
+    def scores_of_run(run: Run) -> Scores:
         judged = Judged.of(run, judgments)
         scores = scores_of(judged, (parsed,), rules.conventions)
-        return noted(scores, judged, judgments, (parsed,), rescored)
+        return noted(scores, judged, judgments, (parsed,))
 
     ranked = {name: rules.ranked(run) for name, run in runs.items()}
-    one, other = (scores_of_run(name, run) for name, run in ranked.items())
+    one, other = (scores_of_run(run) for run in ranked.values())
     first, second = runs
     moves = query_differences(str(parsed), (first, second), one, other, top)
     moves = with_documents(moves, judgments, *ranked.values())

@@ -16,8 +16,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from weir.core.judged import Judged, descending_grades
-from weir.core.order import close_as_floats, tie_groups, tied
+from weir.core.judged import Groups, Judged, descending_grades
+from weir.core.order import tie_groups, tied
 from weir.core.qrels import grade_column
 from weir.core.strings import IDENTIFIER_BYTES, Float64, Ids, Int64, Strings
 from weir.errors import BadValue
@@ -25,6 +25,7 @@ from weir.files.frames import is_columns, small_frame
 
 Row: TypeAlias = dict[Any, Any]
 Rows: TypeAlias = dict[Any, Row]
+Scores: TypeAlias = NDArray[np.floating]
 
 _DICTS = frozenset({dict, defaultdict, OrderedDict, Counter})
 _LISTS = frozenset({list, tuple})
@@ -95,30 +96,39 @@ def _joined(qrels: dict[Any, Any], run: dict[Any, Any]) -> Judged:
     judged_key = -np.fromiter(chain.from_iterable(looked_up), np.float64, len(number))
     row = (~np.isnan(judged_key)).nonzero()[0]
     query, judged_key = query_of_row[row], judged_key[row]
-    first = np.ones(len(row), np.int64)
     hits = row.searchsorted(ideal_ptr).tolist()
-    for (c, d), a, n in zip(pairwise(hits), starts, sizes, strict=True):
-        if c < d:
-            first[c:d] += key[a : a + n].searchsorted(judged_key[c:d])
-    rank, last, shared = first, first, np.zeros(len(judgments), np.int32)
-    if len(groups[0]):
-        shared_of = dict(zip(rankings, tied(ptr, groups).tolist(), strict=True))
-        shared[:] = [shared_of.get(q, 0) for q in judgments]
+    start_of_row = np.array(starts)[query]
+
+    def places(key: Scores, judged_key: Scores, groups: Groups) -> tuple[Int64, Int64, Int64]:
+        """The rank of each judged document, and the first and last place of the documents of its score."""
+        first = np.ones(len(row), np.int64)
+        for (c, d), a, n in zip(pairwise(hits), starts, sizes, strict=True):
+            if c < d:
+                first[c:d] += key[a : a + n].searchsorted(judged_key[c:d])
         begins, ends = groups
-        start_of_row = np.array(starts)[query]
+        if len(begins) == 0:
+            return first, first, first
         at = first - 1 + start_of_row
         group = np.minimum(begins.searchsorted(at), len(begins) - 1)
         last = np.where(begins[group] == at, ends[group] - start_of_row, first)
-        rank = _settled(
-            judgments,
-            [(answer, score[a:]) for answer, a in zip(answers, starts, strict=True)],
-            row,
-            query,
-            first,
-            last,
-        )
+        scored = [(answer, score[a:]) for answer, a in zip(answers, starts, strict=True)]
+        return _settled(judgments, scored, row, query, first, last), first, last
+
+    rank, first, last = places(key, judged_key, groups)
+    shared = np.zeros(len(judgments), np.int32)
+    if len(groups[0]):
+        shared_of = dict(zip(rankings, tied(ptr, groups).tolist(), strict=True))
+        shared[:] = [shared_of.get(q, 0) for q in judgments]
     order = ((query << 32) + rank).argsort()
     ranks = rank[order].astype(np.int32)
+    float_rank = None
+    with np.errstate(over="ignore"):
+        single = key.astype(np.float32)
+    single_groups = begins, ends = tie_groups(ptr, single)
+    if (key[begins] != key[ends - 1]).any():
+        with np.errstate(over="ignore"):
+            moved = places(single, judged_key.astype(np.float32), single_groups)[0]
+        float_rank = None if (moved == rank).all() else moved[order].astype(np.int32)
     others = [str(name) for name in rankings if name not in judgments]
     return Judged(
         Ids(Strings.of(map(str, judgments))),
@@ -133,7 +143,7 @@ def _joined(qrels: dict[Any, Any], run: dict[Any, Any]) -> Judged:
         descending_grades(query_of_row, grade),
         len(others),
         min(others, default=""),
-        close_as_floats(ptr, key),
+        float_rank,
     )
 
 

@@ -11,11 +11,11 @@ from typing import TypeVar
 
 import numpy as np
 
-from weir.core.judged import Judged, stretches
-from weir.core.order import Ties, compared
+from weir.core.judged import Judged
+from weir.core.order import Ties, close_as_floats, compared, float_ranks, ranks
 from weir.core.qrels import LARGEST, READ_QRELS, Qrels, grade_column, shown_number
 from weir.core.run import READ_RUN, Run
-from weir.core.strings import Bytes, Float64, Ids, Int32, Int64, Strings
+from weir.core.strings import Bytes, Float64, Ids, Int32, Int64, Strings, stretches
 from weir.errors import BadRanking, BadValue, FormatError
 from weir.files.formats import BY_SUFFIX, bad_grade, file_source, format_of
 from weir.files.json_files import OddJsonError, nested_source, read_nested
@@ -45,13 +45,15 @@ T = TypeVar("T")
 class RankingPart:
     """The rankings of some queries of a file, each complete and in result order.
 
-    query: int64[q] codes; ptr: int64[q + 1]; doc: int32[n] codes, -1 outside the table; score: float64[n].
+    query: int64[q] codes; ptr: int64[q + 1]; doc: int32[n] codes, -1 outside the table; score: float64[n]; float_rank:
+    see Run.
     """
 
     query: Int64
     ptr: Int64
     doc: Int32
     score: Float64
+    float_rank: Int32 | None
 
 
 class _InterleavedError(Exception):
@@ -154,6 +156,11 @@ def read_parts(
                         f"{where}: query '{name}' ranks document '{document}' twice; remove the duplicates first"
                     )
                 score = rows.score[ranking]
+                float_rank = None
+                if ties == "trec" and len((close := close_as_floats(cuts, score))[0]):
+                    at = ranking[close[0]]
+                    documents = take_strings(block.buf, rows.start[at], rows.length[at])
+                    float_rank = float_ranks(cuts, close, documents)
                 if docs is None:
                     doc = numbers.doc_codes(block.buf, rows)[ranking]
                 inside = np.flatnonzero(query < len(queries)) if queries is not None else query
@@ -161,8 +168,9 @@ def read_parts(
                     at, _ = stretches(cuts[inside], cuts[inside + 1])
                     cuts = np.append(0, np.cumsum(np.diff(cuts)[inside]))
                     query, doc, score = query[inside], doc[at], score[at]
+                    float_rank = None if float_rank is None else float_rank[at]
                 if len(query):
-                    results.append(step(RankingPart(query, cuts, doc, score)))
+                    results.append(step(RankingPart(query, cuts, doc, score, float_rank)))
             return results, numbers
         except _InterleavedError:
             how = replace(how, whole=True)
@@ -268,6 +276,11 @@ def _run_of_parts(parts: list[RankingPart], queries: Ids, docs: Ids, name: str, 
     lengths = np.concatenate([np.empty(0, np.int64), *(np.diff(p.ptr) for p in parts)])
     doc = np.concatenate([np.empty(0, np.int32), *(p.doc for p in parts)])
     score = np.concatenate([np.empty(0, np.float64), *(p.score for p in parts)])
+    float_rank = None
+    if any(p.float_rank is not None for p in parts):
+        float_rank = np.concatenate(
+            [ranks(p.ptr).astype(np.int32) if p.float_rank is None else p.float_rank for p in parts]
+        )
     ptr = np.zeros(len(queries) + 1, np.int64)
     ptr[query + 1] = lengths
     np.cumsum(ptr, out=ptr)
@@ -277,7 +290,8 @@ def _run_of_parts(parts: list[RankingPart], queries: Ids, docs: Ids, name: str, 
         ends = np.cumsum(lengths[order])
         rows = np.repeat(begin - (ends - lengths[order]), lengths[order]) + np.arange(len(doc))
         doc, score = doc[rows], score[rows]
-    return Run(queries, docs, ptr, doc, score, name, ties)
+        float_rank = None if float_rank is None else float_rank[rows]
+    return Run(queries, docs, ptr, doc, score, name, ties, float_rank)
 
 
 def _nested_run(path: Path, ties: Ties) -> Run:
@@ -310,20 +324,28 @@ def join_source(source: Source, qrels: Qrels, ties: Ties = "trec", engine: Engin
 
     def join(part: RankingPart) -> tuple[Int64, Judged]:
         judgments = qrels.only(part.query)
-        run = Run(judgments.queries, judgments.docs, part.ptr, part.doc, part.score, ties=ties)
+        run = Run(
+            judgments.queries,
+            judgments.docs,
+            part.ptr,
+            part.doc,
+            part.score,
+            ties=ties,
+            float_rank=part.float_rank,
+        )
         return part.query, Judged.of(run, judgments)
 
     parts, numbers = read_parts(source, join, qrels.queries, qrels.docs, ties, engine)
     none = np.zeros(len(qrels.queries) + 1, np.int64)
     empty = Run(qrels.queries, qrels.docs, none, np.empty(0, np.int32), np.empty(0, np.float64))
     judged = Judged.of(empty, qrels)
-    retrieved, tied, close = judged.retrieved.copy(), judged.tied.copy(), 0
-    columns = [(judged.query.astype(np.int64), judged.rank, judged.grade, judged.first, judged.last)]
+    retrieved, tied = judged.retrieved.copy(), judged.tied.copy()
+    columns = [(judged.query.astype(np.int64), *(judged.rank,) * 2, judged.grade, judged.first, judged.last)]
     for codes, part in parts:
         retrieved[codes], tied[codes] = part.retrieved, part.tied
-        columns.append((codes[part.query], part.rank, part.grade, part.first, part.last))
-        close += part.close
-    query, rank, grade, first, last = map(np.concatenate, zip(*columns, strict=True))
+        float_rank = part.rank if part.float_rank is None else part.float_rank
+        columns.append((codes[part.query], part.rank, float_rank, part.grade, part.first, part.last))
+    query, rank, float_rank, grade, first, last = map(np.concatenate, zip(*columns, strict=True))
     order = np.argsort(query, kind="stable")
     return replace(
         judged,
@@ -335,7 +357,7 @@ def join_source(source: Source, qrels: Qrels, ties: Ties = "trec", engine: Engin
         first=first[order],
         last=last[order],
         ignored=len(numbers.others),
-        close=close,
+        float_rank=None if (float_rank == rank).all() else float_rank[order],
         stranger=min(numbers.others, default=b"").decode("utf-8", "replace"),
     )
 

@@ -168,26 +168,24 @@ def scored(
         from weir.stats.calibration import uncalibrated
 
         scores = replace(scores, labels=uncalibrated(judgments))
-    return noted(scores, judged, judgments, measures, lambda o: scores_of(join(judgments, o), measures, o))
+    return noted(scores, judged, judgments, measures)
 
 
 def noted(
     scores: Scores,
     judged: Judged,
     qrels: Qrels | IntentQrels | None,
-    measures: Iterable[Measure],
-    rescored: Callable[[Conventions], Scores],
+    measures: tuple[Measure, ...],
 ) -> Scores:
     """The scores with remarks on grades, and on means that are others where scores compare as floats.
 
-    judged: what was scored; qrels: its judgments, None where all grades are whole and of unknown origin; rescored:
-    scores the same by other conventions, asked only where scores are equal as floats alone.
+    judged: what was scored; qrels: its judgments, None where all grades are whole and of unknown origin.
     """
     remarks = [] if qrels is None else grade_notes(qrels, measures)
-    if judged.close:
+    if judged.float_rank is not None:
         conventions = parse_conventions(scores.conventions)
         if conventions.ties == "trec":  # else trec_eval 9 puts every ranking in the same order
-            as_floats = rescored(replace(conventions, ties="trec9"))
+            as_floats = scores_of(judged.by_floats(), measures, replace(conventions, ties="trec9"))
             means = zip(scores.measures, scores.mean_values(), as_floats.mean_values(), strict=True)
             remarks += [
                 Note(

@@ -13,8 +13,8 @@ from typing import Literal, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from weir.core.judged import Judged, stretches
-from weir.core.strings import Float64, Int64
+from weir.core.judged import Judged
+from weir.core.strings import Float64, Int64, stretches
 from weir.registry import Registry
 
 Mean: TypeAlias = Callable[..., Float64 | None]
