@@ -206,6 +206,8 @@ def test_whoever_scores_a_run_says_once_what_trec_eval_9_would_say(tmp_path, cap
             f"weir.diff of {kind}": repr(weir.diff(*given, measure="RR")),
         }
     assert {name: text.count(note) for name, text in shown.items()} == dict.fromkeys(shown, 1)
+    by_floats = repr(weir.diff(qrels, near, far, measure="RR", conventions="ties=trec9"))
+    assert by_floats.startswith("RR: near 0.5000 -> far 0.5000 (+0.0000) on 3 queries")
     assert {
         name: text.count("self_matches=drop") for name, text in shown.items() if "--drop-self" in name
     } == {f"diff {qrels} {near} {far} --drop-self": 1}

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from weir.core.judged import Judged
+from weir.core.order import Ties
 from weir.core.qrels import Qrels
 from weir.core.query_metadata import QueryGroups
 from weir.core.run import Run
@@ -237,8 +238,9 @@ def diff_files(
     first, second = paths
     names = _names((run_name(first), run_name(second)), paths)
     judgments = read_qrels(qrels)
+    order = rules.conventions.order
     runs = [
-        read_run(path, rules.conventions.order) if rules.remove_documents else _run(path, judgments)
+        read_run(path, order) if rules.remove_documents else _run(path, judgments, ties=order)
         for path in paths
     ]
     return diff_runs(judgments, dict(zip(names, runs, strict=True)), measure, rules, top)
@@ -314,13 +316,15 @@ def _stored(first: ResultCell, second: ResultCell, measure: str | None) -> Measu
     return parse_measure(measure)
 
 
-def _run(path: Path, qrels: Qrels | None, queries: Ids | None = None) -> Run:
+def _run(path: Path, qrels: Qrels | None, queries: Ids | None = None, ties: Ties = "trec") -> Run:
     """The rankings of a file, with the identifiers of the judged documents only where the format allows it."""
     if not format_of(path, "run").rows:
-        return read_run(path)
+        return read_run(path, ties)
     docs = Ids.of([]) if qrels is None else qrels.docs
     judged_queries = qrels.queries if qrels is not None else queries
-    return read_run(path) if judged_queries is None else read_run_against(path, judged_queries, docs)[0]
+    if judged_queries is None:
+        return read_run(path, ties)
+    return read_run_against(path, judged_queries, docs, ties)[0]
 
 
 def _names(short: tuple[str, str], long: tuple[Path, Path]) -> tuple[str, str]:
