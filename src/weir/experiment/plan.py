@@ -35,7 +35,7 @@ from weir.settings import settings
 from weir.systems.compose import Pipeline
 from weir.systems.composite import adapted_to, parts_of, rankings
 from weir.systems.expression import parse_system
-from weir.systems.protocol import DEPTH, CandidateSource, Composite, Indexed, Remote, Retriever
+from weir.systems.protocol import DEPTH, CandidateSource, Composite, Encoding, Indexed, Remote, Retriever
 from weir.systems.rerank.llm_methods import LLMReranker
 from weir.systems.rerank.reranking import has_candidates, rerank_depths, rerank_room
 from weir.systems.stored_run import CandidatePool, StoredRun
@@ -95,6 +95,18 @@ def _walk(system: Retriever) -> Iterator[Node]:
         inputs.append(f"index {name}")
         yield Node("index", name, (), ())
     yield Node("run", str(system), tuple(inputs), ())
+
+
+def encoding_parts(system: Retriever) -> Iterator[tuple[Retriever, Encoding]]:
+    """The parts of a system that index documents of the collection which several processes may encode."""
+    if isinstance(system, Composite):
+        for part in system.components():
+            if not part.over:
+                yield from encoding_parts(part.system)
+        return
+    whole = system.indexed_as() if isinstance(system, Indexed) else system
+    if isinstance(whole, Encoding):
+        yield system, whole
 
 
 # ----------

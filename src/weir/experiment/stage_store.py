@@ -50,6 +50,7 @@ from weir.systems.protocol import (
     Installed,
     Retriever,
     Searcher,
+    ShareEncoder,
 )
 from weir.systems.restricted import restricted_search
 
@@ -199,6 +200,26 @@ class StageCache:
         if stored is not None:
             self.bench.used("index", str(stored[0]))
         return self.opened[name]
+
+    def encoded(self, part: Retriever) -> bool:
+        """Whether the collection's documents are encoded, here or in the store that machines share."""
+        stage = index_stage(part, self.dataset.corpus)
+        if stage.found(self.store / INDEXES) is not None:
+            return True
+        return self.shared is not None and self.shared.has(_vectors_of(stage), self.store / VECTORS)
+
+    def encode_share(self, part: Retriever, encode: ShareEncoder, share: tuple[int, int]) -> None:
+        """Encode a share of the documents into a folder in which whoever makes the index finds it."""
+        if self.encoded(part):
+            return
+        number, of = share
+        folder = self._shares(index_stage(part, self.dataset.corpus)) / f"{number:04}-of-{of:04}"
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        label = f"share {number + 1} of {of} of the documents"
+        encode(self.dataset.corpus, share, folder, lambda done, total: self.watch(label, done, total))
+
+    def _shares(self, stage: Stage) -> Path:
+        return self.store / VECTORS / f"{_vectors_of(stage).folder_name}-shares"
 
     def note(self, text: str) -> None:
         """Hand a note to the progress, as one of nothing in all."""
@@ -381,7 +402,8 @@ class StageCache:
             self._say_why_again(stage, folder.parent)
             rmtree(folder, ignore_errors=True)  # damaged, or never finished: no system has to expect it
         label = "index" if corpus is self.dataset.corpus else "index of parts"
-        vectors = self.store / VECTORS / _vectors_of(stage).folder_name
+        vectors, shares = self.store / VECTORS / _vectors_of(stage).folder_name, self._shares(stage)
+        elsewhere = [vectors] if (vectors / RECORD).exists() else sorted(shares.glob("[0-9]*"))
         with self.bench.making() as making:
             self._prepare(part, corpus, making)
             with self.bench.timed():
@@ -391,11 +413,12 @@ class StageCache:
                     Context(
                         folder,
                         lambda done, total: self.watch(label, done, total),
-                        vectors=vectors if (vectors / RECORD).exists() else None,
+                        vectors=tuple(elsewhere),
                     ),
                 )
-        if folder is not None and vectors.exists():
-            rmtree(vectors, ignore_errors=True)
+        if folder is not None and vectors.parent.exists():
+            for taken in (vectors, shares):
+                rmtree(taken, ignore_errors=True)
             with suppress(OSError):
                 vectors.parent.rmdir()
         if folder is None:

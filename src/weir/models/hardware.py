@@ -31,6 +31,11 @@ class ComputePlace:
         return self.device.partition(":")[0]
 
 
+def declared_kind(setting: str) -> str:
+    """The kind of the device that a setting stands for: cpu or cuda. Raises as `declared_device`."""
+    return declared_device(setting).partition(":")[0]
+
+
 def declared_device(setting: str) -> str:
     """The device that a setting stands for: cpu, cuda or cuda:1; of several the first.
 

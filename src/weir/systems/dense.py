@@ -21,12 +21,23 @@ from weir.files.atomic import atomic_dir
 from weir.files.integrity import open_folder, read_array, seal_folder
 from weir.models.checkpoints import find_card
 from weir.models.encoder import Encoder, Kind, Loaded, LoadedObject, ObjectEncoder, as_encoder
+from weir.models.hardware import declared_kind
 from weir.models.hosted import Hosted, LoadedEncoder, LoadedHosted, instructed, is_hosted
 from weir.models.multi_device import PIECES_PER_DEVICE, devices, on_several
 from weir.registry import changed_settings, session_only
 from weir.settings import settings
 from weir.systems.compose import shown, then
-from weir.systems.protocol import IN_MEMORY, SYSTEMS, Context, Costs, Progress, called, check_k, folder_of
+from weir.systems.protocol import (
+    IN_MEMORY,
+    SYSTEMS,
+    Context,
+    Costs,
+    Progress,
+    ShareEncoder,
+    called,
+    check_k,
+    folder_of,
+)
 from weir.systems.restricted import LOWEST_SCORE, deepened, scored_candidates
 from weir.systems.vectors.ann import Approximate, ApproximateIndex, Loss, loss, search_with
 from weir.systems.vectors.exact_search import Found, pair_scores, search
@@ -38,6 +49,7 @@ from weir.systems.vectors.store import (
     TextSource,
     VectorStore,
     codec,
+    encode_share,
     encoded_in_memory,
     stored,
 )
@@ -121,14 +133,11 @@ class DenseRetriever:
 
         Vectors by an object that declares no version are kept in memory alone.
         """
-        loaded = self.encoder.load(settings().device)
-        texts = TextSource(
-            len(corpus), partial(corpus.view, self.view, separator=self.between), corpus.ids.__getitem__
-        )
+        loaded, texts = self.encoder.load(settings().device), self._texts(corpus)
         about = _about(self.encoder, loaded, "document")
         store = VectorStore.of(settings().home / "vectors", about, self.store)
-        if context.vectors is not None and not session_only(about):
-            store.take_in(context.vectors)
+        for elsewhere in () if session_only(about) else context.vectors:
+            store.take_in(elsewhere)
         before = store.snapshot()
         with _encoding(loaded) as (encode, cut):
             if session_only(about):
@@ -147,6 +156,35 @@ class DenseRetriever:
                 seal_folder(folder, "index.json", facts)
         reused = 0 if before is None else int(np.count_nonzero(vectors.rows < len(before.texts)))
         return DenseSearcher(self, corpus, vectors, loaded, reused, near)
+
+    def encoding_blocks(self, documents: int) -> int:
+        """Of a checkpoint on one device several; an object may know nothing of other processes, an API is paid for."""
+        setting = settings().device
+        if not isinstance(self.encoder, Encoder) or len(devices(setting)) > 1:
+            return 1
+        return -(-documents // BATCH_TEXTS[declared_kind(setting)])
+
+    def share_encoder(self) -> ShareEncoder:
+        """See `Encoding`."""
+        loaded = self.encoder.load(settings().device)
+        home = VectorStore.of(
+            settings().home / "vectors", _about(self.encoder, loaded, "document"), self.store
+        )
+
+        def encode_one(
+            corpus: Corpus, share: tuple[int, int], folder: Path, progress: Progress | None
+        ) -> None:
+            texts, store = self._texts(corpus), VectorStore(folder, home.about, self.store)
+            hashes = texts.hashes()
+            with _encoding(loaded) as (encode, cut):
+                keep = store.keeper(texts, hashes, encode)
+                encode_share(store, home, hashes, keep, progress, replace(cut, share=share))
+
+        return encode_one
+
+    def _texts(self, corpus: Corpus) -> TextSource:
+        view = partial(corpus.view, self.view, separator=self.between)
+        return TextSource(len(corpus), view, corpus.ids.__getitem__)
 
     def open(self, corpus: Corpus, context: Context) -> DenseSearcher:
         """Open what `index` noted about the same corpus; the vectors lie in the store.

@@ -15,6 +15,7 @@ from weir.core.strings import Float64, in_range
 from weir.errors import BadValue, StoreError, UnknownName
 from weir.files.atomic import atomic_dir
 from weir.files.integrity import open_folder, read_array, seal_folder
+from weir.models.hardware import declared_kind
 from weir.models.late import LateEncoder, LoadedLate
 from weir.registry import changed_settings
 from weir.settings import settings
@@ -26,6 +27,7 @@ from weir.systems.protocol import (
     Costs,
     Progress,
     Scorer,
+    ShareEncoder,
     called,
     check_k,
     folder_of,
@@ -62,7 +64,14 @@ from weir.systems.vectors.maxsim_search import (
     search_tokens,
     write_clusters,
 )
-from weir.systems.vectors.store import EncodingBlocks, GatheredRagged, RaggedStore, TextSource, stored_ragged
+from weir.systems.vectors.store import (
+    EncodingBlocks,
+    GatheredRagged,
+    RaggedStore,
+    TextSource,
+    encode_share,
+    stored_ragged,
+)
 
 FORMAT = 1
 CANDIDATES_FROM_DOCUMENTS = 100_000
@@ -159,12 +168,11 @@ class ColBERT:
 
     def index(self, corpus: Corpus, context: Context = IN_MEMORY) -> LateSearcher:
         """Encode the corpus into the store, all that is not there; the folder notes which, and holds centroids."""
-        loaded = self.encoder.load(settings().device)
+        loaded, texts = self.encoder.load(settings().device), self._texts(corpus)
         refuse_odd(loaded.dimensions, self.bits)
         store = documents_store(loaded, self.store)
-        texts = TextSource(len(corpus), partial(corpus.view, self.view), corpus.ids.__getitem__)
-        if context.vectors is not None:
-            store.take_in(context.vectors)
+        for elsewhere in context.vectors:
+            store.take_in(elsewhere)
         before = store.snapshot()
         encode, cut = (
             partial(encoded_blocks, loaded, self.store),
@@ -192,6 +200,28 @@ class ColBERT:
                 seal_folder(folder, "index.json", facts)
         reused = 0 if before is None else int(np.count_nonzero(rows.numbers < len(before.texts)))
         return LateSearcher(self, corpus, tokens, token_index, loaded, reused)
+
+    def encoding_blocks(self, documents: int) -> int:
+        """See `Encoding`."""
+        return -(-documents // BATCH_TEXTS[declared_kind(settings().device)])
+
+    def share_encoder(self) -> ShareEncoder:
+        """See `Encoding`."""
+        loaded = self.encoder.load(settings().device)
+        home, size = documents_store(loaded, self.store), BATCH_TEXTS[loaded.place.kind]
+
+        def encode_one(
+            corpus: Corpus, share: tuple[int, int], folder: Path, progress: Progress | None
+        ) -> None:
+            texts, store = self._texts(corpus), replace(home, folder=folder)
+            hashes = texts.hashes()
+            keep = store.keeper(texts, hashes, partial(encoded_blocks, loaded, self.store))
+            encode_share(store, home, hashes, keep, progress, EncodingBlocks(size, share=share))
+
+        return encode_one
+
+    def _texts(self, corpus: Corpus) -> TextSource:
+        return TextSource(len(corpus), partial(corpus.view, self.view), corpus.ids.__getitem__)
 
     def open(self, corpus: Corpus, context: Context) -> LateSearcher:
         """Open what `index` noted about the same corpus; the vectors lie in the store, those of few bits in the folder.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from weir.kernels.inverted.block_bounds import EXHAUSTIVE_DOCUMENTS, BlockBounds
 from weir.kernels.inverted.byte_bounds import ByteBounds
 from weir.kernels.inverted.postings import VALUE, document_frequencies, place
 from weir.kernels.inverted.search import Impacts
+from weir.models.hardware import declared_kind
 from weir.models.sparse import TERM, LoadedSparse, SparseEncoder
 from weir.registry import changed_settings
 from weir.settings import memory_budget, settings
@@ -39,13 +41,24 @@ from weir.systems.lexical.inverted_index import (
     tie_order,
     top,
 )
-from weir.systems.protocol import IN_MEMORY, SYSTEMS, Context, Costs, Progress, called, check_k, folder_of
+from weir.systems.protocol import (
+    IN_MEMORY,
+    SYSTEMS,
+    Context,
+    Costs,
+    Progress,
+    ShareEncoder,
+    called,
+    check_k,
+    folder_of,
+)
 from weir.systems.vectors.store import (
     Block,
     EncodingBlocks,
     GatheredRagged,
     RaggedStore,
     TextSource,
+    encode_share,
     stored_ragged,
 )
 
@@ -108,7 +121,7 @@ class Sparse:
     def index(self, corpus: Corpus, context: Context = IN_MEMORY) -> SparseSearcher:
         """Encode all that the store does not hold, and index the corpus, in memory or into the context's folder."""
         loaded = self.encoder.load(settings().device)
-        terms, costs = stored_terms(loaded, corpus, self.view, context.progress)
+        terms, costs = stored_terms(loaded, corpus, self.view, context)
         if context.folder is None:
             index = _inverted(terms, corpus, loaded.vocabulary)
         else:
@@ -122,6 +135,25 @@ class Sparse:
                     save_index_of(self, corpus, self.fields_read(), context.folder, (index,))
             (index,) = load_index_of(corpus, context.folder, self.fields_read())
         return SparseSearcher(self, corpus, index, loaded, costs)
+
+    def encoding_blocks(self, documents: int) -> int:
+        """See `Encoding`."""
+        return -(-documents // BATCH_TEXTS[declared_kind(settings().device)])
+
+    def share_encoder(self) -> ShareEncoder:
+        """See `Encoding`."""
+        loaded = self.encoder.load(settings().device)
+        home = _terms_store(loaded)
+
+        def encode_one(
+            corpus: Corpus, share: tuple[int, int], folder: Path, progress: Progress | None
+        ) -> None:
+            texts, store = _texts(corpus, self.view), replace(home, folder=folder)
+            hashes, cut = texts.hashes(), replace(_blocks(loaded), share=share)
+            keep = store.keeper(texts, hashes, partial(_encoded_terms, loaded))
+            encode_share(store, home, hashes, keep, progress, cut)
+
+        return encode_one
 
     def open(self, corpus: Corpus, context: Context) -> SparseSearcher:
         """Open an index that `index` wrote for the same corpus; raises StoreError where it is damaged."""
@@ -170,23 +202,36 @@ class SparseSearcher:
 
 
 def stored_terms(
-    loaded: LoadedSparse, corpus: Corpus, view: str, progress: Progress | None
+    loaded: LoadedSparse, corpus: Corpus, view: str, context: Context
 ) -> tuple[GatheredRagged, Costs]:
     """The rows of TERM of each document, from the store; what it lacks is encoded, and kept batch by batch."""
-    described = loaded.recipe.encoder.describe(settings().device)
-    about = {"kind": "terms"} | {name: value for name, value in described.items() if name != "query"}
-    store = RaggedStore.of(settings().home / "vectors", about, TERM.itemsize)
-    before = store.snapshot()
-    texts = TextSource(len(corpus), partial(corpus.view, view), corpus.ids.__getitem__)
-    cut = EncodingBlocks(BATCH_TEXTS[loaded.place.kind])
-
-    def encode(some: list[str]) -> Block:
-        block = loaded.encode(some, "document")
-        return block.ptr, np.ascontiguousarray(block.values).view(np.uint8).reshape(-1, TERM.itemsize)
-
-    rows = stored_ragged(store, texts, encode, progress, cut)
+    store = _terms_store(loaded)
+    for elsewhere in context.vectors:
+        store.take_in(elsewhere)
+    before, encode = store.snapshot(), partial(_encoded_terms, loaded)
+    rows = stored_ragged(store, _texts(corpus, view), encode, context.progress, _blocks(loaded))
     reused = 0 if before is None else int(np.count_nonzero(rows.numbers < len(before.texts)))
     return rows, Costs(int(rows.lengths.sum()) * TERM.itemsize, reused, repeatable=True)
+
+
+def _terms_store(loaded: LoadedSparse) -> RaggedStore:
+    described = loaded.recipe.encoder.describe(settings().device)
+    about = {"kind": "terms"} | {name: value for name, value in described.items() if name != "query"}
+    return RaggedStore.of(settings().home / "vectors", about, TERM.itemsize)
+
+
+def _texts(corpus: Corpus, view: str) -> TextSource:
+    return TextSource(len(corpus), partial(corpus.view, view), corpus.ids.__getitem__)
+
+
+def _blocks(loaded: LoadedSparse) -> EncodingBlocks:
+    return EncodingBlocks(BATCH_TEXTS[loaded.place.kind])
+
+
+def _encoded_terms(loaded: LoadedSparse, texts: list[str]) -> Block:
+    """The weighted terms of documents as the store takes them."""
+    block = loaded.encode(texts, "document")
+    return block.ptr, np.ascontiguousarray(block.values).view(np.uint8).reshape(-1, TERM.itemsize)
 
 
 def _frequencies(terms: GatheredRagged, vocabulary: int) -> Int64:

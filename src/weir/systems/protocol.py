@@ -39,15 +39,15 @@ class Context:
 
     folder: of the index, None for memory; progress: called as the work proceeds; shelf: where a system made of systems
     finds the indexes and rankings of its parts, None for folders within `folder`; reuse: whether stored results are
-    read and new ones stored. False serves to measure times and changes no result; vectors: what `Exported` wrote of the
-    same index on another machine, None for nothing.
+    read and new ones stored. False serves to measure times and changes no result; vectors: folders with what `Exported`
+    and `Encoding` wrote of the same index elsewhere, in the order of its documents.
     """
 
     folder: Path | None = None
     progress: Progress | None = None
     shelf: Shelf | None = None
     reuse: bool = True
-    vectors: Path | None = None
+    vectors: tuple[Path, ...] = ()
 
     def for_part(self, number: int, parts: int) -> Context:
         """The context of one of several parts that run one after the other: its share of the progress, no folder."""
@@ -57,7 +57,7 @@ class Context:
             if report is not None:
                 report(number * total + done, parts * total)
 
-        return replace(self, folder=None, progress=None if report is None else share, vectors=None)
+        return replace(self, folder=None, progress=None if report is None else share, vectors=())
 
 
 IN_MEMORY = Context()
@@ -128,6 +128,23 @@ class Exported(Protocol):
 
     def export(self, folder: Path) -> bool:
         """Write the vectors into a new folder, for `Context.vectors`; False where the index stands alone."""
+        ...
+
+
+ShareEncoder: TypeAlias = Callable[[Corpus, tuple[int, int], Path, Progress | None], None]
+"""Encodes a share of a corpus, number i (from 0) of n, into a store in a folder; what is there is not encoded again."""
+
+
+@runtime_checkable
+class Encoding(Protocol):
+    """A retriever whose documents several processes may encode, a share each, before one of them makes the index."""
+
+    def encoding_blocks(self, documents: int) -> int:
+        """In how many blocks so many documents are encoded; 1 where one process has to encode them all."""
+        ...
+
+    def share_encoder(self) -> ShareEncoder:
+        """What encodes shares, with its model loaded; the folders are for `Context.vectors`."""
         ...
 
 

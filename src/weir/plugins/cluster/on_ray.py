@@ -2,7 +2,9 @@
 
 Ray starts, places and repeats tasks. Vectors and rankings never pass through it: a task is given the names of a grid
 and the number of a cell, and makes what `weir run` makes in one process. A stage that several cells need is made by the
-first of them; the others start when it is finished. Requests to services are counted by one actor for all tasks.
+first of them; the others start when it is finished. Documents to be encoded are shared first: actors, one a GPU, or one
+a processor where there is none, load a model once and encode shares of a collection into folders beside its indexes, of
+which the cell that makes the index takes them. Requests to services are counted by one actor for all tasks.
 """
 
 from __future__ import annotations
@@ -11,18 +13,19 @@ import os
 import platform
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from weir.core.rounding import duration
 from weir.errors import BadValue, ServiceError, WeirError, require
 from weir.experiment.experiment import Capacity
-from weir.experiment.plan import stage_graph
+from weir.experiment.plan import encoding_parts, stage_graph
 from weir.experiment.stage_store import Watch
 from weir.measures.evaluate import measures_of
 from weir.services.requests import LEDGER, Clock, Ledger, Limits, paid
@@ -30,6 +33,7 @@ from weir.settings import settings
 
 if TYPE_CHECKING:
     from weir.experiment.experiment import Cell, Experiment
+    from weir.systems.protocol import Encoding, Retriever, ShareEncoder
 
 RETRIES = 3
 """How often a task is started again whose worker or machine has gone."""
@@ -39,6 +43,8 @@ LOG_SECONDS = 10.0
 """How often a cell writes to its log while one stage goes on."""
 STORE_BYTES = 80 << 20
 """Of Ray's object store on a cluster that this process starts: nothing large passes through it."""
+SHARES_PER_ENCODER = 4
+"""Shares of a collection for each actor, so that none waits long for the slowest."""
 LEDGER_CALLS = 1000
 """Requests that may wait for the ledger at once."""
 PASSED = (
@@ -171,6 +177,18 @@ def _cells(grid: Grid) -> list[Cell]:
 
 def complete_cell(grid: Grid, number: int, software: str, actor: Any, *made: object) -> str:  # noqa: ANN401 - Ray's handle
     """Finish a cell in a worker; "" or, in one line, why that failed. made: cells that had to be made before."""
+    return _logged(grid, number, "", software, actor, lambda cell: cell.complete(measures_of(grid.measures)))
+
+
+def _logged(
+    grid: Grid,
+    number: int,
+    part: str,
+    software: str,
+    actor: Any,  # noqa: ANN401 - Ray's handle
+    work: Callable[[Cell], object],
+) -> str:
+    """Do the work of a cell, or a part of it, in a worker; "" or, in one line, why that failed."""
     ray = require("ray", extra="ray")
     if _software() != software:
         return (
@@ -180,14 +198,49 @@ def complete_cell(grid: Grid, number: int, software: str, actor: Any, *made: obj
     start = time.monotonic()
     try:
         cell = _cells(grid)[number]
-        _write(f"{_title(cell)} begins")
-        cell.complete(measures_of(grid.measures))
+        title = f"{part}{_title(cell)}"
+        _write(f"{title} begins")
+        work(cell)
     except WeirError as error:
         failure = str(error) or type(error).__name__
         _write(failure)
         return failure
-    _write(f"{_title(cell)} is finished after {duration(time.monotonic() - start)}")
+    _write(f"{title} is finished after {duration(time.monotonic() - start)}")
     return ""
+
+
+Stage: TypeAlias = tuple[str, str]
+"""The name of a collection, and that of a system which indexes it."""
+
+
+@dataclass(frozen=True)
+class EncodingShare:
+    """Documents to encode before a cell is made. cell: its number; stage: what it needs them for; number, of: share i,
+    from 0, of n."""
+
+    cell: int
+    stage: Stage
+    number: int
+    of: int
+
+
+class ShareWorker:
+    """An actor that encodes shares of collections, with the model of the last one loaded."""
+
+    def __init__(self) -> None:
+        self.system, self.encoder = "", cast("ShareEncoder | None", None)
+
+    def encode(self, share: EncodingShare, grid: Grid, software: str, actor: Any) -> str:  # noqa: ANN401 - Ray's handle
+        """Encode a share; "" or, in one line, why that failed."""
+
+        def work(cell: Cell) -> None:
+            system, encoding = _encodings(cell)[share.stage]
+            if self.encoder is None or self.system != share.stage[1]:
+                self.encoder, self.system = encoding.share_encoder(), share.stage[1]
+            cell.stages.named(self.system).encode_share(system, self.encoder, (share.number, share.of))
+
+        part = f"share {share.number + 1} of {share.of} of the documents of "
+        return _logged(grid, share.cell, part, software, actor, work)
 
 
 @dataclass(frozen=True)
@@ -266,6 +319,25 @@ def _makers(cells: Sequence[Cell], missing: Sequence[int]) -> dict[int, set[int]
     return needs
 
 
+def _encodings(cell: Cell) -> dict[Stage, tuple[Retriever, Encoding]]:
+    """What a cell needs whose documents several workers may encode."""
+    name = cell.stages.dataset.name
+    return {(name, str(parts[0])): parts for parts in encoding_parts(cell.adapted)}
+
+
+def _shares(cells: Sequence[Cell], missing: Sequence[int], encoders: int) -> dict[Stage, list[EncodingShare]]:
+    """What has to be encoded, each once, in shares for so many actors."""
+    shares = dict[Stage, list[EncodingShare]]()
+    for number in missing:
+        stages = cells[number].stages
+        for stage, (system, encoding) in _encodings(cells[number]).items():
+            blocks = encoding.encoding_blocks(len(stages.dataset.corpus))
+            of = min(blocks, SHARES_PER_ENCODER * encoders)
+            if stage not in shares and of > 1 and not stages.encoded(system):
+                shares[stage] = [EncodingShare(number, stage, i, of) for i in range(of)]
+    return shares
+
+
 def _completed(
     ray: Any,  # noqa: ANN401 - a module
     grid: Grid,
@@ -276,41 +348,90 @@ def _completed(
     """Run the cells as tasks; why cells failed, by their numbers."""
     ledger = ray.remote(Ledger).options(max_concurrency=LEDGER_CALLS, num_cpus=0)
     actor = ledger.remote(replace(paid()), Clock())  # probes of services were asked by this process
-    task = ray.remote(complete_cell)
-    gpus = ray.cluster_resources().get("GPU", 0) and settings().device != "cpu"
-    tasks: dict[int, Any] = {}
-    for number, makers in _makers(cells, missing).items():
-        cell = cells[number]
-        options = {"num_cpus": 1, "max_retries": RETRIES, "name": _title(cell)}
-        options |= {"num_gpus": 1} if gpus and cell.stage.engines else {}
-        made = [tasks[maker] for maker in sorted(makers)]
-        tasks[number] = task.options(**options).remote(grid, number, _software(), actor, *made)
-    numbers, failures = {reference: number for number, reference in tasks.items()}, dict[int, str]()
-    waiting = list(numbers)
+    task, resources = ray.remote(complete_cell), ray.cluster_resources()
+    gpus = int(resources.get("GPU", 0)) if settings().device != "cpu" else 0
     machines = len([node for node in ray.nodes() if node["Alive"]])
-    label = f"cells on {machines:,} machine{'s' if machines > 1 else ''}"
-    watch(label, 0, len(numbers))
+    where = f"on {machines:,} machine{'s' if machines > 1 else ''}"
+    label = f"cells {where}"
+    watch(label, 0, len(missing))
+
+    shares = _shares(cells, missing, gpus or int(resources.get("CPU", 1)))
+    waiting = deque(share for stage in shares.values() for share in stage)  # for an actor
+    total = len(waiting)
+    unencoded = {
+        number: {share for stage in _encodings(cells[number]) for share in shares.get(stage, ())}
+        for number in missing
+    }
+    makers = _makers(cells, missing)
+    tasks: dict[int, Any] = {}
+    at_work: dict[Any, int | tuple[Any, EncodingShare]] = {}  # cells by number, shares with their actors
+    failures: dict[int, str] = {}
+
+    def feed(encoder: Any) -> None:  # noqa: ANN401 - Ray's handle
+        if waiting:
+            share = waiting.popleft()
+            at_work[encoder.encode.remote(share, grid, _software(), actor)] = encoder, share
+        else:
+            ray.kill(encoder)
+
+    def start() -> None:
+        for number in missing:
+            if number in tasks or unencoded[number] or not makers[number] <= tasks.keys():
+                continue
+            cell = cells[number]
+            options = {"num_cpus": 1, "max_retries": RETRIES, "name": _title(cell)}
+            options |= {"num_gpus": 1} if gpus and cell.stage.engines else {}
+            made = [tasks[maker] for maker in sorted(makers[number])]
+            tasks[number] = task.options(**options).remote(grid, number, _software(), actor, *made)
+            at_work[tasks[number]] = number
+
+    worker = ray.remote(ShareWorker)
+    for _ in range(min(len(waiting), gpus or int(resources.get("CPU", 1)))):
+        options = {"num_cpus": 1, "max_restarts": RETRIES, "max_task_retries": -1}
+        options |= {"num_gpus": 1} if gpus else {}
+        feed(worker.options(**options).remote())
+    start()
     try:
-        while waiting:
-            ended, waiting = ray.wait(waiting, timeout=LOOK_SECONDS)
+        while at_work:
+            ended, _ = ray.wait(list(at_work), timeout=LOOK_SECONDS)
             for reference in ended:
-                number = numbers[reference]
-                failure, title = _outcome(ray, reference), _title(cells[number])
+                job = at_work.pop(reference)
+                failure, gone = _outcome(ray, reference)
+                if isinstance(job, int):
+                    title = _title(cells[job])
+                    if failure:
+                        failures[job] = failure if failure.startswith(title) else f"{title}: {failure}"
+                        watch(failures[job], 0, 0)
+                    continue
+                encoder, share = job
                 if failure:
-                    failures[number] = failure if failure.startswith(title) else f"{title}: {failure}"
-                    watch(failures[number], 0, 0)
-            watch(label, len(numbers) - len(waiting), len(numbers))
+                    watch(f"share {share.number + 1} of {share.of} of {share.stage[1]}: {failure}", 0, 0)
+                if gone and any(not isinstance(other, int) for other in at_work.values()):
+                    waiting.appendleft(share)  # for another actor
+                    continue
+                for left in unencoded.values():
+                    left.discard(share)  # after a failure the cell encodes it, or says what is wrong
+                feed(encoder)
+            start()
+            encoding = sum(not isinstance(job, int) for job in at_work.values()) + len(waiting)
+            if encoding:
+                watch(f"shares of documents encoded {where}", total - encoding, total)
+            done = sum(number not in at_work.values() for number in tasks)
+            watch(label, done, len(missing))
     except BaseException:
-        for reference in waiting:
-            ray.cancel(reference, force=True)
+        for reference, job in at_work.items():
+            if isinstance(job, int):
+                ray.cancel(reference, force=True)
+            else:
+                ray.kill(job[0])
         raise
     return failures
 
 
-def _outcome(ray: Any, reference: Any) -> str:  # noqa: ANN401 - Ray has no types
-    """What a task says of its cell, or why it ended without a word."""
+def _outcome(ray: Any, reference: Any) -> tuple[str, bool]:  # noqa: ANN401 - Ray has no types
+    """(what a task says of its work, or why it ended without a word; whether it did)."""
     try:
-        return str(ray.get(reference))
+        return str(ray.get(reference)), False
     except ray.exceptions.RayError as error:
         lines = str(error).strip().splitlines() or [type(error).__name__]
-        return f"{type(error).__name__}: {lines[-1].strip()[:300]}"
+        return f"{type(error).__name__}: {lines[-1].strip()[:300]}", True

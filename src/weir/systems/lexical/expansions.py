@@ -372,7 +372,7 @@ class DeepCT:
     def index(self, corpus: Corpus, context: Context = IN_MEMORY) -> ExpandedSearcher:
         """Weigh the tokens of all documents that the store does not hold, and index the words."""
         loaded = self.encoder.load(settings().device)
-        weights, costs = stored_terms(loaded, corpus, self.view, context.progress)
+        weights, costs = stored_terms(loaded, corpus, self.view, context)
         words = Words.of(loaded)
         recipe = self.system.recipe
         table, order = TermTable(analyzers.get(recipe.analyzer)), tie_order(corpus)

@@ -6,7 +6,7 @@ import errno
 import hashlib
 import itertools
 import mmap
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -223,6 +223,17 @@ class VectorStore:
                 )
             self._journal.add((codec(self.dtype).write(vectors), texts.astype("<u8")), dimensions)
 
+    def keeper(self, texts: TextSource, hashes: Hashes, encode: Encode) -> Keep:
+        """What encodes some of the texts and adds those that are lacking."""
+
+        def keep(numbers: Int64, lacking: Bool) -> None:
+            for some, vectors in _encoded(texts, numbers, encode, self.dtype):
+                new = lacking[np.searchsorted(numbers, some)]
+                if new.any():
+                    self.add(hashes[some[new]], vectors[new])
+
+        return keep
+
     def take_in(self, folder: Path) -> None:
         """Add what another store of the same vectors holds and this one lacks; raises StoreError for a damaged one."""
         other = VectorStore(folder, "", self.dtype).snapshot(check=False)
@@ -308,23 +319,29 @@ class EncodingBlocks:
     size: texts of a block; whole: cut all texts by their places, whatever the store holds, and encode a block in which
     one is missing as a whole: a text's company is then the same however often a process was killed, and so are its
     bits. Where company moves no bit, or texts are paid for, only what is missing is encoded. group: a number for each
-    text, which changes where a block must end; None where none must.
+    text, which changes where a block must end; None where none must. share: (i, n) for share i, from 0, of n equal ones
+    of the blocks; of whole blocks, whose places do not depend on what is missing.
     """
 
     size: int = 512
     whole: bool = True
     group: Int64 | None = None
+    share: tuple[int, int] = (0, 1)
 
     def blocks(self, once: Int64, lacking: Bool) -> Iterator[Int64]:
         """The blocks to encode, in order. once: the first place of each distinct text; lacking: of all texts."""
         if not self.whole:
             once = once[lacking[once]]
         group = np.zeros(len(once), np.int64) if self.group is None or not self.whole else self.group[once]
-        for part in np.split(once, np.flatnonzero(np.diff(group)) + 1):
-            for first in range(0, len(part), self.size):
-                numbers = part[first : first + self.size]
-                if lacking[numbers].any():
-                    yield numbers
+        blocks = [
+            part[first : first + self.size]
+            for part in np.split(once, np.flatnonzero(np.diff(group)) + 1)
+            for first in range(0, len(part), self.size)
+        ]
+        number, of = self.share
+        for numbers in blocks[len(blocks) * number // of : len(blocks) * (number + 1) // of]:
+            if lacking[numbers].any():
+                yield numbers
 
 
 @dataclass(frozen=True, eq=False)
@@ -374,6 +391,10 @@ class StoredVectors:
         return self.block(0, len(self))
 
 
+Keep: TypeAlias = Callable[[Int64, Bool], None]
+"""Encodes the texts of these numbers, which ascend, together, and adds those lacking, while a store is held."""
+
+
 class _Contents(Protocol):
     @property
     def texts(self) -> KnownTexts: ...
@@ -410,13 +431,7 @@ def stored(
         nothing = Snapshot(codec(store.dtype), 0, np.zeros((0, 0), np.uint8), KnownTexts(hashes))
         return StoredVectors(nothing, np.zeros(0, np.int64))
 
-    def keep(numbers: Int64, lacking: Bool) -> None:
-        for some, vectors in _encoded(texts, numbers, encode, store.dtype):
-            new = lacking[np.searchsorted(numbers, some)]
-            if new.any():
-                store.add(hashes[some[new]], vectors[new])
-
-    snapshot = completed(store, hashes, keep, progress, cut)
+    snapshot = completed(store, hashes, store.keeper(texts, hashes, encode), progress, cut)
     return StoredVectors(snapshot, snapshot.texts.find(hashes))
 
 
@@ -457,15 +472,11 @@ def encoded_in_memory(
 def completed(
     store: _Store[S],
     hashes: Hashes,
-    keep: Callable[[Int64, Bool], None],
+    keep: Keep,
     progress: Progress | None = None,
     cut: EncodingBlocks | None = None,
 ) -> S:
-    """The store once it holds all texts with these hashes.
-
-    keep: encodes the texts of these numbers, which ascend, together, and adds those that are lacking, while the store
-    is held. progress: called with (texts that are there, all texts).
-    """
+    """The store once it holds all texts with these hashes. progress: called with (texts that are there, all texts)."""
     snapshot = store.snapshot()
     if snapshot is not None and (snapshot.texts.find(hashes) >= 0).all():
         with suppress(StoreError):  # a process that was killed behind its last batch leaves its lock
@@ -473,17 +484,44 @@ def completed(
         return snapshot
     with alone(store.folder):
         snapshot = store.snapshot(check=False)  # another process may have added them meanwhile
-        lacking = np.ones(len(hashes), np.bool_) if snapshot is None else snapshot.texts.find(hashes) < 0
-        cut, once = cut or EncodingBlocks(), _first_of_each(hashes)
-        done = len(hashes) - int(lacking[once].sum())
-        for numbers in cut.blocks(once, lacking):
-            if progress is not None:
-                progress(done, len(hashes))
-            keep(numbers, lacking[numbers])
-            done += int(lacking[numbers].sum())
+        _encode_lacking(hashes, (snapshot,), keep, progress, cut or EncodingBlocks())
         snapshot = store.snapshot(check=False)
     assert snapshot is not None  # something was added, or found
     return snapshot
+
+
+def encode_share(
+    store: VectorStore | RaggedStore,
+    home: VectorStore | RaggedStore,
+    hashes: Hashes,
+    keep: Keep,
+    progress: Progress | None,
+    cut: EncodingBlocks,
+) -> None:
+    """Let a store hold what `home` lacks of a share of the texts, see `EncodingBlocks`; keep: that of the store."""
+    known = home.snapshot()
+    with alone(store.folder):
+        _encode_lacking(hashes, (known, store.snapshot()), keep, progress, cut)
+
+
+def _encode_lacking(
+    hashes: Hashes,
+    known: Iterable[_Contents | None],
+    keep: Keep,
+    progress: Progress | None,
+    cut: EncodingBlocks,
+) -> None:
+    """Encode the blocks in which a text is among none of the known ones."""
+    lacking, once = np.ones(len(hashes), np.bool_), _first_of_each(hashes)
+    for contents in known:
+        if contents is not None:
+            lacking &= contents.texts.find(hashes) < 0
+    done = len(hashes) - int(lacking[once].sum())
+    for numbers in cut.blocks(once, lacking):
+        if progress is not None:
+            progress(done, len(hashes))
+        keep(numbers, lacking[numbers])
+        done += int(lacking[numbers].sum())
 
 
 def _in_pieces(
@@ -646,6 +684,26 @@ class RaggedStore:
             ends = (before + np.cumsum(lengths)).astype("<u8")
             journal.add((rows, np.column_stack([texts.astype("<u8"), ends])), self.width)
 
+    def keeper(self, texts: TextSource, hashes: Hashes, encode: EncodeRagged) -> Keep:
+        """What encodes some of the texts and adds those that are lacking."""
+
+        def keep(numbers: Int64, lacking: Bool) -> None:
+            blocks = encode(texts.take(numbers))
+            for some, (ptr, rows) in _in_pieces(blocks, numbers, lambda block: len(block[0]) - 1, texts.name):
+                if len(ptr) != len(some) + 1:
+                    first = f"text '{texts.name(int(some[0]))}'"
+                    raise BadValue(f"{first}: {len(some)} texts gave the rows of {len(ptr) - 1}")
+                if self.floats and rows.ndim == 2 and rows.shape[1] == self.width:
+                    finite = np.isfinite(np.ascontiguousarray(rows).view(self.floats)).all(axis=1)
+                    for row in np.flatnonzero(~finite):
+                        text = texts.name(int(some[np.searchsorted(ptr, row, side="right") - 1]))
+                        raise BadValue(f"text '{text}': one of its vectors is not finite")
+                new, lengths = lacking[np.searchsorted(numbers, some)], np.diff(ptr)
+                if new.any():
+                    self.add(hashes[some[new]], lengths[new], rows[np.repeat(new, lengths)])
+
+        return keep
+
     def take_in(self, folder: Path) -> None:
         """Add what another store of the same rows holds and this one lacks; raises StoreError for a damaged one."""
         other = RaggedStore(folder, "", self.width).snapshot(check=False)
@@ -773,20 +831,5 @@ def stored_ragged(
         snapshot = RaggedSnapshot(nothing, KnownTexts(hashes), np.zeros(1, np.int64))
         return GatheredRagged(snapshot, np.zeros(0, np.int64))
 
-    def keep(numbers: Int64, lacking: Bool) -> None:
-        blocks = encode(texts.take(numbers))
-        for some, (ptr, rows) in _in_pieces(blocks, numbers, lambda block: len(block[0]) - 1, texts.name):
-            if len(ptr) != len(some) + 1:
-                first = f"text '{texts.name(int(some[0]))}'"
-                raise BadValue(f"{first}: {len(some)} texts gave the rows of {len(ptr) - 1}")
-            if store.floats and rows.ndim == 2 and rows.shape[1] == store.width:
-                finite = np.isfinite(np.ascontiguousarray(rows).view(store.floats)).all(axis=1)
-                for row in np.flatnonzero(~finite):
-                    text = texts.name(int(some[np.searchsorted(ptr, row, side="right") - 1]))
-                    raise BadValue(f"text '{text}': one of its vectors is not finite")
-            new, lengths = lacking[np.searchsorted(numbers, some)], np.diff(ptr)
-            if new.any():
-                store.add(hashes[some[new]], lengths[new], rows[np.repeat(new, lengths)])
-
-    snapshot = completed(store, hashes, keep, progress, cut)
+    snapshot = completed(store, hashes, store.keeper(texts, hashes, encode), progress, cut)
     return GatheredRagged(snapshot, snapshot.texts.find(hashes))
