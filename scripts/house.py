@@ -4,9 +4,9 @@
     python scripts/house.py --walks          and the walks of the commands below, which need the extra `run`
 
 Sizes: packages, floors, files, lines, the median file, public functions and classes, modules that one other module
-imports, private functions that their module names once. Modules that a
-stub names have every user as a client. Walks: files and functions inside Weir on the second run of a
-command in this process; imports and compiled kernels are left out. Prints JSON lines.
+imports, private functions that their module names once; words of the pages below docs/, and of these those that
+scripts write. Modules that a stub names have every user as a client. Walks: files and functions inside Weir on the
+second run of a command in this process; imports and compiled kernels are left out. Prints JSON lines.
 """
 
 from __future__ import annotations
@@ -28,6 +28,17 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 SOURCE = ROOT / "src" / "weir"
 RING = "plugins"
+GENERATED = (
+    "api",
+    "calibration",
+    "certificates",
+    "commands",
+    "conformance",
+    "measures",
+    "rerankings",
+    "systems",
+)
+"""Pages below docs/ that scripts write whole; of other pages they write what stands between marks."""
 Walk = tuple[list[str], Counter[str], int]
 
 
@@ -77,6 +88,17 @@ def sizes(source: Path = SOURCE) -> dict[str, float]:
         "functions": functions,
         "private and used once": round(once / functions, 3),
     }
+
+
+def words(docs: Path = ROOT / "docs") -> dict[str, int]:
+    """Words of all pages, as white space parts them, and how many of them scripts write."""
+    count = generated = 0
+    for page in docs.rglob("*.md"):
+        text = page.read_text(encoding="utf-8")
+        made = re.findall(r"<!-- measured: .*?<!-- end -->", text, re.DOTALL)
+        count += len(text.split())
+        generated += len((text if page.stem in GENERATED else " ".join(made)).split())
+    return {"words of docs": count, "of these generated": generated}
 
 
 def _floors() -> int:
@@ -187,7 +209,7 @@ def _walk(action: Callable[[], object], walked: Callable[..., Walk], warm: bool 
 
 
 if __name__ == "__main__":
-    print(json.dumps(sizes()))
+    print(json.dumps(sizes() | words()))
     if "--walks" in sys.argv[1:]:
         for title, figures in walks().items():
             print(json.dumps({"walk": title, **figures}))

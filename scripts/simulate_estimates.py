@@ -1,4 +1,4 @@
-"""Simulate how often intervals of estimates hold the truth: the figures of docs/labels.md, estimate.md and import.md.
+"""Simulate how often intervals of estimates hold the truth: the figures of docs/labels.md and import.md.
 
     python scripts/simulate_estimates.py [orders] [precision] [few] [clicks] [--repetitions 2000]   # some ten minutes
 

@@ -11,6 +11,7 @@ import weir
 sys.path.insert(0, str(Path(weir.__file__).parents[2]))
 from tests.unit.postgres_place import postgres_running
 
+dataset = weir.load("brook-medical")
 stack = contextlib.ExitStack()
 place = stack.enter_context(postgres_running())
 atexit.register(stack.close)

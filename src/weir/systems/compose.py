@@ -370,8 +370,8 @@ class Filtered:
     """A system's ranking of the documents that fit a filter, as if the others had left it before the cut at k.
 
     system: any system; what it counts over all documents, such as how many hold a term, stays so. filter: what a
-    document's fields have to be, such as 'lang == "en" and year >= 2020', see docs/fields.md. Queries may have filters
-    of their own, which count as well. Raises BadValue for what is no system or no filter.
+    document's fields have to be, such as 'lang == "en" and year >= 2020', see docs/collections.md. Queries may have
+    filters of their own, which count as well. Raises BadValue for what is no system or no filter.
     """
 
     system: Retriever

@@ -145,7 +145,7 @@ class ElasticSettings:
 
 def read_elastic_settings(path: Path) -> ElasticSettings:
     """The settings in a TOML file; raises FormatError and UnknownName for what it says."""
-    entries = read_toml(path, "the settings of an Elasticsearch server, see docs/servers.md")
+    entries = read_toml(path, "the settings of an Elasticsearch server, see docs/retrievers.md")
     if isinstance(entries.get("fields"), list):
         entries["fields"] = tuple(entries["fields"])
     if "url" not in entries:
@@ -845,7 +845,7 @@ def elasticsearch(
 ) -> Elasticsearch:
     """Elasticsearch or OpenSearch: BM25 on an index that Weir makes there, as BEIR's lexical baseline does.
 
-    file: TOML that names the server and how is searched, see docs/servers.md, or url: its address; query:
+    file: TOML that names the server and how is searched, see docs/retrievers.md, or url: its address; query:
     best_fields, most_fields, cross_fields or bool; analyzer: of the server, for every field; fields: of a document, a
     weight behind ^; version: what stands for the server in keys. What is None is taken from the file, or is BEIR's:
     title and text by the english analyzer, best_fields with a tie breaker of 0.5. Raises FormatError for the file,

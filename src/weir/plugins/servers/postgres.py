@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 # Settings: what the TOML file says.
 
 
-EXPECTED = "the settings of a PostgreSQL server, see docs/servers.md"
+EXPECTED = "the settings of a PostgreSQL server, see docs/retrievers.md"
 ADDRESS_VARIABLE = "(PG|POSTGRES|DATABASE_|WEIR_KEY_)[A-Z0-9_]*"
 """What an environment variable is called that a file may name as the address of a server."""
 QUERIES = ("websearch", "plain", "phrase", "or")
@@ -940,7 +940,7 @@ def postgres(
 ) -> PostgresCollection | PostgresTable:
     """PostgreSQL: its full-text search, or pgvector, on a table that Weir makes there or on one of one's own.
 
-    file: TOML that names the server and what is searched, see docs/servers.md; query: websearch, plain, phrase or
+    file: TOML that names the server and what is searched, see docs/retrievers.md; query: websearch, plain, phrase or
     or; rank: ts_rank or ts_rank_cd; encoder: a model as dense takes it, or a dense(...), whose vectors pgvector
     searches instead of texts; index: exact or hnsw; version: what stands for the table, or the server, in keys. What is
     None is taken from the file. Raises FormatError for the file, BadValue and UnknownName for settings.

@@ -119,7 +119,7 @@ def _finite(score: Any) -> bool:  # noqa: ANN401  a number
 
 
 T = TypeVar("T")
-EXPECTED = "what docs/servers.md says"
+EXPECTED = "what docs/retrievers.md says"
 
 
 def settings_value(kind: Callable[..., T], path: Path, where: str, table: object) -> T:
