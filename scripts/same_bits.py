@@ -26,7 +26,7 @@ import numpy as np
 
 import weir
 from weir.core.corpus import Corpus
-from weir.measures import MEASURES
+from weir.measures import MEASURES, Measure
 from weir.systems.protocol import Context
 
 COLLECTIONS = ("brook-news", "brook-facts", "brook-medical")
@@ -49,30 +49,34 @@ def digest(parts: Iterator[bytes]) -> str:
     return state.hexdigest()
 
 
-def measured() -> Iterator[bytes]:
-    """Every measure, in plain form and condensed, over drawn runs with ties, by query."""
-    rng = np.random.default_rng(5)
-    documents = [f"d{n}" for n in range(60)]
-    qrels = {
-        f"q{q}": {d: int(g) for d, g in zip(documents, rng.integers(-1, 4, 60), strict=True)}
-        for q in range(40)
-    }
-    for grades in qrels.values():
-        grades["d0"] = 2
-    runs = {
-        q: {d: float(s) for d, s in zip(documents, np.round(rng.standard_normal(60), 1), strict=True)}
-        for q in qrels
-    }
-    for name in sorted(MEASURES):
-        for text in (f"{name}@10", name, f"condensed({name})"):
-            try:
-                scores = weir.evaluate(qrels, runs, [text])
-            except weir.WeirError as error:
-                yield str(error).encode()
+def measured(geometric: bool) -> Callable[[], Iterator[bytes]]:
+    """Every measure, in plain form and condensed, over drawn runs with ties, by query: geometric ones, or the others."""
+
+    def task() -> Iterator[bytes]:
+        rng = np.random.default_rng(5)
+        documents = [f"d{n}" for n in range(60)]
+        qrels = {
+            f"q{q}": {d: int(g) for d, g in zip(documents, rng.integers(-1, 4, 60), strict=True)} | {"d0": 2}
+            for q in range(40)
+        }
+        runs = {
+            q: {d: float(s) for d, s in zip(documents, np.round(rng.standard_normal(60), 1), strict=True)}
+            for q in qrels
+        }
+        for name in sorted(MEASURES):
+            if Measure(name).geometric != geometric:
                 continue
-            yield from (scores.values.tobytes(), scores.low.tobytes(), scores.high.tobytes())
-    for conventions in ("ties=expected", "ties=bounds", "ties=trec9"):
-        yield weir.evaluate(qrels, runs, ["nDCG@10", "AP", "RR"], conventions).values.tobytes()
+            for text in (f"{name}@10", name, f"condensed({name})"):
+                try:
+                    scores = weir.evaluate(qrels, runs, [text])
+                except weir.WeirError as error:
+                    yield str(error).encode()
+                    continue
+                yield from (scores.values.tobytes(), scores.low.tobytes(), scores.high.tobytes())
+        for conventions in () if geometric else ("ties=expected", "ties=bounds", "ties=trec9"):
+            yield weir.evaluate(qrels, runs, ["nDCG@10", "AP", "RR"], conventions).values.tobytes()
+
+    return task
 
 
 def searched(system: str) -> Callable[[], Iterator[bytes]]:
@@ -109,12 +113,20 @@ def vectors() -> Iterator[bytes]:
     yield from (hits.doc.tobytes(), hits.score.tobytes())
 
 
-def compared() -> Iterator[bytes]:
-    """Three systems compared: means, intervals, p-values with their corrections."""
-    rng = np.random.default_rng(2)
-    qrels = {f"q{q}": {f"d{d}": int(rng.integers(0, 3)) for d in range(20)} | {"d0": 1} for q in range(60)}
-    runs = {s: {q: {f"d{d}": float(rng.random()) for d in range(20)} for q in qrels} for s in "abc"}
-    yield json.dumps(weir.compare(qrels, runs, ["nDCG@10", "AP"]).to_dict()).encode()
+def compared(detectable: bool) -> Callable[[], Iterator[bytes]]:
+    """Three systems compared: means, intervals, p-values with their corrections; or the detectable effects alone."""
+
+    def task() -> Iterator[bytes]:
+        rng = np.random.default_rng(2)
+        qrels = {
+            f"q{q}": {f"d{d}": int(rng.integers(0, 3)) for d in range(20)} | {"d0": 1} for q in range(60)
+        }
+        runs = {s: {q: {f"d{d}": float(rng.random()) for d in range(20)} for q in qrels} for s in "abc"}
+        for result in weir.compare(qrels, runs, ["nDCG@10", "AP"]).to_dict()["results"]:
+            effects = [pair.pop("detectable") for pair in result["pairs"]]
+            yield json.dumps(effects if detectable else result).encode()
+
+    return task
 
 
 def audited() -> Iterator[bytes]:
@@ -130,10 +142,12 @@ def audited() -> Iterator[bytes]:
 
 
 TASKS: dict[str, tuple[Callable[[], Iterator[bytes]], bool]] = {
-    "measures": (measured, False),
+    "measures": (measured(geometric=False), False),
+    "geometric means": (measured(geometric=True), False),
     **{system: (searched(system), True) for system in SYSTEMS},
     "vectors": (vectors, True),
-    "comparison": (compared, False),
+    "comparison": (compared(detectable=False), False),
+    "detectable effects": (compared(detectable=True), False),
     "near copies": (audited, True),
 }
 """By name: the task, and whether it needs numba."""

@@ -14,6 +14,7 @@ from weir.cli.main import main
 from weir.experiment.experiment import Experiment
 from weir.experiment.stages import Record, read_record, write_record
 from weir.experiment.verify import verified
+from weir.measures.library import persistence
 
 
 @pytest.fixture(scope="module")
@@ -306,6 +307,15 @@ def test_an_untouched_folder_is_sound(made, capsys):
     assert all(one.sound and not one.unchecked for one in found)
     assert main(["verify", str(made / "results"), "-q"]) == 0
     assert capsys.readouterr().out.count(": sound\n") == 3
+
+
+@pytest.mark.parametrize(("factor", "sound"), [(1 + 4e-16, True), (1 + 1e-9, False)])
+def test_the_arithmetic_of_another_processor_is_no_fault(factor, sound, made, tmp_path, monkeypatch):
+    """Its powers and logarithms differ in their last bits; what differs by more was written by somebody else."""
+    Experiment((str(made / "data"),), ("bm25",), ("RBP",)).execute(tmp_path / "results")
+    ours = persistence.powers
+    monkeypatch.setattr(persistence, "powers", lambda base, exponent: ours(base, exponent) * factor)
+    assert all(one.sound for one in verified(tmp_path / "results")) == sound
 
 
 def test_a_collection_that_is_gone_is_said_and_no_fault(made, place, capsys):

@@ -54,6 +54,8 @@ from weir.systems.protocol import RERANKERS, SYSTEMS
 Told: TypeAlias = Callable[[str, int, int], None]
 RUN_FILES = ("run.trec", "run.json")
 OBJECT = "object"
+ROUNDING = 1e-12
+"""Numbers that differ by less are the same: logarithms of two processors differ in their last bit."""
 """What a function or an object of Python is described as, under a name of its own."""
 
 
@@ -376,26 +378,31 @@ def _score_problems(
         return
     again = replace(scores_of(judged, measures), labels=uncalibrated(dataset.qrels))
     for what, number in outcome(again).items():
-        if scored.facts.get(what) != number:
+        if not _close(scored.facts.get(what), number):
             yield f"it says {what} = {scored.facts.get(what)}; the rankings give {number}"
     rows = {row.measure: row for row in rows_of(scored)}
     at = stored.queries.codes(again.queries.strings)
     means = {row.measure: row for row in result_rows(again, str(scored.facts["dataset"]), scored.name)}
     for measure in again.measures:
-        if (at < 0).any() or not np.array_equal(stored.of(measure)[at], again.of(measure), equal_nan=True):
+        values = stored.of(measure)[at]
+        same = np.isclose(values, again.of(measure), ROUNDING, ROUNDING, equal_nan=True).all()
+        if (at < 0).any() or not same:
             yield f"{measure} of its queries is not what the rankings score"
         elif measure in rows and not _same(rows[measure], means[measure], Row.__dataclass_fields__):
             yield f"the row of {measure} is not what its scores give"
 
 
 def _same(one: Row, other: Row, fields: Iterable[str]) -> bool:
-    """Whether two rows have the same values, undefined ones too."""
-    for name in fields:
-        a, b = getattr(one, name), getattr(other, name)
-        undefined = isinstance(a, float) and isinstance(b, float) and math.isnan(a) and math.isnan(b)
-        if a != b and not undefined:
-            return False
-    return True
+    """Whether two rows have the same values."""
+    return all(_close(getattr(one, name), getattr(other, name)) for name in fields)
+
+
+def _close(one: object, other: object) -> bool:
+    """Whether two values are equal, numbers to rounding; what is undefined equals itself."""
+    if isinstance(one, float) and isinstance(other, float):
+        undefined = math.isnan(one) and math.isnan(other)
+        return undefined or math.isclose(one, other, rel_tol=ROUNDING, abs_tol=ROUNDING)
+    return one == other
 
 
 # Names

@@ -6,7 +6,7 @@ import numpy as np
 
 from weir.core.judged import Judged
 from weir.core.strings import Float64, Grades, Int32, Int64
-from weir.measures.library.arithmetic import place, ratio
+from weir.measures.library.arithmetic import place, powers, ratio
 from weir.measures.measure import measure
 
 __all__ = ["Accuracy", "Compat"]
@@ -44,7 +44,7 @@ def Compat(j: Judged, *, k: int | None = None, p: float = 0.95, over: str = "ide
     rows = j.found_above_zero(k)
     query, rank, count = j.query[rows], j.rank[rows], j.above_zero()
     depth = np.maximum(j.retrieved if k is None else np.minimum(j.retrieved, k), count)
-    weights = np.power(p, np.arange(int(depth.max(initial=0)), dtype=np.float64))
+    weights = powers(p, np.arange(int(depth.max(initial=0))))
     sums = np.append(0.0, np.cumsum(weights))
     shares = np.append(0.0, np.cumsum(weights / np.arange(1, len(weights) + 1)))
     both = np.maximum(rank, _ideal_rank(j, query, j.grade[rows], rank))

@@ -23,6 +23,7 @@ __all__ = [
     "gain_table",
     "ideal_gains",
     "place",
+    "powers",
     "product_before",
     "ratio",
     "refuse_beyond",
@@ -173,3 +174,17 @@ def best_grades(j: Judged) -> NDArray[np.int64 | np.float64]:
     some = np.flatnonzero(np.diff(j.ideal_ptr))
     best[some] = np.maximum(j.ideal[j.ideal_ptr[some]], 0)
     return best
+
+
+def powers(base: float, exponent: NDArray[np.number]) -> Float64:
+    """The base to these whole powers from 0, float64[n].
+
+    By multiplications alone, whose bits are the same on every processor; those of np.power are not.
+    """
+    left, square = exponent.astype(np.int64), base
+    power = np.ones(left.shape)
+    while left.any():
+        power[(left & 1) == 1] *= square
+        square *= square
+        left >>= 1
+    return power

@@ -15,7 +15,7 @@ from weir.core.intents import JudgedIntents
 from weir.core.judged import Judged
 from weir.core.strings import Float64, Int32
 from weir.errors import BadValue
-from weir.measures.library.arithmetic import place, ratio
+from weir.measures.library.arithmetic import place, powers, ratio
 from weir.measures.measure import measure
 
 __all__ = [
@@ -90,7 +90,7 @@ def NRBP(
     beta: the chance that a reader goes on to the next rank. Source: Clarke et al. 2009; ndeval 4.5.
     """
     seen = intents_of(j)
-    gained = gained_by(seen, seen.found(k, rel), alpha, lambda rank: np.power(beta, rank - 1.0))
+    gained = gained_by(seen, seen.found(k, rel), alpha, lambda rank: powers(beta, rank - 1.0))
     return ratio((1.0 - (1.0 - alpha) * beta) * gained, seen.intents(rel))
 
 
@@ -103,7 +103,7 @@ def nNRBP(
     As NRBP, with the ideal ranking of alpha_nDCG: a value may exceed 1 by a little. alpha: what a repetition
     loses, 0 to 1; beta: the chance that a reader goes on to the next rank. Source: Clarke et al. 2009; ndeval 4.5.
     """
-    return _normalised(intents_of(j), k, rel, alpha, lambda rank: np.power(beta, rank - 1.0))
+    return _normalised(intents_of(j), k, rel, alpha, lambda rank: powers(beta, rank - 1.0))
 
 
 @measure("P_IA", cutoff="required", of="intents")
@@ -164,7 +164,7 @@ def reciprocal(rank: Float64) -> Float64:
 def gained_by(seen: JudgedIntents, found: tuple[Int32, Int32], alpha: float, discount: Discount) -> Float64:
     """What each query gains by these documents: less for an intent served before, less further down."""
     intent, rank = found
-    worth = np.power(1.0 - alpha, place(intent)) * discount(rank.astype(np.float64))
+    worth = powers(1.0 - alpha, place(intent)) * discount(rank.astype(np.float64))
     return seen.total(np.bincount(intent, worth, minlength=len(seen.qrels.query)).astype(np.float64))
 
 
@@ -182,4 +182,4 @@ def _by_perfect(seen: JudgedIntents, k: int, rel: float, alpha: float, discount:
 def perfect_gain(k: int, alpha: float, discount: Discount) -> float:
     """What k documents add to each intent where every one of them serves it."""
     rank = np.arange(1, k + 1, dtype=np.float64)
-    return float(np.sum(np.power(1.0 - alpha, rank - 1.0) * discount(rank)))
+    return float(np.sum(powers(1.0 - alpha, rank - 1.0) * discount(rank)))

@@ -6,7 +6,7 @@ import numpy as np
 
 from weir.core.judged import Judged
 from weir.core.strings import Float64, Int32
-from weir.measures.library.arithmetic import best_grades, ratio
+from weir.measures.library.arithmetic import best_grades, powers, ratio
 from weir.measures.measure import Setting, measure
 
 __all__ = ["RBP", "RBP_residual"]
@@ -51,5 +51,4 @@ def RBP_residual(j: Judged, *, k: int | None = None, p: float = 0.8) -> Float64:
 
 def _reached(rank: Int32, p: float) -> Float64:
     """The chance that the reader comes as far as these ranks."""
-    chance: Float64 = np.power(p, rank - 1.0)
-    return chance
+    return powers(p, rank - 1)

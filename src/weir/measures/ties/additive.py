@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from weir.core.judged import Judged
 from weir.core.strings import Float64, Int64
-from weir.measures.library.arithmetic import best_grades, gain_of, ideal_gains, ratio, refuse_beyond
+from weir.measures.library.arithmetic import best_grades, gain_of, ideal_gains, powers, ratio, refuse_beyond
 from weir.measures.library.cwl import DEPTH, patience
 from weir.measures.library.gains import divisor_at
 from weir.measures.measure import Measure
@@ -185,12 +185,12 @@ def _rbp(j: Judged, *, k: int | None, p: float = 0.8, gain: str = "binary", rel:
     worth = (j.grade >= rel).astype(np.float64)
     if gain == "scaled":
         worth *= ratio(np.maximum(j.grade, 0), best_grades(j)[j.query])
-    return (1.0 - p) * added(j, k, worth, lambda place: np.power(p, place - 1.0))
+    return (1.0 - p) * added(j, k, worth, lambda place: powers(p, place - 1.0))
 
 
 @over_ties("RBP_residual", "assessed")
 def _rbp_residual(j: Judged, *, k: int | None, p: float = 0.8) -> Float64:
-    known = (1.0 - p) * added(j, k, j.grade >= 0, lambda place: np.power(p, place - 1.0))
+    known = (1.0 - p) * added(j, k, j.grade >= 0, lambda place: powers(p, place - 1.0))
     residual: Float64 = np.maximum(1.0 - known, 0.0)
     return residual
 

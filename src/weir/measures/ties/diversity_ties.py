@@ -11,7 +11,7 @@ import numpy as np
 from weir.core.intents import JudgedIntents
 from weir.core.judged import Judged
 from weir.core.strings import Float64, Int64
-from weir.measures.library.arithmetic import ratio
+from weir.measures.library.arithmetic import powers, ratio
 from weir.measures.library.contexts import nuggets_found
 from weir.measures.library.diversity import (
     Discount,
@@ -37,13 +37,13 @@ def _nerr_ia(j: Judged, *, k: int | None, alpha: float = 0.5, rel: float = 1) ->
 
 @over_ties("nNRBP")
 def _nnrbp(j: Judged, *, k: int | None, alpha: float = 0.5, beta: float = 0.5, rel: float = 1) -> Float64:
-    return _normalised(j, k, rel, alpha, lambda rank: np.power(beta, rank - 1.0))
+    return _normalised(j, k, rel, alpha, lambda rank: powers(beta, rank - 1.0))
 
 
 @over_ties("NRBP")
 def _nrbp(j: Judged, *, k: int | None, alpha: float = 0.5, beta: float = 0.5, rel: float = 1) -> Float64:
     seen = intents_of(j)
-    gained = _gain(seen, k, rel, alpha, lambda rank: np.power(beta, rank - 1.0))
+    gained = _gain(seen, k, rel, alpha, lambda rank: powers(beta, rank - 1.0))
     return ratio((1.0 - (1.0 - alpha) * beta) * gained, seen.intents(rel))
 
 
@@ -104,7 +104,7 @@ def _normalised(j: Judged, k: int | None, rel: float, alpha: float, discount: Di
 
 def _gain(seen: JudgedIntents, k: int | None, rel: float, alpha: float, discount: Discount) -> Float64:
     def adds(_: Int64, place: Int64, above: Int64) -> Float64:
-        return np.power(1.0 - alpha, above) * discount(place.astype(np.float64))
+        return powers(1.0 - alpha, above) * discount(place.astype(np.float64))
 
     return seen.total(_by_intent(seen, k, rel, adds))
 
