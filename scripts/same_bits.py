@@ -50,7 +50,7 @@ def digest(parts: Iterator[bytes]) -> str:
 
 
 def measured(geometric: bool) -> Callable[[], Iterator[bytes]]:
-    """Every measure, in plain form and condensed, over drawn runs with ties, by query: geometric ones, or the others."""
+    """Every measure, in plain form and condensed, over drawn runs with ties, by query; geometric: those alone."""
 
     def task() -> Iterator[bytes]:
         rng = np.random.default_rng(5)
