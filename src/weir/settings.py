@@ -85,6 +85,18 @@ def secret(variable: str) -> str | None:
     return os.environ.get(variable, "").strip() or None
 
 
+SECRETS = re.compile(r"KEY|SECRET|TOKEN|PASSWORD|CONNECTION_STRING")
+"""In the names of environment variables whose values appear in no message."""
+SECRET_CHARACTERS = 8
+"""Length from which a value is masked: a shorter one may be a word."""
+
+
+def secret_values() -> list[str]:
+    """What environment variables hold whose names are those of secrets, the longest first; for masking alone."""
+    values = {v.strip() for name, v in os.environ.items() if SECRETS.search(name.upper())}
+    return sorted((value for value in values if len(value) >= SECRET_CHARACTERS), key=len, reverse=True)
+
+
 def hub_cache() -> Path:
     """Where the Hugging Face hub's library keeps what it downloaded: HF_HUB_CACHE, or below HF_HOME."""
     folder = os.environ.get("HF_HUB_CACHE") or os.environ.get("HUGGINGFACE_HUB_CACHE")
