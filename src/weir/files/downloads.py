@@ -24,12 +24,11 @@ from urllib.parse import quote
 from weir.errors import BadValue, DownloadError, FormatError, StoreError
 from weir.files.atomic import atomic_dir, storing, write_text
 from weir.files.leases import locked
+from weir.files.text_files import check_members, check_unpacked
 from weir.settings import hub_endpoint, hub_offline, secret
 
 # Unpacks a zip from elsewhere without trusting it.
 
-_ALWAYS_FINE = 1 << 27  # bytes: nothing so small is a bomb
-_RATIO = 200  # unpacked to packed; collections of texts reach 10, their judgments 20
 _SHOWN = 80  # characters of a member's name in a message
 _LEVELS = 32  # folders that a member may lie in, one in another
 
@@ -39,12 +38,13 @@ def extract(archive: Path, to: Path) -> None:
 
     When all members lie in one folder, as in BEIR's archives, that folder becomes `to`.
     Raises FormatError for a damaged zip and for members that lead outside (absolute, `..`, links), lie more than
-    32 folders deep, occur twice, are encrypted, or would unpack to more than 200 times the archive; StoreError when
-    the disk refuses or has too little room.
+    32 folders deep, occur twice, are encrypted, are more than 10,000, or would unpack to more than 200 times the
+    archive; StoreError when the disk refuses or has too little room.
     """
     try:
         with zipfile.ZipFile(archive) as source:
             members = [m for m in source.infolist() if not m.is_dir()]
+            check_members(archive, len(members))
             for member in members:
                 if reason := _refusal(member):
                     shown = f"the member '{member.orig_filename[:_SHOWN]}', {reason}"
@@ -55,10 +55,8 @@ def extract(archive: Path, to: Path) -> None:
                 raise FormatError(archive, "two members of one name", "each file once; nothing was unpacked")
             if len({t.parts[0] for t in targets}) == 1 and all(len(t.parts) > 1 for t in targets):
                 targets = [PurePosixPath(*t.parts[1:]) for t in targets]
-            packed, unpacked = archive.stat().st_size, sum(m.file_size for m in members)
-            if unpacked > max(_ALWAYS_FINE, _RATIO * packed):
-                shown = f"{packed:,} bytes that unpack to {unpacked:,}"
-                raise FormatError(archive, shown, f"at most {_RATIO} times as many")
+            unpacked = sum(m.file_size for m in members)
+            check_unpacked(archive, unpacked)
             free = shutil.disk_usage(next(p for p in (to, *to.parents) if p.exists())).free
             if unpacked > free:
                 room = f"needs {unpacked:,} bytes, {free:,} are free"

@@ -27,6 +27,7 @@ from weir.files.column_names import (
     three_columns,
 )
 from weir.files.json_files import (
+    RECORD_BYTES,
     first_json_row,
     json_row_chunks,
     json_row_origins,
@@ -138,6 +139,8 @@ def format_of(path: Path, kind: Kind) -> Format:
             raise FormatError(path, data, expected)
     if head.startswith(b"BZh") and head[4:10] == b"1AY&SY":  # an identifier may begin with BZh
         raise FormatError(path, "bzip2 data", _UNPACKED)
+    if head.startswith(bytes(4)):
+        raise FormatError(path, "zero bytes", "text, or a table")
     if b"\0" in head[:4] and head[:1].isalnum():  # letters and zeros in turn
         raise FormatError(path, "text in UTF-16", _TEXT)
     if certain and certain.name != "pickle" and head.startswith(PICKLE_MAGIC):
@@ -171,10 +174,13 @@ def format_of(path: Path, kind: Kind) -> Format:
 def holds_nuggets(path: Path) -> bool:
     """Whether a file's first line is an object with nuggets; what cannot be read has none."""
     try:
-        with open_bytes(path) as stream:
-            line = stream.readline()
-        row = json.loads(line) if line.lstrip().startswith(b"{") else None
-    except (*DAMAGE, ValueError, RecursionError):
+        line = read_bytes(path, _HEAD_BYTES)
+        if not line.lstrip().startswith(b"{"):
+            return False
+        if b"\n" not in line:
+            line = read_bytes(path, RECORD_BYTES)
+        row = json.loads(line.partition(b"\n")[0])
+    except (FormatError, ValueError, RecursionError):  # which reading it otherwise says
         return False
     return isinstance(row, dict) and not row.keys().isdisjoint(NUGGETS)
 

@@ -25,7 +25,7 @@ from weir.errors import FormatError
 from weir.files.json_files import PlainReader, Records, parse_block, read_blocks, read_records
 from weir.files.layouts import CollectionPart
 from weir.files.runs import read_qrels
-from weir.files.text_files import check_regular
+from weir.files.text_files import check_regular, check_unpacked
 from weir.files.write import write_qrels
 from weir.kernels.jit import available, is_compiled
 
@@ -67,6 +67,7 @@ def read_documents(part: CollectionPart) -> Iterator[Batch]:
     rows = 0
     with reading(part) as source:
         for batch in _from_tsv(source, part) if part.name.endswith(".tsv") else _from_json(source, part):
+            check_unpacked(part.path, source.tell())
             length = batch.ids.lengths()
             if length.max(initial=0) > IDENTIFIER_BYTES:
                 at = int(length.argmax())

@@ -18,7 +18,7 @@ from weir.core.strings import first_repeated
 from weir.errors import BadValue, FormatError, UnknownName, require
 from weir.files.json_files import read_blocks
 from weir.files.pickles import is_pickle, read_pickle
-from weir.files.text_files import DAMAGE, damaged, open_bytes, read_bytes, unpacked_name
+from weir.files.text_files import DAMAGE, check_unpacked, damaged, open_bytes, read_bytes, unpacked_name
 
 # ----------
 # Roles of fields, by the names in names.toml or as the user says.
@@ -497,8 +497,12 @@ def parquet_rows(path: Path) -> Iterator[tuple[tuple[str, ...], list[TableRow]]]
     arrow, parquet = require("pyarrow", "run"), require("pyarrow.parquet", "run")
     try:
         with parquet.ParquetFile(str(path)) as table:
-            columns, count = tuple(table.schema_arrow.names), 0
+            columns, count, length = tuple(table.schema_arrow.names), 0, 0
+            facts = table.metadata
+            check_unpacked(path, sum(facts.row_group(n).total_byte_size for n in range(facts.num_row_groups)))
             for batch in table.iter_batches(_BATCH_ROWS):
+                length += batch.nbytes
+                check_unpacked(path, length)
                 rows = batch.to_pylist()
                 yield columns, [TableRow(f"row {n}", one) for n, one in enumerate(rows, count + 1)]
                 count += len(rows)
