@@ -655,7 +655,7 @@ def exchange(
         return reply.body
     text = reply.body.decode("utf-8", "replace")
     with suppress(ValueError, RecursionError):
-        text = error_text(json.loads(text), text)
+        text = error_text(parsed_answer(text), text)
     exhausted = status == http.client.TOO_MANY_REQUESTS and "insufficient_quota" in text
     shown = masked(text)
     if len(shown) > SHOWN_CHARACTERS:  # servers quote the request first and say last what is wrong with it
@@ -675,6 +675,21 @@ def exchange(
             wait = float(after)
         wait = max(0.0, wait) if math.isfinite(wait) else 0.0
     raise AttemptError("failed" if status >= 500 else "refused", message, wait, again, status, free=True)
+
+
+NUMBER_DIGITS = 100
+"""Of a whole number in an answer; twice as many are no float any more."""
+
+
+def parsed_answer(data: bytes | str) -> Any:  # noqa: ANN401  whatever a server says
+    """An answer as JSON; raises ValueError for what is none, and for a whole number of more than NUMBER_DIGITS."""
+    return json.loads(data, parse_int=_whole_number)
+
+
+def _whole_number(digits: str) -> int:
+    if len(digits) > NUMBER_DIGITS:
+        raise ValueError(f"a number of {len(digits):,} digits")
+    return int(digits)
 
 
 def _broken(reason: Exception, masked: Redactor, free: bool) -> AttemptError:
@@ -877,7 +892,7 @@ class MeteredClient:
                 with self._turn:
                     self.spent.waited += waited
                 body = exchange(connection, sent, request.answer_bytes, time_limits, masked, self.clock)
-                answer, counted = request.read(json.loads(body))
+                answer, counted = request.read(parsed_answer(body))
                 used = used if counted is None else counted
                 return answer
             except AttemptError as error:

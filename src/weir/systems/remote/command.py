@@ -25,7 +25,7 @@ from weir.core.corpus import Corpus
 from weir.errors import BadValue
 from weir.registry import declared_version
 from weir.services.answers import Outcome, Request, RequestPolicy, Retried
-from weir.services.requests import AttemptError
+from weir.services.requests import AttemptError, parsed_answer
 from weir.settings import KEY_VARIABLE
 from weir.systems.compose import shown, then
 from weir.systems.protocol import IN_MEMORY, SYSTEMS, Component, Context, called
@@ -364,7 +364,7 @@ def _answer(line: bytes, waiting: dict[str, Request]) -> tuple[Request, Any]:
     if not line.endswith(b"\n") and len(line) > LINE_BYTES:
         raise AttemptError("malformed", f"a line of more than {LINE_BYTES:,} bytes")
     try:
-        message = json.loads(line)
+        message = parsed_answer(line)
     except (ValueError, RecursionError):
         message = None
     name = message.get("id") if isinstance(message, dict) else None
