@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import http.client
 import json
+import math
 import re
 import shutil
 import stat
@@ -114,7 +115,8 @@ class Patience:
     """When to give up on a server.
 
     timeout: seconds without any byte; slowest: bytes a second, less over `window` seconds is a stall;
-    attempts: connections in a row that bring next to nothing; pause: seconds before the second, then doubled.
+    attempts: connections in a row that bring next to nothing; pause: seconds before the second, then doubled; whole:
+    seconds that one connection may last; most: bytes of a file whose size is not published.
     """
 
     timeout: float = 30.0
@@ -122,6 +124,8 @@ class Patience:
     window: float = 60.0
     attempts: int = 5
     pause: float = 1.0
+    whole: float = math.inf
+    most: float = math.inf
 
 
 class _TryAgainError(Exception):
@@ -167,10 +171,11 @@ class _Job:
 
     def refuse_more(self, size: int) -> None:
         """Give an address up that sends more than the file has."""
-        if self.size and size > self.size:  # 0 where it is not known
+        most = self.size or self.patience.most  # 0 where it is not known
+        if size > most:
             self.discard()
-            more = f"sends more than the {self.size:,} bytes that are published"
-            raise _HopelessError(f"{more}; the file was removed")
+            bound = f"the {most:,} bytes that are published" if self.size else f"{most:,} bytes"
+            raise _HopelessError(f"sends more than {bound}; the file was removed")
 
 
 def download(
@@ -302,7 +307,8 @@ def _receive(response: Any, start: int, job: _Job) -> None:  # noqa: ANN401  (ur
     length = response.headers.get("Content-Length")
     whole = start + int(length) if length and length.isdecimal() else None
     job.refuse_more(whole or start)
-    have, since, mark = start, time.monotonic(), start
+    began = since = time.monotonic()
+    have = mark = start
     with storing(job.part):
         file = job.part.open("ab" if start else "wb", buffering=0)
     with file:
@@ -314,6 +320,11 @@ def _receive(response: Any, start: int, job: _Job) -> None:  # noqa: ANN401  (ur
             if job.progress:
                 job.progress(have, whole or job.size)
             now = time.monotonic()
+            if now - began > job.patience.whole:
+                job.discard()
+                raise _HopelessError(
+                    f"is not done after {job.patience.whole:g} seconds; the file was removed"
+                )
             if now - since >= job.patience.window:
                 if (have - mark) / (now - since) < job.patience.slowest:
                     raise _TryAgainError(f"stalled at {(have - mark) / (now - since):.0f} bytes/s")
@@ -324,7 +335,7 @@ def _receive(response: Any, start: int, job: _Job) -> None:  # noqa: ANN401  (ur
 
 # Data sets of the Hugging Face hub: what a revision holds, and where its files are; without the hub's own library.
 
-_API = Patience(timeout=20.0, window=20.0, attempts=3)
+_API = Patience(timeout=20.0, window=20.0, attempts=3, whole=300.0, most=64 << 20)
 _TOKEN = "HF_TOKEN"
 _MEANINGS = {
     "401": f"the hub knows no such public data set or revision; a private or gated one takes {_TOKEN}",

@@ -682,8 +682,15 @@ NUMBER_DIGITS = 100
 
 
 def parsed_answer(data: bytes | str) -> Any:  # noqa: ANN401  whatever a server says
-    """An answer as JSON; raises ValueError for what is none, and for a whole number of more than NUMBER_DIGITS."""
-    return json.loads(data, parse_int=_whole_number)
+    """An answer as JSON; raises ValueError for none, a name twice, a whole number of more than NUMBER_DIGITS."""
+    return json.loads(data, parse_int=_whole_number, object_pairs_hook=_members)
+
+
+def _members(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    members = dict(pairs)
+    if len(members) < len(pairs):
+        raise ValueError("a name twice in one object")
+    return members
 
 
 def _whole_number(digits: str) -> int:

@@ -184,6 +184,8 @@ ATTEMPTS = 3
 """Times that a query is handed over before it counts as unanswered."""
 LINE_BYTES = 1 << 24
 """An answer has at most."""
+RESULTS_TIMES = 10
+"""Times as many results as were asked for that an answer may have; the best k of them count."""
 READ_BYTES = 1 << 24
 """The program's text is part of the key up to this size; of a larger one, its size alone."""
 
@@ -380,6 +382,8 @@ def _answer(line: bytes, waiting: dict[str, Request]) -> tuple[Request, Any]:
         results = message.get("results")
         if not isinstance(results, list):
             raise ValueError(f"results is {brief(results)}; expected a list")
+        if len(results) > RESULTS_TIMES * (k := request.body["k"]):
+            raise ValueError(f"{len(results):,} results; expected at most {k:,}")
         pairs = [(r.get("id"), r.get("score")) if isinstance(r, dict) else (r, None) for r in results]
         return request, kept_ranking(pairs)
     except ValueError as error:
