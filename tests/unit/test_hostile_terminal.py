@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import errno
+import io
 import json
 import os
 import pty
@@ -21,6 +23,7 @@ from tests.unit.brooklet import write_collection
 from weir.api.rows import Display, rows_shown
 from weir.cli import main
 from weir.core.scores import Row
+from weir.core.tables import csv_text, markdown_escaped
 from weir.errors import BadValue, FormatError, UnknownName, printable
 from weir.stats.score_rows import long_table
 
@@ -67,6 +70,31 @@ def test_control_characters_are_escaped_in_messages_and_tables():
     cells = rows_shown([row], Display("csv")).split("\n")[-1]
     assert ",'=cmd|" in cells
     assert "-0.5" in cells.split(",")
+
+
+@pytest.mark.parametrize("begin", ["=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠"], ids=ascii)
+def test_no_cell_of_csv_is_a_formula(begin):
+    cells = csv_text([[begin + "1+1", "-1.5", -1.5, None, "a" + begin]])
+    assert next(csv.reader(io.StringIO(cells, newline=""))) == [
+        "'" + begin + "1+1",
+        "'-1.5",
+        "-1.5",
+        "",
+        "a" + begin,
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "markdown"),
+    [
+        ("~~a~~ $b$", r"\~\~a\~\~ \$b\$"),
+        ("https://evil.org www.evil.org @somebody", r"https:\/\/evil.org www\.evil.org \@somebody"),
+        ("![a](b) <c> `d` |", r"!\[a\](b) \<c\> \`d\` \|"),
+        ("nDCG@10", "nDCG@10"),
+    ],
+)
+def test_no_text_in_markdown_formats_links_or_calls_somebody(text, markdown):
+    assert markdown_escaped(text) == markdown
 
 
 ODD = "q\x1b[31m\x07\x9b\u202e\x7f\U000e0041\u200d"
