@@ -23,13 +23,14 @@ from pyarrow import parquet
 
 from tests.unit.brooklet import write_collection
 from weir.cli import main
-from weir.core.strings import IDENTIFIER_BYTES, Ids, Strings
+from weir.core.strings import Ids, Strings
 from weir.errors import BadValue, FormatError
 from weir.files import json_files as jsonl
 from weir.files import text_files as lines
 from weir.files.layouts import CollectionPart, find_layout
 from weir.files.runs import read_qrels, read_run
 from weir.files.text_files import read_toml
+from weir.settings import IDENTIFIER_BYTES
 
 QRELS = "q1 0 d1 1\nq1 0 d2 0\nq2 0 d3 2\n"
 RUN = "q1 Q0 d1 1 2.5 x\nq1 Q0 d9 2 1.5 x\n"
@@ -263,6 +264,19 @@ def test_a_packed_file_is_counted_before_it_is_held(tmp_path, monkeypatch, text,
     assert peak < 6 << 20 or (ending, text[:1]) != (".gz", b"{"), (
         "zstd unpacks a piece at once, and lines are held"
     )
+
+
+def test_how_much_a_file_may_unpack_to_can_be_raised(tmp_path, monkeypatch):
+    monkeypatch.setattr(lines, "HARMLESS_BYTES", 1 << 20)
+    path = tmp_path / "q.json.gz"
+    path.write_bytes(gzip.compress(b'{"q1": {"d1": 1}}' + b" " * (8 << 20)))
+    with pytest.raises(FormatError, match=r"at most 200 times its size \(WEIR_MAX_UNPACKED raises that\)"):
+        read_qrels(path)
+    monkeypatch.setenv("WEIR_MAX_UNPACKED", "2000")
+    assert read_qrels(path).to_dict() == {"q1": {"d1": 1}}
+    monkeypatch.setenv("WEIR_MAX_UNPACKED", "much")
+    with pytest.raises(BadValue, match="WEIR_MAX_UNPACKED is 'much'; expected a whole number from 1"):
+        read_qrels(path)
 
 
 def test_a_file_that_memory_cannot_hold_says_what_it_takes(tmp_path, monkeypatch):

@@ -316,6 +316,7 @@ def installation() -> Listing:
         "engines": _engines(),
         "extras": _extras(),
         "caches": _caches(),
+        "bounds": _bounds(),
         "settings": environment,
     }
     width = max(len(name) for facts in sections.values() for name in facts)
@@ -333,6 +334,26 @@ def installation() -> Listing:
                 texts[name] = f"{value['for']}: {', '.join(parts)}"
         tables += [sentences(section), _aligned(texts, width, "  ")]
     return Listing((sections,), tuple(replace(table, follows=True) for table in tables))
+
+
+def _bounds() -> Facts:
+    """What is read at most, and how that is raised where it can be."""
+    from weir import settings
+    from weir.core.rounding import size
+
+    return {
+        "an identifier": size(settings.IDENTIFIER_BYTES),
+        "a line of rankings": size(settings.LINE_BYTES),
+        "a line of documents": size(settings.RECORD_BYTES),
+        "a pickle": size(settings.PICKLE_BYTES),
+        "a file of settings": size(settings.TOML_BYTES),
+        "a file to import": size(settings.IMPORT_BYTES),
+        "a packed file": f"{settings.unpacked_times()} times its size, at least {size(settings.HARMLESS_BYTES)} "
+        "(WEIR_MAX_UNPACKED)",
+        "a zip": f"{settings.ARCHIVE_MEMBERS:,} files",
+        "a number of a server": f"{settings.NUMBER_DIGITS} digits",
+        "a description of the hub": f"{size(settings.DESCRIPTION_BYTES)}, {settings.DESCRIPTION_SECONDS:g} s",
+    }
 
 
 def _aligned(texts: Mapping[str, str], width: int, indent: str = "") -> Table:

@@ -26,7 +26,7 @@ from weir.errors import BadValue, DownloadError, FormatError, StoreError
 from weir.files.atomic import atomic_dir, storing, write_text
 from weir.files.leases import locked
 from weir.files.text_files import check_members, check_unpacked
-from weir.settings import hub_endpoint, hub_offline, secret
+from weir.settings import DESCRIPTION_BYTES, DESCRIPTION_SECONDS, hub_endpoint, hub_offline, secret
 
 # Unpacks a zip from elsewhere without trusting it.
 
@@ -335,7 +335,7 @@ def _receive(response: Any, start: int, job: _Job) -> None:  # noqa: ANN401  (ur
 
 # Data sets of the Hugging Face hub: what a revision holds, and where its files are; without the hub's own library.
 
-_API = Patience(timeout=20.0, window=20.0, attempts=3, whole=300.0, most=64 << 20)
+_API = Patience(timeout=20.0, window=20.0, attempts=3, whole=DESCRIPTION_SECONDS, most=DESCRIPTION_BYTES)
 _TOKEN = "HF_TOKEN"
 _MEANINGS = {
     "401": f"the hub knows no such public data set or revision; a private or gated one takes {_TOKEN}",

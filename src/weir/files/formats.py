@@ -14,7 +14,7 @@ from typing import cast
 import numpy as np
 
 from weir.core.qrels import LARGEST, Origins
-from weir.core.strings import IDENTIFIER_BYTES, Strings
+from weir.core.strings import Strings
 from weir.errors import FormatError
 from weir.files.column_names import (
     WRITTEN,
@@ -27,7 +27,6 @@ from weir.files.column_names import (
     three_columns,
 )
 from weir.files.json_files import (
-    RECORD_BYTES,
     first_json_row,
     json_row_chunks,
     json_row_origins,
@@ -54,7 +53,6 @@ from weir.files.pickles import PICKLE_MAGIC, PICKLE_SUFFIXES, is_pickle
 from weir.files.tables import table_chunks, table_columns, table_origins, whole_numbers
 from weir.files.text_files import (
     DAMAGE,
-    LINE_BYTES,
     PACKED,
     LineBuffer,
     damaged,
@@ -62,6 +60,7 @@ from weir.files.text_files import (
     read_bytes,
     unpacked_name,
 )
+from weir.settings import IDENTIFIER_BYTES, LINE_BYTES, RECORD_BYTES
 
 SEPARATORS = {"csv": ",", "tsv": "\t"}
 _HEAD_BYTES = 1 << 16  # bytes of a file that are looked at

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from weir.core.input_shapes import grades_of, scores_of_ranking
 from weir.core.qrels import Origins
-from weir.core.strings import IDENTIFIER_BYTES, Bytes, Strings, first_repeated
+from weir.core.strings import Bytes, Strings, first_repeated
 from weir.errors import BadRanking, FormatError, WeirError
 from weir.files.column_names import Kind, origin_column, three_columns
 from weir.files.parsers import (
@@ -38,11 +38,9 @@ from weir.files.parsers import (
 from weir.files.pickles import is_pickle, read_pickle
 from weir.files.text_files import BOM, DAMAGE, PACKED, damaged, open_bytes, read_bytes
 from weir.kernels.jit import available, is_compiled
+from weir.settings import IDENTIFIER_BYTES, RECORD_BYTES
 
 # JSON lines in blocks: one object on each line, lines end at "\n" and nowhere else.
-
-RECORD_BYTES = 1 << 26
-"""The longest line of documents or queries that is read."""
 
 BLOCK_BYTES = 1 << 17
 """What is parsed from a block is still in the processor's cache when it is packed."""

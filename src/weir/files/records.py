@@ -20,7 +20,7 @@ from weir.core.corpus import Corpus, Queries
 from weir.core.filters import records
 from weir.core.qrels import Qrels
 from weir.core.query_metadata import MetadataError, QueryMetadata
-from weir.core.strings import IDENTIFIER_BYTES, Ids, Strings, first_repeated
+from weir.core.strings import Ids, Strings, first_repeated
 from weir.errors import FormatError
 from weir.files.json_files import PlainReader, Records, parse_block, read_blocks, read_records
 from weir.files.layouts import CollectionPart
@@ -28,6 +28,7 @@ from weir.files.runs import read_qrels
 from weir.files.text_files import check_regular, check_unpacked
 from weir.files.write import write_qrels
 from weir.kernels.jit import available, is_compiled
+from weir.settings import IDENTIFIER_BYTES
 
 # Reads documents and queries as BEIR lays them out (`_id`, `title`, `text`, `metadata`), and as TSV.
 #

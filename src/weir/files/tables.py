@@ -15,11 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weir.core.qrels import Origins
-from weir.core.strings import IDENTIFIER_BYTES, Float64, Int64, Strings
+from weir.core.strings import Float64, Int64, Strings
 from weir.errors import FormatError, is_shortage, require
 from weir.files.column_names import Kind, origin_column, three_columns
 from weir.files.parsers import BLOCK_ROWS, RankingBlock, ReadOptions, Source, TableChunk, table_blocks
 from weir.files.text_files import PACKED, check_unpacked, open_bytes
+from weir.settings import IDENTIFIER_BYTES
 
 Arrow: TypeAlias = Any  # pyarrow has no types
 _FILE, _FEATHER_1 = b"ARROW1", b"FEA1"

@@ -18,7 +18,14 @@ from numpy.typing import NDArray
 
 from weir.core.strings import Bytes
 from weir.errors import FormatError, MissingExtra
-from weir.settings import require_memory
+from weir.settings import (
+    ARCHIVE_MEMBERS,
+    HARMLESS_BYTES,
+    LINE_BYTES,
+    TOML_BYTES,
+    require_memory,
+    unpacked_times,
+)
 
 Watch: TypeAlias = Callable[[str, int, int], None]
 """Called with (what is read, how much of it is done, of how much) while files are imported; of 0 in all is a note."""
@@ -32,20 +39,11 @@ PACKED = (".gz", ".zst")
 _PIECE_BYTES = 1 << 12  # of zstd, which may unpack to HARMLESS_BYTES, as a block of equal bytes takes four
 _ZSTD = ("compression.zstd", "zstandard", "pyarrow")  # Python 3.14's own, and two packages
 
-LINE_BYTES = 1 << 20
-"""The longest line of rankings and judgments that is read."""
-
 DAMAGE = (EOFError, OSError, zlib.error)  # what reading a damaged file raises
 
 _PAD_BYTES = 32  # a few words may be read from any position of the text
 _SLICE_BYTES = 1 << 20
 BOM = b"\xef\xbb\xbf"
-HARMLESS_BYTES = 1 << 27
-"""What any file may unpack to."""
-UNPACKED_TIMES = 200
-"""How many times its size a larger one may unpack to; rankings reach 10, judgments 20."""
-ARCHIVE_MEMBERS = 10_000
-"""Files that a zip may hold."""
 _MEMORY_TIMES = 3  # what a file that is read whole takes while it is read, by its size
 
 
@@ -131,13 +129,11 @@ def _whole(path: Path) -> bytes:
 def check_unpacked(path: Path, length: int) -> None:
     """Raise FormatError where so many bytes are more than a file of its size may unpack to."""
     if length > HARMLESS_BYTES:
-        largest = max(HARMLESS_BYTES, UNPACKED_TIMES * path.stat().st_size)
+        times = unpacked_times()
+        largest = max(HARMLESS_BYTES, times * path.stat().st_size)
         if length > largest:
-            raise FormatError(
-                path,
-                f"more than {largest:,} bytes packed into it",
-                f"at most {UNPACKED_TIMES} times its size",
-            )
+            expected = f"at most {times} times its size (WEIR_MAX_UNPACKED raises that)"
+            raise FormatError(path, f"more than {largest:,} bytes packed into it", expected)
 
 
 def damaged(path: Path, error: Exception) -> FormatError:
@@ -318,9 +314,6 @@ class _Unpacked(io.RawIOBase):
         super().close()
 
 
-_TOML_BYTES = 1 << 24
-
-
 def read_toml(path: Path, expected: str) -> dict[str, Any]:
     """What a TOML file says; expected: what it should hold, for messages.
 
@@ -328,9 +321,9 @@ def read_toml(path: Path, expected: str) -> dict[str, Any]:
     """
     try:
         with path.open("rb") as file:
-            data = file.read(_TOML_BYTES + 1)
-        if len(data) > _TOML_BYTES:
-            raise FormatError(path, f"more than {_TOML_BYTES:,} bytes", expected)
+            data = file.read(TOML_BYTES + 1)
+        if len(data) > TOML_BYTES:
+            raise FormatError(path, f"more than {TOML_BYTES:,} bytes", expected)
         return tomllib.loads(data.decode("utf-8"))
     except FileNotFoundError:
         raise FormatError(path, "no such file", expected) from None

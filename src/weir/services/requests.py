@@ -26,7 +26,7 @@ from urllib.parse import SplitResult, quote, unquote, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 from weir.errors import BadValue, ServiceError
-from weir.settings import KEY_VARIABLE, Settings, secret
+from weir.settings import KEY_VARIABLE, NUMBER_DIGITS, Settings, secret
 
 # ----------
 # Keys: where they come from, how they are sent, and how they are masked.
@@ -675,10 +675,6 @@ def exchange(
             wait = float(after)
         wait = max(0.0, wait) if math.isfinite(wait) else 0.0
     raise AttemptError("failed" if status >= 500 else "refused", message, wait, again, status, free=True)
-
-
-NUMBER_DIGITS = 100
-"""Of a whole number in an answer; twice as many are no float any more."""
 
 
 def parsed_answer(data: bytes | str) -> Any:  # noqa: ANN401  whatever a server says

@@ -19,6 +19,7 @@ from weir.errors import BadValue, FormatError, UnknownName, require
 from weir.files.json_files import read_blocks
 from weir.files.pickles import is_pickle, read_pickle
 from weir.files.text_files import DAMAGE, check_unpacked, damaged, open_bytes, read_bytes, unpacked_name
+from weir.settings import IMPORT_BYTES
 
 # ----------
 # Roles of fields, by the names in names.toml or as the user says.
@@ -255,7 +256,6 @@ def _records(path: Path, text: str, separator: str) -> list[tuple[int, list[str]
 # A file as a JSON value, as rows with named fields, or as lines.
 
 
-LARGEST = 1 << 30  # bytes of a file, which is held as a whole
 _FOREIGN_DATA = (
     (b"PK\x03\x04", "a zip or an Excel workbook", "each sheet saved as CSV, or one file out of the zip"),
     (
@@ -327,8 +327,10 @@ def read_contents(path: Path, roles: Mapping[str, str]) -> Contents:
         for mark, what, expected in _FOREIGN_DATA:
             if begins.startswith(mark):
                 raise FormatError(path, what, expected)
-    if path.stat().st_size > LARGEST:
-        raise FormatError(path, f"{path.stat().st_size:,} bytes", f"at most {LARGEST:,}; cut it into parts")
+    if path.stat().st_size > IMPORT_BYTES:
+        raise FormatError(
+            path, f"{path.stat().st_size:,} bytes", f"at most {IMPORT_BYTES:,}; cut it into parts"
+        )
     if is_parquet:
         batches = list(parquet_rows(path))
         rows = tuple(row for _, batch in batches for row in batch)
