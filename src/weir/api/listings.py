@@ -281,7 +281,7 @@ CACHES = (
 
 
 def installation() -> Listing:
-    """Packages, the engines that would run, settings, and where caches are kept: one record with a part for each.
+    """Packages, engines that would run, settings, bounds, and where caches are kept: one record with a part for each.
 
     Nothing is downloaded, compiled or loaded: no model, and no torch.
     """
