@@ -287,11 +287,12 @@ def installation() -> Listing:
     """
     import os
     import platform
+    import re
     import sys
 
     from weir.core.rounding import size
     from weir.kernels.jit import available
-    from weir.settings import available_cores, memory_budget, settings
+    from weir.settings import SECRETS, available_cores, memory_budget, settings
 
     budget = memory_budget()
     targets: str | list[str] = "nothing: numba is not installed, or NUMBA_DISABLE_JIT is set"
@@ -303,7 +304,8 @@ def installation() -> Listing:
     environment: Facts = {"threads": settings().threads, "device": settings().device}
     for name in sorted(os.environ):
         if name.startswith(("WEIR_", "NUMBA_")) or name in ("HF_HUB_OFFLINE", "HF_HOME"):
-            environment[name] = "set" if "KEY" in name else os.environ[name]
+            shown = re.sub(r"//[^/@]*@", "//***@", os.environ[name])  # a password in an address
+            environment[name] = "set" if SECRETS.search(name) else shown
     sections: dict[str, Facts] = {
         "machine": {
             "weir": _version("weir-ir") or "not installed as a package",
