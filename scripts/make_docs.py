@@ -138,8 +138,10 @@ def commands_page() -> str:
     lines = ["# Commands", "", "Made from the code by `make docs`. `weir COMMAND --help` says the same.", ""]
     lines += [
         "Results go to standard output, notes and progress to standard error. The exit code is 0; 1 where a command",
-        "says so, as `weir gate` does; 2 for a mistake or bad input, with one line that names it; 130 when interrupted",
-        "and 143 when terminated. bash, zsh and fish can [complete commands](quickstart.md#completion-in-the-shell).",
+        "says so, as `weir gate` does; 2 for a mistake or bad input, with one line that names it; 70 for a bug in Weir",
+        "with one line that names a [report to send](security.md#reports); 71 where memory ran out, which is neither a",
+        "mistake nor a bug; 130 when interrupted and 143 when terminated. bash, zsh and fish can",
+        "[complete commands](quickstart.md#completion-in-the-shell).",
         "",
     ]
     for section, commands in TOP.items():

@@ -85,6 +85,52 @@ def secret(variable: str) -> str | None:
     return os.environ.get(variable, "").strip() or None
 
 
+SECRETS = re.compile(r"KEY|SECRET|TOKEN|PASSWORD|CONNECTION_STRING")
+"""In the names of environment variables whose values appear in no message."""
+SECRET_CHARACTERS = 8
+"""Length from which a value is masked: a shorter one may be a word."""
+
+
+def secret_values() -> list[str]:
+    """What environment variables hold whose names are those of secrets, the longest first; for masking alone."""
+    values = {v.strip() for name, v in os.environ.items() if SECRETS.search(name.upper())}
+    return sorted((value for value in values if len(value) >= SECRET_CHARACTERS), key=len, reverse=True)
+
+
+# Bounds of what is read: whatever is beyond is refused by its number. docs/security.md shows each.
+
+IDENTIFIER_BYTES = 4096
+"""The longest identifier that is taken: collections that go by address stay below 2,100 bytes."""
+LINE_BYTES = 1 << 20
+"""The longest line of rankings and judgments."""
+RECORD_BYTES = 1 << 26
+"""The longest line of documents or queries."""
+PICKLE_BYTES = 1 << 26
+"""The largest pickle, unpacked: some fifteen times the largest of BIRCO's."""
+TOML_BYTES = 1 << 24
+"""The largest file of settings."""
+IMPORT_BYTES = 1 << 30
+"""The largest file of another tool that is held as a whole."""
+HARMLESS_BYTES = 1 << 27
+"""What any file may unpack to."""
+UNPACKED_TIMES = 200
+"""How many times its size a larger one may unpack to; rankings reach 10, judgments 20. WEIR_MAX_UNPACKED raises it."""
+ARCHIVE_MEMBERS = 10_000
+"""Files that a zip may hold."""
+NUMBER_DIGITS = 100
+"""Of a whole number in the answer of a server; four times as many are no float any more."""
+DESCRIPTION_BYTES, DESCRIPTION_SECONDS = 64 << 20, 300.0
+"""What the hub says of a data set has at most, and takes in all."""
+
+
+def unpacked_times() -> int:
+    """WEIR_MAX_UNPACKED, else UNPACKED_TIMES; raises BadValue for no whole number from 1."""
+    given = os.environ.get("WEIR_MAX_UNPACKED") or str(UNPACKED_TIMES)
+    if not (given.isdecimal() and 0 < int(given) < 1 << 31):
+        raise BadValue(f"WEIR_MAX_UNPACKED is '{given}'; expected a whole number from 1")
+    return int(given)
+
+
 def hub_cache() -> Path:
     """Where the Hugging Face hub's library keeps what it downloaded: HF_HUB_CACHE, or below HF_HOME."""
     folder = os.environ.get("HF_HUB_CACHE") or os.environ.get("HUGGINGFACE_HUB_CACHE")

@@ -290,7 +290,8 @@ class ElasticManners:
 
     version: what it says it is; wrong: what was asked against the API; bulk, search: what it does with the next such
     requests instead of answering, None for answering; rejects: documents of the next bulk requests for which it has no
-    room; most_bytes: of a request; seconds: that a request of documents or a search takes.
+    room; most_bytes: of a request; seconds: that a request of documents or a search takes; count: what it says instead
+    of how many documents there are.
     """
 
     version: dict = field(default_factory=lambda: {"number": "9.1.2", "build_flavor": "default"})
@@ -301,6 +302,7 @@ class ElasticManners:
     rejects: list[int] = field(default_factory=list)
     most_bytes: int = 100 << 20
     seconds: float = 0.0
+    count: object = None
     put: Counter = field(default_factory=Counter)
     asked: list[str] = field(default_factory=list)
     keys: set = field(default_factory=set)
@@ -415,7 +417,10 @@ class ElasticHandler(LocalHandler):
     def stats(self, name: str, index: HeldIndex) -> dict:
         copy = {
             "routing": {"primary": True},
-            "docs": {"count": len(index.seen), "deleted": index.writes - len(index.documents)},
+            "docs": {
+                "count": self.manners.count or len(index.seen),
+                "deleted": index.writes - len(index.documents),
+            },
             "seq_no": {"max_seq_no": index.writes - 1},
         }
         return {"indices": {name: {"shards": {"0": [copy]}}}}

@@ -38,6 +38,9 @@ for line in sys.stdin:
     q = json.loads(line)
     log.write(q["id"] + "\\n"); log.flush()
     what = q["text"].split()[0]
+    if what == "again":
+        print('{"id": "%s", "results": ["d1"], "results": ["d2"]}' % q["id"], flush=True)
+        continue
     if what == "die":
         sys.exit("no more memory")
     if what == "sleep":
@@ -51,7 +54,8 @@ for line in sys.stdin:
         continue
     time.sleep(0.02 if what == "slow" else 0)
     reply(q, **{"refuse": {"error": "no such index"}, "nan": {"results": [{"id": "d1", "score": float("nan")}]},
-                "twice": {"results": ["d1", "d1"]}, "ranks": {"results": ["d2", "d9", "d1"]},
+                "twice": {"results": ["d1", "d1"]}, "many": {"results": [f"d{n}" for n in range(51)]},
+                "digits": {"results": [{"id": "d1", "score": 10**3999}]}, "ranks": {"results": ["d2", "d9", "d1"]},
                 "empty": {"results": []}, "stranger": {"results": ["d99"]}}.get(what, {}))
     for q in held[::-1]:
         reply(q)
@@ -125,6 +129,9 @@ def test_another_text_of_the_program_asks_again(place: Place):
         ("noise", "malformed", 3, "found 'loading model ...' on standard output"),
         ("nan", "malformed", 3, "the score of 'd1' is NaN; expected a finite number"),
         ("twice", "malformed", 3, "a document stands twice among the results"),
+        ("many", "malformed", 3, "51 results; expected at most 5"),
+        ("digits", "malformed", 3, ".* on standard output; expected an answer to a query"),
+        ("again", "malformed", 3, ".* on standard output; expected an answer to a query"),
         ("refuse", "refused", 1, "the program says: no such index"),
     ],
 )

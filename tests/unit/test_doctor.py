@@ -13,15 +13,18 @@ from weir.cli.main import main
 
 def test_it_says_what_is_here_and_what_to_install_for_more(capsys, monkeypatch, tmp_path):
     monkeypatch.setenv("WEIR_KEY_SECRET", "sk-1234")
+    monkeypatch.setenv("WEIR_MIRROR", "https://me:sk-1234@mirror.org/")
     assert main(["doctor", "--json"]) == 0
     out = capsys.readouterr().out
     facts = json.loads(out)
     assert "sk-1234" not in out
     assert facts["settings"]["WEIR_KEY_SECRET"] == "set"
+    assert facts["settings"]["WEIR_MIRROR"] == "https://***@mirror.org/"
     assert facts["extras"]["run"]["installed"]["numba"]
     assert facts["extras"]["run"]["missing"] == []
     assert facts["extras"]["ann"]["install"] == "pip install 'weir-ir[ann]'"
     assert isinstance(facts["machine"]["compiled for"], list)
+    assert facts["bounds"]["a packed file"] == "200 times its size, at least 134 MB (WEIR_MAX_UNPACKED)"
     assert facts["engines"]["models in fp32"].startswith("openvino cpu fp32")
     assert main(["doctor"]) == 0
     text = capsys.readouterr().out

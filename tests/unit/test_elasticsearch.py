@@ -186,6 +186,38 @@ def test_search_faults_are_counted_and_never_empty_answers(server, tmp_path):
     assert answers(parse_system(f'elasticsearch("{batched.as_posix()}")')) == run.to_dict()
 
 
+HITS = {"timed_out": False, "_shards": {"total": 1, "successful": 1, "failed": 0}, "status": 200}
+
+
+@pytest.mark.parametrize(
+    "count", [float("nan"), float("inf"), int("9" * 100), int("9" * 4000), "many", [1], 0.5], ids=repr
+)
+def test_a_count_that_is_none_ends_it_in_one_line(server, count):
+    url, manners = server
+    manners.count = count
+    with pytest.raises(ServiceError, match=r"is not what the API|not JSON|not of the collection"):
+        answers(system(url))
+
+
+@pytest.mark.parametrize("score", [None, float("nan"), int("9" * 4000), "x", {}], ids=repr)
+def test_a_hit_without_a_score_is_no_answer(server, score):
+    url, manners = server
+    searcher = system(url).index(CORPUS)
+    hits = {**HITS, "hits": {"hits": [{"_id": "d1", "_score": score}]}}
+    manners.search = [lambda h: h.reply(200, {"responses": [hits]})] * 9
+    with pytest.raises(ServiceError, match=r"4 of 4 queries have no answer .*malformed"):
+        searcher.search(ASKED, 10)
+
+
+def test_an_answer_is_bounded_by_what_was_asked_for(server):
+    url, manners = server
+    searcher = system(url).index(CORPUS)
+    hits = {**HITS, "hits": {"hits": [{"_id": "d" * 500, "_score": 1.0}] * 9000}}
+    manners.search = [lambda h: h.reply(200, {"responses": [hits]})] * 9
+    with pytest.raises(ServiceError, match=r"the answer has more than 1,0\d\d,\d{3} bytes"):
+        searcher.search(ASKED, 10)
+
+
 def test_a_key_is_sent_as_the_file_says_and_never_shown(server, tmp_path, monkeypatch):
     url, manners = server
     monkeypatch.setenv("WEIR_KEY_ES", "user:very-secret")

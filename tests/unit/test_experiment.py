@@ -14,6 +14,7 @@ import pytest
 from tests.unit.brooklet import write_collection
 from tests.unit.results import contents, finished_files
 from weir.api.results_folder import results as folder_rows
+from weir.cli.main import main
 from weir.errors import BadValue, FormatError, StoreError, UnknownName
 from weir.experiment.experiment import Experiment
 from weir.experiment.results import finished_cells, mixed_provenance
@@ -154,6 +155,27 @@ def test_a_folder_that_cannot_be_written_is_one_error(tmp_path, collection):
     with pytest.raises(StoreError, match="cannot write"):
         Experiment((collection,), ("bm25",)).execute(tmp_path / "sealed", watch)
     assert stages == []
+
+
+def test_results_are_not_written_through_a_link_out_of_their_folder(tmp_path, collection):
+    grid = Experiment((collection,), ("bm25",), ("nDCG@10",))
+    for folder in ("results", "elsewhere", "moved"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "results" / "brooklet").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(
+        StoreError, match=r"brooklet is a link to .*elsewhere, and nothing is written through it"
+    ):
+        grid.execute(tmp_path / "results")
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+    (tmp_path / "linked").symlink_to(tmp_path / "moved")
+    assert grid.execute(tmp_path / "linked")
+
+
+def test_an_experiment_file_that_starts_a_program_says_so(tmp_path, collection, capsys):
+    path = tmp_path / "theirs.toml"
+    path.write_text(f"datasets = ['{collection}']\nsystems = ['command(\"false\")']\n", encoding="utf-8")
+    assert main(["run", str(path), "-o", str(tmp_path / "results")]) == 2
+    assert f'note: {path} starts a program: command("false")' in capsys.readouterr().err
 
 
 def test_a_full_disk_leaves_nothing_half_written(tmp_path, collection, monkeypatch):

@@ -12,21 +12,25 @@ import resource
 import subprocess
 import sys
 import time
+import tracemalloc
 import zipfile
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
+from pyarrow import parquet
 
 from tests.unit.brooklet import write_collection
 from weir.cli import main
-from weir.core.strings import IDENTIFIER_BYTES, Ids, Strings
+from weir.core.strings import Ids, Strings
 from weir.errors import BadValue, FormatError
 from weir.files import json_files as jsonl
 from weir.files import text_files as lines
 from weir.files.layouts import CollectionPart, find_layout
-from weir.files.runs import read_run
+from weir.files.runs import read_qrels, read_run
 from weir.files.text_files import read_toml
+from weir.settings import IDENTIFIER_BYTES
 
 QRELS = "q1 0 d1 1\nq1 0 d2 0\nq2 0 d3 2\n"
 RUN = "q1 Q0 d1 1 2.5 x\nq1 Q0 d9 2 1.5 x\n"
@@ -82,9 +86,9 @@ def zipped(text: str) -> bytes:
         ("r.npy", b"\x93NUMPY\x01\x00", "a numpy array"),
         ("r.trec", QRELS.encode(), "4 are judgments, which stand before the run"),
         ("r.json", b'{"q1": {"d1": 1.5}}\n{"q2": {"d1": 2.5}}\n', "r.json, line 2: found JSON lines"),
-        ("r.json", b'{"q1": {"d1": ' + b"9" * 5000 + b"}}", "no valid JSON"),
+        ("r.json", b'{"q1": {"d1": ' + b"9" * 5000 + b"}}", "no valid JSON (a number of thousands of digits)"),
         ("r.json", b'{"q1": {"d1": ' + b"9" * 400 + b"}}", "score"),
-        ("r.json", b'{"q1": {"d1": ' + b"[" * 100_000, "no valid JSON"),
+        ("r.json", b'{"q1": {"d1": ' + b"[" * 100_000, "no valid JSON (nested too deeply)"),
         ("r.json", b'{"a":' * 100_000, "no valid JSON"),
         ("r.json", b'{"q1": {"d1": 1}} \xff', "no valid JSON"),
         ("r.json", b'{"q1": {"\\ud800": 1.5}}', "not valid Unicode"),
@@ -203,7 +207,115 @@ def test_a_packed_bomb_of_one_line_takes_little(tmp_path, qrels, name, begin):
     assert name in done.stderr
 
 
+def sparse(path: Path, begin: bytes = b"") -> Path:
+    """A file of 1.5 GB of zero bytes, behind some others, that takes no room."""
+    with path.open("wb") as file:
+        file.write(begin)
+        file.truncate(1536 << 20)
+    return path
+
+
+def same_rows(path: Path, rows: int, document: str) -> Path:
+    """A Parquet file of equal rows."""
+    columns = {"query_id": ["q1"], "doc_id": [document], "score": [1.0], "grade": [1]}
+    column = {
+        name: pa.array(value).take(pa.array(np.zeros(rows, np.int64))) for name, value in columns.items()
+    }
+    parquet.write_table(pa.table(column), path, compression="zstd")
+    return path
+
+
+BOMBS = {
+    "zero bytes": (lambda folder: sparse(folder / "nul.txt"), "nul.txt: found zero bytes; expected text, or a table"),
+    "zero bytes as JSON": (lambda folder: sparse(folder / "nul.json"), "nul.json: found zero bytes"),
+    "long texts in Parquet": (
+        lambda folder: same_rows(folder / "r.parquet", 40_000, "d" * 4000),
+        "r.parquet: found more than 134,217,728 bytes packed into it; expected at most 200 times its size",
+    ),
+    "one identifier in Parquet": (
+        lambda folder: same_rows(folder / "r.parquet", 1, "d" * (140 << 20)),
+        "r.parquet: found more than 134,217,728 bytes packed into it",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("bomb", BOMBS)
+@pytest.mark.parametrize("role", ["judgments", "run"])
+def test_a_bomb_is_refused_before_it_takes_memory_or_time(tmp_path, capsys, qrels, bomb, role):
+    make, said = BOMBS[bomb]
+    path, began = str(make(tmp_path)), time.process_time()
+    files = [path, qrels] if role == "judgments" else [qrels, path]
+    assert said in one_line(capsys, "eval", *files)
+    assert time.process_time() - began < 3.0
+
+
+@pytest.mark.parametrize("text", [b'{"q1": {"d1": 1', b"q1 0 d1 1\n" * (1 << 20)], ids=["JSON", "TREC"])
+@pytest.mark.parametrize("ending", [".gz", ".zst"])
+def test_a_packed_file_is_counted_before_it_is_held(tmp_path, monkeypatch, text, ending):
+    monkeypatch.setattr(lines, "HARMLESS_BYTES", 1 << 20)
+    path = tmp_path / f"q{'.json' if text[:1] == b'{' else '.qrels'}{ending}"
+    with path.open("wb") as file, lines.packing(path, file) as out:
+        out.write(text.ljust(8 << 20, b"0"))
+    tracemalloc.start()
+    with pytest.raises(FormatError, match="packed into it; expected at most 200 times its size"):
+        read_qrels(path)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 6 << 20 or (ending, text[:1]) != (".gz", b"{"), (
+        "zstd unpacks a piece at once, and lines are held"
+    )
+
+
+def test_how_much_a_file_may_unpack_to_can_be_raised(tmp_path, monkeypatch):
+    monkeypatch.setattr(lines, "HARMLESS_BYTES", 1 << 20)
+    path = tmp_path / "q.json.gz"
+    path.write_bytes(gzip.compress(b'{"q1": {"d1": 1}}' + b" " * (8 << 20)))
+    with pytest.raises(FormatError, match=r"at most 200 times its size \(WEIR_MAX_UNPACKED raises that\)"):
+        read_qrels(path)
+    monkeypatch.setenv("WEIR_MAX_UNPACKED", "2000")
+    assert read_qrels(path).to_dict() == {"q1": {"d1": 1}}
+    monkeypatch.setenv("WEIR_MAX_UNPACKED", "much")
+    with pytest.raises(BadValue, match="WEIR_MAX_UNPACKED is 'much'; expected a whole number from 1"):
+        read_qrels(path)
+
+
+def test_a_file_that_memory_cannot_hold_says_what_it_takes(tmp_path, monkeypatch):
+    monkeypatch.setenv("WEIR_MAX_RAM", "100M")
+    with pytest.raises(
+        BadValue, match=r"reading .*q.json whole needs about 4.8 GB of memory; 0.1 GB may be taken"
+    ):
+        read_qrels(sparse(tmp_path / "q.json", b"{\n"))
+
+
 # Collections
+
+
+def test_a_zip_of_very_many_files_is_no_collection(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(lines, "ARCHIVE_MEMBERS", 100)
+    with zipfile.ZipFile(tmp_path / "many.zip", "w") as archive:
+        for number in range(101):
+            archive.writestr(f"file{number}", "")
+    line = one_line(capsys, "data", "stats", str(tmp_path / "many.zip"))
+    assert "many.zip: found 101 files in a zip; expected at most 100; nothing was unpacked" in line
+
+
+@pytest.mark.parametrize("packing", ["gz", "zip"])
+def test_documents_that_unpack_to_very_much_are_refused(tmp_path, capsys, monkeypatch, packing):
+    monkeypatch.setattr(lines, "HARMLESS_BYTES", 1 << 20)
+    collection = write_collection(tmp_path / "brooklet")
+    line = json.dumps({"_id": "x", "text": "a" * (4 << 20)}).encode() + b"\n"
+    (collection / "corpus.jsonl").unlink()
+    if packing == "gz":
+        (collection / "corpus.jsonl.gz").write_bytes(gzip.compress(line))
+    else:
+        with zipfile.ZipFile(tmp_path / "brooklet.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+            for path in sorted(collection.rglob("*.*")):
+                archive.writestr(f"b/{path.relative_to(collection)}", path.read_bytes())
+            archive.writestr("b/corpus.jsonl", line)
+        collection = tmp_path / "brooklet.zip"
+    assert "packed into it; expected at most 200 times its size" in one_line(
+        capsys, "data", "stats", str(collection)
+    )
 
 
 def test_a_long_line_of_documents_is_read_once_and_bounded(tmp_path, monkeypatch):

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import csv
+import errno
+import io
 import json
 import os
 import pty
 import resource
+import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -18,6 +23,7 @@ from tests.unit.brooklet import write_collection
 from weir.api.rows import Display, rows_shown
 from weir.cli import main
 from weir.core.scores import Row
+from weir.core.tables import csv_text, markdown_escaped
 from weir.errors import BadValue, FormatError, UnknownName, printable
 from weir.stats.score_rows import long_table
 
@@ -64,6 +70,31 @@ def test_control_characters_are_escaped_in_messages_and_tables():
     cells = rows_shown([row], Display("csv")).split("\n")[-1]
     assert ",'=cmd|" in cells
     assert "-0.5" in cells.split(",")
+
+
+@pytest.mark.parametrize("begin", ["=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠"], ids=ascii)
+def test_no_cell_of_csv_is_a_formula(begin):
+    cells = csv_text([[begin + "1+1", "-1.5", -1.5, None, "a" + begin]])
+    assert next(csv.reader(io.StringIO(cells, newline=""))) == [
+        "'" + begin + "1+1",
+        "'-1.5",
+        "-1.5",
+        "",
+        "a" + begin,
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "markdown"),
+    [
+        ("~~a~~ $b$", r"\~\~a\~\~ \$b\$"),
+        ("https://evil.org www.evil.org @somebody", r"https:\/\/evil.org www\.evil.org \@somebody"),
+        ("![a](b) <c> `d` |", r"!\[a\](b) \<c\> \`d\` \|"),
+        ("nDCG@10", "nDCG@10"),
+    ],
+)
+def test_no_text_in_markdown_formats_links_or_calls_somebody(text, markdown):
+    assert markdown_escaped(text) == markdown
 
 
 ODD = "q\x1b[31m\x07\x9b\u202e\x7f\U000e0041\u200d"
@@ -168,43 +199,108 @@ def test_colours_in_data_reach_no_terminal_in_any_form(odd):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a POSIX shell")
-@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-"])
-def test_streams_that_are_closed_are_no_mistake(tmp_path, closed):
+@pytest.mark.parametrize(
+    ("command", "streams", "code"),
+    [
+        *(
+            ("eval q r -m RR", streams, 0)
+            for streams in (">&-", "2>&-", ">&- 2>&-", "<&- >&- 2>&-", "| true")
+        ),
+        *(("eval q nowhere", streams, 2) for streams in (">&-", "2>&-", ">&- 2>&-", "2>&1 | true")),
+        ("--version", "> /dev/full", 2),
+    ],
+)
+def test_streams_that_are_closed_full_or_unread_are_no_mistake(tmp_path, command, streams, code):
     (tmp_path / "q").write_text(QRELS)
     (tmp_path / "r").write_text(RUN)
-    done = subprocess.run(
-        ["sh", "-c", f"{sys.executable} -m weir eval q r -m RR {closed}"],
-        cwd=tmp_path, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert (done.returncode, "mistake" in done.stderr, "Traceback" in done.stderr) == (0, False, False)
+    script = f"{sys.executable} -m weir {command} {streams}; exit ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", script], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, "unexpected" in done.stderr, "Traceback" in done.stderr) == (code, False, False)
 
 
 # The command line as a whole
 
 
-def test_what_nobody_expected_is_one_line_and_a_trace_where_it_is_asked_for(tmp_path, monkeypatch, capsys):
-    def broken(*_: object) -> None:
-        raise failure
+UNEXPECTED = (
+    ValueError("\x1b[31mx"), RecursionError("deep"), OverflowError("big"), KeyError("k"), TypeError(), BaseException("panic"),
+    GeneratorExit(), SystemExit(0),
+)  # fmt: skip
 
-    monkeypatch.setattr("weir.experiment.experiment.Experiment.complete", broken)
-    for failure in (
-        ValueError("\x1b[31mx"),
-        RecursionError("deep"),
-        OverflowError("big"),
-        KeyError("k"),
-        TypeError(),
+
+@pytest.fixture
+def failing(monkeypatch) -> Callable[[BaseException], int]:
+    """A function: run a command in which an error arises, which was caused by another."""
+
+    def run(failure: BaseException) -> int:
+        def broken(*_: object) -> None:
+            raise failure from KeyError("brook-medical, Bearer abc and hidden-in-the-environment")
+
+        monkeypatch.setenv("ANY_API_KEY", "hidden-in-the-environment")
+        monkeypatch.setattr("weir.experiment.experiment.Experiment.complete", broken)
+        return main(["run", "-d", "brook-medical", "-s", "bm25", "--json", "-q"])
+
+    return run
+
+
+@pytest.mark.parametrize("failure", UNEXPECTED, ids=lambda failure: type(failure).__name__)
+def test_what_nobody_expected_is_one_line_and_a_report_without_secrets(
+    home, failing, capsys, failure, monkeypatch
+):
+    assert failing(failure) == 70
+    out, err = capsys.readouterr()
+    (report,) = (home / "reports").iterdir()
+    assert (out, err.count("\n")) == ("", 1)
+    assert err.startswith(f"weir: run: unexpected {type(failure).__name__}: ")
+    assert f"this is a bug in Weir, please send {report}, which says how" in err
+    text = report.read_text(encoding="utf-8")
+    assert "weir run -d -s --json -q\n" in text
+    for part in (
+        "weir 0.",
+        "Python 3.",
+        "How to send",
+        "in broken",
+        "KeyError: '***, Bearer *** and ***'",
+        type(failure).__name__,
     ):
-        assert main(["run", "-d", "brook", "-s", "bm25", "-q"]) == 2
-        err = capsys.readouterr().err
-        assert f"unexpected {type(failure).__name__}" in err
-        assert "this is a bug in Weir, please report it (WEIR_DEBUG=1 shows where it happened)" in err
-        assert "Traceback" not in err
-        assert len(err.strip().split("\n")) == 1
-    failure = MemoryError()
-    assert "not enough memory" in one_line(capsys, "run", "-d", "brook", "-s", "bm25", "-q")
+        assert part in text
+    assert not {part for part in ("brook", "hidden", "abc", "\x1b") if part in text}
     monkeypatch.setenv("WEIR_DEBUG", "1")
-    assert main(["run", "-d", "brook", "-s", "bm25", "-q"]) == 2
+    assert failing(failure) == 70
     assert "Traceback" in capsys.readouterr().err
+
+
+def test_a_pipe_that_breaks_elsewhere_is_no_output_that_nobody_reads(failing, capsys):
+    assert failing(BrokenPipeError(errno.EPIPE, "Broken pipe")) == 2
+    assert (
+        "weir: a program or a server ended while it was written to (broken pipe)" in capsys.readouterr().err
+    )
+
+
+def test_the_newest_reports_stay_and_one_that_cannot_be_written_is_told(home, failing, capsys):
+    for _ in range(23):
+        assert failing(ValueError("x")) == 70
+    newest = capsys.readouterr().err.rpartition("please send ")[2].partition(",")[0]
+    reports = sorted((home / "reports").iterdir())
+    assert (len(reports), str(reports[-1])) == (20, newest)
+    shutil.rmtree(home / "reports")
+    (home / "reports").write_text("a file where a folder should be")
+    assert failing(ValueError("x")) == 70
+    err = capsys.readouterr().err
+    assert (
+        "unexpected ValueError: x; this is a bug in Weir, please report it; the report could not be written"
+        in err
+    )
+    assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize("failure", [MemoryError(), OSError(errno.ENOMEM, "Cannot allocate memory")], ids=str)
+def test_memory_that_ran_out_is_neither_a_mistake_nor_a_bug(home, failing, capsys, failure):
+    assert failing(failure) == 71
+    err = capsys.readouterr().err
+    assert err.startswith(
+        "weir: run: there is not enough memory; finished work is kept; let it take less (--max-ram"
+    )
+    assert (err.count("\n"), (home / "reports").exists()) == (1, False)
 
 
 def test_sigterm_ends_with_one_line(tmp_path):

@@ -252,6 +252,18 @@ def test_a_hub_that_fails_is_one_line(hub):
         weir.load("hf:weirs/other")
 
 
+@pytest.mark.parametrize(
+    ("bound", "said"),
+    [({"most": 1000}, "sends more than 1,000 bytes"), ({"whole": 0.0}, "not done after 0 seconds")],
+)
+def test_a_description_has_bounds(hub, home, monkeypatch, bound, said):
+    monkeypatch.setattr(hub_files, "_API", Patience(timeout=5, attempts=2, pause=0.01, **bound))
+    hub.said = b'{"sha": "' + b"a" * (1 << 20)
+    with pytest.raises(DownloadError, match=said):
+        weir.load("hf:weirs/small")
+    assert len(hub.asked) == 1, "an answer without end is not asked for again"
+
+
 def test_several_collections_in_one(hub):
     files = {}
     for language, count in (("ar", 10), ("sw", 20)):

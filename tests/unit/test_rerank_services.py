@@ -135,6 +135,12 @@ FAULTS = {
         200, {"results": [{"index": 0, "relevance_score": 1.0}] * 20}
     ),
     "nan": status(200, b'{"results": [{"index": 0, "relevance_score": NaN}]}'),
+    **{
+        f"{digits} digits": lambda handler, body, digits=digits: handler.reply(
+            200, {"results": [{"index": n, "relevance_score": int("9" * digits)} for n in range(20)]}
+        )
+        for digits in (50, 4000)
+    },
 }
 
 

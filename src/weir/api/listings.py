@@ -281,17 +281,18 @@ CACHES = (
 
 
 def installation() -> Listing:
-    """Packages, the engines that would run, settings, and where caches are kept: one record with a part for each.
+    """Packages, engines that would run, settings, bounds, and where caches are kept: one record with a part for each.
 
     Nothing is downloaded, compiled or loaded: no model, and no torch.
     """
     import os
     import platform
+    import re
     import sys
 
     from weir.core.rounding import size
     from weir.kernels.jit import available
-    from weir.settings import available_cores, memory_budget, settings
+    from weir.settings import SECRETS, available_cores, memory_budget, settings
 
     budget = memory_budget()
     targets: str | list[str] = "nothing: numba is not installed, or NUMBA_DISABLE_JIT is set"
@@ -303,7 +304,8 @@ def installation() -> Listing:
     environment: Facts = {"threads": settings().threads, "device": settings().device}
     for name in sorted(os.environ):
         if name.startswith(("WEIR_", "NUMBA_")) or name in ("HF_HUB_OFFLINE", "HF_HOME"):
-            environment[name] = "set" if "KEY" in name else os.environ[name]
+            shown = re.sub(r"//[^/@]*@", "//***@", os.environ[name])  # a password in an address
+            environment[name] = "set" if SECRETS.search(name) else shown
     sections: dict[str, Facts] = {
         "machine": {
             "weir": _version("weir-ir") or "not installed as a package",
@@ -316,6 +318,7 @@ def installation() -> Listing:
         "engines": _engines(),
         "extras": _extras(),
         "caches": _caches(),
+        "bounds": _bounds(),
         "settings": environment,
     }
     width = max(len(name) for facts in sections.values() for name in facts)
@@ -333,6 +336,26 @@ def installation() -> Listing:
                 texts[name] = f"{value['for']}: {', '.join(parts)}"
         tables += [sentences(section), _aligned(texts, width, "  ")]
     return Listing((sections,), tuple(replace(table, follows=True) for table in tables))
+
+
+def _bounds() -> Facts:
+    """What is read at most, and how that is raised where it can be."""
+    from weir import settings
+    from weir.core.rounding import size
+
+    return {
+        "an identifier": size(settings.IDENTIFIER_BYTES),
+        "a line of rankings": size(settings.LINE_BYTES),
+        "a line of documents": size(settings.RECORD_BYTES),
+        "a pickle": size(settings.PICKLE_BYTES),
+        "a file of settings": size(settings.TOML_BYTES),
+        "a file to import": size(settings.IMPORT_BYTES),
+        "a packed file": f"{settings.unpacked_times()} times its size, at least {size(settings.HARMLESS_BYTES)} "
+        "(WEIR_MAX_UNPACKED)",
+        "a zip": f"{settings.ARCHIVE_MEMBERS:,} files",
+        "a number of a server": f"{settings.NUMBER_DIGITS} digits",
+        "a description of the hub": f"{size(settings.DESCRIPTION_BYTES)}, {settings.DESCRIPTION_SECONDS:g} s",
+    }
 
 
 def _aligned(texts: Mapping[str, str], width: int, indent: str = "") -> Table:

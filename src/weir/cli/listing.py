@@ -86,10 +86,10 @@ def datasets_command(as_json: bool) -> None:
 def doctor_command(kernels: tuple[str, ...], compiled: bool, as_json: bool, quiet: bool) -> None:
     """Show what is installed.
 
-    Packages, the engines that would run, settings, and where caches are kept. Nothing is downloaded, compiled or
-    loaded: no model, and no torch. With --compile kernels are compiled and nothing is shown; KERNELS: kinds of kernels
-    such as "sparse search", by default all. Compiled code is kept until its source, the compiler or the processor
-    changes.
+    Packages, the engines that would run, settings, bounds of what is read, and where caches are kept. Nothing is
+    downloaded, compiled or loaded: no model, and no torch. With --compile kernels are compiled and nothing is shown;
+    KERNELS: kinds of kernels such as "sparse search", by default all. Compiled code is kept until its source, the
+    compiler or the processor changes.
     """
     from weir.api.listings import compile_kernels, installation
 

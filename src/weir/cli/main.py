@@ -10,14 +10,16 @@ import threading
 import traceback
 import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from copy import copy
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from weir.cli.terminal import protected_output, show_raw
-from weir.errors import PluginError, StoreWarning, UnknownName, WeirError, printable
+from weir.cli.terminal import outputs_are_read, protected_output, show_raw
+from weir.errors import PluginError, ServiceError, StoreWarning, UnknownName, WeirError, printable
+from weir.settings import secret_values
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -303,6 +305,17 @@ class _Commands(click.Group):
             rest[place] = spellings.get(option, option) + equals + value
         return super().resolve_command(ctx, [name, *rest])
 
+    def invoke(self, ctx: click.Context) -> object:
+        # Click turns a broken pipe into SystemExit, whichever pipe it is.
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError as error:
+            if outputs_are_read():
+                raise ServiceError(
+                    "a program or a server ended while it was written to (broken pipe)"
+                ) from error
+            raise _Unread from error
+
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         if self.prefix:
             super().format_help(ctx, formatter)
@@ -359,11 +372,19 @@ class _Terminated(BaseException):
     """The process was asked to end (SIGTERM); what is half-written is taken away on the way out."""
 
 
+INTERNAL, SHORTAGE = 70, 71
+"""Exit codes: an error that nobody expected (EX_SOFTWARE), and memory that the system does not give (EX_OSERR)."""
+
+
+class _Unread(BaseException):
+    """Nobody reads the output any more."""
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line; returns the exit code.
 
-    0; 1 where a command says so, as weir gate does; 2 for a mistake or bad input; 130 when interrupted, 143 when
-    terminated. What nobody expected is one line too; WEIR_DEBUG=1 shows where it happened.
+    0; 1 where a command says so, as weir gate does; 2 for a mistake or bad input; 70 for what nobody expected, with the
+    name of a report; 71 where memory ran out; 130 when interrupted, 143 when terminated. WEIR_DEBUG=1 shows tracebacks.
     """
     takes_signals = threading.current_thread() is threading.main_thread()  # Python's rule
     with protected_output(), warnings.catch_warnings():
@@ -373,25 +394,33 @@ def main(arguments: list[str] | None = None) -> int:
         try:
             # Click returns the code of ctx.exit(); a command itself returns None.
             code = weir.main(arguments, prog_name="weir", standalone_mode=False)
+            sys.stdout.flush()  # a disk that is full refuses here, not when Python ends
         except click.exceptions.Exit as stop:
             return stop.exit_code
         except (KeyboardInterrupt, click.exceptions.Abort, _Terminated) as stop:
             how, code = ("terminated", 143) if isinstance(stop, _Terminated) else ("interrupted", 130)
-            print(f"\nweir: {how}; finished work is kept, run the same command to resume", file=sys.stderr)
-        except (BrokenPipeError, SystemExit):  # click turns a closed pipe into SystemExit
-            # Whoever read the output has seen enough, as `head` does: no error, and nothing more to flush.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            return 0
-        except Exception as error:  # noqa: BLE001  the last place where it can become a line
+            _complain(f"\nweir: {how}; finished work is kept, run the same command to resume")
+        except BaseException as error:  # noqa: BLE001  the last place where it can become a line
+            if isinstance(error, (_Unread, BrokenPipeError)):
+                # Whoever read the output has seen enough, as `head` does: no error, and nothing more to flush.
+                with suppress(OSError, ValueError):
+                    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+                return 0
             if os.environ.get("WEIR_DEBUG"):
-                traceback.print_exc()
-            line = printable(" ".join(_message(error).split()))
-            print("weir: " + (line if len(line) <= _LINE else line[: _LINE - 3] + "..."), file=sys.stderr)
-            return 2
+                _complain(traceback.format_exc().rstrip("\n"))
+            message, code = _ending(error, sys.argv[1:] if arguments is None else arguments)
+            line = printable(" ".join(message.split()))
+            _complain("weir: " + (line if len(line) <= _LINE else line[: _LINE - 3] + "..."))
         finally:
             if takes_signals:
                 signal.signal(signal.SIGTERM, before)
         return code if isinstance(code, int) else 0
+
+
+def _complain(line: str) -> None:
+    """Print a line on standard error, where anybody reads it."""
+    with suppress(OSError, ValueError):
+        print(line, file=sys.stderr, flush=True)
 
 
 def _terminate(*_: object) -> None:
@@ -403,16 +432,44 @@ def _warned(message: Warning | str, *_: object, **__: object) -> None:
     print("warning: " + printable(str(message)), file=sys.stderr)
 
 
-def _message(error: Exception) -> str:
-    """What an error says in one line; an unexpected one asks to be reported."""
+def _ending(error: BaseException, arguments: list[str]) -> tuple[str, int]:
+    """What an error says in one line, and the exit code; of an unexpected one a report is written."""
     if isinstance(error, click.ClickException):
-        return error.format_message()
+        return error.format_message(), 2
+    if isinstance(error, WeirError):
+        return str(error), 2
+    command = _command_of(arguments)
+    doing = f"{command}: " if command else ""
+    if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno == errno.ENOMEM):
+        return (
+            f"{doing}there is not enough memory; finished work is kept; let it take less (--max-ram or WEIR_MAX_RAM, "
+            "such as 2G), run fewer threads (WEIR_THREADS), or raise the limit (ulimit -v, that of a container)"
+        ), SHORTAGE
     if isinstance(error, OSError):
         reason = "no space left on the disk" if error.errno == errno.ENOSPC else error.strerror or str(error)
-        return f"{error.filename}: {reason}" if error.filename else reason
-    if isinstance(error, MemoryError):
-        return "there is not enough memory for this"
-    if isinstance(error, WeirError):
-        return str(error)
-    message = f"{type(error).__name__}: {error}"[:_SHOWN]
-    return f"unexpected {message}; this is a bug in Weir, please report it (WEIR_DEBUG=1 shows where it happened)"
+        return (f"{error.filename}: {reason}" if error.filename else reason), 2
+    try:
+        from weir.cli.fault_report import write_report
+
+        known = {option for p in load_command(command).params for option in p.opts} if command else set[str]()
+        sending = f"please send {write_report(error, command, arguments, known)}, which says how"
+    except Exception as refusal:  # noqa: BLE001  whatever hinders the report, the error itself is shown
+        sending = f"please report it; the report could not be written ({type(refusal).__name__}: {refusal})"
+    try:
+        text = str(error)
+        for value in secret_values():
+            text = text.replace(value, "***")
+    except Exception:  # noqa: BLE001  an error of anybody's that cannot be written out
+        text = ""
+    kind = f"{type(error).__name__}: {text}"[:_SHOWN]
+    return (
+        f"{doing}unexpected {kind}; this is a bug in Weir, {sending} (WEIR_DEBUG=1 shows where it happened)",
+        INTERNAL,
+    )
+
+
+def _command_of(arguments: list[str]) -> str:
+    """The command that was typed, such as "data fetch"; "" where it is none."""
+    words = [word for word in arguments if word[:1] != "-"][:2]
+    words[:1] = FORMER.get(words[0], words[0]).split() if words else []
+    return next((name for name in (" ".join(words[:2]), *words[:1]) if name in COMMANDS), "")

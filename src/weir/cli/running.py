@@ -103,6 +103,10 @@ def run_command(
     )
     names = [str(system) for system in plan.parsed_systems()] if labels else []
     display = display_of(form, long, labels, names)
+    if experiment is not None and not systems and not quiet:  # the file may be somebody else's
+        for system in map(str, plan.parsed_systems()):
+            if "command(" in system:
+                say(f"note: {experiment} starts a program: {system}")
     progress = Progress(quiet)
     try:
         results = run_shown(plan, output, progress, share, on)

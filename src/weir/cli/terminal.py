@@ -10,6 +10,7 @@ from __future__ import annotations
 import io
 import os
 import re
+import select
 import shutil
 import sys
 from collections.abc import Iterable, Iterator, Sequence
@@ -88,6 +89,16 @@ def protected_output() -> Iterator[None]:
             yield
         finally:
             sys.stdout, sys.stderr = before
+
+
+def outputs_are_read() -> bool:
+    """Whether nobody has closed the other end of standard output or standard error; on Windows never known."""
+    if sys.platform == "win32":
+        return False
+    ends = select.poll()
+    for number in (1, 2):
+        ends.register(number, 0)
+    return not any(event & select.POLLERR for _, event in ends.poll(0))
 
 
 def show_raw() -> None:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weir.errors import BadValue
+from weir.settings import IDENTIFIER_BYTES
 
 Int64: TypeAlias = NDArray[np.int64]
 
@@ -266,9 +267,6 @@ class Strings:
         cuts = (self.ptr - base).tolist()
         return [raw[a:b].decode("utf-8", "replace") for a, b in pairwise(cuts)]
 
-
-IDENTIFIER_BYTES = 4096
-"""The longest identifier that is taken: collections that go by address stay below 2,100 bytes."""
 
 _BLOCK_IDENTIFIERS = 1 << 17  # identifiers looked up at a time
 _BY_WORDS = 256  # bytes: longer identifiers are sorted as whole texts

@@ -336,16 +336,21 @@ _LATEX = {
     "~": r"\textasciitilde{}",
 }
 _TO_QUOTE = frozenset(',"\n\r')
-_MARKDOWN = frozenset("\\`*_[]<>|#&")
+_MARKDOWN = frozenset("\\`*_[]<>|#&~$")
+_LINK = re.compile(
+    r"(?<=:)//|(?<=www)\.|(?<!\w)@(?=\w)", re.IGNORECASE
+)  # what makes an address a link, or calls somebody
+_FORMULAS = ("=", "+", "-", "@", "\t", "\r", "\n", "\N{FULLWIDTH EQUALS SIGN}", "\N{FULLWIDTH PLUS SIGN}",
+             "\N{FULLWIDTH HYPHEN-MINUS}", "\N{FULLWIDTH COMMERCIAL AT}")  # fmt: skip
 
 
 def csv_cell(value: object) -> object:
     """A value as a cell: a text that a spreadsheet would run as a formula stands behind an apostrophe.
 
-    These begin with = + - @, a tab or a carriage return; numbers stay as they are, None is empty.
+    These begin with = + - @, of any width, a tab or a line end; numbers stay as they are, None is empty.
     """
     if isinstance(value, str):
-        return f"'{value}" if value.startswith(("=", "+", "-", "@", "\t", "\r")) else value
+        return f"'{value}" if value.startswith(_FORMULAS) else value
     return "" if value is None else value
 
 
@@ -368,7 +373,8 @@ def latex_escaped(text: str) -> str:
 
 def markdown_escaped(text: str) -> str:
     """Text as a cell of a Markdown table takes it: no character of it formats, links or ends the cell."""
-    return "".join("\\" + c if c in _MARKDOWN else c for c in printable(text))
+    text = "".join("\\" + c if c in _MARKDOWN else c for c in printable(text))
+    return _LINK.sub(lambda match: "".join("\\" + c for c in match[0]), text)
 
 
 def html_escaped(text: str) -> str:

@@ -466,6 +466,12 @@ class Experiment:
         store, shared = at if self.stages is None else Path(self.stages), None
         if self.stages is not None and is_address(self.stages):
             store, shared = at, SharedStages(str(self.stages), at)
+        for folder in (place / slug(d.name) for place in (at, store) for d in datasets):
+            if folder.is_symlink() and not folder.resolve().is_relative_to(folder.parent.resolve()):
+                raise StoreError(
+                    f"{folder} is a link to {folder.resolve()}, and nothing is written through it; remove the link, or "
+                    "name the folder that holds the results with -o"
+                )
         caches = [
             StageCache(at / slug(d.name), store / slug(d.name), d, watch, shared=shared) for d in datasets
         ]

@@ -19,9 +19,10 @@ from numpy.typing import NDArray
 from weir.core.judged import Groups, Judged, descending_grades
 from weir.core.order import tie_groups, tied
 from weir.core.qrels import grade_column
-from weir.core.strings import IDENTIFIER_BYTES, Float64, Ids, Int64, Strings
+from weir.core.strings import Float64, Ids, Int64, Strings
 from weir.errors import BadValue
 from weir.files.frames import is_columns, small_frame
+from weir.settings import IDENTIFIER_BYTES
 
 Row: TypeAlias = dict[Any, Any]
 Rows: TypeAlias = dict[Any, Row]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import http.client
 import json
+import math
 import re
 import shutil
 import stat
@@ -24,12 +25,11 @@ from urllib.parse import quote
 from weir.errors import BadValue, DownloadError, FormatError, StoreError
 from weir.files.atomic import atomic_dir, storing, write_text
 from weir.files.leases import locked
-from weir.settings import hub_endpoint, hub_offline, secret
+from weir.files.text_files import check_members, check_unpacked
+from weir.settings import DESCRIPTION_BYTES, DESCRIPTION_SECONDS, hub_endpoint, hub_offline, secret
 
 # Unpacks a zip from elsewhere without trusting it.
 
-_ALWAYS_FINE = 1 << 27  # bytes: nothing so small is a bomb
-_RATIO = 200  # unpacked to packed; collections of texts reach 10, their judgments 20
 _SHOWN = 80  # characters of a member's name in a message
 _LEVELS = 32  # folders that a member may lie in, one in another
 
@@ -39,12 +39,13 @@ def extract(archive: Path, to: Path) -> None:
 
     When all members lie in one folder, as in BEIR's archives, that folder becomes `to`.
     Raises FormatError for a damaged zip and for members that lead outside (absolute, `..`, links), lie more than
-    32 folders deep, occur twice, are encrypted, or would unpack to more than 200 times the archive; StoreError when
-    the disk refuses or has too little room.
+    32 folders deep, occur twice, are encrypted, are more than 10,000, or would unpack to more than 200 times the
+    archive; StoreError when the disk refuses or has too little room.
     """
     try:
         with zipfile.ZipFile(archive) as source:
             members = [m for m in source.infolist() if not m.is_dir()]
+            check_members(archive, len(members))
             for member in members:
                 if reason := _refusal(member):
                     shown = f"the member '{member.orig_filename[:_SHOWN]}', {reason}"
@@ -55,10 +56,8 @@ def extract(archive: Path, to: Path) -> None:
                 raise FormatError(archive, "two members of one name", "each file once; nothing was unpacked")
             if len({t.parts[0] for t in targets}) == 1 and all(len(t.parts) > 1 for t in targets):
                 targets = [PurePosixPath(*t.parts[1:]) for t in targets]
-            packed, unpacked = archive.stat().st_size, sum(m.file_size for m in members)
-            if unpacked > max(_ALWAYS_FINE, _RATIO * packed):
-                shown = f"{packed:,} bytes that unpack to {unpacked:,}"
-                raise FormatError(archive, shown, f"at most {_RATIO} times as many")
+            unpacked = sum(m.file_size for m in members)
+            check_unpacked(archive, unpacked)
             free = shutil.disk_usage(next(p for p in (to, *to.parents) if p.exists())).free
             if unpacked > free:
                 room = f"needs {unpacked:,} bytes, {free:,} are free"
@@ -116,7 +115,8 @@ class Patience:
     """When to give up on a server.
 
     timeout: seconds without any byte; slowest: bytes a second, less over `window` seconds is a stall;
-    attempts: connections in a row that bring next to nothing; pause: seconds before the second, then doubled.
+    attempts: connections in a row that bring next to nothing; pause: seconds before the second, then doubled; whole:
+    seconds that one connection may last; most: bytes of a file whose size is not published.
     """
 
     timeout: float = 30.0
@@ -124,6 +124,8 @@ class Patience:
     window: float = 60.0
     attempts: int = 5
     pause: float = 1.0
+    whole: float = math.inf
+    most: float = math.inf
 
 
 class _TryAgainError(Exception):
@@ -169,10 +171,11 @@ class _Job:
 
     def refuse_more(self, size: int) -> None:
         """Give an address up that sends more than the file has."""
-        if self.size and size > self.size:  # 0 where it is not known
+        most = self.size or self.patience.most  # 0 where it is not known
+        if size > most:
             self.discard()
-            more = f"sends more than the {self.size:,} bytes that are published"
-            raise _HopelessError(f"{more}; the file was removed")
+            bound = f"the {most:,} bytes that are published" if self.size else f"{most:,} bytes"
+            raise _HopelessError(f"sends more than {bound}; the file was removed")
 
 
 def download(
@@ -304,7 +307,8 @@ def _receive(response: Any, start: int, job: _Job) -> None:  # noqa: ANN401  (ur
     length = response.headers.get("Content-Length")
     whole = start + int(length) if length and length.isdecimal() else None
     job.refuse_more(whole or start)
-    have, since, mark = start, time.monotonic(), start
+    began = since = time.monotonic()
+    have = mark = start
     with storing(job.part):
         file = job.part.open("ab" if start else "wb", buffering=0)
     with file:
@@ -316,6 +320,11 @@ def _receive(response: Any, start: int, job: _Job) -> None:  # noqa: ANN401  (ur
             if job.progress:
                 job.progress(have, whole or job.size)
             now = time.monotonic()
+            if now - began > job.patience.whole:
+                job.discard()
+                raise _HopelessError(
+                    f"is not done after {job.patience.whole:g} seconds; the file was removed"
+                )
             if now - since >= job.patience.window:
                 if (have - mark) / (now - since) < job.patience.slowest:
                     raise _TryAgainError(f"stalled at {(have - mark) / (now - since):.0f} bytes/s")
@@ -326,7 +335,7 @@ def _receive(response: Any, start: int, job: _Job) -> None:  # noqa: ANN401  (ur
 
 # Data sets of the Hugging Face hub: what a revision holds, and where its files are; without the hub's own library.
 
-_API = Patience(timeout=20.0, window=20.0, attempts=3)
+_API = Patience(timeout=20.0, window=20.0, attempts=3, whole=DESCRIPTION_SECONDS, most=DESCRIPTION_BYTES)
 _TOKEN = "HF_TOKEN"
 _MEANINGS = {
     "401": f"the hub knows no such public data set or revision; a private or gated one takes {_TOKEN}",

@@ -14,7 +14,7 @@ from typing import cast
 import numpy as np
 
 from weir.core.qrels import LARGEST, Origins
-from weir.core.strings import IDENTIFIER_BYTES, Strings
+from weir.core.strings import Strings
 from weir.errors import FormatError
 from weir.files.column_names import (
     WRITTEN,
@@ -53,7 +53,6 @@ from weir.files.pickles import PICKLE_MAGIC, PICKLE_SUFFIXES, is_pickle
 from weir.files.tables import table_chunks, table_columns, table_origins, whole_numbers
 from weir.files.text_files import (
     DAMAGE,
-    LINE_BYTES,
     PACKED,
     LineBuffer,
     damaged,
@@ -61,6 +60,7 @@ from weir.files.text_files import (
     read_bytes,
     unpacked_name,
 )
+from weir.settings import IDENTIFIER_BYTES, LINE_BYTES, RECORD_BYTES
 
 SEPARATORS = {"csv": ",", "tsv": "\t"}
 _HEAD_BYTES = 1 << 16  # bytes of a file that are looked at
@@ -138,6 +138,8 @@ def format_of(path: Path, kind: Kind) -> Format:
             raise FormatError(path, data, expected)
     if head.startswith(b"BZh") and head[4:10] == b"1AY&SY":  # an identifier may begin with BZh
         raise FormatError(path, "bzip2 data", _UNPACKED)
+    if head.startswith(bytes(4)):
+        raise FormatError(path, "zero bytes", "text, or a table")
     if b"\0" in head[:4] and head[:1].isalnum():  # letters and zeros in turn
         raise FormatError(path, "text in UTF-16", _TEXT)
     if certain and certain.name != "pickle" and head.startswith(PICKLE_MAGIC):
@@ -171,10 +173,13 @@ def format_of(path: Path, kind: Kind) -> Format:
 def holds_nuggets(path: Path) -> bool:
     """Whether a file's first line is an object with nuggets; what cannot be read has none."""
     try:
-        with open_bytes(path) as stream:
-            line = stream.readline()
-        row = json.loads(line) if line.lstrip().startswith(b"{") else None
-    except (*DAMAGE, ValueError, RecursionError):
+        line = read_bytes(path, _HEAD_BYTES)
+        if not line.lstrip().startswith(b"{"):
+            return False
+        if b"\n" not in line:
+            line = read_bytes(path, RECORD_BYTES)
+        row = json.loads(line.partition(b"\n")[0])
+    except (FormatError, ValueError, RecursionError):  # which reading it otherwise says
         return False
     return isinstance(row, dict) and not row.keys().isdisjoint(NUGGETS)
 

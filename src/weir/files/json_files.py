@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from weir.core.input_shapes import grades_of, scores_of_ranking
 from weir.core.qrels import Origins
-from weir.core.strings import IDENTIFIER_BYTES, Bytes, Strings, first_repeated
+from weir.core.strings import Bytes, Strings, first_repeated
 from weir.errors import BadRanking, FormatError, WeirError
 from weir.files.column_names import Kind, origin_column, three_columns
 from weir.files.parsers import (
@@ -38,11 +38,9 @@ from weir.files.parsers import (
 from weir.files.pickles import is_pickle, read_pickle
 from weir.files.text_files import BOM, DAMAGE, PACKED, damaged, open_bytes, read_bytes
 from weir.kernels.jit import available, is_compiled
+from weir.settings import IDENTIFIER_BYTES, RECORD_BYTES
 
 # JSON lines in blocks: one object on each line, lines end at "\n" and nowhere else.
-
-RECORD_BYTES = 1 << 26
-"""The longest line of documents or queries that is read."""
 
 BLOCK_BYTES = 1 << 17
 """What is parsed from a block is still in the processor's cache when it is packed."""
@@ -108,13 +106,20 @@ def parse_block(block: bytes, first: int, name: object) -> Records:
                 try:
                     rows.append(json.loads(line))
                 except (ValueError, RecursionError) as error:
-                    raise _no_object(name, line, number, f" ({error})") from None
+                    raise _no_object(name, line, number, f" ({json_fault(error)})") from None
                 numbers.append(number)
         records = Records(rows, first, numbers)
     if set(map(type, records.rows)) - {dict}:
         i = next(i for i, row in enumerate(records.rows) if not isinstance(row, dict))
         raise _no_object(name, repr(records.rows[i]).encode(), records.line(i))
     return records
+
+
+def json_fault(error: Exception) -> str:
+    """Why a text is no JSON, where Python's own words are about Python."""
+    if isinstance(error, RecursionError):
+        return "nested too deeply"
+    return "a number of thousands of digits" if "int_max_str_digits" in str(error) else str(error)
 
 
 def _no_object(name: object, line: bytes, number: int, reason: str = "") -> FormatError:
@@ -379,7 +384,7 @@ def _unique_json(path: Path) -> Any:  # noqa: ANN401  JSON holds anything
         ValueError,
         RecursionError,
     ) as error:  # not UTF-8, a number of thousands of digits, nested too deeply
-        raise FormatError(path, f"no valid JSON ({error})", _EXPECTED) from error
+        raise FormatError(path, f"no valid JSON ({json_fault(error)})", _EXPECTED) from error
 
 
 # The reader of large runs is compiled: it holds the text, and its values never become objects. Whatever is not plain

@@ -15,7 +15,7 @@ from weir.errors import BadValue, FormatError
 from weir.files.column_names import ORIGIN, is_label, pair_columns
 from weir.files.formats import cells_of, format_of, table_records
 from weir.files.frames import qrels_from
-from weir.files.json_files import json_rows
+from weir.files.json_files import json_fault, json_rows
 from weir.files.runs import read_qrels, run_name
 from weir.files.text_files import read_bytes
 
@@ -192,7 +192,7 @@ def _listed_objects(path: Path) -> Iterator[tuple[int, dict[str, object]]]:
     try:
         entries = json.loads(read_bytes(path))
     except (ValueError, RecursionError) as error:
-        raise FormatError(path, f"no JSON ({str(error)[:60]})", "a list of objects") from None
+        raise FormatError(path, f"no JSON ({json_fault(error)[:60]})", "a list of objects") from None
     for number, row in enumerate(entries, 1):
         if not isinstance(row, dict):
             raise FormatError(path, f"'{str(row)[:40]}' as entry {number}", "an object for each label")

@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO, cast
 
 from weir.errors import FormatError, is_shortage
-from weir.files.text_files import check_regular, read_toml
+from weir.files.text_files import check_members, check_regular, check_unpacked, read_toml
 
 # Where the parts of a collection are: documents, queries and judgments in a folder, a zip or a TOML file.
 #
@@ -52,6 +52,7 @@ class CollectionPart:
             check_regular(self.path)
             if self.member:
                 with zipfile.ZipFile(self.path) as archive:
+                    check_unpacked(self.path, archive.getinfo(self.member).file_size)
                     # The member stays readable: zipfile counts the users of its file.
                     stream = cast(BinaryIO, archive.open(self.member))
             else:
@@ -135,6 +136,7 @@ def find_layout(path: Path) -> CollectionLayout:
         try:
             with zipfile.ZipFile(path) as archive:
                 members = [name for name in archive.namelist() if not name.endswith("/")]
+            check_members(path, len(members))
         except (zipfile.BadZipFile, OSError) as error:
             if is_shortage(error):
                 raise

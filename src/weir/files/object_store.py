@@ -6,7 +6,6 @@ a write that holds only where nothing is there (If-None-Match). A store that ign
 
 from __future__ import annotations
 
-import os
 import re
 import secrets
 from collections.abc import Callable, Iterator
@@ -17,13 +16,10 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from weir.errors import BadValue, StoreError, WeirError, is_shortage, require
+from weir.settings import secret_values
 
 CONNECT_SECONDS = 10
 """Seconds in which S3 has to take a connection; each request is tried several times."""
-SECRETS = re.compile(r"KEY|SECRET|TOKEN|PASSWORD|CONNECTION_STRING")
-"""In the names of environment variables whose values appear in no message."""
-SECRET_CHARACTERS = 8
-"""Length from which a value is masked: a shorter one may be a word."""
 
 Moved = Callable[[int], None]
 """Told how many bytes of a file have been moved."""
@@ -188,7 +184,6 @@ def _reached(address: str) -> Iterator[None]:
         if is_shortage(error) and not isinstance(error, PermissionError):
             raise
         text = " ".join(str(error).split())
-        for name, value in os.environ.items():
-            if SECRETS.search(name) and len(value) >= SECRET_CHARACTERS:
-                text = text.replace(value, "***")
+        for value in secret_values():
+            text = text.replace(value, "***")
         raise StoreError(f"{address}: {type(error).__name__}: {text[:200]}") from None

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from weir.core.order import by_score, settled
 from weir.core.qrels import Origins
 from weir.core.strings import (
-    IDENTIFIER_BYTES,
     Bytes,
     Float64,
     Ids,
@@ -40,6 +39,7 @@ from weir.kernels.lines import (
     order_rows,
     scan_lines,
 )
+from weir.settings import IDENTIFIER_BYTES
 
 EngineName: TypeAlias = Literal["auto", "numpy", "numba"]
 ENGINES: tuple[EngineName, ...] = ("auto", "numpy", "numba")

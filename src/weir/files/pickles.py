@@ -13,6 +13,7 @@ from typing import Any
 from weir.core.strings import first_repeated
 from weir.errors import FormatError
 from weir.files.text_files import read_bytes, unpacked_name
+from weir.settings import PICKLE_BYTES
 
 # NumPy's numbers and texts in a pickle, decoded from their bytes; NumPy's own constructors are never called.
 
@@ -95,8 +96,6 @@ PICKLE_SUFFIXES = (".pickle", ".pkl")
 PICKLE_MAGIC = tuple(b"\x80" + bytes([version]) for version in range(2, 6))
 """How pickles of protocol 2 and later begin; earlier ones are known by their names alone."""
 
-MOST_BYTES = 1 << 26
-"""The largest pickle that is read, unpacked: some fifteen times the largest of BIRCO's."""
 _MOST_INSTRUCTIONS = 5_000_000
 _MOST_VALUES = 20_000_000
 _MOST_LEVELS = 32
@@ -235,9 +234,9 @@ def read_pickle(path: Path) -> Any:  # noqa: ANN401  a pickle holds anything
     """
     import pickletools  # takes instructions apart and runs none
 
-    data = read_bytes(path, MOST_BYTES + 1)
-    if len(data) > MOST_BYTES:
-        raise FormatError(path, f"a pickle of more than {MOST_BYTES:,} bytes", "a smaller one, or JSON")
+    data = read_bytes(path, PICKLE_BYTES + 1)
+    if len(data) > PICKLE_BYTES:
+        raise FormatError(path, f"a pickle of more than {PICKLE_BYTES:,} bytes", "a smaller one, or JSON")
     machine = _Machine()
     try:
         with warnings.catch_warnings():

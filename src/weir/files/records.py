@@ -20,14 +20,15 @@ from weir.core.corpus import Corpus, Queries
 from weir.core.filters import records
 from weir.core.qrels import Qrels
 from weir.core.query_metadata import MetadataError, QueryMetadata
-from weir.core.strings import IDENTIFIER_BYTES, Ids, Strings, first_repeated
+from weir.core.strings import Ids, Strings, first_repeated
 from weir.errors import FormatError
 from weir.files.json_files import PlainReader, Records, parse_block, read_blocks, read_records
 from weir.files.layouts import CollectionPart
 from weir.files.runs import read_qrels
-from weir.files.text_files import check_regular
+from weir.files.text_files import check_regular, check_unpacked
 from weir.files.write import write_qrels
 from weir.kernels.jit import available, is_compiled
+from weir.settings import IDENTIFIER_BYTES
 
 # Reads documents and queries as BEIR lays them out (`_id`, `title`, `text`, `metadata`), and as TSV.
 #
@@ -67,6 +68,7 @@ def read_documents(part: CollectionPart) -> Iterator[Batch]:
     rows = 0
     with reading(part) as source:
         for batch in _from_tsv(source, part) if part.name.endswith(".tsv") else _from_json(source, part):
+            check_unpacked(part.path, source.tell())
             length = batch.ids.lengths()
             if length.max(initial=0) > IDENTIFIER_BYTES:
                 at = int(length.argmax())

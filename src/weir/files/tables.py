@@ -15,11 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weir.core.qrels import Origins
-from weir.core.strings import IDENTIFIER_BYTES, Float64, Int64, Strings
+from weir.core.strings import Float64, Int64, Strings
 from weir.errors import FormatError, is_shortage, require
 from weir.files.column_names import Kind, origin_column, three_columns
 from weir.files.parsers import BLOCK_ROWS, RankingBlock, ReadOptions, Source, TableChunk, table_blocks
-from weir.files.text_files import PACKED, open_bytes
+from weir.files.text_files import PACKED, check_unpacked, open_bytes
+from weir.settings import IDENTIFIER_BYTES
 
 Arrow: TypeAlias = Any  # pyarrow has no types
 _FILE, _FEATHER_1 = b"ARROW1", b"FEA1"
@@ -125,15 +126,29 @@ def _batches(path: Path, columns: list[str], parquet: bool) -> Iterator[Arrow]:
     if parquet:
         # A query fills many rows: its code is read instead of its text. Documents mostly differ from row to row.
         file = _opened_parquet(path, [columns[0]])
-        yield from file.iter_batches(BLOCK_ROWS, columns=columns, use_threads=False)
+        facts = file.metadata
+        at = [number for number, name in enumerate(file.schema_arrow.names) if name in columns]
+        sizes = (facts.row_group(group).column(i).total_uncompressed_size for group in range(facts.num_row_groups)
+                 for i in at if i < facts.num_columns)  # fmt: skip
+        check_unpacked(path, sum(sizes))
+        yield from _counted(path, file.iter_batches(BLOCK_ROWS, columns=columns, use_threads=False))
         return
     fields = [i for i, name in enumerate(_schema(path, parquet).names) if name in columns]
     with _arrow_reader(path, fields) as reader:
         whole = hasattr(reader, "num_record_batches")
         batches = (reader.get_batch(i) for i in range(reader.num_record_batches)) if whole else iter(reader)
-        for batch in batches:
+        for batch in _counted(path, batches):
             batch.validate(full=True)  # offsets of a damaged file would lead anywhere
             yield from _pieces(batch)
+
+
+def _counted(path: Path, batches: Iterable[Arrow]) -> Iterator[Arrow]:
+    """The batches, as long as they are no more than a file of that size may hold; raises FormatError."""
+    length = 0
+    for batch in batches:
+        length += batch.nbytes
+        check_unpacked(path, length)
+        yield batch
 
 
 def _checked(path: Path) -> str:

@@ -18,6 +18,14 @@ from numpy.typing import NDArray
 
 from weir.core.strings import Bytes
 from weir.errors import FormatError, MissingExtra
+from weir.settings import (
+    ARCHIVE_MEMBERS,
+    HARMLESS_BYTES,
+    LINE_BYTES,
+    TOML_BYTES,
+    require_memory,
+    unpacked_times,
+)
 
 Watch: TypeAlias = Callable[[str, int, int], None]
 """Called with (what is read, how much of it is done, of how much) while files are imported; of 0 in all is a note."""
@@ -28,19 +36,15 @@ def unwatched(what: str, done: int, total: int) -> None:
 
 
 PACKED = (".gz", ".zst")
-_PIECE_BYTES = 1 << 17
+_PIECE_BYTES = 1 << 12  # of zstd, which may unpack to HARMLESS_BYTES, as a block of equal bytes takes four
 _ZSTD = ("compression.zstd", "zstandard", "pyarrow")  # Python 3.14's own, and two packages
-
-LINE_BYTES = 1 << 20
-"""The longest line of rankings and judgments that is read."""
 
 DAMAGE = (EOFError, OSError, zlib.error)  # what reading a damaged file raises
 
 _PAD_BYTES = 32  # a few words may be read from any position of the text
 _SLICE_BYTES = 1 << 20
 BOM = b"\xef\xbb\xbf"
-_HARMLESS_BYTES = 1 << 27  # bytes: nothing so small is a bomb
-_UNPACKED_TIMES = 200  # unpacked to packed; rankings reach 10, judgments 20
+_MEMORY_TIMES = 3  # what a file that is read whole takes while it is read, by its size
 
 
 def open_bytes(path: Path) -> BinaryIO:
@@ -82,29 +86,73 @@ def check_regular(path: Path) -> None:
 def read_bytes(path: Path, size: int = -1) -> bytes:
     """A file, unpacked, without a byte order mark: the whole of it, or what its first `size` bytes hold.
 
-    Raises FormatError when it cannot be read, and for a packed one that unpacks to more than 200 times its size.
+    Raises FormatError when it cannot be read, and for a packed one that unpacks to more than 200 times its size;
+    BadValue where the whole of it is more than memory may hold.
     """
+    if size < 0:
+        return _whole(path).removeprefix(BOM)
     with open_bytes(path) as file:
         try:
-            if size < 0 and path.suffix not in PACKED:
-                return file.read().removeprefix(BOM)
             pieces, length = [], 0
-            largest = max(_HARMLESS_BYTES, _UNPACKED_TIMES * path.stat().st_size) if size < 0 else size
             # An unpacker may give less than it is asked for.
-            while length != size and (piece := file.read(_SLICE_BYTES if size < 0 else size - length)):
+            while length != size and (piece := file.read(size - length)):
                 pieces.append(piece)
                 length += len(piece)
-                if length > largest:
-                    expected = f"at most {_UNPACKED_TIMES} times its size"
-                    raise FormatError(path, f"more than {largest:,} bytes packed into it", expected)
             return b"".join(pieces).removeprefix(BOM)
         except DAMAGE as error:
             raise damaged(path, error) from error
 
 
+def _whole(path: Path) -> bytes:
+    with open_bytes(path) as file:
+        packed, size = path.suffix in PACKED, path.stat().st_size
+        try:
+            if not packed:
+                _require_room(path, size)
+                return file.read()
+            pieces, length = list[bytes](), 0
+            while piece := file.read(_SLICE_BYTES):
+                length += len(piece)
+                check_unpacked(path, length)
+                pieces.append(piece)
+                if length > HARMLESS_BYTES:  # it is counted before it is held
+                    pieces.clear()
+        except DAMAGE as error:
+            raise damaged(path, error) from error
+    if length <= HARMLESS_BYTES:
+        return b"".join(pieces)
+    _require_room(path, length)
+    with open_bytes(path) as file:
+        return file.read()
+
+
+def _require_room(path: Path, size: int) -> None:
+    """Raise BadValue where a file of so many bytes, unpacked, is more than memory may hold."""
+    if size > HARMLESS_BYTES:
+        require_memory(_MEMORY_TIMES * size, f"reading {path} whole")
+
+
+def check_unpacked(path: Path, length: int) -> None:
+    """Raise FormatError where so many bytes are more than a file of its size may unpack to."""
+    if length > HARMLESS_BYTES:
+        times = unpacked_times()
+        largest = max(HARMLESS_BYTES, times * path.stat().st_size)
+        if length > largest:
+            expected = f"at most {times} times its size (WEIR_MAX_UNPACKED raises that)"
+            raise FormatError(path, f"more than {largest:,} bytes packed into it", expected)
+
+
 def damaged(path: Path, error: Exception) -> FormatError:
     """What to say about a file that cannot be unpacked or read to its end."""
     return FormatError(path, f"a damaged file ({error})", "a complete file; fetch or write it again")
+
+
+def check_members(path: Path, count: int) -> None:
+    """Raise FormatError for a zip of more files than one may hold."""
+    if count > ARCHIVE_MEMBERS:
+        raise FormatError(
+            path, f"{count:,} files in a zip", f"at most {ARCHIVE_MEMBERS:,}; nothing was unpacked"
+        )
 
 
 class LineBuffer:
@@ -124,6 +172,7 @@ class LineBuffer:
     def grow(self, size: int = 0) -> None:
         """Make room for `size` bytes, by default for twice as many; what is in the buffer stays."""
         size = size or 2 * self._room
+        _require_room(self.path, size)
         text = bytearray(size + _PAD_BYTES)
         text[: self._end] = memoryview(self.text)[: self._end]
         self._room, self.text = size, text
@@ -144,6 +193,8 @@ class LineBuffer:
                 raise damaged(self.path, error) from error
             self.ended = size == 0
             self._end += size
+            if self.path.suffix in PACKED:
+                check_unpacked(self.path, self._passed + self._end)
             if not self._began and (self._end >= 3 or self.ended):
                 self._began = True
                 if self.text.startswith(BOM, 0, self._end):
@@ -268,9 +319,6 @@ class _Unpacked(io.RawIOBase):
         super().close()
 
 
-_TOML_BYTES = 1 << 24
-
-
 def read_toml(path: Path, expected: str) -> dict[str, Any]:
     """What a TOML file says; expected: what it should hold, for messages.
 
@@ -278,9 +326,9 @@ def read_toml(path: Path, expected: str) -> dict[str, Any]:
     """
     try:
         with path.open("rb") as file:
-            data = file.read(_TOML_BYTES + 1)
-        if len(data) > _TOML_BYTES:
-            raise FormatError(path, f"more than {_TOML_BYTES:,} bytes", expected)
+            data = file.read(TOML_BYTES + 1)
+        if len(data) > TOML_BYTES:
+            raise FormatError(path, f"more than {TOML_BYTES:,} bytes", expected)
         return tomllib.loads(data.decode("utf-8"))
     except FileNotFoundError:
         raise FormatError(path, "no such file", expected) from None

@@ -26,7 +26,7 @@ from urllib.parse import SplitResult, quote, unquote, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 from weir.errors import BadValue, ServiceError
-from weir.settings import KEY_VARIABLE, Settings, secret
+from weir.settings import KEY_VARIABLE, NUMBER_DIGITS, Settings, secret
 
 # ----------
 # Keys: where they come from, how they are sent, and how they are masked.
@@ -655,7 +655,7 @@ def exchange(
         return reply.body
     text = reply.body.decode("utf-8", "replace")
     with suppress(ValueError, RecursionError):
-        text = error_text(json.loads(text), text)
+        text = error_text(parsed_answer(text), text)
     exhausted = status == http.client.TOO_MANY_REQUESTS and "insufficient_quota" in text
     shown = masked(text)
     if len(shown) > SHOWN_CHARACTERS:  # servers quote the request first and say last what is wrong with it
@@ -675,6 +675,24 @@ def exchange(
             wait = float(after)
         wait = max(0.0, wait) if math.isfinite(wait) else 0.0
     raise AttemptError("failed" if status >= 500 else "refused", message, wait, again, status, free=True)
+
+
+def parsed_answer(data: bytes | str) -> Any:  # noqa: ANN401  whatever a server says
+    """An answer as JSON; raises ValueError for none, a name twice, a whole number of more than NUMBER_DIGITS."""
+    return json.loads(data, parse_int=_whole_number, object_pairs_hook=_members)
+
+
+def _members(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    members = dict(pairs)
+    if len(members) < len(pairs):
+        raise ValueError("a name twice in one object")
+    return members
+
+
+def _whole_number(digits: str) -> int:
+    if len(digits) > NUMBER_DIGITS:
+        raise ValueError(f"a number of {len(digits):,} digits")
+    return int(digits)
 
 
 def _broken(reason: Exception, masked: Redactor, free: bool) -> AttemptError:
@@ -877,7 +895,7 @@ class MeteredClient:
                 with self._turn:
                     self.spent.waited += waited
                 body = exchange(connection, sent, request.answer_bytes, time_limits, masked, self.clock)
-                answer, counted = request.read(json.loads(body))
+                answer, counted = request.read(parsed_answer(body))
                 used = used if counted is None else counted
                 return answer
             except AttemptError as error:

@@ -18,7 +18,8 @@ from weir.core.strings import first_repeated
 from weir.errors import BadValue, FormatError, UnknownName, require
 from weir.files.json_files import read_blocks
 from weir.files.pickles import is_pickle, read_pickle
-from weir.files.text_files import DAMAGE, damaged, open_bytes, read_bytes, unpacked_name
+from weir.files.text_files import DAMAGE, check_unpacked, damaged, open_bytes, read_bytes, unpacked_name
+from weir.settings import IMPORT_BYTES
 
 # ----------
 # Roles of fields, by the names in names.toml or as the user says.
@@ -255,7 +256,6 @@ def _records(path: Path, text: str, separator: str) -> list[tuple[int, list[str]
 # A file as a JSON value, as rows with named fields, or as lines.
 
 
-LARGEST = 1 << 30  # bytes of a file, which is held as a whole
 _FOREIGN_DATA = (
     (b"PK\x03\x04", "a zip or an Excel workbook", "each sheet saved as CSV, or one file out of the zip"),
     (
@@ -327,8 +327,10 @@ def read_contents(path: Path, roles: Mapping[str, str]) -> Contents:
         for mark, what, expected in _FOREIGN_DATA:
             if begins.startswith(mark):
                 raise FormatError(path, what, expected)
-    if path.stat().st_size > LARGEST:
-        raise FormatError(path, f"{path.stat().st_size:,} bytes", f"at most {LARGEST:,}; cut it into parts")
+    if path.stat().st_size > IMPORT_BYTES:
+        raise FormatError(
+            path, f"{path.stat().st_size:,} bytes", f"at most {IMPORT_BYTES:,}; cut it into parts"
+        )
     if is_parquet:
         batches = list(parquet_rows(path))
         rows = tuple(row for _, batch in batches for row in batch)
@@ -497,8 +499,12 @@ def parquet_rows(path: Path) -> Iterator[tuple[tuple[str, ...], list[TableRow]]]
     arrow, parquet = require("pyarrow", "run"), require("pyarrow.parquet", "run")
     try:
         with parquet.ParquetFile(str(path)) as table:
-            columns, count = tuple(table.schema_arrow.names), 0
+            columns, count, length = tuple(table.schema_arrow.names), 0, 0
+            facts = table.metadata
+            check_unpacked(path, sum(facts.row_group(n).total_byte_size for n in range(facts.num_row_groups)))
             for batch in table.iter_batches(_BATCH_ROWS):
+                length += batch.nbytes
+                check_unpacked(path, length)
                 rows = batch.to_pylist()
                 yield columns, [TableRow(f"row {n}", one) for n, one in enumerate(rows, count + 1)]
                 count += len(rows)

@@ -16,7 +16,6 @@ from functools import cache
 from itertools import pairwise
 from typing import Any, Literal
 
-from weir.core.strings import IDENTIFIER_BYTES
 from weir.errors import BadValue, StoreError
 from weir.plugins.importing.click_models import ClickShare
 from weir.plugins.importing.contents import fold
@@ -34,6 +33,7 @@ from weir.plugins.importing.items import (
     chosen_grade,
     number,
 )
+from weir.settings import IDENTIFIER_BYTES
 
 # ----------
 # Judgments by words that documents hold, as characters or as whole tokens.

@@ -36,6 +36,7 @@ from weir.services.requests import (
     check_key,
     error_text,
     exchange,
+    parsed_answer,
     retry,
 )
 from weir.systems.compose import shown, then
@@ -157,8 +158,9 @@ def read_elastic_settings(path: Path) -> ElasticSettings:
 # One connection: calls of the API, and errors.
 
 
-MOST_BYTES = 256 << 20
-"""Of one answer."""
+ANSWER_BYTES, HIT_BYTES = 32 << 20, 1 << 12
+"""An answer has at most; one to searches a MiB, and so much for each document that was asked for, whose identifier has
+512 bytes, which JSON may write as six times as many."""
 HTTP_NOT_FOUND, HTTP_TOO_LARGE = 404, 413
 
 
@@ -186,11 +188,12 @@ class ElasticServer:
         content: Any = None,  # noqa: ANN401  any JSON
         lines: Iterable[Any] | None = None,
         missing: bool = False,
+        max_bytes: int = ANSWER_BYTES,
     ) -> Any:  # noqa: ANN401  whatever the server says
         """What the server answers, as JSON; asked again where that may help.
 
-        content: sent as JSON; lines: sent as lines of JSON; missing: whether 404 is an answer, None. Raises
-        AttemptError where no attempt is answered, TooLargeError for 413, ServiceError for a refused key.
+        content: sent as JSON; lines: sent as lines of JSON; missing: whether 404 is an answer, None; max_bytes: of the
+        answer. Raises AttemptError where no attempt is answered, TooLargeError for 413, ServiceError for a refused key.
         """
         body = None if content is None else json.dumps(content).encode("ascii")
         if lines is not None:
@@ -207,7 +210,7 @@ class ElasticServer:
 
         def attempt() -> bytes:
             try:
-                return exchange(self.connection, request, MOST_BYTES, limits, self.key.masked, self.clock)
+                return exchange(self.connection, request, max_bytes, limits, self.key.masked, self.clock)
             except AnswerTooLargeError as error:
                 raise AttemptError("malformed", str(error), again=False) from None
 
@@ -222,7 +225,7 @@ class ElasticServer:
                 raise ServiceError(f"{self.settings.url}: {error}; {self.key.hint()}") from None
             raise
         try:
-            return json.loads(answer)
+            return parsed_answer(answer)
         except (ValueError, RecursionError):
             raise AttemptError("malformed", "the answer is not JSON, or was cut", again=False) from None
 
@@ -428,51 +431,76 @@ def _mark(mappings: Any) -> dict[str, Any] | None:  # noqa: ANN401  whatever the
 
 def _state(server: ElasticServer, index: ElasticIndex) -> IndexState | None:
     """The index, None where there is none; raises ServiceError where something that Weir did not make has its name."""
-    answer = server.call("GET", f"/{index.name}?flat_settings=true", missing=True)
-    if answer is None:
-        return None
-    url, way_out = index.settings.url, "nothing was written to it; set another prefix, or remove it yourself"
-    if set(answer) != {index.name}:
-        raise ServiceError(f"{url}: {index.name} is an alias of {', '.join(sorted(answer))}; {way_out}")
-    facts = answer[index.name]
-    mark = _mark(facts["mappings"])
-    if mark is None or _index_name(index.settings.prefix, mark.get("about")) != index.name:
-        raise ServiceError(f"{url}: {index.name} is there without Weir's mark in its _meta; {way_out}")
-    return IndexState(facts["settings"]["index.uuid"], mark, facts["mappings"], facts["settings"])
+    with _documented(index.settings.url):
+        answer = server.call("GET", f"/{index.name}?flat_settings=true", missing=True)
+        if answer is None:
+            return None
+        url, way_out = (
+            index.settings.url,
+            "nothing was written to it; set another prefix, or remove it yourself",
+        )
+        if set(answer) != {index.name}:
+            raise ServiceError(f"{url}: {index.name} is an alias of {', '.join(sorted(answer))}; {way_out}")
+        facts = answer[index.name]
+        mark = _mark(facts["mappings"])
+        if mark is None or _index_name(index.settings.prefix, mark.get("about")) != index.name:
+            raise ServiceError(f"{url}: {index.name} is there without Weir's mark in its _meta; {way_out}")
+        return IndexState(facts["settings"]["index.uuid"], mark, facts["mappings"], facts["settings"])
 
 
 def _identity(server: ElasticServer, index: ElasticIndex, state: IndexState) -> tuple[IndexIdentity, int]:
     """(what the index holds, its bytes without replicas); raises ServiceError where shards stay away."""
-    total, url = int(state.settings["index.number_of_shards"]), index.settings.url
-    for attempt in range(SHARD_ATTEMPTS):
-        if missing := total - len(_primaries(_shards(server, index))):
-            message = f"{url}: {missing} of {total} shards of {index.name} are not there"
-            if attempt == 0:
-                seconds = SHARD_ATTEMPTS * SHARD_PAUSE_SECONDS
-                warnings.warn(StoreWarning(f"{message}; waiting up to {seconds:g} s"), stacklevel=2)
-            server.clock.sleep(SHARD_PAUSE_SECONDS)
-            continue
-        server.call("POST", f"/{index.name}/_refresh")  # it would wait long for a shard
-        shards = _shards(server, index)
-        primaries = _primaries(shards)
-        if len(primaries) == total:
-            documents = sum(copy["docs"]["count"] for copy in primaries)
-            deleted = sum(copy["docs"]["deleted"] for copies in shards for copy in copies)
-            writes = sum(copy["seq_no"]["max_seq_no"] + 1 for copy in primaries)
-            # Not from _stats, whose sizes may be ten seconds old.
-            answer = server.call("GET", f"/{index.name}/_segments")
-            copies = _primaries(list(answer["indices"].get(index.name, {}).get("shards", {}).values()))
-            size = sum(one["size_in_bytes"] for copy in copies for one in copy["segments"].values())
-            return IndexIdentity(state.uuid, documents, deleted, writes), size
-    raise ServiceError(
-        f"{url}: shards of {index.name} are lost: bring their nodes back, or weir data drop removes it"
-    )
+    with _documented(index.settings.url):
+        total, url = int(state.settings["index.number_of_shards"]), index.settings.url
+        for attempt in range(SHARD_ATTEMPTS):
+            if missing := total - len(_primaries(_shards(server, index))):
+                message = f"{url}: {missing} of {total} shards of {index.name} are not there"
+                if attempt == 0:
+                    seconds = SHARD_ATTEMPTS * SHARD_PAUSE_SECONDS
+                    warnings.warn(StoreWarning(f"{message}; waiting up to {seconds:g} s"), stacklevel=2)
+                server.clock.sleep(SHARD_PAUSE_SECONDS)
+                continue
+            server.call("POST", f"/{index.name}/_refresh")  # it would wait long for a shard
+            shards = _shards(server, index)
+            primaries = _primaries(shards)
+            if len(primaries) == total:
+                documents = sum(_count(copy["docs"]["count"]) for copy in primaries)
+                deleted = sum(_count(copy["docs"]["deleted"]) for copies in shards for copy in copies)
+                writes = sum(_count(copy["seq_no"]["max_seq_no"]) + 1 for copy in primaries)
+                # Not from _stats, whose sizes may be ten seconds old.
+                answer = server.call("GET", f"/{index.name}/_segments")
+                copies = _primaries(list(answer["indices"].get(index.name, {}).get("shards", {}).values()))
+                size = sum(
+                    _count(one["size_in_bytes"]) for copy in copies for one in copy["segments"].values()
+                )
+                return IndexIdentity(state.uuid, documents, deleted, writes), size
+        raise ServiceError(
+            f"{url}: shards of {index.name} are lost: bring their nodes back, or weir data drop removes it"
+        )
 
 
 def _shards(server: ElasticServer, index: ElasticIndex) -> list[list[dict[str, Any]]]:
     """The copies of each shard that is there."""
     stats = server.call("GET", f"/{index.name}/_stats/docs?level=shards")
     return list(stats["indices"].get(index.name, {}).get("shards", {}).values())
+
+
+def _count(value: object) -> int:
+    """A count that the server gives; raises ValueError for what is none."""
+    if not isinstance(value, (int, float)) or not float(value).is_integer():  # neither is NaN
+        raise ValueError(f"the count {json.dumps(value)[:80]}")
+    return int(value)
+
+
+@contextmanager
+def _documented(url: str) -> Iterator[None]:
+    """Raise ServiceError where an answer lacks what the API documents."""
+    try:
+        yield
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+        raise ServiceError(
+            f"{url}: an answer is not what the API of Elasticsearch and OpenSearch documents ({error})"
+        ) from None
 
 
 def _primaries(shards: list[list[dict[str, Any]]]) -> list[dict[str, Any]]:
@@ -583,24 +611,27 @@ def _warn_again(index: ElasticIndex, fault: str) -> None:
 
 def _fault(server: ElasticServer, index: ElasticIndex, identity: IndexIdentity) -> str:
     """Why the index cannot be continued, "" where it can; raises ServiceError for documents of another collection."""
-    if identity.deleted:
-        return f"has {identity.deleted:,} deleted copies, which count in its scores"
-    numbers = {"numbers": {"stats": {"field": NUMBER}}}
-    unnumbered = {"bool": {"must_not": {"exists": {"field": NUMBER}}}}
-    answer = server.call("POST", f"/{index.name}/_search", {"size": 0, "aggs": numbers})
-    stats = answer["aggregations"]["numbers"]
-    n, total = identity.documents, len(index.corpus)
-    foreign = max(n - int(stats["count"]), n - total)
-    if foreign > 0:
-        query = {"size": 1, "query": unnumbered}
-        hits = server.call("POST", f"/{index.name}/_search", query)["hits"]["hits"]
-        first = f", such as '{hits[0]['_id']}'," if hits else ""
-        raise ServiceError(
-            f"{index.settings.url}: {index.name} holds {foreign:,} documents{first} that are not of the collection; "
-            f"weir data drop removes the index, and the next run makes it anew"
+    with _documented(index.settings.url):
+        if identity.deleted:
+            return f"has {identity.deleted:,} deleted copies, which count in its scores"
+        numbers = {"numbers": {"stats": {"field": NUMBER}}}
+        unnumbered = {"bool": {"must_not": {"exists": {"field": NUMBER}}}}
+        answer = server.call("POST", f"/{index.name}/_search", {"size": 0, "aggs": numbers})
+        stats = answer["aggregations"]["numbers"]
+        n, total = identity.documents, len(index.corpus)
+        foreign = max(n - _count(stats["count"]), n - total)
+        if foreign > 0:
+            query = {"size": 1, "query": unnumbered}
+            hits = server.call("POST", f"/{index.name}/_search", query)["hits"]["hits"]
+            first = f", such as '{hits[0]['_id']}'," if hits else ""
+            raise ServiceError(
+                f"{index.settings.url}: {index.name} holds {foreign:,} documents{first} that are not of the "
+                "collection; weir data drop removes the index, and the next run makes it anew"
+            )
+        whole = (
+            n < total or n == 0 or (stats["min"], stats["max"], stats["sum"]) == (0, n - 1, n * (n - 1) / 2)
         )
-    whole = n < total or n == 0 or (stats["min"], stats["max"], stats["sum"]) == (0, n - 1, n * (n - 1) / 2)
-    return "" if whole else "holds other documents than the collection"
+        return "" if whole else "holds other documents than the collection"
 
 
 def _batch(index: ElasticIndex, start: int, most: int) -> Iterator[tuple[str, dict[str, object]]]:
@@ -788,7 +819,8 @@ class ElasticAsker:
             lines += [{"search_type": "dfs_query_then_fetch"}, body]
         start = time.perf_counter()
         try:
-            answer = self.server.call("POST", f"/{self.index}/_msearch", lines=lines)
+            max_bytes = (1 << 20) + HIT_BYTES * sum(request.body["k"] for request in requests)
+            answer = self.server.call("POST", f"/{self.index}/_msearch", lines=lines, max_bytes=max_bytes)
             responses = answer.get("responses") if isinstance(answer, dict) else None
             if not isinstance(responses, list) or len(responses) != len(requests):
                 raise AttemptError("malformed", f"the answer has no {len(requests)} responses", again=False)
@@ -830,7 +862,10 @@ def _ranking(response: Any) -> dict[str, object]:  # noqa: ANN401  whatever the 
         whole = f"{shards.get('successful')} of {total} shards answered, {failed} failed"
         raise AttemptError("failed", f"the answer is not whole: {whole}", again=False)
     try:
-        return kept_ranking([(hit["_id"], hit["_score"]) for hit in response["hits"]["hits"]])
+        hits = [(hit["_id"], hit["_score"]) for hit in response["hits"]["hits"]]
+        if any(score is None for _, score in hits):
+            raise ValueError("a hit has no score")
+        return kept_ranking(hits)
     except (KeyError, TypeError, ValueError) as found:
         raise AttemptError("malformed", f"the answer is no list of hits ({found})", again=False) from None
 

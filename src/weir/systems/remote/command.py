@@ -25,7 +25,7 @@ from weir.core.corpus import Corpus
 from weir.errors import BadValue
 from weir.registry import declared_version
 from weir.services.answers import Outcome, Request, RequestPolicy, Retried
-from weir.services.requests import AttemptError
+from weir.services.requests import AttemptError, parsed_answer
 from weir.settings import KEY_VARIABLE
 from weir.systems.compose import shown, then
 from weir.systems.protocol import IN_MEMORY, SYSTEMS, Component, Context, called
@@ -184,6 +184,8 @@ ATTEMPTS = 3
 """Times that a query is handed over before it counts as unanswered."""
 LINE_BYTES = 1 << 24
 """An answer has at most."""
+RESULTS_TIMES = 10
+"""Times as many results as were asked for that an answer may have; the best k of them count."""
 READ_BYTES = 1 << 24
 """The program's text is part of the key up to this size; of a larger one, its size alone."""
 
@@ -364,7 +366,7 @@ def _answer(line: bytes, waiting: dict[str, Request]) -> tuple[Request, Any]:
     if not line.endswith(b"\n") and len(line) > LINE_BYTES:
         raise AttemptError("malformed", f"a line of more than {LINE_BYTES:,} bytes")
     try:
-        message = json.loads(line)
+        message = parsed_answer(line)
     except (ValueError, RecursionError):
         message = None
     name = message.get("id") if isinstance(message, dict) else None
@@ -380,6 +382,8 @@ def _answer(line: bytes, waiting: dict[str, Request]) -> tuple[Request, Any]:
         results = message.get("results")
         if not isinstance(results, list):
             raise ValueError(f"results is {brief(results)}; expected a list")
+        if len(results) > RESULTS_TIMES * (k := request.body["k"]):
+            raise ValueError(f"{len(results):,} results; expected at most {k:,}")
         pairs = [(r.get("id"), r.get("score")) if isinstance(r, dict) else (r, None) for r in results]
         return request, kept_ranking(pairs)
     except ValueError as error:

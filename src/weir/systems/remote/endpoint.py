@@ -30,6 +30,7 @@ from weir.services.requests import (
     Limits,
     check_address,
     exchange,
+    parsed_answer,
     retry,
 )
 from weir.settings import KEY_VARIABLE
@@ -786,7 +787,7 @@ class _EndpointAsker:
 
     def _json(self, body: bytes) -> Any:  # noqa: ANN401  whatever the server says
         try:
-            return json.loads(body)
+            return parsed_answer(body)
         except (ValueError, RecursionError):
             raise AttemptError("malformed", "the answer is not JSON, or was cut") from None
 

@@ -1,0 +1,94 @@
+"""The report of an unexpected error: a short file for whoever mends Weir, without what a user keeps secret."""
+
+from __future__ import annotations
+
+import platform
+import re
+import time
+import traceback
+from collections.abc import Container, Iterable, Iterator, Sequence
+from contextlib import suppress
+from itertools import groupby
+from pathlib import Path
+
+from weir.errors import printable_text
+from weir.files.atomic import write_text
+from weir.settings import secret_values, settings
+
+REPORTS = 20
+"""Reports that stay; older ones are removed."""
+REPORT_CHARACTERS = 32_768
+"""Of a traceback at most; of a longer one the middle is left out."""
+MESSAGE_CHARACTERS = 2_000
+"""Of what one error says."""
+VALUE_CHARACTERS = 4
+"""Length from which an argument is masked where an error repeats it."""
+LIKE_A_KEY = re.compile(
+    r"(?P<before>\b(?:Bearer|Basic) +|://(?=[^/\s]*@)|\b[\w-]*(?:key|token|secret|password)\w*[\"']? ?[=:] ?[\"']?)"
+    r"[^\s@\"',;)]+|\b(?:sk|pk|hf|gh[a-z]|xox[a-z])[-_][\w-]{6,}|\b(?=[A-Za-z_-]*\d)(?=[\d_-]*[A-Za-z])[\w-]{24,}",
+    re.IGNORECASE,
+)
+"""Keys by their looks: behind a word that announces one, by the prefix of a provider, or letters and digits mixed."""
+HOW_TO_SEND = """\
+How to send this report: read it, then attach it to an issue of the project from which you have Weir (SECURITY.md, where
+it concerns security). It names the command and its options, versions, and places in the code. Values of options, what
+was typed, and what looks like a key are left out.
+"""
+
+
+def write_report(error: BaseException, command: str, arguments: Sequence[str], known: Container[str]) -> Path:
+    """Write the report of an error and return its path; the newest REPORTS stay.
+
+    command: such as "data fetch"; arguments: what was typed, of which the names of known options are written, and all
+    else is masked where the error repeats it. Raises StoreError where it cannot be written, and BadValue for settings
+    that cannot be read.
+    """
+    from importlib.metadata import version  # reading the installed metadata takes 20 ms
+
+    pairs = [word.partition("=") for word in arguments]
+    options = [option for option, _, _ in pairs if option in known]
+    values = {value if option in known else option + mark + value for option, mark, value in pairs}
+    values -= {"", *options, *command.split()}
+    text = "\n".join(_trace(error, values))
+    for value in secret_values():
+        text = text.replace(value, "***")
+    if len(home := str(Path.home())) > 1:
+        text = text.replace(home, "~")
+    half = REPORT_CHARACTERS // 2
+    if len(text) > REPORT_CHARACTERS:
+        text = f"{text[:half]}\n[...]\n{text[-half:]}"
+    lines = [
+        f"weir {version('weir-ir')}, {platform.python_implementation()} {platform.python_version()}",
+        platform.platform(),
+        " ".join(["weir", *command.split(), *options]),
+        "",
+        HOW_TO_SEND,
+        printable_text(text),
+    ]
+    folder = settings().home / "reports"
+    moment = f"{time.strftime('%Y%m%dT%H%M%S')}-{time.time_ns() % 10**9:09d}"
+    path = folder / f"{moment}-{command.replace(' ', '-') or 'weir'}.txt"
+    write_text(path, "\n".join(lines) + "\n")
+    with suppress(OSError):
+        for old in sorted(folder.glob("*.txt"))[:-REPORTS]:
+            old.unlink(missing_ok=True)
+    return path
+
+
+def _trace(error: BaseException, values: Iterable[str]) -> Iterator[str]:
+    """The places in the code, without its text, which may be a user's; what each error says, masked."""
+    typed = {form for value in values for form in (value, repr(value)[1:-1]) if len(form) >= VALUE_CHARACTERS}
+    cause = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+    if cause is not None:
+        yield from _trace(cause, values)
+        yield "which led to"
+    frames = (
+        f"  {f.filename}, line {f.lineno}, in {f.name}" for f in traceback.extract_tb(error.__traceback__)
+    )
+    for frame, same in groupby(frames):
+        times = sum(1 for _ in same)
+        yield frame + (f" ({times} times)" if times > 1 else "")
+    message = "".join(traceback.format_exception_only(error)).strip()[:MESSAGE_CHARACTERS]
+    for value in sorted(typed, key=len, reverse=True):
+        message = message.replace(value, "***")
+    yield LIKE_A_KEY.sub(lambda match: (match["before"] or "") + "***", message)
