@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import weir
+from weir.cli.main import main
 from weir.errors import BadRanking, BadValue, FormatError
 from weir.files.layouts import CollectionPart
 from weir.files.records import read_documents, read_queries
@@ -90,3 +92,13 @@ def test_numbers_are_said_as_they_were_written(tmp_path):
     for value in (float("nan"), np.float64("nan")):
         with pytest.raises(BadValue, match="grade nan is not a finite number"):
             weir.Qrels.of({"q": {"d": value}})
+
+
+def test_a_pipe_without_a_format_in_its_name_is_refused(tmp_path, capsys):
+    os.mkfifo(tmp_path / "pipe")
+    qrels = file(tmp_path / "qrels", "q 0 a 1")
+    for arguments in ([qrels, tmp_path / "pipe"], [tmp_path / "pipe", qrels]):
+        assert main(["eval", *map(str, arguments), "-m", "RR"]) == 2
+        assert (
+            "pipe: found a pipe, whose beginning can be read once; expected a file" in capsys.readouterr().err
+        )

@@ -130,9 +130,14 @@ def format_of(path: Path, kind: Kind) -> Format:
     """
     suffix = PurePath(unpacked_name(path).lower()).suffix
     certain = _CERTAIN.get(suffix)
-    head = (
-        b"" if certain and path.is_fifo() else read_bytes(path, _HEAD_BYTES)
-    )  # what is read of a pipe is gone
+    pipe = path.is_fifo()
+    if pipe and certain is None:
+        raise FormatError(
+            path,
+            "a pipe, whose beginning can be read once",
+            "a file; compressed ones (.gz, .zst) are read as they are",
+        )
+    head = b"" if pipe else read_bytes(path, _HEAD_BYTES)
     for magic, data, expected in _FOREIGN:
         if head.startswith(magic):
             raise FormatError(path, data, expected)
@@ -172,6 +177,8 @@ def format_of(path: Path, kind: Kind) -> Format:
 
 def holds_nuggets(path: Path) -> bool:
     """Whether a file's first line is an object with nuggets; what cannot be read has none."""
+    if path.is_fifo():
+        return False
     try:
         line = read_bytes(path, _HEAD_BYTES)
         if not line.lstrip().startswith(b"{"):
