@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import signal
 import threading
@@ -146,6 +147,58 @@ def test_weaviate_says_what_it_does_not_know(shared, tmp_path):
             assert "attempts" not in str(caught.value)
 
 
+def test_why_an_index_of_somebodys_own_ranks_otherwise(engine, tmp_path):
+    """Another analyzer, a weight, no tie breaker: each change alone, and all of them close the gap."""
+    brook = weir.load("brook-medical")
+    shop(engine, documents=brook.corpus, text={"type": "text", "analyzer": "whitespace"})
+    file = file_of(tmp_path, engine, "opensearch", 'index = "shop"\nfields = ["title^2", "text"]')
+    [why] = weir.why(f'http("{file}")', "bm25", collection=brook).items
+    settings = {d.setting: (d.first, d.second) for d in why.settings}
+    k1 = FACTOR[engine.name] - 1
+    assert settings == {
+        "fields": ("title^2, text", "title text"),
+        "tie_breaker": ("the best field alone", "one field"),
+        "analyzer": ("title: standard; text: whitespace", "lucene-english"),
+        "k1, b": ("1.2, 0.75", "0.9, 0.4"),
+        **({"factor": (f"k1 + 1 = {k1 + 1:g} times", "none")} if k1 else {}),
+    }
+    assert any(
+        (t.word, t.first, t.second, t.fields) == ("tablets", "tablets", "tablet", "title") for t in why.terms
+    )
+    assert {q.query for q in why.queries} <= set(brook.queries.ids)
+    moved = why.queries[0]
+    assert moved.ranks[0] != moved.ranks[1]
+    assert re.match(r"\d+\.\d\d from (title|text) \d+\.\d\d \(", moved.parts)
+    gap = {(e.kind, e.change.partition(":")[0]): e.gap for e in why.effects}
+    assert gap["first", "fields without weights"] != why.gap
+    # With one analyzer of both fields BM25 can be made the same.
+    engine.ask("DELETE", "/shop")
+    shop(engine, documents=brook.corpus)
+    [same] = weir.why("bm25", f'http("{file}")', collection=brook).items
+    assert (same.nearest, same.nearest_misses) == ("lucene-standard", 0)
+    last = same.effects[-1]
+    assert (last.kind, last.closes) == ("both", True)
+    assert last.change.endswith('bm25("elastic", analyzer="lucene-standard", fields={"text": 1, "title": 2})')
+    assert abs(same.gap) > 0.01
+
+
+def test_why_weirs_own_index_differs_from_bm25_by_fields_alone(engine):
+    brook = weir.load("brook-medical")
+    name = f'elasticsearch(url="{engine.url}")'
+    [why] = weir.why(name, "bm25", collection=brook).items
+    assert (why.analysed, why.nearest, why.nearest_misses) == (0, "lucene-english", 0)
+    assert (
+        {"fields", "tie_breaker", "k1, b"}
+        <= {d.setting for d in why.settings}
+        <= {"fields", "tie_breaker", "k1, b", "factor"}
+    )
+    assert [e.change for e in why.effects if e.closes] == ['all of these: bm25("elastic")']
+    with pytest.raises(BadValue, match="name it with --collection"):
+        weir.why(name, "bm25")
+    with pytest.raises(BadValue, match="neither an engine that explains its scores nor bm25"):
+        weir.why(name, "rm3", collection=brook)
+
+
 def test_interrupted_indexing_gives_the_scores_of_an_undisturbed_one(engine, scifact):
     """E1: what was sent last is sent again, and no copy of it counts."""
 
@@ -219,13 +272,14 @@ def test_a_server_killed_while_it_is_filled(engine, scifact):
     held_to_bm25(engine, run, corpus, queries, 20)
 
 
-def shop(engine: SearchEngine, shards: int = 1, **fields: object) -> None:
-    """An index of somebody's own with the documents of the brook."""
+def shop(engine: SearchEngine, shards: int = 1, documents: Corpus = BROOK, **fields: object) -> None:
+    """An index of somebody's own, of the documents of the brook by default."""
     properties = {"title": {"type": "text"}, "text": {"type": "text"}, **fields}
     settings = {"number_of_shards": shards, "number_of_replicas": 0}
     engine.ask("PUT", "/shop", {"settings": settings, "mappings": {"properties": properties}})
     lines = []
-    for name, (title, text) in DOCUMENTS.items():
+    columns = (documents.view(view).tolist() for view in ("title", "text"))
+    for name, title, text in zip(documents.ids, *columns, strict=True):
         lines += [{"index": {"_id": name}}, {"title": title, "text": text}]
     engine.ask("POST", "/shop/_bulk?refresh=true", lines=lines)
 

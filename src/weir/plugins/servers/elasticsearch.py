@@ -40,6 +40,7 @@ from weir.services.requests import (
 )
 from weir.systems.compose import shown, then
 from weir.systems.protocol import IN_MEMORY, Context, Costs, Progress, called, folder_of
+from weir.systems.remote.live_index import LiveIndex
 from weir.systems.remote.remote_searcher import (
     RemoteSearcher,
     RemoteService,
@@ -743,6 +744,16 @@ class Elasticsearch:
         if complete is None:
             raise StoreError(f"{at}: the server has no complete index {index.name}; it is made again")
         return self._searcher(index, complete, versions)
+
+    def live_index(self, corpus: Corpus) -> LiveIndex:
+        """See `LiveIndexed`."""
+        name = self._index(corpus).name
+
+        def ask(path: str, body: Any) -> Any:  # noqa: ANN401  any JSON
+            with elastic_connected(self.settings) as server:
+                return server.call("GET" if body is None else "POST", f"/{name}{path}", body)
+
+        return LiveIndex(name, ask, "/_search?search_type=dfs_query_then_fetch", self.settings.body)
 
     def uninstall(self) -> list[str]:
         """Remove every index of the prefix that Weir made on this server; their names. Raises ServiceError."""
