@@ -199,6 +199,57 @@ def test_why_weirs_own_index_differs_from_bm25_by_fields_alone(engine):
         weir.why(name, "rm3", collection=brook)
 
 
+class Drawn:
+    """An encoder: a direction drawn by a text's characters."""
+
+    def encode(self, texts):
+        return np.array(
+            [np.random.default_rng(list(text.encode())).normal(size=24) for text in texts], np.float32
+        )
+
+
+def test_vectors_of_opensearch_and_what_its_graph_loses(shared, tmp_path, monkeypatch):
+    """The exact search ranks as `dense` does; a graph that looks at few loses more, by the same index."""
+    dense = weir.Dense(weir.encoder(Drawn(), version="1"))
+    monkeypatch.setenv("WEIR_HOME", str(tmp_path / "home"))
+    corpus = Corpus.of({f"d{n:04}": f"text {n}" for n in range(1500)})
+    asked = Queries.of({f"q{n}": f"query {n}" for n in range(40)} | {"empty": " "})
+    ours = dense.index(corpus).search(asked, 10)
+    with engine_running("opensearch", shared, tmp_path / "engine") as engine:
+        file = tmp_path / "vectors.toml"
+        file.write_text(f'url = "{engine.url}"\n[vector]\nm = 4\nef_construction = 16\n')
+        made = SYSTEMS.get("elasticsearch")
+        exact = made(str(file), encoder=dense)
+        run = exact.index(corpus, Context(tmp_path / "exact")).search(asked, 10)
+        assert [list(docs) for docs in run.to_dict().values()] == [
+            list(docs) for docs in ours.to_dict().values()
+        ]
+        inner = np.where(ours.score < 0, 1 / (1 - ours.score), 1 + ours.score)  # as Lucene has it
+        np.testing.assert_allclose(run.score, inner, rtol=1e-5)
+        again = exact.open(corpus, Context(tmp_path / "exact"))
+        assert again.search(asked, 10).to_dict() == run.to_dict()
+        with pytest.raises(BadValue, match="searches exactly"):
+            again.loss(asked, 10)
+        lost = []
+        for ef_search in (10, 400):
+            near = made(str(file), encoder=dense, index="hnsw", ef_search=ef_search).index(corpus)
+            lost.append(near.loss(asked, 10).total)
+            best, found = run.to_dict(), near.search(asked, 10).to_dict()
+            missed = sum(len(best[q].keys() - found[q].keys()) for q in best)
+            assert lost[-1] == pytest.approx(missed / len(run.doc))
+        assert lost[0] > lost[1] >= 0
+        assert near.costs().reused_documents == len(corpus)  # of one index, whatever is looked at
+        assert len(engine.ask("GET", "/weir-*")) == 2
+        assert len(made(str(file)).uninstall()) == 2
+
+
+def test_a_server_without_vectors_is_told(engine):
+    dense = weir.Dense(weir.encoder(Drawn(), version="1"))
+    with pytest.raises(BadValue, match="has no k-NN plugin of OpenSearch, which searches vectors"):
+        SYSTEMS.get("elasticsearch")(url=engine.url, encoder=dense).index(BROOK)
+    assert engine.ask("GET", "/*") == {}
+
+
 def test_interrupted_indexing_gives_the_scores_of_an_undisturbed_one(engine, scifact):
     """E1: what was sent last is sent again, and no copy of it counts."""
 
