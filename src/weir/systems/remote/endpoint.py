@@ -301,6 +301,13 @@ def template_names() -> list[str]:
     return sorted(path.stem for path in TEMPLATES.glob("*.toml"))
 
 
+def stand_in_alone(path: Path) -> str:
+    """The template that a file extends where tests never asked its server, "" for others."""
+    name = read_toml(path, EXPECTED).get("extends")
+    known = name in template_names() and "live" not in read_toml(TEMPLATES / f"{name}.toml", EXPECTED)
+    return str(name) if known else ""
+
+
 def read_template(path: Path, dataset: str | None = None) -> SearchTemplate:
     """What a file says, with the templates that it extends; dataset: what {dataset} in its values stands for.
 
@@ -372,6 +379,7 @@ def _with_extended(entries: dict[str, Any], path: Path, levels: int = 4) -> dict
         raise FormatError(path, f"extends = {name!r}", f"one of {known}")
     base_path = TEMPLATES / f"{name}.toml"
     base = _with_extended(read_toml(base_path, EXPECTED), base_path, levels - 1)
+    base.pop("live", None)
     merged = {
         key: {**base[key], **entries[key]}
         for key in MERGED
@@ -579,6 +587,11 @@ class Http:
     def index(self, corpus: Corpus, context: Context = IN_MEMORY) -> RemoteSearcher:
         """Nothing is indexed here; raises FormatError for what the file says."""
         template = read_template(Path(self.file), self.dataset)
+        if name := stand_in_alone(Path(self.file)):
+            message = (
+                f"the template {name} was tested against a stand-in of the published API, never on a server"
+            )
+            warnings.warn(RankingWarning(f"{self}: {message}; check some answers by hand"), stacklevel=2)
         limits = template.limits
         policy = RequestPolicy(limits.concurrency, failures=limits.failures)
         opened = self._connections(template)
