@@ -325,6 +325,28 @@ def test_a_server_killed_while_it_is_filled(engine, scifact):
     held_to_bm25(engine, run, corpus, queries, 20)
 
 
+@pytest.mark.parametrize("running", ["opensearch3"], indirect=True)
+def test_a_server_killed_while_it_is_searched(engine):
+    """Eight queries at once, kill -9 among them, and it comes back: no query is lost or answered otherwise."""
+    back: list[threading.Thread] = []
+
+    def kill(done: int, _: int) -> None:
+        if done >= 40 and not back:
+            engine.stop(signal.SIGKILL)
+            back.append(threading.Thread(target=engine.start))
+            back[0].start()
+
+    words = [word for text in QUERIES.values() for word in text.split()]
+    queries = Queries.of({f"q{n}": f"river {words[n % len(words)]}" for n in range(200)})
+    searcher = system(engine).index(BROOK)
+    run = searcher.search(queries, 5, Context(progress=kill))
+    back[0].join()
+    held_to_bm25(engine, run, BROOK, queries, 5)
+    facts = searcher.costs().services[0].facts()
+    assert (facts["answered"], facts["unanswered"]) == (200, {})
+    assert facts["retried"] > 0
+
+
 def shop(engine: SearchEngine, shards: int = 1, documents: Corpus = BROOK, **fields: object) -> None:
     """An index of somebody's own, of the documents of the brook by default."""
     properties = {"title": {"type": "text"}, "text": {"type": "text"}, **fields}
