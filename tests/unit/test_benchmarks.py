@@ -97,6 +97,7 @@ SCRIPTS = {
     "scale.py": Tiny("--data {data} --sizes 300,600 --max-ram 1G --work {work} --systems bm25,rm3", KERNELS),
     "score_run.py": Tiny("--shapes t --tools weir-numba,weir-numpy --repeat 1 --no-record --work {work}", KERNELS),
     "sparse_search.py": Tiny("--documents 300 --k 5 --repetitions 1 --quick", ("numba", "torch", "scipy")),
+    "vector_engines.py": Tiny("--data {data} --engines pgvector --encoder drawn --k 5 --ef 5", ("numba", "psycopg", "postgres")),
     "two_versions.py": Tiny("--other {here} --repetitions 1 --data {data} --tasks index", KERNELS),
 }  # fmt: skip
 
