@@ -164,16 +164,16 @@ def main() -> None:
         for engine in options.engines:
             try:
                 for row in rows(engine, dense, data, options.k, options.ef):
-                    found = 1 - lost(exact, row.pop("run")).total
+                    share = 1 - lost(exact, row.pop("run")).total
                     search = "exact" if row["ef"] is None else f"hnsw, ef {row['ef']}"
                     times = [f"{row[p]:.1f}" for p in ("p50", "p95", "p99")]
                     version = next(iter(row["versions"].items()))
                     size = f"{row['bytes'] / 1e6:.1f}"
-                    lines.append([" ".join(version), search, f"{found:.1%}", *times, size])
+                    lines.append([" ".join(version), search, f"{share:.1%}", *times, size])
                     append("vector_engines", {
                         "bench": "vector_engines", "engine": engine, "collection": options.collection,
                         "encoder": options.encoder, "documents": len(data.corpus), "queries": len(data.queries),
-                        "k": options.k, "of_exact": found, **row,
+                        "k": options.k, "of_exact": share, **row,
                     })  # fmt: skip
             except pytest.skip.Exception as reason:
                 print(f"{engine} is left out: {reason}", file=sys.stderr)

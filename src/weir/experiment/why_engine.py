@@ -6,12 +6,13 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import TypeAlias
 
 import numpy as np
 
 from weir.core.corpus import Corpus, Queries
+from weir.core.qrels import Qrels
 from weir.core.results import result
 from weir.core.rounding import change, count, score
 from weir.core.run import Named, Run
@@ -81,10 +82,15 @@ class Asked:
     measure: Measure
     rules: ScoringRules
 
-    @property
+    @cached_property
+    def qrels(self) -> Qrels:
+        """The judgments that count."""
+        return self.rules.counted(self.dataset.qrels)
+
+    @cached_property
     def queries(self) -> Queries:
         """The judged queries, MOST_QUERIES of them at most."""
-        judged = np.flatnonzero(self.dataset.qrels.queries.codes(self.dataset.queries.ids.strings) >= 0)
+        judged = np.flatnonzero(self.qrels.queries.codes(self.dataset.queries.ids.strings) >= 0)
         return self.dataset.queries.take(judged[:MOST_QUERIES])
 
     @property
@@ -94,8 +100,8 @@ class Asked:
 
     def values(self, run: Run) -> Float64:
         """The value of each judged query; NaN for those that are not asked."""
-        values = rescored(self.rules.ranked(run), self.dataset.qrels, Scoring(self.measure))
-        return np.where(self.queries.ids.codes(self.dataset.qrels.queries.strings) >= 0, values, np.nan)
+        values = rescored(self.rules.ranked(run), self.qrels, Scoring(self.measure))
+        return np.where(self.queries.ids.codes(self.qrels.queries.strings) >= 0, values, np.nan)
 
     def mean(self, run: Run) -> float:
         """The mean over the queries that are asked."""
@@ -127,8 +133,8 @@ def _analysed_by(analyzer: Analyzer) -> Callable[[str], Words]:
     cut = tokenizer(analyzer.tokenizer)
 
     def words(text: str) -> Words:
-        found = cut.words(text.lower() if analyzer.lower_text else text)
-        return tuple(zip(found, analyzer.normalise(found), strict=True))
+        surface = cut.words(text.lower() if analyzer.lower_text else text)
+        return tuple(zip(surface, analyzer.normalise(surface), strict=True))
 
     return words
 
@@ -412,7 +418,8 @@ def _differing(
     first: Side, second: Side, asked: Asked, analysed: AnalysedQueries
 ) -> Iterator[QueryDifference]:
     """The queries whose values differ most, of equal ones the first."""
-    qrels, queries = asked.dataset.qrels, asked.queries
+    qrels, queries = asked.qrels, asked.queries
+    grades = qrels.to_dict()
     gap = np.nan_to_num(np.abs(second.value - first.value))
     at = queries.ids.codes(qrels.queries.strings)
     places = [_ranks(side.run) for side in (first, second)]
@@ -420,7 +427,7 @@ def _differing(
         if gap[judged] == 0:
             return
         number, name = int(at[judged]), qrels.queries[judged]
-        relevant = [doc for doc, grade in qrels.to_dict()[name].items() if grade > 0]
+        relevant = [doc for doc, grade in grades[name].items() if grade > 0]
         ranks = {doc: tuple(place.get((name, doc)) for place in places) for doc in relevant}
         moved = max(
             relevant, key=lambda doc: abs(np.diff([1 / r if r else 0.0 for r in ranks[doc]])[0]), default=""

@@ -138,7 +138,9 @@ class LiveIndex:
             raise ServiceError(f"{self.name}: the answer to a search has no hits with scores") from None
 
     def explained(self, body: Json, document: str) -> Explanation | None:
-        """How the score of a document comes about, None where it does not match."""
+        """How the score of a document comes about, None where it does not match, or no query stands in the body."""
+        if "query" not in body:
+            return None
         answer = self.ask(f"/_explain/{quote(document, safe='')}", {"query": body["query"]})
         tree = answer.get("explanation")
         return _explanation(tree) if answer.get("matched") and isinstance(tree, dict) else None
