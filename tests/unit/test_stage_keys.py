@@ -146,6 +146,9 @@ ELSEWHERE_ANSWERED = {
             "analyzer": "standard",
             "fields": ["text"],
             "version": "2",
+            "encoder": "minilm",
+            "index": "hnsw",
+            "ef_search": 20,
         },
     ),
     "postgres": (
@@ -156,6 +159,7 @@ ELSEWHERE_ANSWERED = {
             "rank": "ts_rank_cd",
             "encoder": "minilm",
             "index": "hnsw",
+            "ef_search": 20,
             "version": "2",
         },
     ),
@@ -198,7 +202,10 @@ ALONE = {
     ("llm", "sort"): {"method": "setwise", "model": "http://localhost:8000/v1#m"},
     ("llm", "top"): {"method": "setwise", "model": "http://localhost:8000/v1#m"},
     ("llm", "base"): {"method": "score", "model": "openai:m", "base": "http://localhost:8000/v1"},
+    ("elasticsearch", "index"): {"file": "elastic.toml", "encoder": "minilm"},
+    ("elasticsearch", "ef_search"): {"file": "elastic.toml", "encoder": "minilm", "index": "hnsw"},
     ("postgres", "index"): {"file": "shop.toml", "encoder": "minilm"},
+    ("postgres", "ef_search"): {"file": "shop.toml", "encoder": "minilm", "index": "hnsw"},
 }
 """Settings that take the place of what has to be given, or need something beside it."""
 FILES = {

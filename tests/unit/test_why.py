@@ -329,6 +329,9 @@ def test_mistakes_are_refused_in_one_line(tmp_path, capsys):
     elsewhere = str(write_cell(tmp_path / "ap", measures=("AP",)))
     recall = str(write_cell(tmp_path / "r", measures=("R@10",)))
     assert "no measure in common" in refused(capsys, "why", elsewhere, recall)
+    neither = refused(capsys, "why", "bm25", "bm25(b=0.5)", "--collection", "brook-medical")
+    assert "neither bm25 nor bm25(b=0.5) is an engine that explains its scores" in neither
+    assert "name it with --collection" in refused(capsys, "why", "bm25", "bm25(b=0.5)")
 
 
 def other_system(folder):

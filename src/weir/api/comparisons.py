@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from weir.datasets.scoring_rules import ScoringRules
     from weir.experiment.results import ResultCell
     from weir.experiment.why import Why
+    from weir.experiment.why_engine import EngineWhy
     from weir.stats.compare import Comparison, ComparisonMethod
     from weir.stats.factors import FactorStudy
     from weir.stats.gate import Gate
@@ -339,8 +340,11 @@ def why(
     measure: Measure | str | None = None,
     qrels: FolderPath | None = None,
     collection: Collection = None,
-) -> ResultSet[Why]:
+) -> ResultSet[Why] | ResultSet[EngineWhy]:
     """Why two numbers differ: why(qrels, one, other), why(cell, other_cell), or a cell and what is published.
+
+    why("elasticsearch(url=...)", "bm25", collection="scifact") asks a live engine of its fields, terms and scores; an
+    engine may also be http("search.toml") of an index of Elasticsearch or OpenSearch, on either side or both.
 
     results: judgments and two runs as `evaluate` takes them; two folders such as results/scifact/bm25-fa19b4d424; or
     one, which is compared with the published model that its system claims to be, or with the one named. qrels,
@@ -358,6 +362,8 @@ def why(
             explanation = explain_published(_folder(one), published, name, judgments)
         case (_, _) if published is not None:
             raise BadValue("published takes one result; two results are compared with each other")
+        case (one, other) if _is_system(one) and _is_system(other):
+            return _why_engine(one, other, measure, qrels, collection)
         case (one, other):
             folders = _folder(one), _folder(other)
             if all(folder.is_file() for folder in folders):
@@ -377,6 +383,31 @@ def why(
                 f"found {len(results)} results; expected one or two result folders, or judgments and two runs alone"
             )
     return ResultSet("why", (explanation,))
+
+
+def _is_system(given: object) -> bool:
+    """Whether it is a system, or a text that names one rather than a folder."""
+    from weir.systems.protocol import SYSTEMS, Retriever
+
+    if isinstance(given, str):
+        return given.partition("(")[0].strip() in SYSTEMS.names() and not Path(given).exists()
+    return isinstance(given, Retriever)
+
+
+def _why_engine(
+    first: object, second: object, measure: Measure | str | None, qrels: object, collection: Collection
+) -> ResultSet[EngineWhy]:
+    from weir.datasets.load import Dataset, load
+    from weir.experiment.why_engine import explain_engine
+    from weir.systems import system
+
+    if collection is None or qrels is not None:
+        raise BadValue(
+            "two systems are asked the queries of a collection: name it with --collection, without --qrels"
+        )
+    dataset = collection if isinstance(collection, Dataset) else load(collection)
+    parsed = parse_measure(str(measure or DEFAULT_MEASURES[0]))
+    return ResultSet("why-engine", (explain_engine(system(first), system(second), dataset, parsed),))
 
 
 def abstention(

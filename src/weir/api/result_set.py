@@ -195,6 +195,7 @@ def _kind(name: str) -> ResultKind:
         import weir.experiment.reproduce
         import weir.experiment.verify
         import weir.experiment.why
+        import weir.experiment.why_engine
         import weir.labels.estimates
         import weir.labels.hole_study
         import weir.labels.judge_report

@@ -185,7 +185,7 @@ def diff_command(
 
 
 @click.command("why")
-@click.argument("results", type=click.Path(path_type=Path), nargs=-1, required=True)
+@click.argument("results", nargs=-1, required=True)
 @click.option(
     "--published", "model", help="A published model to compare one result with, such as 'anserini bm25 flat'."
 )
@@ -204,7 +204,7 @@ def diff_command(
 )
 @click.option("--json", "as_json", is_flag=True, help="One JSON object, at full precision.")
 def why_command(
-    results: tuple[Path, ...],
+    results: tuple[str, ...],
     model: str | None,
     measure: str | None,
     qrels: Path | None,
@@ -215,7 +215,9 @@ def why_command(
 
     Two numbers differ: the settings that can be the reason. RESULTS: two folders such as
     results/scifact/bm25-fa19b4d424; or one, which is compared with the published model that its system claims to be, or
-    with the one named; or judgments and two run files. The gap is the second minus the first. Settings that differ come
+    with the one named; or judgments and two run files; or with --collection two systems, of which one at least is an
+    index of Elasticsearch or OpenSearch and the other may be bm25(...): the index is asked for its analyzers and terms,
+    its scores, and other searches. The gap is the second minus the first. Settings that differ come
     in the order of their likely effect. What can be scored again is: tie rule, self-matches, unanswered queries, depth,
     and for a published number cut-off, capped recall, relevance level and gains. Nothing is downloaded.
     """

@@ -10,7 +10,7 @@ from typing import Any
 
 from weir.core.frames import plain
 from weir.core.results import result
-from weir.core.rounding import figure, score
+from weir.core.rounding import figure, score, share
 from weir.core.scores import Note, Row
 from weir.core.tables import Table, table_of
 from weir.errors import FormatError, UnknownName
@@ -37,7 +37,7 @@ class Efficiency:
     peak_mb: the larger peak of memory of both stages; hardware; index_marks, search_marks: why the time of
     indexing, or of all queries together, is not that of doing all its work, and what an API was asked; best: no
     system on the collection is as good in quality, time of a query and size of the index, and better in one of
-    them.
+    them; exact_share: of an approximate search, the share of the exact k best that it finds.
     """
 
     quality: Row
@@ -57,6 +57,7 @@ class Efficiency:
     search_marks: tuple[str, ...] = ()
     best: bool = False
     concurrency: int | None = None
+    exact_share: float | None = None
 
     @property
     def documents_per_second(self) -> float | None:
@@ -139,10 +140,11 @@ def _cost(cell: ResultCell, row: Row) -> Efficiency:
             search_marks.append(
                 f"{stored} of {scores['asked']} scores of pairs were stored before; single queries compute theirs"
             )
-        if lost := search.get("lost"):
-            share = f"{1 - lost['share']:.1%} of the exact {lost['k']} best"
+        lost = search.get("lost")
+        if lost:
+            found = f"{1 - lost['share']:.1%} of the exact {lost['k']} best"
             by_index = f"{lost['by what is kept']:.1%} are lost by what the index keeps of vectors"
-            search_marks.append(f"finds {share}; {by_index} ({lost['queries']} queries)")
+            search_marks.append(f"finds {found}; {by_index} ({lost['queries']} queries)")
         search_marks += [*_api_notes(search), *(mark for use in services for mark in _service_marks(use))]
         measured = Efficiency(
             row,
@@ -163,6 +165,7 @@ def _cost(cell: ResultCell, row: Row) -> Efficiency:
             ),
             index_marks=tuple(index_marks + _api_notes(index)),
             search_marks=tuple(search_marks),
+            exact_share=1 - lost["share"] if lost else None,
         )
         for name in COUNTED:
             value = getattr(measured, name)
@@ -222,7 +225,8 @@ def efficiency_record(one: Efficiency) -> dict[str, object]:
     quality = {"mean": row.mean, "low": row.low, "high": row.high}
     costs = ("documents", "index_seconds", "documents_per_second", "index_bytes", "bytes_per_million", "queries",
              "search_seconds", "queries_per_second", "mean_ms", "singles", "single_mean_ms", "p50_ms", "p95_ms",
-             "p99_ms", "peak_mb", "hardware", "index_marks", "search_marks", "concurrency", "best")  # fmt: skip
+             "p99_ms", "peak_mb", "hardware", "index_marks", "search_marks", "concurrency", "best",
+             "exact_share")  # fmt: skip
     return {
         "dataset": row.dataset,
         "system": row.system,
@@ -245,7 +249,9 @@ def efficiency_tables(results: Sequence[Efficiency]) -> tuple[Table, ...]:
         return None if size is None else size / 1e6
 
     costs = ["docs/s", "index MB", "MB/1M docs", "queries/s", "p50 ms", "p95 ms", "p99 ms", "peak MB"]
-    lines = [["dataset", "system", results[0].quality.measure, *costs]]
+    approximate = any(one.exact_share is not None for one in results)
+    shares = ["of exact"] if approximate else []
+    lines = [["dataset", "system", results[0].quality.measure, *shares, *costs]]
     for one in results:
         row = one.quality
         index, search = (MARK if marks else "" for marks in (one.index_marks, one.search_marks))
@@ -254,6 +260,7 @@ def efficiency_tables(results: Sequence[Efficiency]) -> tuple[Table, ...]:
                 row.dataset,
                 f"{row.system} {BEST}" if one.best else row.system,
                 f"{score(row.mean)} [{score(row.low)}, {score(row.high)}]",
+                *(["-" if one.exact_share is None else share(one.exact_share)] if approximate else []),
                 figure(one.documents_per_second) + index,
                 figure(megabytes(one.index_bytes)),
                 figure(megabytes(one.bytes_per_million)),

@@ -411,7 +411,7 @@ def explained(
             elif not np.isnan(means).any() and one.kind != "duplicates":
                 without.append(f"{one.kind} ({one.change})")
     effects.sort(key=lambda e: (not e.closes, not (e.closes and e.documented), abs(e.gap)))
-    same, shared = _same_top(first.run, second.run)
+    same, shared = same_top(first.run, second.run)
     settings = differences(first.settings, second.settings)
     documented = second.score is not None
     weighed = []
@@ -483,7 +483,7 @@ def _scored(side: ComparedResult, scoring: Scoring) -> float:
     return mean(rescored(side.run, side.qrels, scoring), scoring.measure)
 
 
-def _same_top(first: Run | None, second: Run | None) -> tuple[int, int]:
+def same_top(first: Run | None, second: Run | None) -> tuple[int, int]:
     """How many queries that both answer begin with the same ten documents, and how many those are."""
     if first is None or second is None:
         return 0, 0
@@ -504,6 +504,8 @@ def _same_top(first: Run | None, second: Run | None) -> tuple[int, int]:
 # The two sides of an explanation: cells, run files, published scores.
 
 
+ENGINES = ("elasticsearch(", "http(")
+"""How systems begin whose server may explain its scores."""
 OURS = (("ties", TIE_RULES["trec"]), ("missing", "zero"))
 SAME_MEAN = 1e-9
 
@@ -533,6 +535,9 @@ def explain_cells(
     parsed = parse_measure(name)
     notes: list[str] = []
     one, other = (_side(cell, parsed, judgments or Judgments(), notes) for cell in cells)
+    if any(cell.system.startswith(ENGINES) for cell in cells):
+        asked = f"weir why '{cells[0].system}' '{cells[1].system}' --collection {cells[0].dataset}"
+        notes.append(f"an engine of Elasticsearch or OpenSearch explains its terms and scores: {asked}")
     return explained(one, other, parsed, tuple(dict.fromkeys(notes)))
 
 

@@ -21,6 +21,7 @@ from weir.systems import reranker_names, system_names
 
 if TYPE_CHECKING:
     from weir.services.answers import ServiceUsage
+    from weir.systems.remote.live_index import LiveIndex
     from weir.systems.vectors.ann import Loss
 
 
@@ -235,6 +236,15 @@ class Fetched(Protocol):
 
     def fetch(self) -> None:
         """Download what is not here, so that `describe` needs no network; raises DownloadError."""
+        ...
+
+
+@runtime_checkable
+class LiveIndexed(Protocol):
+    """A system whose index stands on a server that says how it analyses texts and how it scores."""
+
+    def live_index(self, corpus: Corpus) -> LiveIndex:
+        """The index that answers for a corpus; raises BadValue where its server has no such words."""
         ...
 
 

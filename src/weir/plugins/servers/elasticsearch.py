@@ -11,17 +11,23 @@ from base64 import b64encode
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from weir.core.corpus import Corpus, check_view
+import numpy as np
+from numpy.typing import NDArray
+
+from weir.core.corpus import Corpus, Queries, check_view
+from weir.core.run import Run
 from weir.errors import BadValue, FormatError, ServiceError, StoreError, StoreWarning
 from weir.files.atomic import atomic_dir
 from weir.files.integrity import open_folder, seal_folder
 from weir.files.text_files import read_toml
-from weir.registry import declared_version
+from weir.models.hosted import LoadedEncoder
+from weir.plugins.servers.vectors import VectorSearch, encoder_given, lost, vectors_of
+from weir.registry import SESSION, declared_version
 from weir.services.answers import Outcome, Request, RequestPolicy, Retried, ServiceUsage
 from weir.services.requests import (
     CONTINUES,
@@ -39,8 +45,11 @@ from weir.services.requests import (
     parsed_answer,
     retry,
 )
+from weir.settings import settings as settings_of_weir
 from weir.systems.compose import shown, then
+from weir.systems.dense import DenseRetriever
 from weir.systems.protocol import IN_MEMORY, Context, Costs, Progress, called, folder_of
+from weir.systems.remote.live_index import LiveIndex
 from weir.systems.remote.remote_searcher import (
     RemoteSearcher,
     RemoteService,
@@ -53,6 +62,8 @@ from weir.systems.remote.remote_searcher import (
     kept_ranking,
     settings_value,
 )
+from weir.systems.vectors.ann import Loss
+from weir.systems.vectors.store import StoredVectors
 
 # ----------
 # Settings: a TOML file, or what a name says.
@@ -61,6 +72,10 @@ from weir.systems.remote.remote_searcher import (
 QUERIES = ("best_fields", "most_fields", "cross_fields", "bool")
 SCHEMES = ("ApiKey", "Basic", "Bearer")
 NONE: Mapping[str, Any] = MappingProxyType({})
+VECTOR = "weir_vector"
+"""The field with the vector of a document."""
+SPACES = {"inner": "innerproduct", "cosine": "cosinesimil", "l2": "l2"}
+"""Name of a distance -> what OpenSearch calls it."""
 
 
 @dataclass(frozen=True)
@@ -86,6 +101,7 @@ class ElasticSettings:
     settings: Mapping[str, Any] = field(default_factory=lambda: NONE, hash=False)
     query: str = "best_fields"
     tie_breaker: float = 0.5
+    vector: VectorSearch = field(default_factory=VectorSearch)
     concurrency: int = 8
     batch: int = 1
     timeout_s: float = 60.0
@@ -143,12 +159,28 @@ class ElasticSettings:
             query = {"multi_match": match | {"tie_breaker": self.tie_breaker}}
         return {"query": query, "size": k, "_source": False, "track_total_hits": False}
 
+    def vector_body(self, vector: list[float], k: int) -> dict[str, Any]:
+        """One search of the nearest vectors: of the graph, or of all by the script of the k-NN plugin."""
+        search = self.vector
+        if search.index == "hnsw":
+            candidates = {"ef_search": max(search.ef_search, k)}
+            query: dict[str, Any] = {
+                "knn": {VECTOR: {"vector": vector, "k": k, "method_parameters": candidates}}
+            }
+        else:
+            params = {"field": VECTOR, "query_value": vector, "space_type": SPACES[search.distance]}
+            script = {"lang": "knn", "source": "knn_score", "params": params}
+            query = {"script_score": {"query": {"match_all": {}}, "script": script}}
+        return {"query": query, "size": k, "_source": False, "track_total_hits": False}
+
 
 def read_elastic_settings(path: Path) -> ElasticSettings:
     """The settings in a TOML file; raises FormatError and UnknownName for what it says."""
     entries = read_toml(path, "the settings of an Elasticsearch server, see docs/retrievers.md")
     if isinstance(entries.get("fields"), list):
         entries["fields"] = tuple(entries["fields"])
+    if "vector" in entries:
+        entries["vector"] = settings_value(VectorSearch, path, "[vector]", entries["vector"])
     if "url" not in entries:
         raise FormatError(path, "no url", "the address of the server")
     return settings_value(ElasticSettings, path, "the file", entries)
@@ -179,7 +211,8 @@ class ElasticServer:
 
     def __post_init__(self) -> None:
         self.key = Key.of(self.settings.key)
-        self.limits = Limits(timeout=self.settings.timeout_s, attempts=8)
+        seconds = self.settings.timeout_s
+        self.limits = Limits(timeout=seconds, whole=max(Limits().whole, seconds), attempts=8)
 
     def call(
         self,
@@ -229,6 +262,11 @@ class ElasticServer:
         except (ValueError, RecursionError):
             raise AttemptError("malformed", "the answer is not JSON, or was cut", again=False) from None
 
+    def pause(self, attempt: int) -> None:
+        """Wait before what the server had no room for is sent again; attempt: which this was, from 1."""
+        limits, clock = self.limits, self.clock
+        clock.sleep(min(limits.longest, limits.pause * 2.0 ** (attempt - 1) * (0.5 + clock.chance())))
+
 
 @contextmanager
 def elastic_connected(settings: ElasticSettings) -> Iterator[ElasticServer]:
@@ -251,9 +289,15 @@ def elastic_connected(settings: ElasticSettings) -> Iterator[ElasticServer]:
 NUMBER = "weir_number"
 """The field with the number of a document in the collection."""
 BATCH_DOCUMENTS, BATCH_BYTES = 1000, 5 << 20
+NUMBER_BYTES = 20
+"""Of a number of a vector, as JSON."""
 MOST_ID_BYTES = 512
 """Of a document's identifier, which Elasticsearch takes at most."""
 CONFLICT, TOO_MANY_REQUESTS = 409, 429
+PASSING = (TOO_MANY_REQUESTS, 503)
+"""Statuses of one search among several for which the server has no room, or no shard yet."""
+MERGE_SECONDS = 3600.0
+"""For an answer, while a server makes one graph of all vectors."""
 SHOWN_CHARACTERS = 400
 """Of what the server says, in a message."""
 SHARD_ATTEMPTS, SHARD_PAUSE_SECONDS = 30, 1.0
@@ -262,6 +306,7 @@ DECISIVE = (
     "index.analysis.",
     "index.default_pipeline",
     "index.final_pipeline",
+    "index.knn",
     "index.mode",
     "index.number_of_shards",
     "index.search.default_pipeline",
@@ -280,11 +325,17 @@ NEUTRAL = {
 
 @dataclass(frozen=True, eq=False)
 class ElasticIndex:
-    """A collection as an index; about: everything that decides it, what its name is made of."""
+    """A collection as an index.
+
+    about: everything that decides it, what its name is made of; dimensions: of vectors, 0 for an index of texts;
+    vectors: of the documents, None where there is nothing to fill.
+    """
 
     settings: ElasticSettings
     corpus: Corpus
     about: dict[str, object]
+    dimensions: int = 0
+    vectors: StoredVectors | None = None
 
     @property
     def name(self) -> str:
@@ -294,13 +345,31 @@ class ElasticIndex:
     @property
     def properties(self) -> dict[str, Any]:
         """The fields of the mapping."""
+        if self.dimensions:
+            return {VECTOR: self._vector_field, NUMBER: {"type": "integer"}}
         text = {"type": "text", "analyzer": self.settings.analyzer}
         return {**dict.fromkeys(self.settings.names, text), NUMBER: {"type": "integer"}}
 
     @property
+    def _vector_field(self) -> dict[str, Any]:
+        """The field of vectors, with a graph by Lucene where it is searched approximately."""
+        search = self.settings.vector
+        plain: dict[str, Any] = {"type": "knn_vector", "dimension": self.dimensions}
+        if search.index == "exact":
+            return plain
+        parameters = {"m": search.m, "ef_construction": search.ef_construction}
+        method = {"name": "hnsw", "engine": "lucene", "space_type": SPACES[search.distance]}
+        return plain | {"method": method | {"parameters": parameters}}
+
+    @property
+    def is_graph(self) -> bool:
+        """Whether it holds a graph of vectors."""
+        return self.dimensions > 0 and self.settings.vector.index == "hnsw"
+
+    @property
     def index_settings(self) -> dict[str, Any]:
         """The settings of the index; one shard, so that statistics are those of the collection."""
-        return {"number_of_shards": 1, **self.settings.settings}
+        return {"number_of_shards": 1, **({"knn": True} if self.is_graph else {}), **self.settings.settings}
 
     def mark(self, writes: int | None) -> dict[str, Any]:
         """What the mapping says of it; writes: how many it took, None while it is not complete."""
@@ -560,6 +629,10 @@ def _written(
         start += len(batch)
         if progress is not None:
             progress(start, total)
+    if index.is_graph:  # one graph, so that the same documents are found each time
+        merging = ElasticServer(replace(server.settings, timeout_s=MERGE_SECONDS), server.retried)
+        with closing(merging.connection):
+            merging.call("POST", f"/{index.name}/_forcemerge?max_num_segments=1")
     server.call("PUT", f"/{index.name}/_settings", {"index": {"refresh_interval": None}})
     after = _state(server, index)
     if after is None or after.uuid != state.uuid or _deviations(index, after):
@@ -592,6 +665,10 @@ def _begun(server: ElasticServer, index: ElasticIndex) -> tuple[IndexState, int]
     try:
         server.call("PUT", f"/{index.name}", {"settings": settings, "mappings": mappings})
     except AttemptError as error:
+        if index.dimensions and "[knn_vector]" in str(error):
+            raise BadValue(
+                f"{index.settings.url} has no k-NN plugin of OpenSearch, which searches vectors"
+            ) from None
         if "resource_already_exists_exception" not in str(error):  # another process made it meanwhile
             raise
     state = _state(server, index)
@@ -636,14 +713,17 @@ def _fault(server: ElasticServer, index: ElasticIndex, identity: IndexIdentity) 
 
 def _batch(index: ElasticIndex, start: int, most: int) -> Iterator[tuple[str, dict[str, object]]]:
     """The next documents, (identifier, fields)."""
-    corpus, names, size = index.corpus, index.settings.names, 0
+    corpus, size = index.corpus, 0
     stop = min(start + most, len(corpus))
-    columns = [corpus.view(name, start, stop).tolist() for name in names]
+    columns: dict[str, list[Any]] = {}
+    if index.vectors is not None:
+        columns[VECTOR] = index.vectors.block(start, stop).tolist()
+    else:
+        columns = {name: corpus.view(name, start, stop).tolist() for name in index.settings.names}
     for at in range(stop - start):
-        name = corpus.ids[start + at]
-        texts = {field: column[at] for field, column in zip(names, columns, strict=True)}
-        yield name, {**texts, NUMBER: start + at}
-        size += sum(map(len, texts.values()))
+        values = {name: column[at] for name, column in columns.items()}
+        yield corpus.ids[start + at], {**values, NUMBER: start + at}
+        size += sum(NUMBER_BYTES * len(one) if name == VECTOR else len(one) for name, one in values.items())
         if size > BATCH_BYTES:
             return
 
@@ -675,11 +755,10 @@ def _put(server: ElasticServer, index: ElasticIndex, batch: list[tuple[str, dict
         waiting = again
         if waiting:
             reason = f"429: no room for {len(waiting)} documents: {reason}"
-            limits, clock = server.limits, server.clock
-            if attempt >= limits.attempts:
+            if attempt >= server.limits.attempts:
                 raise AttemptError("refused", f"{reason} ({attempt} attempts)", again=False)
             server.retried(AttemptError("refused", reason))
-            clock.sleep(min(limits.longest, limits.pause * 2.0 ** (attempt - 1) * (0.5 + clock.chance())))
+            server.pause(attempt)
             attempt += 1
 
 
@@ -696,12 +775,14 @@ ADVICE = {
 class Elasticsearch:
     """A collection in an index that Weir makes on a server, searched by the server.
 
-    arguments: how it was written, positional and named; version: what stands for the server's own version in keys.
+    arguments: how it was written, positional and named; dense: what makes vectors, None for words; version: what stands
+    for the server's own version in keys.
     """
 
     arguments: tuple[tuple[str, ...], tuple[tuple[str, object], ...]]
     settings: ElasticSettings
     version: str | None = None
+    dense: DenseRetriever | None = None
 
     __repr__ = shown
     __rshift__ = then
@@ -721,15 +802,34 @@ class Elasticsearch:
 
     def describe(self) -> dict[str, object]:
         """What decides the rankings; the server is the declared version, else a hash of its address."""
-        index = {"format": FORMAT, **self.settings.index_facts()}
-        description: dict[str, object] = {"system": "elasticsearch", "index": index}
-        description["search"] = self.settings.search_facts()
+        description: dict[str, object] = {"system": "elasticsearch", "index": self._index_facts()}
+        description["search"] = self._search_facts()
         address = hashlib.blake2b(self.settings.url.encode(), digest_size=8).hexdigest()
         return description | {"server": self.version or address}
 
     def fields_read(self) -> tuple[str, ...]:
-        """The fields of a document that are indexed."""
-        return self.settings.names
+        """The fields of a document that are indexed, or encoded."""
+        return self.settings.names if self.dense is None else self.dense.fields_read()
+
+    def fetch(self) -> None:
+        """Download the encoder's checkpoint where it is not here; raises DownloadError where that fails."""
+        if self.dense is not None:
+            self.dense.fetch()
+
+    def _index_facts(self) -> dict[str, object]:
+        """What decides the index, beside the collection; raises DownloadError where a checkpoint is not here."""
+        if self.dense is None:
+            return {"format": FORMAT, **self.settings.index_facts()}
+        search = self.settings.vector.facts()
+        search.pop("ef_search", None)
+        settings = {"settings": dict(self.settings.settings)}
+        return {"format": FORMAT, "vectors": search, "encoder": self.dense.describe(), **settings}
+
+    def _search_facts(self) -> dict[str, object]:
+        """What decides how it is searched."""
+        if self.dense is None:
+            return self.settings.search_facts()
+        return {**self.settings.vector.facts(), "on_failure": self.settings.on_failure}
 
     def indexed_as(self) -> Elasticsearch:
         """The index, however it is searched."""
@@ -739,20 +839,26 @@ class Elasticsearch:
             fields=self.settings.names,
             query=plain.query,
             tie_breaker=plain.tie_breaker,
+            vector=replace(self.settings.vector, ef_search=plain.vector.ef_search),
             on_failure=plain.on_failure,
         )
         positional, options = self.arguments
         index_arguments = tuple(
-            (name, value) for name, value in options if name in ("url", "analyzer", "fields")
+            (name, value)
+            for name, value in options
+            if name in ("url", "analyzer", "fields", "encoder", "index")
         )
         return replace(self, settings=settings, arguments=(positional, index_arguments))
 
-    def index(self, corpus: Corpus, context: Context = IN_MEMORY) -> RemoteSearcher:
+    def index(self, corpus: Corpus, context: Context = IN_MEMORY) -> ElasticSearcher:
         """Send the collection to the server, all that is not there; the folder notes the index.
 
         Raises ServiceError where the server refuses or cannot be reached.
         """
-        index = self._index(corpus)
+        vectors = None
+        if self.dense is not None:
+            vectors = self.dense.index(corpus, replace(context, folder=None)).vectors
+        index = self._index(corpus, 0 if vectors is None else vectors.dimensions, vectors)
         versions, complete = filled_index(index, context.progress)
         if context.folder is not None:
             with atomic_dir(context.folder) as folder:
@@ -761,19 +867,32 @@ class Elasticsearch:
                     "index": index.name,
                     "identity": asdict(complete.identity),
                     "versions": versions,
+                    "dimensions": index.dimensions,
                 }
                 seal_folder(folder, "index.json", facts)
         return self._searcher(index, complete, versions)
 
-    def open(self, corpus: Corpus, context: Context) -> RemoteSearcher:
+    def open(self, corpus: Corpus, context: Context) -> ElasticSearcher:
         """Open the index that `index` made of the same corpus; raises StoreError where it is not there any more."""
-        at, index = folder_of(context), self._index(corpus)
-        open_folder(at, "index.json")
+        at = folder_of(context)
+        index = self._index(corpus, int(open_folder(at, "index.json").get("dimensions", 0)))
         with elastic_connected(self.settings) as server:
             versions, complete = elastic_versions(server), complete_index(server, index)
         if complete is None:
             raise StoreError(f"{at}: the server has no complete index {index.name}; it is made again")
         return self._searcher(index, complete, versions)
+
+    def live_index(self, corpus: Corpus) -> LiveIndex:
+        """See `LiveIndexed`; raises BadValue where vectors are searched."""
+        if self.dense is not None:
+            raise BadValue(f"{self} searches vectors: it has no words to explain")
+        name = self._index(corpus).name
+
+        def ask(path: str, body: Any) -> Any:  # noqa: ANN401  any JSON
+            with elastic_connected(self.settings) as server:
+                return server.call("GET" if body is None else "POST", f"/{name}{path}", body)
+
+        return LiveIndex(name, ask, "/_search?search_type=dfs_query_then_fetch", self.settings.body)
 
     def uninstall(self) -> list[str]:
         """Remove every index of the prefix that Weir made on this server; their names. Raises ServiceError."""
@@ -781,30 +900,84 @@ class Elasticsearch:
 
     def _searcher(
         self, index: ElasticIndex, complete: CompleteIndex, versions: Mapping[str, str]
-    ) -> RemoteSearcher:
-        settings, corpus, identity = self.settings, index.corpus, complete.identity
-        content = content_of(corpus, self.fields_read())
-        about = {**self.describe(), "corpus": content, "versions": versions, "answered by": asdict(identity)}
-        policy = RequestPolicy(settings.concurrency, settings.batch)
-        opened = partial(ElasticAsker, settings, index.name)
-        service = RemoteService(
-            str(self), about, opened, policy, settings.on_failure, partial(_check_same, index, identity)
-        )
-        costs = Costs(external_bytes=complete.bytes, reused_documents=complete.reused)
-        return RemoteSearcher(service, corpus, ServiceUsage("", {**versions, "index": identity.uuid}), costs)
+    ) -> ElasticSearcher:
+        content = content_of(index.corpus, self.fields_read())
+        about = {**self.describe(), "corpus": content, "versions": versions}
+        about |= {"answered by": asdict(complete.identity)}
+        use = ServiceUsage("", {**versions, "index": complete.identity.uuid})
+        return ElasticSearcher(str(self), index, complete, about, self.dense, use)
 
-    def _index(self, corpus: Corpus) -> ElasticIndex:
+    def _index(
+        self, corpus: Corpus, dimensions: int = 0, vectors: StoredVectors | None = None
+    ) -> ElasticIndex:
         """The index of a corpus; what decides it is its name."""
-        facts, content = self.settings.index_facts(), content_of(corpus, self.fields_read())
-        return ElasticIndex(self.settings, corpus, {"format": FORMAT, "corpus": content, **facts})
+        content = content_of(corpus, self.fields_read())
+        about = {"format": FORMAT, "corpus": content, **self._index_facts()}
+        return ElasticIndex(self.settings, corpus, about, dimensions, vectors)
+
+
+@dataclass(frozen=True, eq=False)
+class ElasticSearcher:
+    """An index on a server, ready to answer.
+
+    name: of the system, in messages; about: everything that decides an answer; dense: what makes vectors of queries,
+    None for words; use: what was asked; exactly: whether a graph of vectors is passed over.
+    """
+
+    name: str
+    index: ElasticIndex
+    complete: CompleteIndex
+    about: Mapping[str, object]
+    dense: DenseRetriever | None
+    use: ServiceUsage
+    exactly: bool = False
+
+    @cached_property
+    def loaded(self) -> LoadedEncoder:
+        """The encoder, loaded when it is first needed."""
+        assert self.dense is not None
+        return self.dense.encoder.load(settings_of_weir().device)
+
+    def search(self, queries: Queries, k: int, context: Context = IN_MEMORY) -> Run:
+        """The k best documents for each query, none for one without text; raises as RemoteSearcher."""
+        index, settings = self.index, self.index.settings
+        vectors = None if self.dense is None else vectors_of(self.dense, self.loaded, queries)
+        if self.exactly:
+            settings = replace(settings, vector=settings.vector.with_given("exact", None))
+        service = RemoteService(
+            self.name,
+            self.about,
+            partial(ElasticAsker, settings, index.name, vectors),
+            RequestPolicy(settings.concurrency, settings.batch),
+            settings.on_failure,
+            partial(_check_same, index, self.complete.identity),
+        )
+        return RemoteSearcher(service, index.corpus, self.use).search(queries, k, context)
+
+    def loss(self, queries: Queries, k: int) -> Loss:
+        """What the graph loses of the exact k best of these queries, by the script on the same index.
+
+        Raises BadValue where it searches exactly, ServiceError as `search`.
+        """
+        if not self.index.is_graph:
+            raise BadValue(f"{self.name} searches exactly; only an approximate index loses anything")
+        about = {**self.about, SESSION: "asked exactly"}
+        exact = replace(self, about=about, use=ServiceUsage(""), exactly=True).search(queries, k)
+        return lost(exact, replace(self, use=ServiceUsage("")).search(queries, k))
+
+    def costs(self) -> Costs:
+        """The index on the server, what was asked of it and how long that took."""
+        services = (self.use.named(self.name),)
+        return Costs(self.complete.bytes, self.complete.reused, services=services)
 
 
 @dataclass(eq=False)
 class ElasticAsker:
-    """One connection that sends some searches together."""
+    """One connection that sends some searches together; vectors: of the requests by number, None for words."""
 
     settings: ElasticSettings
     index: str
+    vectors: NDArray[np.float32] | None
     retried: Retried
     server: ElasticServer = field(init=False)
 
@@ -813,26 +986,50 @@ class ElasticAsker:
 
     def ask(self, requests: Sequence[Request]) -> Iterator[Outcome]:
         """One outcome for each search of a request."""
+        waiting = list(requests)
+        if self.vectors is not None:
+            silent = [request for request in requests if not request.body["text"].strip()]
+            yield from (Outcome(request, kept_ranking([])) for request in silent)
+            waiting = [request for request in requests if request.body["text"].strip()]
+        attempt = 1
+        while waiting:
+            start = time.perf_counter()
+            try:
+                responses = self._responses(waiting)
+            except AttemptError as error:
+                yield from (Outcome(request, error=error) for request in waiting)
+                return
+            seconds = time.perf_counter() - start
+            again: list[Request] = []
+            for request, response in zip(waiting, responses, strict=True):
+                try:
+                    yield Outcome(request, _ranking(response), seconds)
+                except AttemptError as error:
+                    if error.again and attempt < self.server.limits.attempts:
+                        self.retried(error)
+                        again.append(request)
+                    else:
+                        yield Outcome(request, error=error)
+            waiting = again
+            if waiting:
+                self.server.pause(attempt)
+                attempt += 1
+
+    def _responses(self, requests: Sequence[Request]) -> list[Any]:
+        """The response to each search, asked together; raises AttemptError."""
         lines: list[Any] = []
         for request in requests:
-            body = self.settings.body(request.body["text"], request.body["k"])
+            text, k = request.body["text"], request.body["k"]
+            body = self.settings.body(text, k)
+            if self.vectors is not None:
+                body = self.settings.vector_body(self.vectors[request.number].tolist(), k)
             lines += [{"search_type": "dfs_query_then_fetch"}, body]
-        start = time.perf_counter()
-        try:
-            max_bytes = (1 << 20) + HIT_BYTES * sum(request.body["k"] for request in requests)
-            answer = self.server.call("POST", f"/{self.index}/_msearch", lines=lines, max_bytes=max_bytes)
-            responses = answer.get("responses") if isinstance(answer, dict) else None
-            if not isinstance(responses, list) or len(responses) != len(requests):
-                raise AttemptError("malformed", f"the answer has no {len(requests)} responses", again=False)
-        except AttemptError as error:
-            yield from (Outcome(request, error=error) for request in requests)
-            return
-        seconds = time.perf_counter() - start
-        for request, response in zip(requests, responses, strict=True):
-            try:
-                yield Outcome(request, _ranking(response), seconds)
-            except AttemptError as error:
-                yield Outcome(request, error=error)
+        max_bytes = (1 << 20) + HIT_BYTES * sum(request.body["k"] for request in requests)
+        answer = self.server.call("POST", f"/{self.index}/_msearch", lines=lines, max_bytes=max_bytes)
+        responses = answer.get("responses") if isinstance(answer, dict) else None
+        if not isinstance(responses, list) or len(responses) != len(requests):
+            raise AttemptError("malformed", f"the answer has no {len(requests)} responses", again=False)
+        return responses
 
     def close(self) -> None:
         """Close the connection."""
@@ -853,6 +1050,8 @@ def _ranking(response: Any) -> dict[str, object]:  # noqa: ANN401  whatever the 
     """The ranking of one response; raises AttemptError where it is an error, or not of all shards."""
     if not isinstance(response, dict) or response.get("error") is not None:
         reason = " ".join(error_text(response, "no response").split())[:SHOWN_CHARACTERS]
+        if isinstance(response, dict) and response.get("status") in PASSING:
+            raise AttemptError("failed", f"{response['status']}: {reason}")
         advice = next((one for words, one in ADVICE.items() if words in reason), "")
         raise AttemptError("refused", f"the search was refused: {reason}{advice}", again=False)
     shards = response.get("_shards", {})
@@ -877,21 +1076,36 @@ def elasticsearch(
     analyzer: str | None = None,
     fields: list[str] | tuple[str, ...] | None = None,
     version: str | None = None,
+    encoder: str | DenseRetriever | None = None,
+    index: str | None = None,
+    ef_search: int | None = None,
 ) -> Elasticsearch:
     """Elasticsearch or OpenSearch: BM25 on an index that Weir makes there, as BEIR's lexical baseline does.
 
     file: TOML that names the server and how is searched, see docs/retrievers.md, or url: its address; query:
     best_fields, most_fields, cross_fields or bool; analyzer: of the server, for every field; fields: of a document, a
-    weight behind ^; version: what stands for the server in keys. What is None is taken from the file, or is BEIR's:
-    title and text by the english analyzer, best_fields with a tie breaker of 0.5. Raises FormatError for the file,
-    BadValue and UnknownName for settings.
+    weight behind ^; version: what stands for the server in keys; encoder: a model as dense takes it, or a dense(...),
+    whose vectors the k-NN plugin of OpenSearch searches instead of words; index: exact or hnsw; ef_search: how many
+    candidates hnsw looks at. What is None is taken from the file, or is BEIR's: title and text by the english analyzer,
+    best_fields with a tie breaker of 0.5. Raises FormatError for the file, BadValue and UnknownName for settings.
     """
     if (file is None) == (url is None):
         raise BadValue('elasticsearch: give a file, or url="http://localhost:9200"')
     declared_version(version)
+    dense = encoder_given("elasticsearch", encoder)
     weighted = None if fields is None else tuple(fields)
     overrides = {"url": url, "query": query, "analyzer": analyzer, "fields": weighted}
+    vector = {"index": index, "ef_search": ef_search}
+    for name, value in (
+        vector if dense is None else {n: overrides[n] for n in ("query", "analyzer", "fields")}
+    ).items():
+        if value is not None:
+            raise BadValue(
+                f"elasticsearch: {name} does not apply to a search of {'words' if dense is None else 'vectors'}"
+            )
     settings = ElasticSettings(str(url)) if file is None else read_elastic_settings(Path(file))
     own: dict[str, Any] = {name: value for name, value in overrides.items() if value is not None}
-    arguments = tuple({**own, **({} if version is None else {"version": version})}.items())
-    return Elasticsearch((() if file is None else (file,), arguments), replace(settings, **own), version)
+    written = {**own, "version": version, "encoder": encoder, **vector}
+    arguments = tuple((name, value) for name, value in written.items() if value is not None)
+    settings = replace(settings, **own, vector=settings.vector.with_given(index, ef_search))
+    return Elasticsearch((() if file is None else (file,), arguments), settings, version, dense)

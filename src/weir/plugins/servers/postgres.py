@@ -25,12 +25,13 @@ from weir.files.atomic import atomic_dir
 from weir.files.integrity import open_folder, seal_folder
 from weir.files.text_files import read_toml
 from weir.models.hosted import LoadedEncoder
+from weir.plugins.servers.vectors import VectorSearch, encoder_given, lost, vectors_of
 from weir.registry import SESSION, declared_version
 from weir.services.answers import Outcome, Request, RequestPolicy, Retried, ServiceUsage
 from weir.services.requests import AttemptError, Clock, Key, Limits, retry
 from weir.settings import secret, settings
 from weir.systems.compose import shown, then
-from weir.systems.dense import DenseRetriever, encoder_of, query_vectors
+from weir.systems.dense import DenseRetriever
 from weir.systems.protocol import IN_MEMORY, Component, Context, Costs, Progress, called, folder_of
 from weir.systems.remote.remote_searcher import (
     RemoteSearcher,
@@ -61,7 +62,6 @@ QUERIES = ("websearch", "plain", "phrase", "or")
 RANKS = ("ts_rank", "ts_rank_cd")
 DISTANCES = {"inner": "<#>", "cosine": "<=>", "l2": "<->"}
 """Name -> pgvector's operator, smaller is nearer."""
-INDEXES = ("exact", "hnsw")
 
 
 @dataclass(frozen=True)
@@ -89,33 +89,6 @@ class TextSearch:
     def facts(self) -> dict[str, object]:
         """Everything that decides its rankings on a given server."""
         return {"kind": "full text"} | {f.name: getattr(self, f.name) for f in fields(self)}
-
-
-@dataclass(frozen=True)
-class VectorSearch:
-    """Search by pgvector.
-
-    index: exact, or hnsw; distance: inner, cosine or l2; m, ef_construction, ef_search: HNSW's own settings.
-    """
-
-    index: str = "exact"
-    distance: str = "inner"
-    m: int = 16
-    ef_construction: int = 64
-    ef_search: int = 100
-
-    def __post_init__(self) -> None:
-        check_choice("index", self.index, INDEXES)
-        check_choice("distance", self.distance, DISTANCES)
-        check_whole("m", self.m, 2, 100)
-        check_whole("ef_construction", self.ef_construction, 4, 1000)
-        check_whole("ef_search", self.ef_search, 1, 1000)
-
-    def facts(self) -> dict[str, object]:
-        """Everything that decides its rankings on a given server, beside the encoder."""
-        hnsw = {"m": self.m, "ef_construction": self.ef_construction, "ef_search": self.ef_search}
-        own: dict[str, object] = {"kind": "vectors", "index": self.index, "distance": self.distance}
-        return own | (hnsw if self.index == "hnsw" else {})
 
 
 @dataclass(frozen=True)
@@ -716,10 +689,11 @@ class PostgresSearcher:
 
     def search(self, queries: Queries, k: int, context: Context = IN_MEMORY) -> Run:
         """The k best documents for each query, none for one without text; raises as RemoteSearcher."""
+        vectors = None if self.dense is None else vectors_of(self.dense, self.loaded, queries)
         service = RemoteService(
             self.name,
             self.about,
-            partial(PostgresAsker, self.table, self._vectors(queries)),
+            partial(PostgresAsker, self.table, vectors),
             RequestPolicy(self.table.settings.concurrency),
             self.table.settings.on_failure,
         )
@@ -737,24 +711,12 @@ class PostgresSearcher:
         about = {**self.about, SESSION: "asked exactly"}
         exact = replace(self, table=table, about=about, use=ServiceUsage("")).search(queries, k)
         near = replace(self, use=ServiceUsage("")).search(queries, k)
-        pairs = [np.stack([run.query_of_row(), run.doc]) for run in (exact, near)]
-        missed = {*map(tuple, pairs[0].T.tolist())} - {*map(tuple, pairs[1].T.tolist())}
-        return Loss(0.0, len(missed) / max(1, len(exact.doc)))
+        return lost(exact, near)
 
     def costs(self) -> Costs:
         """The table on the server, what was asked of it and how long that took."""
         services = (self.use.named(self.name),)
         return Costs(self.table.bytes, self.table.reused, services=services)
-
-    def _vectors(self, queries: Queries) -> NDArray[np.float32] | None:
-        """The queries' vectors, zeros for one without text, which is not asked."""
-        numbers = np.array([i for i, text in enumerate(queries.text.tolist()) if text.strip()], np.int64)
-        if self.dense is None or not len(numbers):
-            return None
-        encoded = query_vectors(self.dense.encoder, self.loaded, queries.take(numbers))
-        vectors = np.zeros((len(queries), encoded.shape[1]), np.float32)
-        vectors[numbers] = encoded
-        return vectors
 
 
 # ----------
@@ -937,21 +899,24 @@ def postgres(
     encoder: str | DenseRetriever | None = None,
     index: str | None = None,
     version: str | None = None,
+    ef_search: int | None = None,
 ) -> PostgresCollection | PostgresTable:
     """PostgreSQL: its full-text search, or pgvector, on a table that Weir makes there or on one of one's own.
 
     file: TOML that names the server and what is searched, see docs/retrievers.md; query: websearch, plain, phrase or
     or; rank: ts_rank or ts_rank_cd; encoder: a model as dense takes it, or a dense(...), whose vectors pgvector
-    searches instead of texts; index: exact or hnsw; version: what stands for the table, or the server, in keys. What is
-    None is taken from the file. Raises FormatError for the file, BadValue and UnknownName for settings.
+    searches instead of texts; index: exact or hnsw; version: what stands for the table, or the server, in keys;
+    ef_search: how many candidates hnsw looks at. What is None is taken from the file. Raises FormatError for the file,
+    BadValue and UnknownName for settings.
     """
     if not isinstance(file, str) or not file:
         raise BadValue(f"postgres: file is {file!r}; expected a TOML file")
     declared_version(version)
     settings = read_postgres_settings(Path(file))
-    arguments = {"query": query, "rank": rank, "encoder": encoder, "index": index, "version": version}
+    arguments: dict[str, object] = {"query": query, "rank": rank, "encoder": encoder, "index": index}
+    arguments |= {"version": version, "ef_search": ef_search}
     options = tuple((name, value) for name, value in arguments.items() if value is not None)
-    for name in ("query", "rank") if arguments["encoder"] is not None else ("index",):
+    for name in ("query", "rank") if arguments["encoder"] is not None else ("index", "ef_search"):
         if arguments[name] is not None:
             other = "full text" if arguments["encoder"] is None else "vectors"
             raise BadValue(f"postgres: {name} does not apply to a search of {other}")
@@ -959,13 +924,9 @@ def postgres(
     settings = replace(
         settings,
         text=replace(text, query=query or text.query, rank=rank or text.rank),
-        vector=replace(vector, index=index or vector.index),
+        vector=vector.with_given(index, ef_search),
     )
-    retriever = DenseRetriever(encoder_of(encoder)) if isinstance(encoder, str) else encoder
-    if not isinstance(retriever, (DenseRetriever, type(None))):
-        raise BadValue(
-            f'postgres: encoder is {encoder!r}; expected a model, such as "minilm", or a dense(...)'
-        )
+    retriever = encoder_given("postgres", encoder)
     if settings.table is None:
         return PostgresCollection(file, options, settings, retriever, version)
     system = PostgresTable(file, options, settings, retriever, version)

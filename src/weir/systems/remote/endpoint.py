@@ -15,7 +15,7 @@ from typing import Any, TypeAlias, TypeVar
 from urllib.parse import quote, urlencode
 
 from weir.core.corpus import Corpus
-from weir.errors import BadValue, FormatError, RankingWarning, UnknownName, WeirError
+from weir.errors import BadValue, FormatError, RankingWarning, ServiceError, UnknownName, WeirError
 from weir.files.text_files import read_toml
 from weir.registry import declared_version
 from weir.services.answers import Outcome, Request, RequestPolicy, Retried
@@ -36,6 +36,7 @@ from weir.services.requests import (
 from weir.settings import KEY_VARIABLE
 from weir.systems.compose import shown, then
 from weir.systems.protocol import IN_MEMORY, SYSTEMS, Component, Context, called
+from weir.systems.remote.live_index import LiveIndex
 from weir.systems.remote.remote_searcher import (
     RemoteSearcher,
     RemoteService,
@@ -301,6 +302,13 @@ def template_names() -> list[str]:
     return sorted(path.stem for path in TEMPLATES.glob("*.toml"))
 
 
+def stand_in_alone(path: Path) -> str:
+    """The template that a file extends where tests never asked its server, "" for others."""
+    name = read_toml(path, EXPECTED).get("extends")
+    known = name in template_names() and "live" not in read_toml(TEMPLATES / f"{name}.toml", EXPECTED)
+    return str(name) if known else ""
+
+
 def read_template(path: Path, dataset: str | None = None) -> SearchTemplate:
     """What a file says, with the templates that it extends; dataset: what {dataset} in its values stands for.
 
@@ -372,6 +380,7 @@ def _with_extended(entries: dict[str, Any], path: Path, levels: int = 4) -> dict
         raise FormatError(path, f"extends = {name!r}", f"one of {known}")
     base_path = TEMPLATES / f"{name}.toml"
     base = _with_extended(read_toml(base_path, EXPECTED), base_path, levels - 1)
+    base.pop("live", None)
     merged = {
         key: {**base[key], **entries[key]}
         for key in MERGED
@@ -579,8 +588,45 @@ class Http:
     def index(self, corpus: Corpus, context: Context = IN_MEMORY) -> RemoteSearcher:
         """Nothing is indexed here; raises FormatError for what the file says."""
         template = read_template(Path(self.file), self.dataset)
-        limits, clock = template.limits, Clock()
-        shared = _Shared(clock, Bucket(limits.requests_per_minute, clock))
+        if name := stand_in_alone(Path(self.file)):
+            message = (
+                f"the template {name} was tested against a stand-in of the published API, never on a server"
+            )
+            warnings.warn(RankingWarning(f"{self}: {message}; check some answers by hand"), stacklevel=2)
+        limits = template.limits
+        policy = RequestPolicy(limits.concurrency, failures=limits.failures)
+        opened = self._connections(template)
+        service = RemoteService(str(self), self._about(template), opened, policy, self.on_failure)
+        return RemoteSearcher(service, corpus)
+
+    def open(self, corpus: Corpus, context: Context) -> RemoteSearcher:
+        """As `index`."""
+        return self.index(corpus, context)
+
+    def live_index(self, corpus: Corpus) -> LiveIndex:
+        """See `LiveIndexed`; raises BadValue where the file does not ask an index of Elasticsearch or OpenSearch."""
+        template = read_template(Path(self.file), self.dataset)
+        values = {**template.values, "dataset": self.dataset or ""}
+        index, ending, _ = template.path.partition("/_search")
+        if not ending or not isinstance(template.body, dict):
+            raise BadValue(
+                f"{self}: {template.path} is no _search of Elasticsearch or OpenSearch, which explain scores"
+            )
+        prefix = filled_path(index, values)
+        connection = self._connections(template)(lambda _: None)
+
+        def body(text: str, k: int) -> Json:
+            page = {"offset": 0, "page": 1, "page0": 0, "cursor": ABSENT}
+            return filled(template.body, {**values, "query": text, "id": "", "k": k, "size": k, **page})
+
+        return LiveIndex(
+            prefix.strip("/"), lambda path, json: connection.call(prefix + path, json), "/_search", body
+        )
+
+    def _connections(self, template: SearchTemplate) -> Callable[[Retried], _EndpointAsker]:
+        """What opens connections to the server, which share its limits."""
+        clock = Clock()
+        shared = _Shared(clock, Bucket(template.limits.requests_per_minute, clock))
 
         def opened(retried: Retried) -> _EndpointAsker:
             keys = tuple(map(Key.of, template.variables))
@@ -589,13 +635,7 @@ class Http:
             values = {**template.values, "dataset": self.dataset or ""}
             return _EndpointAsker(template, values, headers, keys, shared, retried)
 
-        policy = RequestPolicy(limits.concurrency, failures=limits.failures)
-        service = RemoteService(str(self), self._about(template), opened, policy, self.on_failure)
-        return RemoteSearcher(service, corpus)
-
-    def open(self, corpus: Corpus, context: Context) -> RemoteSearcher:
-        """As `index`."""
-        return self.index(corpus, context)
+        return opened
 
     def _about(self, template: SearchTemplate) -> dict[str, object]:
         """Everything that decides an answer."""
@@ -649,6 +689,16 @@ class _EndpointAsker:
                 yield Outcome(request, error=error)
             else:
                 yield Outcome(request, answer, self.seconds)
+
+    def call(self, path: str, body: Json) -> Json:
+        """The answer to another question than a query: a body, or None for GET; raises ServiceError."""
+        url = self.template.url + path
+        data = None if body is None else json.dumps(body).encode("ascii")
+        request = HttpRequest("GET" if body is None else "POST", url, self.headers, data, self.keys)
+        try:
+            return self._answer(request, self._json)
+        except AttemptError as error:
+            raise ServiceError(f"{url}: {error}") from None
 
     def close(self) -> None:
         """Close the connection."""

@@ -1,0 +1,650 @@
+"""Why a search engine and BM25, or two engines, rank differently: asked of the live index, query by query."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from typing import TypeAlias
+
+import numpy as np
+
+from weir.core.corpus import Corpus, Queries
+from weir.core.qrels import Qrels
+from weir.core.results import result
+from weir.core.rounding import change, count, score
+from weir.core.run import Named, Run
+from weir.core.strings import Float64
+from weir.core.tables import Table, sentences, table_of
+from weir.datasets.load import Dataset
+from weir.datasets.scoring_rules import ScoringRules
+from weir.errors import BadValue
+from weir.experiment.why import (
+    SETTING_CHARACTERS,
+    SHOWN_QUERIES,
+    Effect,
+    Scoring,
+    SettingDifference,
+    differences,
+    mean,
+    rescored,
+    same_top,
+)
+from weir.measures import Measure
+from weir.systems.composite import adapted_to
+from weir.systems.lexical.analyzer import Analyzer, analyzers, tokenizer
+from weir.systems.lexical.bm25 import BM25
+from weir.systems.protocol import LiveIndexed, Retriever
+from weir.systems.remote.live_index import Json, LiveIndex, QueryShape, Words, with_match
+
+DEPTH = 100
+"""Documents of a ranking, unless the measure reads more."""
+MOST_QUERIES = 1000
+"""Queries whose words are analysed, and that are asked again with a change."""
+CLOSED = 5e-5
+"""A gap that four decimals do not show."""
+SAME_FACTOR = 1e-3
+SHOWN_TERMS = 4
+"""Of a field, in the score of a document."""
+BEST_FIELDS_TIE = 0.5
+"""The tie breaker of BEIR's baseline, and of bm25("elastic")."""
+
+Settings: TypeAlias = tuple[tuple[str, str], ...]
+
+# ----------
+# The two sides: an index on a server, or BM25.
+
+
+@dataclass(frozen=True, eq=False)
+class Side:
+    """One of the two: its rankings, the settings that can be seen, how it turns a query into words and terms.
+
+    value: of each judged query; words: by fields, those with the same analyzer together; index: of an engine, bm25: of
+    the other kind; None where it is not of this kind.
+    """
+
+    name: str
+    run: Run
+    value: Float64
+    settings: Settings
+    words: Mapping[tuple[str, ...], Callable[[str], Words]]
+    index: LiveIndex | None = None
+    bm25: BM25 | None = None
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What both are asked, and how an answer is scored."""
+
+    dataset: Dataset
+    measure: Measure
+    rules: ScoringRules
+
+    @cached_property
+    def qrels(self) -> Qrels:
+        """The judgments that count."""
+        return self.rules.counted(self.dataset.qrels)
+
+    @cached_property
+    def queries(self) -> Queries:
+        """The judged queries, MOST_QUERIES of them at most."""
+        judged = np.flatnonzero(self.qrels.queries.codes(self.dataset.queries.ids.strings) >= 0)
+        return self.dataset.queries.take(judged[:MOST_QUERIES])
+
+    @property
+    def k(self) -> int:
+        """How many documents are asked for."""
+        return max(DEPTH, self.measure.cutoff or 0)
+
+    def values(self, run: Run) -> Float64:
+        """The value of each judged query; NaN for those that are not asked."""
+        values = rescored(self.rules.ranked(run), self.qrels, Scoring(self.measure))
+        return np.where(self.queries.ids.codes(self.qrels.queries.strings) >= 0, values, np.nan)
+
+    def mean(self, run: Run) -> float:
+        """The mean over the queries that are asked."""
+        return mean(self.values(run), self.measure)
+
+
+def _side(system: Retriever, asked: Asked) -> Side:
+    dataset = asked.dataset
+    adapted = adapted_to(system, dataset.name, dataset.instruction)
+    if isinstance(adapted, BM25):
+        recipe = adapted.recipe
+        run = adapted.index(dataset.corpus).search(asked.queries, asked.k)
+        words = {recipe.fields: _analysed_by(analyzers.get(recipe.analyzer))}
+        return Side(str(system), run, asked.values(run), _bm25_settings(adapted), words, bm25=adapted)
+    if not isinstance(adapted, LiveIndexed):
+        raise BadValue(f"{system} is neither an engine that explains its scores nor bm25(...)")
+    run = adapted.index(dataset.corpus).search(asked.queries, asked.k)
+    index = adapted.live_index(dataset.corpus)
+    by_analyzer: dict[str, list[str]] = {}
+    for name, _ in index.shape.fields:
+        if index.fields.get(name, {}).get("type") != "keyword":
+            by_analyzer.setdefault(index.analyzer(name, search=True), []).append(name)
+    words = {tuple(names): partial(index.words, analyzer) for analyzer, names in by_analyzer.items()}
+    return Side(str(system), run, asked.values(run), _engine_settings(index, asked), words, index=index)
+
+
+def _analysed_by(analyzer: Analyzer) -> Callable[[str], Words]:
+    """The words of a text by an analyzer of Weir's."""
+    cut = tokenizer(analyzer.tokenizer)
+
+    def words(text: str) -> Words:
+        surface = cut.words(text.lower() if analyzer.lower_text else text)
+        return tuple(zip(surface, analyzer.normalise(surface), strict=True))
+
+    return words
+
+
+def _bm25_settings(system: BM25) -> Settings:
+    recipe = system.recipe
+    tie = recipe.tie_breaker
+    adding = "added" if tie is None else f"the best field, and {tie:g} of the others"
+    return (
+        ("fields", _weighted(system.weights)),
+        ("tie_breaker", adding if len(recipe.fields) > 1 else "one field"),
+        ("analyzer", recipe.analyzer),
+        ("k1, b", f"{recipe.k1:g}, {recipe.b:g}"),
+        ("factor", "none"),
+    )
+
+
+def _engine_settings(index: LiveIndex, asked: Asked) -> Settings:
+    """What mapping, settings and `_explain` of a first hit of each field show."""
+    shape = index.shape
+    names = [name for name, _ in shape.fields]
+    constants, factors = _constants(index, asked), dict[str, str]()
+    for name, weight in shape.fields:
+        one = constants.get(name, {})
+        factor = one.get("boost", weight) / weight
+        k1 = one.get("k1", math.nan)
+        factors[name] = "none" if abs(factor - 1) < SAME_FACTOR else f"{factor:.4g} times"
+        if abs(factor - k1 - 1) < SAME_FACTOR:
+            factors[name] = f"k1 + 1 = {factor:g} times"
+    numbers = {
+        name: f"{one['k1']:g}, {one['b']:g}" for name, one in constants.items() if {"k1", "b"} <= one.keys()
+    }
+    similarities = {}
+    for name in names:
+        similarity = index.fields.get(name, {}).get("similarity", "default")
+        similarities[name] = str(index.setting(f"similarity.{similarity}.type") or similarity)
+    analysed = {
+        which: _by_field({n: index.analyzer_text(index.analyzer(n, search)) for n in names})
+        for which, search in (("analyzer", False), ("search_analyzer", True))
+    }
+    if analysed["analyzer"] == analysed["search_analyzer"]:
+        del analysed["search_analyzer"]
+    entries = [
+        ("fields", _weighted(shape.fields) if names else "not known"),
+        ("tie_breaker", shape.adding),
+        *analysed.items(),
+        ("k1, b", _by_field(numbers) or "not known"),
+        ("factor", _by_field({name: factors[name] for name in numbers}) or "not known"),
+        *((f"query.{name}", value) for name, value in shape.options if name != "analyzer"),
+    ]
+    if not {*similarities.values()} <= {"BM25", "default"}:
+        entries.append(("similarity of scores", _by_field(similarities)))
+    shards = str(index.setting("number_of_shards") or 1)
+    if shards != "1" and "dfs_query_then_fetch" not in index.search:
+        entries.append(("statistics", f"of each of {shards} shards"))
+    documents = {int(one["N"]) for one in constants.values() if "N" in one}
+    if documents and max(documents) != len(asked.dataset.corpus):
+        entries.append(("documents", count(max(documents))))
+    return tuple(entries)
+
+
+def _constants(index: LiveIndex, asked: Asked) -> dict[str, dict[str, float]]:
+    """BM25's numbers by field, from the explanations of first hits until each field has matched once."""
+    constants: dict[str, dict[str, float]] = {}
+    for text in asked.queries.text.tolist()[:SHOWN_QUERIES]:
+        body = index.body(text, 1)
+        for document, _ in index.ranking(body)[:1]:
+            explanation = index.explained(body, document)
+            for name, numbers in {} if explanation is None else explanation.constants.items():
+                constants.setdefault(name, dict(numbers))
+        if constants.keys() >= dict(index.shape.fields).keys():
+            break
+    return constants
+
+
+def _both(first: Settings, second: Settings) -> tuple[Settings, Settings]:
+    """The settings of two sides, those that one of them lacks as "-"."""
+    names = dict.fromkeys(name for name, _ in (*first, *second))
+    one, other = dict(first), dict(second)
+    return tuple((n, one.get(n, "-")) for n in names), tuple((n, other.get(n, "-")) for n in names)
+
+
+def _weighted(fields: Sequence[tuple[str, float]]) -> str:
+    return ", ".join(name if weight == 1 else f"{name}^{weight:g}" for name, weight in fields)
+
+
+def _by_field(values: Mapping[str, str]) -> str:
+    """One value where all fields share it, else each with its fields."""
+    if len(set(values.values())) <= 1:
+        return next(iter(values.values()), "")
+    fields: dict[str, list[str]] = {}
+    for name, value in values.items():
+        fields.setdefault(value, []).append(name)
+    return "; ".join(f"{', '.join(names)}: {value}" for value, names in fields.items())
+
+
+# ----------
+# Words that become other terms.
+
+
+@dataclass(frozen=True)
+class TermDifference:
+    """A word of queries that the two turn into other terms, "" for none; fields: of the first; queries: with it."""
+
+    word: str
+    first: str
+    second: str
+    fields: str
+    queries: int
+
+
+def _other_terms(first: Words, second: Words) -> list[tuple[str, str, str]]:
+    """(word, term of the first, of the second) where they differ, "" for a word that one does not have or drops."""
+    sides = [{word.casefold(): term for word, term in words} for words in (first, second)]
+    return [
+        (word, one, other)
+        for word in dict.fromkeys([*sides[0], *sides[1]])
+        if (one := sides[0].get(word, "")) != (other := sides[1].get(word, ""))
+    ]
+
+
+@dataclass(frozen=True, eq=False)
+class AnalysedQueries:
+    """The queries by both analyses.
+
+    by_query: (word, term of the first, of the second, fields) of each word with other terms; nearest: the analyzer of
+    Weir's that gives most of an engine's terms, for all queries but `nearest_misses`; "" beside another engine, and
+    where the fields of the engine have several analyzers.
+    """
+
+    by_query: tuple[tuple[tuple[str, str, str, str], ...], ...]
+    nearest: str = ""
+    nearest_misses: int = 0
+
+    @property
+    def queries(self) -> int:
+        """How many have a word with other terms."""
+        return sum(map(bool, self.by_query))
+
+    @property
+    def terms(self) -> tuple[TermDifference, ...]:
+        """Each difference once, that of most queries first."""
+        counts = Counter(one for words in self.by_query for one in set(words))
+        return tuple(
+            TermDifference(word, first, second, fields, n)
+            for (word, first, second, fields), n in sorted(
+                counts.items(), key=lambda item: (-item[1], item[0])
+            )
+        )
+
+
+def _analysed(first: Side, second: Side, queries: Queries) -> AnalysedQueries:
+    texts = queries.text.tolist()
+    analysed = [
+        {fields: [words(text) for text in texts] for fields, words in side.words.items()}
+        for side in (first, second)
+    ]
+    by_query: list[tuple[tuple[str, str, str, str], ...]] = []
+    for number in range(len(texts)):
+        rows = []
+        for fields, words in analysed[0].items():
+            beside = next((f for f in analysed[1] if set(f) & set(fields)), next(iter(analysed[1]), None))
+            if beside is not None:
+                label = ", ".join(fields) if len(analysed[0]) > 1 else ""
+                rows += [(*row, label) for row in _other_terms(words[number], analysed[1][beside][number])]
+        by_query.append(tuple(rows))
+    engine = analysed[0] if second.bm25 is not None else analysed[1]
+    if (first.bm25 is None) == (second.bm25 is None) or len(engine) != 1:
+        return AnalysedQueries(tuple(by_query))
+    [words_of_queries] = engine.values()
+    terms = [[term for _, term in words if term] for words in words_of_queries]
+    misses = {}
+    for name in analyzers:
+        analyzer = analyzers.get(name)
+        misses[name] = sum(analyzer.tokens(text) != own for text, own in zip(texts, terms, strict=True))
+    nearest = min(misses, key=misses.__getitem__)
+    return AnalysedQueries(tuple(by_query), nearest, misses[nearest])
+
+
+# ----------
+# Changes, each made alone: of a search, which the live index answers again; of BM25, towards the index.
+
+
+def _changed_searches(shape: QueryShape) -> Iterator[tuple[str, dict[str, Json]]]:
+    """(what is changed, the entries of the multi_match) of searches that the same index can answer."""
+    if shape.adding in {"not known", "added"} or not shape.fields:
+        return
+    several = len(shape.fields) > 1
+    if several and shape.tie_breaker != BEST_FIELDS_TIE:
+        changed = {"type": "best_fields", "tie_breaker": BEST_FIELDS_TIE}
+        yield f"tie_breaker = {BEST_FIELDS_TIE:g}, as BEIR's baseline", changed
+    if several:
+        yield "most_fields: scores of fields added", {"type": "most_fields", "tie_breaker": None}
+    if any(weight != 1 for _, weight in shape.fields):
+        yield "fields without weights", {"fields": [name for name, _ in shape.fields]}
+    for name, value in shape.options:
+        if value not in ("in the body", "in the query"):
+            yield f"without {name} = {value}", {name: None}
+
+
+def _asked_again(index: LiveIndex, asked: Asked, changed: Mapping[str, Json]) -> Run:
+    """The rankings of the index for a changed search; documents that the collection lacks are left out."""
+    queries, corpus = asked.queries, asked.dataset.corpus
+    numbers: list[int] = []
+    names: list[str] = []
+    scores: list[float] = []
+    for number, text in enumerate(queries.text.tolist()):
+        for document, value in index.ranking(with_match(index.body(text, asked.k), changed)):
+            numbers.append(number)
+            names.append(document)
+            scores.append(value)
+    code = corpus.ids.codes(names).astype(np.int32)
+    there = code >= 0
+    columns = (np.array(numbers, np.int32)[there], code[there], np.array(scores, np.float64)[there])
+    return Run.from_columns(queries.ids, corpus.ids, *columns, Named("asked again"))
+
+
+def _nearer(
+    system: BM25, index: LiveIndex, analysed: AnalysedQueries, settings: Mapping[str, str], corpus: Corpus
+) -> list[tuple[str, BM25]]:
+    """(what is changed, BM25 with it) of each setting that the index has otherwise, and last all of them together."""
+    recipe, shape = system.recipe, index.shape
+    own = {"k1": recipe.k1, "b": recipe.b, "analyzer": recipe.analyzer}
+    changes: list[tuple[str, dict[str, object]]] = []
+    numbers = settings.get("k1, b", "").split(", ")
+    if (
+        len(numbers) == 2
+        and ":" not in settings["k1, b"]
+        and settings["k1, b"] != f"{recipe.k1:g}, {recipe.b:g}"
+    ):
+        changes.append(
+            (f"k1 = {numbers[0]}, b = {numbers[1]}", {"k1": float(numbers[0]), "b": float(numbers[1])})
+        )
+    if analysed.nearest and analysed.nearest != recipe.analyzer and analysed.queries:
+        changes.append((f"analyzer {analysed.nearest}", {"analyzer": analysed.nearest}))
+    known = set(corpus.field_names)
+    preset = "lucene-multifield" if shape.adding == "added" else "elastic"
+    if {name for name, _ in shape.fields} <= known and (
+        tuple(shape.fields) != system.weights or recipe.tie_breaker is None
+    ):
+        adding = (
+            "added" if preset == "lucene-multifield" else f"the best, and {BEST_FIELDS_TIE:g} of the others"
+        )
+        changes.append(
+            (f"fields {_weighted(shape.fields)}: {adding}", {"preset": preset, "fields": dict(shape.fields)})
+        )
+    together = {key: value for _, one in changes for key, value in one.items()}
+
+    def made(changed: Mapping[str, object]) -> BM25:
+        if "preset" not in changed:
+            return replace(system, **changed)  # type: ignore[arg-type]  # settings of BM25
+        return BM25(**{**own, **changed})  # type: ignore[arg-type]  # settings of BM25
+
+    alone = [(text, made(one)) for text, one in changes]
+    return [*alone, ("all of these", made(together))] if len(alone) > 1 else alone
+
+
+# ----------
+# The queries that differ most, and the document that moved.
+
+
+@dataclass(frozen=True)
+class QueryDifference:
+    """A query whose values differ: words with other terms, and the relevant document that moved most.
+
+    words: (word, term of the first, of the second, fields); ranks: of the document in both, None where it is not
+    returned; parts: how an engine's score of it comes about.
+    """
+
+    query: str
+    text: str
+    first: float
+    second: float
+    words: tuple[tuple[str, str, str, str], ...]
+    document: str = ""
+    ranks: tuple[int | None, int | None] = (None, None)
+    parts: str = ""
+
+
+def _differing(
+    first: Side, second: Side, asked: Asked, analysed: AnalysedQueries
+) -> Iterator[QueryDifference]:
+    """The queries whose values differ most, of equal ones the first."""
+    qrels, queries = asked.qrels, asked.queries
+    grades = qrels.to_dict()
+    gap = np.nan_to_num(np.abs(second.value - first.value))
+    at = queries.ids.codes(qrels.queries.strings)
+    places = [_ranks(side.run) for side in (first, second)]
+    for judged in np.argsort(-gap, kind="stable")[:SHOWN_QUERIES].tolist():
+        if gap[judged] == 0:
+            return
+        number, name = int(at[judged]), qrels.queries[judged]
+        relevant = [doc for doc, grade in grades[name].items() if grade > 0]
+        ranks = {doc: tuple(place.get((name, doc)) for place in places) for doc in relevant}
+        moved = max(
+            relevant, key=lambda doc: abs(np.diff([1 / r if r else 0.0 for r in ranks[doc]])[0]), default=""
+        )
+        text = queries.text.tolist()[number]
+        words = analysed.by_query[number]
+        values = float(first.value[judged]), float(second.value[judged])
+        if not moved:
+            yield QueryDifference(name, text, *values, words)
+            continue
+        one, other = (
+            "" if side.index is None else _parts(side.index, text, asked.k, moved) for side in (first, second)
+        )
+        parts = f"first: {one}; second: {other}" if one and other else one or other
+        before, after = ranks[moved]
+        yield QueryDifference(name, text, *values, words, moved, (before, after), parts)
+
+
+def _ranks(run: Run) -> dict[tuple[str, str], int]:
+    """The rank of each document of each query, from 1."""
+    return {(query, doc): rank for query, docs in run.to_dict().items() for rank, doc in enumerate(docs, 1)}
+
+
+def _parts(index: LiveIndex, text: str, k: int, document: str) -> str:
+    """The score of a document by fields and terms, "" where it does not match."""
+    explanation = index.explained(index.body(text, k), document)
+    if explanation is None:
+        return ""
+    by_field: dict[str, list[tuple[str, float]]] = {}
+    for name, term, value in explanation.terms:
+        by_field.setdefault(name, []).append((term, value))
+    parts = []
+    for name, terms in by_field.items():
+        largest = sorted(terms, key=lambda one: -one[1])[:SHOWN_TERMS]
+        more = f", {len(terms) - SHOWN_TERMS} more" if len(terms) > SHOWN_TERMS else ""
+        total = sum(value for _, value in terms)
+        parts.append(
+            f"{name} {total:.2f} ({', '.join(f'{term} {value:.2f}' for term, value in largest)}{more})"
+        )
+    ending = ", of which the largest alone counts" if explanation.best and len(parts) > 1 else ""
+    return f"{explanation.score:.2f} from {' and '.join(parts)}{ending}"
+
+
+@dataclass(frozen=True)
+class EngineWhy:
+    """Why an engine and BM25, or two engines, have different means on a collection.
+
+    settings: those that differ; effects: changes that were made and searched again, `kind` says on which side; terms:
+    words of the queries that become other terms, in `analysed` of the `asked` queries; nearest: the analyzer of Weir
+    that gives the engine's terms, for all queries but `nearest_misses`, "" where it was not looked for; queries: those
+    that differ most; same_top: how many of `shared` queries begin with the same ten documents in the same order.
+    """
+
+    dataset: str
+    measure: str
+    first: str
+    second: str
+    first_mean: float
+    second_mean: float
+    asked: int
+    settings: tuple[SettingDifference, ...]
+    effects: tuple[Effect, ...]
+    terms: tuple[TermDifference, ...]
+    analysed: int
+    nearest: str
+    nearest_misses: int
+    queries: tuple[QueryDifference, ...]
+    same_top: int
+    shared: int
+
+    @property
+    def gap(self) -> float:
+        """Second minus first."""
+        return self.second_mean - self.first_mean
+
+
+def explain_engine(first: Retriever, second: Retriever, dataset: Dataset, measure: Measure) -> EngineWhy:
+    """Why two systems differ, of which one at least is an engine that explains its scores; the other may be BM25.
+
+    The engine is asked for its mapping, for the terms of each query, for its scores of the documents that moved, and
+    for rankings with a changed search. Raises BadValue for other systems, ServiceError where the engine refuses.
+    """
+    if not (isinstance(first, LiveIndexed) or isinstance(second, LiveIndexed)):
+        raise BadValue(
+            f"neither {first} nor {second} is an engine that explains its scores; weir run both, then "
+            "weir why with the folders of their results"
+        )
+    asked = Asked(dataset, measure, ScoringRules.of(dataset))
+    one, other = _side(first, asked), _side(second, asked)
+    analysed = _analysed(one, other, asked.queries)
+    same, shared = same_top(one.run, other.run)
+    settings = differences(*_both(one.settings, other.settings))
+    if not analysed.queries:  # by whatever name, they give the same terms
+        settings = tuple(d for d in settings if d.setting not in ("analyzer", "search_analyzer"))
+    return EngineWhy(
+        dataset.name,
+        str(measure),
+        one.name,
+        other.name,
+        mean(one.value, measure),
+        mean(other.value, measure),
+        len(asked.queries),
+        settings,
+        tuple(_effects(one, other, asked, analysed)),
+        analysed.terms,
+        analysed.queries,
+        analysed.nearest,
+        analysed.nearest_misses,
+        tuple(_differing(one, other, asked, analysed)),
+        same,
+        shared,
+    )
+
+
+def _effects(first: Side, second: Side, asked: Asked, analysed: AnalysedQueries) -> list[Effect]:
+    """Each change alone, then BM25 with all of the index's settings beside the search with BEIR's tie breaker."""
+    before = mean(first.value, asked.measure), mean(second.value, asked.measure)
+    sides = (first, second)
+
+    def effect(kind: str, text: str, after: tuple[float, float]) -> Effect:
+        gap, left = before[1] - before[0], after[1] - after[0]
+        explains = (gap - left) / gap if abs(gap) > CLOSED else math.nan
+        return Effect(kind, text, *after, left, explains, abs(left) < CLOSED)
+
+    effects: list[Effect] = []
+    tied: dict[int, float] = {}
+    for place, side in enumerate(sides):
+        for text, changed in () if side.index is None else _changed_searches(side.index.shape):
+            value = asked.mean(_asked_again(side.index, asked, changed))  # type: ignore[arg-type]  # it is not None
+            if changed.get("tie_breaker") == BEST_FIELDS_TIE:
+                tied[place] = value
+            after = (value, before[1]) if place == 0 else (before[0], value)
+            effects.append(effect("first" if place == 0 else "second", text, after))
+    for place, (side, other) in enumerate((sides, sides[::-1])):
+        if side.bm25 is None or other.index is None:
+            continue
+        corpus, value = asked.dataset.corpus, math.nan
+        nearer = _nearer(side.bm25, other.index, analysed, dict(other.settings), corpus)
+        for text, system in nearer:
+            value = asked.mean(system.index(corpus).search(asked.queries, asked.k))
+            after = (value, before[1]) if place == 0 else (before[0], value)
+            effects.append(effect("first" if place == 0 else "second", f"{text}: {system}", after))
+        if nearer and 1 - place in tied:
+            after = (value, tied[1 - place]) if place == 0 else (tied[1 - place], value)
+            effects.append(effect("both", f"tie_breaker = {BEST_FIELDS_TIE:g}, and {nearer[-1][1]}", after))
+    return effects
+
+
+# ----------
+# Tables.
+
+
+@result("why-engine", EngineWhy, parts="queries")
+def engine_why_tables(results: Sequence[EngineWhy]) -> tuple[Table, ...]:
+    """The gap, settings that differ, what changes do, words with other terms, queries that differ most."""
+    tables = []
+    for why in results:
+        tables.append(
+            sentences(
+                f"{why.measure} on {why.dataset}, {count(why.asked)} queries: {score(why.first_mean)} {why.first}, "
+                f"{score(why.second_mean)} {why.second}: gap {change(why.gap)}"
+            )
+        )
+        lines = [["setting that differs", "first", "second", "likely effect"]]
+        for d in why.settings:
+            values = (
+                text if len(text) <= SETTING_CHARACTERS else text[: SETTING_CHARACTERS - 1] + "…"
+                for text in (d.first, d.second)
+            )
+            lines.append([d.setting, *values, f"{d.weight:3g}  {d.why}"])
+        tables.append(table_of(lines) if why.settings else sentences("no setting differs"))
+        if why.effects:
+            lines = [["searched again, each change alone", "first", "second", "gap left", "explains"]]
+            for e in why.effects:
+                explains = "-" if math.isnan(e.explains) else f"{e.explains:.0%}"
+                lines.append(
+                    [f"{e.kind}: {e.change}", score(e.first), score(e.second), change(e.gap), explains]
+                )
+            tables.append(table_of(lines, right=4))
+        if both := [t for t in why.terms if t.first and t.second][:SHOWN_QUERIES]:
+            lines = [["words of queries with other terms", "first", "second", "queries"]]
+            for t in both:
+                word = f"{t.word} ({t.fields})" if t.fields else t.word
+                lines.append([word, t.first, t.second, count(t.queries)])
+            tables.append(table_of(lines, right=1))
+        if why.queries:
+            lines = [["query", "first", "second", "relevant document", "its rank: first", "second", "score"]]
+            for q in why.queries:
+                ranks = ("-" if rank is None else str(rank) for rank in q.ranks)
+                lines.append([q.query, score(q.first), score(q.second), q.document, *ranks, q.parts])
+            tables.append(table_of(lines))
+        tables.append(sentences(*_below(why)))
+    return tuple(tables)
+
+
+def _below(why: EngineWhy) -> Iterator[str]:
+    closing = [e for e in why.effects if e.closes]
+    if abs(why.gap) < CLOSED:
+        yield "no gap: the same number"
+    elif closing:
+        yield f"explained: {closing[0].kind}: with {closing[0].change} the gap closes"
+    elif why.effects:
+        best = min(why.effects, key=lambda e: abs(e.gap))
+        yield f"not explained; {best.kind}: {best.change} leaves {change(best.gap)}"
+    if why.analysed:
+        yield f"other terms: {count(why.analysed)} of {count(why.asked)} queries, {count(len(why.terms))} words"
+    else:
+        yield f"the same terms in all {count(why.asked)} queries"
+    for side, lacking in (("first", "second"), ("second", "first")):
+        words = list(dict.fromkeys(t.word for t in why.terms if getattr(t, side) and not getattr(t, lacking)))
+        if words:
+            more = f", {count(len(words) - SHOWN_QUERIES)} more" if len(words) > SHOWN_QUERIES else ""
+            yield f"words that the {lacking} drops or cuts otherwise: {', '.join(words[:SHOWN_QUERIES])}{more}"
+    if why.nearest:
+        misses = f"in all but {count(why.nearest_misses)} queries" if why.nearest_misses else "in every query"
+        yield f"the engine's terms are those of Weir's {why.nearest} {misses}"
+    yield (
+        f"rankings: {count(why.same_top)} of {count(why.shared)} queries that both answer begin with the same "
+        "ten documents"
+    )

@@ -1,0 +1,81 @@
+"""Vectors on a server: how they are searched there, what queries become, what an approximate index loses."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weir.core.corpus import Queries
+from weir.core.run import Run
+from weir.errors import BadValue
+from weir.models.hosted import LoadedEncoder
+from weir.systems.dense import DenseRetriever, encoder_of, query_vectors
+from weir.systems.remote.remote_searcher import check_choice, check_whole
+from weir.systems.vectors.ann import Loss
+
+DISTANCES = ("inner", "cosine", "l2")
+INDEXES = ("exact", "hnsw")
+
+
+@dataclass(frozen=True)
+class VectorSearch:
+    """Search by vectors.
+
+    index: exact, or hnsw; distance: inner, cosine or l2; m, ef_construction, ef_search: HNSW's own settings.
+    """
+
+    index: str = "exact"
+    distance: str = "inner"
+    m: int = 16
+    ef_construction: int = 64
+    ef_search: int = 100
+
+    def __post_init__(self) -> None:
+        check_choice("index", self.index, INDEXES)
+        check_choice("distance", self.distance, DISTANCES)
+        check_whole("m", self.m, 2, 100)
+        check_whole("ef_construction", self.ef_construction, 4, 1000)
+        check_whole("ef_search", self.ef_search, 1, 1000)
+
+    def with_given(self, index: str | None, ef_search: int | None) -> VectorSearch:
+        """These settings, with those that a name gives; raises BadValue for candidates of an exact search."""
+        index = self.index if index is None else index
+        if ef_search is not None and index == "exact":
+            raise BadValue('ef_search does not apply to an exact search; expected index="hnsw" beside it')
+        return replace(self, index=index, ef_search=self.ef_search if ef_search is None else ef_search)
+
+    def facts(self) -> dict[str, object]:
+        """Everything that decides its rankings on a given server, beside the encoder."""
+        hnsw = {"m": self.m, "ef_construction": self.ef_construction, "ef_search": self.ef_search}
+        own: dict[str, object] = {"kind": "vectors", "index": self.index, "distance": self.distance}
+        return own | (hnsw if self.index == "hnsw" else {})
+
+
+def encoder_given(system: str, encoder: object) -> DenseRetriever | None:
+    """What makes vectors: a model as dense takes it, or a dense(...); raises BadValue, naming the system."""
+    retriever = DenseRetriever(encoder_of(encoder)) if isinstance(encoder, str) else encoder
+    if not isinstance(retriever, (DenseRetriever, type(None))):
+        raise BadValue(
+            f'{system}: encoder is {encoder!r}; expected a model, such as "minilm", or a dense(...)'
+        )
+    return retriever
+
+
+def vectors_of(dense: DenseRetriever, loaded: LoadedEncoder, queries: Queries) -> NDArray[np.float32] | None:
+    """The queries' vectors, zeros for one without text, which is not asked; None where none has text."""
+    numbers = np.array([i for i, text in enumerate(queries.text.tolist()) if text.strip()], np.int64)
+    if not len(numbers):
+        return None
+    encoded = query_vectors(dense.encoder, loaded, queries.take(numbers))
+    vectors = np.zeros((len(queries), encoded.shape[1]), np.float32)
+    vectors[numbers] = encoded
+    return vectors
+
+
+def lost(exact: Run, near: Run) -> Loss:
+    """The share of the documents of an exact search that another does not find."""
+    pairs = [np.stack([run.query_of_row(), run.doc]) for run in (exact, near)]
+    missed = {*map(tuple, pairs[0].T.tolist())} - {*map(tuple, pairs[1].T.tolist())}
+    return Loss(0.0, len(missed) / max(1, len(exact.doc)))

@@ -1,0 +1,234 @@
+"""An index of Elasticsearch or OpenSearch as its server describes it: fields, analyzers, how a score comes about."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from functools import cached_property
+from typing import Any, TypeAlias
+from urllib.parse import quote
+
+from weir.errors import BadValue, ServiceError
+
+Json: TypeAlias = Any
+Words: TypeAlias = tuple[tuple[str, str], ...]
+"""The words of a text as they stand in it, and the term of each, "" for one that is dropped."""
+
+SEARCHED_TYPES = ("text", "keyword", "match_only_text", "search_as_you_type", "annotated_text")
+MATCH_KEYS = ("query", "fields", "type", "tie_breaker")
+"""Entries of a multi_match that are settings of their own here."""
+COMPOUNDS = ("bool", "should", "must", "multi_match", "match")
+"""What a query is made of where its parts are understood."""
+_WEIGHT = re.compile(r"weight\((?:Synonym\()?([^:]+):(.*?)\)? in \d+\)")
+
+
+@dataclass(frozen=True)
+class QueryShape:
+    """What a search asks for.
+
+    fields: those that are searched, and their weights; adding: how their scores become one, as words; tie_breaker: None
+    where that is no multi_match of the best field; options: whatever else it says.
+    """
+
+    fields: tuple[tuple[str, float], ...]
+    adding: str
+    tie_breaker: float | None
+    options: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """The score of a document, as `_explain` has it.
+
+    best: whether the best field alone counts; terms: (field, term, score) of each term that matches; constants: of
+    BM25 by field, `k1`, `b`, `boost`, `N`, as far as they are there.
+    """
+
+    score: float
+    best: bool
+    terms: tuple[tuple[str, str, float], ...]
+    constants: Mapping[str, Mapping[str, float]]
+
+
+@dataclass(frozen=True)
+class LiveIndex:
+    """An index on a server, and how Weir searches it.
+
+    name: of the index; ask: (what stands behind the index's name, a body or None for GET) -> the answer, raises
+    ServiceError; search: the path of a search; body: what it sends for a text and k.
+    """
+
+    name: str
+    ask: Callable[[str, Json], Json]
+    search: str
+    body: Callable[[str, int], Json]
+
+    @cached_property
+    def described(self) -> Mapping[str, Json]:
+        """Its mappings and settings; raises BadValue for a name that stands for several indexes."""
+        answer = self.ask("", None)
+        if not isinstance(answer, dict) or len(answer) != 1:
+            names = ", ".join(sorted(answer)) if isinstance(answer, dict) else "no index"
+            raise BadValue(f"{self.name} stands for {names}; name one index of Elasticsearch or OpenSearch")
+        [described] = answer.values()
+        return described  # type: ignore[no-any-return]  # JSON
+
+    @cached_property
+    def fields(self) -> Mapping[str, Mapping[str, Json]]:
+        """Each field that holds text, and its mapping; fields within fields by their whole names."""
+        return dict(_fields(self.described["mappings"].get("properties", {}), ""))
+
+    @cached_property
+    def shape(self) -> QueryShape:
+        """What a search asks for."""
+        return _shape(self.body("words", 1), list(self.fields))
+
+    def setting(self, name: str) -> Json:
+        """A setting of the index by its name, such as analysis.analyzer.mine; None where there is none."""
+        value: Json = self.described["settings"].get("index", {})
+        for step in name.split("."):
+            value = value.get(step) if isinstance(value, dict) else None
+        return value
+
+    def analyzer(self, field: str, search: bool) -> str:
+        """The name of the analyzer of a field's documents, or of the queries that are asked of it."""
+        mapping = self.fields.get(field, {})
+        if mapping.get("type") == "keyword":
+            return str(mapping.get("normalizer", "keyword"))
+        own = [str(mapping["analyzer"])] if "analyzer" in mapping else []
+        if search:
+            asked = [value for name, value in self.shape.options if name == "analyzer"]
+            asked += [str(mapping["search_analyzer"])] if "search_analyzer" in mapping else []
+            asked += ["default_search"] if self.setting("analysis.analyzer.default_search") else []
+            own = asked + own
+        return (own or ["default" if self.setting("analysis.analyzer.default") else "standard"])[0]
+
+    def analyzer_text(self, name: str) -> str:
+        """An analyzer as it is shown: its name, and its parts where the index defines it."""
+        defined = self.setting(f"analysis.analyzer.{name}")
+        if not isinstance(defined, dict):
+            return name
+        parts = []
+        for key in ("type", "char_filter", "tokenizer", "filter", "stopwords", "language"):
+            value = defined.get(key)
+            if value is not None and (key, value) != ("type", "custom"):
+                parts.append(", ".join(value) if isinstance(value, list) else str(value))
+        return f"{name} ({', '.join(parts)})"
+
+    def words(self, analyzer: str, text: str) -> Words:
+        """The words of a text by an analyzer of the index; several terms of one word stand with + between them."""
+        tokens = self.ask("/_analyze", {"analyzer": analyzer, "text": text}).get("tokens", [])
+        units = text.encode("utf-16-le", "surrogatepass")
+        terms: dict[tuple[int, int], list[str]] = {}
+        for token in tokens:
+            terms.setdefault((token["start_offset"], token["end_offset"]), []).append(token["token"])
+        return tuple(
+            (units[2 * a : 2 * b].decode("utf-16-le", "replace"), "+".join(at))
+            for (a, b), at in terms.items()
+        )
+
+    def ranking(self, body: Json) -> list[tuple[str, float]]:
+        """(identifier, score) of each hit of a search; raises ServiceError for an answer without hits."""
+        answer = self.ask(self.search, body)
+        try:
+            return [(hit["_id"], float(hit["_score"])) for hit in answer["hits"]["hits"]]
+        except (KeyError, TypeError, ValueError):
+            raise ServiceError(f"{self.name}: the answer to a search has no hits with scores") from None
+
+    def explained(self, body: Json, document: str) -> Explanation | None:
+        """How the score of a document comes about, None where it does not match, or no query stands in the body."""
+        if "query" not in body:
+            return None
+        answer = self.ask(f"/_explain/{quote(document, safe='')}", {"query": body["query"]})
+        tree = answer.get("explanation")
+        return _explanation(tree) if answer.get("matched") and isinstance(tree, dict) else None
+
+
+def _fields(properties: Mapping[str, Json], within: str) -> Iterator[tuple[str, Mapping[str, Json]]]:
+    for name, mapping in properties.items():
+        if mapping.get("type") in SEARCHED_TYPES:
+            yield within + name, mapping
+        yield from _fields(mapping.get("fields", {}), f"{within}{name}.")
+        yield from _fields(mapping.get("properties", {}), f"{within}{name}.")
+
+
+def _clauses(tree: Json, name: str) -> Iterator[Mapping[str, Json]]:
+    """Every clause of a kind in a query."""
+    for part in tree.values() if isinstance(tree, dict) else tree if isinstance(tree, list) else ():
+        yield from _clauses(part, name)
+    if isinstance(tree, dict) and isinstance(tree.get(name), dict):
+        yield tree[name]
+
+
+def with_match(tree: Json, changed: Mapping[str, Json]) -> Json:
+    """A search with other entries in each multi_match; None removes one."""
+    if isinstance(tree, list):
+        return [with_match(part, changed) for part in tree]
+    if not isinstance(tree, dict):
+        return tree
+    parts = {name: with_match(part, changed) for name, part in tree.items()}
+    if isinstance(parts.get("multi_match"), dict):
+        clause = {**parts["multi_match"], **changed}
+        parts["multi_match"] = {name: value for name, value in clause.items() if value is not None}
+    return parts
+
+
+def _shape(body: Json, names: list[str]) -> QueryShape:
+    query = body.get("query", {})
+    options = {name: "in the body" for name in body if name in ("knn", "rescore", "sort", "min_score")}
+    options |= {name: "in the query" for name in query if name not in COMPOUNDS}
+    for clause in _clauses(query, "bool"):
+        options |= {f"bool.{name}": "in the query" for name in clause if name not in COMPOUNDS}
+    for clause in _clauses(query, "multi_match"):
+        given = clause.get("fields", ["*"])
+        weighted = _weighted([given] if isinstance(given, str) else given, names)
+        kind, tie = clause.get("type", "best_fields"), float(clause.get("tie_breaker", 0.0))
+        options |= {name: str(value) for name, value in clause.items() if name not in MATCH_KEYS}
+        best = f"the best field, and {tie:g} of the others" if tie else "the best field alone"
+        adding = str({"best_fields": best, "most_fields": "added"}.get(kind, kind))
+        tie_breaker = tie if kind == "best_fields" else None
+        return QueryShape(
+            weighted, adding if len(weighted) > 1 else "one field", tie_breaker, tuple(options.items())
+        )
+    matched: list[tuple[str, float]] = []
+    for clause in _clauses(query, "match"):
+        for name, value in clause.items():
+            entries = value if isinstance(value, dict) else {}
+            matched.append((name, float(entries.get("boost", 1.0))))
+            options |= {key: str(one) for key, one in entries.items() if key not in ("query", "boost")}
+    adding = "added" if len(matched) > 1 else "one field" if matched else "not known"
+    return QueryShape(tuple(matched), adding, None, tuple(options.items()))
+
+
+def _weighted(patterns: list[str], names: list[str]) -> tuple[tuple[str, float], ...]:
+    """The fields that patterns mean, a weight behind ^."""
+    weights: dict[str, float] = {}
+    for one in patterns:
+        pattern, _, weight = one.partition("^")
+        for name in [pattern] if "*" not in pattern else [n for n in names if fnmatchcase(n, pattern)]:
+            weights[name] = float(weight or 1)
+    return tuple(weights.items())
+
+
+def _explanation(tree: Mapping[str, Json]) -> Explanation:
+    terms: list[tuple[str, str, float]] = []
+    constants: dict[str, dict[str, float]] = {}
+
+    def walk(node: Mapping[str, Json], within: str) -> None:
+        description, value = str(node.get("description", "")), float(node.get("value", 0.0))
+        match = _WEIGHT.match(description)
+        if match:
+            within = match[1]
+            terms.append((match[1], match[2], value))
+        name = description.partition(",")[0]
+        if within and name in ("k1", "b", "boost", "N"):
+            numbers = constants.setdefault(within, {})  # a word that a query has twice has twice the boost
+            numbers[name] = min(value, numbers.get(name, value))
+        for part in node.get("details", []):
+            walk(part, within)
+
+    walk(tree, "")
+    best = str(tree.get("description", "")).startswith("max of")
+    return Explanation(float(tree["value"]), best, tuple(terms), constants)
