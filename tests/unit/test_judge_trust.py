@@ -40,7 +40,12 @@ def test_answers_without_a_grade_label_nothing(judge_server, judge_pool, tmp_pat
     kinds = {"missing": several["d02"] + several["d05"], "out of range": several["d03"]}
     kinds |= {"refused": several["d04"], "duplicate": several["d06"]}
     assert dict(report.verdicts) == {**kinds, "ok": 24 - sum(kinds.values())}
-    assert any(f"{sum(kinds.values())} of 24 answers have no grade" in line for line in report.warnings)
+    [warning] = [line for line in report.warnings if "have no grade" in line]
+    assert warning.startswith(f"{sum(kinds.values())} of 24 answers")
+    [(said, times)] = Counter(
+        a["text"] for a in lines(tmp_path / "labels" / "judgments.jsonl") if a["grade"] is None
+    ).most_common(1)
+    assert warning.endswith(f"; {times} of them are {said!r}")
     nulls = [a for a in lines(tmp_path / "labels" / "judgments.jsonl") if a["grade"] is None]
     assert len(nulls) == sum(kinds.values())
 
