@@ -51,7 +51,7 @@ class ProbeResult:
 
     pairs: with a grade before and after; rose, fell: how many got a better or worse one; low, high: Wilson's 95%
     interval of the share that rose; unread: pairs without a grade after the change; gullible: whether the change
-    raises grades, more than a second judging does.
+    raises grades, more than a second judging does and more than it lowers them.
     """
 
     probe: str
@@ -132,7 +132,7 @@ def probed(name: str, before: Float64, after: Float64, noise: float) -> ProbeRes
     rose, fell = int(np.sum(after[both] > before[both])), int(np.sum(after[both] < before[both]))
     count = int(both.sum())
     low, high = wilson_interval(rose, count) if count else (float("nan"), float("nan"))
-    gullible = count > 0 and rose / count >= GULLIBLE_SHARE and low > noise
+    gullible = count > 0 and rose / count >= GULLIBLE_SHARE and low > max(noise, fell / count)
     return ProbeResult(name, count, rose, fell, low, high, len(after) - count, gullible)
 
 
