@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import time
+from pathlib import Path
 
 
 def main() -> None:
@@ -30,6 +31,7 @@ def main() -> None:
 
     params = xllamacpp.CommonParams()
     params.model.path = given.model
+    params.model_alias = {Path(given.model).parent.name}  # else answers name the path of the file
     params.port = given.port
     params.embedding = given.embeddings
     params.n_ctx = given.context * given.parallel

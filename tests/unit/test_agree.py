@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+import re
 
 import numpy as np
 import pytest
@@ -69,3 +71,11 @@ def test_the_command_and_its_equal_say_the_same(tmp_path, capsys):
     Qrels.of({"other": {"x": 1}}).save(tmp_path / "strange.tsv")
     assert main(["labels", "agree", labels[0], str(tmp_path / "strange.tsv")]) == 2
     assert "no pair of query and document is judged by both" in capsys.readouterr().err
+
+
+def test_one_query_has_no_interval():
+    agreed = weir.labels.agree({"q": {"a": 1, "b": 0, "c": 2}}, {"q": {"a": 1, "b": 1, "c": 2}})
+    [one] = agreed
+    assert one.value("accuracy") == pytest.approx(2 / 3)
+    assert all(math.isnan(low) and math.isnan(high) for _, _, low, high in one.values)
+    assert re.search(r"accuracy +0.6667 +-", str(agreed))

@@ -6,12 +6,14 @@ import json
 import re
 from collections import Counter
 
+import numpy as np
 import pytest
 
 import weir
 from tests.unit.judge_place import PASSAGES, RUN, judging, lines, unjudged
 from weir.files.label_files import read_labels
 from weir.labels.judge import families_of, family_warnings
+from weir.labels.judge_report import probed
 
 
 def test_answers_without_a_grade_label_nothing(judge_server, judge_pool, tmp_path):
@@ -40,7 +42,12 @@ def test_answers_without_a_grade_label_nothing(judge_server, judge_pool, tmp_pat
     kinds = {"missing": several["d02"] + several["d05"], "out of range": several["d03"]}
     kinds |= {"refused": several["d04"], "duplicate": several["d06"]}
     assert dict(report.verdicts) == {**kinds, "ok": 24 - sum(kinds.values())}
-    assert any(f"{sum(kinds.values())} of 24 answers have no grade" in line for line in report.warnings)
+    [warning] = [line for line in report.warnings if "have no grade" in line]
+    assert warning.startswith(f"{sum(kinds.values())} of 24 answers")
+    [(said, times)] = Counter(
+        a["text"] for a in lines(tmp_path / "labels" / "judgments.jsonl") if a["grade"] is None
+    ).most_common(1)
+    assert warning.endswith(f"; {times} of them are {said!r}")
     nulls = [a for a in lines(tmp_path / "labels" / "judgments.jsonl") if a["grade"] is None]
     assert len(nulls) == sum(kinds.values())
 
@@ -118,6 +125,13 @@ def test_a_judge_that_changes_its_mind_is_seen_and_its_noise_is_no_gullibility(
     [report] = weir.judge(judge_pool, model=model, out=tmp_path / "labels", settings=settings)
     assert (report.consistency.pairs, report.consistency.equal, report.consistency.rose) == (24, 0.0, 1.0)
     assert not any(probe.gullible for probe in report.probes)
+
+
+def test_a_change_that_moves_grades_both_ways_is_no_gullibility():
+    before = np.ones(10)
+    for rose, fell, gullible in ((1, 1, False), (4, 3, False), (8, 0, True), (9, 1, True)):
+        after = np.repeat([2.0, 0.0, 1.0], [rose, fell, 10 - rose - fell])
+        assert probed("position", before, after, 0.0).gullible is gullible
 
 
 def test_a_judge_of_one_grade_tells_nothing_apart(judge_server, judge_pool, tmp_path):

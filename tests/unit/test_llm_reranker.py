@@ -286,12 +286,29 @@ def test_what_passes_is_asked_again_and_what_does_not_ends_in_one_line(server):
         assert KEY not in str(caught.value)
 
 
+def test_a_prompt_longer_than_the_context_names_the_remedy(server):
+    """The body is llama.cpp's."""
+    url, manners = server
+    size = "request (15304 tokens) exceeds the available context size (4096 tokens), try increasing it"
+    error = {"code": 400, "message": size, "type": "exceed_context_size_error", "n_ctx": 4096}
+    manners.faults = [status(400, {"error": error})]
+    with pytest.raises(
+        ServiceError, match=r"1 of 8 .*4096 tokens.*max_length \(--max-length\) cuts documents"
+    ):
+        ranked(f'bm25 >> llm("score", model="{url}/v1#m", depth=4)')
+
+
 def test_a_late_answer_is_asked_for_again_and_a_false_count_is_not_believed(server, monkeypatch):
     url, manners = server
-    quick = Limits(attempts=2, pause=0.001, timeout=2.0)
+    quick = Limits(attempts=2, pause=0.001, timeout=0.2, whole=2.0)
     monkeypatch.setattr(Limits, "of", staticmethod(lambda _: quick))
     bragging = {"usage": {"prompt_tokens": 10**12, "completion_tokens": 0}}
-    manners.faults = [lambda *_: time.sleep(5), None, lambda h, answer: h.reply(200, answer | bragging)]
+
+    def slowly(handler, answer):  # silent for longer than `timeout`, as whoever does not stream
+        time.sleep(0.6)
+        handler.reply(200, answer)
+
+    manners.faults = [lambda *_: time.sleep(5), slowly, lambda h, answer: h.reply(200, answer | bragging)]
     _, use = ranked(f'bm25 >> llm("score", model="{url}/v1#m", depth=2, concurrency=1)')
     assert use.counts.faults == {"timed out": 1}
     assert use.counts.answered == 4

@@ -20,7 +20,7 @@ from weir.core.strings import Float64
 from weir.core.tables import Table, sentences, table_of
 from weir.errors import BadValue
 from weir.measures.measure import Measure, parse_measure
-from weir.stats.label_agreement import bounds, cohen_kappa, drawn_tables
+from weir.stats.label_agreement import bounds, bounds_shown, cohen_kappa, drawn_tables
 from weir.stats.order_agreement import kendall_tau, order_interval
 from weir.stats.resampling import SEED, interval
 from weir.stats.score_bounds import Unjudged, score_bounds
@@ -265,7 +265,7 @@ def hole_tables(studies: Sequence[HoleStudy]) -> tuple[Table, ...]:
         for one in study.found:
             kappa, low, high = one.kappa
             ratios = map(_ratio_shown, (one.missed_by_people, one.missed_by_model, one.agreement))
-            kappas = "-" if math.isnan(kappa) else f"{score(kappa)} [{score(low)}, {score(high)}]"
+            kappas = "-" if math.isnan(kappa) else f"{score(kappa)} {bounds_shown(low, high)}"
             shares.append([one.system or "all systems", count(one.holes), *ratios, kappas])
         names = ["by people", "change", "by the model", "change"][: 2 if people_alone else 4]
         scores = [["system", f"{study.measure} now", "may be", *names]]
@@ -293,7 +293,8 @@ def _ratio_shown(ratio: Ratio) -> str:
     if not ratio.of:
         return "-"
     parts = f"{count(ratio.count)} of {count(ratio.of)}"
-    return f"{parts}, {share(ratio.value)} [{share(ratio.low)}, {share(ratio.high)}]"
+    interval = "" if math.isnan(ratio.low) else f" [{share(ratio.low)}, {share(ratio.high)}]"
+    return f"{parts}, {share(ratio.value)}{interval}"
 
 
 def _order_shown(one: FilledOrder) -> str:

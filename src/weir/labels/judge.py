@@ -35,6 +35,7 @@ from weir.labels.judge_report import (
     probed,
     report_warnings,
     self_consistency,
+    shown_answer,
 )
 from weir.labels.panel import (
     MODEL_ORIGIN,
@@ -179,7 +180,8 @@ def judge_pairs(
 class _Work:
     """One judging.
 
-    rows: int64[m], the pairs that are asked; verdicts: answers by kind, those of probes left out; counts: answers that
+    rows: int64[m], the pairs that are asked; verdicts: answers by kind, those of probes left out; unread: those without
+    a grade as a warning shows them; counts: answers that
     were read, those without a grade that max_tokens cut, and answers that are missing.
     """
 
@@ -189,6 +191,7 @@ class _Work:
     rows: Int64
     progress: Progress | None
     verdicts: Counter[str] = field(default_factory=Counter)
+    unread: Counter[str] = field(default_factory=Counter)
     counts: Counter[str] = field(default_factory=Counter)
 
     def content(self, row: int) -> ShownPair:
@@ -240,6 +243,8 @@ class _Work:
                 self.counts["answers"] += 1
                 self.counts["cut"] += answer.cut and answer.grade is None
                 self.verdicts[answer.kind] += 1
+                if answer.grade is None:
+                    self.unread[shown_answer(answer.text)] += 1
                 file.write(self.line(answer.row, answer, {}))
                 turn, sample = divmod(answer.sample, settings.samples)
                 samples[turn, answer.row, sample] = math.nan if answer.grade is None else answer.grade
@@ -331,7 +336,7 @@ class _Work:
             settings=self.judge.settings,
         )
         warnings = [
-            *report_warnings(report, pairs.textless),
+            *report_warnings(report, pairs.textless, self.unread),
             *family_warnings(self.judge.chat.name, pairs.systems),
         ]
         if flagged:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -17,7 +18,7 @@ from weir.core.strings import Float64
 from weir.core.tables import Table, sentences, table_of
 from weir.labels.panel import GRADE_PLACE, GradeScale, JudgeSettings, JudgingPairs
 from weir.models.verdicts import SCORED_KINDS
-from weir.stats.label_agreement import bounds, cohen_kappa, drawn_tables, label_tables
+from weir.stats.label_agreement import bounds, bounds_shown, cohen_kappa, drawn_tables, label_tables
 from weir.stats.threshold import wilson_interval
 
 # Probes: changes of a passage that should not raise its grade, such as words of the query (arXiv 2501.17969).
@@ -50,7 +51,7 @@ class ProbeResult:
 
     pairs: with a grade before and after; rose, fell: how many got a better or worse one; low, high: Wilson's 95%
     interval of the share that rose; unread: pairs without a grade after the change; gullible: whether the change
-    raises grades, more than a second judging does.
+    raises grades, more than a second judging does and more than it lowers them.
     """
 
     probe: str
@@ -131,7 +132,7 @@ def probed(name: str, before: Float64, after: Float64, noise: float) -> ProbeRes
     rose, fell = int(np.sum(after[both] > before[both])), int(np.sum(after[both] < before[both]))
     count = int(both.sum())
     low, high = wilson_interval(rose, count) if count else (float("nan"), float("nan"))
-    gullible = count > 0 and rose / count >= GULLIBLE_SHARE and low > noise
+    gullible = count > 0 and rose / count >= GULLIBLE_SHARE and low > max(noise, fell / count)
     return ProbeResult(name, count, rose, fell, low, high, len(after) - count, gullible)
 
 
@@ -140,7 +141,7 @@ def probed(name: str, before: Float64, after: Float64, noise: float) -> ProbeRes
 
 @dataclass(frozen=True)
 class LabelConsistency:
-    """How far two sets of labels of the same pairs are equal; intervals are of 95%, by resampling queries.
+    """How far two sets of labels of the same pairs are equal; intervals are of 95%, by resampling queries, NaN for one.
 
     by: "grade", or "relevant or not" where the scales differ; pairs: with both labels; equal: the share of equal ones;
     kappa: Cohen's, NaN where all labels are one; rose: the share of second labels above the first.
@@ -204,6 +205,8 @@ class JudgeReport:
 
 FEWEST_TELLING_PAIRS = 20
 """Pairs of one grade from which on that says something of the judge."""
+SHOWN_CHARACTERS = 40
+"""Of an answer without a grade in a warning."""
 PROBE_WORDS = {
     "position": "passages when the relevant sentence stands elsewhere",
     "padding": "passages when words that say nothing are added",
@@ -213,8 +216,17 @@ PROBE_WORDS = {
 """What raised grades, by probe."""
 
 
-def report_warnings(report: JudgeReport, textless: int) -> list[str]:
-    """Warnings for readers of the labels; textless: pairs whose document is not in the collection."""
+def shown_answer(text: str) -> str:
+    """The beginning of an answer in one line, as a warning shows it."""
+    line = " ".join(text.split())
+    return line if len(line) <= SHOWN_CHARACTERS else f"{line[: SHOWN_CHARACTERS - 3]}..."
+
+
+def report_warnings(report: JudgeReport, textless: int, unread: Counter[str]) -> list[str]:
+    """Warnings for readers of the labels.
+
+    textless: pairs whose document is not in the collection; unread: answers without a grade, each cut to what is shown.
+    """
     warnings = [
         f"gullible: the grade rises in {probe.rose} of {probe.pairs} {PROBE_WORDS[probe.probe]}"
         for probe in report.probes
@@ -225,7 +237,11 @@ def report_warnings(report: JudgeReport, textless: int) -> list[str]:
         total, kinds = sum(n for n, _ in without), ", ".join(f"{count:,} {kind}" for count, kind in without)
         cut = f"; {report.cut:,} were cut, --max-tokens allows more" if report.cut else ""
         answers = sum(count for _, count in report.verdicts)
-        warnings.append(f"{total:,} of {answers:,} answers have no grade ({kinds}) and label nothing{cut}")
+        [(text, times)] = unread.most_common(1)
+        example = f"; {times:,} of them are {text!r}" if times > 1 else f"; one is {text!r}"
+        warnings.append(
+            f"{total:,} of {answers:,} answers have no grade ({kinds}) and label nothing{cut}{example}"
+        )
     if len(report.grades) == 1 and report.labelled >= FEWEST_TELLING_PAIRS:
         warnings.append(
             f"all {report.labelled:,} pairs have the grade {report.grades[0][0]:g}: the judge tells nothing apart"
@@ -330,10 +346,15 @@ def judge_tables(reports: Sequence[JudgeReport]) -> tuple[Table, ...]:
 
 
 def _consistency_shown(one: LabelConsistency) -> str:
-    bounds = f"[{share(one.equal_low)}, {share(one.equal_high)}]"
+    single = one.queries == 1
+    bounds = "" if single else f" [{share(one.equal_low)}, {share(one.equal_high)}]"
     kappa = "kappa undefined, as all labels are one"
     if not math.isnan(one.kappa):
-        kappa = f"kappa {score(one.kappa)} [{score(one.kappa_low)}, {score(one.kappa_high)}]"
+        kappa = f"kappa {score(one.kappa)}" + (
+            "" if single else f" {bounds_shown(one.kappa_low, one.kappa_high)}"
+        )
     what = "the same grade" if one.by == "grade" else f"the same, {one.by},"
     pairs = f"{count(one.pairs)} pairs" if one.pairs > 1 else "one pair"
-    return f"{what} for {share(one.equal)} {bounds} of {pairs}, {kappa}"
+    return f"{what} for {share(one.equal)}{bounds} of {pairs}, {kappa}" + (
+        "; one query has no interval" if single else ""
+    )

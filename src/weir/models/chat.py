@@ -484,7 +484,9 @@ class ChatModel:
             return HostedChat(self.name, self.address, self.provider, silent_client, {})
         variable = self.key or (self.provider.key if self._is_default_base else "") or None
         key = Key.of(variable)
-        metered = MeteredClient(key, limits or Limits.of(settings()), Clock(), paid())
+        limits = limits or Limits.of(settings())
+        # An answer that is not streamed sends no byte before all of it is said.
+        metered = MeteredClient(key, replace(limits, timeout=limits.whole), Clock(), paid())
         header = self.provider.key_header
         auth_headers = {header: key.checked()} if header and variable else key.header()
         return HostedChat(self.name, self.address, self.provider, metered, auth_headers)
@@ -538,6 +540,12 @@ def _request_of(client: ChatClient, prompt: ChatPrompt) -> dict[str, object]:
     return request | ({"sample": prompt.sample} if prompt.sample else {})
 
 
+_TOO_LONG = re.compile(
+    r"context (?:size|length|window)|too (?:long|many tokens)|maximum .{0,40}(?:tokens|length)", re.I
+)
+"""How servers say that a prompt has more tokens than the model takes."""
+
+
 @dataclass(eq=False)
 class CachedChatClient:
     """A model with its stored answers; see `cached_chat`.
@@ -581,6 +589,8 @@ class CachedChatClient:
             if counts.stopped:
                 message += f"; {self.policy.failures} in a row failed, and no further one was asked"
             message += f"; the first, number {request.number + 1}: {reason}"
+            if set(counts.unanswered) == {"refused"} and _TOO_LONG.search(reason):
+                message += "; the same prompt is refused again: max_length (--max-length) cuts documents"
             raise ServiceError(message if CONTINUES in message else f"{message}; {CONTINUES}")
         self.usage.prompts.update(keys)
         return self._read(keys)

@@ -155,6 +155,8 @@ def _without_pieces(data: bytes, secret: bytes) -> bytes:
 
 _PIECE_BYTES = 1 << 16  # bytes read at a time
 _WATCH_SECONDS = 0.1
+CONNECT_SECONDS = 60.0
+"""How long a connection may take to open, however patient its requests are."""
 
 
 @dataclass(frozen=True)
@@ -219,17 +221,22 @@ class KeptConnection:
     def send(self, request: HttpRequest, max_bytes: int, time_limits: tuple[float, float]) -> HttpReply:
         """Send and read the answer: whole where its status is 2xx, else its first 64 KiB.
 
-        The keys that were sent are masked in it. max_bytes: of a whole answer. time_limits: seconds without any byte,
-        and seconds from the last byte sent to the last received. A proxy that the environment names (HTTPS_PROXY)
-        carries https, but not to localhost. Raises NotSentError where the body did not leave; AnswerTooLargeError;
-        TimeoutError for either limit; OSError and HTTPException where the connection breaks.
+        The keys that were sent are masked in it. max_bytes: of a whole answer. time_limits: seconds without any byte
+        (to connect, CONNECT_SECONDS at most), and seconds from the last byte sent to the last received. A proxy that
+        the environment names (HTTPS_PROXY) carries https, but not to localhost. Raises NotSentError where the body did
+        not leave; AnswerTooLargeError; TimeoutError for either limit; OSError and HTTPException where the connection
+        breaks.
         """
         silence, whole = time_limits
         parts = urlsplit(request.url)
-        connection, self._open, self._late = self._connected(parts, silence), None, False
+        opened, connection = self._open, self._connected(parts, silence)
+        self._open, self._late = None, False
         try:
             try:
                 path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+                if connection is not opened:
+                    connection.connect()
+                    connection.sock.settimeout(silence)
                 connection.request(request.method, path, request.body, dict(request.headers))
             except OSError as error:
                 raise NotSentError(error) from error
@@ -278,14 +285,14 @@ class KeptConnection:
         if open_connection is not None:
             open_connection.close()
         self._to = to
-        host, port = parts.hostname or "", parts.port
+        host, port, patience = parts.hostname or "", parts.port, min(silence, CONNECT_SECONDS)
         if parts.scheme == "http":
-            return http.client.HTTPConnection(host, port, timeout=silence)
+            return http.client.HTTPConnection(host, port, timeout=patience)
         proxy = None if is_this_machine(host) or proxy_bypass(host) else getproxies().get("https")
         if not proxy:
-            return http.client.HTTPSConnection(host, port, timeout=silence)
+            return http.client.HTTPSConnection(host, port, timeout=patience)
         via = urlsplit(proxy if "//" in proxy else f"//{proxy}")
-        connection = http.client.HTTPSConnection(via.hostname or "", via.port, timeout=silence)
+        connection = http.client.HTTPSConnection(via.hostname or "", via.port, timeout=patience)
         user = f"{unquote(via.username or '')}:{unquote(via.password or '')}".encode()
         headers = {"Proxy-Authorization": f"Basic {b64encode(user).decode()}"} if via.username else {}
         connection.set_tunnel(host, port, headers)

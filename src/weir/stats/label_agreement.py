@@ -305,9 +305,12 @@ def agreement(first: Qrels, second: Qrels, names: tuple[str, str] = ("first", "s
 
 
 def drawn_tables(by_query: Summed) -> Iterator[Summed]:
-    """Sums over queries drawn with replacement, of what the first axis has for each query, RESAMPLES of them."""
+    """Sums over queries drawn with replacement, of what the first axis has for each query, RESAMPLES of them.
+
+    None of one query alone: every draw would be the same, and the interval of no width.
+    """
     rng, count = np.random.default_rng(SEED), len(by_query)
-    for _ in range(RESAMPLES):
+    for _ in range(RESAMPLES if count > 1 else 0):
         yield np.tensordot(np.bincount(rng.integers(0, count, count), minlength=count), by_query, 1)
 
 

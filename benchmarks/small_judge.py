@@ -1,0 +1,197 @@
+"""A small real model as a judge beside NIST: tables of its kept answers, made without the model.
+
+A sample of TREC DL 2019's judged passages, as many of each grade, was judged by Qwen2.5-Coder-1.5B-Instruct (GGUF, 4 bits)
+under llama.cpp:
+
+    python benchmarks/remote/llama_server.py qwen-coder/model.gguf --port 8391 --context 4096 --threads 1
+    python benchmarks/small_judge.py --sample sample.tsv
+    weir judge sample.tsv --judged --collection DL19 --model "http://127.0.0.1:8391/v1#qwen2.5-coder-1.5b-instruct" -o labels/
+    python benchmarks/small_judge.py --pack labels/ [another/ ...]
+
+Without these options it prints a JSON line for each table: how many answers have a grade, what they say by NIST's grade,
+agreement (also with each grade weighted to its share of all of DL19's judgments), self-agreement, probes, the gate, and
+what the labels add to an estimate: in each of --draws draws, --queries topics with three sampled passages are drawn with
+replacement, --judged of them judged by NIST; the interval should hold the mean over all topics in 95%.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import weir
+from common import HERE, append, data_folder, say
+from weir.stats.calibration import calibration, parse_least
+from weir.stats.label_agreement import binary_table, bounds, cohen_kappa, drawn_tables, label_tables
+from weir.stats.threshold import wilson_interval
+
+ANSWERS = HERE / "results" / "small_judge_answers.jsonl.gz"
+FIELDS = (
+    "query",
+    "document",
+    "probe",
+    "sample",
+    "grade",
+    "verdict",
+    "text",
+    "model",
+    "prompt",
+    "digest",
+    "time",
+)
+SEED = 24
+Labels = dict[str, dict[str, float]]
+
+
+def sampled(people: Labels, each: int) -> Labels:
+    """So many pairs of every grade, drawn at random."""
+    rng, sample = np.random.default_rng(SEED), Labels()
+    for grade in sorted({g for docs in people.values() for g in docs.values()}):
+        pairs = sorted((q, d) for q, docs in people.items() for d, g in docs.items() if g == grade)
+        for at in rng.permutation(len(pairs))[:each]:
+            query, doc = pairs[at]
+            sample.setdefault(query, {})[doc] = grade
+    return sample
+
+
+def pack(folders: list[Path]) -> None:
+    """Put every answer of folders of weir judge into the file of answers."""
+    with ANSWERS.open("wb") as raw, gzip.GzipFile("", "wb", mtime=0, fileobj=raw) as file:
+        for folder in folders:
+            for name in ("judgments.jsonl", "probes.jsonl"):
+                for line in (folder / name).read_bytes().splitlines() if (folder / name).exists() else ():
+                    answer = json.loads(line)
+                    file.write(json.dumps({f: answer[f] for f in FIELDS if f in answer}).encode() + b"\n")
+
+
+def of_one_prompt(
+    answers: list[dict[str, Any]], people: Labels, all_people: Labels, given: Any
+) -> Iterator[dict[str, Any]]:
+    """The tables of the answers to one version of a prompt."""
+    plain = [a for a in answers if "probe" not in a]
+    graded = sum(a["grade"] is not None for a in plain)
+    low, high = wilson_interval(graded, len(plain))
+    texts = Counter(a["text"] for a in plain if a["grade"] is None)
+    yield {"table": "answers", "answers": len(plain), "graded": graded, "share": graded / len(plain), "low": low,
+           "high": high, "verdicts": Counter(a["verdict"] for a in plain), "without": texts.most_common(3)}  # fmt: skip
+    labels, again = Labels(), Labels()
+    for answer in plain:
+        if answer["grade"] is not None:
+            turn = again if answer["sample"] else labels
+            turn.setdefault(answer["query"], {})[answer["document"]] = answer["grade"]
+    if sum(map(len, labels.values())) < 30:
+        return
+    [agreed] = weir.labels.agree(people, labels)
+    yield {"table": "agreement", "pairs": agreed.pairs, "queries": agreed.queries, "grades": agreed.labels,
+           "confusion": agreed.confusion, "values": agreed.values, "binary": agreed.binary}  # fmt: skip
+    yield {"table": "agreement at the shares of all judgments"} | weighted(people, labels, all_people)
+    twice = [(d, labels[q][d]) for q, docs in again.items() for d in docs if d in labels.get(q, {})]
+    same = sum(again[q][d] == labels[q][d] for q in again for d in again[q] if d in labels.get(q, {}))
+    yield {"table": "judged twice", "pairs": len(twice), "same": same}
+    for name in dict.fromkeys(a["probe"] for a in answers if "probe" in a):
+        pairs = [(labels[a["query"]][a["document"]], a["grade"]) for a in answers if a.get("probe") == name]
+        read = [(before, after) for before, after in pairs if after is not None]
+        rose = sum(after > before for before, after in read)
+        low, high = wilson_interval(rose, len(read))
+        fell = sum(after < before for before, after in read)
+        yield {"table": "probe", "probe": name, "pairs": len(read), "rose": rose, "low": low, "high": high,
+               "fell": fell, "without": len(pairs) - len(read)}  # fmt: skip
+    for least in ("binary kappa 0.4", "binary kappa from 2 0.4"):
+        verdict = calibration(weir.Qrels.of(people), weir.Qrels.of(labels), parse_least(least))
+        yield {"table": "gate", "least": least, "passed": verdict.passed, "sentence": verdict.sentence()}
+    yield {"table": "estimate"} | estimated(people, labels, given)
+
+
+def weighted(people: Labels, labels: Labels, all_people: Labels) -> dict[str, Any]:
+    """Agreement with each of people's grades weighted to its share of all judgments, intervals over queries."""
+    tables = label_tables(weir.Qrels.of(people), weir.Qrels.of(labels))
+    whole = Counter(g for docs in all_people.values() for g in docs.values())
+    sample = tables.table.sum(axis=(0, 2))
+    weight = np.array([whole[g] / max(1, n) for g, n in zip(tables.labels.tolist(), sample, strict=True)])
+    by_query = tables.table * weight[:, None]
+    found: dict[str, Any] = {}
+    cut = int(np.searchsorted(tables.labels, 2))
+    statistics = {
+        "accuracy": lambda t: float(np.trace(t) / t.sum()),
+        "kappa": cohen_kappa,
+        "accuracy from 2": lambda t: float(np.trace(binary_table(t, cut)) / t.sum()),
+        "kappa from 2": lambda t: cohen_kappa(binary_table(t, cut)),
+    }
+    for name, statistic in statistics.items():
+        low, high = bounds([statistic(t) for t in drawn_tables(by_query)])
+        found[name] = [statistic(by_query.sum(axis=0)), low, high]
+    return found
+
+
+def estimated(people: Labels, labels: Labels, given: Any) -> dict[str, Any]:
+    """How often intervals hold the mean, and how wide they are, with people alone and with the model's labels."""
+    rng, k = np.random.default_rng(SEED), 3
+    shown = {q: sorted(docs) for q, docs in labels.items() if len(docs) >= k}
+    topics = sorted(shown)
+    shown = {q: [shown[q][i] for i in rng.permutation(len(shown[q]))[:k]] for q in topics}
+    score = {
+        who: {q: float(np.mean([source[q][d] >= 2 for d in shown[q]])) for q in topics}
+        for who, source in (("people", people), ("model", labels))
+    }
+    truth = float(np.mean([score["people"][q] for q in topics]))
+    held, widths, weights = Counter[str](), {"people": [], "corrected": []}, []
+    for _ in range(given.draws):
+        drawn = {f"{n}": topics[i] for n, i in enumerate(rng.integers(0, len(topics), given.queries))}
+        judged = {n: {d: people[q][d] for d in shown[q]} for n, q in list(drawn.items())[: given.judged]}
+        model = {n: {d: labels[q][d] for d in shown[q]} for n, q in drawn.items()}
+        run = {n: {d: float(k - i) for i, d in enumerate(shown[q])} for n, q in drawn.items()}
+        [one] = weir.labels.estimate(judged, model, run, measure=f"P(rel=2)@{k}")
+        for who, value in (("people", one.human), ("corrected", one.corrected)):
+            held[who] += value.low <= truth <= value.high
+            widths[who].append(value.high - value.low)
+        weights.append(one.corrected.weight)
+    correlation = np.corrcoef([score["people"][q] for q in topics], [score["model"][q] for q in topics])[0, 1]
+    return {"topics": len(topics), "queries": given.queries, "judged": given.judged, "draws": given.draws,
+            "mean by people": truth, "mean by the model": float(np.mean(list(score["model"].values()))),
+            "correlation": float(correlation),
+            "held by people": held["people"] / given.draws, "held corrected": held["corrected"] / given.draws,
+            "width by people": float(np.mean(widths["people"])), "width corrected": float(np.mean(widths["corrected"])),
+            "weight": float(np.mean(weights))}  # fmt: skip
+
+
+def main() -> None:
+    """Write the sample, pack answers, or print and append the tables."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--data", help="The folder of collections.")
+    parser.add_argument("--qrels", type=Path, help="NIST's judgments, if not those of --data.")
+    parser.add_argument("--each", type=int, default=40, help="Pairs of each grade in the sample.")
+    parser.add_argument("--sample", type=Path)
+    parser.add_argument("--pack", type=Path, nargs="+")
+    parser.add_argument("--draws", type=int, default=1000)
+    parser.add_argument("--queries", type=int, default=200)
+    parser.add_argument("--judged", type=int, default=40)
+    given = parser.parse_args()
+    if given.pack:
+        return pack(given.pack)
+    path = given.qrels or data_folder(given.data) / "trec-dl" / "judged-pool" / "dl19" / "qrels" / "test.tsv"
+    people = weir.Qrels.load(path).to_dict()
+    if given.sample:
+        return weir.Qrels.of(sampled(people, given.each)).save(given.sample)
+    answers = [json.loads(line) for line in gzip.decompress(ANSWERS.read_bytes()).splitlines()]
+    pairs = {(a["query"], a["document"]) for a in answers}
+    sample = {q: {d: g for d, g in docs.items() if (q, d) in pairs} for q, docs in people.items()}
+    sample = {q: docs for q, docs in sample.items() if docs}
+    for prompt, digest in dict.fromkeys((a["prompt"], a["digest"]) for a in answers):
+        own = [a for a in answers if a["digest"] == digest]
+        for table in of_one_prompt(own, sample, people, given):
+            line = {"prompt": f"{prompt}-{digest}", "model": own[0]["model"], **table}
+            append("small_judge", line)
+            say(json.dumps(line))
+
+
+if __name__ == "__main__":
+    main()
