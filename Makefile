@@ -13,7 +13,7 @@ SYSTEMS = -s bm25 -s '$(MINILM)' -s 'rrf(bm25, $(MINILM))' -s 'bm25 >> score($(M
 # Where Python is told to write no bytecode, each of hundreds of processes would compile all modules again.
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: demo test test-slow test-torch check bench docs coming-from golden clean
+.PHONY: demo test test-slow test-torch oldest check bench docs coming-from golden clean
 
 demo: .venv/neural             ## the main job on the embedded collections and a real one: tables, a folder of results, a report
 	HF_HUB_OFFLINE=1 $(BIN)/weir run -d brook $(addprefix -d ,$(REAL)) $(SYSTEMS) -m nDCG@10 -m R@100 -o demo-results
@@ -28,6 +28,12 @@ test-slow: .venv/slow .venv/neural  ## real collections and servers (skipped wit
 
 test-torch: $(BRIDGES)         ## what needs PyTorch, in an environment of its own: engines, checkpoints, bridges
 	HF_HUB_OFFLINE=1 $(BRIDGES) -m pytest -n 2 --dist loadgroup tests/neural tests/bridges
+
+oldest: .venv/dev              ## the tests of numbers and formats with the oldest versions that pyproject.toml allows
+	$(PIP) uv
+	$(BIN)/uv venv --quiet --clear --python $(BIN)/python .venv/oldest
+	$(BIN)/uv pip install --quiet --python .venv/oldest/bin/python --resolution lowest-direct -e '.[dev]'
+	.venv/oldest/bin/python -m pytest -n 2 -m "not slow" tests/golden tests/property tests/conformance
 
 check: .venv/dev               ## style, types, layers, circles
 	$(BIN)/ruff check .
