@@ -1,16 +1,18 @@
 """A small real model as a judge beside NIST: tables of its kept answers, made without the model.
 
-A sample of TREC DL 2019's judged passages, as many of each grade, was judged by Qwen2.5-Coder-1.5B-Instruct (GGUF, 4 bits)
+A sample of TREC DL 2019's judged passages, as many of each grade, was judged by Qwen2.5-Coder-1.5B-Instruct (GGUF, Q4_K_M)
 under llama.cpp:
 
     python benchmarks/remote/llama_server.py qwen-coder/model.gguf --port 8391 --context 4096 --threads 1
     python benchmarks/small_judge.py --sample sample.tsv
     weir judge sample.tsv --judged --collection DL19 --model "http://127.0.0.1:8391/v1#qwen2.5-coder-1.5b-instruct" -o labels/
     python benchmarks/small_judge.py --pack labels/ [another/ ...]
+    weir run -d TOPICS -s bm25 -s 'bm25 >> llm("score", model="http://...", depth=10)' -m nDCG@10 -o results/
+    python benchmarks/small_judge.py --rankings results/.../run.trec results/.../run.trec
 
 Without these options it prints a JSON line for each table: how many answers have a grade, what they say by NIST's grade,
 agreement (also with each grade weighted to its share of all of DL19's judgments), self-agreement, probes, the gate, and
-what the labels add to an estimate: in each of --draws draws, --queries topics with three sampled passages are drawn with
+what the labels add to an estimate, and what re-ranking does. For the estimate: in each of --draws draws, --queries topics with three sampled passages are drawn with
 replacement, --judged of them judged by NIST; the interval should hold the mean over all topics in 95%.
 """
 
@@ -20,7 +22,7 @@ import argparse
 import gzip
 import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +35,7 @@ from weir.stats.label_agreement import binary_table, bounds, cohen_kappa, drawn_
 from weir.stats.threshold import wilson_interval
 
 ANSWERS = HERE / "results" / "small_judge_answers.jsonl.gz"
+RANKINGS = HERE / "results" / "small_judge_rankings.jsonl.gz"
 FIELDS = (
     "query",
     "document",
@@ -47,6 +50,8 @@ FIELDS = (
     "time",
 )
 SEED = 24
+DEPTH = 10
+SYSTEMS = ("bm25", "bm25 >> llm")
 Labels = dict[str, dict[str, float]]
 
 
@@ -63,12 +68,38 @@ def sampled(people: Labels, each: int) -> Labels:
 
 def pack(folders: list[Path]) -> None:
     """Put every answer of folders of weir judge into the file of answers."""
-    with ANSWERS.open("wb") as raw, gzip.GzipFile("", "wb", mtime=0, fileobj=raw) as file:
-        for folder in folders:
-            for name in ("judgments.jsonl", "probes.jsonl"):
-                for line in (folder / name).read_bytes().splitlines() if (folder / name).exists() else ():
-                    answer = json.loads(line)
-                    file.write(json.dumps({f: answer[f] for f in FIELDS if f in answer}).encode() + b"\n")
+    files = (folder / name for folder in folders for name in ("judgments.jsonl", "probes.jsonl"))
+    answers = (json.loads(line) for file in files if file.exists() for line in file.read_bytes().splitlines())
+    write(ANSWERS, ({f: answer[f] for f in FIELDS if f in answer} for answer in answers))
+
+
+def pack_rankings(first: Path, second: Path) -> None:
+    """Put the first DEPTH documents of BM25 and of its re-ranking into the file of rankings."""
+    rankings = [weir.Run.load(path).to_dict() for path in (first, second)]
+    write(RANKINGS, ({"query": q} | {n: list(r[q])[:DEPTH] for n, r in zip(SYSTEMS, rankings, strict=True)}
+                     for q in rankings[0]))  # fmt: skip
+
+
+def write(path: Path, records: Iterable[dict[str, Any]]) -> None:
+    """Write records as compressed JSON lines, the same bytes for the same records."""
+    path.write_bytes(gzip.compress("".join(json.dumps(one) + "\n" for one in records).encode(), mtime=0))
+
+
+def read(path: Path) -> list[dict[str, Any]]:
+    """The records of compressed JSON lines."""
+    return [json.loads(line) for line in gzip.decompress(path.read_bytes()).splitlines()]
+
+
+def reranked(people: Labels) -> dict[str, Any]:
+    """What re-ranking does to nDCG@10, of topics that people judged."""
+    rows = [row for row in read(RANKINGS) if row["query"] in people]
+    runs = {n: {r["query"]: {d: float(-i) for i, d in enumerate(r[n])} for r in rows} for n in SYSTEMS}
+    judged = {row["query"]: people[row["query"]] for row in rows}
+    [compared] = weir.compare(judged, runs, measures=[f"nDCG@{DEPTH}"])
+    [pair] = compared.pairs
+    means = {standing.system: standing.mean for standing in compared.standings}
+    return {"table": "re-ranking", "topics": len(rows), "nDCG@10": means, "difference": pair.difference, "low": pair.low,
+            "high": pair.high, "p": pair.p, "won": pair.won, "lost": pair.lost, "tied": pair.tied}  # fmt: skip
 
 
 def of_one_prompt(
@@ -171,17 +202,20 @@ def main() -> None:
     parser.add_argument("--each", type=int, default=40, help="Pairs of each grade in the sample.")
     parser.add_argument("--sample", type=Path)
     parser.add_argument("--pack", type=Path, nargs="+")
+    parser.add_argument("--rankings", type=Path, nargs=2, help="Of BM25, and of its re-ranking.")
     parser.add_argument("--draws", type=int, default=1000)
     parser.add_argument("--queries", type=int, default=200)
     parser.add_argument("--judged", type=int, default=40)
     given = parser.parse_args()
     if given.pack:
         return pack(given.pack)
+    if given.rankings:
+        return pack_rankings(*given.rankings)
     path = given.qrels or data_folder(given.data) / "trec-dl" / "judged-pool" / "dl19" / "qrels" / "test.tsv"
     people = weir.Qrels.load(path).to_dict()
     if given.sample:
         return weir.Qrels.of(sampled(people, given.each)).save(given.sample)
-    answers = [json.loads(line) for line in gzip.decompress(ANSWERS.read_bytes()).splitlines()]
+    answers = read(ANSWERS)
     pairs = {(a["query"], a["document"]) for a in answers}
     sample = {q: {d: g for d, g in docs.items() if (q, d) in pairs} for q, docs in people.items()}
     sample = {q: docs for q, docs in sample.items() if docs}
@@ -191,6 +225,9 @@ def main() -> None:
             line = {"prompt": f"{prompt}-{digest}", "model": own[0]["model"], **table}
             append("small_judge", line)
             say(json.dumps(line))
+    line = reranked(people)
+    append("small_judge", line)
+    say(json.dumps(line))
 
 
 if __name__ == "__main__":

@@ -24,7 +24,9 @@ def main() -> None:
     parser.add_argument("--embeddings", action="store_true", help="Answer with vectors, not with words.")
     parser.add_argument("--context", type=int, default=8192, help="Tokens of a text, and of its answer.")
     parser.add_argument("--parallel", type=int, default=1, help="Texts at a time.")
-    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument(
+        "--threads", type=int, default=2, help="At most the idle cores: threads that wait for others spin."
+    )
     given = parser.parse_args()
 
     import xllamacpp

@@ -12,6 +12,7 @@ import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -120,11 +121,15 @@ def collection(folder: Path) -> None:
 
 
 def grades_of_answers() -> list[str]:
-    """A grade for each pair that small_judge.py has answers for: those of people are not in the repository."""
-    packed = (BENCHMARKS / "results" / "small_judge_answers.jsonl.gz").read_bytes()
-    answers = map(json.loads, gzip.decompress(packed).splitlines())
-    pairs = dict.fromkeys((answer["query"], answer["document"]) for answer in answers)
-    return [f"{query}\t{document}\t{n % 4}\n" for n, (query, document) in enumerate(pairs)]
+    """A grade for each pair that small_judge.py has an answer for or ranks: people's are not in the repository."""
+
+    def stored(name: str) -> list[dict[str, Any]]:
+        packed = (BENCHMARKS / "results" / f"small_judge_{name}.jsonl.gz").read_bytes()
+        return list(map(json.loads, gzip.decompress(packed).splitlines()))
+
+    pairs = [(answer["query"], answer["document"]) for answer in stored("answers")]
+    pairs += [(one["query"], document) for one in stored("rankings") for document in one["bm25"]]
+    return [f"{query}\t{document}\t{n % 4}\n" for n, (query, document) in enumerate(dict.fromkeys(pairs))]
 
 
 def absent(needs: tuple[str, ...]) -> str | None:

@@ -178,7 +178,7 @@ def test_asking_again_finds_what_chance_does(server, dataset):
         with turn:
             seen[user] += 1
             again = seen[user]
-        answer = "I'm sorry, I can't." if "worth 0" in user else str((len(user) + again // 2) % 7)
+        answer = "I'm sorry, I can't." if "worth 0" in user else str(len(user) * (again + 1) // 2 % 7)
         said.setdefault(user, []).append(answer)
         return answer
 
