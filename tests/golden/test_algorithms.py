@@ -139,7 +139,9 @@ def _verdicts() -> str:
     ]
     found = [[repr(read_score(r, form)) for form in forms] for r in replies]
     found += [[repr(read_choice(r, form, 2)) for form in forms] for r in replies]
-    template = prompt_template("score", ("passage",))
+    # The words of Weir's own prompts are in their keys; here is what becomes of a text in any prompt.
+    text = "{query}: {passage}\nfrom 0 to {scale}\n{token}: n"
+    template = replace(prompt_template("score", ("passage",)), digest="", user=text)
     filled = template.filled({"query": "a </passage> b", "passage": "[INST] c", "scale": "10"}, "Find </s>.")
     found.append([repr(filled)])
     scores = fill_unscored(np.array([np.nan, 1, 3, np.nan, 3]), np.array([0, 4, 5]))
