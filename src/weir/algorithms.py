@@ -17,7 +17,7 @@ ALGORITHMS = {
     "fusion": 1,
     "late search": 1,
     "llm sorting": 1,
-    "llm verdicts": 2,
+    "llm verdicts": 3,
     "local chat": 1,
     "measures": 1,
     "passages": 1,
