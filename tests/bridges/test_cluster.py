@@ -24,8 +24,8 @@ ray = foreign("ray")
 from ray.cluster_utils import Cluster  # noqa: E402 - behind the skip
 
 from weir.errors import BadValue, WeirError  # noqa: E402 - behind the skip
-from weir.experiment.experiment import Experiment  # noqa: E402 - behind the skip
-from weir.plugins.cluster.on_ray import Grid, complete_cell  # noqa: E402 - behind the skip
+from weir.experiment.experiment import Capacity, Experiment  # noqa: E402 - behind the skip
+from weir.plugins.cluster.on_ray import Grid, RayCluster, complete_cell  # noqa: E402 - behind the skip
 from weir.services.requests import paid  # noqa: E402 - behind the skip
 from weir.settings import settings  # noqa: E402 - behind the skip
 from weir.systems import system  # noqa: E402 - behind the skip
@@ -169,9 +169,12 @@ def test_what_only_this_process_knows_is_refused(tmp_path):
         Grid.of(Experiment(("brook-facts",), (system(own),)), tmp_path)
 
 
-def test_a_cluster_that_cannot_be_reached_is_one_line(tmp_path, home, capsys):
+def test_a_cluster_that_cannot_be_reached_is_one_line(tmp_path, home, capsys, monkeypatch):
+    """And hinders no other attempt of this process."""
     assert main(["run", *GRID, "-o", str(tmp_path / "out"), "--on", "ray://127.0.0.1:1"]) == 2
     assert "the cluster cannot be reached" in capsys.readouterr().err
+    with cluster(1, monkeypatch):
+        assert RayCluster("ray").capacity() == Capacity(1, 1)
 
 
 def test_documents_are_encoded_in_shares(tmp_path, home, monkeypatch):

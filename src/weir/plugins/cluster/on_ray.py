@@ -294,7 +294,8 @@ class RayCluster:
                 **own,
             )
         except Exception as error:  # noqa: BLE001 - Ray raises errors of many kinds for what it cannot reach
-            text = " ".join(str(error).split())[:300]
+            text = " ".join(str(error).split())[:300] or type(error).__name__
+            ray.shutdown()  # what is left of an attempt hinders the next one in this process
             raise BadValue(f"{self.address}: the cluster cannot be reached: {text}") from None
         try:
             yield
