@@ -33,7 +33,8 @@ oldest: .venv/dev              ## the tests of numbers and formats with the olde
 	$(PIP) uv
 	$(BIN)/uv venv --quiet --clear --python $(BIN)/python .venv/oldest
 	$(BIN)/uv pip install --quiet --python .venv/oldest/bin/python --resolution lowest-direct -e '.[dev]'
-	.venv/oldest/bin/python -m pytest -n 2 -m "not slow" tests/golden tests/property tests/conformance
+	.venv/oldest/bin/python -m pytest -n 2 -m "not slow" tests/golden tests/property tests/conformance \
+		--ignore tests/conformance/test_certificates.py --ignore tests/conformance/test_docs.py  # pages name today's versions
 
 check: .venv/dev               ## style, types, layers, circles
 	$(BIN)/ruff check .
