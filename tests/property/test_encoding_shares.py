@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import tempfile
 import zlib
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +16,7 @@ from weir.systems.vectors.store import (
     RaggedStore,
     TextSource,
     VectorStore,
-    encode_share,
+    share_encoder,
     stored,
     stored_ragged,
 )
@@ -63,12 +62,16 @@ def test_shares_give_the_store_of_one_process(texts, size, of, there, kind):
 
         made("alone", source, Company())
         made("home", TextSource.of(Strings.of(list(dict.fromkeys(texts))[: there // size * size])), Company())
-        encoders, hashes = [Company() for _ in range(of)], source.hashes()
+        encoders = [Company() for _ in range(of)]
         for number, encoder in enumerate(encoders):
+            encode = share_encoder(
+                store("home"),
+                lambda source: source,
+                lambda part, some, hashes, own=encoder: part.keeper(some, hashes, getattr(own, kind)),
+                cut,
+            )
             for _ in range(2):  # the second time nothing is left
-                part = replace(store("home"), folder=Path(folder) / f"share{number}")
-                keep = part.keeper(source, hashes, getattr(encoder, kind))
-                encode_share(part, store("home"), hashes, keep, None, replace(cut, share=(number, of)))
+                encode(source, (number, of), Path(folder) / f"share{number}", None)
         for number in range(of):
             store("home").take_in(Path(folder) / f"share{number}")
         last = Company()

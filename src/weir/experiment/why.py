@@ -663,6 +663,18 @@ SETTING_CHARACTERS = 44
 """The longest value of a setting that is shown whole."""
 
 
+def settings_table(settings: Sequence[SettingDifference]) -> Table:
+    """The settings that differ, the likeliest first."""
+    lines = [["setting that differs", "first", "second", "likely effect"]]
+    for d in settings:
+        values = (
+            text if len(text) <= SETTING_CHARACTERS else text[: SETTING_CHARACTERS - 1] + "…"
+            for text in (d.first, d.second)
+        )
+        lines.append([d.setting, *values, f"{d.weight:3g}  {d.why}"])
+    return table_of(lines) if settings else sentences("no setting differs")
+
+
 @result(
     "why",
     Why,
@@ -679,14 +691,7 @@ def why_tables(results: Sequence[Why]) -> tuple[Table, ...]:
         tables.append(
             sentences(f"{why.measure}: {score(why.first_mean)} {why.first}, {second}: gap {change(why.gap)}")
         )
-        lines = [["setting that differs", "first", "second", "likely effect"]]
-        for d in why.settings:
-            values = (
-                text if len(text) <= SETTING_CHARACTERS else text[: SETTING_CHARACTERS - 1] + "…"
-                for text in (d.first, d.second)
-            )
-            lines.append([d.setting, *values, f"{d.weight:3g}  {d.why}"])
-        tables.append(table_of(lines) if why.settings else sentences("no setting differs"))
+        tables.append(settings_table(why.settings))
         if (why.effects or why.without) and not why.agree:
             tables += _effect_tables(why)
         lines_below = [_verdict(why)]

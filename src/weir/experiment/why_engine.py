@@ -22,7 +22,6 @@ from weir.datasets.load import Dataset
 from weir.datasets.scoring_rules import ScoringRules
 from weir.errors import BadValue
 from weir.experiment.why import (
-    SETTING_CHARACTERS,
     SHOWN_QUERIES,
     Effect,
     Scoring,
@@ -31,6 +30,7 @@ from weir.experiment.why import (
     mean,
     rescored,
     same_top,
+    settings_table,
 )
 from weir.measures import Measure
 from weir.systems.composite import adapted_to
@@ -75,7 +75,7 @@ class Side:
 
 
 @dataclass(frozen=True)
-class Asked:
+class Evaluation:
     """What both are asked, and how an answer is scored."""
 
     dataset: Dataset
@@ -108,24 +108,26 @@ class Asked:
         return mean(self.values(run), self.measure)
 
 
-def _side(system: Retriever, asked: Asked) -> Side:
-    dataset = asked.dataset
+def _side(system: Retriever, evaluation: Evaluation) -> Side:
+    dataset = evaluation.dataset
     adapted = adapted_to(system, dataset.name, dataset.instruction)
     if isinstance(adapted, BM25):
         recipe = adapted.recipe
-        run = adapted.index(dataset.corpus).search(asked.queries, asked.k)
+        run = adapted.index(dataset.corpus).search(evaluation.queries, evaluation.k)
         words = {recipe.fields: _analysed_by(analyzers.get(recipe.analyzer))}
-        return Side(str(system), run, asked.values(run), _bm25_settings(adapted), words, bm25=adapted)
+        return Side(str(system), run, evaluation.values(run), _bm25_settings(adapted), words, bm25=adapted)
     if not isinstance(adapted, LiveIndexed):
         raise BadValue(f"{system} is neither an engine that explains its scores nor bm25(...)")
-    run = adapted.index(dataset.corpus).search(asked.queries, asked.k)
+    run = adapted.index(dataset.corpus).search(evaluation.queries, evaluation.k)
     index = adapted.live_index(dataset.corpus)
     by_analyzer: dict[str, list[str]] = {}
     for name, _ in index.shape.fields:
         if index.fields.get(name, {}).get("type") != "keyword":
             by_analyzer.setdefault(index.analyzer(name, search=True), []).append(name)
     words = {tuple(names): partial(index.words, analyzer) for analyzer, names in by_analyzer.items()}
-    return Side(str(system), run, asked.values(run), _engine_settings(index, asked), words, index=index)
+    return Side(
+        str(system), run, evaluation.values(run), _engine_settings(index, evaluation), words, index=index
+    )
 
 
 def _analysed_by(analyzer: Analyzer) -> Callable[[str], Words]:
@@ -152,11 +154,11 @@ def _bm25_settings(system: BM25) -> Settings:
     )
 
 
-def _engine_settings(index: LiveIndex, asked: Asked) -> Settings:
+def _engine_settings(index: LiveIndex, evaluation: Evaluation) -> Settings:
     """What mapping, settings and `_explain` of a first hit of each field show."""
     shape = index.shape
     names = [name for name, _ in shape.fields]
-    constants, factors = _constants(index, asked), dict[str, str]()
+    constants, factors = _constants(index, evaluation), dict[str, str]()
     for name, weight in shape.fields:
         one = constants.get(name, {})
         factor = one.get("boost", weight) / weight
@@ -191,15 +193,15 @@ def _engine_settings(index: LiveIndex, asked: Asked) -> Settings:
     if shards != "1" and "dfs_query_then_fetch" not in index.search:
         entries.append(("statistics", f"of each of {shards} shards"))
     documents = {int(one["N"]) for one in constants.values() if "N" in one}
-    if documents and max(documents) != len(asked.dataset.corpus):
+    if documents and max(documents) != len(evaluation.dataset.corpus):
         entries.append(("documents", count(max(documents))))
     return tuple(entries)
 
 
-def _constants(index: LiveIndex, asked: Asked) -> dict[str, dict[str, float]]:
+def _constants(index: LiveIndex, evaluation: Evaluation) -> dict[str, dict[str, float]]:
     """BM25's numbers by field, from the explanations of first hits until each field has matched once."""
     constants: dict[str, dict[str, float]] = {}
-    for text in asked.queries.text.tolist()[:SHOWN_QUERIES]:
+    for text in evaluation.queries.text.tolist()[:SHOWN_QUERIES]:
         body = index.body(text, 1)
         for document, _ in index.ranking(body)[:1]:
             explanation = index.explained(body, document)
@@ -335,14 +337,14 @@ def _changed_searches(shape: QueryShape) -> Iterator[tuple[str, dict[str, Json]]
             yield f"without {name} = {value}", {name: None}
 
 
-def _asked_again(index: LiveIndex, asked: Asked, changed: Mapping[str, Json]) -> Run:
+def _searched_again(index: LiveIndex, evaluation: Evaluation, changed: Mapping[str, Json]) -> Run:
     """The rankings of the index for a changed search; documents that the collection lacks are left out."""
-    queries, corpus = asked.queries, asked.dataset.corpus
+    queries, corpus = evaluation.queries, evaluation.dataset.corpus
     numbers: list[int] = []
     names: list[str] = []
     scores: list[float] = []
     for number, text in enumerate(queries.text.tolist()):
-        for document, value in index.ranking(with_match(index.body(text, asked.k), changed)):
+        for document, value in index.ranking(with_match(index.body(text, evaluation.k), changed)):
             numbers.append(number)
             names.append(document)
             scores.append(value)
@@ -415,10 +417,10 @@ class QueryDifference:
 
 
 def _differing(
-    first: Side, second: Side, asked: Asked, analysed: AnalysedQueries
+    first: Side, second: Side, evaluation: Evaluation, analysed: AnalysedQueries
 ) -> Iterator[QueryDifference]:
     """The queries whose values differ most, of equal ones the first."""
-    qrels, queries = asked.qrels, asked.queries
+    qrels, queries = evaluation.qrels, evaluation.queries
     grades = qrels.to_dict()
     gap = np.nan_to_num(np.abs(second.value - first.value))
     at = queries.ids.codes(qrels.queries.strings)
@@ -439,7 +441,8 @@ def _differing(
             yield QueryDifference(name, text, *values, words)
             continue
         one, other = (
-            "" if side.index is None else _parts(side.index, text, asked.k, moved) for side in (first, second)
+            "" if side.index is None else _parts(side.index, text, evaluation.k, moved)
+            for side in (first, second)
         )
         parts = f"first: {one}; second: {other}" if one and other else one or other
         before, after = ranks[moved]
@@ -515,9 +518,9 @@ def explain_engine(first: Retriever, second: Retriever, dataset: Dataset, measur
             f"neither {first} nor {second} is an engine that explains its scores; weir run both, then "
             "weir why with the folders of their results"
         )
-    asked = Asked(dataset, measure, ScoringRules.of(dataset))
-    one, other = _side(first, asked), _side(second, asked)
-    analysed = _analysed(one, other, asked.queries)
+    evaluation = Evaluation(dataset, measure, ScoringRules.of(dataset))
+    one, other = _side(first, evaluation), _side(second, evaluation)
+    analysed = _analysed(one, other, evaluation.queries)
     same, shared = same_top(one.run, other.run)
     settings = differences(*_both(one.settings, other.settings))
     if not analysed.queries:  # by whatever name, they give the same terms
@@ -529,22 +532,22 @@ def explain_engine(first: Retriever, second: Retriever, dataset: Dataset, measur
         other.name,
         mean(one.value, measure),
         mean(other.value, measure),
-        len(asked.queries),
+        len(evaluation.queries),
         settings,
-        tuple(_effects(one, other, asked, analysed)),
+        tuple(_effects(one, other, evaluation, analysed)),
         analysed.terms,
         analysed.queries,
         analysed.nearest,
         analysed.nearest_misses,
-        tuple(_differing(one, other, asked, analysed)),
+        tuple(_differing(one, other, evaluation, analysed)),
         same,
         shared,
     )
 
 
-def _effects(first: Side, second: Side, asked: Asked, analysed: AnalysedQueries) -> list[Effect]:
+def _effects(first: Side, second: Side, evaluation: Evaluation, analysed: AnalysedQueries) -> list[Effect]:
     """Each change alone, then BM25 with all of the index's settings beside the search with BEIR's tie breaker."""
-    before = mean(first.value, asked.measure), mean(second.value, asked.measure)
+    before = mean(first.value, evaluation.measure), mean(second.value, evaluation.measure)
     sides = (first, second)
 
     def effect(kind: str, text: str, after: tuple[float, float]) -> Effect:
@@ -556,7 +559,7 @@ def _effects(first: Side, second: Side, asked: Asked, analysed: AnalysedQueries)
     tied: dict[int, float] = {}
     for place, side in enumerate(sides):
         for text, changed in () if side.index is None else _changed_searches(side.index.shape):
-            value = asked.mean(_asked_again(side.index, asked, changed))  # type: ignore[arg-type]  # it is not None
+            value = evaluation.mean(_searched_again(side.index, evaluation, changed))  # type: ignore[arg-type]  # it is not None
             if changed.get("tie_breaker") == BEST_FIELDS_TIE:
                 tied[place] = value
             after = (value, before[1]) if place == 0 else (before[0], value)
@@ -564,10 +567,10 @@ def _effects(first: Side, second: Side, asked: Asked, analysed: AnalysedQueries)
     for place, (side, other) in enumerate((sides, sides[::-1])):
         if side.bm25 is None or other.index is None:
             continue
-        corpus, value = asked.dataset.corpus, math.nan
+        corpus, value = evaluation.dataset.corpus, math.nan
         nearer = _nearer(side.bm25, other.index, analysed, dict(other.settings), corpus)
         for text, system in nearer:
-            value = asked.mean(system.index(corpus).search(asked.queries, asked.k))
+            value = evaluation.mean(system.index(corpus).search(evaluation.queries, evaluation.k))
             after = (value, before[1]) if place == 0 else (before[0], value)
             effects.append(effect("first" if place == 0 else "second", f"{text}: {system}", after))
         if nearer and 1 - place in tied:
@@ -591,14 +594,7 @@ def engine_why_tables(results: Sequence[EngineWhy]) -> tuple[Table, ...]:
                 f"{score(why.second_mean)} {why.second}: gap {change(why.gap)}"
             )
         )
-        lines = [["setting that differs", "first", "second", "likely effect"]]
-        for d in why.settings:
-            values = (
-                text if len(text) <= SETTING_CHARACTERS else text[: SETTING_CHARACTERS - 1] + "…"
-                for text in (d.first, d.second)
-            )
-            lines.append([d.setting, *values, f"{d.weight:3g}  {d.why}"])
-        tables.append(table_of(lines) if why.settings else sentences("no setting differs"))
+        tables.append(settings_table(why.settings))
         if why.effects:
             lines = [["searched again, each change alone", "first", "second", "gap left", "explains"]]
             for e in why.effects:

@@ -49,8 +49,8 @@ from weir.systems.vectors.store import (
     TextSource,
     VectorStore,
     codec,
-    encode_share,
     encoded_in_memory,
+    share_encoder,
     stored,
 )
 
@@ -170,17 +170,13 @@ class DenseRetriever:
         home = VectorStore.of(
             settings().home / "vectors", _about(self.encoder, loaded, "document"), self.store
         )
-
-        def encode_one(
-            corpus: Corpus, share: tuple[int, int], folder: Path, progress: Progress | None
-        ) -> None:
-            texts, store = self._texts(corpus), VectorStore(folder, home.about, self.store)
-            hashes = texts.hashes()
-            with _encoding(loaded) as (encode, cut):
-                keep = store.keeper(texts, hashes, encode)
-                encode_share(store, home, hashes, keep, progress, replace(cut, share=share))
-
-        return encode_one
+        encode: Encode = partial(loaded.encode, kind="document")
+        return share_encoder(
+            home,
+            self._texts,
+            lambda store, texts, hashes: store.keeper(texts, hashes, encode),
+            EncodingBlocks(BATCH_TEXTS[declared_kind(settings().device)]),
+        )
 
     def _texts(self, corpus: Corpus) -> TextSource:
         view = partial(corpus.view, self.view, separator=self.between)

@@ -69,7 +69,7 @@ from weir.systems.vectors.store import (
     GatheredRagged,
     RaggedStore,
     TextSource,
-    encode_share,
+    share_encoder,
     stored_ragged,
 )
 
@@ -208,17 +208,13 @@ class ColBERT:
     def share_encoder(self) -> ShareEncoder:
         """See `Encoding`."""
         loaded = self.encoder.load(settings().device)
-        home, size = documents_store(loaded, self.store), BATCH_TEXTS[loaded.place.kind]
-
-        def encode_one(
-            corpus: Corpus, share: tuple[int, int], folder: Path, progress: Progress | None
-        ) -> None:
-            texts, store = self._texts(corpus), replace(home, folder=folder)
-            hashes = texts.hashes()
-            keep = store.keeper(texts, hashes, partial(encoded_blocks, loaded, self.store))
-            encode_share(store, home, hashes, keep, progress, EncodingBlocks(size, share=share))
-
-        return encode_one
+        encode = partial(encoded_blocks, loaded, self.store)
+        return share_encoder(
+            documents_store(loaded, self.store),
+            self._texts,
+            lambda store, texts, hashes: store.keeper(texts, hashes, encode),
+            EncodingBlocks(BATCH_TEXTS[loaded.place.kind]),
+        )
 
     def _texts(self, corpus: Corpus) -> TextSource:
         return TextSource(len(corpus), partial(corpus.view, self.view), corpus.ids.__getitem__)

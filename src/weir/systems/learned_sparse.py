@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -58,7 +57,7 @@ from weir.systems.vectors.store import (
     GatheredRagged,
     RaggedStore,
     TextSource,
-    encode_share,
+    share_encoder,
     stored_ragged,
 )
 
@@ -143,17 +142,13 @@ class Sparse:
     def share_encoder(self) -> ShareEncoder:
         """See `Encoding`."""
         loaded = self.encoder.load(settings().device)
-        home = _terms_store(loaded)
-
-        def encode_one(
-            corpus: Corpus, share: tuple[int, int], folder: Path, progress: Progress | None
-        ) -> None:
-            texts, store = _texts(corpus, self.view), replace(home, folder=folder)
-            hashes, cut = texts.hashes(), replace(_blocks(loaded), share=share)
-            keep = store.keeper(texts, hashes, partial(_encoded_terms, loaded))
-            encode_share(store, home, hashes, keep, progress, cut)
-
-        return encode_one
+        encode = partial(_encoded_terms, loaded)
+        return share_encoder(
+            _terms_store(loaded),
+            partial(_texts, view=self.view),
+            lambda store, texts, hashes: store.keeper(texts, hashes, encode),
+            _blocks(loaded),
+        )
 
     def open(self, corpus: Corpus, context: Context) -> SparseSearcher:
         """Open an index that `index` wrote for the same corpus; raises StoreError where it is damaged."""

@@ -8,7 +8,7 @@ import itertools
 import mmap
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias, TypeVar
@@ -403,6 +403,8 @@ class _Contents(Protocol):
 S_co = TypeVar("S_co", bound=_Contents, covariant=True)
 S = TypeVar("S", bound=_Contents)
 B = TypeVar("B")
+C = TypeVar("C")
+H = TypeVar("H", "VectorStore", "RaggedStore")
 
 
 class _Store(Protocol[S_co]):
@@ -490,18 +492,25 @@ def completed(
     return snapshot
 
 
-def encode_share(
-    store: VectorStore | RaggedStore,
-    home: VectorStore | RaggedStore,
-    hashes: Hashes,
-    keep: Keep,
-    progress: Progress | None,
+def share_encoder(
+    home: H,
+    texts_of: Callable[[C], TextSource],
+    keeper: Callable[[H, TextSource, Hashes], Keep],
     cut: EncodingBlocks,
-) -> None:
-    """Let a store hold what `home` lacks of a share of the texts, see `EncodingBlocks`; keep: that of the store."""
-    known = home.snapshot()
-    with alone(store.folder):
-        _encode_lacking(hashes, (known, store.snapshot()), keep, progress, cut)
+) -> Callable[[C, tuple[int, int], Path, Progress | None], None]:
+    """What encodes a share of a corpus, see `EncodingBlocks`, into a store in a folder, but for what `home` has.
+
+    texts_of: the texts of a corpus; keeper: what encodes for a store; cut: the blocks of the whole corpus.
+    """
+
+    def encode_one(corpus: C, share: tuple[int, int], folder: Path, progress: Progress | None) -> None:
+        store, texts, known = replace(home, folder=folder), texts_of(corpus), home.snapshot()
+        hashes = texts.hashes()
+        with alone(folder):
+            keep = keeper(store, texts, hashes)
+            _encode_lacking(hashes, (known, store.snapshot()), keep, progress, replace(cut, share=share))
+
+    return encode_one
 
 
 def _encode_lacking(
