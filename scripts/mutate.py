@@ -67,7 +67,8 @@ PARTS = {
         """
         property/test_values.py unit/test_tie_places.py unit/test_drawn_order.py unit/test_trec*.py
         golden/test_golden_measures.py unit/test_conventions.py unit/test_fusion.py unit/test_given.py
-        unit/test_anserini_ties.py unit/test_reordering.py property/test_fusion_properties.py
+        unit/test_anserini_ties.py unit/test_reordering.py unit/test_claims.py property/test_dict_join.py
+        property/test_fusion_properties.py
         """,
     ),
     "judged": Part(
