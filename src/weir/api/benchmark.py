@@ -185,11 +185,8 @@ def _run(grid: Any, at: Path, folder: Path | None, on: str | None) -> Benchmark:
     from weir.api.results_folder import run_shown
     from weir.experiment.factors import twin_systems
 
-    progress = Progress(quiet=not redraws())
-    try:
+    with Progress(quiet=not redraws()) as progress:
         shown = run_shown(grid, at, progress, on=on)
-    finally:
-        progress.close()
     scores = {(cell.dataset, cell.system): cell.values() for cell in shown.cells}
     return Benchmark(shown.rows, scores, folder, twin_systems(shown.cells))
 

@@ -22,7 +22,7 @@ def _in_notebook() -> bool:
 
 
 class Progress:
-    """Shows what is being done; call it with (what, done, total).
+    """Shows what is being done; call it with (what, done, total), within a `with` that clears it at its end.
 
     In a terminal one line, in a notebook one bar is redrawn at most ten times a second; elsewhere a line is printed
     when a stage begins and every thirty seconds after. What has a total of 0 is a note: it stands on a line of its own.
@@ -35,6 +35,12 @@ class Progress:
         self._stage = ""
         self._next = 0.0
         self._begun = (0.0, 0)
+
+    def __enter__(self) -> Progress:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def __call__(self, stage: str, done: int, total: int) -> None:
         """Say that `done` of `total` of a stage is done; of 0 in all, a note."""

@@ -35,10 +35,8 @@ def fetch_command(names: tuple[str, ...], quiet: bool) -> None:
         def advance(done: int, total: int | None, stage: str = f"fetch {name}") -> None:
             progress(stage, done, total or 0)
 
-        try:
+        with progress:
             fetched = fetch(name, advance)
-        finally:
-            progress.close()
         for dataset in fetched:
             click.echo(f"{dataset.name}: {len(dataset.corpus):,} documents, {len(dataset.queries):,} queries")
 
@@ -65,11 +63,8 @@ def convert_command(source: Path, target: Path, kind: str | None, lists: bool, q
     from weir.api.progress import Progress
     from weir.files.write import convert
 
-    progress = Progress(quiet)
-    try:
+    with Progress(quiet) as progress:
         conversion = convert(source, target, kind, lists, progress)
-    finally:
-        progress.close()
     show_tables(conversion.tables())
 
 

@@ -110,8 +110,7 @@ def judge_command(
         max_tokens,
         concurrency,
     )
-    progress = Progress(quiet)
-    try:
+    with Progress(quiet) as progress:
         report = judge(
             *targets,
             model=ChatModel(model or default_model(), base, key),
@@ -127,8 +126,6 @@ def judge_command(
             settings=settings,
             progress=progress,
         )
-    finally:
-        progress.close()
     show_result(report, "json" if as_json else None)
     say(f"labels: {out}")
 
@@ -186,10 +183,7 @@ def audit_command(
         say(f"{regression}: {queries:,} queries; weir gate ... --by {regression}")
     if out is not None or regression is not None:
         return
-    progress = Progress()
-    try:
+    with Progress() as progress:
         findings = audits(*targets, only=names, collection=collections, training=training, encoder=encoder,
                        progress=progress)  # fmt: skip
-    finally:
-        progress.close()
     show_result(findings, "json" if as_json else None)

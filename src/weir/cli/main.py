@@ -9,7 +9,6 @@ import sys
 import threading
 import traceback
 import warnings
-from collections.abc import Callable
 from contextlib import suppress
 from copy import copy
 from itertools import zip_longest
@@ -23,6 +22,7 @@ from weir.settings import secret_values
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
+    from types import ModuleType
 
 # Section -> command -> first sentence of its help. `load_command` imports a command when it is called; spelling the
 # sentence out here keeps `weir --help` from importing anything, and a test compares both.
@@ -139,100 +139,41 @@ def plugin_commands() -> dict[str, EntryPoint]:
     return {point.name: point for point in entry_points(group="weir.commands")}
 
 
-def _running() -> tuple[click.Command, ...]:
-    from weir.cli import running
+def _files(name: str) -> tuple[ModuleType, ...]:
+    """The files with the commands of a group, or with a command, imported; plug-ins bring the others."""
+    if name in ("run", "plan", "results", "verify"):
+        from weir.cli import running
 
-    return (
-        running.run_command,
-        running.plan_command,
-        running.results_command,
-        running.verify_command,
-    )
+        return (running,)
+    if name in ("eval", "fuse"):
+        from weir.cli import scoring
 
+        return (scoring,)
+    if name in ("compare", "diff", "why", "gate", "power"):
+        from weir.cli import comparing
 
-def _scoring() -> tuple[click.Command, ...]:
-    from weir.cli import scoring
+        return (comparing,)
+    if name in ("judge", "audit"):
+        from weir.cli import judging
 
-    return (scoring.eval_command, scoring.fuse_command)
+        return (judging,)
+    if name in ("list", "doctor"):
+        from weir.cli import listing
 
+        return (listing,)
+    if name == "data":
+        from weir.cli import data
 
-def _comparing() -> tuple[click.Command, ...]:
-    from weir.cli import comparing
+        return (data,)
+    if name == "labels":
+        from weir.cli import labels
 
-    return (
-        comparing.compare_command,
-        comparing.diff_command,
-        comparing.why_command,
-        comparing.gate_command,
-        comparing.power_command,
-    )
+        return (labels,)
+    if name == "study":
+        from weir.cli import running, studies
 
-
-def _judging() -> tuple[click.Command, ...]:
-    from weir.cli import judging
-
-    return (judging.judge_command, judging.audit_command)
-
-
-def _data() -> tuple[click.Command, ...]:
-    from weir.cli import data
-
-    return (
-        data.fetch_command,
-        data.convert_command,
-        data.stats_command,
-        data.subset_command,
-        data.align_command,
-        data.drop_command,
-    )
-
-
-def _labels() -> tuple[click.Command, ...]:
-    from weir.cli import labels
-
-    return (
-        labels.pool_command,
-        labels.agree_command,
-        labels.estimate_command,
-        labels.holes_command,
-        labels.relabel_command,
-    )
-
-
-def _listing() -> tuple[click.Command, ...]:
-    from weir.cli import listing
-
-    return (
-        listing.systems_command,
-        listing.models_command,
-        listing.measures_command,
-        listing.datasets_command,
-        listing.doctor_command,
-    )
-
-
-def _studies() -> tuple[click.Command, ...]:
-    from weir.cli import running, studies
-
-    return (
-        studies.threshold_command,
-        studies.llm_command,
-        running.efficiency_command,
-        running.reproduce_command,
-    )
-
-
-_FILE_OF: dict[str, Callable[[], tuple[click.Command, ...]]] = {
-    **dict.fromkeys(("run", "plan", "results", "verify"), _running),
-    **dict.fromkeys(("eval", "fuse"), _scoring),
-    **dict.fromkeys(("compare", "diff", "why", "gate", "power"), _comparing),
-    **dict.fromkeys(("judge", "audit"), _judging),
-    **dict.fromkeys(("list", "doctor"), _listing),
-    "data": _data,
-    "labels": _labels,
-    "study": _studies,
-}
-"""The commands of one file, by group or by command; plug-ins bring the others, see `plugin_commands`."""
+        return (studies, running)
+    return ()
 
 
 def load_command(name: str) -> click.Command:
@@ -241,9 +182,10 @@ def load_command(name: str) -> click.Command:
     Raises PluginError for a command of a plug-in that is not installed or cannot be loaded.
     """
     group, _, word = name.rpartition(" ")
-    for command in _FILE_OF[group or word]() if (group or word) in _FILE_OF else ():
-        if command.name == word:
-            return command
+    for file in _files(group or word):
+        for command in vars(file).values():
+            if isinstance(command, click.Command) and command.name == word:
+                return command
     point = plugin_commands().get(name)
     if point is None:
         raise PluginError(

@@ -107,18 +107,15 @@ def run_command(
         for system in map(str, plan.parsed_systems()):
             if "command(" in system:
                 say(f"note: {experiment} starts a program: {system}")
-    progress = Progress(quiet)
     try:
-        results = run_shown(plan, output, progress, share, on)
+        with Progress(quiet) as progress:
+            results = run_shown(plan, output, progress, share, on)
     except WeirError:
-        progress.close()
         with suppress(WeirError):  # what is wrong may be the grid itself
             finished = plan.finished(output) if output.exists() else []
             if finished:
                 show(ShownResults.of(finished).shown(display)[0], display.form == "text")
         raise
-    finally:
-        progress.close()
     text, remarks = results.shown(display)
     if text:
         show(text, display.form == "text")
@@ -211,11 +208,8 @@ def plan_command(
         show_result(plan_stages(every), form)
     if graph_only:
         return
-    progress = Progress(quiet)
-    try:
+    with Progress(quiet) as progress:
         plans = plan(grid.datasets, every, grid.k, precise, progress, on, machine_price)
-    finally:
-        progress.close()
     show_result(plans, form)
     say_notes(plans.notes())
     if sbatch is not None:
@@ -341,11 +335,8 @@ def verify_command(context: click.Context, folder: Path, as_json: bool, fetch: b
     from weir.api.progress import Progress
     from weir.api.results_folder import verify
 
-    progress = Progress(quiet)
-    try:
+    with Progress(quiet) as progress:
         verdicts = verify(folder, fetch, progress)
-    finally:
-        progress.close()
     show_result(verdicts, "json" if as_json else None)
     if not all(one.sound for one in verdicts):
         context.exit(1)

@@ -365,13 +365,10 @@ def _fitted(pool: Pool, paths: tuple[Path, ...], judged: Path, search: Search) -
 
     qrels, tried = read_qrels(judged), candidates(search.method, len(pool.runs), search.step)
     fold_of(qrels.queries, search.folds, search.seed)  # refuses what will not do before anything takes long
-    progress = Progress()
-    try:
+    with Progress() as progress:
         measured = trials(
             tried, pool, qrels, search.measure, lambda done, total: progress("fit", done, total)
         )
-    finally:
-        progress.close()
     fit = cross_validated(measured, search.folds, search.seed)
     honest = fused_by(fit, pool, search.depth)
     runs = dict(zip(paths, pool.runs, strict=True))

@@ -123,10 +123,7 @@ def command(
         if name not in OPTIONS_OF[source]:
             raise BadValue(f"{'-n' if name == 'n' else f'--{name}'} means nothing with {source}")
     make = {"crops": Crops, "genq": WrittenQuestions, "pairs": GivenPairs}[source]
-    progress = Progress(quiet)
-    try:
+    with Progress(quiet) as progress:
         trained = adapt(make(**given), dataset, out, AdaptRules(**options), evaluated, progress)
-    finally:
-        progress.close()
     show_tables(trained.tables())
     say_notes(trained.notes())

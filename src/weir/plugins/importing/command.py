@@ -64,11 +64,8 @@ def command(
         choices = Choices(grades, judges or "", words or "", strict, clicks, impressions, allow_disjoint)
         kinds_by_file = {file: kind for file, _, kind in (one.rpartition("=") for one in kinds)}
         request = request_for(files, parse_columns(columns), kinds_by_file, corpus, choices)
-    progress = Progress()
-    try:
+    with Progress() as progress:
         report = import_request(request, output, progress)
-    finally:
-        progress.close()
     for line in report.lines():
         click.echo(line)
     if report.refused:

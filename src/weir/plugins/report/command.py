@@ -67,8 +67,7 @@ def command(
         if tables is not None:
             say(f"tables: {len(write_tables(of, tables, 'published'))} files in {tables}")
         return
-    progress = Progress(quiet)
-    try:
+    with Progress(quiet) as progress:
         made = report(
             folder,
             baseline=baseline,
@@ -79,8 +78,6 @@ def command(
             audit=not no_audit,
             progress=progress,
         )
-    finally:
-        progress.close()
     if markdown:
         click.echo(made.to_markdown())
     if tables is not None:

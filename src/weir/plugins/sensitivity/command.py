@@ -132,11 +132,8 @@ def sensitivity_command(
     if odd := [part for part in parts if not part.isdecimal()]:
         raise BadValue(f"--depths: found '{odd[0]}'; expected whole numbers such as 5,10,20")
     rules = StudyRules(orders, samples, tuple(map(int, parts)), queries)
-    progress = Progress(quiet)
-    try:
+    with Progress(quiet) as progress:
         result = sensitivity_of(dataset, system, measure, rules, output, results=folder, progress=progress)
-    finally:
-        progress.close()
     show_result(result, "json" if as_json else None)
     if output is not None:
         say(f"records: {output}")

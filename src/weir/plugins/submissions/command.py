@@ -57,13 +57,10 @@ def leaderboard_command(
     from weir.api.progress import Progress
     from weir.plugins.submissions.site import leaderboard
 
-    progress = Progress(quiet)
-    try:
+    with Progress(quiet) as progress:
         made = leaderboard(
             folder, out, measure=measure, places=_places(collections), fetch=fetch, progress=progress
         )
-    finally:
-        progress.close()
     show_tables(made.tables())
 
 
@@ -86,11 +83,8 @@ def verify_command(
     from weir.api.progress import Progress
     from weir.plugins.submissions.packs import verify_pack
 
-    progress = Progress(quiet)
-    try:
+    with Progress(quiet) as progress:
         verification = verify_pack(file, places=_places(collections), fetch=fetch, progress=progress)
-    finally:
-        progress.close()
     show_tables(verification.tables())
     say_notes(verification.notes())
     if not verification.sound:
