@@ -207,8 +207,8 @@ def test_a_sheet_gets_its_texts_from_the_collection_and_its_grades_are_peoples(
     sheet.write_bytes(f"{head}\nq1\td1\t\t\t\tB".encode() + b"\xe4\n")
     with pytest.raises(FormatError, match="bytes that are not UTF-8"):
         weir.judge(sheet, model=model, out=tmp_path / "none")
-    sheet.write_text(f"{head}\nq1\td1\t\n")
-    with pytest.raises(FormatError, match="line 2: found 3 cells; expected query-id, corpus-id"):
+    sheet.write_text(f"{head}\nq1\td1\n")
+    with pytest.raises(FormatError, match="line 2: found 2 cells; expected query-id, corpus-id"):
         weir.judge(sheet, model=model, out=tmp_path / "none")
 
 

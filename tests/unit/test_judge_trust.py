@@ -138,7 +138,7 @@ def test_a_judge_of_one_grade_tells_nothing_apart(judge_server, judge_pool, tmp_
     model, manners = judge_server
     manners.say = lambda *_: "##final score: 1"
     [report] = weir.judge(judge_pool, model=model, out=tmp_path / "labels")
-    assert report.warnings == ("all 24 pairs have the grade 1: the judge tells nothing apart",)
+    assert report.warnings == ("all 24 pairs have the grade 1: the judge does not separate them",)
     assert report.consistency.kappa != report.consistency.kappa  # NaN: there is no chance to agree by
     assert "kappa undefined, as all labels are one" in repr(weir.ResultSet("judge", (report,)))
 

@@ -92,8 +92,8 @@ def test_a_sheet_is_read_strictly_and_half_of_one_is_half(tmp_path):
     for body, said in (
         ("q\ta\tgood", "line 2"),
         ("q\ta\tnan", "line 2"),
-        ("q\ta\t1\nq\ta\t0", "line 3 judges 'a' for 'q' again"),
-        ("q", "line 2 has 1 cells"),
+        ("q\ta\t1\nq\ta\t0", "line 3: found 'a' judged again for 'q'"),
+        ("q", "line 2: found 1 cell;"),
     ):
         sheet.write_text(f"{head}\n{body}\n", encoding="utf-8")
         with pytest.raises(FormatError, match=said):

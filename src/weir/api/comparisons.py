@@ -38,26 +38,26 @@ if TYPE_CHECKING:
     from weir.stats.threshold import Abstention, Threshold
 
 
-Wanted: TypeAlias = "Measure | str | Iterable[Measure | str]"
+Measures: TypeAlias = "Measure | str | Iterable[Measure | str]"
 FolderPath: TypeAlias = "str | os.PathLike[str]"
 Collection: TypeAlias = "str | Path | Dataset | None"
 """A collection by name, path or itself."""
 
 
 @overload
-def compare(qrels: object, *systems: object, measures: Wanted = ..., baseline: str | None = ...,
+def compare(qrels: object, *systems: object, measures: Measures = ..., baseline: str | None = ...,
             method: ComparisonMethod | str = ..., conventions: Conventions | str = ..., by: object = ...,
             factors: None = ..., collection: Collection = ..., datasets: Sequence[str] = ...,
             only: Sequence[str] = ...) -> ResultSet[Comparison]: ...  # fmt: skip
 @overload
-def compare(qrels: object, *systems: object, measures: Wanted = ..., baseline: None = ...,
+def compare(qrels: object, *systems: object, measures: Measures = ..., baseline: None = ...,
             method: ComparisonMethod | str = ..., conventions: Conventions | str = ..., by: None = ...,
             factors: str | Iterable[str] | Literal[True], collection: Collection = ...,
             datasets: Sequence[str] = ..., only: Sequence[str] = ...) -> ResultSet[FactorStudy]: ...  # fmt: skip
 def compare(
     qrels: object,
     *systems: object,
-    measures: Wanted = (),
+    measures: Measures = (),
     baseline: str | None = None,
     method: ComparisonMethod | str = "permutation",
     conventions: Conventions | str = DEFAULT,
@@ -146,7 +146,7 @@ class ShownComparison:
 def compare_shown(
     qrels: object,
     *systems: object,
-    measures: Wanted = (),
+    measures: Measures = (),
     baseline: str | None = None,
     method: ComparisonMethod | str = "permutation",
     conventions: Conventions | str = DEFAULT,
@@ -187,7 +187,7 @@ def compare_shown(
     how = ComparisonMethod(method, "holm" if by is None else "bh") if isinstance(method, str) else method
     rankings = systems
     if systems and not measures and _are_measures(systems[-1]):
-        rankings, measures = systems[:-1], cast("Wanted", systems[-1])
+        rankings, measures = systems[:-1], cast("Measures", systems[-1])
     chosen = (measures,) if isinstance(measures, (str, Measure)) else tuple(measures)
     if factors is not None:
         refuse_beside_factors(baseline, by)
@@ -253,7 +253,7 @@ def power(
     qrels: object,
     first: object,
     second: object,
-    measures: Wanted = DEFAULT_MEASURES,
+    measures: Measures = DEFAULT_MEASURES,
     *,
     effects: Sequence[float] = (0.01, 0.02, 0.05),
     alpha: float = 0.05,
@@ -463,7 +463,7 @@ def _all_paths(values: Sequence[object]) -> list[Path]:
 
 
 def _scores_of_files(
-    paths: Sequence[Path], collection: Collection, conventions: Conventions | str, measures: Wanted
+    paths: Sequence[Path], collection: Collection, conventions: Conventions | str, measures: Measures
 ) -> tuple[dict[str, Scores], Dataset | None, list[str]]:
     """(the scores of run files by name, their collection, a sentence on each file that cannot be scored).
 
@@ -491,7 +491,7 @@ def _folder(value: object) -> Path:
 
 
 def _two(
-    qrels: object, pair: tuple[object, object], measures: Wanted, rules: ScoringRules
+    qrels: object, pair: tuple[object, object], measures: Measures, rules: ScoringRules
 ) -> dict[str, Scores]:
     """The scores of two runs, or what was given for them, as "first" and "second"."""
     if all(isinstance(one, Scores) for one in pair):
@@ -502,7 +502,7 @@ def _two(
     return dict(zip(("first", "second"), scores, strict=True))
 
 
-def _evaluated(qrels: Qrels | IntentQrels, run: Run, measures: Wanted, rules: ScoringRules) -> Scores:
+def _evaluated(qrels: Qrels | IntentQrels, run: Run, measures: Measures, rules: ScoringRules) -> Scores:
     return evaluate(qrels, run, measures, rules.conventions, collection=rules.dataset)
 
 
@@ -598,7 +598,7 @@ def gate(
     first: object,
     second: object,
     third: object = None,
-    measures: Wanted = (),
+    measures: Measures = (),
     *,
     max_drop: float | Mapping[str, float] = MAX_DROP,
     confidence: float = 0.95,
@@ -653,7 +653,7 @@ def save_baseline(
     path: FolderPath,
     results: object,
     run: object = None,
-    measures: Wanted = "nDCG@10",
+    measures: Measures = "nDCG@10",
     conventions: Conventions | str = DEFAULT,
     collection: Collection = None,
     systems: Sequence[str] = (),

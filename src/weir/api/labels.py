@@ -330,10 +330,10 @@ def _people(human: object, sheets: Iterable[str | Path]) -> Qrels:
     from weir.core.qrels import merge_qrels
     from weir.labels.pools import read_sheet
 
-    found = _labels(human)
+    labels = _labels(human)
     for sheet in sheets:
-        found = merge_qrels(read_sheet(Path(sheet))[0], found)
-    return found
+        labels = merge_qrels(read_sheet(Path(sheet))[0], labels)
+    return labels
 
 
 def _rankings_by_name(runs: Sequence[object], rules: ScoringRules) -> dict[str, Run]:

@@ -118,8 +118,8 @@ def model(
     """What decides the vectors of an encoder: its settings, prompts, and the engine that encodes here and why.
 
     name: a model, or a dense system as it is written; dtype, engine: its settings, by default fp32 and auto; probe:
-    measure how fast engines are and how far company moves a vector. A checkpoint that is not here is downloaded. Raises
-    BadValue for a name that is no encoder's, DownloadError.
+    measure how fast engines are and how far the rest of a batch moves a vector. A checkpoint that is not here is
+    downloaded. Raises BadValue for a name that is no encoder's, DownloadError.
     """
     import json
 
@@ -156,7 +156,7 @@ def _encoder(name: str, dtype: str | None, engine: str | None) -> Encoder:
 
 
 def _probed(encoder: Encoder, device: str) -> dict[str, object]:
-    """Speed of the engines that are installed, and how far company moves a vector; it decides nothing."""
+    """Speed of the engines that are installed, and how far the rest of a batch moves a vector; it decides nothing."""
     from weir.datasets.load import load
     from weir.errors import BadValue, MissingExtra
     from weir.models.encoder import stability

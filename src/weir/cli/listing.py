@@ -29,7 +29,7 @@ def systems_command(system: str | None) -> None:
 @click.option(
     "--probe",
     is_flag=True,
-    help="Load NAME and measure it: engines, and what company does to a text's vector.",
+    help="Load NAME and measure it: engines, and how far the rest of a batch moves a vector.",
 )
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per line, with every fact.")
 def models_command(

@@ -115,7 +115,7 @@ class ListsCard:
 
 @dataclass(frozen=True)
 class MetadataCard:
-    """What is said of the queries of a split.
+    """What is metadata of the queries of a split.
 
     queries: how many there are; candidates, excluded: their lists; instructions, unanswerable: queries with each;
     groups: different labels of each column.
@@ -165,7 +165,7 @@ class CollectionCard:
     the first with the same text, or with the same title and text; having_copies: documents with at least one
     other of the same title and text. empty: documents without any word; without_text, without_title: without
     any there; null_texts: their text was null, NaN or not given. absent_documents, absent_queries: judged
-    pairs that name one the collection does not have. said: what the metadata of queries says. lacks: of "documents",
+    pairs that name one the collection does not have. metadata: that of the queries. lacks: of "documents",
     "queries" and "judgments" those that are not there, of which nothing is counted.
     """
 
@@ -195,7 +195,7 @@ class CollectionCard:
     null_texts: int
     absent_documents: int
     absent_queries: int
-    said: MetadataCard = field(default_factory=MetadataCard)
+    metadata: MetadataCard = field(default_factory=MetadataCard)
     lacks: tuple[str, ...] = ()
 
 
@@ -365,17 +365,29 @@ def card_tables(cards: Sequence[CollectionCard]) -> tuple[Table, ...]:
             ("documents", ["exact duplicates", copies]),
             ("documents", ["empty documents", empty]),
             ("judgments", ["dangling judgments", ", ".join(absent)]),
-            ("", ["candidates", lists_shown(card.said.candidates, card.said.queries)]),
-            ("", ["excluded documents", lists_shown(card.said.excluded, card.said.queries)]),
-            ("", ["instructions", queries_shown(card.said.instructions) if card.said.instructions else ""]),
+            ("", ["candidates", lists_shown(card.metadata.candidates, card.metadata.queries)]),
+            ("", ["excluded documents", lists_shown(card.metadata.excluded, card.metadata.queries)]),
+            (
+                "",
+                [
+                    "instructions",
+                    queries_shown(card.metadata.instructions) if card.metadata.instructions else "",
+                ],
+            ),
             (
                 "",
                 [
                     "without an answer",
-                    queries_shown(card.said.unanswerable) if card.said.unanswerable else "",
+                    queries_shown(card.metadata.unanswerable) if card.metadata.unanswerable else "",
                 ],
             ),
-            ("", ["groups of queries", ", ".join(f"{name} ({n:,})" for name, n in card.said.groups.items())]),
+            (
+                "",
+                [
+                    "groups of queries",
+                    ", ".join(f"{name} ({n:,})" for name, n in card.metadata.groups.items()),
+                ],
+            ),
             ("", ["not there", ", ".join(card.lacks)]),
         ]
         facts = [line for part, line in lines if line[1] and part not in card.lacks]

@@ -319,7 +319,7 @@ class Dataset:
         if queries is None:
             return card
         judged = self.queries if layout.qrels else queries
-        return replace(card, said=metadata_card(judged, None if store is None else store.corpus))
+        return replace(card, metadata=metadata_card(judged, None if store is None else store.corpus))
 
 
 def load(name: str | Path, split: str | None = None, watch: Watch = unwatched) -> Dataset:

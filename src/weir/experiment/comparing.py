@@ -567,7 +567,7 @@ def _systems_in(
 def _pairs(
     baseline: Sequence[SystemScores], candidate: Sequence[SystemScores], notes: list[Note]
 ) -> list[tuple[str, str, JudgedScores, JudgedScores]]:
-    """(what a table calls it, dataset, before, after) of each system and dataset; notes gets what is new."""
+    """(what a table calls it, dataset, before, after) of each system and dataset; appends what is new to `notes`."""
     if len(baseline) == len(candidate) == 1:
         pairs = [(baseline[0], candidate[0])]
     else:

@@ -282,7 +282,7 @@ RUN_LINE_BYTES = 48
 QUERY_WORDS, DOCUMENT_WORDS = 10.0, 130.0
 """Where nothing is published: about the mean of the BEIR paper's collections."""
 BYTES_PER_WORD = 6.0
-PROMPTS_SAID = (
+PROMPTS_NOTE = (
     "prompts are those asked at most; tokens those of documents of mean length and the longest answers, by estimate; "
     "answers that are kept already cost nothing"
 )
@@ -683,7 +683,7 @@ def _prompted(
         plan,
         tokens=sum(tokens for _, _, tokens, _ in asks),
         dollars=sum(costs) if costs else None,
-        notes=(*notes, PROMPTS_SAID),
+        notes=(*notes, PROMPTS_NOTE),
         prompts=sum(prompts for _, prompts, _, _ in asks),
         longest_tokens=sum(longest) if len(longest) == len(prompted) else None,
         asks=tuple(asks),

@@ -19,7 +19,7 @@ from weir.core.tables import Table, sentences, table_of
 from weir.datasets import catalogue
 from weir.errors import BadValue
 from weir.experiment.published import PublishedScore, Publisher, claimed, model_named, published, publisher_of
-from weir.experiment.results import ResultCell, dataset_of, finished_cells, given_or_own, group_rows
+from weir.experiment.results import ResultCell, collection_of_cell, dataset_of, finished_cells, group_rows
 from weir.experiment.why import Scoring, mean, rescored
 from weir.files.runs import read_qrels, read_run
 from weir.measures import Measure, parse_measure
@@ -204,7 +204,7 @@ def birco_of_cells(
     for cell in cells:
         about = cell.dataset, cell.split
         if about not in judgments:
-            dataset = given_or_own(cell, collection, fetch)
+            dataset = collection_of_cell(cell, collection, fetch)
             judgments[about] = None if dataset is None else dataset.qrels
         qrels = judgments[about]
         try:

@@ -340,15 +340,15 @@ def cell_groups(
 ) -> QueryGroups:
     """The groups that `by` names among the queries of a cell.
 
-    collection: whose column it may be, see `given_or_own`; fetch: as `cell_collection` takes it. Raises as
+    collection: whose column it may be, see `collection_of_cell`; fetch: as `cell_collection` takes it. Raises as
     `query_groups` and `load`.
     """
     if not is_column(by):
         return query_groups(by, queries)
-    return query_groups(by, queries, given_or_own(cell, collection, fetch))
+    return query_groups(by, queries, collection_of_cell(cell, collection, fetch))
 
 
-def given_or_own(
+def collection_of_cell(
     cell: ResultCell, collection: str | Path | Dataset | None, fetch: bool = False
 ) -> Dataset | None:
     """The given collection where it is the cell's by its name or judgments, or where the cell's own is not here.

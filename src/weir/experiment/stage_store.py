@@ -142,7 +142,7 @@ def cost_facts(costs: Costs, index_bytes: int | None = None) -> dict[str, object
 T = TypeVar("T")
 
 Watch = Callable[[str, int, int], None]
-"""Told (what is being done, how much is done, how much there is); of nothing in all, it is a note to be read."""
+"""Called with (what is being done, how much is done, how much there is); a total of 0 marks a note."""
 INDEXES, VECTORS = "indexes", ".vectors"
 Search: TypeAlias = Callable[[], tuple[Run, dict[str, Any], Making]]
 """Makes rankings: the run, the facts of its record, what it took."""
@@ -222,7 +222,7 @@ class StageCache:
         return self.store / VECTORS / f"{_vectors_of(stage).folder_name}-shares"
 
     def note(self, text: str) -> None:
-        """Hand a note to the progress, as one of nothing in all."""
+        """Hand a note to the progress, with a total of 0."""
         self.watch(text, 0, 0)
 
     def answers(self, part: Retriever, corpus: Corpus, context: Context = IN_MEMORY) -> Searcher:
@@ -336,8 +336,8 @@ class StageCache:
         places = (self.sound(stage, root) for root in dict.fromkeys((self.root, self.store)))
         return next((place for place in places if place is not None), None)
 
-    def _say_why_again(self, stage: Stage, root: Path) -> None:
-        """Where a stage of this name was made in another world, such as under another version: what differs."""
+    def _note_reason(self, stage: Stage, root: Path) -> None:
+        """Note what differs, where a stage of this name was made under another version or other settings."""
         for folder in root.glob(f"{slug(stage.name)}-*"):
             record = record_of(folder)
             if record is None or (record.kind, record.name) != (stage.kind, stage.name):
@@ -356,7 +356,7 @@ class StageCache:
                 return
 
     def sound(self, stage: Stage, root: Path) -> Path | None:
-        """The folder of a stage whose files are as they were written; None, with a word, where they are not."""
+        """The folder of a stage whose files are as they were written; None, after a note, where they are not."""
         stored = stage.found(root)
         if stored is None:
             if (root / stage.folder_name / RECORD).exists():
@@ -399,7 +399,7 @@ class StageCache:
     def _built(self, part: Retriever, corpus: Corpus, stage: Stage, folder: Path | None) -> Searcher:
         if folder is not None:
             sweep(folder)
-            self._say_why_again(stage, folder.parent)
+            self._note_reason(stage, folder.parent)
             rmtree(folder, ignore_errors=True)  # damaged, or never finished: no system has to expect it
         label = "index" if corpus is self.dataset.corpus else "index of parts"
         vectors, shares = self.store / VECTORS / _vectors_of(stage).folder_name, self._shares(stage)
@@ -475,7 +475,7 @@ class StageCache:
                 if record is not None and record.name == stage.name and session_only(record.declared):
                     rmtree(other, ignore_errors=True)
         else:
-            self._say_why_again(stage, root)
+            self._note_reason(stage, root)
         for name in ("run.trec", "run.json", RECORD):
             sweep(folder / name)
         run, facts, making = search()

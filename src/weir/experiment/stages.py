@@ -86,7 +86,7 @@ class Stopwatch:
 
     @contextmanager
     def making(self) -> Iterator[Making]:
-        """Make a stage in the block; what of it counts stands within `timed`."""
+        """Make a stage in the block; only the code within `timed` is measured."""
         one, begun = Making(), _counts()
         self.at_work.append(one)
         try:

@@ -22,7 +22,7 @@ CONNECT_SECONDS = 10
 """Seconds in which S3 has to take a connection; each request is tried several times."""
 
 Moved = Callable[[int], None]
-"""Told how many bytes of a file have been moved."""
+"""Called with how many bytes of a file have been moved."""
 
 
 def is_address(place: str | Path) -> bool:

@@ -55,7 +55,7 @@ class FilledScore:
 
 
 @dataclass(frozen=True)
-class HolesFound:
+class HoleCounts:
     """The unjudged documents among the first k of a system, or of all systems together, where `system` is "".
 
     missed_by_people, missed_by_model: of those that each judged, the relevant ones, which count as not relevant now;
@@ -105,7 +105,7 @@ class HoleStudy:
     k: int
     rel: float
     queries: int
-    found: tuple[HolesFound, ...]
+    found: tuple[HoleCounts, ...]
     orders: tuple[FilledOrder, ...]
 
 
@@ -190,7 +190,7 @@ def _values(runs: Mapping[str, Run], qrels: Qrels, measure: Measure) -> Float64:
 
 def _hole_counts(
     system: str, flags: Flags, holes: Unjudged, grades: Sequence[Float64], rel: float
-) -> HolesFound:
+) -> HoleCounts:
     """The counts of the flagged holes."""
     nobody = np.full(len(flags), np.nan)
     grades = [*grades, nobody][:2]
@@ -205,7 +205,7 @@ def _hole_counts(
     drawn = [cohen_kappa(cells.reshape(2, 2)) if cells.any() else math.nan for cells in drawn_tables(table)]
     whole = table.sum(axis=0).reshape(2, 2)
     kappa = cohen_kappa(whole) if both.any() else math.nan
-    return HolesFound(
+    return HoleCounts(
         system,
         int(flags.sum()),
         _ratio(holes, labelled[0] & relevant[0], labelled[0]),

@@ -17,7 +17,7 @@ import numpy as np
 
 from weir.algorithms import algorithm
 from weir.core.frames import plain
-from weir.core.qrels import Qrels
+from weir.core.qrels import MODEL, Qrels
 from weir.core.strings import Float64, Int64
 from weir.errors import BadValue, ServiceError
 from weir.files.atomic import atomic_dir, write_json, write_text
@@ -38,7 +38,6 @@ from weir.labels.judge_report import (
     shown_answer,
 )
 from weir.labels.panel import (
-    MODEL_ORIGIN,
     Jobs,
     JudgeAnswer,
     JudgePrompt,
@@ -115,7 +114,7 @@ class Judge:
     def origin(self) -> str:
         """Where its labels come from."""
         template = self.prompt.template
-        return "-".join(f"{MODEL_ORIGIN}{self.chat.name}:{template.name}-{template.digest}".split())
+        return "-".join(f"{MODEL}{self.chat.name}:{template.name}-{template.digest}".split())
 
     def facts(self) -> dict[str, object]:
         """What stands on the line of every answer."""

@@ -244,7 +244,7 @@ def report_warnings(report: JudgeReport, textless: int, unread: Counter[str]) ->
         )
     if len(report.grades) == 1 and report.labelled >= FEWEST_TELLING_PAIRS:
         warnings.append(
-            f"all {report.labelled:,} pairs have the grade {report.grades[0][0]:g}: the judge tells nothing apart"
+            f"all {report.labelled:,} pairs have the grade {report.grades[0][0]:g}: the judge does not separate them"
         )
     if report.left_out:
         warnings.append(

@@ -17,9 +17,9 @@ from weir.core.corpus import Corpus
 from weir.core.qrels import Qrels
 from weir.core.strings import Float64, Ids, Int32
 from weir.core.subject import Subject
-from weir.errors import BadValue, FormatError, UnknownName
+from weir.errors import BadValue, UnknownName
 from weir.files.text_files import read_toml
-from weir.labels.pools import ABOUT, HEAD, SHEET, judging_pool, read_sheet
+from weir.labels.pools import ABOUT, SHEET, begins_as_sheet, judging_pool, open_sheet, read_sheet
 from weir.models.chat import CachedChatClient
 from weir.models.checkpoints import check_least
 from weir.models.prompts import (
@@ -230,8 +230,6 @@ def speaks_to_the_judge(passage: str, scale: GradeScale) -> bool:
 
 # Pairs to judge, with their texts.
 
-MODEL_ORIGIN = "llm:"
-"""How the origin of a model's labels begins."""
 SEED = 11
 """Of the draw of judged pairs, where not all are asked."""
 
@@ -277,22 +275,8 @@ def is_sheet(path: Path) -> bool:
             f"such as {path / several[0]}"
         )
     with suppress(OSError):
-        sheet = path / SHEET if path.is_dir() else path
-        if sheet.suffix == ".tsv" and sheet.is_file():
-            with sheet.open(encoding="utf-8", errors="replace") as file:
-                return tuple(file.readline().rstrip("\r\n").split("\t")) == HEAD
+        return begins_as_sheet(path / SHEET if path.is_dir() else path)
     return False
-
-
-@dataclass(frozen=True)
-class _SheetLine:
-    """A line of a sheet."""
-
-    query: str
-    doc: str
-    grade: str
-    query_text: str
-    text: str
 
 
 def pairs_of_sheet(
@@ -338,25 +322,6 @@ def pairs_of_sheet(
         people,
         systems,
     )
-
-
-def open_sheet(sheet: Path) -> Iterator[_SheetLine]:
-    """The lines of a sheet; raises FormatError for a line that is no pair."""
-    try:
-        content = sheet.read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise FormatError(
-            sheet, f"bytes that are not UTF-8 ({error.reason})", "a sheet of weir labels pool, in UTF-8"
-        ) from None
-    for number, line in enumerate(content.split("\n")[1:], 2):
-        cells = line.rstrip("\r").split("\t")
-        if not line.strip():
-            continue
-        if len(cells) != len(HEAD) or not cells[0] or not cells[1]:
-            expected = ", ".join(HEAD) + " with tabs between"
-            raise FormatError(sheet, f"{len(cells)} cells", expected, number)
-        text = f"{cells[4]} {cells[5]}".strip()
-        yield _SheetLine(cells[0], cells[1], cells[2].strip(), cells[3].strip(), text)
 
 
 def pairs_of_subject(
@@ -413,16 +378,9 @@ def _placed(subject: Subject, queries: Ids, docs: Ids, query: Int32, doc: Int32)
 
 def _of_people(qrels: Qrels) -> Qrels | None:
     """The judgments that are not a model's, None where all are."""
-    if qrels.origin is None or not any(name.startswith(MODEL_ORIGIN) for name in qrels.origin.names):
+    if qrels.origin is None or not (of_models := qrels.origin.of_models()).any():
         return qrels
-    people: dict[str, dict[str, float]] = {}
-    columns = qrels.columns()
-    for query, doc, grade, origin in zip(
-        *(columns[name] for name in ("query", "doc", "grade", "origin")), strict=True
-    ):
-        if not origin.startswith(MODEL_ORIGIN):
-            people.setdefault(query, {})[doc] = float(grade)
-    return Qrels.of(people) if people else None
+    return None if of_models.all() else qrels.of_rows(~of_models)
 
 
 def _text(corpus: Corpus, code: int) -> str:

@@ -14,7 +14,7 @@ from weir.core.frames import plain
 from weir.core.judged import Judged
 from weir.core.qrels import Qrels, merge_qrels
 from weir.core.results import result
-from weir.core.rounding import change, count, score, share
+from weir.core.rounding import change, count, counted, score, share
 from weir.core.run import Run
 from weir.core.strings import Float64, Ids, Int32, StringColumn
 from weir.core.subject import Subject
@@ -167,42 +167,72 @@ def _text_of(column: StringColumn, ids: Ids, name: str) -> str:
     return column[code] if code >= 0 else ""
 
 
+@dataclass(frozen=True)
+class SheetLine:
+    """A line of a sheet; number: in its file; grade: "" where it is open; texts: "" where the sheet has none."""
+
+    number: int
+    query: str
+    doc: str
+    grade: str
+    query_text: str
+    text: str
+
+
+def open_sheet(path: Path) -> Iterator[SheetLine]:
+    """The lines of a sheet; raises FormatError for a line that is no pair, and for bytes that are not UTF-8."""
+    try:
+        content = path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise FormatError(
+            path, f"bytes that are not UTF-8 ({error.reason})", "a sheet of weir labels pool, in UTF-8"
+        ) from None
+    for number, line in enumerate(content.split("\n")[1:], 2):
+        cells = line.rstrip("\r").split("\t")
+        if not line.strip():
+            continue
+        if not 3 <= len(cells) <= len(HEAD) or not cells[0] or not cells[1]:
+            raise FormatError(
+                path, counted(len(cells), "cell"), f"{', '.join(HEAD)} with tabs between", number
+            )
+        query, doc, grade, query_text, *texts = (*cells, *("",) * (len(HEAD) - len(cells)))
+        yield SheetLine(number, query, doc, grade.strip(), query_text.strip(), " ".join(texts).strip())
+
+
+def begins_as_sheet(path: Path) -> bool:
+    """Whether a file begins with the columns of a sheet."""
+    if path.suffix != ".tsv" or not path.is_file():
+        return False
+    with path.open(encoding="utf-8-sig", errors="replace") as file:
+        return tuple(file.readline().rstrip("\r\n").split("\t"))[:3] == HEAD[:3]
+
+
 def read_sheet(path: Path) -> tuple[Qrels, int]:
     """(the judgments of a sheet that people filled in, how many of its lines have no grade yet).
 
     Any other file of judgments is read as it is. Raises FormatError for a grade that is no number and for a pair that
     is judged twice, and where nothing is judged.
     """
-    if not path.is_file() or path.suffix != ".tsv":
-        return read_qrels(path), 0
-    lines = path.read_text(encoding="utf-8").split("\n")
-    if tuple(lines[0].rstrip("\r").split("\t"))[:3] != HEAD[:3]:
+    if not begins_as_sheet(path):
         return read_qrels(path), 0
     grades: dict[str, dict[str, float]] = {}
     empty = 0
-    for number, line in enumerate(lines[1:], 2):
-        if not line.strip():
-            continue
-        cells = line.rstrip("\r").split("\t")
-        if len(cells) < 3:
-            raise FormatError(path, f"line {number} has {len(cells)} cells", "query-id, corpus-id and grade")
-        query, doc, text = cells[0], cells[1], cells[2].strip()
-        if not text:
+    for line in open_sheet(path):
+        if not line.grade:
             empty += 1
             continue
-        if doc in grades.setdefault(query, {}):
-            raise FormatError(
-                path, f"line {number} judges '{doc}' for '{query}' again", "one grade for each pair"
-            )
+        if line.doc in grades.setdefault(line.query, {}):
+            problem = f"'{line.doc}' judged again for '{line.query}'"
+            raise FormatError(path, problem, "one grade for each pair", line.number)
         try:
-            grade = float(text)
+            grade = float(line.grade)
         except ValueError:
             grade = math.nan
         if not math.isfinite(grade):
             raise FormatError(
-                path, f"the grade '{text}' on line {number}", "a number, or nothing where it is open"
+                path, f"the grade '{line.grade}'", "a number, or nothing where it is open", line.number
             )
-        grades[query][doc] = grade
+        grades[line.query][line.doc] = grade
     if not grades:
         raise FormatError(path, "no grade on any line", f"numbers in the column {HEAD[2]}")
     return Qrels.of(grades), empty

@@ -345,7 +345,7 @@ def as_encoder(
 
 
 TOLERANCE = {"fp32": 1e-5, "fp16": 5e-3, "bf16": 3e-2, "int8": 1e-2}
-"""Largest difference in a coordinate of unit vectors that may come from the company of a text.
+"""Largest difference in a coordinate of unit vectors that may come from the other texts of a batch.
 
 Products over more rows may be summed in another order; in half precision that shows at its last bit, which
 grows through the layers. int8 sums whole numbers, but what is near the middle of two steps may fall either way.

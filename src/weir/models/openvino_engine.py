@@ -229,7 +229,7 @@ def undo_dynamic_quantisation(model: Any) -> None:  # noqa: ANN401 - an openvino
     """Products of bytes with states that are made bytes for each batch become products of the states themselves.
 
     Such a graph (DynamicQuantizeLinear and MatMulInteger, as onnxruntime's dynamic quantisation writes) takes the range
-    of the bytes from the whole batch, so that a text's numbers depend on its company, and OpenVINO computes it no
+    of the bytes from the whole batch, so that a text's numbers depend on the other texts, and OpenVINO computes it no
     faster than in fp32. The matrices keep the values of their bytes; what is not of this form stays.
     """
     op = require("openvino.opset13", extra="neural")

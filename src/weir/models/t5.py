@@ -276,7 +276,7 @@ class QuestionWriter:
 
     n: questions for each text; top_k: the likeliest words among which each is drawn; seed: of all draws; max_length:
     tokens of a text at most; max_words: tokens of a question at most; dtype: fp32 or bf16; model, batch_tokens: see
-    Encoder. The draws belong to the text, not to its place or its company: on a processor, where each text is by
+    Encoder. The draws belong to the text, not to its place or its batch: on a processor, where each text is by
     itself, the same text gets the same questions, always; on a GPU those beside it can turn a draw that falls within
     rounding of the border between two words. Raises BadValue for settings out of range.
     """

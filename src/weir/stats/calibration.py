@@ -149,7 +149,7 @@ class GatedLabels:
 
     qrels: people's, and where the calibration passed, the model's for pairs that people left open, in queries that
     people judged; people: theirs alone; name: what the model's labels are called; left_out: queries that the model
-    alone judged; strange: judgments among people's that are a model's by their origin, which count for nothing.
+    alone judged; model_judgments: judgments among people's that are a model's by their origin, which count for nothing.
     """
 
     qrels: Qrels
@@ -157,7 +157,7 @@ class GatedLabels:
     name: str
     calibration: Calibration
     left_out: int = 0
-    strange: int = 0
+    model_judgments: int = 0
 
     def marked(
         self,
@@ -174,10 +174,9 @@ class GatedLabels:
         left_out = ""
         if self.left_out:
             left_out = f"; {count(self.left_out)} queries that it alone judged are left out"
-        if self.strange:
-            left_out += (
-                f"; {count(self.strange)} judgments of QRELS are a model's by their origin and are left out"
-            )
+        if self.model_judgments:
+            number = count(self.model_judgments)
+            left_out += f"; {number} judgments of QRELS are a model's by their origin and are left out"
         sentence = self.calibration.sentence()
         if not self.calibration.passed:
             use = f"{self.name}: {sentence}; scores are by people's labels alone{left_out}"
@@ -194,11 +193,11 @@ def gated(people: Qrels, model: Qrels, least: LeastAgreement, name: str = "the m
 
     Judgments of `people` whose origin is a model's are not people's and are left out.
     """
-    strange = 0
+    model_judgments = 0
     if people.origin is not None:
         of_models = people.origin.of_models()
-        strange = int(np.count_nonzero(of_models))
-        people = people.of_rows(~of_models) if strange else people
+        model_judgments = int(np.count_nonzero(of_models))
+        people = people.of_rows(~of_models) if model_judgments else people
     if not len(people.doc):
         raise BadValue(
             "none of the judgments is of people, so that nothing says how good the model's labels are"
@@ -211,7 +210,7 @@ def gated(people: Qrels, model: Qrels, least: LeastAgreement, name: str = "the m
         base = people if people.origin is not None else people.labelled("human")
         other = model.only(np.flatnonzero(judged))
         qrels = merge_qrels(base, other if other.origin is not None else other.labelled(f"{MODEL}{name}"))
-    return GatedLabels(qrels, people, name, calibrated, left_out, strange)
+    return GatedLabels(qrels, people, name, calibrated, left_out, model_judgments)
 
 
 def uncalibrated(qrels: Qrels) -> LabelUse | None:

@@ -100,7 +100,7 @@ def summable(rows: Float64) -> Float64:
 
 
 def _cells(columns: int) -> int:
-    """How large a block is: near the core for few columns, worth a product for many."""
+    """How large a block is: what the cache holds for few columns, a matrix product for many."""
     return min(BLOCK_CELLS, max(BLOCK_CELLS // 20, columns * BLOCK_CELLS // 200))
 
 

@@ -386,7 +386,7 @@ def _checkpoint(work: Path) -> str | None:
 def _callback(transformers: Any, work: Path, progress: Progress) -> Any:  # noqa: ANN401 - of a library's class
     """What tells the progress, and asks for a checkpoint once a minute."""
 
-    class Told(transformers.TrainerCallback):  # type: ignore[misc]  # the library takes no others
+    class ProgressCallback(transformers.TrainerCallback):  # type: ignore[misc]  # the library takes no others
         saved = time.monotonic()
 
         def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> Any:  # noqa: ANN401 - the library's
@@ -398,4 +398,4 @@ def _callback(transformers: Any, work: Path, progress: Progress) -> Any:  # noqa
         def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> None:  # noqa: ANN401 - the library's
             (work / f"checkpoint-{state.global_step}" / "whole").touch()
 
-    return Told()
+    return ProgressCallback()

@@ -353,7 +353,7 @@ def collections(study: Study) -> Section | None:
     bold = "best, or not separable from the best" if study.pairwise else "the highest"
     lead = (
         f"A tint says that the difference to {study.label(study.baseline)} is separable on these queries; its depth "
-        f"says how large it is. Without a tint the queries cannot tell. Bold is {bold}. "
+        f"says how large it is. Without a tint the difference is not significant. Bold is {bold}. "
         "Detectable is the smallest difference to the baseline that such queries show 8 times in 10."
     )
     grids = grids_marked(grid_tables(labelled_rows(study), labels={}), legend=False)

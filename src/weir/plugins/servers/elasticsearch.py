@@ -943,7 +943,7 @@ class ElasticSearcher:
         index, settings = self.index, self.index.settings
         vectors = None if self.dense is None else vectors_of(self.dense, self.loaded, queries)
         if self.exactly:
-            settings = replace(settings, vector=settings.vector.with_given("exact", None))
+            settings = replace(settings, vector=settings.vector.overridden("exact", None))
         service = RemoteService(
             self.name,
             self.about,
@@ -1107,5 +1107,5 @@ def elasticsearch(
     own: dict[str, Any] = {name: value for name, value in overrides.items() if value is not None}
     written = {**own, "version": version, "encoder": encoder, **vector}
     arguments = tuple((name, value) for name, value in written.items() if value is not None)
-    settings = replace(settings, **own, vector=settings.vector.with_given(index, ef_search))
+    settings = replace(settings, **own, vector=settings.vector.overridden(index, ef_search))
     return Elasticsearch((() if file is None else (file,), arguments), settings, version, dense)

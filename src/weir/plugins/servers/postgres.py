@@ -924,7 +924,7 @@ def postgres(
     settings = replace(
         settings,
         text=replace(text, query=query or text.query, rank=rank or text.rank),
-        vector=vector.with_given(index, ef_search),
+        vector=vector.overridden(index, ef_search),
     )
     retriever = encoder_given("postgres", encoder)
     if settings.table is None:

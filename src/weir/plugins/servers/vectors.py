@@ -39,7 +39,7 @@ class VectorSearch:
         check_whole("ef_construction", self.ef_construction, 4, 1000)
         check_whole("ef_search", self.ef_search, 1, 1000)
 
-    def with_given(self, index: str | None, ef_search: int | None) -> VectorSearch:
+    def overridden(self, index: str | None, ef_search: int | None) -> VectorSearch:
         """These settings, with those that a name gives; raises BadValue for candidates of an exact search."""
         index = self.index if index is None else index
         if ef_search is not None and index == "exact":

@@ -242,7 +242,7 @@ def weighed_on_disk(
 
 FieldNumbers: TypeAlias = tuple[tuple[str, float], ...]
 """A number for each of some fields, in the order of their names."""
-FieldsGiven: TypeAlias = Mapping[str, float] | Sequence[str] | FieldNumbers
+FieldSettings: TypeAlias = Mapping[str, float] | Sequence[str] | FieldNumbers
 """Fields as they may be given: {"title": 3, "text": 1}, or ["title", "text"], which count alike."""
 
 LARGEST_WEIGHT = 1e6
@@ -251,8 +251,8 @@ LARGEST_WEIGHT = 1e6
 def field_weights(system: str, fields: object) -> FieldNumbers:
     """The weight of each field; a field may be a view, such as "title text", which is then searched as one.
 
-    Raises BadValue, naming the system, for what is no FieldsGiven, for none, for a field named twice, and for a weight
-    that is not above 0.
+    Raises BadValue, naming the system, for what is no FieldSettings, for none, for a field named twice, and for a
+    weight that is not above 0.
     """
     if isinstance(fields, str) or not isinstance(fields, (Mapping, Sequence)) or not fields:
         expected = '["title", "text"] or {"title": 3, "text": 1}'
@@ -327,7 +327,7 @@ class BM25:
     b: float | None = None
     analyzer: str | None = None
     lengths: Lengths | None = None
-    fields: FieldsGiven | None = None
+    fields: FieldSettings | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.preset, str) or self.preset not in PRESETS:
@@ -504,7 +504,7 @@ class BM25F:
     Zaragoza et al. 2004; Robertson and Zaragoza 2009. Raises UnknownName or BadValue.
     """
 
-    fields: FieldsGiven = ("text", "title")
+    fields: FieldSettings = ("text", "title")
     k1: float = DEFAULT.k1
     b: float | Mapping[str, float] | FieldNumbers = DEFAULT.b
     analyzer: str = DEFAULT.analyzer

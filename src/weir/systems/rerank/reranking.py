@@ -183,7 +183,7 @@ class PairScorer:
             store.add(hashes[numbers[lacking]], scores[lacking][:, None])
             self.counts.computed += len(numbers)
 
-        # The pairs of a query are a block where company moves bits, so that another query changes nothing.
+        # The pairs of a query are a block where others of a batch move bits, so that another query changes nothing.
         block = BLOCK_PAIRS[self.model.device.partition(":")[0]]
         cut = EncodingBlocks(
             block, whole=not self.model.alone, group=candidates.query_of_row().astype(np.int64)

@@ -317,10 +317,10 @@ class EncodingBlocks:
     """How texts are cut into blocks that are encoded together.
 
     size: texts of a block; whole: cut all texts by their places, whatever the store holds, and encode a block in which
-    one is missing as a whole: a text's company is then the same however often a process was killed, and so are its
-    bits. Where company moves no bit, or texts are paid for, only what is missing is encoded. group: a number for each
-    text, which changes where a block must end; None where none must. share: (i, n) for share i, from 0, of n equal ones
-    of the blocks; of whole blocks, whose places do not depend on what is missing.
+    one is missing as a whole: every text is then encoded in the same batch after an interruption, and has the same
+    bits. Where other texts of a batch move no bit, or texts are paid for, only what is missing is encoded. group: a
+    number for each text, which changes where a block must end; None where none must. share: (i, n) for share i, from
+    0, of n equal ones of the blocks; of whole blocks, whose places do not depend on what is missing.
     """
 
     size: int = 512
