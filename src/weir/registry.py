@@ -198,6 +198,13 @@ def changed_settings(config: DataclassInstance, leave_out: tuple[str, ...] = ())
     return {name: value for name, (value, default) in values.items() if value != default}
 
 
+def check_whole(name: str, value: object, least: int = 1, most: int | None = None) -> None:
+    """Raise BadValue for a setting that is no whole number of that range."""
+    if type(value) is not int or value < least or (most is not None and value > most):
+        end = "" if most is None else f" to {most:,}"
+        raise BadValue(f"{name} is {value!r}; expected a whole number from {least}{end}")
+
+
 def printed(value: object) -> str:
     """A setting as it is written, on one line: texts in double quotes, several values as a list, named ones a dict."""
     if isinstance(value, str):

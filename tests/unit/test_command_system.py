@@ -194,7 +194,7 @@ def test_a_flood_of_a_line_without_end_is_cut(place: Place):
     [
         ({"command": ""}, "expected such as 'node search.mjs'"),
         ({"command": "node 'x"}, "cannot be split: No closing quotation"),
-        ({"command": "cat", "batch": 0}, "batch is 0; expected a whole number from 1 to 1024"),
+        ({"command": "cat", "batch": 0}, "batch is 0; expected a whole number from 1 to 1,024"),
         ({"command": "cat", "workers": True}, "workers is True"),
         ({"command": "cat", "timeout_s": -1}, "timeout_s is -1; expected seconds above 0"),
         ({"command": "cat", "on_failure": "zero"}, "on_failure is 'zero'; expected 'refuse' or 'missing'"),

@@ -223,8 +223,8 @@ WRONG = [
     # chunked
     ("chunked(3)", "3 is not a system"),
     ("chunked(words=0)", "whole number from 1"),
-    ("chunked(words=10, overlap=10)", "0 to words - 1, 9"),
-    ("chunked(overlap=-1)", "0 to words - 1"),
+    ("chunked(words=10, overlap=10)", "overlap is 10; expected a whole number from 0 to 9"),
+    ("chunked(overlap=-1)", "expected a whole number from 0 to 149"),
     ('chunked(collapse="mean")', "max, first, sum"),
     # dense
     ("dense(pooling='sum')", "pooling is 'sum'"),

@@ -139,6 +139,7 @@ Grades: TypeAlias = NDArray[np.int16 | np.float64]
 """Relevance grades: int16 where all of them are whole, else float64."""
 Int32: TypeAlias = NDArray[np.int32]
 
+Float32: TypeAlias = NDArray[np.float32]
 Float64: TypeAlias = NDArray[np.float64]
 
 

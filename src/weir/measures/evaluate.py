@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -27,6 +27,7 @@ from weir.files.intents import read_intents
 from weir.files.runs import join_run_file, read_qrels, read_run, run_name
 from weir.measures.measure import Measure, all_within_unit, parse_measure
 from weir.measures.ties.over_orders import Tied, expected_values, extreme_values
+from weir.registry import changed_settings
 
 # What counts as relevant and what unjudged documents do is no convention but said by each measure: `AP(rel=2)`,
 # `condensed(AP)`.
@@ -93,7 +94,7 @@ class Conventions:
         return [f"{name}={word}: {CHOICES[name][word]}" for name, word in self._changed()]
 
     def _changed(self) -> list[tuple[str, str]]:
-        return [(f.name, getattr(self, f.name)) for f in fields(self) if getattr(self, f.name) != f.default]
+        return [(name, str(word)) for name, word in changed_settings(self).items()]
 
 
 DEFAULT = Conventions()

@@ -9,7 +9,7 @@ import re
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -21,7 +21,7 @@ from weir.models.checkpoints import fetch
 from weir.models.local_chat import LOCAL, LocalChat, describe_local
 from weir.models.prompts import ChatPrompt
 from weir.models.verdicts import ChatReply, Finish, TokenChoice
-from weir.registry import declared_version
+from weir.registry import changed_settings, declared_version
 from weir.services.answers import (
     AnswerKey,
     AnswerStore,
@@ -417,8 +417,7 @@ class ChatModel:
     @property
     def options(self) -> dict[str, object]:
         """The fields that are not by default, besides the model."""
-        values = {f.name: getattr(self, f.name) for f in fields(self)[1:]}
-        return {f.name: values[f.name] for f in fields(self)[1:] if values[f.name] != f.default}
+        return changed_settings(self, ("model",))
 
     @property
     def provider(self) -> ChatProvider:

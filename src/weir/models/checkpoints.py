@@ -21,7 +21,7 @@ from weir.algorithms import algorithm
 from weir.errors import BadValue, DownloadError, StoreError, UnknownName, require
 from weir.files.atomic import write_json
 from weir.files.integrity import read_sealed
-from weir.registry import changed_settings
+from weir.registry import changed_settings, check_whole
 from weir.settings import hub_cache, settings
 
 if TYPE_CHECKING:
@@ -609,8 +609,8 @@ def check_least(config: DataclassInstance, least: Mapping[str, int]) -> None:
     defaults = {f.name: f.default for f in fields(config)}
     for name, smallest in least.items():
         value = getattr(config, name)
-        if not (value is None and defaults[name] is None) and (type(value) is not int or value < smallest):
-            raise BadValue(f"{name} is {value!r}; expected a whole number from {smallest}")
+        if value is not None or defaults[name] is not None:
+            check_whole(name, value, smallest)
 
 
 def model_arguments(config: DataclassInstance, model: str) -> tuple[list[object], dict[str, object]]:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from weir.algorithms import algorithm
+from weir.core.strings import Float32
 from weir.errors import BadValue, StoreError
 from weir.models.batching import BatchPlan, gather_rows, results
 from weir.models.checkpoints import (
@@ -21,7 +22,7 @@ from weir.models.checkpoints import (
     text_limit,
 )
 from weir.models.encoder import BATCH_TOKENS
-from weir.models.engine import Declared, Engine, Float32, build, check_engine, declare
+from weir.models.engine import Declared, Engine, build, check_engine, declare
 from weir.models.hardware import ComputePlace
 from weir.models.heads import ClassHead, Layer, OwnHead
 from weir.models.tokens import ModelTokenizer, Text, load_tokenizer

@@ -9,7 +9,7 @@ from typing import ClassVar, Literal, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 
-from weir.core.strings import Int64, Strings
+from weir.core.strings import Float32, Int64, Strings
 from weir.errors import BadValue
 from weir.models.batching import BatchPlan, gather_rows, results
 from weir.models.checkpoints import (
@@ -25,7 +25,6 @@ from weir.models.checkpoints import (
 from weir.models.engine import (
     Declared,
     Engine,
-    Float32,
     build,
     check_engine,
     declare,

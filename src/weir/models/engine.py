@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
-from weir.core.strings import Int64
+from weir.core.strings import Float32, Int64
 from weir.errors import BadValue, require
 from weir.models.checkpoints import Checkpoint
 from weir.models.hardware import ComputePlace, declared_device, instructions, package_version
@@ -24,8 +21,6 @@ from weir.settings import settings
 # Nothing is measured: the rule looks at what is installed, the device and the instruction set, so that the same
 # settings on the same machine always name the same engine. `weir list models NAME` prints its choice, and why.
 
-
-Float32: TypeAlias = NDArray[np.float32]
 
 DTYPES = ("fp32", "bf16", "fp16", "int8")
 ENGINES = ("openvino", "torch", "transformers")

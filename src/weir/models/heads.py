@@ -97,7 +97,7 @@ AnyHead: TypeAlias = VectorHead | TokenHead | ClassHead | TermHead | OwnHead
 
 
 def read_layer(head: Head) -> Layer:
-    """The layer behind pooling that a checkpoint's files hold; raises StoreError where they do not."""
+    """The layer behind pooling that the files of a checkpoint hold; raises BadValue where they do not."""
     tensors = {name.rpartition(".")[2]: array for name, array in read_state(head.folder).items()}
     if "weight" not in tensors:
         raise BadValue(f"{head.folder}: the layer behind pooling has no weight")

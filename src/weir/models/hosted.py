@@ -19,13 +19,12 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from weir.core.corpus import Queries
-from weir.core.strings import Strings
+from weir.core.strings import Float32, Strings
 from weir.errors import BadValue, ServiceError, StoreError
 from weir.files.atomic import write_json
 from weir.files.leases import locked
 from weir.models.checkpoints import TASK, filled_prompt, model_arguments, resolve
 from weir.models.encoder import Encoder, Kind, Loaded, LoadedObject, Progress
-from weir.models.engine import Float32
 from weir.models.prompts import shortened
 from weir.registry import Registry
 from weir.services.requests import (

@@ -16,9 +16,9 @@ from typing import IO, cast
 
 import numpy as np
 
+from weir.core.strings import Float32
 from weir.errors import BadValue
 from weir.models.encoder import Encoder, Loaded
-from weir.models.engine import Float32
 from weir.settings import settings
 
 PIECES_PER_DEVICE = 4

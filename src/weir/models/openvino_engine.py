@@ -10,12 +10,11 @@ from contextlib import redirect_stdout, suppress
 from dataclasses import dataclass
 from importlib.resources import files
 from io import StringIO
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from weir.core.strings import Int64
+from weir.core.strings import Float32, Int64
 from weir.errors import BadValue, StoreError, require
 from weir.files.atomic import atomic_dir
 from weir.files.integrity import checksums_of, checksums_read, verify_files
@@ -25,8 +24,6 @@ from weir.models.heads import AnyHead, ClassHead, Layer, OwnHead, TermHead, Toke
 from weir.models.tokens import Text, Tokens, load_tokenizer
 from weir.models.weights import Array, Weights, distance_bias, read_weights, supported
 from weir.settings import settings
-
-Float32: TypeAlias = NDArray[np.float32]
 
 HINTS = {"fp32": "f32", "bf16": "bf16", "fp16": "f16", "int8": "f32"}
 UNSEEN = 1e9

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weir.algorithms import algorithm
-from weir.core.strings import Int64, Strings, offsets
+from weir.core.strings import Float32, Int64, Strings, offsets
 from weir.errors import BadValue, StoreError
 from weir.models.batching import BatchPlan, Ragged, gather_ragged, results
 from weir.models.checkpoints import (
@@ -32,7 +32,7 @@ from weir.models.checkpoints import (
     with_declared_prompts,
 )
 from weir.models.encoder import BATCH_TOKENS, Kind
-from weir.models.engine import Declared, Engine, Float32, build, check_engine, declare
+from weir.models.engine import Declared, Engine, build, check_engine, declare
 from weir.models.hardware import ComputePlace
 from weir.models.heads import Layer, OwnHead, TermHead, TokenHead, Transform
 from weir.models.tokens import ModelTokenizer, Tokens, load_tokenizer

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from weir.algorithms import algorithm
-from weir.core.strings import Float64, Int64
+from weir.core.strings import Float32, Float64, Int64
 from weir.errors import BadValue, require
 from weir.models.batching import BatchPlan, gather_rows, results
 from weir.models.checkpoints import (
@@ -26,7 +26,7 @@ from weir.models.checkpoints import (
 from weir.models.engine import Declared, declare, prepare
 from weir.models.hardware import ComputePlace
 from weir.models.tokens import ModelTokenizer, Text, Tokens, load_tokenizer, packed
-from weir.models.torch_engine import Float32, Tensor, tensors_as_array, to_device
+from weir.models.torch_engine import Tensor, tensors_as_array, to_device
 from weir.models.transformers_engine import inputs, load_model
 
 # ----------

@@ -8,9 +8,8 @@ from functools import cache
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
-from weir.core.strings import Int64
+from weir.core.strings import Float32, Int64
 from weir.errors import BadValue, require
 from weir.models.heads import ClassHead, Layer, TermHead, TokenHead, VectorHead
 from weir.models.tokens import Tokens
@@ -18,7 +17,6 @@ from weir.models.weights import Array, BertLayer, Weights, distance_bias
 
 Tensor: TypeAlias = Any
 """A torch tensor; torch is an optional part."""
-Float32: TypeAlias = NDArray[np.float32]
 
 
 # ----------

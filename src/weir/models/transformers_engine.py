@@ -8,13 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from weir.core.strings import Int64
+from weir.core.strings import Float32, Int64
 from weir.errors import StoreError, require
 from weir.models.checkpoints import Checkpoint, refuse_own_code
 from weir.models.heads import OwnHead
 from weir.models.tokens import Tokens, quiet
 from weir.models.torch_engine import (
-    Float32,
     Tensor,
     activated,
     tensor_above,

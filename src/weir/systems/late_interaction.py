@@ -17,7 +17,7 @@ from weir.files.atomic import atomic_dir
 from weir.files.integrity import open_folder, read_array, seal_folder
 from weir.models.hardware import declared_kind
 from weir.models.late import LateEncoder, LoadedLate
-from weir.registry import changed_settings
+from weir.registry import changed_settings, check_whole
 from weir.settings import settings
 from weir.systems.compose import shown, then
 from weir.systems.protocol import (
@@ -113,8 +113,7 @@ class ColBERT:
         check_view(self.view)
         if type(self.bits) is not int or self.bits not in (0, 1, 2):
             raise BadValue(f"bits is {self.bits!r}; expected 0, 1 or 2")
-        if type(self.probes) is not int or self.probes < 1:
-            raise BadValue(f"probes is {self.probes!r}; expected a whole number from 1")
+        check_whole("probes", self.probes)
         count = type(self.candidates) is int and self.candidates > 0
         if self.candidates not in (None, "auto") and not count:
             raise BadValue(

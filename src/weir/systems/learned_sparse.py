@@ -11,7 +11,7 @@ import numpy as np
 from weir.algorithms import algorithm
 from weir.core.corpus import Corpus, Queries, check_view
 from weir.core.run import Run
-from weir.core.strings import Float64, Int32, Int64, offsets
+from weir.core.strings import Float32, Float64, Int32, Int64, offsets
 from weir.kernels.inverted.block_bounds import EXHAUSTIVE_DOCUMENTS, BlockBounds
 from weir.kernels.inverted.byte_bounds import ByteBounds
 from weir.kernels.inverted.postings import VALUE, document_frequencies, place
@@ -31,7 +31,6 @@ from weir.systems.lexical.inversion import (
     work_files,
 )
 from weir.systems.lexical.inverted_index import (
-    Float32,
     ImpactIndex,
     load_index_of,
     pair_scores,

@@ -16,7 +16,7 @@ from weir.core.corpus import Corpus, Queries
 from weir.core.run import Run
 from weir.core.strings import Float64
 from weir.errors import BadValue, StoreError
-from weir.registry import Registry, printed
+from weir.registry import Registry, check_whole, printed
 from weir.systems import reranker_names, system_names
 
 if TYPE_CHECKING:
@@ -349,8 +349,8 @@ class Reranker(Protocol):
 
 def check_depth(name: str, depth: object) -> None:
     """Raise BadValue for a depth that is neither None nor a whole number from 1 to MAX_DEPTH."""
-    if depth is not None and (type(depth) is not int or not 1 <= depth <= MAX_DEPTH):
-        raise BadValue(f"{name}: depth is {depth!r}; expected a whole number from 1 to {MAX_DEPTH:,}")
+    if depth is not None:
+        check_whole(f"{name}: depth", depth, 1, MAX_DEPTH)
 
 
 def check_k(k: int) -> None:

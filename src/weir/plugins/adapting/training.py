@@ -44,6 +44,7 @@ from weir.plugins.adapting.pairs import (
     with_margins,
     with_negatives,
 )
+from weir.registry import check_whole
 from weir.settings import settings
 
 FORMAT = 1
@@ -95,8 +96,7 @@ class AdaptRules:
             raise BadValue(f"dtype is {self.dtype!r}; expected {' or '.join(DTYPES)}")
         least = {"negatives": 0, "depth": 1, "epochs": 1, "batch": 2, "max_length": 0, "most": 0, "seed": 0}
         for name, bound in least.items():
-            if type(value := getattr(self, name)) is not int or value < bound:
-                raise BadValue(f"{name} is {value!r}; expected a whole number from {bound}")
+            check_whole(name, getattr(self, name), bound)
         if not 0 < self.rate <= 1:
             raise BadValue(f"rate is {self.rate!r}; expected a number above 0, such as 2e-5")
         if self.margins and not self.negatives:

@@ -10,7 +10,7 @@ import numpy as np
 
 from weir.core.corpus import Corpus, Queries
 from weir.core.run import Named, Run
-from weir.core.strings import Float64, Int32, Int64
+from weir.core.strings import Float32, Float64, Int32, Int64
 from weir.errors import BadValue
 from weir.kernels.inverted.block_bounds import BlockBounds
 from weir.kernels.inverted.byte_bounds import ByteBounds
@@ -19,7 +19,7 @@ from weir.kernels.inverted.search import Impacts
 from weir.models.encoder import ObjectEncoder
 from weir.registry import Identity
 from weir.systems.compose import FunctionSearcher, FunctionSystem, Pipeline
-from weir.systems.lexical.inverted_index import Float32, ImpactIndex, top
+from weir.systems.lexical.inverted_index import ImpactIndex, top
 from weir.systems.protocol import IN_MEMORY, Component, Context, Reranker, Retriever
 from weir.systems.rerank.scorers import Score
 from weir.systems.vectors.exact_search import ArraySource, search

@@ -67,7 +67,7 @@ def text(value: str, most: int = 300) -> str:
 
 
 def page(study: Study, sections: Sequence[Section], answered: Sequence[Question]) -> str:
-    """The report as HTML; asked: the questions of the reviewer's section."""
+    """The report as HTML; answered: the questions of the reviewer's section."""
     packed = Packed.of(study)
     by_name = {section.name: section for section in sections}
     order = [s.name for s in sections if s.name not in ("short", "reviewer", "reproduce")]

@@ -546,13 +546,15 @@ def findings(audits: Sequence[Audit]) -> Section | None:
     return Section("audit", "Findings of the audit", lead, (), (summary,), (note,), audit_tables(above))
 
 
+def _with_documents(study: Study) -> list[str]:
+    """The datasets whose documents are on this machine."""
+    here = {name for name, one in study.collections.items() if one.layout.documents is not None}
+    return [name for name in study.datasets if name in here]
+
+
 def overlap(study: Study) -> Section | None:
     """What is alike among the collections: a heat map and a force map of shared words."""
-    names = [
-        n
-        for n in study.datasets
-        if n in study.collections and study.collections[n].layout.documents is not None
-    ]
+    names = _with_documents(study)
     if not 3 <= len(names) <= MOST_OVERLAP_COLLECTIONS:
         return None
     profile = word_counts([study.collections[name].corpus for name in names])
@@ -596,11 +598,7 @@ def retrieved_lengths(study: Study) -> tuple[Spread, ...]:
 
     A measure of similarity may prefer long or short documents (figures 4 and 5 of BEIR's paper).
     """
-    names = [
-        n
-        for n in study.datasets
-        if n in study.collections and study.collections[n].layout.documents is not None
-    ]
+    names = _with_documents(study)
     if not names:
         return ()
     dataset = max(names, key=study.query_count)
@@ -795,42 +793,30 @@ def _unjudged(study: Study) -> Question | None:
     if not rates:
         return None
     unlike = [(name, pair) for name in study.datasets if (pair := unlike_rates(study, name)) is not None]
-    least = f"{share(min(rates))} to {share(max(rates))} of the first ten documents are judged."
-    if not unlike:
+    if unlike:
+        name, (low, a, high, b) = max(unlike, key=lambda one: one[1][3] - one[1][1])
+        everywhere = len(unlike) == len(study.datasets)
+        head = "Perhaps." if everywhere else f"Perhaps on {counted(len(unlike), 'collection')}."
+        severity, text = "weakens", (
+            f"On {name}, {share(a)} of the first ten are judged for {study.label(low)} and {share(b)} for "
+            f"{study.label(high)}; the rest count as not relevant."
+        )  # fmt: skip
+    else:
         head, severity = "The systems are judged alike.", "checked" if min(rates) > 0.5 else "note"
-        return Question(
-            severity, "Could unjudged documents decide it?", Statement(head, least), "weir eval -m Judged@10"
-        )
-    name, (low, a, high, b) = max(unlike, key=lambda one: one[1][3] - one[1][1])
-    text = (
-        f"On {name}, {share(a)} of the first ten are judged for {study.label(low)} and {share(b)} for "
-        f"{study.label(high)}; the rest count as not relevant."
-    )
-    head = (
-        "Perhaps."
-        if len(unlike) == len(study.datasets)
-        else f"Perhaps on {counted(len(unlike), 'collection')}."
-    )
-    return Question(
-        "weakens", "Could unjudged documents decide it?", Statement(head, text), "weir eval -m Judged@10"
-    )
+        text = f"{share(min(rates))} to {share(max(rates))} of the first ten documents are judged."
+    answer = Statement(head, text)
+    return Question(severity, "Could unjudged documents decide it?", answer, "weir eval -m Judged@10")
 
 
 def _ties(study: Study) -> Question | None:
-    movable = [
-        row for row in study.cell_rows if row.movable and row.lowest is not None and row.highest is not None
-    ]
+    question = "Could the order of ties decide it?"
+    spans = [row for row in study.cell_rows if row.lowest is not None and row.highest is not None]
+    movable = [row for row in spans if row.movable]
+    if not spans:
+        return None
     if not movable:
-        known = any(row.lowest is not None for row in study.cell_rows)
-        return (
-            Question(
-                "checked",
-                "Could the order of ties decide it?",
-                Statement("No.", "No score moves with the order of tied documents."),
-            )
-            if known
-            else None
-        )
+        answer = Statement("No.", "No score moves with the order of tied documents.")
+        return Question("checked", question, answer)
     most = max(movable, key=lambda row: (row.highest or 0) - (row.lowest or 0))
     span = (most.highest or 0) - (most.lowest or 0)
     text = (
@@ -838,9 +824,7 @@ def _ties(study: Study) -> Question | None:
         f"{most.measure} may be {short_score(most.lowest or 0)} to {short_score(most.highest or 0)}, the widest."
     )
     severity, head = ("weakens", "For some systems.") if span >= SPAN_OF_TIES else ("note", "By a little.")
-    return Question(
-        severity, "Could the order of ties decide it?", Statement(head, text), "weir eval --ties bounds"
-    )
+    return Question(severity, question, Statement(head, text), "weir eval --ties bounds")
 
 
 def _family(study: Study) -> Question | None:

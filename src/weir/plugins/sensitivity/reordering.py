@@ -17,6 +17,7 @@ from weir.core.strings import Float64, Ids, Int64
 from weir.errors import BadValue
 from weir.measures.evaluate import score_run
 from weir.measures.measure import Measure, parse_measure
+from weir.registry import check_whole
 from weir.stats import permutation  # noqa: F401 - registers the test
 from weir.stats.order_agreement import kendall_tau, rbo
 from weir.stats.resampling import SEED, interval, ratio_interval
@@ -76,9 +77,8 @@ class ReorderRules:
 
     def __post_init__(self) -> None:
         for name in ("k", "depth", "block"):
-            value = getattr(self, name)
-            if not (name == "depth" and value is None) and not (type(value) is int and value >= 1):
-                raise BadValue(f"{name} is {value!r}; expected a whole number from 1")
+            if name != "depth" or self.depth is not None:
+                check_whole(name, getattr(self, name))
         if not self.rel > 0:
             raise BadValue(f"rel is {self.rel}; expected a grade above 0")
 

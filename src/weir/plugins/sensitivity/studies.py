@@ -32,6 +32,7 @@ from weir.models.chat import cached_chat
 from weir.models.prompts import ChatPrompt
 from weir.models.verdicts import SCORED_KINDS, ChatReply, VerdictKind
 from weir.plugins.sensitivity.reordering import ReorderRules, order_changes
+from weir.registry import check_whole
 from weir.services.answers import ServiceUsage
 from weir.stats.distributions import incomplete_beta
 from weir.stats.resampling import SEED, interval, ratio_interval
@@ -500,8 +501,8 @@ class StudyRules:
                 raise BadValue(f"{name} is {value!r}; expected a whole number from 2, or 0 for none")
         if not all(type(depth) is int and depth >= 1 for depth in self.depths):
             raise BadValue(f"depths are {self.depths!r}; expected whole numbers from 1")
-        if self.queries is not None and (type(self.queries) is not int or self.queries < 1):
-            raise BadValue(f"queries is {self.queries!r}; expected a whole number from 1")
+        if self.queries is not None:
+            check_whole("queries", self.queries)
 
 
 @dataclass(frozen=True)

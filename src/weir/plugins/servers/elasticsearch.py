@@ -27,7 +27,7 @@ from weir.files.integrity import open_folder, seal_folder
 from weir.files.text_files import read_toml
 from weir.models.hosted import LoadedEncoder
 from weir.plugins.servers.vectors import VectorSearch, encoder_given, lost, vectors_of
-from weir.registry import SESSION, declared_version
+from weir.registry import SESSION, check_whole, declared_version
 from weir.services.answers import Outcome, Request, RequestPolicy, Retried, ServiceUsage
 from weir.services.requests import (
     CONTINUES,
@@ -57,7 +57,6 @@ from weir.systems.remote.remote_searcher import (
     check_number,
     check_on_failure,
     check_text,
-    check_whole,
     content_of,
     kept_ranking,
     settings_value,

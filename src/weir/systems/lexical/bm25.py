@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from weir.algorithms import algorithm
 from weir.core.corpus import Corpus, Queries, check_view
 from weir.core.run import Run
-from weir.core.strings import Float64, Int32, Int64, Strings
+from weir.core.strings import Float32, Float64, Int32, Int64, Strings
 from weir.errors import BadValue, UnknownName
 from weir.kernels.inverted import postings
 from weir.kernels.inverted.block_bounds import BlockBounds
@@ -105,7 +105,6 @@ PRESETS: dict[str, BM25Preset] = {
 # Texts to an index, queries to weighted terms.
 
 
-Float32 = NDArray[np.float32]
 Field: TypeAlias = tuple[Strings, tuple[Int64, Int32, Float32], ForwardIndex | None]
 """The terms of a field, its postings with impacts, and each document's terms where they are kept."""
 

@@ -23,7 +23,7 @@ from weir.files.text_files import open_bytes
 from weir.models.hardware import declared_device
 from weir.models.sparse import TERM, LoadedSparse, SparseEncoder, special_tokens
 from weir.models.t5 import QuestionWriter
-from weir.registry import changed_settings
+from weir.registry import changed_settings, check_whole
 from weir.settings import settings
 from weir.systems.compose import shown, then
 from weir.systems.composite import FolderShelf
@@ -332,8 +332,7 @@ class DeepCT:
             raise BadValue(f"deepct counts words for bm25 over one field, not for {self.system}")
         if self.system.fields is not None:
             raise BadValue(f"deepct reads its own view, not that of {self.system}: deepct(..., view=...)")
-        if type(self.m) is not int or self.m < 1:
-            raise BadValue(f"deepct: m is {self.m!r}; expected a whole number from 1")
+        check_whole("deepct: m", self.m)
         if self.smoothing not in SMOOTHINGS:
             raise BadValue(f"deepct: smoothing is {self.smoothing!r}; expected {', '.join(SMOOTHINGS)}")
         if not isinstance(self.keep, bool):

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weir.core.corpus import Corpus
-from weir.core.strings import Int32, Int64, Strings, offsets
+from weir.core.strings import Float32, Int32, Int64, Strings, offsets
 from weir.errors import StoreError
 from weir.files.atomic import storing, write_json
 from weir.kernels.inverted import postings
@@ -37,7 +37,6 @@ from weir.systems.lexical.inverted_index import ForwardIndex, ImpactIndex, work_
 from weir.systems.lexical.terms import TermTable
 from weir.systems.protocol import Progress
 
-Float32: TypeAlias = NDArray[np.float32]
 T = TypeVar("T", bound=np.generic)
 
 BATCH_BYTES = 1 << 21

@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from weir.core.corpus import Corpus
 from weir.core.order import best_of
 from weir.core.run import Run
-from weir.core.strings import Float64, Int32, Int64, Strings, in_range, is_permutation, valid_offsets
+from weir.core.strings import Float32, Float64, Int32, Int64, Strings, in_range, is_permutation, valid_offsets
 from weir.errors import BadValue, StoreError
 from weir.files.atomic import atomic_dir
 from weir.files.integrity import Checksum, open_folder, read_array, seal_folder
@@ -29,8 +29,6 @@ from weir.settings import settings
 # that a search computes lies inside its array: a file that was changed on purpose can give other scores, and never end
 # the process.
 
-
-Float32: TypeAlias = NDArray[np.float32]
 
 PIECE_ENTRIES = 1 << 20
 """Entries looked at together: what lies between stays in the cache."""

@@ -15,7 +15,7 @@ from weir.core.corpus import Corpus, Queries
 from weir.core.run import Named, Run
 from weir.core.strings import Ids, Int32, Int64, Strings
 from weir.errors import BadValue
-from weir.registry import changed_settings
+from weir.registry import changed_settings, check_whole
 from weir.systems.compose import shown, then
 from weir.systems.composite import open_parts, renumbered, shelf_of
 from weir.systems.lexical.analyzer import WHITE_SPACE, spaces
@@ -230,12 +230,8 @@ class Chunked:
     def __post_init__(self) -> None:
         if not isinstance(self.system, Retriever):
             raise BadValue(f"chunked takes a system, such as chunked(bm25); {self.system!r} is not a system")
-        if type(self.words) is not int or not 1 <= self.words <= MAX_WORDS:
-            raise BadValue(
-                f"chunked: words is {self.words!r}; expected a whole number from 1 to {MAX_WORDS:,}"
-            )
-        if type(self.overlap) is not int or not 0 <= self.overlap < self.words:
-            raise BadValue(f"chunked: overlap is {self.overlap!r}; expected 0 to words - 1, {self.words - 1}")
+        check_whole("chunked: words", self.words, 1, MAX_WORDS)
+        check_whole("chunked: overlap", self.overlap, 0, self.words - 1)
         if self.collapse not in COLLAPSES:
             raise BadValue(f"chunked: collapse is {self.collapse!r}; expected {', '.join(COLLAPSES)}")
 

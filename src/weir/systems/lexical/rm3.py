@@ -11,7 +11,7 @@ from weir.algorithms import algorithm
 from weir.core.corpus import Corpus, Queries
 from weir.core.order import ranked
 from weir.core.run import Run
-from weir.core.strings import Float64, Int32, Int64, Strings
+from weir.core.strings import Float32, Float64, Int32, Int64, Strings
 from weir.errors import BadValue, StoreError
 from weir.registry import changed_settings
 from weir.systems.compose import shown, then
@@ -33,7 +33,6 @@ BLOCK_ANSWERS = 1 << 14
 
 IS_LETTER = np.isin(np.arange(256), np.frombuffer(b"abcdefghijklmnopqrstuvwxyz0123456789", np.uint8))
 
-Float32 = NDArray[np.float32]
 Answers = tuple[Int64, Int32, Float32]
 """Aligned: query int64[n] ascending, document or term int32[n], score or weight float32[n]."""
 

@@ -16,14 +16,14 @@ import time
 from collections import deque
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
 from weir.core.corpus import Corpus
 from weir.errors import BadValue
-from weir.registry import declared_version
+from weir.registry import changed_settings, check_whole, declared_version
 from weir.services.answers import Outcome, Request, RequestPolicy, Retried
 from weir.services.requests import AttemptError, parsed_answer
 from weir.settings import KEY_VARIABLE
@@ -220,15 +220,12 @@ class Command:
         declared_version(self.version)
         check_on_failure("command", self.on_failure)
         for name in ("batch", "workers"):
-            value = getattr(self, name)
-            if type(value) is not int or not 1 <= value <= 1024:
-                raise BadValue(f"command: {name} is {value!r}; expected a whole number from 1 to 1024")
+            check_whole(f"command: {name}", getattr(self, name), 1, 1024)
         if not isinstance(self.timeout_s, (int, float)) or not 0 < self.timeout_s < math.inf:
             raise BadValue(f"command: timeout_s is {self.timeout_s!r}; expected seconds above 0")
 
     def __str__(self) -> str:
-        values = [(f.name, getattr(self, f.name), f.default) for f in fields(self)[1:]]
-        return called("command", [self.command], {name: v for name, v, default in values if v != default})
+        return called("command", [self.command], changed_settings(self, ("command",)))
 
     @property
     def arguments(self) -> list[str]:

@@ -17,7 +17,7 @@ from urllib.parse import quote, urlencode
 from weir.core.corpus import Corpus
 from weir.errors import BadValue, FormatError, RankingWarning, ServiceError, UnknownName, WeirError
 from weir.files.text_files import read_toml
-from weir.registry import declared_version
+from weir.registry import changed_settings, declared_version
 from weir.services.answers import Outcome, Request, RequestPolicy, Retried
 from weir.services.requests import (
     AnswerTooLargeError,
@@ -560,8 +560,7 @@ class Http:
             raise BadValue(f"http: dataset is {self.dataset!r}; expected a text")
 
     def __str__(self) -> str:
-        values = [(f.name, getattr(self, f.name), f.default) for f in fields(self)[1:]]
-        return called("http", [self.file], {name: v for name, v, default in values if v != default})
+        return called("http", [self.file], changed_settings(self, ("file",)))
 
     @property
     def service(self) -> str:

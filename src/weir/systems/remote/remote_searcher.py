@@ -33,7 +33,7 @@ from weir.services.answers import (
     run_requests,
 )
 from weir.services.requests import CONTINUES
-from weir.systems.protocol import IN_MEMORY, Context, Costs
+from weir.systems.protocol import IN_MEMORY, Context, Costs, check_k
 
 # ----------
 # The fingerprint of a collection that is copied to a server.
@@ -161,12 +161,6 @@ def check_number(name: str, value: object, most: float) -> None:
         raise BadValue(f"{name} is {value!r}; expected a number from 0 to {most:g}")
 
 
-def check_whole(name: str, value: object, least: int, most: int) -> None:
-    """Raise BadValue for a setting that is no whole number of that range."""
-    if not (type(value) is int and least <= value <= most):
-        raise BadValue(f"{name} is {value!r}; expected a whole number from {least} to {most}")
-
-
 # ----------
 # Requests, stored answers and failures of a system that runs elsewhere.
 
@@ -219,8 +213,7 @@ class RemoteSearcher:
         have none, or where every answer is empty; BadRanking for what is no ranking of these documents. Warns
         (RankingWarning) of missing queries, and where the longest have only empty answers.
         """
-        if k < 1:
-            raise BadValue(f"k is {k}; expected a whole number from 1")
+        check_k(k)
         service, report, total = self.service, context.progress, len(queries)
         progress = None if report is None else lambda done: report(done, total)
         with answer_store(str(service.about["system"]), service.about) as store:

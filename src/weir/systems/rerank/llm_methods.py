@@ -41,6 +41,7 @@ from weir.models.verdicts import (
     read_requirements,
     read_score,
 )
+from weir.registry import changed_settings, check_whole
 from weir.services.answers import ServiceUsage
 from weir.systems.compose import behind, shown
 from weir.systems.protocol import (
@@ -95,22 +96,20 @@ class Ordering:
 
     def __post_init__(self) -> None:
         for name in ("window", "step", "passes", "top"):
-            value = getattr(self, name)
-            if not ((type(value) is int and value > 0) or (value is None and name in ("window", "step"))):
-                raise BadValue(f"llm: {name} is {value!r}; expected a whole number from 1")
+            if name in ("passes", "top") or getattr(self, name) is not None:
+                check_whole(f"llm: {name}", getattr(self, name))
         if self.window == 1:
             raise BadValue("llm: a window has 2 documents or more")
         if self.sort not in (None, *SORTS):
             raise BadValue(f"llm: sort is {self.sort!r}; expected {', '.join(SORTS)}")
         if self.order not in ORDERS:
             raise BadValue(f"llm: order is {self.order!r}; expected {', '.join(ORDERS)}")
-        if type(self.seed) is not int or self.seed < 0:
-            raise BadValue(f"llm: seed is {self.seed!r}; expected a whole number from 0")
+        check_whole("llm: seed", self.seed, 0)
 
     @property
     def options(self) -> dict[str, object]:
         """The fields that are not by default."""
-        return {f.name: getattr(self, f.name) for f in fields(self) if getattr(self, f.name) != f.default}
+        return changed_settings(self)
 
     def resolved(self, window: int, sort: str) -> Ordering:
         """The same with a method's window and sort where none is named, and half of the window as the step."""
@@ -157,12 +156,10 @@ class PromptSettings:
     task: str = ""
 
     def __post_init__(self) -> None:
-        if type(self.scale) is not int or not 1 <= self.scale <= MAX_SCALE:
-            raise BadValue(f"llm: scale is {self.scale!r}; expected a whole number from 1 to {MAX_SCALE}")
+        check_whole("llm: scale", self.scale, 1, MAX_SCALE)
         for name in ("max_tokens", "max_length"):
-            value = getattr(self, name)
-            if value is not None and not (type(value) is int and value > 0):
-                raise BadValue(f"llm: {name} is {value!r}; expected a whole number from 1")
+            if getattr(self, name) is not None:
+                check_whole(f"llm: {name}", getattr(self, name))
         heat = self.temperature
         if heat is not None and not (type(heat) in (int, float) and 0 <= heat <= 2):
             raise BadValue(f"llm: temperature is {heat!r}; expected a number from 0 to 2, or None")
@@ -831,8 +828,7 @@ class LLMReranker:
         if self.method == "listwise" and (self.resolved.step or 1) > (self.resolved.window or 2):
             raise BadValue("llm: a step is no longer than the window")
         check_depth("llm", self.depth)
-        if not (type(self.concurrency) is int and 1 <= self.concurrency <= 256):
-            raise BadValue(f"llm: concurrency is {self.concurrency!r}; expected a whole number from 1 to 256")
+        check_whole("llm: concurrency", self.concurrency, 1, 256)
         self.templates()
 
     @property

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import Protocol, TypeAlias
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from weir.core.corpus import Corpus, Queries
 from weir.core.order import drawn_keys
 from weir.core.run import Named, Run
-from weir.core.strings import Float64, Int64
-from weir.errors import BadRanking, BadValue, RankingWarning
+from weir.core.strings import Float32, Float64, Int64
+from weir.errors import BadRanking, RankingWarning
 from weir.models.tokens import Text
 from weir.settings import settings
 from weir.systems.composite import rankings, renumbered, scores
@@ -31,6 +31,7 @@ from weir.systems.protocol import (
     Retriever,
     Scorer,
     Searcher,
+    check_k,
 )
 from weir.systems.restricted import LOWEST_SCORE
 from weir.systems.vectors.journal import Hashes, hash_texts
@@ -102,8 +103,6 @@ BLOCK_PAIRS = {"cpu": 256, "cuda": 4096}
 """Pairs scored together and kept: what a killed process loses at most."""
 RENDERED_PAIRS = 4096
 """Pairs rendered together."""
-
-Float32: TypeAlias = NDArray[np.float32]
 
 
 class PairModel(Protocol):
@@ -341,8 +340,7 @@ class RerankingSearcher:
         most rankings as they were. Raises BadRanking for scores that are missing or not finite, and for a first
         ranking that holds a document twice; BadValue for k below 1.
         """
-        if k < 1:
-            raise BadValue(f"k is {k}; expected a whole number from 1")
+        check_k(k)
         room = rerank_room(self.system, queries, k, self.corpus)
         first = renumbered(
             rankings(self.first, queries, room, self.system.first, context=context), self.corpus

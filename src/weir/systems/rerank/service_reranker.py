@@ -8,7 +8,7 @@ import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -20,11 +20,12 @@ from numpy.typing import NDArray
 
 from weir.core.corpus import Corpus, Queries
 from weir.core.run import Run
-from weir.core.strings import Float64, Int64
+from weir.core.strings import Float32, Float64, Int64
 from weir.errors import BadValue, ServiceError, UnknownName
 from weir.files.text_files import read_toml
 from weir.models.hosted import ServiceProbe, probe_path, service_probe
 from weir.models.prompts import shortened
+from weir.registry import changed_settings, check_whole
 from weir.services.answers import (
     AnswerKey,
     ConnectionWorker,
@@ -64,7 +65,6 @@ from weir.systems.vectors.store import VectorStore
 
 Json: TypeAlias = Any
 """Whatever a server sent: nothing about it is known before it is looked at."""
-Float32 = NDArray[np.float32]
 DATA = Path(str(files("weir.models") / "rerank_services.toml"))
 
 
@@ -222,13 +222,10 @@ class ServiceReranker:
         if self.key is not None:
             usual = self.provider.key or "WEIR_KEY_NAME"
             check_key(self.key, usual, None if self.address == self.provider.base else self.address)
-        if self.max_length is not None and not (type(self.max_length) is int and self.max_length > 0):
-            raise BadValue(f"max_length is {self.max_length!r}; expected a whole number from 1")
+        if self.max_length is not None:
+            check_whole("max_length", self.max_length)
         check_depth("rerank", self.depth)
-        if not (type(self.concurrency) is int and 1 <= self.concurrency <= 64):
-            raise BadValue(
-                f"rerank: concurrency is {self.concurrency!r}; expected a whole number from 1 to 64"
-            )
+        check_whole("rerank: concurrency", self.concurrency, 1, 64)
         most = self.provider.documents
         if self.together and self.depth is not None and self.depth > most:
             raise BadValue(f"{self.model} reads all documents of a query together: depth is at most {most}")
@@ -237,8 +234,7 @@ class ServiceReranker:
     __rrshift__ = behind
 
     def __str__(self) -> str:
-        values = [(f.name, getattr(self, f.name), f.default) for f in fields(self)[1:]]
-        return called("rerank", [self.model], {name: v for name, v, default in values if v != default})
+        return called("rerank", [self.model], changed_settings(self, ("model",)))
 
     @property
     def service(self) -> str:

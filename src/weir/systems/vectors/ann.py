@@ -18,10 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weir.core.order import ranked
-from weir.core.strings import Int32, Int64
+from weir.core.strings import Float32, Int32, Int64
 from weir.errors import BadValue, StoreError, require
+from weir.registry import check_whole
 from weir.settings import require_memory
-from weir.systems.vectors.exact_search import Float32, Found, VectorSource, pair_scores, search, spread
+from weir.systems.vectors.exact_search import Found, VectorSource, pair_scores, search, spread
 
 DISTRIBUTIONS = {"faiss": ("faiss-cpu", "faiss-gpu"), "usearch": ("usearch",)}
 """Module -> the distributions that may bring it."""
@@ -118,8 +119,7 @@ class ApproximateIndex:
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name:
             raise BadValue(f"index is {self.name!r}; expected the name of an index, such as HNSW32")
-        if type(self.effort) is not int or self.effort < 0:
-            raise BadValue(f"effort is {self.effort!r}; expected a whole number from 0, beside index")
+        check_whole("effort", self.effort, 0)
 
     @staticmethod
     def of(name: str | None, effort: int = 0) -> ApproximateIndex | None:

@@ -11,15 +11,12 @@ from typing import Any, Literal, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from weir.core.strings import Float64, Int32, Int64
+from weir.core.strings import Float32, Float64, Int32, Int64
 from weir.errors import BadValue
 from weir.settings import settings
 
 # ----------
 # Sources of vectors, read in blocks.
-
-
-Float32: TypeAlias = NDArray[np.float32]
 
 
 Progress: TypeAlias = Callable[[int, int], None]

@@ -8,10 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weir.core.order import ranked
-from weir.core.strings import Int32
+from weir.core.strings import Float32, Int32
 from weir.errors import require
 from weir.systems.vectors.exact_search import (
-    Float32,
     Found,
     Progress,
     VectorSource,

@@ -11,14 +11,13 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from weir.core.strings import Float64, Int32, Int64, in_range, valid_offsets
+from weir.core.strings import Float32, Float64, Int32, Int64, in_range, valid_offsets
 from weir.errors import BadValue, StoreError
 from weir.files.integrity import read_array
 from weir.settings import require_memory, settings
 from weir.systems.vectors.exact_search import Found
 from weir.systems.vectors.store import GatheredRagged, spans
 
-Float32: TypeAlias = NDArray[np.float32]
 Progress: TypeAlias = Callable[[int, int], None]
 Tokens: TypeAlias = tuple[Int64, NDArray[np.floating]]
 """The token vectors of some documents: those of document i are values[ptr[i]:ptr[i + 1]], ptr from 0."""

@@ -16,7 +16,7 @@ from typing import Any, Protocol, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from weir.core.strings import Int64, Strings
+from weir.core.strings import Float32, Int64, Strings
 from weir.errors import BadValue, StoreError, UnknownName
 from weir.files.atomic import storing
 from weir.files.leases import clear_lock
@@ -37,7 +37,6 @@ from weir.systems.vectors.journal import (
 # Codecs: vectors on disk as float32, or in fewer bytes.
 
 
-Float32: TypeAlias = NDArray[np.float32]
 Rows: TypeAlias = NDArray[np.uint8]
 
 
