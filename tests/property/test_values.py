@@ -13,7 +13,7 @@ from tests.strategies import identifiers, judgments, rankings, texts
 
 from weir.core.corpus import Corpus, Queries
 from weir.core.judged import Judged
-from weir.core.order import best_of, ranked, tie_groups, tied
+from weir.core.order import arranged, best_of, is_ordered, ranked, tie_groups, tied
 from weir.core.qrels import Qrels
 from weir.core.run import Run
 from weir.core.strings import HashIndex, Ids, Strings
@@ -232,6 +232,12 @@ def test_ranked_is_a_full_sort(rows, rng, presorted):
     query, score = np.array([q for q, _ in rows], np.int32), np.array([s for _, s in rows])
     expected = sorted(range(len(rows)), key=lambda i: (rows[i][0], -rows[i][1], tie_rank[i]))
     assert ranked(query, score, np.array(tie_rank, np.int32)).tolist() == expected
+    keys = [(q, -s) for q, s in rows]
+    assert is_ordered(query, score, strictly=False) == (keys == sorted(keys))
+    assert is_ordered(query, score) == (keys == sorted(set(keys)))
+    at = np.argsort(query, kind="stable")  # queries whose numbers need more than 16 bits
+    order = arranged(query[at] * 2**15, score[at], lambda of: np.array(tie_rank, np.int32)[at][of])
+    assert at[order].tolist() == expected
     ptr = np.searchsorted(query[expected], np.arange(5))
     counts = [sum([r for r in rows if r[0] == q].count(r) > 1 for r in rows if r[0] == q) for q in range(4)]
     assert tied(ptr, tie_groups(ptr, score[expected])).tolist() == counts
