@@ -16,7 +16,8 @@ pytest.importorskip("numba", reason="needs the `run` extra (numba)")
 
 import weir
 from tests.unit.brooklet import DOCUMENTS, QUERIES, write_collection
-from tests.unit.search_servers import elastic_serving
+from tests.unit.model_servers import running
+from tests.unit.search_servers import ElasticHandler, ElasticManners, Refused, elastic_serving
 from weir.cli.main import main
 from weir.core.corpus import Corpus, Queries
 from weir.errors import BadValue, FormatError, ServiceError, StoreWarning, UnknownName
@@ -198,6 +199,39 @@ def test_search_faults_are_counted_and_never_empty_answers(server, tmp_path):
 
 
 HITS = {"timed_out": False, "_shards": {"total": 1, "successful": 1, "failed": 0}, "status": 200}
+
+
+class OddHandler(ElasticHandler):
+    """Answers one call otherwise: `call`, and `change` of the right answer, are attributes of the server's own subclass."""
+
+    call: str
+    change: staticmethod
+
+    def answer(self, path):
+        right = super().answer(path)
+        return self.change(right) if self.call == f"{self.command} {'/'.join(path.split('/')[2:])}" else right
+
+
+def too_large(_: object):
+    raise Refused(413, "content_too_long_exception", "entity content is too long")
+
+
+@pytest.mark.parametrize(
+    ("call", "change", "said"),
+    [
+        ("POST _search", lambda _: {"aggregations": 1}, "is not what the API"),
+        ("POST _search", lambda _: {"aggregations": {"last": {"value": [1]}}}, "is not what the API"),
+        ("POST _bulk", lambda right: {"items": [1] * len(right["items"])}, "is not what the API"),
+        ("POST _bulk", lambda right: {"items": [{"create": None}] * len(right["items"])}, "is not what the API"),
+        ("GET ", lambda right: right if "version" in right else {n: i | {"mappings": i["mappings"] | {"properties": [1]}} for n, i in right.items()}, "is not what the API"),
+        ("PUT _settings", too_large, "413"),
+        ("POST _msearch", too_large, "queries have no answer .*413"),
+    ],
+)  # fmt: skip
+def test_an_answer_unlike_those_of_the_api_ends_it_in_one_line(call, change, said):
+    odd = {"manners": ElasticManners(), "call": call, "change": staticmethod(change)}
+    with running(OddHandler, **odd) as url, pytest.raises(ServiceError, match=said):
+        answers(system(url))
 
 
 @pytest.mark.parametrize(

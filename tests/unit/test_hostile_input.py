@@ -29,6 +29,7 @@ from weir.files import json_files as jsonl
 from weir.files import text_files as lines
 from weir.files.layouts import CollectionPart, find_layout
 from weir.files.runs import read_qrels, read_run
+from weir.files.score_files import read_baseline, read_scores, read_scores_value
 from weir.files.text_files import read_toml
 from weir.settings import IDENTIFIER_BYTES
 
@@ -116,6 +117,36 @@ def test_a_file_that_is_no_run_is_named_for_what_it_is(tmp_path, capsys, qrels, 
     assert name in line
     assert len(line) < 1000
     assert time.process_time() - began < 3.0
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["n" * 5000, "a\0b", "half a surrogate \ud800", "file/within"],
+    ids=["long", "zero", "half", "within"],
+)
+@pytest.mark.parametrize("read", [read_run, read_qrels])
+def test_a_path_that_no_file_can_have_is_no_such_file(tmp_path, read, name):
+    (tmp_path / "file").write_text(RUN)
+    with pytest.raises(FormatError, match="expected the path of"):
+        read(tmp_path / name)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"\xff", b'{"measure": "AP", "query": "q", "value": 1' + b"0" * 400 + b"}", b"[]", b"1", b"[" * 100_000],
+)
+@pytest.mark.parametrize("read", [read_scores, read_scores_value, read_baseline])
+def test_scores_that_are_none_are_refused(tmp_path, read, data):
+    (tmp_path / "s").write_bytes(data)
+    with pytest.raises(FormatError, match="/s"):
+        read(tmp_path / "s")
+
+
+@pytest.mark.parametrize("engine", ["numpy", "numba"])
+def test_the_first_bad_line_is_named_although_quoting_ends_behind_it(tmp_path, engine):
+    (tmp_path / "r.csv").write_text('qid,docno,score\nq1,d1,1\nq1,d\nq1,"a\nb",1\nq1,"c"d,1\n')
+    with pytest.raises(FormatError, match="line 3: found 2 cells"):
+        read_run(tmp_path / "r.csv", engine=engine)
 
 
 @pytest.mark.parametrize(

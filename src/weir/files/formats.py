@@ -56,6 +56,7 @@ from weir.files.text_files import (
     PACKED,
     LineBuffer,
     damaged,
+    is_pipe,
     open_bytes,
     read_bytes,
     unpacked_name,
@@ -130,7 +131,7 @@ def format_of(path: Path, kind: Kind) -> Format:
     """
     suffix = PurePath(unpacked_name(path).lower()).suffix
     certain = _CERTAIN.get(suffix)
-    pipe = path.is_fifo()
+    pipe = is_pipe(path)
     if pipe and certain is None:
         raise FormatError(
             path,
@@ -177,7 +178,7 @@ def format_of(path: Path, kind: Kind) -> Format:
 
 def holds_nuggets(path: Path) -> bool:
     """Whether a file's first line is an object with nuggets; what cannot be read has none."""
-    if path.is_fifo():
+    if is_pipe(path):
         return False
     try:
         line = read_bytes(path, _HEAD_BYTES)
@@ -398,7 +399,15 @@ def _read_layout(path: Path, kind: Kind, separator: str) -> ColumnLayout:
 def _csv_chunks(path: Path, layout: ColumnLayout, kind: Kind) -> Iterator[TableChunk]:
     records = ((line, cells) for line, cells in table_records(path, layout.separator) if cells)
     ids, cells = (layout.query, layout.doc), len(layout.names)
-    while batch := list(itertools.islice(records, BLOCK_ROWS)):
+    damage: FormatError | None = None
+    while damage is None:
+        batch: list[tuple[int, list[str]]] = []
+        try:
+            batch.extend(itertools.islice(records, BLOCK_ROWS))
+        except FormatError as error:  # raised once the rows before it are known to be sound
+            damage = error
+        if not batch:
+            break
         rows = [row for _, row in batch]
         odd = (i for i, row in enumerate(rows) if len(row) != cells or not all(row[c] for c in ids))
         stop = next(odd, len(rows))
@@ -418,6 +427,8 @@ def _csv_chunks(path: Path, layout: ColumnLayout, kind: Kind) -> Iterator[TableC
             raise _not_a_row(path, rows[stop], layout, kind, batch[stop][0])
         first = np.flatnonzero(differs_from_previous(query.data, query.ptr[:-1], query.lengths()))
         yield TableChunk(query.take(first), first, doc, score)
+    if damage is not None:
+        raise damage
 
 
 def table_records(path: Path, separator: str) -> Iterator[tuple[int, list[str]]]:

@@ -12,7 +12,7 @@ from typing import Any
 
 from weir.core.strings import first_repeated
 from weir.errors import FormatError
-from weir.files.text_files import read_bytes, unpacked_name
+from weir.files.text_files import is_pipe, read_bytes, unpacked_name
 from weir.settings import PICKLE_BYTES
 
 # NumPy's numbers and texts in a pickle, decoded from their bytes; NumPy's own constructors are never called.
@@ -222,7 +222,7 @@ def is_pickle(path: Path) -> bool:
     if unpacked_name(path).lower().endswith(PICKLE_SUFFIXES):
         return True
     # What is read of a pipe is gone.
-    return not path.is_fifo() and read_bytes(path, 2).startswith(PICKLE_MAGIC)
+    return not is_pipe(path) and read_bytes(path, 2).startswith(PICKLE_MAGIC)
 
 
 def read_pickle(path: Path) -> Any:  # noqa: ANN401  a pickle holds anything

@@ -53,16 +53,17 @@ def read_scores(path: Path) -> Scores:
     """
     rows: dict[str, dict[str, float]] = {}
     geometric: dict[str, None] = {}
-    for number, line in enumerate(path.read_text(encoding="utf-8").rstrip("\n").split("\n"), 1):
+    for number, line in enumerate(path.read_bytes().rstrip(b"\n").split(b"\n"), 1):
         try:
-            record = json.loads(line)
+            record = json.loads(line.decode("utf-8"))
             measure, query, value = record["measure"], record["query"], record["value"]
             rows.setdefault(measure, {})[query] = math.nan if value is None else float(value)
             if record.get("mean") == "geometric":
                 geometric[measure] = None
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
             expected = "a score as weir writes it; delete the file"
-            raise FormatError(path, f"'{line[:60]}'", expected, number) from None
+            shown = line[:60].decode("utf-8", "replace")
+            raise FormatError(path, f"'{shown}'", expected, number) from None
     first = next(iter(rows.values()), {})
     queries = Ids.of(first)
     if any(row.keys() != first.keys() for row in rows.values()):
@@ -138,7 +139,7 @@ def read_scores_value(path: Path | str) -> Scores:
         )
     except FileNotFoundError:
         raise FormatError(path, "no such file", _EXPECTED) from None
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
         raise FormatError(path, "something else", _EXPECTED) from None
     shape = (len(scores.measures), len(scores.queries))
     if scores.values.shape != shape or len(scores.answered) != shape[1]:

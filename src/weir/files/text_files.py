@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import importlib
 import io
@@ -74,6 +75,20 @@ def open_bytes(path: Path) -> BinaryIO:
         raise FormatError(path, "no such file", "the path of an existing file") from error
     except PermissionError as error:
         raise FormatError(path, "a file without read permission", "a readable file") from error
+    except ValueError as error:
+        raise FormatError(path, "a path with characters that no path has", "the path of a file") from error
+    except OSError as error:
+        if error.errno not in (errno.ENAMETOOLONG, errno.ENOTDIR, errno.ELOOP):
+            raise
+        raise FormatError(path, f"no such file ({error.strerror})", "the path of an existing file") from error
+
+
+def is_pipe(path: Path) -> bool:
+    """Whether a pipe is there, which can be read once; False for a path that no file can have."""
+    try:
+        return path.is_fifo()
+    except OSError:
+        return False
 
 
 def check_regular(path: Path) -> None:

@@ -195,10 +195,6 @@ ANSWER_BYTES, HIT_BYTES = 32 << 20, 1 << 12
 HTTP_NOT_FOUND, HTTP_TOO_LARGE = 404, 413
 
 
-class TooLargeError(Exception):
-    """The server takes no request of that size."""
-
-
 @dataclass(eq=False)
 class ElasticServer:
     """A connection to a server, for one thread. retried: called after each failed attempt that is retried."""
@@ -225,7 +221,7 @@ class ElasticServer:
         """What the server answers, as JSON; asked again where that may help.
 
         content: sent as JSON; lines: sent as lines of JSON; missing: whether 404 is an answer, None; max_bytes: of the
-        answer. Raises AttemptError where no attempt is answered, TooLargeError for 413, ServiceError for a refused key.
+        answer. Raises AttemptError where no attempt is answered, ServiceError for a refused key.
         """
         body = None if content is None else json.dumps(content).encode("ascii")
         if lines is not None:
@@ -251,8 +247,6 @@ class ElasticServer:
         except AttemptError as error:
             if error.status == HTTP_NOT_FOUND and missing:
                 return None
-            if error.status == HTTP_TOO_LARGE:
-                raise TooLargeError(str(error)) from None
             if error.status in (401, 403):
                 raise ServiceError(f"{self.settings.url}: {error}; {self.key.hint()}") from None
             raise
@@ -436,7 +430,7 @@ def complete_index(server: ElasticServer, index: ElasticIndex) -> CompleteIndex 
     if state is None or state.mark is None or state.mark.get("complete") is not True:
         return None
     identity, size = _identity(server, index, state)
-    as_written = IndexIdentity(state.uuid, len(index.corpus), 0, int(state.mark.get("writes", -1)))
+    as_written = IndexIdentity(state.uuid, len(index.corpus), 0, state.mark.get("writes", -1))
     if identity != as_written or _deviations(index, state):
         return None
     return CompleteIndex(identity, size, len(index.corpus))
@@ -474,7 +468,8 @@ def removed_indexes(settings: ElasticSettings) -> list[str]:
     """
     with elastic_connected(settings) as server:
         mappings = server.call("GET", f"/{settings.prefix}*/_mapping", missing=True) or {}
-        marks = {name: _mark(one.get("mappings")) for name, one in mappings.items()}
+        with _documented(settings.url):
+            marks = {name: _mark(one.get("mappings")) for name, one in mappings.items()}
         names = sorted(
             name
             for name, mark in marks.items()
@@ -578,11 +573,14 @@ def _primaries(shards: list[list[dict[str, Any]]]) -> list[dict[str, Any]]:
 def _deviations(index: ElasticIndex, state: IndexState) -> list[str]:
     """Where the index is not what was asked for, such as by an index template of the server."""
     deviations: list[str] = []
-    properties = state.mappings.get("properties", {})
-    for name, expected in index.properties.items():
-        plain = {key: value for key, value in expected.items() if (key, value) != ("analyzer", "default")}
-        if properties.get(name) != plain or name in state.mappings.get("runtime", {}):
-            deviations.append(f"field {name} is {json.dumps(properties.get(name))}, not {json.dumps(plain)}")
+    with _documented(index.settings.url):
+        properties, computed = state.mappings.get("properties", {}), state.mappings.get("runtime", {})
+        for name, expected in index.properties.items():
+            plain = {key: value for key, value in expected.items() if (key, value) != ("analyzer", "default")}
+            if properties.get(name) != plain or name in computed:
+                deviations.append(
+                    f"field {name} is {json.dumps(properties.get(name))}, not {json.dumps(plain)}"
+                )
     wanted_settings = dict(_flat(index.index_settings, "index."))
     for name in sorted({*wanted_settings, *state.settings}):
         here, expected = state.settings.get(name), wanted_settings.get(name)
@@ -613,14 +611,17 @@ def _written(
     """Make the index or continue it; (the index where it is complete, else what is wrong with it)."""
     state, reused = _begun(server, index)
     query = {"size": 0, "aggs": {"last": {"max": {"field": NUMBER}}}}
-    last = server.call("POST", f"/{index.name}/_search", query)["aggregations"]["last"]["value"]
-    start = 0 if last is None else max(0, int(last) + 1 - BATCH_DOCUMENTS)
+    with _documented(index.settings.url):
+        last = server.call("POST", f"/{index.name}/_search", query)["aggregations"]["last"]["value"]
+        start = 0 if last is None else max(0, _count(last) + 1 - BATCH_DOCUMENTS)
     total, most = len(index.corpus), BATCH_DOCUMENTS
     while start < total:
         batch = list(_batch(index, start, most))
         try:
             _put(server, index, batch)
-        except TooLargeError as error:
+        except AttemptError as error:
+            if error.status != HTTP_TOO_LARGE:
+                raise
             if len(batch) == 1:
                 raise ServiceError(f"{index.settings.url}: document '{batch[0][0]}': {error}") from None
             most = len(batch) // 2
@@ -741,8 +742,9 @@ def _put(server: ElasticServer, index: ElasticIndex, batch: list[tuple[str, dict
         again: dict[str, dict[str, object]] = {}
         reason = ""
         for item, (name, fields) in zip(items, waiting.items(), strict=True):
-            outcome = item.get("create", {})
-            status, error = outcome.get("status"), outcome.get("error")
+            with _documented(server.settings.url):
+                outcome = item["create"]
+                status, error = outcome.get("status"), outcome.get("error")
             if status in (200, 201, CONFLICT):
                 continue
             reason = " ".join(error_text(outcome, f"status {status}").split())[:SHOWN_CHARACTERS]
