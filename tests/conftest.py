@@ -80,6 +80,7 @@ SLOW = frozenset(
         "test_judge_stops::test_killed_in_the_middle_it_asks_only_for_what_is_missing",
         "test_kept_scores::test_killed_again_and_again_it_ends_as_if_undisturbed",
         "test_llm_reranker::test_killed_in_the_middle_it_asks_only_for_what_is_missing",
+        "test_other_systems::test_a_grid_is_run_explained_and_reported_with_the_same_bytes",
         "test_never_again::test_e8_exact_search_takes_memory_for_blocks_and_not_for_the_vectors",
         "test_rerank_services::test_killed_in_the_middle_it_asks_only_for_what_is_missing",
         "test_stages::test_killed_before_any_record_it_continues_and_writes_no_finished_file_again",

@@ -6,6 +6,7 @@ import gzip
 import json
 import sys
 from collections import namedtuple
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -16,6 +17,7 @@ import weir
 from tests.unit.test_imports import modules_after
 from weir.cli import main
 from weir.errors import BadValue, FormatError, MissingExtra
+from weir.experiment.results import finished_cells
 from weir.plugins import bridges
 
 OTHERS = ("ranx", "ir_measures", "mteb", "pyterrier", "sentence_transformers", "datasets", "numpy")
@@ -196,3 +198,12 @@ def test_a_broken_head_is_one_line(tmp_path, head, said):
     (tmp_path / "run.trec").write_bytes(head)
     with pytest.raises(FormatError, match=f"run.trec: found {said}"):
         bridges.read_ir_metadata(tmp_path / "run.trec")
+
+
+def test_systems_whose_names_make_one_file_name_are_written_to_two(results, tmp_path):
+    cells = [cell for cell in finished_cells(results) if cell.dataset == "brook-facts"]
+    paths = bridges.write_annotated_runs(
+        [replace(cell, label=label) for cell, label in zip(cells, ("A b", "a-b"), strict=True)], tmp_path
+    )
+    assert [path.name.rpartition("-")[0] for path in paths] == ["A-b", "a-b"]
+    assert len({path.name.casefold() for path in paths}) == 2

@@ -14,7 +14,7 @@ from weir.core.results import RESULTS, ResultKind, json_lines
 from weir.core.scores import Note
 from weir.core.tables import Table, csv_text, notebook_html, written
 from weir.errors import BadValue, FormatError, UnknownName, WeirError, printable_text
-from weir.files.atomic import atomic_file
+from weir.files.atomic import write_text
 from weir.measures.measure import canonical_name
 
 if TYPE_CHECKING:
@@ -145,9 +145,8 @@ class ResultSet(Sequence[T], Generic[T]):
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the results as JSON at full precision; raises StoreError when the disk refuses."""
-        with atomic_file(Path(path)) as temporary:
-            text = json.dumps(self.to_dict(), ensure_ascii=False)
-            temporary.write_text(printable_text(text) + "\n", encoding="utf-8")
+        text = json.dumps(self.to_dict(), ensure_ascii=False)
+        write_text(Path(path), printable_text(text) + "\n")
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> ResultSet[Any]:

@@ -80,7 +80,7 @@ class _Shown(io.TextIOBase):
 def protected_output() -> Iterator[None]:
     """Let standard output, as long as the block, show what it cannot encode and what is not printable as escapes."""
     before = sys.stdout, sys.stderr
-    with Path(os.devnull).open("w", encoding="utf-8") as nobody:
+    with Path(os.devnull).open("w", encoding="utf-8", newline="\n") as nobody:
         out, sys.stderr = before[0] or nobody, before[1] or nobody  # a stream that was closed is None
         if isinstance(out, io.TextIOWrapper):
             out.reconfigure(errors="backslashreplace")

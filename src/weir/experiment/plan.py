@@ -394,9 +394,9 @@ class _Subject:
             ("queries", [{"_id": f"q{i}", "text": text, **more} for i, text in enumerate(queries)]),
         ):  # fmt: skip
             text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
-            (folder / f"{name}.jsonl").write_text(text, encoding="utf-8")
+            (folder / f"{name}.jsonl").write_text(text, encoding="utf-8", newline="\n")
         judged = "".join(f"q{i} 0 d0 1\n" for i in range(len(queries)))
-        (folder / "qrels" / "test.tsv").write_text(judged, encoding="utf-8")
+        (folder / "qrels" / "test.tsv").write_text(judged, encoding="utf-8", newline="\n")
 
 
 @dataclass(frozen=True)

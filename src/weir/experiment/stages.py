@@ -24,7 +24,7 @@ import numpy as np
 from weir.algorithms import ALGORITHMS
 from weir.core.scores import Row, Scores
 from weir.errors import FormatError, StoreError, is_shortage
-from weir.files.atomic import write_json
+from weir.files.atomic import UNPORTABLE, write_json
 from weir.files.integrity import Checksum, checksums_read, verify_files
 from weir.files.text_files import check_regular
 from weir.measures import Measure
@@ -101,7 +101,7 @@ class Stopwatch:
         """Count what happens in the block for the stage being made, apart from stages made within it."""
         one, begun = self.at_work[-1], _counts()
         with suppress(OSError):
-            Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
+            Path("/proc/self/clear_refs").write_text("5", encoding="ascii", newline="\n")
         before = dict(one.elsewhere)
         try:
             yield
@@ -464,7 +464,8 @@ def first_word(name: object) -> str:
 
 def slug(text: str, letters: int = SLUG_LETTERS) -> str:
     """A short name that every file system takes."""
-    return re.sub(r"[^A-Za-z0-9.=_-]+", "-", text).strip("-.")[:letters] or "unnamed"
+    plain = re.sub(r"[^A-Za-z0-9.=_-]+", "-", text).strip("-.")[:letters].rstrip(".")
+    return f"_{plain}" if UNPORTABLE.search(plain) else plain or "unnamed"
 
 
 # ----------

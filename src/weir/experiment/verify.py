@@ -307,7 +307,9 @@ def _record_problems(path: Path, ran: Record, scored: Record, collection: str) -
     ):
         if value != declared:
             yield f"{path.name} says {what} = {value}; the rankings were made with {declared}"
-    if slug(str(facts["dataset"])) != collection:
+    if (
+        slug(str(facts["dataset"])).casefold() != collection.casefold()
+    ):  # one folder where case does not count
         yield f"{path.name} is of the collection {facts['dataset']}, and stands among those of {collection}"
     yield from _misnamed(scored.name, ran)
     for row in facts["rows"]:

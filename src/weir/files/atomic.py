@@ -7,20 +7,30 @@ second process, or the next run after a crash or a power cut never sees half a f
 from __future__ import annotations
 
 import errno
+import gc
 import json
 import os
 import platform
+import re
 import secrets
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 
 from weir.errors import StoreError
 
 _MARK = ".tmp-"
 _ABANDONED = 3600.0  # seconds without a write after which nobody is still working in a temporary
+_PATIENCE = 2.0  # seconds for which a move is tried again where a scanner of viruses may have the file open
+_WINDOWS_FOLDER = 247  # characters of a folder's path that Windows takes; of a file's 259
+
+UNPORTABLE = re.compile(
+    r'[<>:"|?*\\\x00-\x1f]|[. ]$|^(con|prn|aux|nul|com[0-9]|lpt[0-9])(\.|$)', re.IGNORECASE
+)
+"""What no name of a file may hold on Windows: characters, a blank or a dot at its end, names of devices."""
 
 _REASONS = {
     errno.ENOSPC: "no space left on the disk",
@@ -38,8 +48,22 @@ def storing(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        reason = _REASONS.get(error.errno or 0, error.strerror or str(error))
-        raise StoreError(f"cannot write {path}: {reason}") from error
+        raise StoreError(f"cannot write {path}: {_reason(error, os.name)}") from error
+
+
+def _reason(error: OSError, system: str) -> str:
+    letters = len(str(Path(error.filename).absolute())) if isinstance(error.filename, str) else 0
+    if system == "nt" and error.errno == errno.ENOENT and letters > _WINDOWS_FOLDER:
+        return (
+            f"a path of {letters} characters, and Windows takes {_WINDOWS_FOLDER + 12}; "
+            "name a folder with a shorter path, or switch on long paths in Windows"
+        )
+    if system == "nt" and error.errno in (errno.EACCES, errno.EPERM):
+        return (
+            "no permission to write there, or a program has it open, which Windows lets nobody replace; end that "
+            "program, or restart the notebook, and run it again"
+        )
+    return _REASONS.get(error.errno or 0, error.strerror or str(error))
 
 
 @contextmanager
@@ -57,7 +81,7 @@ def atomic_file(path: Path, durable: bool = True) -> Iterator[Path]:
             yield temporary
             if durable:
                 _sync(temporary)
-            temporary.replace(path)
+            _moved(partial(temporary.replace, path))
             if durable:
                 _sync_folder(path.parent)
         except BaseException:
@@ -108,11 +132,13 @@ def write_json(path: Path, value: object, durable: bool = True) -> None:
 def writable(folder: Path) -> bool:
     """Whether new files may be made in a folder, or in the nearest one above it that exists.
 
-    A folder without any write permission counts as read-only even for the superuser.
+    A folder without any write permission counts as read-only even for the superuser. On Windows that mark says
+    nothing of what may be made in a folder.
     """
     while not folder.exists() and folder != folder.parent:
         folder = folder.parent
-    return folder.is_dir() and os.access(folder, os.W_OK) and bool(folder.stat().st_mode & 0o222)
+    marked = os.name == "posix" and not folder.stat().st_mode & 0o222
+    return folder.is_dir() and os.access(folder, os.W_OK) and not marked
 
 
 def sweep(path: Path) -> None:
@@ -165,7 +191,7 @@ def _move_into_place(new: Path, path: Path) -> None:
     # may put its own there in between, hence the loop; a reader that has the old files open keeps them.
     for _ in range(100):
         try:
-            new.rename(path)
+            _moved(partial(new.rename, path), unless=path)
         except OSError as error:
             if error.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.EACCES, errno.EPERM, errno.ENOTDIR):
                 raise
@@ -175,9 +201,24 @@ def _move_into_place(new: Path, path: Path) -> None:
             return
         aside = _temporary(path)
         with suppress(FileNotFoundError):
-            path.rename(aside)
+            _moved(partial(path.rename, aside))
         _remove(aside)
     raise StoreError(f"cannot write {path}: other processes keep replacing it")
+
+
+def _moved(move: Callable[[], object], unless: Path | None = None) -> None:
+    """Move a file or folder; on Windows what somebody has open for a moment is tried again, unless a path is there."""
+    until = time.monotonic() + _PATIENCE
+    while True:
+        try:
+            move()
+        except PermissionError:
+            if os.name == "posix" or time.monotonic() > until or (unless is not None and unless.exists()):
+                raise
+            gc.collect()  # what nothing holds any more may still be mapped
+            time.sleep(0.05)
+        else:
+            return
 
 
 def _remove(path: Path) -> None:

@@ -512,12 +512,12 @@ def _metadata(part: CollectionPart, beside: bool) -> MetadataColumn:
 
 
 def _open(part: CollectionPart, beside: bool, all_keys: bool = False) -> CorpusStore:
-    places, damage = store_paths(part, beside), list[StoreError]()
+    places, damage = store_paths(part, beside), list[str]()
     for place in places:
         try:
             store = _opened_store(place, part)
         except StoreError as error:
-            damage.append(error)
+            damage.append(str(error))  # the error itself would hold what it has mapped of the damaged store
             continue
         if store is not None and (store.all_keys or not all_keys):
             return store
@@ -530,10 +530,10 @@ def _open(part: CollectionPart, beside: bool, all_keys: bool = False) -> CorpusS
         try:
             store = _opened_store(place, part)  # which another process may have built meanwhile
         except StoreError as error:
-            store, damage = None, [error]
+            store, damage = None, [str(error)]
         if store is None or (all_keys and not store.all_keys):
             if not damage and place.is_dir() and _record(place) is None:
-                damage = [StoreError(f"{place} is of another version")]
+                damage = [f"{place} is of another version"]
             if damage:
                 warnings.warn(StoreWarning(f"{damage[0]}; the store is built again"), stacklevel=4)
             _build(place, part)
@@ -736,7 +736,14 @@ def _mend(place: Path, part: CollectionPart | None, about: dict[str, Any], error
         raise StoreError(f"{error}, and {part} has changed since; run the command again to read it")
     with _alone(place):
         warnings.warn(StoreWarning(f"{error}; the store is built again"), stacklevel=2)
-        _build(place, part)
+        try:
+            _build(place, part)
+        except StoreError:
+            if os.name == "posix":
+                raise
+            # Windows leaves a mapped file where it is: without its record, the next process does not map the store.
+            (place / RECORD).unlink(missing_ok=True)
+            raise StoreError(f"{error}; run it again, which builds the store anew") from None
     built = _record(place)
     if built is None or {**built, SOURCE: None} != {**about, SOURCE: None}:
         raise StoreError(f"{error}; the rebuilt store differs: run the command again")

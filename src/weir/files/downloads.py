@@ -6,6 +6,7 @@ import hashlib
 import http.client
 import json
 import math
+import os
 import re
 import shutil
 import stat
@@ -23,7 +24,7 @@ from typing import Any, TypeAlias
 from urllib.parse import quote
 
 from weir.errors import BadValue, DownloadError, FormatError, StoreError
-from weir.files.atomic import atomic_dir, storing, write_text
+from weir.files.atomic import UNPORTABLE, atomic_dir, storing, write_text
 from weir.files.leases import locked
 from weir.files.text_files import check_members, check_unpacked
 from weir.settings import DESCRIPTION_BYTES, DESCRIPTION_SECONDS, hub_endpoint, hub_offline, secret
@@ -83,6 +84,8 @@ def _refusal(member: zipfile.ZipInfo) -> str:
         return f"which lies more than {_LEVELS} folders deep"
     if stat.S_IFMT(member.external_attr >> 16) not in (0, stat.S_IFREG):
         return "a link or a special file"
+    if os.name != "posix" and any(map(UNPORTABLE.search, name.split("/"))):
+        return "a name that Windows does not take"
     return "which is encrypted" if member.flag_bits & 1 else ""
 
 
@@ -415,7 +418,7 @@ def _authorised(url: str) -> Address:
 def _hub_file(description: Mapping[str, Any]) -> HubFile | None:
     """A file of the description; None for one whose name would lead outside."""
     path, large = str(description["rfilename"]), description.get("lfs")
-    if path.startswith("/") or "\\" in path or ".." in path.split("/"):
+    if path.startswith("/") or path[1:2] == ":" or "\\" in path or ".." in path.split("/"):
         return None
     if large:
         digest = str(large["sha256"])

@@ -13,7 +13,7 @@ import numpy as np
 from weir.core.intents import READ_INTENTS, WRITE_INTENTS, IntentQrels
 from weir.core.qrels import LARGEST, grade_of, plain_grades
 from weir.errors import BadValue, FormatError
-from weir.files.atomic import atomic_file
+from weir.files.atomic import write_text
 from weir.files.formats import NUGGETS, bad_grade, holds_nuggets
 from weir.files.json_files import json_rows
 from weir.files.parsers import parse_slowly
@@ -192,8 +192,7 @@ def write_intents(qrels: IntentQrels, path: Path | str) -> None:
     and for weights in columns.
     """
     if Path(path).suffix == ".jsonl":
-        with atomic_file(Path(path)) as temporary:
-            temporary.write_text("".join(nugget_lines(qrels)), encoding="utf-8")
+        write_text(Path(path), "".join(nugget_lines(qrels)))
         return
     if qrels.weight is not None and (qrels.weight != 1).any():
         raise BadValue(f"{path}: four columns cannot hold the weights of nuggets; name a file .jsonl")
@@ -207,8 +206,7 @@ def write_intents(qrels: IntentQrels, path: Path | str) -> None:
                         f"'{line}': the format cannot hold white space, nor a query that begins with #"
                     )
                 lines.append(line)
-    with atomic_file(Path(path)) as temporary:
-        temporary.write_text("\n".join([*lines, ""]), encoding="utf-8")
+    write_text(Path(path), "\n".join([*lines, ""]))
 
 
 WRITE_INTENTS.register(write_intents)

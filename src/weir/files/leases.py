@@ -271,7 +271,11 @@ def locked(path: Path, wait: bool = True) -> Iterator[bool]:
             with renewed(store, place, number):
                 yield True
         finally:
-            with suppress(OSError):  # before it is let go: whoever opens it later opens another file
+            if sys.platform == "win32":  # where no open file goes, so that one that goes is nobody's lock
+                file.close()
+            with suppress(
+                OSError
+            ):  # elsewhere before it is let go: whoever opens it later opens another file
                 path.unlink()
 
 

@@ -310,13 +310,13 @@ def write_collection(folder: Path, corpus: Corpus, queries: Queries, qrels: Qrel
     """Write corpus.jsonl, queries.jsonl and qrels/test.tsv into a folder that is there."""
     titles = corpus.title.tolist() if corpus.title is not None else None
     others = records(corpus.metadata, len(corpus))
-    with (folder / "corpus.jsonl").open("w", encoding="utf-8") as out:
+    with (folder / "corpus.jsonl").open("w", encoding="utf-8", newline="\n") as out:
         columns = zip(corpus.ids.tolist(), corpus.text.tolist(), others, strict=True)
         for number, (name, text, other) in enumerate(columns):
             title = {"title": titles[number]} if titles is not None else {}
             own = {"metadata": other} if other else {}
             out.write(json.dumps({"_id": name, **title, "text": text, **own}, ensure_ascii=False) + "\n")
-    with (folder / "queries.jsonl").open("w", encoding="utf-8") as out:
+    with (folder / "queries.jsonl").open("w", encoding="utf-8", newline="\n") as out:
         metadata = [] if queries.metadata is None else queries.metadata.rows()
         for number, (name, text) in enumerate(queries.to_dict().items()):
             own = {"metadata": metadata[number]} if metadata and metadata[number] else {}

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from weir.core.scores import READ_SCORES, WRITE_SCORES, JudgedScores, LabelUse, Note, Scores, SystemScores
 from weir.core.strings import Float64, Ids
 from weir.errors import BadValue, FormatError
-from weir.files.atomic import atomic_file
+from weir.files.atomic import write_text
 
 # Per-query scores on disk: one JSON object per line at full precision.
 
@@ -42,8 +42,7 @@ def score_lines(scores: Scores) -> list[str]:
 
 def write_scores(scores: Scores, path: Path) -> None:
     """Write per-query scores; the file appears when it is complete."""
-    with atomic_file(path) as temporary:
-        temporary.write_text("\n".join(score_lines(scores)) + "\n", encoding="utf-8")
+    write_text(path, "\n".join(score_lines(scores)) + "\n")
 
 
 def read_scores(path: Path) -> Scores:
@@ -104,8 +103,7 @@ def write_scores_value(scores: Scores, path: Path | str) -> None:
         "judged_at_10": None if math.isnan(scores.judged_at_10) else scores.judged_at_10,
         "remarks": [[note.text, note.details] for note in scores.remarks],
     }
-    with atomic_file(Path(path)) as temporary:
-        temporary.write_text(json.dumps(fields, ensure_ascii=False) + "\n", encoding="utf-8")
+    write_text(Path(path), json.dumps(fields, ensure_ascii=False) + "\n")
 
 
 WRITE_SCORES.register(write_scores_value)
@@ -211,8 +209,7 @@ def write_baseline(scores: SystemScores, path: Path) -> None:
         for query, values in sorted(zip(queries, one.scores.values.T.tolist(), strict=True)):
             cells = ["-" if math.isnan(value) else repr(value).removesuffix(".0") for value in values]
             lines.append("\t".join([_cell(name), _cell(query), one.marks[query], *cells]))
-    with atomic_file(path) as temporary:
-        temporary.write_text("\n".join(lines) + "\n", encoding="utf-8", newline="\n")
+    write_text(path, "\n".join(lines) + "\n")
 
 
 def read_baseline(path: Path) -> SystemScores:

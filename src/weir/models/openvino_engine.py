@@ -454,7 +454,7 @@ def _quantised(checkpoint: Checkpoint, core: Any, names: tuple[str, ...], body: 
     with suppress(StoreError), atomic_dir(at) as folder:
         library.save_model(model, folder / "model.xml", compress_to_fp16=False)
         sums = {name: checksum.to_json() for name, checksum in checksums_of(folder).items()}
-        (folder / SUMS).write_text(json.dumps(sums), encoding="utf-8")
+        (folder / SUMS).write_text(json.dumps(sums), encoding="utf-8", newline="\n")
     return model
 
 

@@ -187,7 +187,8 @@ def _refuse_model(name: str, kind: str) -> None:
 
 
 def _malformed(text: str) -> BadValue:
-    return BadValue(f"'{_cut(text)}' is not a system; expected such as bm25 or bm25(k1=1.2, b=0.75)")
+    paths = "; in paths write / for \\" if "\\" in text else ""
+    return BadValue(f"'{_cut(text)}' is not a system; expected such as bm25 or bm25(k1=1.2, b=0.75){paths}")
 
 
 def _cut(text: str) -> str:

@@ -135,9 +135,9 @@ def _run_once(kind: str) -> None:
 
         with tempfile.TemporaryDirectory() as folder:
             trec, csv, nested = (Path(folder) / name for name in ("run.trec", "run.csv", "run.json"))
-            trec.write_text("q Q0 a 1 2.5 run\nq Q0 b 2 1.5 run\n", encoding="utf-8")
-            csv.write_text("query,doc,score\nq,a,2.5\nq,b,1.5\n", encoding="utf-8")
-            nested.write_text('{"q": {"a": 2.5, "b": 1.5}}', encoding="utf-8")
+            trec.write_text("q Q0 a 1 2.5 run\nq Q0 b 2 1.5 run\n", encoding="utf-8", newline="\n")
+            csv.write_text("query,doc,score\nq,a,2.5\nq,b,1.5\n", encoding="utf-8", newline="\n")
+            nested.write_text('{"q": {"a": 2.5, "b": 1.5}}', encoding="utf-8", newline="\n")
             read_run(trec, engine="numba")
             read_run(csv, engine="numba")
             source = nested_source(nested, worth=0)

@@ -59,6 +59,18 @@ def main_row(cell: ResultCell) -> Row:
     return row
 
 
+def _file_names(cells: Sequence[ResultCell]) -> list[str]:
+    """A name for each cell, with its key where another system of the collection has the same, also but for case."""
+    names = [slug(cell.label or cell.system) for cell in cells]
+    places = [
+        (slug(cell.dataset).casefold(), name.casefold()) for cell, name in zip(cells, names, strict=True)
+    ]
+    return [
+        name if places.count(place) == 1 else f"{name}-{cell.ranked.stage.key}"
+        for cell, name, place in zip(cells, names, places, strict=True)
+    ]
+
+
 def _folder(*parts: Path | str) -> Path:
     """A folder, made where it is missing; raises StoreError."""
     folder = Path(*parts)
@@ -101,8 +113,8 @@ def write_hub_results(
     tasks = [BenchmarkTask(task, hub) if dataset else task_of(cell.dataset) for cell in cells]
     entries = [_entry(cell, task_there) for cell, task_there in zip(cells, tasks, strict=True)]
     paths = []
-    for cell, entry in zip(cells, entries, strict=True):
-        place = _folder(folder, slug(cell.label or cell.system), ".eval_results")
+    for cell, name, entry in zip(cells, _file_names(cells), entries, strict=True):
+        place = _folder(folder, name, ".eval_results")
         paths.append(place / f"{slug(cell.dataset)}.yaml")
         write_text(paths[-1], yaml.safe_dump([entry], sort_keys=False, allow_unicode=True))
     return paths
@@ -249,8 +261,9 @@ def write_annotated_runs(results: Path | str | Sequence[ResultCell], folder: Pat
     refuses.
     """
     paths = []
-    for cell in cells_in(results):
-        paths.append(_folder(folder, slug(cell.dataset)) / f"{slug(cell.label or cell.system)}.trec")
+    cells = cells_in(results)
+    for cell, name in zip(cells, _file_names(cells), strict=True):
+        paths.append(_folder(folder, slug(cell.dataset)) / f"{name}.trec")
         write_annotated_run(read_run(cell.run), paths[-1], metadata_of(cell))
     return paths
 

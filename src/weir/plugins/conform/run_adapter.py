@@ -102,7 +102,7 @@ def numbers(vector: dict[str, Any]) -> dict[str, Any]:
 def main(name: str) -> int:
     """Answer everything that stands on standard input."""
     # What tools print themselves must not fall between the answers.
-    out = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    out = os.fdopen(os.dup(1), "w", encoding="utf-8", newline="\n")
     os.dup2(2, 1)
     here = str(Path(__file__).resolve().parent)
     sys.path[:] = [p for p in sys.path if p and str(Path(p).resolve()) != here]

@@ -17,6 +17,7 @@ from itertools import pairwise
 from typing import Any, Literal
 
 from weir.errors import BadValue, StoreError
+from weir.files.atomic import UNPORTABLE
 from weir.plugins.importing.click_models import ClickShare
 from weir.plugins.importing.contents import fold
 from weir.plugins.importing.items import (
@@ -610,6 +611,7 @@ def _merge_rankings(file: ImportedFile, queries: Identifiers, docs: Identifiers,
         )
         rows = _rows_of_run(answers, by_rank, file.counts)
         plain = re.sub(r"[^\w.@+-]+", "-", run).strip("-.")[:100] or "run"
+        plain = f"_{plain}" if UNPORTABLE.search(plain) else plain
         name, n = plain, 1
         while fold(name) in map(fold, merged.runs):
             n += 1

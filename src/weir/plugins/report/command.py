@@ -113,14 +113,13 @@ def cite_command(
     FOLDER: a results folder of weir run. Entries of the collections, systems, models, measures and tests that took
     part, each with what it is cited for; collections and models without an entry are named.
     """
-    from weir.files.atomic import atomic_file
+    from weir.files.atomic import write_text
     from weir.plugins.report.cite import cite
 
     cited = cite(folder, measures=measures, datasets=datasets, systems=systems)
     if out is None:
         click.echo(cited.bibtex())
     else:
-        with atomic_file(out) as temporary:
-            temporary.write_text(cited.bibtex() + "\n", encoding="utf-8")
+        write_text(out, cited.bibtex() + "\n")
         say(f"citations: {len(cited.works)} in {out}")
     say_notes(cited.notes())

@@ -14,7 +14,7 @@ from weir.core.rounding import short_score
 from weir.core.scores import Note
 from weir.core.tables import Table, markdown_escaped, notebook_html, written
 from weir.errors import WeirError
-from weir.files.atomic import atomic_file
+from weir.files.atomic import write_text
 from weir.plugins.report.page import page
 from weir.plugins.report.paper import study_tables
 from weir.plugins.report.sections import (
@@ -66,8 +66,7 @@ class Report:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the page; raises StoreError when the disk refuses."""
-        with atomic_file(Path(path)) as temporary:
-            temporary.write_text(self.to_html(), encoding="utf-8")
+        write_text(Path(path), self.to_html())
 
     def to_markdown(self) -> str:
         """The report in MARKDOWN_LINES lines at most: conclusions, the leaderboard, what is serious."""
@@ -132,8 +131,7 @@ def write_tables(tables: Sequence[Table], folder: Path, name: str) -> list[Path]
     folder.mkdir(parents=True, exist_ok=True)
     paths = [folder / f"{name}.{ending}" for ending in ENDINGS.values()]
     for path, form in zip(paths, ENDINGS, strict=True):
-        with atomic_file(path) as temporary:
-            temporary.write_text(written(tables, form) + "\n", encoding="utf-8")
+        write_text(path, written(tables, form) + "\n")
     return paths
 
 

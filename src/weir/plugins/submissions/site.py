@@ -329,7 +329,7 @@ def vars_of(place: Place) -> dict[str, object]:
 
 
 def _json(path: Path, values: object) -> None:
-    path.write_text(json.dumps(values, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+    path.write_text(json.dumps(values, ensure_ascii=False, indent=1) + "\n", encoding="utf-8", newline="\n")
 
 
 def _put(path: Path, title: str, body: str, up: str, api: str = "") -> None:
@@ -348,7 +348,7 @@ def _put(path: Path, title: str, body: str, up: str, api: str = "") -> None:
         f'<main id="main"><h1>{text(title, 120)}</h1>{body}{data}</main>',
         f"<script>{script}</script>\n</body>\n</html>\n",
     ]
-    path.write_text("\n".join(parts), encoding="utf-8")
+    path.write_text("\n".join(parts), encoding="utf-8", newline="\n")
 
 
 def _cell(inside: str, number: bool = False, value: float | None = None) -> str:

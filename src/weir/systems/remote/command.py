@@ -230,8 +230,12 @@ class Command:
     @property
     def arguments(self) -> list[str]:
         """The program and its arguments; raises BadValue for quotes that do not end."""
+        words = shlex.shlex(self.command, posix=True)
+        words.whitespace_split, words.commenters = True, ""
+        if os.name != "posix":
+            words.escape = ""  # in Windows' paths a backslash is itself
         try:
-            return shlex.split(self.command)
+            return list(words)
         except ValueError as error:
             raise BadValue(f"command: '{self.command}' cannot be split: {error}") from None
 
