@@ -595,7 +595,7 @@ MEMORY = re.compile(r"was ([\d.]+)GB(?: used)? / ([\d.]+)GB")
 
 def _outcome(
     ray: Any,  # noqa: ANN401 - Ray has no types
-    reference: Any,  # noqa: ANN401
+    reference: Any,  # noqa: ANN401 - Ray has no types
     title: str,
     machine: str,
 ) -> tuple[str, Exception | None]:
