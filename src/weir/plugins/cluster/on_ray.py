@@ -344,15 +344,15 @@ def _threads() -> int:
 
 
 def _nodes(ray: Any) -> list[dict[str, float]]:  # noqa: ANN401 - a module
-    """What each machine that is alive has."""
-    return [node["Resources"] for node in ray.nodes() if node["Alive"]]
+    """What each machine has that is alive and takes cells: a head may have no processor for them."""
+    return [node["Resources"] for node in ray.nodes() if node["Alive"] and node["Resources"].get("CPU")]
 
 
 def _at_once(nodes: Sequence[dict[str, float]]) -> int:
     """How many cells the machines work on at once; raises BadValue for none."""
-    cells = sum(int(node.get("CPU", 0)) // _threads() for node in nodes)
+    cells = sum(int(node["CPU"]) // _threads() for node in nodes)
     if not cells:
-        most = max((int(node.get("CPU", 0)) for node in nodes), default=0)
+        most = max((int(node["CPU"]) for node in nodes), default=0)
         raise BadValue(
             f"a cell takes {_threads():,} processors (WEIR_THREADS); the largest machine of the cluster has {most:,}"
         )
@@ -569,7 +569,7 @@ def _completed(
         actor.remote(replace(paid())),  # probes of services were asked by this process
         len(nodes),
         _threads(),
-        min(int(node["CPU"]) for node in nodes if node.get("CPU", 0) >= _threads()),
+        min(int(node["CPU"]) for node in nodes if node["CPU"] >= _threads()),
         gpus,
         _makers(cells, missing),
         {n: {share for stage in _encodings(cells[n]) for share in shares.get(stage, ())} for n in missing},
