@@ -10,7 +10,8 @@ collection has SciFact's tokens for each word; how long a model takes to load an
 times as fast as that core a worker encodes.
 
 Tasks start in the order of the grid as soon as what they need is made and a worker is free (as Ray starts them). Compared:
-every cell makes its own stages; stages are shared; and shared ones with documents encoded in shards.
+every cell makes its own stages; stages are shared; shared ones with documents encoded in shards; and these with documents
+also searched in shards of a million, whose rankings are merged by one task (MERGE_SECONDS for each of them).
 """
 
 from __future__ import annotations
@@ -56,7 +57,9 @@ INDEX_SECONDS, SEARCH_SECONDS, SCORING_SECONDS = 7e-6, 0.002, 0.5
 """BM25's index, for each document (scale.jsonl); a search, for each query; what a cell takes besides."""
 EXACT_SECONDS = 4e-9
 """Exact search, for each pair of a query and a document of 384 numbers: 64 s for 1,000 x 15 million (dense_scale.jsonl)."""
-SHARD_DOCUMENTS = 250_000
+SHARD_DOCUMENTS, SEARCH_DOCUMENTS = 250_000, 1_000_000
+MERGE_SECONDS = 0.4e-6
+"""To read one ranked document of a shard from arrays and to merge it, measured with 4 shards of 1,000 x 1,000."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +70,7 @@ class Task:
     needs: tuple[int, ...] = ()
 
 
-def tasks_of(shared: bool, shard: int | None, speed: float) -> Iterator[Task]:
+def tasks_of(shared: bool, shard: int | None, search_shard: int | None, speed: float) -> Iterator[Task]:
     """The tasks of the grid in its order."""
     from weir.datasets import catalogue
 
@@ -94,6 +97,13 @@ def tasks_of(shared: bool, shard: int | None, speed: float) -> Iterator[Task]:
                 yield Task(LOADING_SECONDS[size] + encoding / shards)
             encoded = tuple(range(number, number + shards))
             number += shards
+            parts = max(1, documents // search_shard) if search_shard else 1
+            if parts > 1:
+                for _ in range(parts):
+                    yield Task((search - SCORING_SECONDS) / parts + LOADING_SECONDS[size], encoded)
+                encoded = tuple(range(number, number + parts))
+                number += parts
+                search = SCORING_SECONDS + MERGE_SECONDS * 1000 * queries * parts
             yield Task(search, encoded)
             yield Task(SCORING_SECONDS, (number, bm25_number))
             number += 2
@@ -130,12 +140,13 @@ def main() -> None:
     )
     parser.add_argument("--speed", type=float, default=400)
     options = parser.parse_args()
-    for label, shared, shard in (
-        ("each cell makes its own stages", False, None),
-        ("stages are shared", True, None),
-        ("stages are shared, encoded in shards", True, SHARD_DOCUMENTS),
+    for label, shared, shard, search_shard in (
+        ("each cell makes its own stages", False, None, None),
+        ("stages are shared", True, None, None),
+        ("stages are shared, encoded in shards", True, SHARD_DOCUMENTS, None),
+        ("stages are shared, encoded and searched in shards", True, SHARD_DOCUMENTS, SEARCH_DOCUMENTS),
     ):
-        tasks = list(tasks_of(shared, shard, options.speed))
+        tasks = list(tasks_of(shared, shard, search_shard, options.speed))
         for workers in (1, 8, 64):
             hours, idle = simulated(tasks, workers)
             record = {"stages": label, "workers": workers, "tasks": len(tasks), "speed": options.speed}

@@ -39,14 +39,14 @@ APPROXIMATE = (("IVF1024,SQ8", 64), ("usearch-i8", 256))
 class Vectors:
     """Vectors made block by block, the same for the same numbers."""
 
-    def __init__(self) -> None:
+    def __init__(self, dimensions: int = DIMENSIONS) -> None:
         import numpy as np
 
         rng = np.random.default_rng(7)
-        spectrum = (1 / (1 + np.arange(DIMENSIONS) / 16)).astype(np.float32)  # about 45 effective dimensions
-        turn = np.linalg.qr(rng.standard_normal((DIMENSIONS, DIMENSIONS)))[0].astype(np.float32)
+        spectrum = (1 / (1 + np.arange(dimensions) / 16)).astype(np.float32)  # about 45 effective dimensions
+        turn = np.linalg.qr(rng.standard_normal((dimensions, dimensions)))[0].astype(np.float32)
         self.centres, self.rest = (
-            (rng.standard_normal((n, DIMENSIONS), dtype=np.float32) * (weight * spectrum)) @ turn
+            (rng.standard_normal((n, dimensions), dtype=np.float32) * (weight * spectrum)) @ turn
             for n, weight in ((4096, 0.7), (65_536, 0.5**0.5))
         )
 

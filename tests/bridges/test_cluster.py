@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import platform
+import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -25,6 +28,7 @@ from ray.cluster_utils import Cluster  # noqa: E402 - behind the skip
 
 from weir.errors import BadValue, WeirError  # noqa: E402 - behind the skip
 from weir.experiment.experiment import Capacity, Experiment  # noqa: E402 - behind the skip
+from weir.plugins.cluster import on_ray  # noqa: E402 - behind the skip
 from weir.plugins.cluster.on_ray import Grid, RayCluster, complete_cell  # noqa: E402 - behind the skip
 from weir.services.requests import paid  # noqa: E402 - behind the skip
 from weir.settings import settings  # noqa: E402 - behind the skip
@@ -35,9 +39,9 @@ NODE = {"num_cpus": 1, "object_store_memory": 80 << 20, "include_dashboard": Fal
 
 
 @contextmanager
-def cluster(nodes: int, monkeypatch):
+def cluster(nodes: int, monkeypatch, head=NODE):
     """A cluster of nodes on this machine, to which RAY_ADDRESS leads."""
-    machines = Cluster(initialize_head=True, head_node_args=NODE)
+    machines = Cluster(initialize_head=True, head_node_args=head)
     try:
         for _ in range(nodes - 1):
             machines.add_node(**NODE)
@@ -121,6 +125,83 @@ def test_what_is_killed_is_continued(tmp_path, home, alone, victim):
     else:
         assert driver.returncode == 0, errors
     assert results_of(tmp_path / "out") == alone
+
+
+def test_what_is_killed_or_slow_is_named_at_once(tmp_path, home, monkeypatch):
+    """Of cells of one kind one loses its worker, and the worker of another stops for some seconds."""
+    monkeypatch.setenv("WEIR_HOME", str(home))
+    monkeypatch.setattr(on_ray, "SLOW_SECONDS", 3.0)
+    names = tuple(f"bm25(k1={n / 10})" for n in range(1, 25))
+    notes, ended = list[str](), [0]
+
+    def watch(stage, done, total):
+        notes.append(stage)
+        ended.append(done)
+
+    def strike():
+        """Kill the first worker that works at a cell; of the later ones, stop one until it is named."""
+        while not (first := workers()):
+            time.sleep(0.01)
+        os.kill(first[0], signal.SIGKILL)
+        while not any("it is started again (1 of 3)" in note for note in notes):
+            time.sleep(0.01)
+        while max(ended) < 6 or not (later := workers()):
+            time.sleep(0.01)
+        os.kill(later[0], signal.SIGSTOP)
+        limit = time.monotonic() + 60
+        while not any("like it that ended took" in note for note in notes) and time.monotonic() < limit:
+            time.sleep(0.1)
+        os.kill(later[0], signal.SIGCONT)
+
+    with cluster(2, monkeypatch):
+        striking = threading.Thread(target=strike, daemon=True)
+        striking.start()
+        Experiment(("brook-facts",), names, ("nDCG@10",)).execute(tmp_path / "out", watch, on="ray")
+        striking.join(60)
+    [killed] = [note for note in notes if "it is started again" in note]
+    assert re.match(
+        r"bm25\(k1=.*\) on brook-facts: its worker (on \S+ )?has gone: WorkerCrashedError: ", killed
+    )
+    assert killed.endswith("; it is started again (1 of 3)")
+    [slow] = [note for note in notes if "like it that ended took" in note]
+    assert re.match(
+        rf"bm25\(k1=.*\) on brook-facts: at work for [3-9].* s on {platform.node()}; the \d+ like", slow
+    )
+
+
+def test_memory_that_runs_out_names_the_cell(tmp_path, home, monkeypatch):
+    """Ray ends every process of a machine of which it may use 1%."""
+    monkeypatch.setenv("WEIR_HOME", str(home))
+    limits = {"memory_usage_threshold": 0.01, "memory_monitor_refresh_ms": 20}
+    notes: list[str] = []
+    with cluster(1, monkeypatch, NODE | {"_system_config": limits}):
+        experiment = Experiment(("brook-facts",), ("bm25",), ("nDCG@10",))
+        with pytest.raises(WeirError) as caught:
+            experiment.execute(tmp_path / "out", lambda stage, done, total: notes.append(stage), on="ray")
+    used = (
+        r"bm25 on brook-facts: memory ran out.* \([\d.]+ of [\d.]+ GB in use\), of which it took [\d.]+ GB; "
+    )
+    assert re.match(
+        used + "use machines with more memory, or name less for a cell with --max-ram$", str(caught.value)
+    )
+    again = [note for note in notes if "is started again with all processors of a machine" in note]
+    assert len(again) == 3
+    assert all(re.match(used, note) for note in again)
+
+
+def test_a_cell_takes_the_processors_of_weir_threads(tmp_path, home, monkeypatch, capsys):
+    monkeypatch.setenv("WEIR_HOME", str(home))
+    monkeypatch.setenv("WEIR_THREADS", "2")
+    settings.cache_clear()
+    with cluster(1, monkeypatch, NODE | {"num_cpus": 5}):
+        assert RayCluster("ray").capacity() == Capacity(1, 2)
+        assert main(["run", "-d", "brook-facts", "-s", "bm25", "-q", "-o", str(tmp_path), "--on", "ray"]) == 0
+        [record] = tmp_path.glob("brook-facts/bm25-*/stage.json")
+        assert json.loads(record.read_text())["made"]["threads"] == 2
+        monkeypatch.setenv("WEIR_THREADS", "6")
+        settings.cache_clear()
+        assert main(["run", "-d", "brook-facts", "-s", "rm3", "-q", "-o", str(tmp_path), "--on", "ray"]) == 2
+    assert "a cell takes 6 processors (WEIR_THREADS); the largest machine" in capsys.readouterr().err
 
 
 def test_all_workers_have_one_budget(tmp_path, home, monkeypatch):

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
 import time
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -15,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import weir
-from weir.cli.main import main
+from weir.cli.main import load_command, main
 from weir.errors import BadValue
 from weir.experiment.experiment import Capacity, Share
 from weir.experiment.plan import Planned, cluster_note, slurm_script
@@ -161,3 +163,47 @@ def test_what_jobs_ask_for():
     assert "--mem" not in bare
     with pytest.raises(BadValue, match="from 1"):
         slurm_script([one], ["weir"], 0)
+
+
+def test_the_recipes_of_the_page_agree_with_the_commands_and_extras():
+    """Of docs/scale.md: the RayJob of Kubernetes with its image, and the user data of a machine of a cloud."""
+    yaml = pytest.importorskip("yaml")
+    root = Path(__file__).resolve().parents[2]
+    page = (root / "docs/scale.md").read_text(encoding="utf-8")
+    [image], [manifest], [script] = (
+        re.findall(rf"```{begins}(.*?)```", page, re.DOTALL)
+        for begins in ("dockerfile\n", "yaml\n", "sh\n(?=#!)")
+    )
+    job = yaml.safe_load(manifest)["spec"]
+    ray = job["rayClusterSpec"]
+    assert f"FROM rayproject/ray:{ray['rayVersion']}-py" in image
+    pods = [group["template"]["spec"] for group in (ray["headGroupSpec"], *ray["workerGroupSpecs"])]
+    containers = [one for pod in pods for one in pod["containers"]]
+    assert len({one["image"] for one in containers}) == 1
+    for pod in pods:
+        [volume], [container] = pod["volumes"], pod["containers"]
+        [mount], [home] = container["volumeMounts"], container["env"]
+        assert mount["name"] == volume["name"]
+        assert home["name"] == "WEIR_HOME"
+        assert home["value"].startswith(mount["mountPath"] + "/")
+    assert all(
+        group["minReplicas"] <= group["replicas"] <= group["maxReplicas"] for group in ray["workerGroupSpecs"]
+    )
+
+    def options(line):
+        words = shlex.split(line)
+        assert words[0].endswith("weir")
+        assert words[1] == "run"
+        return load_command("run").make_context("run", words[2:]).params
+
+    asked = options(job["entrypoint"])
+    assert asked["on"] == "ray"
+    assert str(asked["output"]).startswith(mount["mountPath"] + "/")
+    asked = options(script.splitlines()[-1])
+    assert (asked["on"], asked["stages"]) == ("ray", "s3://bucket/weir")
+    subprocess.run(["bash", "-n"], input=script, text=True, check=True)
+    extras = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"][
+        "optional-dependencies"
+    ]
+    for named in re.findall(r"weir-ir\[(.*?)\]", image + script):
+        assert set(named.split(",")) <= extras.keys()

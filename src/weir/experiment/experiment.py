@@ -277,17 +277,17 @@ class Share:
 
 @dataclass(frozen=True)
 class Capacity:
-    """What a cluster has now: machines, and the cells that run on them at once, one on each processor."""
+    """What a cluster has now: machines, and how many cells run on them at once."""
 
     machines: int
-    processors: int
+    cells: int
 
 
 class Cluster(Protocol):
     """Machines that complete a grid together; all of them see its results folder."""
 
     def capacity(self) -> Capacity:
-        """How many machines and processors there are; raises BadValue for none, or where it cannot be reached."""
+        """How much it does at once; raises BadValue where it has room for no cell, or cannot be reached."""
         ...
 
     def complete(self, experiment: Experiment, at: Path, watch: Watch) -> None:

@@ -889,7 +889,7 @@ def cluster_note(plans: Sequence[Planned], capacity: Capacity, machine_price: fl
     """
 
     def whole(seconds: Sequence[float]) -> float:
-        ends = [0.0] * capacity.processors
+        ends = [0.0] * capacity.cells
         for one in seconds:
             heapq.heapreplace(ends, ends[0] + one)
         return max(ends)
@@ -905,7 +905,7 @@ def cluster_note(plans: Sequence[Planned], capacity: Capacity, machine_price: fl
     ]
     times = [whole(middle), *map(whole, ends)]
     machines = f"{count(capacity.machines)} machine{'s' * (capacity.machines > 1)}"
-    at_once = f"{count(capacity.processors)} cell{'s' * (capacity.processors > 1)} at once"
+    at_once = f"{count(capacity.cells)} cell{'s' * (capacity.cells > 1)} at once"
     cells = f"{count(len(probed))} cell{'s' * (len(probed) != 1)}"
     text = f"on {machines}, {at_once}: {cells} in {duration(times[0])} ({duration(times[1])} to {duration(times[2])})"
     if machine_price is not None:

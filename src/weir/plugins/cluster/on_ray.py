@@ -4,22 +4,25 @@ Ray starts, places and repeats tasks. Vectors and rankings never pass through it
 and the number of a cell, and makes what `weir run` makes in one process. A stage that several cells need is made by the
 first of them; the others start when it is finished. Documents to be encoded are shared first: actors, one a GPU, or one
 a processor where there is none, load a model once and encode shares of a collection into folders beside its indexes, of
-which the cell that makes the index takes them. Requests to services are counted by one actor for all tasks.
+which the cell that makes the index takes them. One actor counts requests to services for all tasks, and notes what
+begins on which machine. A task whose worker has gone is started again from here, so that it is reported at once.
 """
 
 from __future__ import annotations
 
 import os
 import platform
+import re
 import sys
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from importlib.metadata import version
 from pathlib import Path
+from statistics import median
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from weir.core.rounding import duration
@@ -28,7 +31,7 @@ from weir.experiment.experiment import Capacity
 from weir.experiment.plan import encoding_parts, stage_graph
 from weir.experiment.stage_store import Watch
 from weir.measures.evaluate import measures_of
-from weir.services.requests import LEDGER, Clock, Ledger, Limits, paid
+from weir.services.requests import LEDGER, Clock, Ledger, Limits, Spent, paid
 from weir.settings import settings
 
 if TYPE_CHECKING:
@@ -47,6 +50,8 @@ SHARES_PER_ENCODER = 4
 """Shares of a collection for each actor, so that none waits long for the slowest."""
 LEDGER_CALLS = 1000
 """Requests that may wait for the ledger at once."""
+SLOW_FACTOR, SLOW_SECONDS, SLOW_BESIDE = 4.0, 60.0, 3
+"""Work is slow that takes so many times the median of its like, and so many seconds, where so many of these ended."""
 PASSED = (
     "WEIR_HOME",
     "WEIR_DEVICE",
@@ -141,6 +146,55 @@ def _software() -> str:
     return f"weir {version('weir-ir')} on Python {platform.python_version()}"
 
 
+Stage: TypeAlias = tuple[str, str]
+"""The name of a collection, and that of a system which indexes it."""
+
+
+@dataclass(frozen=True)
+class EncodingShare:
+    """Documents to encode before a cell is made. cell: its number; stage: what it needs them for; number, of: share i,
+    from 0, of n."""
+
+    cell: int
+    stage: Stage
+    number: int
+    of: int
+
+
+Job: TypeAlias = int | EncodingShare
+"""What one worker does at a time: a cell, by its number, or a share."""
+
+
+def _title(cells: Sequence[Cell], job: Job) -> str:
+    if isinstance(job, int):
+        return f"{cells[job].system} on {cells[job].stages.dataset.name}"
+    collection, system = job.stage
+    return f"share {job.number + 1} of {job.of} of the documents of {system} on {collection}"
+
+
+class GridActor:
+    """What all workers of a grid share, as an actor: the ledger of its requests, and what began on which machine."""
+
+    def __init__(self, spent: Spent) -> None:
+        self.ledger, self.begun = Ledger(spent, Clock()), deque[tuple[Job, str]]()
+
+    def reserve(self, service: str, limits: Limits, tokens: int) -> tuple[int, float]:
+        """As `BudgetLedger` says."""
+        return self.ledger.reserve(service, limits, tokens)
+
+    def settle(self, number: int, used: tuple[int, int]) -> None:
+        """As `BudgetLedger` says."""
+        self.ledger.settle(number, used)
+
+    def begin(self, job: Job, machine: str) -> None:
+        """Note that a machine begins a job."""
+        self.begun.append((job, machine))
+
+    def take_begun(self) -> list[tuple[Job, str]]:
+        """What has begun since this was asked before."""
+        return [self.begun.popleft() for _ in range(len(self.begun))]
+
+
 @dataclass(frozen=True, eq=False)
 class ClusterLedger:
     """The ledger of all tasks, held by an actor; what this process spends is also counted here, for its records."""
@@ -175,53 +229,38 @@ def _cells(grid: Grid) -> list[Cell]:
     return grid.cells()
 
 
-def complete_cell(grid: Grid, number: int, software: str, actor: Any, *made: object) -> str:  # noqa: ANN401 - Ray's handle
-    """Finish a cell in a worker; "" or, in one line, why that failed. made: cells that had to be made before."""
-    return _logged(grid, number, "", software, actor, lambda cell: cell.complete(measures_of(grid.measures)))
+def complete_cell(grid: Grid, number: int, software: str, actor: Any) -> str:  # noqa: ANN401 - Ray's handle
+    """Finish a cell in a worker; "" or, in one line, why that failed."""
+    return _logged(grid, number, software, actor, lambda cell: cell.complete(measures_of(grid.measures)))
 
 
 def _logged(
     grid: Grid,
-    number: int,
-    part: str,
+    job: Job,
     software: str,
     actor: Any,  # noqa: ANN401 - Ray's handle
     work: Callable[[Cell], object],
 ) -> str:
-    """Do the work of a cell, or a part of it, in a worker; "" or, in one line, why that failed."""
+    """Do a cell, or a share for it, in a worker; "" or, in one line, why that failed."""
     ray = require("ray", extra="ray")
     if _software() != software:
         return (
             f"{platform.node()} has {_software()}, the grid was started by {software}; install the same there"
         )
     LEDGER.set(ClusterLedger(actor, ray))
+    actor.begin.remote(job, platform.node())  # nobody waits for it: work goes on without the actor
     start = time.monotonic()
     try:
-        cell = _cells(grid)[number]
-        title = f"{part}{_title(cell)}"
+        cells = _cells(grid)
+        title = _title(cells, job)
         _write(f"{title} begins")
-        work(cell)
+        work(cells[job if isinstance(job, int) else job.cell])
     except WeirError as error:
         failure = str(error) or type(error).__name__
         _write(failure)
         return failure
     _write(f"{title} is finished after {duration(time.monotonic() - start)}")
     return ""
-
-
-Stage: TypeAlias = tuple[str, str]
-"""The name of a collection, and that of a system which indexes it."""
-
-
-@dataclass(frozen=True)
-class EncodingShare:
-    """Documents to encode before a cell is made. cell: its number; stage: what it needs them for; number, of: share i,
-    from 0, of n."""
-
-    cell: int
-    stage: Stage
-    number: int
-    of: int
 
 
 class ShareWorker:
@@ -239,8 +278,7 @@ class ShareWorker:
                 self.encoder, self.system = encoding.share_encoder(), share.stage[1]
             cell.stages.named(self.system).encode_share(system, self.encoder, (share.number, share.of))
 
-        part = f"share {share.number + 1} of {share.of} of the documents of "
-        return _logged(grid, share.cell, part, software, actor, work)
+        return _logged(grid, share, software, actor, work)
 
 
 @dataclass(frozen=True)
@@ -270,11 +308,8 @@ class RayCluster:
         """The machines that are alive, and their processors."""
         ray = require("ray", extra="ray")
         with self._connected(ray):
-            machines = sum(node["Alive"] for node in ray.nodes())
-            processors = int(ray.cluster_resources().get("CPU", 0))
-        if not processors:
-            raise BadValue(f"{self.address}: the cluster has no processor for a cell")
-        return Capacity(machines, processors)
+            nodes = _nodes(ray)
+        return Capacity(len(nodes), _at_once(nodes))
 
     @contextmanager
     def _connected(self, ray: Any) -> Iterator[None]:  # noqa: ANN401 - a module
@@ -290,7 +325,7 @@ class RayCluster:
                 address,
                 log_to_driver=False,
                 logging_level="error",
-                runtime_env={"env_vars": {**variables, "WEIR_THREADS": "1"}},
+                runtime_env={"env_vars": {**variables, "WEIR_THREADS": str(_threads())}},
                 **own,
             )
         except Exception as error:  # noqa: BLE001 - Ray raises errors of many kinds for what it cannot reach
@@ -303,8 +338,25 @@ class RayCluster:
             ray.shutdown()
 
 
-def _title(cell: Cell) -> str:
-    return f"{cell.system} on {cell.stages.dataset.name}"
+def _threads() -> int:
+    """The processors of a cell: one, unless WEIR_THREADS names more."""
+    return settings().threads if "WEIR_THREADS" in os.environ else 1
+
+
+def _nodes(ray: Any) -> list[dict[str, float]]:  # noqa: ANN401 - a module
+    """What each machine has that is alive and takes cells: a head may have no processor for them."""
+    return [node["Resources"] for node in ray.nodes() if node["Alive"] and node["Resources"].get("CPU")]
+
+
+def _at_once(nodes: Sequence[dict[str, float]]) -> int:
+    """How many cells the machines work on at once; raises BadValue for none."""
+    cells = sum(int(node["CPU"]) // _threads() for node in nodes)
+    if not cells:
+        most = max((int(node["CPU"]) for node in nodes), default=0)
+        raise BadValue(
+            f"a cell takes {_threads():,} processors (WEIR_THREADS); the largest machine of the cluster has {most:,}"
+        )
+    return cells
 
 
 def _makers(cells: Sequence[Cell], missing: Sequence[int]) -> dict[int, set[int]]:
@@ -339,6 +391,160 @@ def _shares(cells: Sequence[Cell], missing: Sequence[int], encoders: int) -> dic
     return shares
 
 
+@dataclass(eq=False)
+class _Work:
+    """The work of a grid on a cluster.
+
+    missing: cells to finish; processors: of a cell; widest: those of a whole machine, as the smallest has them; makers:
+    for each cell those that have to end before it; unencoded: the shares that it waits for; waiting: shares for an
+    actor; shares: how many there are in all; running: what tasks do, with the actors of shares; ended: cells; started:
+    how often each job was; crowded: jobs that ran out of memory; since: machine and beginning of what is at work; took:
+    seconds of what has ended, by its like; slow: jobs that were named as such; failures: why cells failed.
+    """
+
+    ray: Any
+    grid: Grid
+    cells: Sequence[Cell]
+    missing: Sequence[int]
+    watch: Watch
+    actor: Any
+    machines: int
+    processors: int
+    widest: int
+    gpus: int
+    makers: dict[int, set[int]]
+    unencoded: dict[int, set[EncodingShare]]
+    waiting: deque[EncodingShare]
+    shares: int
+    running: dict[Any, tuple[Job, Any]] = field(default_factory=dict)
+    ended: set[int] = field(default_factory=set)
+    started: Counter[Job] = field(default_factory=Counter)
+    crowded: set[Job] = field(default_factory=set)
+    since: dict[Job, tuple[str, float]] = field(default_factory=dict)
+    took: dict[object, list[float]] = field(default_factory=dict)
+    slow: set[Job] = field(default_factory=set)
+    failures: dict[int, str] = field(default_factory=dict)
+
+    def start(self) -> None:
+        """Start the cells for which everything is made."""
+        at_work = {job for job, _ in self.running.values()}
+        task = self.ray.remote(complete_cell)
+        for number in self.missing:
+            if (
+                number in at_work | self.ended
+                or self.unencoded[number]
+                or not self.makers[number] <= self.ended
+            ):
+                continue
+            engines = bool(self.cells[number].stage.engines)
+            options = self.resources(number, engines) | {"max_retries": 0, "name": _title(self.cells, number)}
+            reference = task.options(**options).remote(self.grid, number, _software(), self.actor)
+            self.running[reference] = number, None
+            self.started[number] += 1
+
+    def hire(self) -> None:
+        """Start an actor for shares."""
+        options = self.resources(self.waiting[0], True) | {"max_restarts": 0}
+        self.feed(self.ray.remote(ShareWorker).options(**options).remote())
+
+    def feed(self, encoder: Any) -> None:  # noqa: ANN401 - Ray's handle
+        """Give an actor its next share, or end it."""
+        if not self.waiting:
+            self.ray.kill(encoder)
+            return
+        share = self.waiting.popleft()
+        encode = encoder.encode.options(name=_title(self.cells, share))
+        self.running[encode.remote(share, self.grid, _software(), self.actor)] = share, encoder
+        self.started[share] += 1
+
+    def resources(self, job: Job, model: bool) -> dict[str, Any]:
+        """What a worker takes of its machine: all processors after memory ran out, so that nothing runs beside it."""
+        processors = self.widest if job in self.crowded else self.processors
+        return {"num_cpus": processors} | ({"num_gpus": 1} if model and self.gpus else {})
+
+    def look(self) -> None:
+        """Wait a moment for what ends, and tell what has changed."""
+        ended, _ = self.ray.wait(list(self.running), timeout=LOOK_SECONDS)
+        with suppress(self.ray.exceptions.RayError):  # without the actor nothing is known of what runs where
+            now, at_work = time.monotonic(), {job for job, _ in self.running.values()}
+            begun = self.ray.get(self.actor.take_begun.remote())
+            self.since |= {job: (machine, now) for job, machine in begun if job in at_work}
+        for reference in ended:
+            self.end(reference)
+        self.start()
+        self.tell_slow()
+        encoding = len(self.waiting) + sum(not isinstance(job, int) for job, _ in self.running.values())
+        if encoding:
+            self.watch(f"shares of documents encoded {self.where()}", self.shares - encoding, self.shares)
+        self.watch(f"cells {self.where()}", len(self.ended), len(self.missing))
+
+    def where(self) -> str:
+        """On how many machines."""
+        return f"on {self.machines:,} machine{'s' if self.machines > 1 else ''}"
+
+    def end(self, reference: Any) -> None:  # noqa: ANN401 - Ray's handle
+        """Take what a task says of its work; start it again where its worker has gone."""
+        job, encoder = self.running.pop(reference)
+        title = _title(self.cells, job)
+        machine, begun = self.since.pop(job, ("", None))
+        failure, lost = _outcome(self.ray, reference, title, machine)
+        if begun is not None and not failure:
+            self.took.setdefault(self.like(job), []).append(time.monotonic() - begun)
+        crowded = isinstance(lost, self.ray.exceptions.OutOfMemoryError)
+        if lost is not None and self.started[job] <= RETRIES:
+            if crowded:
+                self.crowded.add(job)
+            alone = " with all processors of a machine" if job in self.crowded else ""
+            again = f"it is started again{alone} ({self.started[job]} of {RETRIES})"
+            self.watch(f"{title}: {failure}; {again}", 0, 0)
+            if not isinstance(job, int):
+                self.waiting.appendleft(job)
+                self.hire()
+            return
+        if crowded:
+            failure += "; use machines with more memory, or name less for a cell with --max-ram"
+        if failure:
+            failure = failure if failure.startswith(title) else f"{title}: {failure}"
+            self.watch(failure, 0, 0)
+        if isinstance(job, int):
+            self.ended.add(job)
+            if failure:
+                self.failures[job] = failure
+            return
+        for left in self.unencoded.values():
+            left.discard(job)  # after a failure the cell encodes it, or says what is wrong
+        if lost is None:
+            self.feed(encoder)
+        elif self.waiting:
+            self.hire()
+
+    def like(self, job: Job) -> object:
+        """What a job is compared with: the shares of its stage; cells of its collection with a system of its kind."""
+        if not isinstance(job, int):
+            return job.stage
+        return self.cells[job].stages.dataset.name, type(self.cells[job].system).__name__
+
+    def tell_slow(self) -> None:
+        """Name, once, what takes much longer than its like, and its machine."""
+        for job, (machine, begun) in self.since.items():
+            seconds, others = time.monotonic() - begun, self.took.get(self.like(job), [])
+            if job in self.slow or len(others) < SLOW_BESIDE:
+                continue
+            if seconds > max(SLOW_SECONDS, SLOW_FACTOR * median(others)):
+                self.slow.add(job)
+                beside = f"the {len(others):,} like it that ended took {duration(median(others))} (median)"
+                title = _title(self.cells, job)
+                self.watch(f"{title}: at work for {duration(seconds)} on {machine}; {beside}", 0, 0)
+
+    def stop(self) -> None:
+        """End everything at once."""
+        for reference, (_, encoder) in self.running.items():
+            if encoder is None:
+                self.ray.cancel(reference, force=True)
+            else:
+                self.ray.kill(encoder)
+
+
 def _completed(
     ray: Any,  # noqa: ANN401 - a module
     grid: Grid,
@@ -347,92 +553,73 @@ def _completed(
     watch: Watch,
 ) -> dict[int, str]:
     """Run the cells as tasks; why cells failed, by their numbers."""
-    ledger = ray.remote(Ledger).options(max_concurrency=LEDGER_CALLS, num_cpus=0)
-    actor = ledger.remote(replace(paid()), Clock())  # probes of services were asked by this process
-    task, resources = ray.remote(complete_cell), ray.cluster_resources()
-    gpus = int(resources.get("GPU", 0)) if settings().device != "cpu" else 0
-    machines = len([node for node in ray.nodes() if node["Alive"]])
-    where = f"on {machines:,} machine{'s' if machines > 1 else ''}"
-    label = f"cells {where}"
-    watch(label, 0, len(missing))
-
-    shares = _shares(cells, missing, gpus or int(resources.get("CPU", 1)))
-    waiting = deque(share for stage in shares.values() for share in stage)  # for an actor
-    total = len(waiting)
-    unencoded = {
-        number: {share for stage in _encodings(cells[number]) for share in shares.get(stage, ())}
-        for number in missing
-    }
-    makers = _makers(cells, missing)
-    tasks: dict[int, Any] = {}
-    at_work: dict[Any, int | tuple[Any, EncodingShare]] = {}  # cells by number, shares with their actors
-    failures: dict[int, str] = {}
-
-    def feed(encoder: Any) -> None:  # noqa: ANN401 - Ray's handle
-        if waiting:
-            share = waiting.popleft()
-            at_work[encoder.encode.remote(share, grid, _software(), actor)] = encoder, share
-        else:
-            ray.kill(encoder)
-
-    def start() -> None:
-        for number in missing:
-            if number in tasks or unencoded[number] or not makers[number] <= tasks.keys():
-                continue
-            cell = cells[number]
-            options = {"num_cpus": 1, "max_retries": RETRIES, "name": _title(cell)}
-            options |= {"num_gpus": 1} if gpus and cell.stage.engines else {}
-            made = [tasks[maker] for maker in sorted(makers[number])]
-            tasks[number] = task.options(**options).remote(grid, number, _software(), actor, *made)
-            at_work[tasks[number]] = number
-
-    worker = ray.remote(ShareWorker)
-    for _ in range(min(len(waiting), gpus or int(resources.get("CPU", 1)))):
-        options = {"num_cpus": 1, "max_restarts": RETRIES, "max_task_retries": -1}
-        options |= {"num_gpus": 1} if gpus else {}
-        feed(worker.options(**options).remote())
-    start()
+    nodes = _nodes(ray)
+    at_once = _at_once(nodes)
+    gpus = int(ray.cluster_resources().get("GPU", 0)) if settings().device != "cpu" else 0
+    actor = ray.remote(GridActor).options(max_concurrency=LEDGER_CALLS, num_cpus=0)
+    encoders = gpus or at_once
+    shares = _shares(cells, missing, encoders)
+    waiting = deque(share for stage in shares.values() for share in stage)
+    work = _Work(
+        ray,
+        grid,
+        cells,
+        missing,
+        watch,
+        actor.remote(replace(paid())),  # probes of services were asked by this process
+        len(nodes),
+        _threads(),
+        min(int(node["CPU"]) for node in nodes if node["CPU"] >= _threads()),
+        gpus,
+        _makers(cells, missing),
+        {n: {share for stage in _encodings(cells[n]) for share in shares.get(stage, ())} for n in missing},
+        waiting,
+        len(waiting),
+    )
+    watch(f"cells {work.where()}", 0, len(missing))
+    for _ in range(min(len(work.waiting), encoders)):
+        work.hire()
+    work.start()
     try:
-        while at_work:
-            ended, _ = ray.wait(list(at_work), timeout=LOOK_SECONDS)
-            for reference in ended:
-                job = at_work.pop(reference)
-                failure, gone = _outcome(ray, reference)
-                if isinstance(job, int):
-                    title = _title(cells[job])
-                    if failure:
-                        failures[job] = failure if failure.startswith(title) else f"{title}: {failure}"
-                        watch(failures[job], 0, 0)
-                    continue
-                encoder, share = job
-                if failure:
-                    watch(f"share {share.number + 1} of {share.of} of {share.stage[1]}: {failure}", 0, 0)
-                if gone and any(not isinstance(other, int) for other in at_work.values()):
-                    waiting.appendleft(share)  # for another actor
-                    continue
-                for left in unencoded.values():
-                    left.discard(share)  # after a failure the cell encodes it, or says what is wrong
-                feed(encoder)
-            start()
-            encoding = sum(not isinstance(job, int) for job in at_work.values()) + len(waiting)
-            if encoding:
-                watch(f"shares of documents encoded {where}", total - encoding, total)
-            done = sum(number not in at_work.values() for number in tasks)
-            watch(label, done, len(missing))
+        while work.running:
+            work.look()
     except BaseException:
-        for reference, job in at_work.items():
-            if isinstance(job, int):
-                ray.cancel(reference, force=True)
-            else:
-                ray.kill(job[0])
+        work.stop()
         raise
-    return failures
+    return work.failures
 
 
-def _outcome(ray: Any, reference: Any) -> tuple[str, bool]:  # noqa: ANN401 - Ray has no types
-    """(what a task says of its work, or why it ended without a word; whether it did)."""
+MEMORY = re.compile(r"was ([\d.]+)GB(?: used)? / ([\d.]+)GB")
+"""What Ray says of the memory of a machine where it ends a process."""
+
+
+def _outcome(
+    ray: Any,  # noqa: ANN401 - Ray has no types
+    reference: Any,  # noqa: ANN401 - Ray has no types
+    title: str,
+    machine: str,
+) -> tuple[str, Exception | None]:
+    """(why a task failed, Ray's error where its worker has gone)."""
+    errors = ray.exceptions
+    on = f" on {machine}" if machine else ""
     try:
-        return str(ray.get(reference)), False
-    except ray.exceptions.RayError as error:
-        lines = str(error).strip().splitlines() or [type(error).__name__]
-        return f"{type(error).__name__}: {lines[-1].strip()[:300]}", True
+        return str(ray.get(reference)), None
+    except errors.OutOfMemoryError as error:
+        memory, own = (
+            MEMORY.search(str(error)),
+            re.search(rf"task name={re.escape(title)},.*?memory used=([\d.]+)GB", str(error)),
+        )
+        used = f" ({memory[1]} of {memory[2]} GB in use)" if memory else ""
+        its = f", of which it took {own[1]} GB" if own else ""
+        return f"memory ran out{on}{used}{its}", error
+    except (
+        errors.WorkerCrashedError, errors.NodeDiedError, errors.LocalRayletDiedError, errors.RayActorError,
+    ) as error:  # fmt: skip
+        return f"its worker{on} has gone: {_last_line(error)}", error
+    except errors.RayError as error:
+        return _last_line(error), None
+
+
+def _last_line(error: Exception) -> str:
+    lines = str(error).strip().splitlines() or [""]
+    return f"{type(error).__name__}: {lines[-1].strip()[:300]}"
