@@ -18,7 +18,7 @@ from weir.core.subject import Subject, TextEncoder, Training
 from weir.datasets.card import normalised
 from weir.measures.evaluate import scores_of
 from weir.measures.measure import parse_measure
-from weir.stats.resampling import SEED, interval
+from weir.stats.resampling import interval
 from weir.systems.lexical.terms import layout, weighted_jaccard, word_counts
 
 MEASURE = parse_measure("nDCG@10")
@@ -97,7 +97,7 @@ def leakage(subject: Subject) -> Iterator[Finding]:
             values = scores_of(join, (MEASURE,)).values[0]
             clean = np.array([query not in names for query in join.queries.tolist()]) & ~np.isnan(values)
             if clean.any() and join.answered.any():
-                low, high = interval(values[clean], np.random.default_rng(SEED))
+                low, high = interval(values[clean])
                 mean, whole = float(values[clean].mean()), float(np.nanmean(values))
                 effects += (
                     f"; {name}: {MEASURE} {rounding.score(mean)} [{rounding.score(low)}, {rounding.score(high)}] "

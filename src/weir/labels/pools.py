@@ -24,7 +24,7 @@ from weir.files.atomic import atomic_dir, write_json, write_text
 from weir.files.runs import read_qrels
 from weir.measures.evaluate import scores_of
 from weir.measures.measure import Measure, parse_measure
-from weir.stats.resampling import SEED, interval
+from weir.stats.resampling import interval
 from weir.stats.score_bounds import Unjudged
 
 SHEET, ABOUT = "to_judge.tsv", "pool.json"
@@ -303,7 +303,7 @@ def relabelled(
             scores_of(joined, measures) for joined in (subject.joins[name], Judged.of(run, both))
         )
         one, other = (scores.in_id_order(str(measure)) for scores in (before, after))
-        low, high = interval(other - one, np.random.default_rng(SEED))
+        low, high = interval(other - one)
         rows.append(
             Relabelled(
                 subject.name,

@@ -16,7 +16,7 @@ from weir.core.strings import Ids
 from weir.core.tables import Table, table_of
 from weir.errors import BadValue
 from weir.stats.query_differences import ranks_of
-from weir.stats.resampling import SEED, interval
+from weir.stats.resampling import interval
 from weir.stats.significance import exact_mean
 
 P_MRR = "p-MRR"
@@ -66,7 +66,7 @@ def within_groups(grouped: GroupedScores) -> list[WithinGroups]:
             (np.ptp, False),
         ):
             values = np.array([of(row) for row in defined])
-            low, high = interval(values, np.random.default_rng(SEED))
+            low, high = interval(values)
             means.append(averaged(exact_mean(values), logarithms))
             ends.append((averaged(low, logarithms), averaged(high, logarithms)))
         mean, worst, best, spread = means

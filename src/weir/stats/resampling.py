@@ -189,21 +189,25 @@ def intervals(scores: Scores, level: float = LEVEL) -> list[Interval]:
 
 
 def interval(
-    values: Float64, generator: np.random.Generator, level: float = LEVEL, resamples: int = RESAMPLES
+    values: Float64,
+    generator: np.random.Generator | None = None,
+    level: float = LEVEL,
+    resamples: int = RESAMPLES,
 ) -> tuple[float, float]:
     """Bounds of the percentile bootstrap interval of the mean of values; NaN values are left out.
 
-    Raises BadValue for a level outside 0..1. NaN bounds where nothing is defined; bounds equal to the
-    value where there is one. Source: Efron and Tibshirani 1993, section 13.3; as
+    generator: of the samples, by default that of SEED. NaN bounds where nothing is defined; bounds equal to the value
+    where there is one. Raises BadValue for a level outside 0..1. Source: Efron and Tibshirani 1993, section 13.3; as
     scipy.stats.bootstrap(method="percentile").
     """
-    low, high = _bounds(values[None, ~np.isnan(values)], generator, level, resamples)[0]
+    draws = generator or np.random.default_rng(SEED)
+    low, high = _bounds(values[None, ~np.isnan(values)], draws, level, resamples)[0]
     return float(low), float(high)
 
 
 def ratio_interval(
     parts: tuple[Float64, Float64],
-    generator: np.random.Generator,
+    generator: np.random.Generator | None = None,
     less: tuple[Float64, Float64] | None = None,
     level: float = LEVEL,
     resamples: int = RESAMPLES,
@@ -217,7 +221,8 @@ def ratio_interval(
     if not 0 < level < 1:
         raise BadValue(f"the level of an interval is {level}; expected between 0 and 1")
     columns = np.stack([*parts, *(less or ())])
-    sums = np.concatenate(list(resampled_sums(columns, resamples, generator)))
+    draws = generator or np.random.default_rng(SEED)
+    sums = np.concatenate(list(resampled_sums(columns, resamples, draws)))
     sums = sums[(sums[:, 1::2] > 0).all(axis=1)]
     if not len(sums):
         return math.nan, math.nan

@@ -235,6 +235,12 @@ def exact_mean(values: Float64) -> float:
     return math.fsum(values.tolist()) / len(values)
 
 
+def defined_mean(values: Float64) -> float:
+    """The mean of those that are not NaN, by a sum that is rounded once; NaN where none is."""
+    defined = values[~np.isnan(values)]
+    return exact_mean(defined) if len(defined) else math.nan
+
+
 def t_statistic(differences: Float64) -> float:
     """The mean difference in units of its standard error; 0 where all differences are zero."""
     n, mean = len(differences), exact_mean(differences)

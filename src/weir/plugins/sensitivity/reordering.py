@@ -20,7 +20,7 @@ from weir.measures.measure import Measure, parse_measure
 from weir.registry import check_whole
 from weir.stats import permutation  # noqa: F401 - registers the test
 from weir.stats.order_agreement import kendall_tau, rbo
-from weir.stats.resampling import SEED, interval, ratio_interval
+from weir.stats.resampling import interval, ratio_interval
 from weir.stats.significance import adjusted, p_values
 
 # ----------
@@ -272,7 +272,7 @@ def reach(
     early = rows.place <= rules.k
     sums = [rows.by_query(values, own) for own in (early, ~early) for values in (rows.hit, rows.chance)]
     one, other = rows.reach(early), rows.reach(~early)
-    low, high = ratio_interval((sums[2], sums[3]), np.random.default_rng(SEED), (sums[0], sums[1]))
+    low, high = ratio_interval((sums[2], sums[3]), less=(sums[0], sums[1]))
     return one, other, (other.ratio - one.ratio, low, high)
 
 
@@ -314,7 +314,7 @@ class _Candidates:
         """Of the relevant documents among some rows."""
         hit, chance = self.by_query(self.hit, own), self.by_query(self.chance, own)
         reached, ideal = float(hit.sum()), float(chance.sum())
-        low, high = ratio_interval((hit, chance), np.random.default_rng(SEED))
+        low, high = ratio_interval((hit, chance))
         ratio = reached / ideal if ideal else float("nan")
         return ReachedDocuments(int((self.relevant * own).sum()), int(reached), ideal, ratio, low, high)
 
@@ -477,7 +477,7 @@ def _reordering(first: Run, name: str, second: Run, rules: ReorderRules) -> Reor
         values = np.where(changes.answered, values, np.nan)
         defined = values[~np.isnan(values)]
         mean = math.fsum(defined.tolist()) / len(defined) if len(defined) else math.nan
-        bounds = interval(values, np.random.default_rng(SEED))
+        bounds = interval(values)
         means.append(MeanOverQueries(statistic, mean, *bounds, len(defined)))
     return Reordering(
         first.name,
@@ -528,7 +528,7 @@ def _gain(measure: Measure, holes: Measure, scores: Sequence[Scores]) -> Gain:
         math.fsum(before.tolist()) / count,
         math.fsum(after.tolist()) / count,
         math.fsum(change.tolist()) / count,
-        *interval(change, np.random.default_rng(SEED)),
+        *interval(change),
         p,
         p,
         float((change < HURT_BELOW).mean()),

@@ -36,7 +36,7 @@ from weir.registry import check_whole
 from weir.services.answers import ServiceUsage
 from weir.stats.distributions import incomplete_beta
 from weir.stats.resampling import SEED, interval, ratio_interval
-from weir.stats.significance import adjusted
+from weir.stats.significance import adjusted, defined_mean
 from weir.systems.compose import Pipeline
 from weir.systems.composite import adapted_to, rankings
 from weir.systems.protocol import IN_MEMORY, Context, Costs, Retriever
@@ -416,7 +416,7 @@ def _even_p(successes: int, trials: int, chance: float) -> float:
 def _interval(numerator: Float64, denominator: Float64) -> tuple[float, float]:
     if not denominator.any():
         return math.nan, math.nan
-    return ratio_interval((numerator, denominator), np.random.default_rng(SEED))
+    return ratio_interval((numerator, denominator))
 
 
 def order_flips(answers: Sequence[HeardAnswer]) -> OrderFlips | None:
@@ -671,9 +671,9 @@ class _Studies:
         lead = first.values - np.mean([one.values for one in runs], axis=0)
         return OrderStudy(
             spread,
-            _mean(first.values),
-            _mean(lead),
-            *interval(lead, np.random.default_rng(SEED)),
+            defined_mean(first.values),
+            defined_mean(lead),
+            *interval(lead),
             prompt_places([one.answers for one in runs]),
             _together([first, *runs]),
         )
@@ -696,11 +696,11 @@ class _Studies:
             runs.append(
                 self.candidates.reranked(reranker, progress=self._progress("depths", number, len(depths)))
             )
-        worth = [(_mean(run.values), -(run.totals.tokens or run.totals.prompts)) for run in runs]
+        worth = [(defined_mean(run.values), -(run.totals.tokens or run.totals.prompts)) for run in runs]
         rows = []
         for depth, run, own in zip(depths, runs, worth, strict=True):
             beaten = any(other != own and other[0] >= own[0] and other[1] >= own[1] for other in worth)
-            bounds = interval(run.values, np.random.default_rng(SEED))
+            bounds = interval(run.values)
             rows.append(DepthStudy(depth, own[0], *bounds, run.totals, not beaten))
         return _Depths(tuple(rows))
 
@@ -719,20 +719,14 @@ class _Studies:
         return Spread(
             str(self.candidates.measure),
             count,
-            _mean(by_query),
-            *interval(by_query, np.random.default_rng(SEED)),
-            tuple(_mean(row) for row in defined),
+            defined_mean(by_query),
+            *interval(by_query),
+            tuple(defined_mean(row) for row in defined),
             math.sqrt(float(defined.var(axis=0, ddof=1).sum())) / count,
             float(by_query.std(ddof=1)) / math.sqrt(count) if count > 1 else math.nan,
-            _mean(np.concatenate([one.tau for one in pairs])),
-            _mean(np.concatenate([one.rbo for one in pairs])),
+            defined_mean(np.concatenate([one.tau for one in pairs])),
+            defined_mean(np.concatenate([one.rbo for one in pairs])),
         )
-
-
-def _mean(values: Float64) -> float:
-    """The mean of those that are defined."""
-    defined = values[~np.isnan(values)].tolist()
-    return math.fsum(defined) / len(defined) if defined else math.nan
 
 
 def _together(runs: Sequence[RerankedOnce]) -> AskedTotals:

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from weir.core import results
 from weir.core.judged import Judged
@@ -22,6 +21,7 @@ from weir.core.tables import Table, sentences, table_of
 from weir.errors import BadValue
 from weir.measures import Measure, measures_of, scores_of
 from weir.stats.compare import compare_scores, compare_tables
+from weir.stats.significance import defined_mean
 from weir.systems.fusion.fuse import Pool, fused, fused_block
 from weir.systems.fusion.methods import METHODS, NORMS, Fusion, Setting, call_of, parse_fusion
 
@@ -213,7 +213,7 @@ def cross_validated(trials: Trials, folds: int = FOLDS, seed: int = SEED) -> Fit
         inside = fold == number
         best, mean = _best(values[:, ~inside])
         held_out[inside] = values[best, inside]
-        means = [averaged(m, measure.geometric) for m in (mean, _mean(held_out[inside]))]
+        means = [averaged(m, measure.geometric) for m in (mean, defined_mean(held_out[inside]))]
         results.append(Fold(number + 1, int(inside.sum()), tried[best], *means))
     best, mean = _best(values)
     fitted = averaged(mean, measure.geometric)
@@ -265,14 +265,9 @@ def _measured(measure: Measure, run: Run, qrels: Qrels) -> Float64:
 
 
 def _best(values: Float64) -> tuple[int, float]:
-    means = [_mean(row) for row in values]
+    means = [defined_mean(row) for row in values]
     best = max(range(len(means)), key=lambda i: -math.inf if math.isnan(means[i]) else means[i])
     return best, means[best]
-
-
-def _mean(values: NDArray[np.float64]) -> float:
-    defined = values[~np.isnan(values)].tolist()
-    return math.fsum(defined) / len(defined) if defined else math.nan
 
 
 # ----------
