@@ -12,7 +12,7 @@ from weir.api.evaluation import conventions_of, evaluate, judgments_from
 from weir.api.result_set import ResultSet
 from weir.core.scores import GroupedScores, JudgedScores, Note, Scores, SystemScores, judgment_marks
 from weir.datasets.load import query_groups
-from weir.datasets.scoring_rules import ScoringRules
+from weir.datasets.scoring_rules import ScoringRules, judged_collection
 from weir.errors import BadValue, WeirError
 from weir.files.frames import qrels_from, refuse_mismatched, refuse_rankings, run_from
 from weir.files.score_files import is_baseline, read_baseline
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from weir.core.run import Run
     from weir.core.tables import Table
     from weir.datasets.load import Dataset
-    from weir.datasets.scoring_rules import ScoringRules
     from weir.experiment.results import ResultCell
     from weir.experiment.why import Why
     from weir.experiment.why_engine import EngineWhy
@@ -162,8 +161,6 @@ def compare_shown(
     Raises as `compare`, and as `labels_of`.
     """
     from weir.api.rows import labels_of
-    from weir.datasets.load import query_groups
-    from weir.datasets.scoring_rules import ScoringRules
     from weir.experiment.comparing import compare_cells, compare_cells_by_group, lacking_notes
     from weir.experiment.factors import (
         factor_names,
@@ -269,7 +266,6 @@ def power(
     permutation, t or bootstrap-shift; collection: of the rankings, whose rules hold, as in `evaluate`. Raises BadValue
     for fewer than two queries, for numbers out of range and another test, and the WeirErrors of the parts.
     """
-    from weir.datasets.scoring_rules import ScoringRules
     from weir.stats.compare import table
     from weir.stats.power import plan as planned
     from weir.stats.score_rows import system_notes
@@ -310,7 +306,6 @@ def diff(
     whose texts are shown, and whose rules hold for rankings; conventions: of rankings. Raises BadValue for a run that
     answers none of the judged queries and the WeirErrors of the parts.
     """
-    from weir.datasets.scoring_rules import ScoringRules, judged_collection
     from weir.experiment.comparing import diff_cells, diff_files, diff_runs
 
     name = None if measure is None else str(measure)
@@ -352,7 +347,6 @@ def why(
     Raises BadValue for another number of
     results, and the WeirErrors of the parts.
     """
-    from weir.datasets.scoring_rules import ScoringRules
     from weir.experiment.why import Judgments, explain_cells, explain_published, explain_rankings
 
     name = None if measure is None else str(measure)
@@ -442,7 +436,6 @@ def threshold(
     have no answer. Raises BadValue for fewer than four queries of either kind.
     """
     from weir.datasets.load import unanswerable_queries
-    from weir.datasets.scoring_rules import ScoringRules
     from weir.stats.resampling import SEED
     from weir.stats.threshold import ThresholdRules
     from weir.stats.threshold import threshold as chosen
@@ -469,7 +462,6 @@ def _scores_of_files(
 
     The files stand behind their judgments, with which they are joined while they are read.
     """
-    from weir.datasets.scoring_rules import ScoringRules, judged_collection
     from weir.experiment.comparing import scores_of_files
 
     qrels, runs = paths[0], paths[1:]

@@ -34,7 +34,6 @@ from weir.stats.score_rows import noted, scored
 
 if TYPE_CHECKING:
     from weir.datasets.load import Dataset
-    from weir.measures import Measure
     from weir.stats.birco import BircoScore
     from weir.stats.calibration import GatedLabels
     from weir.systems.fusion import Fusion

@@ -38,7 +38,6 @@ def agree(first: object, *others: object, words: Sequence[str] = ()) -> ResultSe
     column. words: what labels mean that are no numbers, such as "partly relevant=1". Each query stands in `by_query`.
     Raises BadValue where no pair is judged by both or there is one rater alone, and the WeirErrors of reading.
     """
-    from weir.errors import BadValue
     from weir.stats.label_agreement import agreement
 
     (name, labels), *rest = labels_by_name((first, *others), words).items()

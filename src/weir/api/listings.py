@@ -11,6 +11,7 @@ from weir.core import results
 from weir.core.scores import Note
 from weir.core.tables import Table, sentences, table_of
 from weir.errors import WeirError
+from weir.models.hardware import package_version
 
 if TYPE_CHECKING:
     from weir.models import Encoder, Loaded
@@ -308,7 +309,7 @@ def installation() -> Listing:
             environment[name] = "set" if SECRETS.search(name) else shown
     sections: dict[str, Facts] = {
         "machine": {
-            "weir": _version("weir-ir") or "not installed as a package",
+            "weir": package_version("weir-ir") or "not installed as a package",
             "platform": platform.platform(),
             "processor": f"{platform.machine()}, {available_cores()} cores for this process",
             "memory": f"{size(budget.bytes)} may be taken ({budget.source})",
@@ -406,7 +407,7 @@ def _engines() -> Facts:
 
 
 def _engine(needed: tuple[str, ...]) -> str:
-    versions = {name: _version(name) for name in needed}
+    versions = {name: package_version(name) for name in needed}
     missing = [name for name, version in versions.items() if version is None]
     if missing:
         return f"no: {', '.join(missing)} not installed"
@@ -429,7 +430,7 @@ def _extras() -> Facts:
             needed[match[2]].append(match[1])
     extras: Facts = {}
     for name, packages in needed.items():
-        versions = {package: _version(package) for package in packages}
+        versions = {package: package_version(package) for package in packages}
         extras[name] = {
             "for": EXTRAS[name],
             "installed": {package: version for package, version in versions.items() if version is not None},
@@ -437,15 +438,6 @@ def _extras() -> Facts:
             "install": f"pip install 'weir-ir[{name}]'",
         }
     return extras
-
-
-def _version(package: str) -> str | None:
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return None
 
 
 def _caches() -> Facts:

@@ -15,7 +15,6 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cache, cached_property
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +27,7 @@ from weir.files.atomic import UNPORTABLE, write_json
 from weir.files.integrity import Checksum, checksums_read, verify_files
 from weir.files.text_files import check_regular
 from weir.measures import Measure
+from weir.models.hardware import package_version
 from weir.settings import settings
 
 # ----------
@@ -65,7 +65,6 @@ class Making:
             api = {name: self.own[name] for name in ("requests", "texts", "tokens")}
             answer_tokens = self.own["answer_tokens"]
             from weir.services.requests import Limits
-            from weir.settings import settings
 
             dollars = Limits.of(settings()).cost(int(api["tokens"]), int(answer_tokens))
             api |= {"answer_tokens": answer_tokens} if answer_tokens else {}
@@ -186,9 +185,11 @@ def current_environment() -> dict[str, object]:
     taken_part = compiled | set(sys.modules)
     return {
         "when": datetime.now(UTC).isoformat(timespec="milliseconds"),
-        "weir": _version("weir-ir"),
+        "weir": package_version("weir-ir"),
         "code": code_digest(),
-        "packages": {name: _version(name) for module, name in PACKAGES.items() if module in taken_part},
+        "packages": {
+            name: package_version(name) for module, name in PACKAGES.items() if module in taken_part
+        },
         "python": platform.python_version(),
         "unicode": unicodedata.unidata_version,
         "system": f"{platform.system()} {platform.machine()}",
@@ -205,14 +206,6 @@ def code_digest() -> str:
     for path in sorted(root.rglob("*.py")):
         digest.update(path.relative_to(root).as_posix().encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()
-
-
-@cache
-def _version(name: str) -> str | None:
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return None
 
 
 @cache

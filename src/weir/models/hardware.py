@@ -68,6 +68,7 @@ def instructions() -> frozenset[str]:
     return frozenset(name for name, units in (("bf16", BF16), ("int8", INT8)) if units & flags)
 
 
+@cache
 def package_version(name: str) -> str | None:
     """The version of an installed distribution, None where it is not installed."""
     try:
