@@ -10,7 +10,8 @@ SCORES: a folder with pyserini.msmarco-v1-passage.csv (condition, topics, measur
 and sources are taken. Left out is what nobody can look up: values from recollection, values that were derived rather
 than printed, and values of unpublished reproductions. What is changed: per cent become shares of 1, more than six
 decimals are rounded to six, measures get Weir's names (recall that is capped is R_cap; binary measures of the Deep
-Learning track count grades from 2), and a source's file of each collection is written as one pattern with a star.
+Learning track count grades from 2), a source's file of each collection is written as one pattern with a star, and zeros
+at the end that tables of numbers lose are put back where the publisher prints as many decimals of every number.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ PYSERINI = "castorini/pyserini@0a0be2960d:pyserini/2cr/msmarco-v1-passage.yaml"
 BIRCO = "BIRCO-benchmark/BIRCO@84b2b05"
 BIRCO_MEASURES = {"MAP": "AP", "MRR@10": "RR@10"}  # the sets here have grades 0 and 1, whose best is 1
 DECIMALS = 6
+PRINTED_DECIMALS = {"Anserini": 4, "Pyserini 2CR": 4, "BEIR paper": 3}
+"""Decimals of every score of a publisher, by the first words in a model's brackets; Anserini's files declare theirs."""
 MEASURES = {"MAP@10": "AP@10", "MAP@1000": "AP@1000", "MAP": "AP@1000", "MRR@10": "RR@10", "R@1K": "R@1000"}
 TOPICS = {
     "msmarco-v1-passage.dev": ("msmarco", "dev"),
@@ -128,6 +131,14 @@ def printed(value: str, as_printed: str) -> str:
     return f"{number:f}"
 
 
+def padded(value: str, model: str) -> str:
+    """The number with the zeros at its end that its publisher prints."""
+    publisher = model.rpartition("[")[2]
+    decimals = next((n for name, n in PRINTED_DECIMALS.items() if publisher.startswith(name)), 0)
+    whole, _, fraction = value.partition(".")
+    return f"{whole}.{fraction.ljust(decimals, '0')}" if decimals else value
+
+
 def replaced(text: str, rules: list[tuple[str, str]]) -> str:
     for pattern, by in rules:
         text = re.sub(pattern, by, text)
@@ -141,7 +152,8 @@ def write(facts: list[Fact]) -> None:
     for fact in facts:
         origin = origins.setdefault((fact.source, fact.note), len(origins) + 1)
         values = rows.setdefault((fact.model, fact.dataset, fact.split, origin), {})
-        assert values.setdefault(fact.measure, fact.value) == fact.value, fact
+        value = padded(fact.value, fact.model)
+        assert values.setdefault(fact.measure, value) == value, fact
     OUT.mkdir(parents=True, exist_ok=True)
     lines = [
         [model, dataset, split, str(origin), " ".join(f"{m}={v}" for m, v in values.items())]

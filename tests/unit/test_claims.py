@@ -80,7 +80,7 @@ def test_eval_says_what_the_collection_makes_of_scores(tmp_path, capsys):
     assert main([*command, "--collection", str(folder)]) == 0
     err = capsys.readouterr().err
     assert "note: 100.0% of the queries of same are documents of it" in err
-    assert "note: R@100 on same is 1 by construction for whatever returns all 11 documents" in err
+    assert "note: R@100 is 1 by construction for whatever returns all 11 documents on same" in err
     assert "note: R@10 " not in err
     assert "note: nDCG" not in err
     assert main([*command, "--collection", str(folder), "--drop-self"]) == 0
@@ -233,6 +233,20 @@ def test_compare_names_a_bad_run_file_and_compares_the_others(tmp_path, capsys):
     assert main(["compare", qrels, good[0], bad, "-m", "RR"]) == 2  # one is left, and nothing to compare
     out, err = capsys.readouterr()
     assert (out, "left out" in err, bad in err) == ("", False, True)
+
+
+def test_a_cut_off_that_no_ranking_reaches_is_told():
+    qrels = {f"q{n}": {"a": 1} for n in range(5)}
+    cut = weir.evaluate(qrels, {q: {"a": 2.0, "b": 1.0} for q in qrels}, ["nDCG@10", "P@2", "Accuracy@10"])
+    texts = [note.text for note in cut.notes()]
+    assert "rankings have at most 2 documents, and Accuracy@10, nDCG@10 look no deeper" in texts
+    assert any(text.endswith("call so is Success@10") for text in texts)
+    uneven = {q: dict.fromkeys("abcde"[: n + 1], 1.0) for n, q in enumerate(qrels)}
+    assert not any("at most" in note.text for note in weir.evaluate(qrels, uneven, ["nDCG@10"]).notes())
+    cells = weir.benchmark("brook-news", ["bm25"], ["nDCG@10", "R@100"], k=5)
+    texts = [note.text for note in cells.notes()]
+    assert "rankings have at most 5 documents, and R@100, nDCG@10 look no deeper" in texts
+    assert not any("by construction" in text for text in texts)
 
 
 def test_scores_are_close_as_floats_within_queries_alone():

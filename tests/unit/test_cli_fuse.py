@@ -47,6 +47,12 @@ class TestFuse:
             read_run(name).to_dict() == weir.fuse(["a.json", "b.trec"], "wsum(weights=[0.7, 0.3])").to_dict()
         )
 
+    def test_a_file_that_is_read_is_not_written(self, capsys):
+        before = Path("a.json").read_text()
+        line = refused(capsys, "fuse", "rrf", "a.json", "b.trec", "-o", "./a.json")
+        assert "a.json is one of the files that are read" in line
+        assert Path("a.json").read_text() == before
+
     def test_a_run_given_twice_counts_twice_and_is_said(self, capsys):
         assert main(["fuse", "combsum", "a.json", "a.json", "b.trec", "-o", "out.json"]) == 0
         assert "a.json is given 2 times" in capsys.readouterr().err

@@ -145,6 +145,36 @@ def test_what_differs_in_k_alone_is_one_system(tmp_path, capsys):
     assert "bm25 #k=3" in capsys.readouterr().out
 
 
+def test_of_judgments_that_changed_the_last_count_alone(tmp_path, capsys):
+    folder, at = write_collection(tmp_path / "c"), tmp_path / "results"
+    judged = folder / "qrels" / "test.tsv"
+    before, after = judged.read_text(), judged.read_text().replace("q1\td1\t2\n", "")
+    for text in (before, after, before):  # the third run finds its scores made already
+        judged.write_text(text)
+        grid(folder, at, ["bm25", "rm3"])
+        run = finished_cells(at)[0].run
+        [mean] = weir.evaluate(judged, run, ["nDCG@10"]).means().values()
+        assert [row.mean for row in weir.results(at) if row.system == "bm25"] == [mean]
+    capsys.readouterr()
+    assert main(["compare", str(at)]) == 0
+    out, err = capsys.readouterr()
+    assert "adjusted over 1 comparison" in out
+    assert "note: 2 rankings were scored by other judgments before; the last ones asked for count" in err
+    assert main(["verify", "-q", str(at)]) == 0
+    assert main(["gate", "--save", str(tmp_path / "b.tsv"), str(at), "-s", "bm25"]) == 0
+    assert main(["report", "-q", str(at), "-o", str(tmp_path / "report.html")]) == 0
+
+
+def test_equal_systems_are_one(tmp_path, capsys):
+    folder = write_collection(tmp_path / "c")
+    arguments = ["-s", "bm25", "-s", "BM25", "-s", "bm25(k1=0.9)", "-m", "nDCG@10", "-o", str(tmp_path / "r")]
+    assert main(["run", "-q", "-d", str(folder), *arguments]) == 0
+    out, err = capsys.readouterr()
+    assert out.count("bm25") == 1
+    assert "differ" not in err
+    assert "exactly the same" not in err
+
+
 def test_compare_leaves_out_what_lacks_a_measure_and_names_it(tmp_path, capsys):
     folder, at = write_collection(tmp_path / "c"), tmp_path / "results"
     grid(folder, at, ["bm25", "rm3"], measures=("nDCG@10", "R@5"))

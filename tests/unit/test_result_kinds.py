@@ -88,6 +88,10 @@ def test_every_writer_takes_the_tables_of_a_kind(kind, tmp_path):
     several.save(tmp_path / "results.json")
     again = ResultSet.load(tmp_path / "results.json")
     assert (repr(again), plain(again.items)) == (repr(several), plain(several.items))
+    several.save(tmp_path / "results.csv")
+    assert (tmp_path / "results.csv").read_text().rstrip("\n") == several.to_csv().rstrip("\n")
+    with pytest.raises(BadValue, match=r"saved as \.json, \.csv, \.tex, \.md, \.html"):
+        several.save(tmp_path / "results.xlsx")
     assert not list(ResultSet(kind, ()))
     repr(ResultSet(kind, ()))
 

@@ -310,9 +310,10 @@ def test_the_share_of_queries_that_are_documents_is_of_all_queries(tmp_path):
     assert self_matches(found) == 600 / 3000
     assert "20.0% of the queries" in collection_notes(found, ())[0].text
     first = {f"d{n}" if n < 1000 else f"q{n}": f"text number {n}" for n in range(3000)}
-    assert (
-        self_matches(weir.Dataset.of(documents, first, {query: {"d1": 1} for query in first})) == 1000 / 3000
-    )
+    judged = {query: {"d2999": 1} for query in first}
+    assert self_matches(weir.Dataset.of(documents, first, judged)) == 1000 / 3000
+    relevant = {query: {query: 1} if query == "d7" else {"d2999": 1} for query in first}
+    assert self_matches(weir.Dataset.of(documents, first, relevant)) == 999 / 3000
 
 
 def test_the_folder_of_a_collection_stands_for_its_judgments_and_its_rules(tmp_path, capsys):

@@ -95,6 +95,17 @@ def test_a_good_pack_verifies_where_the_collection_lies_elsewhere(packed, mine, 
         hidden.rename(mine)
 
 
+def test_stages_in_another_folder_are_not_packed(mine, tmp_path, capsys):
+    run = ["run", "-q", "-d", str(mine), "-s", "bm25", "-m", "RR"]
+    assert main([*run, "-o", str(tmp_path / "first")]) == 0
+    assert main([*run, "-o", str(tmp_path / "second"), "--stages", str(tmp_path / "first")]) == 0
+    weir.pack_results(tmp_path / "second", tmp_path / "second.zip")
+    assert weir.verify_pack(tmp_path / "second.zip")
+    capsys.readouterr()
+    assert main(["results", str(tmp_path / "second"), "--provenance"]) == 0
+    assert "index  ../../first/mine/indexes/bm25-" in capsys.readouterr().out
+
+
 def test_the_same_folder_gives_the_same_bytes_without_texts_or_judgments(packed, tmp_path):
     weir.pack_results(packed.parent / "results", tmp_path / "again.zip", note="by nobody")
     assert (tmp_path / "again.zip").read_bytes() == packed.read_bytes()

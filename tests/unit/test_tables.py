@@ -115,8 +115,8 @@ BAD = [
     ({"query_id": ["q"], "doc_id": [True], "score": [1.0]}, "found column doc_id of type bool"),
     ({"query_id": ["q"], "doc_id": ["a"], "score": ["1"]}, "found column score of type string; expected a column of num"),
     ({"query_id": ["q"], "doc_id": ["a"], "score": [True]}, "found column score of type bool"),
-    ({"query_id": ["q"], "doc_id": ["a"], "scor": [1.0]}, "none of them is the score; expected one called 'score' (did you mean 'scor'?)"),
-    ({"query_id": ["q"], "docs_id": ["a"], "score": [1.0]}, "none of them is the document; expected one called 'doc_id' (did you mean 'docs_id'?)"),
+    ({"query_id": ["q"], "doc_id": ["a"], "scor": [1.0]}, "none of them is the score; expected one called 'score' (rename 'scor'?)"),
+    ({"query_id": ["q"], "docs_id": ["a"], "score": [1.0]}, "none of them is the document; expected one called 'doc_id' (rename 'docs_id'?)"),
     ({"qid": ["q"], "query_id": ["q"], "doc_id": ["a"], "score": [1.0]}, "qid and query_id could both be the query"),
 ]  # fmt: skip
 
@@ -240,7 +240,7 @@ def test_csv_and_tsv_as_people_write_them(content, run, engine, tmp_path):
 BAD_CSV = [
     ("q1,d1,2.5\nq1,d2,1.5\n", "line 1: found 'q1,d1,2.5'; expected a header that names the columns, such as query_id,doc_id,score"),
     ("", "line 1: found no header"),
-    ("qid,docno,scores\nq,d,1\n", "found the columns qid, docno, scores: none of them is the score; expected one called 'score' (did you mean 'scores'?)"),
+    ("qid,docno,scores\nq,d,1\n", "found the columns qid, docno, scores: none of them is the score; expected one called 'score' (rename 'scores'?)"),
     ("qid,title,score\nq,d,1\n", "none of them is the document; expected one called 'doc_id'"),
     ("qid,docno,score\nq,d,1\nq,e\n", "line 3: found 2 cells in 'q,e'; expected 3 cells: qid, docno, score"),
     ("qid,docno,score\nq,d,1\n\nq,e,2,x\n", "line 4: found 4 cells in 'q,e,2,x'; expected 3 cells"),

@@ -144,7 +144,7 @@ def test_a_card_and_a_run_say_what_is_ranked(tmp_path: Path, capsys: pytest.Capt
         main(["run", "-d", str(collection(tmp_path / "all", {}, 'candidates = "judged"')), *arguments[3:]])
         == 0
     )
-    assert "R@4 on all is 1 by construction for whatever returns all 3 candidates" in capsys.readouterr().err
+    assert "R@4 is 1 by construction for whatever returns all 3 candidates on all" in capsys.readouterr().err
 
 
 def test_a_run_file_is_scored_by_what_its_collection_lets_be_ranked(

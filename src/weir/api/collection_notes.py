@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from weir.core.rounding import share
+from weir.core.rounding import counted, share
 from weir.core.scores import Note
 from weir.datasets.card import lists_shown, metadata_card, queries_shown
 from weir.datasets.load import SELF_MATCHES, Dataset, self_matches
@@ -15,10 +15,21 @@ _COMPLETE = ("R", "R_cap", "Success")
 """Measures that are 1 for a ranking of all documents."""
 
 
-def dataset_notes(dataset: Dataset, measures: Sequence[str], dropped: bool | None = None) -> list[Note]:
-    """All that has to be said of a collection beside scores on it; arguments as `collection_notes`."""
-    own = [*judgment_notes(dataset, measures), *restriction_notes(dataset)]
-    return [*own, *collection_notes(dataset, measures, dropped)]
+def dataset_notes(
+    datasets: Sequence[Dataset], measures: Sequence[str], k: int, dropped: bool | None = None
+) -> list[Note]:
+    """All that has to be said of collections beside scores on them.
+
+    k: how many documents each query is answered with at most; dropped: as `collection_notes` takes it.
+    """
+    notes: list[Note] = []
+    for one in datasets:
+        notes += [
+            *judgment_notes(one, measures),
+            *restriction_notes(one),
+            *collection_notes(one, (), dropped),
+        ]
+    return [*notes, *_construction_notes(datasets, measures, k)]
 
 
 def collection_notes(dataset: Dataset, measures: Iterable[str], dropped: bool | None = None) -> list[Note]:
@@ -41,10 +52,24 @@ def collection_notes(dataset: Dataset, measures: Iterable[str], dropped: bool | 
                 "collection.toml in its folder, leaves them out always, 'keep' says that they are meant",
             )
         )
-    for name, count, what in complete_cutoffs(dataset, measures):
-        notes.append(
-            Note(f"{name} on {dataset.name} is 1 by construction for whatever returns all {count} {what}")
-        )
+    return [*notes, *_construction_notes([dataset], measures)]
+
+
+def _construction_notes(
+    datasets: Iterable[Dataset], measures: Iterable[str], k: int | None = None
+) -> list[Note]:
+    """A note for each measure that is 1 for whatever returns all that may be ranked, where k allows it."""
+    names, by_measure = list(measures), dict[str, list[str]]()
+    for dataset in datasets:
+        if dataset.layout.documents is not None and dataset.layout.queries is not None:
+            for name, count, what in complete_cutoffs(dataset, names):
+                if k is None or k >= count:
+                    by_measure.setdefault(name, []).append(f"all {count} {what} on {dataset.name}")
+    notes = []
+    for name, places in by_measure.items():
+        head = f"{name} is 1 by construction for whatever returns {places[0]}"
+        more = f", and alike on {counted(len(places) - 1, 'other collection')}" if len(places) > 1 else ""
+        notes.append(Note(head + more, "; ".join(places[1:])))
     return notes
 
 

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 
 T = TypeVar("T")
+SAVED_FORMS = {".json": None, "": None, ".csv": "csv", ".tex": "latex", ".md": "markdown", ".html": "html"}
+"""The form of results in a file, by its ending; None is what `ResultSet.load` reads."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -144,9 +146,16 @@ class ResultSet(Sequence[T], Generic[T]):
         return text if raw else printable_text(text)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the results as JSON at full precision; raises StoreError when the disk refuses."""
-        text = json.dumps(self.to_dict(), ensure_ascii=False)
-        write_text(Path(path), printable_text(text) + "\n")
+        """Write the results: JSON at full precision, or as the ending says .csv, .tex, .md or .html.
+
+        Raises BadValue for another ending, StoreError when the disk refuses.
+        """
+        ending = Path(path).suffix.lower()
+        if ending not in SAVED_FORMS:
+            raise BadValue(f"{path}: results are saved as {', '.join(filter(None, SAVED_FORMS))}")
+        form = SAVED_FORMS[ending]
+        text = json.dumps(self.to_dict(), ensure_ascii=False) if form is None else self.shown(form)
+        write_text(Path(path), printable_text(text).rstrip("\n") + "\n")
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> ResultSet[Any]:

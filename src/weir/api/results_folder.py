@@ -152,7 +152,7 @@ def run_shown(
 
     cells = grid.complete(Path(folder), progress, None if share is None else Share.parse(share), on)
     loaded, measures = grid.loaded_datasets(), [str(measure) for measure in grid.measures]
-    notes = [note for one in loaded for note in dataset_notes(one, measures, grid.drop_self or None)]
+    notes = dataset_notes(loaded, measures, grid.k, grid.drop_self or None)
     elsewhere = len(loaded) * len(grid.parsed_systems()) - len(cells)
     if elsewhere:
         notes.append(

@@ -244,7 +244,10 @@ class _Commands(click.Group):
         spellings = FORMER_OPTIONS.get(path, {})
         for place, word in enumerate(rest):
             option, equals, value = word.partition("=")
-            rest[place] = spellings.get(option, option) + equals + value
+            if option in spellings:
+                rest[place] = spellings[option] + equals + value
+                if not ctx.resilient_parsing:
+                    print(f"note: {option} is now {spellings[option]}", file=sys.stderr)
         return super().resolve_command(ctx, [name, *rest])
 
     def invoke(self, ctx: click.Context) -> object:

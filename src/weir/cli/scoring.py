@@ -317,6 +317,10 @@ def fuse_command(
     if qrels is None and (train_queries or any(o is not None for o in (measure, folds, seed, step))):
         raise BadValue("--measure, --folds, --seed, --step and --train-queries go with --fit")
     refuse_depth(depth)
+    if output.exists() and any(
+        output.samefile(path) for path in (*runs, *filter(None, [qrels])) if path.exists()
+    ):
+        raise BadValue(f"{output} is one of the files that are read; name another file with -o")
     pool = _pooled(runs, how.refuse_other_than, drop_self)
     if qrels is None:
         write_run(fused(pool, how, depth), output)

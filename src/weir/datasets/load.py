@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 
@@ -348,6 +349,11 @@ def load_here(name: str | Path, split: str | None = None) -> Dataset:
 
 def _opened(name: str | Path, split: str | None, watch: Watch, fetch: bool = True) -> Dataset:
     text = str(name)
+    if not isinstance(cast("object", name), (str, os.PathLike)):
+        kind = type(name).__name__
+        raise BadValue(
+            f"found {kind}; a collection is a name or a path, and weir.Dataset.of(...) makes one of values"
+        )
     if isinstance(name, str) and catalogue.is_group(text):
         size = len(catalogue.group(text).members)
         raise BadValue(f"'{text}' is a group of {size} datasets; take one, or load_group")
@@ -476,16 +482,20 @@ def self_matches(dataset: Dataset) -> float:
     """The share of the judged queries that are a document of the collection, 0 to 1.
 
     A query is the document that has its identifier where all its words stand there, in order and without a gap, in
-    title and text. Identifiers alone say nothing: in Cranfield or CISI, where both count from 1, they belong to
-    unrelated texts.
+    title and text, and where nobody judged that document relevant. Identifiers alone say nothing: in Cranfield or CISI,
+    where both count from 1, they belong to unrelated texts.
     """
     queries = dataset.queries
     if not len(queries):
         return 0.0
     at = dataset.corpus.ids.codes(queries.ids.strings)
-    shared = np.flatnonzero(at >= 0)
+    relevant = dataset.qrels.grade > 0
+    answers = dataset.qrels.of_rows(relevant).to_dict() if relevant.any() else {}
+    shared = [
+        q for q in np.flatnonzero(at >= 0).tolist() if queries.ids[q] not in answers.get(queries.ids[q], {})
+    ]
     matches = 0
-    for query, document in zip(shared.tolist(), at[shared].tolist(), strict=True):
+    for query, document in zip(shared, at[shared].tolist(), strict=True):
         words, text = (
             _words(queries.text[query]),
             dataset.corpus.view("title text", document, document + 1)[0],

@@ -63,6 +63,11 @@ def subjects_of(
         encode = lambda queries: query_vectors(model, loaded, queries)  # noqa: E731  named for its type
         if isinstance(loaded, Loaded):  # how a service or an object of one's own cuts is not known
             limit = TokenLimit(encoder, loaded.document.tokenizer.limit, loaded.extents)
+    if other := next((one for one in targets if not isinstance(one, (str, Path))), None):
+        kind = type(other).__name__
+        raise BadValue(
+            f"found {kind}; expected paths or names of collections (Run.of(...).save writes files)"
+        )
     paths = [Path(target) for target in targets]
     first, in_catalogue = paths[0], str(targets[0]) in catalogue.names()
     if len(targets) == 1 and not in_catalogue and first.is_dir() and any(first.glob("*/*/stage.json")):
@@ -87,7 +92,7 @@ def _of_results(folder: Path, collections: Sequence[str | Path]) -> list[Subject
     """The collections of a results folder with the rankings of each; those that are not here are left out."""
     groups: dict[tuple[str, str, str], list[ResultCell]] = {}
     for cell in finished_cells(folder):
-        judged_by = str(cell.scored[-1][1].declared["qrels"])
+        judged_by = cell.judgments
         groups.setdefault((cell.dataset, cell.split, judged_by), []).append(cell)
     names = [name for name, _, _ in groups]
     first_cells = [cells[0] for cells in groups.values()]
@@ -139,7 +144,7 @@ def _whose(cells: Sequence[ResultCell], place: str | Path) -> str:
         (dataset.name, [cell.dataset for cell in cells]),
         (whole, [dict(cell.settings).get("fingerprint") for cell in cells]),
         (documents, [cell.ranked.declared["corpus"] for cell in cells]),
-        (judgments, [cell.scored[-1][1].declared["qrels"] for cell in cells]),
+        (judgments, [cell.judgments for cell in cells]),
     ]
     datasets: list[str] = sorted({cell.dataset for cell in cells})
     for own, theirs in marks:

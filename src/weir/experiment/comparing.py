@@ -552,8 +552,7 @@ def _systems_in(
         scores = replace(scores, measures=tuple(measures), values=scores.values[rows], conventions=str(rules))
         dataset = cell_collection(cell, fetch)
         marks = {} if dataset is None else judgment_marks(dataset.qrels)
-        judgments = str(cell.scored[-1][1].declared["qrels"])
-        systems[name][cell.dataset] = JudgedScores(scores, marks, judgments)
+        systems[name][cell.dataset] = JudgedScores(scores, marks, cell.judgments)
     return [
         SystemScores(
             name,

@@ -402,8 +402,10 @@ class Experiment:
                     completed = None if number in done else cells[number].complete(measures, wait)
                     if completed is not None:
                         if not done:
-                            names = [(c.stages.dataset.name, str(c.system)) for c in cells]
-                            keep_order(at, (d for d, _ in names), (system for _, system in names))
+                            judged = {
+                                c.stages.dataset.name: c.stages.dataset.qrels_fingerprint for c in cells
+                            }
+                            keep_order(at, judged, (str(c.system) for c in cells), judged)
                         done[number] = completed
             return [cell_of(*done[number]) for number in sorted(done)]
         finally:
@@ -435,7 +437,7 @@ class Experiment:
         return datasets
 
     def parsed_systems(self) -> list[Retriever]:
-        """The systems; raises UnknownName or BadValue for one that is none, and for two of one name."""
+        """The systems, each once; raises UnknownName or BadValue for one that is none, and for two of one name."""
         by_name: dict[str, Retriever] = {}
         systems = one_session(
             one for s in self.systems for one in (parse_systems(s) if isinstance(s, str) else (system_of(s),))
@@ -447,7 +449,7 @@ class Experiment:
                     f"two different systems are named '{system}'; give the object in one of them another name: "
                     'weir.encoder(..., name="other"), weir.reranker or weir.system'
                 )
-        return systems
+        return list(by_name.values())
 
     def cells(self, at: Path, watch: Watch = _silent) -> list[Cell]:
         """The cells of the grid, in its order: their keys need nothing but what is declared, and checkpoints here.

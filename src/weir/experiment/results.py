@@ -6,7 +6,7 @@ import math
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ import numpy as np
 
 from weir.core.query_metadata import QueryGroups
 from weir.core.results import result
+from weir.core.rounding import counted, one_or_more
 from weir.core.scores import Note, Row, Scores
 from weir.core.strings import Ids
 from weir.core.tables import Table, sentences
@@ -37,11 +38,11 @@ from weir.experiment.stages import (
 from weir.files.integrity import read_sealed, write_sealed
 from weir.files.leases import locked
 from weir.files.score_files import read_scores
-from weir.stats.score_rows import group_row, row_notes, unanswered_note
+from weir.stats.score_rows import group_row, row_notes, shallow_note, unanswered_note
 from weir.systems.expression import parse_system, single_names
 
 # ----------
-# The order in which datasets and systems were requested, in <results>/grid.json. Tables follow it.
+# The order in which datasets and systems were requested, in <results>/grid.json, and the judgments that count.
 
 
 ORDER = "grid.json"
@@ -50,18 +51,24 @@ LAST = 1 << 30  # behind all that were asked for
 
 @dataclass(frozen=True)
 class GridOrder:
-    """Datasets and systems by name, as they were asked for; () where nothing says so."""
+    """Datasets and systems by name, as they were asked for; () where nothing says so.
+
+    judgments: the fingerprint of those by which each dataset was last scored, by its name.
+    """
 
     datasets: tuple[str, ...] = ()
     systems: tuple[str, ...] = ()
+    judgments: Mapping[str, str] = field(default_factory=dict)
 
     @staticmethod
     def read(root: Path) -> GridOrder:
         """The order that a results folder keeps; none where it keeps none, or it is damaged."""
         try:
             sealed = read_sealed(root / ORDER)
-            return GridOrder(tuple(map(str, sealed["datasets"])), tuple(map(str, sealed["systems"])))
-        except (StoreError, KeyError, TypeError):
+            judgments = {str(name): str(qrels) for name, qrels in sealed.get("judgments", {}).items()}
+            datasets, systems = (tuple(map(str, sealed[name])) for name in ("datasets", "systems"))
+            return GridOrder(datasets, systems, judgments)
+        except (StoreError, KeyError, TypeError, AttributeError):
             return GridOrder()
 
     def place(self, dataset: str, system: str) -> tuple[int, int]:
@@ -73,16 +80,22 @@ class GridOrder:
         return places[0], places[1]
 
 
-def keep_order(root: Path, datasets: Iterable[str], systems: Iterable[str]) -> None:
-    """Note what is asked for; what was asked for before stays in front. Raises StoreError where the disk refuses."""
+def keep_order(
+    root: Path, datasets: Iterable[str], systems: Iterable[str], judgments: Mapping[str, str] | None = None
+) -> None:
+    """Note what is asked for; what was asked for before stays in front. Raises StoreError where the disk refuses.
+
+    judgments: the fingerprint of those of each dataset, which count from now on.
+    """
     with locked(root / f".{ORDER}.lock"):
         before = GridOrder.read(root)
         now = GridOrder(
             tuple(dict.fromkeys([*before.datasets, *datasets])),
             tuple(dict.fromkeys([*before.systems, *systems])),
+            {**before.judgments, **(judgments or {})},
         )
         if now != before:
-            write_sealed(root / ORDER, {"datasets": now.datasets, "systems": now.systems})
+            write_sealed(root / ORDER, asdict(now))
 
 
 # ----------
@@ -100,7 +113,8 @@ class ResultCell:
 
     queries: how many are judged; run: the file of its rankings; rows: its means; settings: every setting of the
     records as (dotted name, text); ranked, scored: the records of the rankings and of each set of scores; label: the
-    system's name, with its key where another cell of the collection bears the same one.
+    system's name, with its key where another cell of the collection bears the same one; superseded: how many other
+    judgments the same rankings were scored by, whose scores no longer count.
     """
 
     folder: Path
@@ -114,6 +128,12 @@ class ResultCell:
     ranked: Record
     scored: tuple[tuple[Path, Record], ...]
     label: str = ""
+    superseded: int = 0
+
+    @property
+    def judgments(self) -> str:
+        """The fingerprint of the judgments it was scored by."""
+        return str(self.scored[-1][1].declared["qrels"])
 
     @property
     def depth(self) -> int:
@@ -231,11 +251,12 @@ def open_cell(folder: Path | str) -> ResultCell:
         raise FormatError(folder, "a file" if folder.exists() else "no such folder", EXPECTED)
     cells = list(_cells_in(folder))
     if cells:
-        return cells[-1]
+        return _counting(cells, GridOrder.read(folder.parent.parent))
     if (folder / OLD).exists():
         raise FormatError(folder, f"a result {AGAIN}", EXPECTED)
     if (folder / RECORD).exists() or run_file(folder).exists():
-        raise FormatError(folder, "an unfinished cell", "a finished one; the same weir run continues it")
+        what = "rankings without scores: a part of another system, or a cell that is not finished"
+        raise FormatError(folder, what, "a finished cell; the same weir run continues one")
     raise FormatError(folder, f"no {RECORD}", EXPECTED)
 
 
@@ -254,7 +275,8 @@ def finished_cells(root: Path | str) -> list[ResultCell]:
     """
     root = Path(root)
     folders = sorted({path.parent for path in root.glob(f"*/*/{SCORES}")})
-    cells = [cell for folder in folders for cell in _cells_in(folder)]
+    order = GridOrder.read(root)
+    cells = [_counting(group, order) for group in map(list, map(_cells_in, folders)) if group]
     if not cells:
         if not root.is_dir():
             raise FormatError(
@@ -263,7 +285,6 @@ def finished_cells(root: Path | str) -> list[ResultCell]:
         if next(root.glob(f"*/*/{OLD}"), None) is not None:
             raise FormatError(root, f"results {AGAIN}", "a folder of this version")
         raise FormatError(root, "no finished cell", "a folder written by weir run")
-    order = GridOrder.read(root)
     first: dict[tuple[str, str], str] = {}
     when = {id(cell): min(str(record.made.get("when")) for _, record in cell.scored) for cell in cells}
     for cell in cells:
@@ -325,7 +346,7 @@ def cell_collection(cell: ResultCell, fetch: bool = False) -> Dataset | None:
         return None
     try:
         dataset = load(where, cell.split) if fetch else load_here(where, cell.split)
-        same = dataset.qrels_fingerprint == cell.scored[-1][1].declared["qrels"]
+        same = dataset.qrels_fingerprint == cell.judgments
     except WeirError:
         return None
     return dataset if same else None
@@ -411,8 +432,15 @@ def _cells_in(folder: Path) -> Iterator[ResultCell]:
         yield cell
 
 
+def _counting(cells: Sequence[ResultCell], order: GridOrder) -> ResultCell:
+    """The cell of one folder whose judgments count: those last asked for, else those it was last scored by."""
+    counting = order.judgments.get(cells[0].dataset)
+    last = max(cells, key=lambda cell: (cell.judgments == counting, str(cell.scored[-1][1].made.get("when"))))
+    return replace(last, superseded=len(cells) - 1)
+
+
 def _labelled(cells: list[ResultCell]) -> list[ResultCell]:
-    """The cells with names that are their own: what differs under one name is told, key, engine or judgments.
+    """The cells with names that are their own: what differs under one name is told, key or engine.
 
     Of cells that differ in k alone the deepest bears the name, and the others their k.
     """
@@ -461,10 +489,9 @@ def _differ_in_depth(group: Sequence[ResultCell]) -> bool:
     return {name for one in group[1:] for name, *_ in changes(first, one.ranked.stage)} == {"k"}
 
 
-def _marks(cell: ResultCell) -> tuple[str, str, str]:
-    """What tells cells of one system and collection apart: key, engines, judgments."""
-    engines = "+".join(str(engine) for engine in cell.ranked.engines)
-    return cell.ranked.stage.key, engines, f"judgments {cell.scored[0][1].declared['qrels'][:6]}"
+def _marks(cell: ResultCell) -> tuple[str, str]:
+    """What tells cells of one system and collection apart: key, engines."""
+    return cell.ranked.stage.key, "+".join(str(engine) for engine in cell.ranked.engines)
 
 
 # ----------
@@ -599,13 +626,17 @@ def group_rows(cells: Sequence[ResultCell]) -> list[Row]:
 
 
 def cell_notes(cells: Sequence[ResultCell]) -> list[Note]:
-    """What has to be said beside the scores of cells: mixed provenance, unscored candidates, queries not answered,
-    documents not judged."""
+    """What has to be said beside the scores of cells: mixed provenance, judgments that changed, shallow rankings,
+    unscored candidates, queries not answered, documents not judged."""
     rows = [row for cell in cells for row in cell.named_rows()]
     first, *more = unscored_notes(cells) or [""]
     so_do = f"; {len(more)} more re-rankings leave some" if more else ""
     unscored = [Note(first + so_do, "; ".join(more))] if first else []
-    return [*map(Note, mixed_provenance(cells)), *unscored, *row_notes(rows)]
+    changed = sum(cell.superseded > 0 for cell in cells)
+    before = f"{counted(changed, 'ranking')} {one_or_more(changed, 'was', 'were')} scored by other judgments before"
+    judgments = [Note(f"{before}; the last ones asked for count")] if changed else []
+    shallow = shallow_note(min((cell.depth for cell in cells), default=0), {row.measure for row in rows})
+    return [*map(Note, mixed_provenance(cells)), *judgments, *shallow, *unscored, *row_notes(rows)]
 
 
 def mixed_provenance(cells: Sequence[ResultCell]) -> list[str]:
@@ -635,7 +666,7 @@ def mixed_provenance(cells: Sequence[ResultCell]) -> list[str]:
     ]
     for one, other in pairwise(sorted(cells, key=lambda cell: (cell.dataset, cell.system))):
         if (one.dataset, one.system) == (other.dataset, other.system):
-            names = [name for name, *_ in changes(one.ranked.stage, other.ranked.stage)] or ["judgments"]
+            names = [name for name, *_ in changes(one.ranked.stage, other.ranked.stage)]
             sentences.append(f"{one.dataset}: {one.label} and {other.label} differ in {', '.join(names[:4])}")
     return sentences
 
@@ -656,7 +687,7 @@ class Provenance:
 def provenance_of(cell: ResultCell) -> Provenance:
     """The stages behind a cell in the order they were made."""
     stages = tuple(
-        {"folder": folder.relative_to(cell.folder.parent).as_posix(), **record.to_json()}
+        {"folder": Path(os.path.relpath(folder, cell.folder.parent)).as_posix(), **record.to_json()}
         for folder, record in (*stages_of(cell), *cell.scored)
     )
     return Provenance(cell.dataset, cell.label, stages)

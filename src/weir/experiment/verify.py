@@ -26,6 +26,7 @@ from weir.core.tables import Table, sentences
 from weir.datasets.load import Dataset, fingerprint_of_parts, load, load_here
 from weir.datasets.references import is_reference
 from weir.errors import BadValue, FormatError, StoreError, WeirError
+from weir.experiment.results import GridOrder
 from weir.experiment.stage_store import INDEXES
 from weir.experiment.stages import (
     RECORD,
@@ -190,11 +191,14 @@ def _checked(folder: Path, collection: _Collections) -> _Finding:
         sound = _files_sound(folder, record, finding) and (kind == "index" or len(record.files) == 1)
         finding.problems += _stage_problems(folder, record, kind)
         files = {RECORD, *record.files}
-        for path in scores:
-            scored = _read(path, finding)
-            if scored is not None:
-                files |= {path.name, *scored.files}
-                _check_scores(folder, path, record, scored, finding, collection if sound else None)
+        scored_by = [(path, one) for path in scores if (one := _read(path, finding)) is not None]
+        judgments = {str(one.declared.get("qrels")) for _, one in scored_by}
+        last = GridOrder.read(folder.parent.parent).judgments
+        for path, scored in scored_by:
+            files |= {path.name, *scored.files}
+            counting = last.get(str(scored.facts.get("dataset")))
+            counts = counting not in judgments or scored.declared.get("qrels") == counting
+            _check_scores(folder, path, record, scored, finding, collection if sound and counts else None)
         for path in sorted(folder.rglob("*")):
             name = path.relative_to(folder).as_posix()
             if not path.is_dir() and name not in files and not path.name.startswith("."):
@@ -254,7 +258,8 @@ def _check_scores(
 ) -> None:
     """Hold a record of scores against its rankings' record, its values, and what the rankings score now.
 
-    collection: None where the rankings are not sound, so that scoring them would tell nothing.
+    collection: None where the rankings are not sound, so that scoring them would tell nothing, and where the judgments
+    count no more.
     """
     problems = list(_record_problems(path, ran, scored, folder.parent.name))
     finding.problems += problems

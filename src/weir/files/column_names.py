@@ -106,9 +106,13 @@ def _chosen(columns: Sequence[str], usual: Usual, what: str, path: object) -> in
             raise _refused(columns, f"{both} could both be the {what}", "one of them alone", path)
         if matches:
             return matches[0]
-    free = [name for name in names if name not in _every_name(QUERY, DOC, SCORE, GRADE)]
-    near = [name for name in free if difflib.get_close_matches(name, _every_name(usual), n=1, cutoff=0.6)]
-    hint = f" (did you mean '{near[0]}'?)" if len(near) == 1 else ""
+    near = [
+        column
+        for column, name in zip(columns, names, strict=True)
+        if name not in _every_name(QUERY, DOC, SCORE, GRADE)
+        and difflib.get_close_matches(name, _every_name(usual), n=1, cutoff=0.6)
+    ]
+    hint = f" (rename '{near[0]}'?)" if len(near) == 1 else ""
     raise _refused(columns, f"none of them is the {what}", f"one called '{usual[0][0]}'{hint}", path)
 
 

@@ -242,6 +242,11 @@ def report_warnings(report: JudgeReport, textless: int, unread: Counter[str]) ->
         warnings.append(
             f"{total:,} of {answers:,} answers have no grade ({kinds}) and label nothing{cut}{example}"
         )
+    if not report.labelled:
+        warnings.append(
+            "nothing is labelled; answers are stored in WEIR_HOME/answers and not asked for again, so that a server "
+            "which answers otherwise now needs another WEIR_HOME"
+        )
     if len(report.grades) == 1 and report.labelled >= FEWEST_TELLING_PAIRS:
         warnings.append(
             f"all {report.labelled:,} pairs have the grade {report.grades[0][0]:g}: the judge does not separate them"

@@ -12,7 +12,7 @@ import numpy as np
 from weir.core.intents import IntentQrels
 from weir.core.judged import Judged
 from weir.core.qrels import Qrels
-from weir.core.rounding import count, score, share
+from weir.core.rounding import count, counted, one_or_more, score, share
 from weir.core.scores import (
     GROUP_NOTES,
     GROUP_TABLES,
@@ -27,7 +27,7 @@ from weir.core.strings import Float64
 from weir.core.tables import Cell, Table, table_of
 from weir.errors import BadValue
 from weir.measures.evaluate import Conventions, parse_conventions, scores_of
-from weir.measures.measure import Measure
+from weir.measures.measure import Measure, parse_measure
 from weir.stats.resampling import LEVEL, RESAMPLES, SEED, fewest, intervals, resampled_means
 
 if TYPE_CHECKING:
@@ -40,6 +40,8 @@ ENOUGH_JUDGED = 0.9
 APART = 0.05
 """Difference of two judged rates from which both are named."""
 LISTED_CELLS = 3
+CUT_QUERIES, CUT_SHARE = 5, 0.9
+"""Answered queries, and the share of them with equally many documents, from which rankings count as cut there."""
 
 
 def score_notes(scores: Scores) -> tuple[Note, ...]:
@@ -177,11 +179,22 @@ def noted(
     qrels: Qrels | IntentQrels | None,
     measures: tuple[Measure, ...],
 ) -> Scores:
-    """The scores with remarks on grades, and on means that are others where scores compare as floats.
+    """The scores with remarks on grades, on names of measures, on cut-offs that no ranking reaches, and on means that
+    are others where scores compare as floats.
 
     judged: what was scored; qrels: its judgments, None where all grades are whole and of unknown origin.
     """
     remarks = [] if qrels is None else grade_notes(qrels, measures)
+    remarks += [
+        Note(
+            f"{m} compares pairs of documents; what BEIR and sentence-transformers call so is Success@{m.cutoff}"
+        )
+        for m in measures
+        if m.name == "Accuracy" and m.cutoff
+    ]
+    retrieved = judged.retrieved[judged.retrieved > 0]
+    if len(retrieved) >= CUT_QUERIES and (retrieved == retrieved.max()).mean() >= CUT_SHARE:
+        remarks += shallow_note(int(retrieved.max()), map(str, measures))
     if judged.float_rank is not None:
         conventions = parse_conventions(scores.conventions)
         if conventions.ties == "trec":  # else trec_eval 9 puts every ranking in the same order
@@ -196,6 +209,14 @@ def noted(
                 if score(float(here)) != score(float(there))
             ]
     return replace(scores, remarks=(*scores.remarks, *remarks)) if remarks else scores
+
+
+def shallow_note(depth: int, measures: Iterable[str]) -> list[Note]:
+    """A note on measures whose cut-off no ranking reaches; depth: documents of the longest."""
+    beyond = sorted(name for name in measures if (parse_measure(name).cutoff or 0) > depth)
+    looks = one_or_more(len(beyond), "looks", "look")
+    what = f"rankings have at most {counted(depth, 'document')}, and {', '.join(beyond)} {looks} no deeper"
+    return [Note(what)] if beyond else []
 
 
 def unanswered_note(missing: int, queries: int, conventions: str) -> Note:
@@ -391,8 +412,8 @@ def score_tables(scores: Scores) -> tuple[Table, ...]:
     """A line for each measure: mean, 95% bootstrap interval over queries, and over how many."""
     rows, lines = result_rows(scores, "", ""), list[list[str]]()
     by_people = any(row.people is not None for row in rows)
-    for row, counted in zip(rows, scores.counted().tolist(), strict=True):
-        lines.append([row.measure, score(row.mean), f"{score(row.low)} to {score(row.high)}", count(counted)])
+    for row, queries in zip(rows, scores.counted().tolist(), strict=True):
+        lines.append([row.measure, score(row.mean), f"{score(row.low)} to {score(row.high)}", count(queries)])
         if by_people:
             lines[-1].append("-" if row.people is None else score(row.people))
     header = ["measure", "mean", "95% interval", "queries", *["by people"] * by_people]

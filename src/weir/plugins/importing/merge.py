@@ -618,7 +618,7 @@ def _merge_rankings(file: ImportedFile, queries: Identifiers, docs: Identifiers,
             name = f"{plain}-{n}"
         if by_rank:
             merged.notes.append(
-                f"run {name}: the order of the file is kept, as scores that fall by 1 (its own are absent or tied)"
+                f"run {name}: the order of the file is kept, as scores falling by 1 (its own are absent or do not fall)"
             )
         merged.runs[name] = rows
         file.counts.counts["rankings"] += len(rows)

@@ -645,13 +645,14 @@ def slices(study: Study) -> Section | None:
     scores = {cell.label: cell.values() for cell in study.cells if cell.dataset == dataset}
     rows, counts, values = list[str](), list[int](), list[tuple[float | None, ...]]()
     for groups in feature_groups(subject):
-        for label, places in groups.rows(next(iter(scores.values())).queries).items():
+        places_of = {name: groups.rows(one.queries) for name, one in scores.items()}
+        for label, places in next(iter(places_of.values())).items():
             if len(places) < FEW_QUERIES:
                 continue
             means = [
                 None
-                if name not in scores or measure not in scores[name].measures
-                else float(np.nanmean(scores[name].of(measure)[places]))
+                if name not in scores or measure not in scores[name].measures or label not in places_of[name]
+                else float(np.nanmean(scores[name].of(measure)[places_of[name][label]]))
                 for name in study.systems
             ]
             rows.append(f"{groups.name}: {label}")

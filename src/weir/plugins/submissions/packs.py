@@ -173,8 +173,13 @@ def _member(name: str, size: int) -> zipfile.ZipInfo:
 
 
 def _files_of(root: Path, cell: ResultCell) -> Iterator[tuple[str, Path]]:
-    """The files of a cell and of the stages behind it, by their names in a pack; of indexes the records alone."""
+    """The files of a cell and of the stages behind it, by their names in a pack; of indexes the records alone.
+
+    Stages that stand in another folder (--stages) are not packed.
+    """
     for stage, record in (*stages_of(cell), *((cell.folder, record) for _, record in cell.scored)):
+        if not stage.resolve().is_relative_to(root.resolve()):
+            continue
         if record.kind != "index":
             record.verify(stage)
             yield from ((_name(root, stage / name), stage / name) for name in record.files)

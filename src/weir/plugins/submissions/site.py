@@ -138,7 +138,7 @@ def leaderboard(
             continue
         with tempfile.TemporaryDirectory(prefix="weir-site-") as temporary:
             cells = finished_cells(unpacked(file, Path(temporary)) / RESULTS)
-            mine = {cell.dataset: str(cell.scored[-1][1].declared["qrels"]) for cell in cells}
+            mine = {cell.dataset: cell.judgments for cell in cells}
             other = next((d for d, of in mine.items() if judgments.get(d, (of, ""))[0] != of), None)
             if other is not None:
                 refused.append(
