@@ -5,8 +5,8 @@
     python -m fuzz.run --coverage 600 rankings with atheris (make fuzz)
     python -m fuzz.run --replay FILE rankings  one input
 
-Without coverage inputs that are answered or end as none before are changed further. Findings are written into build/fuzz, one for
-each place in the code.
+Without coverage inputs that are answered or end as none before are changed further. Findings are written into
+build/fuzz, one for each place in the code; what was tried when a process died is build/fuzz/current-....
 """
 
 from __future__ import annotations
@@ -141,7 +141,8 @@ def run_target(name: str, seed: int, inputs: int | None, seconds: float | None) 
     tally, began = Tally(name), time.monotonic()
     wanted = inputs or target.inputs
     FINDINGS.mkdir(parents=True, exist_ok=True)
-    with quiet_place() as place, (FINDINGS / f"current-{name}").open("wb", buffering=0) as current:
+    current_path = FINDINGS / f"current-{name}-{os.getpid()}"
+    with quiet_place() as place, current_path.open("wb", buffering=0) as current:
         while time.monotonic() - began < seconds if seconds else tally.inputs < wanted:
             if waiting:
                 data = waiting.pop(0)
@@ -175,7 +176,7 @@ def run_target(name: str, seed: int, inputs: int | None, seconds: float | None) 
                     traceback.print_exc()
             emptied(place)
         faulthandler.cancel_dump_traceback_later()
-    (FINDINGS / f"current-{name}").unlink()
+    current_path.unlink()
     tally.seconds = time.monotonic() - began
     return tally
 

@@ -223,7 +223,11 @@ def rankings(head: str, body: bytes, folder: Path) -> None:
     ]
     assert joined[0] == joined[1], joined
     held = outcome(lambda: values_of(Judged.of(read_run(path), JUDGED)))
-    assert joined[0] == held, (joined[0], held)
+    if isinstance(held, tuple):  # of two documents that stand twice either may be named
+        assert isinstance(joined[0], tuple), (joined[0], held)
+        assert joined[0][0] == held[0], (joined[0], held)
+    else:
+        assert joined[0] == held, (joined[0], held)
     read_repeating_run(path)
 
 
@@ -310,7 +314,7 @@ def collection_files() -> Iterator[bytes]:
 
 
 @target(
-    500,
+    300,
     "_id title text metadata candidates excluded instruction filter lang documents queries qrels split fields null",
     made=collection_files,
 )
@@ -631,7 +635,7 @@ def elastic_server() -> tuple[str, search_servers.ElasticManners]:
     return served(type("Altered", (AlteredHandler,), {"manners": manners})), manners
 
 
-@target(150, drawn=True, seconds=10.0)
+@target(60, drawn=True, seconds=10.0)
 def elasticsearch(head: str, body: bytes, folder: Path) -> None:
     """An index that Weir fills, on a server some of whose answers are altered."""
     url, manners = elastic_server()
@@ -710,7 +714,7 @@ def resealed(root: Path, path: Path) -> None:
 
 
 @target(
-    250,
+    80,
     "rows mean low high declared made cost facts files inputs measures nDCG@10 system k 0.5 NaN",
     seconds=20.0,
     made=finished_seeds,
@@ -849,7 +853,9 @@ def _bm25(texts: dict[str, str], asked: list[str], k: int, k1: float, b: float) 
     searcher = system.index(Corpus.of(texts))
     found = searcher.search(Queries.of({f"q{n}": text for n, text in enumerate(asked)}), k).to_dict()
     for n, text in enumerate(asked):
-        expected = test_bm25.bm25_by_hand(texts, text, system) if any(texts.values()) else {}
+        expected: dict[str, float] = {}
+        with contextlib.suppress(ZeroDivisionError):  # no document has a word
+            expected = test_bm25.bm25_by_hand(texts, text, system)
         expected = {document: score for document, score in expected.items() if score > 0}
         ranking = found[f"q{n}"]
         assert len(ranking) == min(k, len(expected)), (ranking, expected)

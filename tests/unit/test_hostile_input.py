@@ -21,6 +21,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
+import weir
 from tests.unit.brooklet import write_collection
 from weir.cli import main
 from weir.core.strings import Ids, Strings
@@ -29,7 +30,7 @@ from weir.files import json_files as jsonl
 from weir.files import text_files as lines
 from weir.files.layouts import CollectionPart, find_layout
 from weir.files.runs import read_qrels, read_run
-from weir.files.score_files import read_baseline, read_scores, read_scores_value
+from weir.files.score_files import read_baseline, read_scores, read_scores_value, write_scores_value
 from weir.files.text_files import read_toml
 from weir.settings import IDENTIFIER_BYTES
 
@@ -140,6 +141,16 @@ def test_scores_that_are_none_are_refused(tmp_path, read, data):
     (tmp_path / "s").write_bytes(data)
     with pytest.raises(FormatError, match="/s"):
         read(tmp_path / "s")
+
+
+@pytest.mark.parametrize("name", ["values", "answered", "low"])
+def test_columns_of_scores_that_do_not_fit_are_refused(tmp_path, name):
+    scores = weir.evaluate({"q1": {"d1": 1}}, {"q1": {"d1": 1.0}}, ["AP"])
+    write_scores_value(scores, tmp_path / "s")
+    value = json.loads((tmp_path / "s").read_text())
+    (tmp_path / "s").write_text(json.dumps(value | {name: 1}))
+    with pytest.raises(FormatError, match="another number of measures or queries"):
+        read_scores_value(tmp_path / "s")
 
 
 @pytest.mark.parametrize("engine", ["numpy", "numba"])
