@@ -18,6 +18,7 @@ import re
 import shlex
 import tempfile
 import threading
+import zipfile
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache
@@ -42,6 +43,7 @@ from weir.core.judged import Judged
 from weir.core.qrels import Qrels
 from weir.core.run import Run
 from weir.core.scores import JudgedScores, SystemScores
+from weir.datasets.load import Dataset
 from weir.errors import WeirError
 from weir.experiment.experiment import Experiment
 from weir.experiment.results import finished_cells
@@ -59,6 +61,7 @@ from weir.files.score_files import read_baseline, read_scores, read_scores_value
 from weir.labels.panel import judge_prompt, judge_prompts, read_grade, verdict_form
 from weir.measures import parse_measure, score_run
 from weir.models.chat import ChatModel
+from weir.models.checkpoints import read_checkpoint
 from weir.models.hosted import Hosted
 from weir.models.prompts import ChatPrompt, prompt_template
 from weir.models.verdicts import (
@@ -309,8 +312,14 @@ def collection_files() -> Iterator[bytes]:
     """The files of a small collection."""
     with tempfile.TemporaryDirectory() as folder:
         root = brooklet.write_collection(Path(folder) / "c")
-        for path in sorted(root.rglob("*.*")):
+        files = sorted(root.rglob("*.*"))
+        for path in files:
             yield f"{path.relative_to(root).as_posix()}\n".encode() + path.read_bytes()
+        archive = io.BytesIO()
+        with zipfile.ZipFile(archive, "w") as zipped:
+            for path in files:
+                zipped.write(path, f"c/{path.relative_to(root).as_posix()}")
+        yield b"c.zip\n" + archive.getvalue()
 
 
 @target(
@@ -320,18 +329,68 @@ def collection_files() -> Iterator[bytes]:
 )
 def collections(head: str, body: bytes, folder: Path) -> None:
     """A collection one of whose files is another: read, then searched."""
+    if head == "c.zip":
+        (folder / head).write_bytes(body)
+        searched(weir.load(folder / head))
     if head not in COLLECTION:
         return
     root = brooklet.write_collection(folder / "c")
     if head.endswith(".tsv") and "/" not in head:
         (root / head).with_suffix(".jsonl").unlink()
     (root / head).write_bytes(body)
-    dataset = weir.load(root)
+    searched(weir.load(root))
+
+
+def searched(dataset: Dataset) -> None:
+    """Read everything of a collection, and search it."""
     run = BM25().index(dataset.corpus).search(dataset.queries, 3)
     values_of(Judged.of(run, dataset.qrels))
     fields = dataset.corpus.metadata
     for name in fields.names()[:5] if fields is not None else ():
         fields.column(name)
+
+
+BERT = {"model_type": "bert", "max_position_embeddings": 512, "pad_token_id": 0}
+CHECKPOINT: dict[str, object] = {
+    "modules.json": [
+        {"type": "sentence_transformers.models.Transformer", "path": ""},
+        {"type": "sentence_transformers.models.Pooling", "path": "1_Pooling"},
+        {"type": "sentence_transformers.models.Dense", "path": "2_Dense"},
+        {"type": "sentence_transformers.models.Normalize", "path": "3_Normalize"},
+    ],
+    "config.json": BERT,
+    "sentence_bert_config.json": {"max_seq_length": 128},
+    "tokenizer_config.json": {"model_max_length": 512},
+    "config_sentence_transformers.json": {
+        "prompts": {"query": "q: "},
+        "default_prompt_name": "query",
+        "similarity_fn_name": "dot",
+    },
+    "1_Pooling/config.json": {"pooling_mode_cls_token": True, "pooling_mode_mean_tokens": False},
+    "2_Dense/config.json": {"activation_function": "torch.nn.modules.activation.Tanh"},
+}
+
+
+def checkpoint_files() -> Iterator[bytes]:
+    """The files that say how a checkpoint encodes."""
+    for name, value in CHECKPOINT.items():
+        yield f"{name}\n{json.dumps(value)}".encode()
+
+
+@target(
+    1200,
+    "models.Pooling models.Transformer path pooling_mode lasttoken query passage roberta null",
+    made=checkpoint_files,
+)
+def checkpoints(head: str, body: bytes, folder: Path) -> None:
+    """The description of an encoder, one of whose files is another."""
+    if head not in CHECKPOINT:
+        return
+    for name, value in CHECKPOINT.items():
+        path = folder / "c" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(body if name == head else json.dumps(value).encode())
+    read_checkpoint(folder / "c")
 
 
 TOML = (
@@ -496,9 +555,16 @@ class FuzzedHandler(LocalHandler):
     do_POST = do_PUT = do_DELETE = do_GET
 
 
+class QuietServer(http.server.ThreadingHTTPServer):
+    """A server that prints nothing where a client hangs up."""
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """Nothing to say."""
+
+
 def served(handler: type[LocalHandler]) -> str:
     """The address of a server that runs as long as this process."""
-    httpd = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    httpd = QuietServer(("127.0.0.1", 0), handler)
     httpd.daemon_threads = True
     threading.Thread(target=httpd.serve_forever, daemon=True).start()
     return f"http://127.0.0.1:{httpd.server_port}"
