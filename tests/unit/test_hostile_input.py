@@ -143,6 +143,19 @@ def test_scores_that_are_none_are_refused(tmp_path, read, data):
         read(tmp_path / "s")
 
 
+def test_a_parquet_file_whose_columns_contradict_its_statistics_ends_no_process(tmp_path, qrels):
+    """pyarrow ends the process where it is asked for such a column's description."""
+    table = pa.table({"query_id": ["q1", "q1"], "doc_id": ["d1", "d2"], "score": [2.5, 1.0]})
+    parquet.write_table(table, tmp_path / "r.parquet", compression="none")
+    data = (tmp_path / "r.parquet").read_bytes()
+    required = data.replace(b"%\x02\x18\x05score", b"%\x00\x18\x05score")  # it was optional
+    assert required != data
+    (tmp_path / "r.parquet").write_bytes(required)
+    command = [sys.executable, "-m", "weir", "eval", qrels, str(tmp_path / "r.parquet")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode in (0, 2), done.stderr
+
+
 @pytest.mark.parametrize("name", ["values", "answered", "low"])
 def test_columns_of_scores_that_do_not_fit_are_refused(tmp_path, name):
     scores = weir.evaluate({"q1": {"d1": 1}}, {"q1": {"d1": 1.0}}, ["AP"])
