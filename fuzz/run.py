@@ -236,6 +236,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--coverage", type=int, help="seconds for each target, guided by atheris")
     parser.add_argument("--replay", type=Path, help="a file with one input")
     given = parser.parse_args(arguments)
+    faulthandler.enable()  # says where, should the process die
     if given.coverage and len(given.targets) == 1:
         guided(given.targets[0], given.coverage, given.seed)
     from fuzz.targets import TARGETS

@@ -209,7 +209,7 @@ def tables() -> Iterator[bytes]:
 JUDGED = Qrels.of({"q1": {"d1": 2, "d2": 0, "d3": -1}, "q2": {"d1": 1}, "1": {"d1": 1}})
 
 
-@target(2500, COLUMNS, made=tables)
+@target(1500, COLUMNS, made=tables)
 def rankings(head: str, body: bytes, folder: Path) -> None:
     """A run of any format: both engines read it alike, and joining it while it is read is joining what was read."""
     path = written(head, body, folder)
@@ -234,7 +234,7 @@ def rankings(head: str, body: bytes, folder: Path) -> None:
     read_repeating_run(path)
 
 
-@target(2500, COLUMNS, made=tables)
+@target(1500, COLUMNS, made=tables)
 def judgments(head: str, body: bytes, folder: Path) -> None:
     """Judgments of any format, and of intents: both engines read them alike."""
     path = written(head, body, folder)

@@ -136,7 +136,18 @@ def split_variant(model: str) -> tuple[str, str]:
     A variant is which of a checkpoint's ONNX files is meant: fp32, fp16, int8, or a file in its folder.
     """
     name, mark, variant = model.rpartition("#")
-    return (name, variant) if mark and not Path(model).expanduser().exists() else (model, "")
+    try:
+        there = _place(model).exists()
+    except OSError:  # no path can be so
+        there = False
+    return (name, variant) if mark and not there else (model, "")
+
+
+def _place(model: str) -> Path:
+    """The path that a name may be, "~" as whose home it is, where there is such a user."""
+    with suppress(RuntimeError):
+        return Path(model).expanduser()
+    return Path(model)
 
 
 # ----------
@@ -158,7 +169,7 @@ def locate(model: str) -> Path:
     Raises DownloadError for one of the hub that is not here, StoreError for a folder without a checkpoint.
     """
     model, variant = split_variant(model)
-    folder = Path(model).expanduser()
+    folder = _place(model)
     if _begins_one(folder):
         return folder
     if folder.is_absolute() or folder.is_dir() or model.startswith((".", "~")):
