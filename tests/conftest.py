@@ -66,6 +66,7 @@ SLOW = frozenset(
         "test_postgres_kills",
         "test_notebook",
         "test_faults",
+        "test_fuzz",
         "test_stage_faults",
         "test_local_chat",
         "test_several",
@@ -90,7 +91,7 @@ SLOW = frozenset(
     ]
 )
 """What `make test-slow` runs beside tests/real: benchmarks, kernels for other processors, a copy of the checkout, examples
-of pages, a browser, a notebook's kernel, a database, kills and faults, peak memory over large files, a language model,
+of pages, a browser, a notebook's kernel, a database, kills and faults, fuzzers, peak memory over large files, a language model,
 simulations; modules, or single tests of one."""
 LONG = frozenset(["test_declared", "test_measures_against_reference", "test_conform", "test_plan"])
 

@@ -206,6 +206,21 @@ def test_both_engines_name_the_same_bad_line(
     assert f"run.trec, line {before.count(10) + 2}: " in errors[0]
 
 
+@pytest.mark.parametrize("engine", ["numpy", "numba"])
+def test_numbers_of_more_than_64_bits_are_those_of_python(tmp_path, engine):
+    """A multiple of 2**64 is 0 to whoever multiplies and adds in 64 bits."""
+    digits = [str(n << 64) for n in range(1, 6)]
+    numbers = [
+        *digits,
+        *(f"-{d}0" for d in digits),
+        *(f"{d[:-k]}.{d[-k:]}" for d in digits for k in (1, 5, 19)),
+    ]
+    path = tmp_path / "run.trec"
+    path.write_text("".join(f"q Q0 d{i} 1 {number} t\n" for i, number in enumerate(numbers)))
+    read = read_run(path, engine=engine).to_dict()["q"]
+    assert read == {f"d{i}": float(number) for i, number in enumerate(numbers)}
+
+
 @EASY
 @given(st.lists(st.binary(max_size=40), max_size=30))
 def test_compiled_hash_equals_the_numpy_one(texts: list[bytes]) -> None:

@@ -155,6 +155,19 @@ def test_vectors_too_short_for_floats_to_square_keep_their_order(way):
         np.testing.assert_array_equal(found.score, score)
 
 
+@pytest.mark.parametrize("way", ["auto", "int8", "fp32"])
+@pytest.mark.parametrize("seed", [33, 48, 52])
+def test_a_query_whose_products_floats_cannot_hold_is_answered_exactly(way, seed):
+    """The sums of bytes, times the query's scale, are minus infinity long before a score is beyond a float."""
+    rng = np.random.default_rng(seed)
+    documents = (1e-3 * close(rng, rng.standard_normal((342, 32)))).astype(np.float32)
+    queries = np.clip(1e38 * rng.standard_normal((12, 32)), -3e38, 3e38).astype(np.float32)
+    doc, score = naive(documents, queries, 100, "dot", np.arange(342))
+    found = search(ArraySource(documents), queries, 100, "dot", None, way)
+    np.testing.assert_array_equal(found.score, score)
+    np.testing.assert_array_equal(found.doc, doc)
+
+
 @pytest.fixture
 def readings(monkeypatch):
     """The arguments with which documents were read, a sample for one in 4 of them."""

@@ -9,7 +9,16 @@ import pytest
 from weir.cli import main
 from weir.errors import BadValue, StoreError, UnknownName, WeirError
 from weir.models import Encoder
-from weir.models.checkpoints import card, cards, fetch, find_card, locate, read_checkpoint, resolve
+from weir.models.checkpoints import (
+    card,
+    cards,
+    fetch,
+    find_card,
+    locate,
+    read_checkpoint,
+    resolve,
+    split_variant,
+)
 from weir.models.cross_encoder import CrossEncoder
 from weir.models.sparse import SparseModel, TokenWeights, read_layout
 from weir.models.t5 import MonoT5, QuestionWriter
@@ -134,6 +143,10 @@ def test_a_plain_checkpoint(tmp_path):
         ({"modules": [{"type": "x.WeightedLayerPooling", "path": ""}]}, BadValue, "a step 'WeightedLayerPooling'"),
         ({"modules": {"a": 1}}, StoreError, "damaged"),
         ({"modules": [], "config": [1]}, StoreError, "found a JSON list"),
+        ({"modules": [{"type": "x.Pooling", "path": "a\0b"}]}, StoreError, "is no path"),
+        ({"config": BERT, "config_sentence_transformers": {"prompts": ["q"]}}, StoreError, "expected an object"),
+        ({"config": BERT | {"max_position_embeddings": "many"}}, StoreError, "expected whole numbers"),
+        ({"config": BERT | {"model_type": ["roberta"], "pad_token_id": [1]}}, StoreError, "expected whole numbers"),
         ({"config": BERT, "modules": [{"type": "x.Pooling", "path": "p"}],
           "p__config": {"pooling_mode_cls_token": True, "pooling_mode_mean_tokens": True}}, BadValue, "pooling by"),
         ({"config": BERT, "modules": [{"type": "x.Pooling", "path": "p"}],
@@ -145,6 +158,18 @@ def test_a_plain_checkpoint(tmp_path):
 def test_checkpoints_that_cannot_be_used(tmp_path, files, error, message):
     with pytest.raises(error, match=message):
         read_checkpoint(written(tmp_path, **files))
+
+
+@pytest.mark.parametrize(
+    "model", ["~nobody-is-called-so/model", "n" * 5000, "a\0b"], ids=["home", "long", "zero"]
+)
+def test_a_name_that_is_no_path_has_a_variant(model):
+    assert split_variant(f"{model}#int8") == (model, "int8")
+
+
+def test_the_home_of_nobody_has_no_checkpoint():
+    with pytest.raises(StoreError, match="no checkpoint there"):
+        locate("~nobody-is-called-so/model")
 
 
 def test_other_kinds_give_no_vector():

@@ -21,6 +21,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
+import weir
 from tests.unit.brooklet import write_collection
 from weir.cli import main
 from weir.core.strings import Ids, Strings
@@ -29,7 +30,7 @@ from weir.files import json_files as jsonl
 from weir.files import text_files as lines
 from weir.files.layouts import CollectionPart, find_layout
 from weir.files.runs import read_qrels, read_run
-from weir.files.score_files import read_baseline, read_scores, read_scores_value
+from weir.files.score_files import read_baseline, read_scores, read_scores_value, write_scores_value
 from weir.files.text_files import read_toml
 from weir.settings import IDENTIFIER_BYTES
 
@@ -140,6 +141,29 @@ def test_scores_that_are_none_are_refused(tmp_path, read, data):
     (tmp_path / "s").write_bytes(data)
     with pytest.raises(FormatError, match="/s"):
         read(tmp_path / "s")
+
+
+def test_a_parquet_file_whose_columns_contradict_its_statistics_ends_no_process(tmp_path, qrels):
+    """pyarrow ends the process where it is asked for such a column's description."""
+    table = pa.table({"query_id": ["q1", "q1"], "doc_id": ["d1", "d2"], "score": [2.5, 1.0]})
+    parquet.write_table(table, tmp_path / "r.parquet", compression="none")
+    data = (tmp_path / "r.parquet").read_bytes()
+    required = data.replace(b"%\x02\x18\x05score", b"%\x00\x18\x05score")  # it was optional
+    assert required != data
+    (tmp_path / "r.parquet").write_bytes(required)
+    command = [sys.executable, "-m", "weir", "eval", qrels, str(tmp_path / "r.parquet")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode in (0, 2), done.stderr
+
+
+@pytest.mark.parametrize("name", ["values", "answered", "low"])
+def test_columns_of_scores_that_do_not_fit_are_refused(tmp_path, name):
+    scores = weir.evaluate({"q1": {"d1": 1}}, {"q1": {"d1": 1.0}}, ["AP"])
+    write_scores_value(scores, tmp_path / "s")
+    value = json.loads((tmp_path / "s").read_text())
+    (tmp_path / "s").write_text(json.dumps(value | {name: 1}))
+    with pytest.raises(FormatError, match="another number of measures or queries"):
+        read_scores_value(tmp_path / "s")
 
 
 @pytest.mark.parametrize("engine", ["numpy", "numba"])

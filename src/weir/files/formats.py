@@ -424,7 +424,10 @@ def _csv_chunks(path: Path, layout: ColumnLayout, kind: Kind) -> Iterator[TableC
         score, wrong = parse_decimals(padded, number.ptr[:-1], number.lengths())
         stop = int(wrong[0]) if len(wrong) else stop
         if stop < len(rows):
-            raise _not_a_row(path, rows[stop], layout, kind, batch[stop][0])
+            shown = [
+                cell.encode("utf-8", "surrogateescape").decode("utf-8", "replace") for cell in rows[stop]
+            ]
+            raise _not_a_row(path, shown, layout, kind, batch[stop][0])
         first = np.flatnonzero(differs_from_previous(query.data, query.ptr[:-1], query.lengths()))
         yield TableChunk(query.take(first), first, doc, score)
     if damage is not None:

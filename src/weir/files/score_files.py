@@ -140,7 +140,8 @@ def read_scores_value(path: Path | str) -> Scores:
     except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
         raise FormatError(path, "something else", _EXPECTED) from None
     shape = (len(scores.measures), len(scores.queries))
-    if scores.values.shape != shape or len(scores.answered) != shape[1]:
+    tables = [table for table in (scores.values, scores.low, scores.high) if table is not None]
+    if any(table.shape != shape for table in tables) or scores.answered.shape != shape[1:]:
         raise FormatError(path, "values of another number of measures or queries", _EXPECTED)
     return scores
 

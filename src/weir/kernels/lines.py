@@ -179,7 +179,7 @@ def _decimal(word: np.uint64, second: np.uint64, third: np.uint64, length: int) 
         digit = byte - 48
         if digit >= 0 and digit <= 9:
             mantissa = mantissa * np.uint64(10) + np.uint64(digit)
-            figures += mantissa != _0
+            figures += figures > 0 or digit > 0  # the mantissa may be 0 again, once it is too large
             places += dots
             digits += 1
         elif byte == 46 and dots == 0:

@@ -136,7 +136,18 @@ def split_variant(model: str) -> tuple[str, str]:
     A variant is which of a checkpoint's ONNX files is meant: fp32, fp16, int8, or a file in its folder.
     """
     name, mark, variant = model.rpartition("#")
-    return (name, variant) if mark and not Path(model).expanduser().exists() else (model, "")
+    try:
+        there = _place(model).exists()
+    except OSError:  # no path can be so
+        there = False
+    return (name, variant) if mark and not there else (model, "")
+
+
+def _place(model: str) -> Path:
+    """The path that a name may be, "~" as whose home it is, where there is such a user."""
+    with suppress(RuntimeError):
+        return Path(model).expanduser()
+    return Path(model)
 
 
 # ----------
@@ -158,7 +169,7 @@ def locate(model: str) -> Path:
     Raises DownloadError for one of the hub that is not here, StoreError for a folder without a checkpoint.
     """
     model, variant = split_variant(model)
-    folder = Path(model).expanduser()
+    folder = _place(model)
     if _begins_one(folder):
         return folder
     if folder.is_absolute() or folder.is_dir() or model.startswith((".", "~")):
@@ -417,9 +428,18 @@ def read_checkpoint(folder: Path, variant: str = "") -> Checkpoint:
 
 
 def with_declared_prompts(checkpoint: Checkpoint) -> Checkpoint:
-    """The checkpoint with what is put before texts, as sentence-transformers' settings declare it."""
-    settings = read_object(checkpoint.root / "config_sentence_transformers.json")
-    prompts = {str(k): str(v) for k, v in (settings.get("prompts") or {}).items()}
+    """The checkpoint with what is put before texts, as sentence-transformers' settings declare it.
+
+    Raises StoreError where they are damaged.
+    """
+    path = checkpoint.root / "config_sentence_transformers.json"
+    settings = read_object(path)
+    declared = settings.get("prompts") or {}
+    if not isinstance(declared, dict):
+        raise StoreError(
+            f"{path}: prompts are {declared!r:.80}, expected an object; fetch the checkpoint again"
+        )
+    prompts = {str(k): str(v) for k, v in declared.items()}
     default = prompts.get(str(settings.get("default_prompt_name")))
     return replace(
         checkpoint,
@@ -438,8 +458,14 @@ def bare_checkpoint(folder: Path, root: Path, variant: str = "") -> Checkpoint:
     config = read_object(folder / "config.json", needed=graph is None)
     # Tokens whose places the architecture can tell apart; 0 for no bound of its own.
     size = config.get("max_position_embeddings") or config.get("n_positions") or 0
-    offset = int(config.get("pad_token_id") or 0) + 1 if config.get("model_type") in ROBERTA else 0
-    positions = max(int(size) - offset, 0)
+    padding = config.get("pad_token_id") or 0
+    if not isinstance(size, int) or not isinstance(padding, int):
+        raise StoreError(
+            f"{folder / 'config.json'}: {size!r:.80} positions with padding {padding!r:.80}, expected whole numbers; "
+            "fetch the checkpoint again"
+        )
+    offset = padding + 1 if str(config.get("model_type")) in ROBERTA else 0
+    positions = max(size - offset, 0)
     for path in sorted(folder.glob("sentence_*_config.json")):
         limit = read_object(path).get("max_seq_length")
         if isinstance(limit, int) and limit > 0:
@@ -468,7 +494,7 @@ def read_modules(folder: Path, kinds: tuple[str, ...]) -> list[tuple[str, Path]]
     try:
         steps = json.loads(path.read_text(encoding="utf-8"))
         return [(step_kind(path, s["type"], kinds), inner_folder(folder, s["path"])) for s in steps]
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise StoreError(f"{path}: damaged ({error}); fetch the checkpoint again") from None
 
 
@@ -483,6 +509,8 @@ def step_kind(path: Path, dotted: object, kinds: tuple[str, ...]) -> str:
 def inner_folder(folder: Path, name: object) -> Path:
     """A folder that a checkpoint's own file names; raises ValueError for one outside of the checkpoint."""
     inner = folder / str(name)
+    if "\0" in str(name):
+        raise ValueError(f"{name!r} is no path")
     if not Path(os.path.normpath(inner)).is_relative_to(os.path.normpath(folder)):
         raise ValueError(f"'{name}' leads out of the checkpoint")
     return inner
@@ -508,7 +536,7 @@ def read_object(path: Path, needed: bool = False) -> dict[str, Any]:
         return {}
     try:
         value = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise StoreError(f"{path}: cannot be read ({error}); fetch the checkpoint again") from None
     if not isinstance(value, dict):
         raise StoreError(f"{path}: found a JSON {type(value).__name__}, expected an object")

@@ -122,6 +122,8 @@ MAX_RESCORED_SHARE = 0.12
 """Share of pairs looked at exactly beyond which a first pass in bytes does not pay."""
 CENTRE_SAMPLE = 64, 32
 """Runs of documents from which the centre is taken, and documents in a run."""
+LARGEST_PRODUCTS = 4e18
+"""A query's largest number times its dimensions beyond which a float might not hold a sum of its products."""
 MAX_BYTE_DIMENSIONS = 1 << 16
 """Dimensions beyond which sums of products of bytes might not fit 32 bits."""
 
@@ -318,9 +320,10 @@ def _packed(unit: Float64, centre: Float32, eight: bool) -> tuple[NDArray[np.uin
     norm, far = np.linalg.norm(centred, axis=1), float(np.linalg.norm(middle))
     gauge[:, 0], gauge[:, 1], gauge[:, 4] = unit @ middle, norm, far
     gauge[:, 3] = (d + 32) * 2.0**-22 * (norm + 2 * far)
+    beyond = np.abs(unit).max(axis=1) * d > LARGEST_PRODUCTS  # a unit that is not a number: looked at exactly
     if not eight:
         floats = np.zeros((q + ROWS, d), np.float32)
-        floats[:q], facts[:q, 1] = unit, 1
+        floats[:q], facts[:q, 1] = unit, np.where(beyond, np.nan, 1)
         return floats.view(np.uint8), facts, gauge
     scale = (np.abs(centred).max(axis=1) / 127).astype(np.float32)
     inverse = np.divide(1, scale, out=np.zeros(q), where=scale > 1e-30)
@@ -329,7 +332,7 @@ def _packed(unit: Float64, centre: Float32, eight: bool) -> tuple[NDArray[np.uin
     bytes_ = np.zeros((q + ROWS, 4 * -(-d // 4)), np.int8)
     bytes_[:q, :d] = whole
     facts.view(np.int32)[:q, 0] = -128 * bytes_[:q].sum(axis=1, dtype=np.int32)
-    facts[:q, 1] = scale
+    facts[:q, 1] = np.where(beyond, np.nan, scale)
     return bytes_.view(np.uint8), facts, gauge
 
 
