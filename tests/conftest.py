@@ -69,6 +69,7 @@ SLOW = frozenset(
         "test_stage_faults",
         "test_local_chat",
         "test_several",
+        "test_hostile_servers",
         "test_drawn_means",
         "test_detectable_effects",
         "test_charts::test_a_figure_is_saved_as_pixels_and_as_pages",

@@ -196,10 +196,6 @@ ANSWER_BYTES, HIT_BYTES = 32 << 20, 1 << 12
 HTTP_NOT_FOUND, HTTP_TOO_LARGE = 404, 413
 
 
-class TooLargeError(Exception):
-    """The server takes no request of that size."""
-
-
 @dataclass(eq=False)
 class ElasticServer:
     """A connection to a server, for one thread. retried: called after each failed attempt that is retried."""
@@ -226,7 +222,7 @@ class ElasticServer:
         """What the server answers, as JSON; asked again where that may help.
 
         content: sent as JSON; lines: sent as lines of JSON; missing: whether 404 is an answer, None; max_bytes: of the
-        answer. Raises AttemptError where no attempt is answered, TooLargeError for 413, ServiceError for a refused key.
+        answer. Raises AttemptError where no attempt is answered, ServiceError for a refused key.
         """
         body = None if content is None else json.dumps(content).encode("ascii")
         if lines is not None:
@@ -252,8 +248,6 @@ class ElasticServer:
         except AttemptError as error:
             if error.status == HTTP_NOT_FOUND and missing:
                 return None
-            if error.status == HTTP_TOO_LARGE:
-                raise TooLargeError(str(error)) from None
             if error.status in (401, 403):
                 raise ServiceError(f"{self.settings.url}: {error}; {self.key.hint()}") from None
             raise
@@ -475,7 +469,8 @@ def removed_indexes(settings: ElasticSettings) -> list[str]:
     """
     with elastic_connected(settings) as server:
         mappings = server.call("GET", f"/{settings.prefix}*/_mapping", missing=True) or {}
-        marks = {name: _mark(one.get("mappings")) for name, one in mappings.items()}
+        with _documented(settings.url):
+            marks = {name: _mark(one["mappings"]) for name, one in mappings.items()}
         names = sorted(
             name
             for name, mark in marks.items()
@@ -566,7 +561,7 @@ def _documented(url: str) -> Iterator[None]:
     """Raise ServiceError where an answer lacks what the API documents."""
     try:
         yield
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
         raise ServiceError(
             f"{url}: an answer is not what the API of Elasticsearch and OpenSearch documents ({error})"
         ) from None
@@ -614,14 +609,18 @@ def _written(
     """Make the index or continue it; (the index where it is complete, else what is wrong with it)."""
     state, reused = _begun(server, index)
     query = {"size": 0, "aggs": {"last": {"max": {"field": NUMBER}}}}
-    last = server.call("POST", f"/{index.name}/_search", query)["aggregations"]["last"]["value"]
-    start = 0 if last is None else max(0, int(last) + 1 - BATCH_DOCUMENTS)
+    answer = server.call("POST", f"/{index.name}/_search", query)
+    with _documented(index.settings.url):
+        last = answer["aggregations"]["last"]["value"]
+        start = 0 if last is None else max(0, _count(last) + 1 - BATCH_DOCUMENTS)
     total, most = len(index.corpus), BATCH_DOCUMENTS
     while start < total:
         batch = list(_batch(index, start, most))
         try:
             _put(server, index, batch)
-        except TooLargeError as error:
+        except AttemptError as error:
+            if error.status != HTTP_TOO_LARGE:
+                raise
             if len(batch) == 1:
                 raise ServiceError(f"{index.settings.url}: document '{batch[0][0]}': {error}") from None
             most = len(batch) // 2
@@ -742,8 +741,9 @@ def _put(server: ElasticServer, index: ElasticIndex, batch: list[tuple[str, dict
         again: dict[str, dict[str, object]] = {}
         reason = ""
         for item, (name, fields) in zip(items, waiting.items(), strict=True):
-            outcome = item.get("create", {})
-            status, error = outcome.get("status"), outcome.get("error")
+            with _documented(server.settings.url):
+                outcome = item["create"]
+                status, error = outcome["status"], outcome.get("error")
             if status in (200, 201, CONFLICT):
                 continue
             reason = " ".join(error_text(outcome, f"status {status}").split())[:SHOWN_CHARACTERS]
@@ -1054,7 +1054,8 @@ def _ranking(response: Any) -> dict[str, object]:  # noqa: ANN401  whatever the 
             raise AttemptError("failed", f"{response['status']}: {reason}")
         advice = next((one for words, one in ADVICE.items() if words in reason), "")
         raise AttemptError("refused", f"the search was refused: {reason}{advice}", again=False)
-    shards = response.get("_shards", {})
+    shards = response.get("_shards")
+    shards = shards if isinstance(shards, dict) else {}
     total, failed = shards.get("total"), shards.get("failed")
     # What is skipped, since it can hold no result, is among the successful.
     if response.get("timed_out") is not False or failed != 0 or shards.get("successful") != total:
