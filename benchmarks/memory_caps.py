@@ -108,9 +108,12 @@ def main() -> None:
     places = {"bm25": work / "scifact", "dense": work / "first", "million": work / str(options.documents)}
     tasks: list[str] = options.tasks.split(",")
     for name in ("bm25", "dense"):
-        shutil.copytree(data / "scifact", places[name], dirs_exist_ok=True)  # stores are written beside it
-    corpus = (data / "scifact" / "corpus.jsonl").read_bytes().splitlines(keepends=True)
-    (places["dense"] / "corpus.jsonl").write_bytes(b"".join(corpus[:DENSE_DOCUMENTS]))
+        for file in ("corpus.jsonl", "queries.jsonl", "qrels/test.tsv"):  # stores are written beside these
+            copy = places[name] / file
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            lines = (data / "scifact" / file).read_bytes().splitlines(keepends=True)
+            first = lines[:DENSE_DOCUMENTS] if (name, file) == ("dense", "corpus.jsonl") else lines
+            copy.write_bytes(b"".join(first))
     if "million" in tasks:
         make_collection(options.documents, places["million"], data)
     for name in tasks:
