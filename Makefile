@@ -13,10 +13,13 @@ REAL ?= $(firstword $(wildcard ../shared/data/scifact $(HOME)/.cache/weir/datase
 MINILM = dense("minilm", dtype="bf16")
 SYSTEMS = -s bm25 -s '$(MINILM)' -s 'rrf(bm25, $(MINILM))' -s 'bm25 >> score($(MINILM), depth=20)'
 
+RESOLVED = $(BIN)/uv pip compile pyproject.toml --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
+	--no-emit-index-url
+
 # Where Python is told to write no bytecode, each of hundreds of processes would compile all modules again.
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: demo test test-slow test-torch fuzz oldest check bench docs coming-from golden clean
+.PHONY: demo test test-slow test-torch fuzz oldest newest lock wheel check bench docs coming-from golden clean
 
 demo: .venv/neural             ## the main job on the embedded collections and a real one: tables, a folder of results, a report
 	HF_HUB_OFFLINE=1 $(BIN)/weir run -d brook $(addprefix -d ,$(REAL)) $(SYSTEMS) -m nDCG@10 -m R@100 -o demo-results
@@ -35,12 +38,29 @@ test-torch: $(BRIDGES)         ## what needs PyTorch, in an environment of its o
 fuzz: $(FUZZ)                  ## hours of inputs guided by coverage; findings in build/fuzz (test-slow has a fixed-seed run)
 	$(FUZZ) -m fuzz.run --coverage $(FUZZ_SECONDS)
 
-oldest: .venv/dev              ## the tests of numbers and formats with the oldest versions that pyproject.toml allows
+# Numbers and formats with the oldest versions that pyproject.toml allows, and with the newest that there are.
+oldest: RESOLUTION = lowest-direct
+newest: RESOLUTION = highest
+oldest newest: .venv/dev       ## the tests of numbers and formats with the oldest, the newest versions of all dependencies
 	$(PIP) uv
-	$(BIN)/uv venv --quiet --clear --python $(BIN)/python .venv/oldest
-	$(BIN)/uv pip install --quiet --python .venv/oldest/bin/python --resolution lowest-direct -e '.[dev]'
-	.venv/oldest/bin/python -m pytest -n 2 -m "not slow" tests/golden tests/property tests/conformance \
+	$(BIN)/uv venv --quiet --clear --python $(BIN)/python .venv/$@
+	$(BIN)/uv pip install --quiet --upgrade --python .venv/$@/bin/python --resolution $(RESOLUTION) -e '.[dev]'
+	.venv/$@/bin/python -m pytest -n 2 -m "not slow" tests/golden tests/property tests/conformance \
 		--ignore tests/conformance/test_certificates.py --ignore tests/conformance/test_docs.py  # pages name today's versions
+
+lock: .venv/run                ## what `make test` takes, each version with its hashes, for any platform
+	$(PIP) uv
+	$(RESOLVED) --extra dev --upgrade -o requirements-dev.txt
+
+wheel: .venv/run               ## the wheel in build/wheel, built twice from two folders: the same bytes
+	$(PIP) uv
+	rm -rf build/wheel build/again
+	mkdir -p build/again
+	umask 077; cp -r pyproject.toml README.md LICENSE src build/again
+	$(BIN)/uv build --quiet --wheel --out-dir build/wheel .
+	$(BIN)/uv build --quiet --wheel --out-dir build/again/wheel build/again
+	cmp build/wheel/*.whl build/again/wheel/*.whl
+	sha256sum build/wheel/*.whl
 
 check: .venv/dev               ## style, types, layers, circles
 	$(BIN)/ruff check .
@@ -58,11 +78,13 @@ golden: .venv/dev $(PEERS)     ## recompute the reference numbers of tests/golde
 	$(BIN)/python scripts/make_golden_diversity.py $(PEERS)
 	$(BIN)/python scripts/certify.py $(PEERS)
 
-docs: .venv/slow demo coming-from  ## what is generated from the code, every example run, the site in build/site
-	$(PIP) -e '.[docs]'
+docs: .venv/slow demo coming-from  ## what is generated from the code, every example run, the site in build/site, an SBOM
+	$(PIP) uv -e '.[docs]'
 	$(BIN)/python scripts/make_docs.py
 	$(BIN)/python scripts/examples.py
 	$(BIN)/python scripts/make_site.py
+	$(RESOLVED) --extra neural -o build/requirements.txt
+	$(BIN)/cyclonedx-py requirements --pyproject pyproject.toml --output-reproducible --of JSON -o build/sbom.json build/requirements.txt
 
 coming-from: .venv/neural $(COMING_FROM)  ## ten tasks run against the real packages and timed; skipped without ../shared
 	$(BIN)/python scripts/coming_from.py --peers $(COMING_FROM)

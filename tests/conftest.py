@@ -9,6 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.no_network import sitecustomize as no_network
+
+# Python processes that tests start import it by its name.
+os.environ["PYTHONPATH"] = os.pathsep.join(
+    [str(Path(no_network.__file__).parent), *filter(None, [os.environ.get("PYTHONPATH")])]
+)
 os.environ.pop(
     "COLUMNS", None
 )  # pytest-xdist sets it; tables are tested as a pipe gets them, unless a test sets a width
@@ -70,6 +76,7 @@ SLOW = frozenset(
         "test_stage_faults",
         "test_local_chat",
         "test_several",
+        "test_hostile_servers",
         "test_drawn_means",
         "test_detectable_effects",
         "test_charts::test_a_figure_is_saved_as_pixels_and_as_pages",
@@ -114,6 +121,14 @@ def session_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     os.environ["WEIR_HOME"] = str(folder)
     settings.cache_clear()
     return folder
+
+
+@pytest.fixture(autouse=True)
+def _no_network() -> Iterator[None]:
+    """A test that reached for another machine fails, also where what it tried went on without."""
+    no_network.attempts.clear()
+    yield
+    assert not no_network.attempts, f"tests stay on this machine; this one reached for {no_network.attempts}"
 
 
 @pytest.fixture(autouse=True)

@@ -163,6 +163,8 @@ def available_cores() -> int:
     return os.cpu_count() or 1
 
 
+NO_MEMORY = re.compile(r"out of memory|(?:can.t|cannot|could not|failed to) alloc|bad_alloc", re.IGNORECASE)
+"""How torch, OpenVINO and C++ say in an error of Python that there is no memory."""
 ASSUMED_MEMORY_BYTES = 8 << 30
 """Of a machine that does not say how much memory it has."""
 SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?([KMGT]?)(?:i?B)?", re.IGNORECASE)
@@ -220,6 +222,24 @@ def require_memory(count: int, what: str, remedy: str = "") -> None:
             f"{what} needs about {count / 1e9:.1f} GB of memory; {budget.bytes / 1e9:.1f} GB may be taken "
             f"({budget.source}); {remedy + '; ' if remedy else ''}--max-ram or WEIR_MAX_RAM raises that"
         )
+
+
+def require_addresses(count: int, what: str, remedy: str = "") -> None:
+    """Raise BadValue where `ulimit -v` leaves fewer bytes of addresses than something needs.
+
+    Libraries of C that lack them end the process, or look for them for ever. remedy: what helps, beside a higher limit.
+    """
+    with suppress(ImportError, OSError):  # not on Windows, no /proc
+        import resource
+
+        limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+        pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
+        left = limit - pages * resource.getpagesize()
+        if limit != resource.RLIM_INFINITY and left < count:
+            raise BadValue(
+                f"{what} needs about {count / 1e9:.1f} GB of addresses; ulimit -v leaves {max(0, left) / 1e9:.1f} GB; "
+                f"{remedy + ', or ' if remedy else ''}raise it"
+            )
 
 
 def half_of_memory(root: Path) -> MemoryBudget:

@@ -86,6 +86,7 @@ SCRIPTS = {
     "maxsim_bench.py": Tiny("--documents 20 --repetitions 1 --quick", ("numba", "torch")),
     "measures_bench.py": Tiny("--queries 20 --tools weir --repeat 1"),
     "measures_bench.py --dicts": Tiny("--dicts 2x10 20x30 --repeat 1 --tools weir,weir\u00a0lists,weir\u00a0frames,pytrec_eval", ("pytrec_eval", "pandas")),
+    "memory_caps.py": Tiny("--data {data} --tasks bm25,million --documents 300 --caps 2G --work {work}", KERNELS),
     "near_copies.py": Tiny("--documents 300 --peer-documents 100", ("numba", "datasketch")),
     "open_store.py": Tiny("--documents 200 --repeat 1", KERNELS),
     "overlap_bench.py": Tiny("--documents 200", KERNELS),

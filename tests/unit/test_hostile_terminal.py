@@ -293,13 +293,21 @@ def test_the_newest_reports_stay_and_one_that_cannot_be_written_is_told(home, fa
     assert err.count("\n") == 1
 
 
-@pytest.mark.parametrize("failure", [MemoryError(), OSError(errno.ENOMEM, "Cannot allocate memory")], ids=str)
+@pytest.mark.parametrize(
+    "failure",
+    [
+        MemoryError(),
+        OSError(errno.ENOMEM, "Cannot allocate memory"),
+        RuntimeError("can't start new thread"),
+        RuntimeError("[CPU] FullyConnected node with name 'x' can't alloc"),
+    ],
+    ids=str,
+)
 def test_memory_that_ran_out_is_neither_a_mistake_nor_a_bug(home, failing, capsys, failure):
     assert failing(failure) == 71
     err = capsys.readouterr().err
-    assert err.startswith(
-        "weir: run: there is not enough memory; finished work is kept; let it take less (--max-ram"
-    )
+    lacking = "no further thread can be started" if "thread" in str(failure) else "there is not enough memory"
+    assert err.startswith(f"weir: run: {lacking}; finished work is kept; let it take less (--max-ram")
     assert (err.count("\n"), (home / "reports").exists()) == (1, False)
 
 

@@ -295,3 +295,21 @@ def test_a_table_that_lost_rows_is_made_again_and_its_answers_are_asked_again(sh
     assert whole.search(ASKED, 3).to_dict() == right
     assert whole.costs().services[0].facts()["stored"] == 0
     assert system.index(CORPUS).costs().reused_documents == len(CORPUS)
+
+
+def test_a_key_says_the_server_the_database_and_the_schema_and_no_password(shop_system, monkeypatch):
+    monkeypatch.setenv("PGURL", "postgresql://me:very-secret@db.example:5433/shop?sslmode=require")
+    described = shop_system().describe()
+    place = {"host": "db.example", "port": "5433", "dbname": "shop"}
+    assert described["place"] == {**place, "schema": "weir"}
+    assert "very-secret" not in str(described)
+    assert shop_system('schema = "mine"\n').describe()["place"] == {**place, "schema": "mine"}
+    table = '[table]\nname = "shop.products"\nid = "sku"\ntext = ["name"]\n'
+    assert shop_system(table, ', version="1"').describe()["place"] == place
+    monkeypatch.setenv("PGURL", "host=other dbname=shop user=me password=another-secret")
+    assert shop_system().describe()["place"] == {
+        "host": "other",
+        "port": "",
+        "dbname": "shop",
+        "schema": "weir",
+    }

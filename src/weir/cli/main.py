@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import signal
 import sys
 import threading
@@ -18,7 +19,7 @@ import click
 
 from weir.cli.terminal import outputs_are_read, protected_output, show_raw
 from weir.errors import PluginError, ServiceError, StoreWarning, UnknownName, WeirError, printable
-from weir.settings import secret_values
+from weir.settings import NO_MEMORY, secret_values
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -121,6 +122,8 @@ FORMER_OPTIONS = {
 """Former spellings of options, by command; they still work. One spelling means the same in every command."""
 _SHOWN = 200  # characters of an unexpected error
 _LINE = 2000  # characters of a message
+NO_ROOM = re.compile("load shared object|failed to map segment|PanicException")
+"""How errors look that a limit of addresses may cause, and something else too."""
 
 
 def _raw(context: click.Context, _: click.Parameter, raw: bool) -> None:
@@ -385,9 +388,9 @@ def _ending(error: BaseException, arguments: list[str]) -> tuple[str, int]:
         return str(error), 2
     command = _command_of(arguments)
     doing = f"{command}: " if command else ""
-    if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno == errno.ENOMEM):
+    if lacking := _lacking(error):
         return (
-            f"{doing}there is not enough memory; finished work is kept; let it take less (--max-ram or WEIR_MAX_RAM, "
+            f"{doing}{lacking}; finished work is kept; let it take less (--max-ram or WEIR_MAX_RAM, "
             "such as 2G), run fewer threads (WEIR_THREADS), or raise the limit (ulimit -v, that of a container)"
         ), SHORTAGE
     if isinstance(error, OSError):
@@ -411,6 +414,27 @@ def _ending(error: BaseException, arguments: list[str]) -> tuple[str, int]:
         f"{doing}unexpected {kind}; this is a bug in Weir, {sending} (WEIR_DEBUG=1 shows where it happened)",
         INTERNAL,
     )
+
+
+def _lacking(error: BaseException | None) -> str:
+    """What the system did not give, in words; "" where the error, and what led to it, say something else."""
+    text, shortage = str(error), "there is not enough memory"
+    if error is None:
+        return ""
+    if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno == errno.ENOMEM):
+        return shortage
+    if isinstance(error, RuntimeError) and "can't start new thread" in text:
+        return "no further thread can be started"
+    if isinstance(error, RuntimeError) and NO_MEMORY.search(text):
+        return shortage
+    # Where `ulimit -v` leaves no room, a library is not found, and Rust panics.
+    if not isinstance(error, WeirError) and NO_ROOM.search(f"{type(error).__name__}: {text}"):
+        with suppress(ImportError):  # not on Windows
+            import resource
+
+            if resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY:
+                return shortage
+    return _lacking(error.__cause__ or error.__context__)
 
 
 def _command_of(arguments: list[str]) -> str:

@@ -11,17 +11,21 @@ import re
 import shutil
 import stat
 import tempfile
+import threading
 import time
 import urllib.error
 import urllib.request
 import zipfile
 import zlib
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
+from socket import SHUT_RDWR
+from socket import socket as Socket
+from string import punctuation
 from typing import Any, TypeAlias
-from urllib.parse import quote
+from urllib.parse import quote, urljoin
 
 from weir.errors import BadValue, DownloadError, FormatError, StoreError
 from weir.files.atomic import UNPORTABLE, atomic_dir, storing, write_text
@@ -96,6 +100,10 @@ Progress: TypeAlias = Callable[[int, int | None], None]
 _CHUNK = 1 << 16
 _WORTH = 1 << 20  # bytes after which a connection that was cut counts as a good one
 _LATER = {408, 425, 429, 500, 502, 503, 504}
+_DIGITS = 18  # of the length of a file at most
+_MOVED = {301, 302, 303, 307, 308}
+_REDIRECTS = 10
+_REASON = 300  # characters of what is wrong with an address
 
 
 @dataclass(frozen=True)
@@ -117,9 +125,10 @@ class Address:
 class Patience:
     """When to give up on a server.
 
-    timeout: seconds without any byte; slowest: bytes a second, less over `window` seconds is a stall;
-    attempts: connections in a row that bring next to nothing; pause: seconds before the second, then doubled; whole:
-    seconds that one connection may last; most: bytes of a file whose size is not published.
+    timeout: seconds without any byte; slowest: bytes a second, less over `window` seconds is a stall, and so long may
+    it take beyond the timeout until bytes of the file come; attempts: connections in a row that bring next to nothing;
+    pause: seconds before the second, then doubled; whole: seconds that one connection may last; most: bytes of a file
+    whose size is not published.
     """
 
     timeout: float = 30.0
@@ -206,7 +215,8 @@ def download(
             try:
                 _fetch(address, job)
             except _HopelessError as error:
-                reasons.append(f"{url}: {address.masked(str(error))}")
+                reason = " ".join(address.masked(str(error)).split())
+                reasons.append(f"{url}: {reason[:_REASON]}")
                 continue
             with storing(to):
                 job.part.replace(to)
@@ -259,6 +269,92 @@ def _fetch(address: Address, job: _Job) -> None:
             time.sleep(min(30.0, job.patience.pause * 2 ** (failures - 1)))
 
 
+class _Opener(urllib.request.HTTPHandler, urllib.request.HTTPSHandler):
+    """Opens http and https, and ends what shows no sign of life for so many seconds, however its bytes trickle.
+
+    late: whether it ended something, which may then look like a whole answer.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__()
+        self.late = False
+        self._seconds = seconds
+        self._connections: list[http.client.HTTPConnection] = []
+        self._twin: Socket | None = None
+        self._closed = threading.Event()
+        self.alive()
+
+    def http_open(self, req: urllib.request.Request) -> http.client.HTTPResponse:
+        return self.do_open(self._held(http.client.HTTPConnection), req)
+
+    def https_open(self, req: urllib.request.Request) -> http.client.HTTPResponse:
+        return self.do_open(self._held(http.client.HTTPSConnection), req)
+
+    def _held(self, kind: Callable[..., http.client.HTTPConnection]) -> Any:  # noqa: ANN401  urllib's protocol
+        def make(host: str, timeout: float) -> http.client.HTTPConnection:
+            self._connections.append(kind(host, timeout=timeout))
+            return self._connections[-1]
+
+        return make
+
+    def alive(self) -> None:
+        """Note a sign of life."""
+        self._since = time.monotonic()
+
+    @contextmanager
+    def open(self, request: urllib.request.Request, timeout: float) -> Iterator[http.client.HTTPResponse]:
+        """The answer to a request, redirects to http and https followed, watched as long as the block.
+
+        Raises HTTPError for a status that is none of success, OSError and HTTPException where the connection breaks,
+        _HopelessError and ValueError for redirects that lead nowhere.
+        """
+        director = urllib.request.OpenerDirector()
+        for handler in (
+            urllib.request.ProxyHandler(),
+            urllib.request.UnknownHandler(),
+            urllib.request.HTTPDefaultErrorHandler(),
+            urllib.request.HTTPErrorProcessor(),
+            self,
+        ):
+            director.add_handler(handler)
+        threading.Thread(target=self._watch, daemon=True).start()
+        try:
+            with self._followed(director, request, timeout) as response, ExitStack() as stack:
+                if not response.isclosed():  # urllib lets the connection go, and the answer reads on
+                    self._twin = stack.enter_context(Socket(fileno=os.dup(response.fileno())))
+                yield response
+        finally:
+            self._closed.set()
+
+    def _followed(
+        self, director: urllib.request.OpenerDirector, request: urllib.request.Request, timeout: float
+    ) -> http.client.HTTPResponse:
+        """The answer behind redirects, whose bodies nobody reads; what opens the first address is sent to no other."""
+        for _ in range(_REDIRECTS):
+            try:
+                response: http.client.HTTPResponse = director.open(request, timeout=timeout)
+                return response
+            except urllib.error.HTTPError as error:
+                location = error.headers.get("Location")
+                if error.code not in _MOVED or not location:
+                    raise
+                error.close()
+            location = quote(urljoin(request.full_url, location), encoding="latin-1", safe=punctuation)
+            if not location.startswith(("http://", "https://")):
+                raise _HopelessError(f"sends on to {location}, which is no http address")
+            request = urllib.request.Request(location, headers=request.headers)
+        raise _HopelessError(f"sends on more than {_REDIRECTS} times")
+
+    def _watch(self) -> None:
+        while not self._closed.wait(min(1.0, self._seconds / 4)):
+            if time.monotonic() - self._since > self._seconds:
+                self.late = True
+                for socket in (*(connection.sock for connection in self._connections), self._twin):
+                    if socket is not None:
+                        with suppress(OSError):  # it is closed already
+                            socket.shutdown(SHUT_RDWR)
+
+
 def _transfer(address: Address, job: _Job) -> None:
     """One connection: append to the part, or write it anew where the server does not resume."""
     have, origin = job.have(), job.origin()
@@ -271,9 +367,14 @@ def _transfer(address: Address, job: _Job) -> None:
             request.add_header("If-Range", origin["version"])
     if address.token:
         request.add_unredirected_header("Authorization", f"Bearer {address.token}")
+    opener = _Opener(job.patience.timeout + job.patience.window)
     try:
-        with urllib.request.urlopen(request, timeout=job.patience.timeout) as response:
+        with opener.open(request, job.patience.timeout) as response:
             headers, start = response.headers, 0
+            if opener.late:
+                raise TimeoutError
+            if response.status not in (http.client.OK, http.client.PARTIAL_CONTENT):
+                raise _HopelessError(f"{response.status} {response.reason}, which is no file")
             if response.status == http.client.PARTIAL_CONTENT:
                 start, content = have, str(headers.get("Content-Range", ""))
                 if not content.startswith(f"bytes {have}-"):
@@ -283,7 +384,7 @@ def _transfer(address: Address, job: _Job) -> None:
                 version = headers.get("Last-Modified", "") if not tag or tag.startswith("W/") else tag
                 note = json.dumps({"url": address.url, "version": address.masked(version)})
                 write_text(job.note, note, durable=False)
-            _receive(response, start, job)
+            _receive(response, start, job, opener)
     except urllib.error.HTTPError as error:
         with error:
             if error.code == http.client.REQUESTED_RANGE_NOT_SATISFIABLE and have:
@@ -296,19 +397,21 @@ def _transfer(address: Address, job: _Job) -> None:
                 raise _HopelessError(answer) from None
             wait = error.headers.get("Retry-After", "")
             if wait.isdecimal():
-                time.sleep(min(60.0, float(wait)))
+                time.sleep(min(job.patience.window, float(wait)))
             raise _TryAgainError(answer) from None
     except (http.client.HTTPException, OSError) as error:
         reason = error.reason if isinstance(error, urllib.error.URLError) else error
-        if isinstance(reason, TimeoutError):
+        if isinstance(reason, TimeoutError) or opener.late:
             raise _TryAgainError("no answer in time") from None
         system = reason.strerror if isinstance(reason, OSError) else None
         raise _TryAgainError(system or str(reason)) from None
+    except ValueError:
+        raise _HopelessError("sends on to something that is no address") from None
 
 
-def _receive(response: Any, start: int, job: _Job) -> None:  # noqa: ANN401  (urllib names no type for its responses)
+def _receive(response: http.client.HTTPResponse, start: int, job: _Job, opener: _Opener) -> None:
     length = response.headers.get("Content-Length")
-    whole = start + int(length) if length and length.isdecimal() else None
+    whole = start + int(length) if length and length.isdecimal() and len(length) <= _DIGITS else None
     job.refuse_more(whole or start)
     began = since = time.monotonic()
     have = mark = start
@@ -316,6 +419,7 @@ def _receive(response: Any, start: int, job: _Job) -> None:  # noqa: ANN401  (ur
         file = job.part.open("ab" if start else "wb", buffering=0)
     with file:
         while data := response.read1(_CHUNK):
+            opener.alive()
             job.refuse_more(have + len(data))
             with storing(job.part):
                 file.write(data)
@@ -332,6 +436,8 @@ def _receive(response: Any, start: int, job: _Job) -> None:  # noqa: ANN401  (ur
                 if (have - mark) / (now - since) < job.patience.slowest:
                     raise _TryAgainError(f"stalled at {(have - mark) / (now - since):.0f} bytes/s")
                 since, mark = now, have
+    if opener.late:
+        raise TimeoutError
     if whole is not None and have < whole:
         raise _TryAgainError(f"the connection was cut after {have:,} of {whole:,} bytes")
 
@@ -401,7 +507,7 @@ def hub_revision(repository: str, revision: str = "main") -> HubRevision:
         configs = tuple(one for one in card.get("configs") or () if isinstance(one, dict))
         if not _COMMIT.fullmatch(commit):
             raise ValueError(commit)
-    except (KeyError, TypeError, ValueError, AttributeError):
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
         raise DownloadError(f"{shown}: {hub_endpoint()} answered with no description of a data set") from None
     return HubRevision(repository, commit, tuple(one for one in files if one is not None), configs)
 

@@ -8,12 +8,19 @@ for, and passes the numbers on; it reads numpy's public struct of an array (`PyA
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from weir.errors import require
+from weir.settings import require_addresses
+
+ADDRESSES = 400_000_000
+"""That numba takes with what it imports: LLVM, and scipy's OpenBLAS where that is installed."""
+if "numba" not in sys.modules:
+    require_addresses(ADDRESSES, "compiling", "compile before, by weir doctor --compile")
 
 ir = require("llvmlite.ir", extra="run")
 binding = require("llvmlite.binding", extra="run")

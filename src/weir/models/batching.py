@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from weir.core.strings import Int64, offsets
 from weir.errors import BadValue
 from weir.models.tokens import Text, Tokens
+from weir.settings import NO_MEMORY
 
 R = TypeVar("R")
 T = TypeVar("T")
@@ -143,8 +144,7 @@ def out_of_memory(error: BaseException) -> bool:
     """Whether an error says that a device or the machine has no memory left."""
     if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
         return True
-    text = str(error).lower()
-    return isinstance(error, RuntimeError) and ("out of memory" in text or "can't allocate memory" in text)
+    return isinstance(error, RuntimeError) and bool(NO_MEMORY.search(str(error)))
 
 
 def _windows(

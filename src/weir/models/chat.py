@@ -37,7 +37,6 @@ from weir.services.answers import (
 )
 from weir.services.requests import (
     CONTINUES,
-    MOST_COUNTED,
     AttemptError,
     Clock,
     HttpRequest,
@@ -51,6 +50,7 @@ from weir.services.requests import (
     check_address,
     check_key,
     estimated,
+    is_believed,
     paid,
 )
 from weir.settings import settings
@@ -333,7 +333,7 @@ class HostedChat:
             def read(answer: object) -> tuple[ChatReply, tuple[int, int] | None]:
                 reply = shape.read(answer)
                 answer_tokens = reply.tokens_out or 0
-                if reply.tokens_in is None or reply.tokens_in + answer_tokens > MOST_COUNTED * tokens:
+                if reply.tokens_in is None or not is_believed(reply.tokens_in + answer_tokens, tokens):
                     return replace(reply, tokens_in=None, tokens_out=None), None
                 return reply, (reply.tokens_in + answer_tokens, answer_tokens)
 

@@ -28,7 +28,6 @@ from weir.models.encoder import Encoder, Kind, Loaded, LoadedObject, Progress
 from weir.models.prompts import shortened
 from weir.registry import Registry
 from weir.services.requests import (
-    MOST_COUNTED,
     AttemptError,
     Clock,
     HttpRequest,
@@ -42,6 +41,7 @@ from weir.services.requests import (
     check_address,
     check_key,
     estimated,
+    is_believed,
     paid,
 )
 from weir.settings import settings
@@ -277,7 +277,7 @@ class EmbeddingClient:
                     f"{error}; its text begins {ask.texts[error.text][:60]!r}"
                 ) from None
             self.metered.count_texts(len(ask.texts))
-            if listed.tokens is None or not 0 < listed.tokens <= MOST_COUNTED * tokens:
+            if listed.tokens is None or not is_believed(listed.tokens, tokens):
                 return vectors, None
             self.dense = max(self.dense, self.dense * listed.tokens / tokens)
             return vectors, (listed.tokens, 0)

@@ -23,7 +23,7 @@ from weir.models.hardware import ComputePlace
 from weir.models.heads import AnyHead, ClassHead, Layer, OwnHead, TermHead, TokenHead, VectorHead
 from weir.models.tokens import Text, Tokens, load_tokenizer
 from weir.models.weights import Array, Weights, distance_bias, read_weights, supported
-from weir.settings import settings
+from weir.settings import require_addresses, settings
 
 HINTS = {"fp32": "f32", "bf16": "bf16", "fp16": "f16", "int8": "f32"}
 UNSEEN = 1e9
@@ -43,6 +43,11 @@ VECTOR_OUTPUTS = ("sentence_embedding", "sentence_embeddings", "pooler_output")
 """Outputs of ONNX files, the first that is there before others of its shape."""
 CALIBRATION_TEXTS = 64
 """Texts from which static int8 takes the ranges of what flows between layers."""
+
+
+WEIGHTS = (".safetensors", ".bin", ".onnx")
+ADDRESSES, WEIGHT_TIMES = 1_000_000_000, 4
+"""What the runtime and a batch take, and how many times the weights, where addresses are limited."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,6 +105,8 @@ def openvino_engine(
         raise BadValue(
             f"{checkpoint.folder}: the engine 'openvino' does not know '{checkpoint.architecture}'; take 'transformers'"
         )
+    weights = sum(path.stat().st_size for path in checkpoint.folder.rglob("*") if path.suffix in WEIGHTS)
+    require_addresses(ADDRESSES + WEIGHT_TIMES * weights, f"{checkpoint.folder.name} on the processor")
     core = library.Core()
     if checkpoint.graph is not None:
         body = graph_body(core, checkpoint, head)

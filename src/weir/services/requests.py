@@ -737,7 +737,12 @@ def error_text(answer: Any, otherwise: str) -> str:  # noqa: ANN401  (an error's
 NOBODY_STATUSES = {401, 402, 403, 404}
 """Statuses that any request would get: the key is refused, or the model is not there."""
 MOST_COUNTED = 100
-"""Times the estimate that a service may count; a higher count is not believed."""
+"""Times the estimate that a service may count."""
+
+
+def is_believed(counted: int | None, tokens: int) -> bool:
+    """Whether a service may have counted so many tokens for a request of so many by estimate: none is never free."""
+    return counted is not None and 0 < counted <= MOST_COUNTED * tokens
 
 
 class UnusableAnswerError(Exception):

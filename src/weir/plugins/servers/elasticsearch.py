@@ -560,7 +560,7 @@ def _documented(url: str) -> Iterator[None]:
     """Raise ServiceError where an answer lacks what the API documents."""
     try:
         yield
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
         raise ServiceError(
             f"{url}: an answer is not what the API of Elasticsearch and OpenSearch documents ({error})"
         ) from None
@@ -611,8 +611,9 @@ def _written(
     """Make the index or continue it; (the index where it is complete, else what is wrong with it)."""
     state, reused = _begun(server, index)
     query = {"size": 0, "aggs": {"last": {"max": {"field": NUMBER}}}}
+    answer = server.call("POST", f"/{index.name}/_search", query)
     with _documented(index.settings.url):
-        last = server.call("POST", f"/{index.name}/_search", query)["aggregations"]["last"]["value"]
+        last = answer["aggregations"]["last"]["value"]
         start = 0 if last is None else max(0, _count(last) + 1 - BATCH_DOCUMENTS)
     total, most = len(index.corpus), BATCH_DOCUMENTS
     while start < total:
@@ -744,7 +745,7 @@ def _put(server: ElasticServer, index: ElasticIndex, batch: list[tuple[str, dict
         for item, (name, fields) in zip(items, waiting.items(), strict=True):
             with _documented(server.settings.url):
                 outcome = item["create"]
-                status, error = outcome.get("status"), outcome.get("error")
+                status, error = outcome["status"], outcome.get("error")
             if status in (200, 201, CONFLICT):
                 continue
             reason = " ".join(error_text(outcome, f"status {status}").split())[:SHOWN_CHARACTERS]
@@ -1055,7 +1056,8 @@ def _ranking(response: Any) -> dict[str, object]:  # noqa: ANN401  whatever the 
             raise AttemptError("failed", f"{response['status']}: {reason}")
         advice = next((one for words, one in ADVICE.items() if words in reason), "")
         raise AttemptError("refused", f"the search was refused: {reason}{advice}", again=False)
-    shards = response.get("_shards", {})
+    shards = response.get("_shards")
+    shards = shards if isinstance(shards, dict) else {}
     total, failed = shards.get("total"), shards.get("failed")
     # What is skipped, since it can hold no result, is among the successful.
     if response.get("timed_out") is not False or failed != 0 or shards.get("successful") != total:

@@ -171,6 +171,17 @@ class PostgresSettings:
             )
         return value
 
+    def place(self) -> dict[str, str]:
+        """Which server and which database are asked, for keys: nothing of a user or a password.
+
+        Raises ServiceError as `address`, and for what is none; MissingExtra where psycopg is not installed.
+        """
+        psycopg, address = require("psycopg", "postgres"), self.address()
+        with failing_as(self):
+            entries = psycopg.conninfo.conninfo_to_dict(address)
+        names = {"host": "PGHOST", "port": "PGPORT", "dbname": "PGDATABASE"}
+        return {name: str(entries.get(name) or secret(other) or "") for name, other in names.items()}
+
 
 def read_postgres_settings(path: Path) -> PostgresSettings:
     """The settings in a TOML file; raises FormatError for no such file, UnknownName and FormatError for its values."""
@@ -760,7 +771,13 @@ class PostgresCollection:
         return f"the PostgreSQL server of {self.file}"
 
     def describe(self) -> dict[str, object]:
-        """What decides the rankings on a given server; raises DownloadError where a checkpoint is not here."""
+        """What decides the rankings, and where; raises DownloadError where a checkpoint is not here, ServiceError where
+        the address is not in the environment."""
+        place = {**self.settings.place(), "schema": self.settings.schema}
+        return {**self._described(), "place": place}
+
+    def _described(self) -> dict[str, object]:
+        """What decides the rankings on a given server."""
         description: dict[str, object] = {"system": "postgres", "search": self.search_settings.facts()}
         description["on_failure"] = self.settings.on_failure
         description |= {} if self.version is None else {"version": self.version}
@@ -795,7 +812,7 @@ class PostgresCollection:
         if self.dense is not None:
             vectors = self.dense.index(corpus, replace(context, folder=None)).vectors
         content = content_of(corpus, self.fields_read())
-        about = {"format": FORMAT, "corpus": content, "system": self.indexed_as().describe()}
+        about = {"format": FORMAT, "corpus": content, "system": self.indexed_as()._described()}
         table = ServerTable(self.settings, self.search_settings, corpus, about, vectors)
         state = filled_table(table, context.progress)
         if context.folder is not None:
@@ -858,11 +875,13 @@ class PostgresTable:
         return f"the PostgreSQL server of {self.file}"
 
     def describe(self) -> dict[str, object]:
-        """The table, how it is searched, and its version, or a session."""
+        """The table and where it is, how it is searched, and its version, or a session; raises ServiceError where the
+        address is not in the environment."""
         assert self.settings.table is not None
         search = self.settings.text if self.dense is None else self.settings.vector
         description: dict[str, object] = {"system": "postgres", "search": search.facts()}
         description |= {"on_failure": self.settings.on_failure, "table": self.settings.table.facts()}
+        description["place"] = self.settings.place()
         description |= declared_version(self.version)
         return description | ({} if self.dense is None else {"encoder": self.dense.describe()})
 

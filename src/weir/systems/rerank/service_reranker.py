@@ -37,7 +37,6 @@ from weir.services.answers import (
 )
 from weir.services.requests import (
     CONTINUES,
-    MOST_COUNTED,
     AttemptError,
     Clock,
     HttpRequest,
@@ -50,6 +49,7 @@ from weir.services.requests import (
     check_address,
     check_key,
     estimated,
+    is_believed,
     paid,
 )
 from weir.settings import settings
@@ -158,7 +158,7 @@ class RerankClient:
         def read(answer: object) -> tuple[Float32, tuple[int, int] | None]:
             scores, counted = self.service.read(answer, len(documents))
             self.metered.count_texts(len(documents))
-            return scores, None if counted is None or counted > MOST_COUNTED * tokens else (counted, 0)
+            return scores, None if counted is None or not is_believed(counted, tokens) else (counted, 0)
 
         http = HttpRequest("POST", self.url, headers | self.metered.key.header(), body)
         max_bytes = ANSWER_BYTES + len(documents) * DOCUMENT_BYTES + len(body)
