@@ -643,6 +643,10 @@ class Http:
         return {"system": "http", **template.describe(), **dataset, **declared_version(self.version)}
 
 
+FULL = 429
+"""The status of a server that has no room for a request."""
+
+
 @dataclass(eq=False)
 class _Shared:
     """What the connections of a search share; fields_known: whether the searched fields were asked for."""
@@ -793,6 +797,8 @@ class _EndpointAsker:
         except AnswerTooLargeError as error:
             raise AttemptError("malformed", f"{error} (limits.answer_mb)", again=False) from None
         except AttemptError as error:
+            if error.status == FULL:
+                error.args = (f"{error}; a smaller limits.concurrency asks for less at once",)
             if error.status not in (401, 403):
                 raise
             hints = "; ".join(key.hint() for key in self.keys) or "no header carries a key ([headers])"
