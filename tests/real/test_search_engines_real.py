@@ -182,6 +182,33 @@ def test_why_an_index_of_somebodys_own_ranks_otherwise(engine, tmp_path):
     assert abs(same.gap) > 0.01
 
 
+def test_why_a_collection_of_solr_ranks_otherwise(shared, tmp_path):
+    """Its schema, its analysis and its explanations: all that differs from BM25 is named and closes the gap."""
+    brook = weir.load("brook-medical")
+    with engine_running("solr", shared, tmp_path / "engine") as engine:
+        engine.ask("GET", "/solr/admin/cores?action=CREATE&name=shop&configSet=english")
+        columns = (brook.corpus.view(name).tolist() for name in ("title", "text"))
+        documents = [
+            {"id": name, "title": title, "text": text}
+            for name, title, text in zip(brook.corpus.ids, *columns, strict=True)
+        ]
+        engine.ask("POST", "/solr/shop/update?commit=true", documents)
+        file = file_of(tmp_path, engine, "solr", 'collection = "shop"\nfields = "title^2 text"')
+        [why] = weir.why("bm25", f'http("{file}")', collection=brook).items
+        settings = {d.setting: (d.first, d.second) for d in why.settings}
+        assert settings == {
+            "fields": ("title text", "title^2, text"),
+            "tie_breaker": ("one field", "of each word the best field"),
+            "k1, b": ("0.9, 0.4", "1.2, 0.75"),
+        }
+        assert (why.analysed, why.nearest, why.nearest_misses) == (0, "lucene-english", 0)
+        last = why.effects[-1]
+        assert (last.kind, last.closes, last.change.partition(":")[0]) == ("both", True, "tie = 1")
+        assert abs(last.first - why.first_mean) > 0.003
+        assert any(q.parts.endswith("of each word the largest alone counts") for q in why.queries)
+        assert re.match(r"\d+\.\d\d from (title|text) \d+\.\d\d \(", why.queries[0].parts)
+
+
 def test_why_weirs_own_index_differs_from_bm25_by_fields_alone(engine):
     brook = weir.load("brook-medical")
     name = f'elasticsearch(url="{engine.url}")'

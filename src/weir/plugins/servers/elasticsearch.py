@@ -49,7 +49,7 @@ from weir.settings import settings as settings_of_weir
 from weir.systems.compose import shown, then
 from weir.systems.dense import DenseRetriever
 from weir.systems.protocol import IN_MEMORY, Context, Costs, Progress, called, folder_of
-from weir.systems.remote.live_index import LiveIndex
+from weir.systems.remote.live_index import ElasticLiveIndex
 from weir.systems.remote.remote_searcher import (
     RemoteSearcher,
     RemoteService,
@@ -890,7 +890,7 @@ class Elasticsearch:
             raise StoreError(f"{at}: the server has no complete index {index.name}; it is made again")
         return self._searcher(index, complete, versions)
 
-    def live_index(self, corpus: Corpus) -> LiveIndex:
+    def live_index(self, corpus: Corpus) -> ElasticLiveIndex:
         """See `LiveIndexed`; raises BadValue where vectors are searched."""
         if self.dense is not None:
             raise BadValue(f"{self} searches vectors: it has no words to explain")
@@ -900,7 +900,7 @@ class Elasticsearch:
             with elastic_connected(self.settings) as server:
                 return server.call("GET" if body is None else "POST", f"/{name}{path}", body)
 
-        return LiveIndex(name, ask, "/_search?search_type=dfs_query_then_fetch", self.settings.body)
+        return ElasticLiveIndex(name, ask, "/_search?search_type=dfs_query_then_fetch", self.settings.body)
 
     def uninstall(self) -> list[str]:
         """Remove every index of the prefix that Weir made on this server; their names. Raises ServiceError."""
