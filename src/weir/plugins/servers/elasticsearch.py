@@ -297,7 +297,7 @@ CONFLICT, TOO_MANY_REQUESTS = 409, 429
 PASSING = (TOO_MANY_REQUESTS, 503)
 """Statuses of one search among several for which the server has no room, or no shard yet."""
 FULL = "rejected_execution_exception"
-"""What a shard says whose queue is full."""
+"""What a shard says whose queue is full, on Elasticsearch with es_ before it."""
 GONE = ("node_disconnected_exception", "node_not_connected_exception", "node_closed_exception")
 """What is said of a shard whose node stopped while it was asked: another node may have a copy."""
 MERGE_SECONDS = 3600.0
@@ -1080,7 +1080,8 @@ def _ranking(response: Any) -> dict[str, object]:  # noqa: ANN401  whatever the 
             one["reason"] for one in failures if isinstance(one, dict) and isinstance(one.get("reason"), dict)
         ]
         whole += f": {_advised({'error': reasons[0]})}" if reasons else ""
-        again = bool(reasons) and all(one.get("type") in (FULL, *GONE) for one in reasons)
+        kinds = [str(one.get("type")).removeprefix("es_") for one in reasons]
+        again = bool(kinds) and all(kind in (FULL, *GONE) for kind in kinds)
         raise AttemptError("failed", f"the answer is not whole: {whole}", again=again)
     try:
         hits = [(hit["_id"], hit["_score"]) for hit in response["hits"]["hits"]]
