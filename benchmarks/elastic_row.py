@@ -25,6 +25,8 @@ from common import HERE, append, data_folder
 
 K = 1000
 MEASURES = ("nDCG@10", "R@100", "Judged@10")
+TIE = 2e-6
+"""Relative distance of two scores in float32 that are one."""
 
 
 def measured(qrels: object, run: object) -> dict[str, list[float]]:
@@ -48,9 +50,20 @@ def beside(run: object, ours: object) -> dict[str, object]:
         ]
     )
     factor = float(np.median(ratios))
-    missing = sum(len(docs.keys() - pairs[query].keys()) for query, docs in run.to_dict().items())
+    # A document of the engine alone is a tie where BM25 cut its ranking among documents of the same score.
+    alone = np.array(
+        [
+            score / factor / min(pairs[query].values())
+            for query, ranking in run.to_dict().items()
+            for doc, score in ranking.items()
+            if doc not in pairs[query]
+        ]
+    )
+    tied = np.abs(alone - 1) < TIE
     return {
-        "scores": len(ratios), "factor": factor, "off": float(np.abs(ratios / factor - 1).max()), "documents_of_it_alone": missing,
+        "scores": len(ratios), "factor": factor, "off": float(np.abs(ratios / factor - 1).max()),
+        "documents_of_it_alone": len(alone), "tied_at_the_cut": int(tied.sum()),
+        "off_at_the_cut": float(np.abs(alone - 1).max(initial=0.0)),
     }  # fmt: skip
 
 

@@ -85,7 +85,9 @@ def searched(system: str) -> Callable[[], Iterator[bytes]]:
     def task() -> Iterator[bytes]:
         for name in COLLECTIONS:
             dataset = weir.load(name)
-            with tempfile.TemporaryDirectory() as folder:
+            with tempfile.TemporaryDirectory(
+                ignore_cleanup_errors=True
+            ) as folder:  # Windows keeps mapped files
                 searcher = weir.system(system).index(dataset.corpus, Context(Path(folder) / "index"))
                 run = searcher.search(dataset.queries, 100)
                 yield from (run.ptr.tobytes(), run.doc.tobytes(), run.score.tobytes())

@@ -205,7 +205,7 @@ def _refuse(system: str, event: str, given: tuple[Any, ...]) -> None:
                     _in_use(system, onto)
             made = _whole(given[0], given[2]) if event == "os.mkdir" else _whole(given[1], -1)
             _made(system, made, folder=event == "os.mkdir")
-        elif event in ("os.remove", "os.rmdir"):
+        elif event == "os.remove":
             _in_use(system, _whole(given[0], given[1]))
     finally:
         _own_look.inside = False

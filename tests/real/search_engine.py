@@ -11,8 +11,8 @@ import subprocess
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
@@ -37,6 +37,7 @@ class SearchEngine:
     script: Path
     folder: Path
     port: int
+    settings: Mapping[str, str] = field(default_factory=dict)
     process: subprocess.Popen | None = None
 
     @property
@@ -47,10 +48,11 @@ class SearchEngine:
         """Start it and wait until it is ready; skips the test where there is no Java for it."""
         command = [str(self.script), self.name, str(self.port), str(self.folder)]
         log = self.folder.with_suffix(".log")
+        variables = {**os.environ, "ENGINE_HEAP": "512m"} | BRIEF_JAVA
+        if self.settings:
+            variables["ENGINES_CACHE"] = str(self._with_settings())
         with log.open("wb") as out:
-            self.process = subprocess.Popen(
-                command, stdout=out, stderr=out, env={**os.environ, "ENGINE_HEAP": "512m"} | BRIEF_JAVA
-            )
+            self.process = subprocess.Popen(command, stdout=out, stderr=out, env=variables)
         until = time.monotonic() + START_SECONDS
         while time.monotonic() < until:
             if self.process.poll() is not None:
@@ -62,6 +64,24 @@ class SearchEngine:
                 return
             time.sleep(0.1)
         pytest.fail(f"{self.name} is not ready after {START_SECONDS} s")
+
+    def _with_settings(self) -> Path:
+        """A folder of engines with this one alone, whose source names the settings."""
+        unpacked = Path(os.environ.get("ENGINES_CACHE", "~/.cache/engines")).expanduser() / self.name
+        if not (unpacked / ".unpacked").exists():
+            pytest.skip(f"{self.name} is unpacked by the tests that start it as it is")
+        cache = self.folder.with_suffix(".cache")
+        if not cache.exists():
+            (cache / self.name).mkdir(parents=True)
+            for path in unpacked.iterdir():
+                (cache / self.name / path.name).symlink_to(path)
+            source = cache / self.name / "OpenSearchServer.java"
+            text, single = source.read_text(), 'settings.put("discovery.type", "single-node");'
+            assert single in text
+            puts = "".join(f'settings.put("{name}", "{value}");' for name, value in self.settings.items())
+            source.unlink()
+            source.write_text(text.replace(single, puts))
+        return cache
 
     def stop(self, how: signal.Signals = signal.SIGTERM) -> None:
         """End it, and wait for its end."""
@@ -81,13 +101,17 @@ class SearchEngine:
 
 
 @contextlib.contextmanager
-def engine_running(name: str, shared: Path, folder: Path) -> Iterator[SearchEngine]:
-    """A server that runs as long as the block; skips the test, with the reason, where it cannot run here."""
+def engine_running(name: str, shared: Path, folder: Path, **settings: str) -> Iterator[SearchEngine]:
+    """A server that runs as long as the block; skips the test, with the reason, where it cannot run here.
+
+    settings: of an OpenSearch's node, __ for each dot in their names.
+    """
     script = shared / "engines" / "start"
     if not script.is_file():
         pytest.skip("../shared/engines is not there: real search servers are not part of the project")
     folder.mkdir(parents=True)
-    engine = SearchEngine(name, script, folder, _free_port())
+    dotted = {setting.replace("__", "."): value for setting, value in settings.items()}
+    engine = SearchEngine(name, script, folder, _free_port(), dotted)
     try:
         engine.start()
         yield engine

@@ -182,6 +182,33 @@ def test_why_an_index_of_somebodys_own_ranks_otherwise(engine, tmp_path):
     assert abs(same.gap) > 0.01
 
 
+def test_why_a_collection_of_solr_ranks_otherwise(shared, tmp_path):
+    """Its schema, its analysis and its explanations: all that differs from BM25 is named and closes the gap."""
+    brook = weir.load("brook-medical")
+    with engine_running("solr", shared, tmp_path / "engine") as engine:
+        engine.ask("GET", "/solr/admin/cores?action=CREATE&name=shop&configSet=english")
+        columns = (brook.corpus.view(name).tolist() for name in ("title", "text"))
+        documents = [
+            {"id": name, "title": title, "text": text}
+            for name, title, text in zip(brook.corpus.ids, *columns, strict=True)
+        ]
+        engine.ask("POST", "/solr/shop/update?commit=true", documents)
+        file = file_of(tmp_path, engine, "solr", 'collection = "shop"\nfields = "title^2 text"')
+        [why] = weir.why("bm25", f'http("{file}")', collection=brook).items
+        settings = {d.setting: (d.first, d.second) for d in why.settings}
+        assert settings == {
+            "fields": ("title text", "title^2, text"),
+            "tie_breaker": ("one field", "of each word the best field"),
+            "k1, b": ("0.9, 0.4", "1.2, 0.75"),
+        }
+        assert (why.analysed, why.nearest, why.nearest_misses) == (0, "lucene-english", 0)
+        last = why.effects[-1]
+        assert (last.kind, last.closes, last.change.partition(":")[0]) == ("both", True, "tie = 1")
+        assert abs(last.first - why.first_mean) > 0.003
+        assert any(q.parts.endswith("of each word the largest alone counts") for q in why.queries)
+        assert re.match(r"\d+\.\d\d from (title|text) \d+\.\d\d \(", why.queries[0].parts)
+
+
 def test_why_weirs_own_index_differs_from_bm25_by_fields_alone(engine):
     brook = weir.load("brook-medical")
     name = f'elasticsearch(url="{engine.url}")'
@@ -345,6 +372,70 @@ def test_a_server_killed_while_it_is_searched(engine):
     facts = searcher.costs().services[0].facts()
     assert (facts["answered"], facts["unanswered"]) == (200, {})
     assert facts["retried"] > 0
+
+
+def test_a_small_server_is_asked_for_less_or_named(shared, tmp_path):
+    """413 for documents and queries, alone and among others; 429 of a full queue, also of one shard of two."""
+    long = {f"d{n}": {"title": f"t{n}", "text": f"river weir stream {n} " * 300} for n in range(60)}
+    small = {
+        "http__max_content_length": "64kb",
+        "thread_pool__search__size": "1",
+        "thread_pool__search__queue_size": "4",
+    }
+    with engine_running(
+        "opensearch3", shared, tmp_path / "engine", discovery__type="single-node", **small
+    ) as engine:
+        large = Corpus.of(
+            {"d": {"title": "", "text": "river"}, "large": {"title": "", "text": "weir " * 20_000}}
+        )
+        with pytest.raises(
+            ServiceError, match=r"'large': 413 .*http\.max_content_length allows larger documents"
+        ):
+            system(engine).index(large)
+        corpus = Corpus.of(long)
+        sharded = system(engine, tmp_path, "concurrency = 8\n[settings]\nnumber_of_shards = 2\n")
+        searcher = sharded.index(corpus)  # in requests of less than 64 KiB
+        asked = Queries.of({f"q{n}": f"river weir {n}" for n in range(64)})
+        run = searcher.search(asked, 20)
+        facts = searcher.costs().services[0].facts()
+        assert (facts["answered"], facts["unanswered"], len(run.doc)) == (64, {}, 64 * 20)
+        assert facts["retried"] > 0
+        queries = Queries.of({"a": "river", "b": "stream " * 12_000, "c": "weir"})
+        with pytest.raises(
+            ServiceError, match=r"1 of 3 queries .*'b': 413 .*max_content_length allows longer queries"
+        ):
+            sharded.index(corpus).search(queries, 5)
+
+
+def test_a_node_that_stops_loses_no_answer_where_another_has_a_copy(shared, tmp_path):
+    """Two nodes, kill -9 of one in the middle of 200 searches: the other's copies answer, whatever failed on the way."""
+    first: dict[str, str] = {"cluster__name": "weir-two", "discovery__type": "zen"}
+    with engine_running(
+        "opensearch3",
+        shared,
+        tmp_path / "a",
+        node__name="A",
+        cluster__initial_cluster_manager_nodes="A",
+        **first,
+    ) as a:
+        seeds = {"discovery__seed_hosts": f"127.0.0.1:{a.port + 100}"}
+        with engine_running(
+            "opensearch3", shared, tmp_path / "b", node__name="B", node__roles="data", **first, **seeds
+        ) as b:
+            made = system(a, tmp_path, "[settings]\nnumber_of_shards = 2\nnumber_of_replicas = 1\n")
+            searcher = made.index(BROOK)
+            assert a.ask("GET", "/_cluster/health?wait_for_status=green&timeout=60s")["number_of_nodes"] == 2
+            asked = Queries.of({f"q{n}": f"river {text}" for n in range(50) for text in QUERIES.values()})
+            whole = searcher.search(asked, 5).to_dict()
+            later = Queries.of({f"later-{name}": text for name, text in asked.to_dict().items()})
+
+            def stop(done: int, _: int) -> None:
+                if done >= 10 and b.process is not None and b.process.poll() is None:
+                    b.stop(signal.SIGKILL)
+
+            run = searcher.search(later, 5, Context(progress=stop)).to_dict()
+            assert {name.removeprefix("later-"): docs for name, docs in run.items()} == whole
+            assert a.ask("GET", "/_cluster/health")["number_of_nodes"] == 1
 
 
 def shop(engine: SearchEngine, shards: int = 1, documents: Corpus = BROOK, **fields: object) -> None:

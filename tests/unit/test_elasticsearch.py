@@ -22,7 +22,8 @@ from weir.cli.main import main
 from weir.core.corpus import Corpus, Queries
 from weir.errors import BadValue, FormatError, ServiceError, StoreWarning, UnknownName
 from weir.experiment.experiment import Experiment
-from weir.services.requests import Limits
+from weir.plugins.servers import elasticsearch
+from weir.services.requests import AttemptError, Limits
 from weir.systems import SYSTEMS, Context, parse_system
 
 CORPUS = Corpus.of({i: {"title": title, "text": text} for i, (title, text) in DOCUMENTS.items()})
@@ -194,8 +195,27 @@ def test_search_faults_are_counted_and_never_empty_answers(server, tmp_path):
     assert searcher.costs().services[0].facts()["retried"] == 2
     assert sorted(manners.asked) == sorted(QUERIES.values())
     manners.busy = 100
-    with pytest.raises(ServiceError, match="429: rejected execution"):
+    with pytest.raises(ServiceError, match=r"429: rejected execution.*; a smaller concurrency and batch"):
         searcher.search(ASKED, 9)
+
+
+@pytest.mark.parametrize(
+    ("kind", "again"),
+    [
+        ("rejected_execution_exception", True),
+        ("es_rejected_execution_exception", True),
+        ("node_disconnected_exception", True),
+        ("corrupt_index_exception", False),
+    ],
+)
+def test_a_shard_that_failed_is_asked_again_where_that_may_help(kind, again):
+    failures = [{"shard": 0, "reason": {"type": kind, "reason": "why it failed"}}]
+    shards = {"total": 2, "successful": 1, "failed": 1, "failures": failures}
+    with pytest.raises(
+        AttemptError, match=rf"1 of 2 shards answered, 1 failed: why it failed \({kind}\)"
+    ) as caught:
+        elasticsearch._ranking({"timed_out": False, "_shards": shards, "status": 200})
+    assert caught.value.again == again
 
 
 HITS = {"timed_out": False, "_shards": {"total": 1, "successful": 1, "failed": 0}, "status": 200}

@@ -82,6 +82,7 @@ attempt("proc", lambda: open("/proc/self/status"))
 attempt("fcntl", lambda: __import__("fcntl"))
 attempt("affinity", lambda: weir.settings.os.sched_getaffinity(0))
 refused["ends"] = repr((folder / "File").read_bytes())
+refused["words"] = weir.parse_system(r"command('C:/a\\\\b.exe one two')").arguments
 refused["platform"] = weir.files.leases.sys.platform
 print(json.dumps(refused))
 """
@@ -98,6 +99,7 @@ def test_the_simulation_refuses_what_windows_refuses(tmp_path):
     )
     refused = json.loads(done.stdout)
     assert (refused.pop("ends"), refused.pop("platform")) == (r"b'a\r\nb'", "win32")
+    assert refused.pop("words") == [r"C:/a\b.exe", "one", "two"]  # elsewhere the backslash would be lost
     assert [name for name, reason in refused.items() if not reason] == []
 
 

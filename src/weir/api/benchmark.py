@@ -176,7 +176,7 @@ def benchmark(
     )
     if out is not None:
         return _run(grid, Path(out), Path(out), on)
-    with tempfile.TemporaryDirectory(prefix="weir-") as folder:
+    with tempfile.TemporaryDirectory(prefix="weir-", ignore_cleanup_errors=True) as folder:
         return _run(grid, Path(folder), None, on)
 
 

@@ -339,7 +339,7 @@ def why(
     """Why two numbers differ: why(qrels, one, other), why(cell, other_cell), or a cell and what is published.
 
     why("elasticsearch(url=...)", "bm25", collection="scifact") asks a live engine of its fields, terms and scores; an
-    engine may also be http("search.toml") of an index of Elasticsearch or OpenSearch, on either side or both.
+    engine may also be http("search.toml") of an index of Elasticsearch, OpenSearch or Solr, on either side or both.
 
     results: judgments and two runs as `evaluate` takes them; two folders such as results/scifact/bm25-fa19b4d424; or
     one, which is compared with the published model that its system claims to be, or with the one named. qrels,

@@ -216,7 +216,7 @@ def why_command(
     Two numbers differ: the settings that can be the reason. RESULTS: two folders such as
     results/scifact/bm25-fa19b4d424; or one, which is compared with the published model that its system claims to be, or
     with the one named; or judgments and two run files; or with --collection two systems, of which one at least is an
-    index of Elasticsearch or OpenSearch and the other may be bm25(...): the index is asked for its analyzers and terms,
+    index of Elasticsearch, OpenSearch or Solr and the other may be bm25(...): it is asked for its analyzers and terms,
     its scores, and other searches. The gap is the second minus the first. Settings that differ come
     in the order of their likely effect. What can be scored again is: tie rule, self-matches, unanswered queries, depth,
     and for a published number cut-off, capped recall, relevance level and gains. Nothing is downloaded.

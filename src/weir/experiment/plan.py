@@ -470,7 +470,7 @@ def _sampled(subjects: Sequence[_Subject], systems: Sequence[Retriever], k: int,
     """Probes of all systems on all collections together, each stage once: on a few documents, then on as many as the
     time until the deadline allows."""
     counts, probes = [min(FIRST_PROBE_DOCUMENTS, subject.documents) for subject in subjects], _Probes()
-    with tempfile.TemporaryDirectory(prefix="weir-plan-") as name:
+    with tempfile.TemporaryDirectory(prefix="weir-plan-", ignore_cleanup_errors=True) as name:
         for number in range(MAX_SAMPLES):
             begun = time.monotonic()
             if deadline - begun < MIN_PROBING_SECONDS:
@@ -693,7 +693,7 @@ def _prompted(
 def _probes(subject: _Subject, system: Retriever, k: int) -> list[_Probe]:
     """Runs of growing size, until what a document takes stands out from what starting takes."""
     count = min(FIRST_PROBE_DOCUMENTS, subject.documents)
-    with tempfile.TemporaryDirectory(prefix="weir-plan-") as name:
+    with tempfile.TemporaryDirectory(prefix="weir-plan-", ignore_cleanup_errors=True) as name:
         probes = list(_probe([(subject, count)], [system], k, Path(name) / "0").values())
         while probes[-1].documents < min(MAX_PROBE_DOCUMENTS, subject.documents):
             last = probes[-1]

@@ -37,7 +37,7 @@ from weir.systems.composite import adapted_to
 from weir.systems.lexical.analyzer import Analyzer, analyzers, tokenizer
 from weir.systems.lexical.bm25 import BM25
 from weir.systems.protocol import LiveIndexed, Retriever
-from weir.systems.remote.live_index import Json, LiveIndex, QueryShape, Words, with_match
+from weir.systems.remote.live_index import BEST_FIELDS_TIE, Json, LiveIndex, Words
 
 DEPTH = 100
 """Documents of a ranking, unless the measure reads more."""
@@ -48,9 +48,6 @@ CLOSED = 5e-5
 SAME_FACTOR = 1e-3
 SHOWN_TERMS = 4
 """Of a field, in the score of a document."""
-BEST_FIELDS_TIE = 0.5
-"""The tie breaker of BEIR's baseline, and of bm25("elastic")."""
-
 Settings: TypeAlias = tuple[tuple[str, str], ...]
 
 # ----------
@@ -122,8 +119,8 @@ def _side(system: Retriever, evaluation: Evaluation) -> Side:
     index = adapted.live_index(dataset.corpus)
     by_analyzer: dict[str, list[str]] = {}
     for name, _ in index.shape.fields:
-        if index.fields.get(name, {}).get("type") != "keyword":
-            by_analyzer.setdefault(index.analyzer(name, search=True), []).append(name)
+        if analyzer := index.analyzer(name, search=True):
+            by_analyzer.setdefault(analyzer, []).append(name)
     words = {tuple(names): partial(index.words, analyzer) for analyzer, names in by_analyzer.items()}
     return Side(
         str(system), run, evaluation.values(run), _engine_settings(index, evaluation), words, index=index
@@ -169,12 +166,9 @@ def _engine_settings(index: LiveIndex, evaluation: Evaluation) -> Settings:
     numbers = {
         name: f"{one['k1']:g}, {one['b']:g}" for name, one in constants.items() if {"k1", "b"} <= one.keys()
     }
-    similarities = {}
-    for name in names:
-        similarity = index.fields.get(name, {}).get("similarity", "default")
-        similarities[name] = str(index.setting(f"similarity.{similarity}.type") or similarity)
+    similarities = {name: index.similarity(name) for name in names}
     analysed = {
-        which: _by_field({n: index.analyzer_text(index.analyzer(n, search)) for n in names})
+        which: _by_field({n: index.analyzer_text(index.analyzer(n, search) or "keyword") for n in names})
         for which, search in (("analyzer", False), ("search_analyzer", True))
     }
     if analysed["analyzer"] == analysed["search_analyzer"]:
@@ -189,9 +183,8 @@ def _engine_settings(index: LiveIndex, evaluation: Evaluation) -> Settings:
     ]
     if not {*similarities.values()} <= {"BM25", "default"}:
         entries.append(("similarity of scores", _by_field(similarities)))
-    shards = str(index.setting("number_of_shards") or 1)
-    if shards != "1" and "dfs_query_then_fetch" not in index.search:
-        entries.append(("statistics", f"of each of {shards} shards"))
+    if index.statistics:
+        entries.append(("statistics", index.statistics))
     documents = {int(one["N"]) for one in constants.values() if "N" in one}
     if documents and max(documents) != len(evaluation.dataset.corpus):
         entries.append(("documents", count(max(documents))))
@@ -320,23 +313,6 @@ def _analysed(first: Side, second: Side, queries: Queries) -> AnalysedQueries:
 # Changes, each made alone: of a search, which the live index answers again; of BM25, towards the index.
 
 
-def _changed_searches(shape: QueryShape) -> Iterator[tuple[str, dict[str, Json]]]:
-    """(what is changed, the entries of the multi_match) of searches that the same index can answer."""
-    if shape.adding in {"not known", "added"} or not shape.fields:
-        return
-    several = len(shape.fields) > 1
-    if several and shape.tie_breaker != BEST_FIELDS_TIE:
-        changed = {"type": "best_fields", "tie_breaker": BEST_FIELDS_TIE}
-        yield f"tie_breaker = {BEST_FIELDS_TIE:g}, as BEIR's baseline", changed
-    if several:
-        yield "most_fields: scores of fields added", {"type": "most_fields", "tie_breaker": None}
-    if any(weight != 1 for _, weight in shape.fields):
-        yield "fields without weights", {"fields": [name for name, _ in shape.fields]}
-    for name, value in shape.options:
-        if value not in ("in the body", "in the query"):
-            yield f"without {name} = {value}", {name: None}
-
-
 def _searched_again(index: LiveIndex, evaluation: Evaluation, changed: Mapping[str, Json]) -> Run:
     """The rankings of the index for a changed search; documents that the collection lacks are left out."""
     queries, corpus = evaluation.queries, evaluation.dataset.corpus
@@ -344,7 +320,7 @@ def _searched_again(index: LiveIndex, evaluation: Evaluation, changed: Mapping[s
     names: list[str] = []
     scores: list[float] = []
     for number, text in enumerate(queries.text.tolist()):
-        for document, value in index.ranking(with_match(index.body(text, evaluation.k), changed)):
+        for document, value in index.ranking(index.changed(index.body(text, evaluation.k), changed)):
             numbers.append(number)
             names.append(document)
             scores.append(value)
@@ -373,7 +349,7 @@ def _nearer(
     if analysed.nearest and analysed.nearest != recipe.analyzer and analysed.queries:
         changes.append((f"analyzer {analysed.nearest}", {"analyzer": analysed.nearest}))
     known = set(corpus.field_names)
-    preset = "lucene-multifield" if shape.adding == "added" else "elastic"
+    preset = shape.preset
     if {name for name, _ in shape.fields} <= known and (
         tuple(shape.fields) != system.weights or recipe.tie_breaker is None
     ):
@@ -470,7 +446,7 @@ def _parts(index: LiveIndex, text: str, k: int, document: str) -> str:
         parts.append(
             f"{name} {total:.2f} ({', '.join(f'{term} {value:.2f}' for term, value in largest)}{more})"
         )
-    ending = ", of which the largest alone counts" if explanation.best and len(parts) > 1 else ""
+    ending = f", {explanation.counting}" if explanation.counting and len(parts) > 1 else ""
     return f"{explanation.score:.2f} from {' and '.join(parts)}{ending}"
 
 
@@ -556,14 +532,16 @@ def _effects(first: Side, second: Side, evaluation: Evaluation, analysed: Analys
         return Effect(kind, text, *after, left, explains, abs(left) < CLOSED)
 
     effects: list[Effect] = []
-    tied: dict[int, float] = {}
+    tied: dict[int, tuple[float, str]] = {}
     for place, side in enumerate(sides):
-        for text, changed in () if side.index is None else _changed_searches(side.index.shape):
-            value = evaluation.mean(_searched_again(side.index, evaluation, changed))  # type: ignore[arg-type]  # it is not None
-            if changed.get("tie_breaker") == BEST_FIELDS_TIE:
-                tied[place] = value
+        if side.index is None:
+            continue
+        for changed in side.index.changes():
+            value = evaluation.mean(_searched_again(side.index, evaluation, changed.entries))
+            if changed.as_bm25:
+                tied[place] = value, changed.text.partition(",")[0]
             after = (value, before[1]) if place == 0 else (before[0], value)
-            effects.append(effect("first" if place == 0 else "second", text, after))
+            effects.append(effect("first" if place == 0 else "second", changed.text, after))
     for place, (side, other) in enumerate((sides, sides[::-1])):
         if side.bm25 is None or other.index is None:
             continue
@@ -574,8 +552,9 @@ def _effects(first: Side, second: Side, evaluation: Evaluation, analysed: Analys
             after = (value, before[1]) if place == 0 else (before[0], value)
             effects.append(effect("first" if place == 0 else "second", f"{text}: {system}", after))
         if nearer and 1 - place in tied:
-            after = (value, tied[1 - place]) if place == 0 else (tied[1 - place], value)
-            effects.append(effect("both", f"tie_breaker = {BEST_FIELDS_TIE:g}, and {nearer[-1][1]}", after))
+            theirs, text = tied[1 - place]
+            after = (value, theirs) if place == 0 else (theirs, value)
+            effects.append(effect("both", f"{text}, and {nearer[-1][1]}", after))
     return effects
 
 

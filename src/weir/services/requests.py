@@ -721,6 +721,8 @@ def error_text(answer: Any, otherwise: str) -> str:  # noqa: ANN401  (an error's
         if isinstance(error, dict):
             roots = error.get("root_cause")
             root = roots[0] if isinstance(roots, list) and roots and isinstance(roots[0], dict) else error
+            while root.get("reason") == "" and isinstance(root.get("caused_by"), dict):
+                root = root["caused_by"]
             code = root.get("code") or root.get("type")
             message = root.get("message") or root.get("reason") or root.get("msg")
             return f"{message}" + (f" ({code})" if code else "")

@@ -49,7 +49,7 @@ from weir.settings import settings as settings_of_weir
 from weir.systems.compose import shown, then
 from weir.systems.dense import DenseRetriever
 from weir.systems.protocol import IN_MEMORY, Context, Costs, Progress, called, folder_of
-from weir.systems.remote.live_index import LiveIndex
+from weir.systems.remote.live_index import ElasticLiveIndex
 from weir.systems.remote.remote_searcher import (
     RemoteSearcher,
     RemoteService,
@@ -289,6 +289,10 @@ MOST_ID_BYTES = 512
 CONFLICT, TOO_MANY_REQUESTS = 409, 429
 PASSING = (TOO_MANY_REQUESTS, 503)
 """Statuses of one search among several for which the server has no room, or no shard yet."""
+FULL = "rejected_execution_exception"
+"""What a shard says whose queue is full, on Elasticsearch with es_ before it."""
+GONE = ("node_disconnected_exception", "node_not_connected_exception", "node_closed_exception")
+"""What is said of a shard whose node stopped while it was asked: another node may have a copy."""
 MERGE_SECONDS = 3600.0
 """For an answer, while a server makes one graph of all vectors."""
 SHOWN_CHARACTERS = 400
@@ -624,7 +628,10 @@ def _written(
             if error.status != HTTP_TOO_LARGE:
                 raise
             if len(batch) == 1:
-                raise ServiceError(f"{index.settings.url}: document '{batch[0][0]}': {error}") from None
+                raise ServiceError(
+                    f"{index.settings.url}: document '{batch[0][0]}': {error}; the server's own "
+                    "http.max_content_length allows larger documents"
+                ) from None
             most = len(batch) // 2
             continue
         start += len(batch)
@@ -769,6 +776,7 @@ FORMAT = 2
 ADVICE = {
     "max_result_window": "; max_result_window = NUMBER under [settings] of the file makes an index that allows it",
     "maxClauseCount": "; the server's own indices.query.bool.max_clause_count allows longer queries",
+    FULL: "; a smaller concurrency and batch in the file ask for less at once",
 }
 """What helps, by words of what the server says."""
 
@@ -884,7 +892,7 @@ class Elasticsearch:
             raise StoreError(f"{at}: the server has no complete index {index.name}; it is made again")
         return self._searcher(index, complete, versions)
 
-    def live_index(self, corpus: Corpus) -> LiveIndex:
+    def live_index(self, corpus: Corpus) -> ElasticLiveIndex:
         """See `LiveIndexed`; raises BadValue where vectors are searched."""
         if self.dense is not None:
             raise BadValue(f"{self} searches vectors: it has no words to explain")
@@ -894,7 +902,7 @@ class Elasticsearch:
             with elastic_connected(self.settings) as server:
                 return server.call("GET" if body is None else "POST", f"/{name}{path}", body)
 
-        return LiveIndex(name, ask, "/_search?search_type=dfs_query_then_fetch", self.settings.body)
+        return ElasticLiveIndex(name, ask, "/_search?search_type=dfs_query_then_fetch", self.settings.body)
 
     def uninstall(self) -> list[str]:
         """Remove every index of the prefix that Weir made on this server; their names. Raises ServiceError."""
@@ -998,6 +1006,15 @@ class ElasticAsker:
             start = time.perf_counter()
             try:
                 responses = self._responses(waiting)
+            except TooLargeError as error:
+                half = len(waiting) // 2
+                if half:
+                    yield from self.ask(waiting[:half])
+                    yield from self.ask(waiting[half:])
+                else:
+                    reason = f"{error}; the server's own http.max_content_length allows longer queries"
+                    yield Outcome(waiting[0], error=AttemptError("refused", reason, again=False))
+                return
             except AttemptError as error:
                 yield from (Outcome(request, error=error) for request in waiting)
                 return
@@ -1051,18 +1068,24 @@ def _check_same(index: ElasticIndex, identity: IndexIdentity) -> None:
 def _ranking(response: Any) -> dict[str, object]:  # noqa: ANN401  whatever the server says
     """The ranking of one response; raises AttemptError where it is an error, or not of all shards."""
     if not isinstance(response, dict) or response.get("error") is not None:
-        reason = " ".join(error_text(response, "no response").split())[:SHOWN_CHARACTERS]
+        reason = _advised(response)
         if isinstance(response, dict) and response.get("status") in PASSING:
             raise AttemptError("failed", f"{response['status']}: {reason}")
-        advice = next((one for words, one in ADVICE.items() if words in reason), "")
-        raise AttemptError("refused", f"the search was refused: {reason}{advice}", again=False)
+        raise AttemptError("refused", f"the search was refused: {reason}", again=False)
     shards = response.get("_shards")
     shards = shards if isinstance(shards, dict) else {}
     total, failed = shards.get("total"), shards.get("failed")
     # What is skipped, since it can hold no result, is among the successful.
     if response.get("timed_out") is not False or failed != 0 or shards.get("successful") != total:
         whole = f"{shards.get('successful')} of {total} shards answered, {failed} failed"
-        raise AttemptError("failed", f"the answer is not whole: {whole}", again=False)
+        failures = shards.get("failures") or []
+        reasons = [
+            one["reason"] for one in failures if isinstance(one, dict) and isinstance(one.get("reason"), dict)
+        ]
+        whole += f": {_advised({'error': reasons[0]})}" if reasons else ""
+        kinds = [str(one.get("type")).removeprefix("es_") for one in reasons]
+        again = bool(kinds) and all(kind in (FULL, *GONE) for kind in kinds)
+        raise AttemptError("failed", f"the answer is not whole: {whole}", again=again)
     try:
         hits = [(hit["_id"], hit["_score"]) for hit in response["hits"]["hits"]]
         if any(score is None for _, score in hits):
@@ -1070,6 +1093,12 @@ def _ranking(response: Any) -> dict[str, object]:  # noqa: ANN401  whatever the 
         return kept_ranking(hits)
     except (KeyError, TypeError, ValueError) as found:
         raise AttemptError("malformed", f"the answer is no list of hits ({found})", again=False) from None
+
+
+def _advised(response: Any) -> str:  # noqa: ANN401  whatever the server says
+    """The innermost reason of an error in one line, with what helps."""
+    reason = " ".join(error_text(response, "no response").split())
+    return reason[:SHOWN_CHARACTERS] + next((one for words, one in ADVICE.items() if words in reason), "")
 
 
 def elasticsearch(

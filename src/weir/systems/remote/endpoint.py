@@ -36,7 +36,8 @@ from weir.services.requests import (
 from weir.settings import KEY_VARIABLE
 from weir.systems.compose import shown, then
 from weir.systems.protocol import IN_MEMORY, SYSTEMS, Component, Context, called
-from weir.systems.remote.live_index import LiveIndex
+from weir.systems.remote.live_index import ElasticLiveIndex, LiveIndex
+from weir.systems.remote.live_solr import SolrLiveIndex
 from weir.systems.remote.remote_searcher import (
     RemoteSearcher,
     RemoteService,
@@ -603,13 +604,14 @@ class Http:
         return self.index(corpus, context)
 
     def live_index(self, corpus: Corpus) -> LiveIndex:
-        """See `LiveIndexed`; raises BadValue where the file does not ask an index of Elasticsearch or OpenSearch."""
+        """See `LiveIndexed`; raises BadValue where the file asks neither Elasticsearch, OpenSearch nor Solr."""
         template = read_template(Path(self.file), self.dataset)
         values = {**template.values, "dataset": self.dataset or ""}
-        index, ending, _ = template.path.partition("/_search")
+        solr = template.path.startswith("/solr/") and template.path.endswith("/query")
+        index, ending, _ = template.path.partition("/query" if solr else "/_search")
         if not ending or not isinstance(template.body, dict):
             raise BadValue(
-                f"{self}: {template.path} is no _search of Elasticsearch or OpenSearch, which explain scores"
+                f"{self}: {template.path} is no search of Elasticsearch, OpenSearch or Solr, which explain scores"
             )
         prefix = filled_path(index, values)
         connection = self._connections(template)(lambda _: None)
@@ -618,9 +620,12 @@ class Http:
             page = {"offset": 0, "page": 1, "page0": 0, "cursor": ABSENT}
             return filled(template.body, {**values, "query": text, "id": "", "k": k, "size": k, **page})
 
-        return LiveIndex(
-            prefix.strip("/"), lambda path, json: connection.call(prefix + path, json), "/_search", body
-        )
+        def ask(path: str, json: Json) -> Json:
+            return connection.call(prefix + path, json)
+
+        if solr:
+            return SolrLiveIndex(prefix.rpartition("/")[2], ask, body)
+        return ElasticLiveIndex(prefix.strip("/"), ask, "/_search", body)
 
     def _connections(self, template: SearchTemplate) -> Callable[[Retried], _EndpointAsker]:
         """What opens connections to the server, which share its limits."""
@@ -640,6 +645,10 @@ class Http:
         """Everything that decides an answer."""
         dataset = {} if self.dataset is None else {"dataset": self.dataset}
         return {"system": "http", **template.describe(), **dataset, **declared_version(self.version)}
+
+
+FULL = 429
+"""The status of a server that has no room for a request."""
 
 
 @dataclass(eq=False)
@@ -792,6 +801,8 @@ class _EndpointAsker:
         except AnswerTooLargeError as error:
             raise AttemptError("malformed", f"{error} (limits.answer_mb)", again=False) from None
         except AttemptError as error:
+            if error.status == FULL:
+                error.args = (f"{error}; a smaller limits.concurrency asks for less at once",)
             if error.status not in (401, 403):
                 raise
             hints = "; ".join(key.hint() for key in self.keys) or "no header carries a key ([headers])"

@@ -1,13 +1,16 @@
-"""An index of Elasticsearch or OpenSearch as its server describes it: fields, analyzers, how a score comes about."""
+"""An index as its server describes it: fields, analyzers, how a score comes about.
+
+Elasticsearch and OpenSearch here, Solr in `live_solr.py`.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 from urllib.parse import quote
 
 from weir.errors import BadValue, ServiceError
@@ -29,32 +32,87 @@ class QueryShape:
     """What a search asks for.
 
     fields: those that are searched, and their weights; adding: how their scores become one, as words; tie_breaker: None
-    where that is no multi_match of the best field; options: whatever else it says.
+    where that is no multi_match of the best field; options: whatever else it says; preset: of BM25, which adds fields
+    as this search does, or as one of its changes.
     """
 
     fields: tuple[tuple[str, float], ...]
     adding: str
     tie_breaker: float | None
     options: tuple[tuple[str, str], ...]
+    preset: str
+
+
+@dataclass(frozen=True)
+class SearchChange:
+    """A change of a search, in words and as its entries, None for one that goes; as_bm25: as BM25's preset adds."""
+
+    text: str
+    entries: Mapping[str, Json]
+    as_bm25: bool = False
 
 
 @dataclass(frozen=True)
 class Explanation:
     """The score of a document, as `_explain` has it.
 
-    best: whether the best field alone counts; terms: (field, term, score) of each term that matches; constants: of
-    BM25 by field, `k1`, `b`, `boost`, `N`, as far as they are there.
+    counting: what counts of several fields, "" for all; terms: (field, term, score) of each term that matches;
+    constants: of BM25 by field, `k1`, `b`, `boost`, `N`, as far as they are there.
     """
 
     score: float
-    best: bool
+    counting: str
     terms: tuple[tuple[str, str, float], ...]
     constants: Mapping[str, Mapping[str, float]]
 
 
+class LiveIndex(Protocol):
+    """An index on a server that analyses texts and explains scores."""
+
+    @property
+    def body(self) -> Callable[[str, int], Json]:
+        """What a search sends for a text and k."""
+
+    @property
+    def shape(self) -> QueryShape:
+        """What a search asks for."""
+
+    @property
+    def statistics(self) -> str:
+        """Of which part of the index the statistics in scores are, "" for the whole."""
+
+    def analyzer(self, field: str, search: bool) -> str:
+        """The name of the analyzer of a field's documents, or of queries; "" for a field that has no words."""
+
+    def analyzer_text(self, name: str) -> str:
+        """An analyzer as it is shown: its name, and its parts."""
+
+    def similarity(self, field: str) -> str:
+        """The similarity that scores a field; BM25 or default for BM25."""
+
+    def words(self, analyzer: str, text: str) -> Words:
+        """The words of a query by an analyzer."""
+
+    def changes(self) -> Iterator[SearchChange]:
+        """Changes of a search that the same index can answer."""
+
+    def changed(self, body: Json, entries: Mapping[str, Json]) -> Json:
+        """A search with the entries of a change."""
+
+    def ranking(self, body: Json) -> list[tuple[str, float]]:
+        """(identifier, score) of each hit of a search; raises ServiceError for an answer without hits."""
+
+    def explained(self, body: Json, document: str) -> Explanation | None:
+        """How the score of a document comes about, None where it does not match."""
+
+
+BEST_FIELDS_TIE = 0.5
+"""The tie breaker of BEIR's baseline, and of bm25("elastic")."""
+
+
 @dataclass(frozen=True)
-class LiveIndex:
-    """An index on a server, and how Weir searches it.
+class ElasticLiveIndex:
+    """An index of Elasticsearch or OpenSearch, and how Weir searches it.
 
     name: of the index; ask: (what stands behind the index's name, a body or None for GET) -> the answer, raises
     ServiceError; search: the path of a search; body: what it sends for a text and k.
@@ -92,11 +150,45 @@ class LiveIndex:
             value = value.get(step) if isinstance(value, dict) else None
         return value
 
+    @property
+    def statistics(self) -> str:
+        """Of each shard, unless they are collected first."""
+        shards = str(self.setting("number_of_shards") or 1)
+        own = shards != "1" and "dfs_query_then_fetch" not in self.search
+        return f"of each of {shards} shards" if own else ""
+
+    def similarity(self, field: str) -> str:
+        """The similarity of a field, by its type where the index defines it."""
+        similarity = self.fields.get(field, {}).get("similarity", "default")
+        return str(self.setting(f"similarity.{similarity}.type") or similarity)
+
+    def changes(self) -> Iterator[SearchChange]:
+        """Other ties, fields added, no weights, and each option left out."""
+        shape = self.shape
+        if shape.adding in {"not known", "added"} or not shape.fields:
+            return
+        several = len(shape.fields) > 1
+        if several and shape.tie_breaker != BEST_FIELDS_TIE:
+            entries: dict[str, Json] = {"type": "best_fields", "tie_breaker": BEST_FIELDS_TIE}
+            yield SearchChange(f"tie_breaker = {BEST_FIELDS_TIE:g}, as BEIR's baseline", entries, True)
+        if several:
+            added = {"type": "most_fields", "tie_breaker": None}
+            yield SearchChange("most_fields: scores of fields added", added)
+        if any(weight != 1 for _, weight in shape.fields):
+            yield SearchChange("fields without weights", {"fields": [name for name, _ in shape.fields]})
+        for name, value in shape.options:
+            if value not in ("in the body", "in the query"):
+                yield SearchChange(f"without {name} = {value}", {name: None})
+
+    def changed(self, body: Json, entries: Mapping[str, Json]) -> Json:
+        """A search with other entries in each multi_match."""
+        return _with_match(body, entries)
+
     def analyzer(self, field: str, search: bool) -> str:
-        """The name of the analyzer of a field's documents, or of the queries that are asked of it."""
+        """The name of the analyzer of a field's documents, or of queries; "" for a field that has no words."""
         mapping = self.fields.get(field, {})
         if mapping.get("type") == "keyword":
-            return str(mapping.get("normalizer", "keyword"))
+            return ""
         own = [str(mapping["analyzer"])] if "analyzer" in mapping else []
         if search:
             asked = [value for name, value in self.shape.options if name == "analyzer"]
@@ -120,14 +212,7 @@ class LiveIndex:
     def words(self, analyzer: str, text: str) -> Words:
         """The words of a text by an analyzer of the index; several terms of one word stand with + between them."""
         tokens = self.ask("/_analyze", {"analyzer": analyzer, "text": text}).get("tokens", [])
-        units = text.encode("utf-16-le", "surrogatepass")
-        terms: dict[tuple[int, int], list[str]] = {}
-        for token in tokens:
-            terms.setdefault((token["start_offset"], token["end_offset"]), []).append(token["token"])
-        return tuple(
-            (units[2 * a : 2 * b].decode("utf-16-le", "replace"), "+".join(at))
-            for (a, b), at in terms.items()
-        )
+        return words_of(text, [(one["start_offset"], one["end_offset"], one["token"]) for one in tokens])
 
     def ranking(self, body: Json) -> list[tuple[str, float]]:
         """(identifier, score) of each hit of a search; raises ServiceError for an answer without hits."""
@@ -143,7 +228,18 @@ class LiveIndex:
             return None
         answer = self.ask(f"/_explain/{quote(document, safe='')}", {"query": body["query"]})
         tree = answer.get("explanation")
-        return _explanation(tree) if answer.get("matched") and isinstance(tree, dict) else None
+        return explanation_of(tree) if answer.get("matched") and isinstance(tree, dict) else None
+
+
+def words_of(text: str, tokens: Sequence[tuple[int, int, str]]) -> Words:
+    """The words of a text, of (start, end, term) in units of UTF-16; + between several terms of one word."""
+    units = text.encode("utf-16-le", "surrogatepass")
+    terms: dict[tuple[int, int], list[str]] = {}
+    for start, end, term in tokens:
+        terms.setdefault((start, end), []).append(term)
+    return tuple(
+        (units[2 * a : 2 * b].decode("utf-16-le", "replace"), "+".join(at)) for (a, b), at in terms.items()
+    )
 
 
 def _fields(properties: Mapping[str, Json], within: str) -> Iterator[tuple[str, Mapping[str, Json]]]:
@@ -162,13 +258,13 @@ def _clauses(tree: Json, name: str) -> Iterator[Mapping[str, Json]]:
         yield tree[name]
 
 
-def with_match(tree: Json, changed: Mapping[str, Json]) -> Json:
+def _with_match(tree: Json, changed: Mapping[str, Json]) -> Json:
     """A search with other entries in each multi_match; None removes one."""
     if isinstance(tree, list):
-        return [with_match(part, changed) for part in tree]
+        return [_with_match(part, changed) for part in tree]
     if not isinstance(tree, dict):
         return tree
-    parts = {name: with_match(part, changed) for name, part in tree.items()}
+    parts = {name: _with_match(part, changed) for name, part in tree.items()}
     if isinstance(parts.get("multi_match"), dict):
         clause = {**parts["multi_match"], **changed}
         parts["multi_match"] = {name: value for name, value in clause.items() if value is not None}
@@ -189,9 +285,8 @@ def _shape(body: Json, names: list[str]) -> QueryShape:
         best = f"the best field, and {tie:g} of the others" if tie else "the best field alone"
         adding = str({"best_fields": best, "most_fields": "added"}.get(kind, kind))
         tie_breaker = tie if kind == "best_fields" else None
-        return QueryShape(
-            weighted, adding if len(weighted) > 1 else "one field", tie_breaker, tuple(options.items())
-        )
+        adding = adding if len(weighted) > 1 else "one field"
+        return QueryShape(weighted, adding, tie_breaker, tuple(options.items()), _preset(adding))
     matched: list[tuple[str, float]] = []
     for clause in _clauses(query, "match"):
         for name, value in clause.items():
@@ -199,7 +294,11 @@ def _shape(body: Json, names: list[str]) -> QueryShape:
             matched.append((name, float(entries.get("boost", 1.0))))
             options |= {key: str(one) for key, one in entries.items() if key not in ("query", "boost")}
     adding = "added" if len(matched) > 1 else "one field" if matched else "not known"
-    return QueryShape(tuple(matched), adding, None, tuple(options.items()))
+    return QueryShape(tuple(matched), adding, None, tuple(options.items()), _preset(adding))
+
+
+def _preset(adding: str) -> str:
+    return "lucene-multifield" if adding == "added" else "elastic"
 
 
 def _weighted(patterns: list[str], names: list[str]) -> tuple[tuple[str, float], ...]:
@@ -212,12 +311,16 @@ def _weighted(patterns: list[str], names: list[str]) -> tuple[tuple[str, float],
     return tuple(weights.items())
 
 
-def _explanation(tree: Mapping[str, Json]) -> Explanation:
+def explanation_of(tree: Mapping[str, Json]) -> Explanation:
+    """What Lucene's explanation of a score says."""
     terms: list[tuple[str, str, float]] = []
     constants: dict[str, dict[str, float]] = {}
+    largest = False
 
     def walk(node: Mapping[str, Json], within: str) -> None:
+        nonlocal largest
         description, value = str(node.get("description", "")), float(node.get("value", 0.0))
+        largest = largest or description.startswith("max of")
         match = _WEIGHT.match(description)
         if match:
             within = match[1]
@@ -230,5 +333,6 @@ def _explanation(tree: Mapping[str, Json]) -> Explanation:
             walk(part, within)
 
     walk(tree, "")
-    best = str(tree.get("description", "")).startswith("max of")
-    return Explanation(float(tree["value"]), best, tuple(terms), constants)
+    whole = str(tree.get("description", "")).startswith("max of")
+    counting = f"of {'which' if whole else 'each word'} the largest alone counts" if largest else ""
+    return Explanation(float(tree["value"]), counting, tuple(terms), constants)
