@@ -395,14 +395,17 @@ def _shares(cells: Sequence[Cell], missing: Sequence[int], encoders: int) -> dic
 class _Work:
     """The work of a grid on a cluster.
 
-    missing: cells to finish; processors: of a cell; widest: those of a whole machine, as the smallest has them; makers:
-    for each cell those that have to end before it; unencoded: the shares that it waits for; waiting: shares for an
-    actor; shares: how many there are in all; running: what tasks do, with the actors of shares; ended: cells; started:
-    how often each job was; crowded: jobs that ran out of memory; since: machine and beginning of what is at work; took:
-    seconds of what has ended, by its like; slow: jobs that were named as such; failures: why cells failed.
+    task, worker: `complete_cell` and `ShareWorker` as Ray takes them; missing: cells to finish; processors: of a cell;
+    widest: those of a whole machine, as the smallest has them; makers: for each cell those that have to end before it;
+    unencoded: the shares that it waits for; waiting: shares for an actor; shares: how many there are in all; running:
+    what tasks do, with the actors of shares; ended: cells; started: how often each job was; crowded: jobs that ran out
+    of memory; since: machine and beginning of what is at work; took: seconds of what has ended, by its like; slow: jobs
+    that were named as such; failures: why cells failed.
     """
 
     ray: Any
+    task: Any
+    worker: Any
     grid: Grid
     cells: Sequence[Cell]
     missing: Sequence[int]
@@ -427,25 +430,20 @@ class _Work:
 
     def start(self) -> None:
         """Start the cells for which everything is made."""
-        at_work = {job for job, _ in self.running.values()}
-        task = self.ray.remote(complete_cell)
+        begun = self.ended | {job for job, _ in self.running.values()}
         for number in self.missing:
-            if (
-                number in at_work | self.ended
-                or self.unencoded[number]
-                or not self.makers[number] <= self.ended
-            ):
+            if number in begun or self.unencoded[number] or not self.makers[number] <= self.ended:
                 continue
             engines = bool(self.cells[number].stage.engines)
             options = self.resources(number, engines) | {"max_retries": 0, "name": _title(self.cells, number)}
-            reference = task.options(**options).remote(self.grid, number, _software(), self.actor)
+            reference = self.task.options(**options).remote(self.grid, number, _software(), self.actor)
             self.running[reference] = number, None
             self.started[number] += 1
 
     def hire(self) -> None:
         """Start an actor for shares."""
         options = self.resources(self.waiting[0], True) | {"max_restarts": 0}
-        self.feed(self.ray.remote(ShareWorker).options(**options).remote())
+        self.feed(self.worker.options(**options).remote())
 
     def feed(self, encoder: Any) -> None:  # noqa: ANN401 - Ray's handle
         """Give an actor its next share, or end it."""
@@ -562,6 +560,8 @@ def _completed(
     waiting = deque(share for stage in shares.values() for share in stage)
     work = _Work(
         ray,
+        ray.remote(complete_cell),
+        ray.remote(ShareWorker),
         grid,
         cells,
         missing,
