@@ -68,7 +68,11 @@ PASSED = (
 
 @dataclass(frozen=True)
 class Grid:
-    """An experiment as names, which every machine reads alike; the folders are absolute."""
+    """An experiment as names, which every machine reads alike; the folders are absolute.
+
+    variables: settings of the environment. They come with the grid and not by Ray, which would start workers of its own
+    for them beside those that wait already.
+    """
 
     datasets: tuple[str, ...]
     systems: tuple[str, ...]
@@ -77,6 +81,7 @@ class Grid:
     stages: str | None
     drop_self: bool
     at: str
+    variables: tuple[tuple[str, str], ...]
 
     @staticmethod
     def of(experiment: Experiment, at: Path) -> Grid:
@@ -97,6 +102,7 @@ class Grid:
             stages,
             experiment.drop_self,
             str(at.resolve()),
+            (*((n, os.environ[n]) for n in PASSED if n in os.environ), ("WEIR_THREADS", str(_threads()))),
         )
 
     def cells(self) -> list[Cell]:
@@ -247,6 +253,8 @@ def _logged(
         return (
             f"{platform.node()} has {_software()}, the grid was started by {software}; install the same there"
         )
+    os.environ.update(grid.variables)
+    settings.cache_clear()
     LEDGER.set(ClusterLedger(actor, ray))
     actor.begin.remote(job, platform.node())  # nobody waits for it: work goes on without the actor
     start = time.monotonic()
@@ -316,18 +324,11 @@ class RayCluster:
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         address = os.environ.get("RAY_ADDRESS", "local") if self.address == "ray" else self.address
         own = {"object_store_memory": STORE_BYTES, "include_dashboard": False} if address == "local" else {}
-        variables = {name: os.environ[name] for name in PASSED if name in os.environ}
         if ray.is_initialized():
             yield
             return
         try:
-            ray.init(
-                address,
-                log_to_driver=False,
-                logging_level="error",
-                runtime_env={"env_vars": {**variables, "WEIR_THREADS": str(_threads())}},
-                **own,
-            )
+            ray.init(address, log_to_driver=False, logging_level="error", **own)
         except Exception as error:  # noqa: BLE001 - Ray raises errors of many kinds for what it cannot reach
             text = " ".join(str(error).split())[:300] or type(error).__name__
             ray.shutdown()  # what is left of an attempt hinders the next one in this process
