@@ -28,7 +28,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 from weir.core.rounding import duration
 from weir.errors import BadValue, ServiceError, WeirError, require
 from weir.experiment.experiment import Capacity
-from weir.experiment.plan import encoding_parts, stage_graph
 from weir.experiment.stage_store import Watch
 from weir.measures.evaluate import measures_of
 from weir.services.requests import LEDGER, Clock, Ledger, Limits, Spent, paid
@@ -362,6 +361,8 @@ def _at_once(nodes: Sequence[dict[str, float]]) -> int:
 
 def _makers(cells: Sequence[Cell], missing: Sequence[int]) -> dict[int, set[int]]:
     """For each cell the cells before it that make what it needs too."""
+    from weir.experiment.plan import stage_graph  # with it come language models, which few workers need
+
     first: dict[tuple[str, str], int] = {}
     needs: dict[int, set[int]] = {}
     for number in missing:
@@ -375,6 +376,8 @@ def _makers(cells: Sequence[Cell], missing: Sequence[int]) -> dict[int, set[int]
 
 def _encodings(cell: Cell) -> dict[Stage, tuple[Retriever, Encoding]]:
     """What a cell needs whose documents several workers may encode."""
+    from weir.experiment.plan import encoding_parts  # as above
+
     name = cell.stages.dataset.name
     return {(name, str(parts[0])): parts for parts in encoding_parts(cell.adapted)}
 
