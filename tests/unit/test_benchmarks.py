@@ -83,6 +83,7 @@ SCRIPTS = {
     "inference_bench.py": Tiny("--jobs weir --quick --tiny"),
     "llm_calls.py": Tiny("--calls 100 --repeats 1"),
     "llm_local.py": Tiny("--prompts 2 --batch 2 --tokens 2 --repeats 1", ("numba", "torch", "transformers")),
+    "late_scale.py": Tiny("--work {work} --sizes 60 --queries 2 --quick", KERNELS),
     "maxsim_bench.py": Tiny("--documents 20 --repetitions 1 --quick", ("numba", "torch")),
     "measures_bench.py": Tiny("--queries 20 --tools weir --repeat 1"),
     "measures_bench.py --dicts": Tiny("--dicts 2x10 20x30 --repeat 1 --tools weir,weir\u00a0lists,weir\u00a0frames,pytrec_eval", ("pytrec_eval", "pandas")),

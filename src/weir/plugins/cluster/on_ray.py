@@ -28,7 +28,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 from weir.core.rounding import duration
 from weir.errors import BadValue, ServiceError, WeirError, require
 from weir.experiment.experiment import Capacity
-from weir.experiment.plan import encoding_parts, stage_graph
 from weir.experiment.stage_store import Watch
 from weir.measures.evaluate import measures_of
 from weir.services.requests import LEDGER, Clock, Ledger, Limits, Spent, paid
@@ -68,7 +67,11 @@ PASSED = (
 
 @dataclass(frozen=True)
 class Grid:
-    """An experiment as names, which every machine reads alike; the folders are absolute."""
+    """An experiment as names, which every machine reads alike; the folders are absolute.
+
+    variables: settings of the environment. They come with the grid and not by Ray, which would start workers of its own
+    for them beside those that wait already.
+    """
 
     datasets: tuple[str, ...]
     systems: tuple[str, ...]
@@ -77,6 +80,7 @@ class Grid:
     stages: str | None
     drop_self: bool
     at: str
+    variables: tuple[tuple[str, str], ...]
 
     @staticmethod
     def of(experiment: Experiment, at: Path) -> Grid:
@@ -97,6 +101,7 @@ class Grid:
             stages,
             experiment.drop_self,
             str(at.resolve()),
+            (*((n, os.environ[n]) for n in PASSED if n in os.environ), ("WEIR_THREADS", str(_threads()))),
         )
 
     def cells(self) -> list[Cell]:
@@ -247,6 +252,8 @@ def _logged(
         return (
             f"{platform.node()} has {_software()}, the grid was started by {software}; install the same there"
         )
+    os.environ.update(grid.variables)
+    settings.cache_clear()
     LEDGER.set(ClusterLedger(actor, ray))
     actor.begin.remote(job, platform.node())  # nobody waits for it: work goes on without the actor
     start = time.monotonic()
@@ -316,18 +323,11 @@ class RayCluster:
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         address = os.environ.get("RAY_ADDRESS", "local") if self.address == "ray" else self.address
         own = {"object_store_memory": STORE_BYTES, "include_dashboard": False} if address == "local" else {}
-        variables = {name: os.environ[name] for name in PASSED if name in os.environ}
         if ray.is_initialized():
             yield
             return
         try:
-            ray.init(
-                address,
-                log_to_driver=False,
-                logging_level="error",
-                runtime_env={"env_vars": {**variables, "WEIR_THREADS": str(_threads())}},
-                **own,
-            )
+            ray.init(address, log_to_driver=False, logging_level="error", **own)
         except Exception as error:  # noqa: BLE001 - Ray raises errors of many kinds for what it cannot reach
             text = " ".join(str(error).split())[:300] or type(error).__name__
             ray.shutdown()  # what is left of an attempt hinders the next one in this process
@@ -361,6 +361,8 @@ def _at_once(nodes: Sequence[dict[str, float]]) -> int:
 
 def _makers(cells: Sequence[Cell], missing: Sequence[int]) -> dict[int, set[int]]:
     """For each cell the cells before it that make what it needs too."""
+    from weir.experiment.plan import stage_graph  # with it come language models, which few workers need
+
     first: dict[tuple[str, str], int] = {}
     needs: dict[int, set[int]] = {}
     for number in missing:
@@ -374,6 +376,8 @@ def _makers(cells: Sequence[Cell], missing: Sequence[int]) -> dict[int, set[int]
 
 def _encodings(cell: Cell) -> dict[Stage, tuple[Retriever, Encoding]]:
     """What a cell needs whose documents several workers may encode."""
+    from weir.experiment.plan import encoding_parts  # as above
+
     name = cell.stages.dataset.name
     return {(name, str(parts[0])): parts for parts in encoding_parts(cell.adapted)}
 
@@ -395,14 +399,17 @@ def _shares(cells: Sequence[Cell], missing: Sequence[int], encoders: int) -> dic
 class _Work:
     """The work of a grid on a cluster.
 
-    missing: cells to finish; processors: of a cell; widest: those of a whole machine, as the smallest has them; makers:
-    for each cell those that have to end before it; unencoded: the shares that it waits for; waiting: shares for an
-    actor; shares: how many there are in all; running: what tasks do, with the actors of shares; ended: cells; started:
-    how often each job was; crowded: jobs that ran out of memory; since: machine and beginning of what is at work; took:
-    seconds of what has ended, by its like; slow: jobs that were named as such; failures: why cells failed.
+    task, worker: `complete_cell` and `ShareWorker` as Ray takes them; missing: cells to finish; processors: of a cell;
+    widest: those of a whole machine, as the smallest has them; makers: for each cell those that have to end before it;
+    unencoded: the shares that it waits for; waiting: shares for an actor; shares: how many there are in all; running:
+    what tasks do, with the actors of shares; ended: cells; started: how often each job was; crowded: jobs that ran out
+    of memory; since: machine and beginning of what is at work; took: seconds of what has ended, by its like; slow: jobs
+    that were named as such; failures: why cells failed.
     """
 
     ray: Any
+    task: Any
+    worker: Any
     grid: Grid
     cells: Sequence[Cell]
     missing: Sequence[int]
@@ -427,25 +434,20 @@ class _Work:
 
     def start(self) -> None:
         """Start the cells for which everything is made."""
-        at_work = {job for job, _ in self.running.values()}
-        task = self.ray.remote(complete_cell)
+        begun = self.ended | {job for job, _ in self.running.values()}
         for number in self.missing:
-            if (
-                number in at_work | self.ended
-                or self.unencoded[number]
-                or not self.makers[number] <= self.ended
-            ):
+            if number in begun or self.unencoded[number] or not self.makers[number] <= self.ended:
                 continue
             engines = bool(self.cells[number].stage.engines)
             options = self.resources(number, engines) | {"max_retries": 0, "name": _title(self.cells, number)}
-            reference = task.options(**options).remote(self.grid, number, _software(), self.actor)
+            reference = self.task.options(**options).remote(self.grid, number, _software(), self.actor)
             self.running[reference] = number, None
             self.started[number] += 1
 
     def hire(self) -> None:
         """Start an actor for shares."""
         options = self.resources(self.waiting[0], True) | {"max_restarts": 0}
-        self.feed(self.ray.remote(ShareWorker).options(**options).remote())
+        self.feed(self.worker.options(**options).remote())
 
     def feed(self, encoder: Any) -> None:  # noqa: ANN401 - Ray's handle
         """Give an actor its next share, or end it."""
@@ -562,6 +564,8 @@ def _completed(
     waiting = deque(share for stage in shares.values() for share in stage)
     work = _Work(
         ray,
+        ray.remote(complete_cell),
+        ray.remote(ShareWorker),
         grid,
         cells,
         missing,
