@@ -1006,17 +1006,16 @@ class ElasticAsker:
             start = time.perf_counter()
             try:
                 responses = self._responses(waiting)
-            except TooLargeError as error:
-                half = len(waiting) // 2
+            except AttemptError as error:
+                half = len(waiting) // 2 if error.status == HTTP_TOO_LARGE else 0
                 if half:
                     yield from self.ask(waiting[:half])
                     yield from self.ask(waiting[half:])
-                else:
+                elif error.status == HTTP_TOO_LARGE:
                     reason = f"{error}; the server's own http.max_content_length allows longer queries"
                     yield Outcome(waiting[0], error=AttemptError("refused", reason, again=False))
-                return
-            except AttemptError as error:
-                yield from (Outcome(request, error=error) for request in waiting)
+                else:
+                    yield from (Outcome(request, error=error) for request in waiting)
                 return
             seconds = time.perf_counter() - start
             again: list[Request] = []
