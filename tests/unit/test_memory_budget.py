@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import resource
 import subprocess
 import sys
@@ -169,3 +170,19 @@ def test_a_store_is_searched_under_ulimit(tmp_path):
     assert limited.stdout == free.stdout
     assert "MemoryError" in run(70_000_000, "whole").stderr
     assert "0.0 GB cannot be mapped, since `ulimit -v` counts" in run(15_000_000).stderr
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="ulimit -v is Linux's")
+def test_what_lacks_addresses_is_refused_before_it_is_loaded():
+    program = (
+        "import resource\nfrom weir.settings import require_addresses\n"
+        "require_addresses(1 << 40, 'a library')\n"  # no limit, no refusal
+        "resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))\n"
+        "require_addresses(1 << 20, 'a library')\nrequire_addresses(2 << 30, 'a library', 'take a smaller one')\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert re.search(
+        r"BadValue: a library needs about 2\.1 GB of addresses; ulimit -v leaves [01]\.\d GB; "
+        "take a smaller one, or raise it",
+        done.stderr,
+    )
