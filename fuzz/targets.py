@@ -162,6 +162,13 @@ def outcome(action: Callable[[], object]) -> object:
         return type(error).__name__, str(error)
 
 
+def same(one: object, other: object, body: bytes) -> bool:
+    """Whether two engines ended alike; of a cell whose quotation marks do not end either line may be named."""
+    if isinstance(one, tuple) and isinstance(other, tuple) and b'"' in body:
+        return bool(one[0] == other[0])
+    return one == other
+
+
 def values_of(table: Qrels | Run | Judged) -> list[object]:
     """What a table holds, comparable."""
     if isinstance(table, Judged):
@@ -219,12 +226,12 @@ def rankings(head: str, body: bytes, folder: Path) -> None:
         outcome(lambda engine=engine: values_of(read_run(path, engine=engine)))
         for engine in ("numpy", "numba")
     ]
-    assert read[0] == read[1], read
+    assert same(*read, body), read
     joined = [
         outcome(lambda engine=engine: values_of(join_run_file(path, JUDGED, engine=engine)))
         for engine in ("numpy", "numba")
     ]
-    assert joined[0] == joined[1], joined
+    assert same(*joined, body), joined
     held = outcome(lambda: values_of(Judged.of(read_run(path), JUDGED)))
     if isinstance(held, tuple):  # of two documents that stand twice either may be named
         assert isinstance(joined[0], tuple), (joined[0], held)
@@ -249,7 +256,7 @@ def judgments(head: str, body: bytes, folder: Path) -> None:
             outcome(lambda size=size: values_of(judgments_of(replace(source, size=size))[0]))
             for size in (0, 1 << 40)
         )
-        assert small == large, (small, large)
+        assert same(small, large, body), (small, large)
     values_of(read_qrels(path))
 
 
