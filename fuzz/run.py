@@ -38,8 +38,8 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parents[1]
 FINDINGS = ROOT / "build" / "fuzz"
 HANG_SECONDS = 120
-"""After which the process ends with the places where its threads stand; the input stays in build/fuzz/current."""
-MEMORY_KILOBYTES = 1 << 20
+"""After which the process ends with the places where its threads stand; the input stays in build/fuzz/current-...."""
+MEMORY_BYTES = 1 << 30
 """What one input may add to the largest memory of the process."""
 KEPT = 200
 """Inputs that were answered, and such that ended as none before, which are kept to be changed further."""
@@ -94,6 +94,11 @@ def emptied(place: Path) -> None:
             path.unlink()
 
 
+def largest_memory() -> int:
+    """The most bytes of memory that this process had."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+
+
 def tried(target: Target, data: bytes, place: Path, timed: bool = True) -> str:
     """How an input ended: "" for an answer, else the kind of refusal; raises what is a finding.
 
@@ -101,7 +106,7 @@ def tried(target: Target, data: bytes, place: Path, timed: bool = True) -> str:
     """
     from weir.errors import WeirError, printable
 
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    peak = largest_memory()
     began = time.process_time()
     ending = ""
     try:
@@ -111,9 +116,9 @@ def tried(target: Target, data: bytes, place: Path, timed: bool = True) -> str:
         assert message == printable(message), "a message that moves the cursor"
         ending = type(error).__name__ + re.sub(r"'.*?'|\".*?\"|\d+", "_", message)[:200]
     spent = time.process_time() - began
-    more = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - peak
+    more = largest_memory() - peak
     assert spent < target.seconds or not timed, f"{spent:.1f} s"
-    assert more < MEMORY_KILOBYTES, f"{more / 1024:.0f} MB more"
+    assert more < MEMORY_BYTES, f"{more / 1e6:.0f} MB more"
     left = [path.name for path in place.iterdir() if path.name.startswith(".")]
     assert not left, f"half-written: {left}"
     return ending
