@@ -1,20 +1,21 @@
 from __future__ import annotations
 
 import atexit
+import importlib
 import os
 import shutil
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.no_network import sitecustomize as no_network
-
-# Python processes that tests start import it by its name.
-os.environ["PYTHONPATH"] = os.pathsep.join(
-    [str(Path(no_network.__file__).parent), *filter(None, [os.environ.get("PYTHONPATH")])]
-)
+# A process imports the guard once, by one name: a worker of pytest-xdist has it already.
+GUARD_FOLDER = str(Path(__file__).parent / "no_network")
+sys.path.insert(0, GUARD_FOLDER)
+no_network = importlib.import_module("network_guard")
+os.environ["PYTHONPATH"] = os.pathsep.join([GUARD_FOLDER, *filter(None, [os.environ.get("PYTHONPATH")])])
 os.environ.pop(
     "COLUMNS", None
 )  # pytest-xdist sets it; tables are tested as a pipe gets them, unless a test sets a width

@@ -132,9 +132,9 @@ def test_results_are_exported_for_the_hub(results, tmp_path, capsys):
             ["--to", "hub", "--hub-dataset", "facts", "-d", "brook-news"],
             "the data set is 'facts'; expected ORG/NAME",
         ),
-        (["--to", "hub", "--model", "a/b"], "--mteb-name says what a system is called in MTEB"),
+        (["--to", "hub", "--mteb-name", "a/b"], "--mteb-name says what a system is called in MTEB"),
         (["--to", "mteb", "--hub-dataset", "a/b:c"], "--hub-dataset names a data set of the hub"),
-        (["--to", "mteb", "--model", "a/b"], "2 systems cannot all be a/b; choose one with -s"),
+        (["--to", "mteb", "--mteb-name", "a/b"], "2 systems cannot all be a/b; choose one with -s"),
         (["--to", "mteb", "-s", "bm26"], "no system among these results named 'bm26'; did you mean bm25?"),
     ],
 )

@@ -129,22 +129,22 @@ def test_the_command_says_it_in_every_form(tmp_path, capsys):
         said = capsys.readouterr()
         return code, said.out, said.err
 
-    code, out, _ = call("--labels", good)
+    code, out, _ = call("--model-labels", good)
     assert code == 0
     assert "P@3 by people" in out
     assert "labels: good judges what people left open: binary kappa 1.0000" in out
-    [row] = [json.loads(line) for line in call("--labels", good, "--json")[1].splitlines()]
+    [row] = [json.loads(line) for line in call("--model-labels", good, "--json")[1].splitlines()]
     scores = weir.evaluate(people, run, ["P@3"], labels=good)
     assert (row["mean"], row["people"]) == (scores["P@3"].mean, float(scores.people_means()[0]))
     assert (row["model_share"], row["labels"]) == (scores.labels.share, scores.labels.sentence)
     for form in ("--markdown", "--latex", "--html", "--csv"):
-        assert "judges what people left open" in call("--labels", good, form)[1]
-    code, out, _ = call("--labels", bad)
+        assert "judges what people left open" in call("--model-labels", good, form)[1]
+    code, out, _ = call("--model-labels", bad)
     assert (code, "not calibrated" in out, "by people\n" in out) == (0, True, False)
-    assert "note: labels: bad: not calibrated" in call("--labels", bad, "--per-query")[2]
-    code, _, err = call("--labels", good, "--pairs", "a:b")
+    assert "note: labels: bad: not calibrated" in call("--model-labels", bad, "--per-query")[2]
+    code, _, err = call("--model-labels", good, "--p-mrr", "a:b")
     assert (code, "--p-mrr takes the judgments as they are" in err) == (2, True)
-    code, _, err = call("--labels", str(tmp_path / "none.tsv"))
+    code, _, err = call("--model-labels", str(tmp_path / "none.tsv"))
     assert (code, err.count("\n")) == (2, 1)
 
 

@@ -311,7 +311,7 @@ def test_cells_that_are_none_are_refused_in_one_line(tmp_path, capsys):
     noted(begun, k=None, queries=None)
     assert "expected a record of weir run" in refused(capsys, "why", good, str(begun))
     (begun / "scores-1.json").write_text('{"rows": []}')
-    assert "unfinished cell" in refused(capsys, "why", good, str(begun))
+    assert "rankings without scores" in refused(capsys, "why", good, str(begun))
     (tmp_path / "empty" / "manifest.json").write_text("{}")
     assert "written by Weir 0.1" in refused(capsys, "why", str(tmp_path / "empty"), good)
     with pytest.raises(FormatError, match="found a file"):
