@@ -563,22 +563,24 @@ def _completed(
     shares = _shares(cells, missing, encoders)
     waiting = deque(share for stage in shares.values() for share in stage)
     work = _Work(
-        ray,
-        ray.remote(complete_cell),
-        ray.remote(ShareWorker),
-        grid,
-        cells,
-        missing,
-        watch,
-        actor.remote(replace(paid())),  # probes of services were asked by this process
-        len(nodes),
-        _threads(),
-        min(int(node["CPU"]) for node in nodes if node["CPU"] >= _threads()),
-        gpus,
-        _makers(cells, missing),
-        {n: {share for stage in _encodings(cells[n]) for share in shares.get(stage, ())} for n in missing},
-        waiting,
-        len(waiting),
+        ray=ray,
+        task=ray.remote(complete_cell),
+        worker=ray.remote(ShareWorker),
+        grid=grid,
+        cells=cells,
+        missing=missing,
+        watch=watch,
+        actor=actor.remote(replace(paid())),  # probes of services were asked by this process
+        machines=len(nodes),
+        processors=_threads(),
+        widest=min(int(node["CPU"]) for node in nodes if node["CPU"] >= _threads()),
+        gpus=gpus,
+        makers=_makers(cells, missing),
+        unencoded={
+            n: {share for stage in _encodings(cells[n]) for share in shares.get(stage, ())} for n in missing
+        },
+        waiting=waiting,
+        shares=len(waiting),
     )
     watch(f"cells {work.where()}", 0, len(missing))
     for _ in range(min(len(work.waiting), encoders)):
@@ -605,21 +607,19 @@ def _outcome(
 ) -> tuple[str, Exception | None]:
     """(why a task failed, Ray's error where its worker has gone)."""
     errors = ray.exceptions
-    on = f" on {machine}" if machine else ""
+    place = f" on {machine}" if machine else ""
     try:
         return str(ray.get(reference)), None
     except errors.OutOfMemoryError as error:
-        memory, own = (
-            MEMORY.search(str(error)),
-            re.search(rf"task name={re.escape(title)},.*?memory used=([\d.]+)GB", str(error)),
-        )
-        used = f" ({memory[1]} of {memory[2]} GB in use)" if memory else ""
-        its = f", of which it took {own[1]} GB" if own else ""
-        return f"memory ran out{on}{used}{its}", error
+        memory = MEMORY.search(str(error))
+        share = re.search(rf"task name={re.escape(title)},.*?memory used=([\d.]+)GB", str(error))
+        of_machine = f" ({memory[1]} of {memory[2]} GB in use)" if memory else ""
+        of_task = f", of which it took {share[1]} GB" if share else ""
+        return f"memory ran out{place}{of_machine}{of_task}", error
     except (
         errors.WorkerCrashedError, errors.NodeDiedError, errors.LocalRayletDiedError, errors.RayActorError,
     ) as error:  # fmt: skip
-        return f"its worker{on} has gone: {_last_line(error)}", error
+        return f"its worker{place} has gone: {_last_line(error)}", error
     except errors.RayError as error:
         return _last_line(error), None
 
