@@ -199,6 +199,22 @@ def test_without_self_drops_only_the_query_itself(run):
         assert list(row) == [d for d in ranking(run[q]) if d != q]
 
 
+@given(rankings, st.data())
+def test_a_collapsed_run_has_each_document_once_with_its_best_score(run, data):
+    names = sorted({doc for scores in run.values() for doc in scores})
+    parents = {name: data.draw(st.sampled_from(["a", "b", "c"])) for name in names}
+    expected = {}
+    for query, scores in run.items():
+        for name, score in scores.items():
+            best = expected.setdefault(query, {})
+            best[parents[name]] = max(score, best.get(parents[name], score))
+    collapsed = Run.of(run).collapsed(parents)
+    assert {q: d for q, d in collapsed.to_dict().items() if d} == {q: d for q, d in expected.items() if d}
+    if names:
+        with pytest.raises(BadValue, match="no document of passage"):
+            Run.of(run).collapsed({})
+
+
 @given(rankings, st.sampled_from(["trec", "trec9"]))
 def test_ties_are_counted_as_documents_that_share_a_score(run, ties):
     made = Run.of(run, ties=ties)

@@ -174,6 +174,22 @@ class Run:
         own = self.docs.codes(self.queries.strings)
         return self._keep(self.doc != own[self.query_of_row()])
 
+    def collapsed(self, parents: Mapping[str, str]) -> Run:
+        """The run of the documents that passages are of, each at the place and with the score of its best passage.
+
+        parents: the document of each passage. Raises BadValue for a passage without one, and as `without_self`.
+        """
+        self.refuse_nameless()
+        names = self.docs.tolist()
+        if orphan := next((name for name in names if name not in parents), None):
+            raise BadValue(f"parents name no document of passage '{orphan}'")
+        documents = Ids.of(dict.fromkeys(parents[name] for name in names))
+        doc = documents.codes([parents[name] for name in names])[self.doc]
+        query = self.query_of_row()
+        best = np.unique(query.astype(np.int64) * max(len(documents), 1) + doc, return_index=True)[1]
+        columns = query[best], doc[best].astype(np.int32), self.score[best]
+        return Run.from_columns(self.queries, documents, *columns, Named(self.name, self.ties))
+
     def allowed(self, queries: Queries) -> Run:
         """What may be ranked: for each of the queries, by identifier, its candidates without those excluded for it.
 
