@@ -1068,8 +1068,9 @@ def _ranking(response: Any) -> dict[str, object]:  # noqa: ANN401  whatever the 
     """The ranking of one response; raises AttemptError where it is an error, or not of all shards."""
     if not isinstance(response, dict) or response.get("error") is not None:
         reason = _advised(response)
-        if isinstance(response, dict) and response.get("status") in PASSING:
-            raise AttemptError("failed", f"{response['status']}: {reason}")
+        status = response.get("status") if isinstance(response, dict) else None
+        if status in PASSING or any(kind in reason for kind in (FULL, *GONE)):
+            raise AttemptError("failed", f"{status}: {reason}")
         raise AttemptError("refused", f"the search was refused: {reason}", again=False)
     shards = response.get("_shards")
     shards = shards if isinstance(shards, dict) else {}
