@@ -241,6 +241,8 @@ def test_a_cut_off_that_no_ranking_reaches_is_told():
     texts = [note.text for note in cut.notes()]
     assert "rankings have at most 2 documents, and Accuracy@10, nDCG@10 look no deeper" in texts
     assert any(text.endswith("call so is Success@10") for text in texts)
+    other = weir.evaluate(qrels, {q: {"A": 1.0} for q in qrels}, ["RR"])
+    assert any(note.text.startswith("no document that was returned is judged") for note in other.notes())
     uneven = {q: dict.fromkeys("abcde"[: n + 1], 1.0) for n, q in enumerate(qrels)}
     assert not any("at most" in note.text for note in weir.evaluate(qrels, uneven, ["nDCG@10"]).notes())
     cells = weir.benchmark("brook-news", ["bm25"], ["nDCG@10", "R@100"], k=5)

@@ -179,8 +179,8 @@ def noted(
     qrels: Qrels | IntentQrels | None,
     measures: tuple[Measure, ...],
 ) -> Scores:
-    """The scores with remarks on grades, on names of measures, on cut-offs that no ranking reaches, and on means that
-    are others where scores compare as floats.
+    """The scores with remarks on grades, names of measures, rankings without a judged document, cut-offs that no ranking
+    reaches, and means that are others where scores compare as floats.
 
     judged: what was scored; qrels: its judgments, None where all grades are whole and of unknown origin.
     """
@@ -193,6 +193,10 @@ def noted(
         if m.name == "Accuracy" and m.cutoff
     ]
     retrieved = judged.retrieved[judged.retrieved > 0]
+    if len(retrieved) and not len(judged.rank):
+        remarks.append(
+            Note("no document that was returned is judged; both files may write identifiers otherwise")
+        )
     if len(retrieved) >= CUT_QUERIES and (retrieved == retrieved.max()).mean() >= CUT_SHARE:
         remarks += shallow_note(int(retrieved.max()), map(str, measures))
     if judged.float_rank is not None:
