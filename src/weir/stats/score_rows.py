@@ -179,7 +179,7 @@ def noted(
     qrels: Qrels | IntentQrels | None,
     measures: tuple[Measure, ...],
 ) -> Scores:
-    """The scores with remarks on grades, names of measures, rankings without a judged document, cut-offs that no ranking
+    """The scores with remarks on grades, names of measures, rankings without judged documents, cut-offs that none
     reaches, and means that are others where scores compare as floats.
 
     judged: what was scored; qrels: its judgments, None where all grades are whole and of unknown origin.
