@@ -29,7 +29,7 @@ def dataset_notes(
             *restriction_notes(one),
             *collection_notes(one, (), dropped),
         ]
-    return [*notes, *_construction_notes(datasets, measures, k)]
+    return [*notes, *construction_notes(datasets, measures, k)]
 
 
 def collection_notes(dataset: Dataset, measures: Iterable[str], dropped: bool | None = None) -> list[Note]:
@@ -52,10 +52,10 @@ def collection_notes(dataset: Dataset, measures: Iterable[str], dropped: bool | 
                 "collection.toml in its folder, leaves them out always, 'keep' says that they are meant",
             )
         )
-    return [*notes, *_construction_notes([dataset], measures)]
+    return [*notes, *construction_notes([dataset], measures)]
 
 
-def _construction_notes(
+def construction_notes(
     datasets: Iterable[Dataset], measures: Iterable[str], k: int | None = None
 ) -> list[Note]:
     """A note for each measure that is 1 for whatever returns all that may be ranked, where k allows it."""

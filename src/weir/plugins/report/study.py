@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 
 from weir.api.charts import system_numbers
-from weir.api.collection_notes import collection_notes, complete_cutoffs
+from weir.api.collection_notes import collection_notes, complete_cutoffs, construction_notes
 from weir.api.rows import labels_of
 from weir.core.charts import SystemNumbers
 from weir.core.scores import Note, Row
@@ -200,7 +200,9 @@ class Study:
         notes = [*map(Note, self.remarks), *cell_notes(self.cells)]
         for dataset in self.collections.values():
             with suppress(WeirError):  # a part of the collection is not here
-                notes += collection_notes(dataset, self.measures)
+                notes += collection_notes(dataset, ())
+        with suppress(WeirError):
+            notes += construction_notes(self.collections.values(), self.measures)
         return tuple(dict.fromkeys(notes))
 
     @cached_property
