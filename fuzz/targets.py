@@ -31,7 +31,14 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from tests import peers, strategies
 from tests.property import test_document_filter, test_late_search, test_search_exact, test_vectors_search
-from tests.unit import brooklet, search_servers, test_bm25, test_import_formats, test_import_tools
+from tests.unit import (
+    brooklet,
+    search_servers,
+    test_bm25,
+    test_http_system,
+    test_import_formats,
+    test_import_tools,
+)
 from tests.unit.model_servers import LocalHandler
 
 import weir
@@ -653,17 +660,6 @@ def rerank_answers(head: str, body: bytes, folder: Path) -> None:
         assert np.isfinite(client.scores(connection, "q", ["a", "b"], lambda _: None)).all()
 
 
-TEMPLATES = {
-    "elasticsearch": 'index = "shop"\nfields = ["title^2", "body"]',
-    "opensearch": 'index = "shop"\nfields = ["title^2", "body"]',
-    "solr": 'collection = "shop"\nfields = "title^2 body"',
-    "vespa": 'schema = "shop"',
-    "qdrant": 'collection = "shop"\nvector = "words"',
-    "weaviate": 'collection = "Shop"\nfields = ["title", "body"]',
-    "meilisearch": 'index = "shop"',
-    "typesense": 'collection = "shop"\nfields = "title,body"',
-    "algolia": 'app = "APP1"\nindex = "shop"',
-}
 DOCUMENTS = Corpus.of({f"d{n}": f"text {n}" for n in range(20)})
 
 
@@ -675,11 +671,11 @@ DOCUMENTS = Corpus.of({f"d{n}": f"text {n}" for n in range(20)})
 def search_answers(head: str, body: bytes, folder: Path) -> None:
     """Answers of search servers, through each template: rankings of documents that are there, with finite scores."""
     kind, url = answering(head, body)
-    kind = kind if kind in TEMPLATES else "elasticsearch"
+    kind = kind if kind in test_http_system.VALUES else "elasticsearch"
     path = folder / "x.toml"
     auth = "" if kind == "algolia" else '[headers]\nAuthorization = "Bearer ${WEIR_KEY_FUZZ}"\n'
     path.write_text(
-        f'extends = "{kind}"\nurl = "{url}"\n[limits]\nattempts = 1\n{auth}[values]\n{TEMPLATES[kind]}\n',
+        f'extends = "{kind}"\nurl = "{url}"\n[limits]\nattempts = 1\n{auth}[values]\n{test_http_system.VALUES[kind]}\n',
         "utf-8",
     )
     with secretly(folder):

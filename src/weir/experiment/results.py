@@ -38,7 +38,7 @@ from weir.experiment.stages import (
 from weir.files.integrity import read_sealed, write_sealed
 from weir.files.leases import locked
 from weir.files.score_files import read_scores
-from weir.stats.score_rows import group_row, row_notes, shallow_note, unanswered_note
+from weir.stats.score_rows import group_row, row_notes, shallow_notes, unanswered_note
 from weir.systems.expression import parse_system, single_names
 
 # ----------
@@ -635,7 +635,14 @@ def cell_notes(cells: Sequence[ResultCell]) -> list[Note]:
     changed = sum(cell.superseded > 0 for cell in cells)
     before = f"{counted(changed, 'ranking')} {one_or_more(changed, 'was', 'were')} scored by other judgments before"
     judgments = [Note(f"{before}; the last ones asked for count")] if changed else []
-    shallow = shallow_note(min((cell.depth for cell in cells), default=0), {row.measure for row in rows})
+    by_depth: dict[int, set[str]] = {}
+    for cell in cells:
+        by_depth.setdefault(cell.depth, set()).update(row.measure for row in cell.rows)
+    shallow = [
+        note if len(by_depth) == 1 else note.about(f"k={depth}")
+        for depth, measures in sorted(by_depth.items())
+        for note in shallow_notes(depth, measures)
+    ]
     return [*map(Note, mixed_provenance(cells)), *judgments, *shallow, *unscored, *row_notes(rows)]
 
 

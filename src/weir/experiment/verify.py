@@ -45,6 +45,7 @@ from weir.experiment.stages import (
 from weir.files.corpus_store import source_fingerprint
 from weir.files.runs import join_run_file
 from weir.files.score_files import read_scores
+from weir.files.text_files import Watch
 from weir.measures import Measure, parse_measure, scores_of
 from weir.stats.calibration import uncalibrated
 from weir.stats.score_rows import result_rows
@@ -52,12 +53,11 @@ from weir.systems.expression import expression_tree, parse_system
 from weir.systems.fusion.methods import METHODS
 from weir.systems.protocol import RERANKERS, SYSTEMS
 
-Told: TypeAlias = Callable[[str, int, int], None]
 RUN_FILES = ("run.trec", "run.json")
 OBJECT = "object"
+"""What a function or an object of Python is described as, under a name of its own."""
 ROUNDING = 1e-12
 """Numbers that differ by less are the same: logarithms of two processors differ in their last bit."""
-"""What a function or an object of Python is described as, under a name of its own."""
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,7 @@ class _Collection:
 
 def verified(
     root: Path | str,
-    watch: Told | None = None,
+    watch: Watch | None = None,
     fetch: bool = False,
     places: Mapping[str, str | Path] | None = None,
 ) -> list[Verdict]:

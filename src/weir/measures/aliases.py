@@ -76,6 +76,8 @@ VALUE = {
     "iprecatrecall": "IPrec(recall={})",
     "rprecmult": "Rprec(times={})",
 }
+# Our measures behind a cut-off whose names others give to another one.
+ALIKE = {"Accuracy": "compares pairs of documents; what BEIR and sentence-transformers call so is Success@{}"}
 REFUSED = {
     "hits": "ranx counts the relevant documents (here NumRelRet), other tools ask whether there is one (here Success)",
     "nauc.*": "it is no measure but the area under an abstention curve; see weir eval --abstention",

@@ -26,6 +26,7 @@ from weir.core.scores import (
 from weir.core.strings import Float64
 from weir.core.tables import Cell, Table, table_of
 from weir.errors import BadValue
+from weir.measures.aliases import ALIKE
 from weir.measures.evaluate import Conventions, parse_conventions, scores_of
 from weir.measures.measure import Measure, parse_measure
 from weir.stats.resampling import LEVEL, RESAMPLES, SEED, fewest, intervals, resampled_means
@@ -186,11 +187,9 @@ def noted(
     """
     remarks = [] if qrels is None else grade_notes(qrels, measures)
     remarks += [
-        Note(
-            f"{m} compares pairs of documents; what BEIR and sentence-transformers call so is Success@{m.cutoff}"
-        )
-        for m in measures
-        if m.name == "Accuracy" and m.cutoff
+        Note(f"{measure} {ALIKE[measure.name].format(measure.cutoff)}")
+        for measure in measures
+        if measure.name in ALIKE and measure.cutoff
     ]
     retrieved = judged.retrieved[judged.retrieved > 0]
     if len(retrieved) and not len(judged.rank):
@@ -198,7 +197,7 @@ def noted(
             Note("no document that was returned is judged; both files may write identifiers otherwise")
         )
     if len(retrieved) >= CUT_QUERIES and (retrieved == retrieved.max()).mean() >= CUT_SHARE:
-        remarks += shallow_note(int(retrieved.max()), map(str, measures))
+        remarks += shallow_notes(int(retrieved.max()), map(str, measures))
     if judged.float_rank is not None:
         conventions = parse_conventions(scores.conventions)
         if conventions.ties == "trec":  # else trec_eval 9 puts every ranking in the same order
@@ -215,8 +214,8 @@ def noted(
     return replace(scores, remarks=(*scores.remarks, *remarks)) if remarks else scores
 
 
-def shallow_note(depth: int, measures: Iterable[str]) -> list[Note]:
-    """A note on measures whose cut-off no ranking reaches; depth: documents of the longest."""
+def shallow_notes(depth: int, measures: Iterable[str]) -> list[Note]:
+    """A note on measures whose cut-off no ranking reaches, if there are any; depth: documents of the longest."""
     beyond = sorted(name for name in measures if (parse_measure(name).cutoff or 0) > depth)
     looks = one_or_more(len(beyond), "looks", "look")
     what = f"rankings have at most {counted(depth, 'document')}, and {', '.join(beyond)} {looks} no deeper"
