@@ -13,7 +13,6 @@ from weir.errors import BadValue
 
 _SMALLEST_DENOMINATOR = 1e-300
 _MOST_TERMS = 20_000
-_legendre = cache(np.polynomial.legendre.leggauss)
 
 
 def normal_tail(z: float) -> float:
@@ -99,6 +98,13 @@ def _estimated_deviation(df: float, points: int) -> tuple[Float64, Float64]:
     s: Float64 = (high - low) / 2 * nodes + (high + low) / 2
     log_scale = (1 - df / 2) * math.log(2) + df / 2 * math.log(df) - math.lgamma(df / 2)
     return s, (high - low) / 2 * weights * np.exp(log_scale + (df - 1) * np.log(s) - df / 2 * s * s)
+
+
+@cache
+def _legendre(points: int) -> tuple[Float64, Float64]:
+    """Nodes and weights of Gauss and Legendre; NumPy loads its polynomials, 25 ms, where they are first named."""
+    nodes, weights = np.polynomial.legendre.leggauss(points)
+    return nodes, weights
 
 
 def _log_gamma_step(a: float, b: float) -> float:

@@ -21,6 +21,7 @@ from weir.systems.protocol import Compiled, Reranker, Retriever
 
 GROUPS = (
     "sparse index",
+    "sparse index on disk",
     "sparse search",
     "sparse search of many",
     "learned sparse search",
@@ -28,7 +29,8 @@ GROUPS = (
     "late search",
     "run reading",
 )
-"""What kernels are for: indexing (analysis included), searching few documents, many, learned weights ..."""
+"""What kernels are for: indexing (analysis included), indexing what memory does not hold, searching few documents,
+many, learned weights ..."""
 
 
 def kernels_of(system: Retriever | Reranker, documents: int) -> tuple[str, ...]:
@@ -74,7 +76,7 @@ def _run_once(kind: str) -> None:
     impact = np.linspace(1, 2, 9, dtype=np.float32)
     bounds = columns = None
     if kind == "sparse index":
-        from weir.kernels.inverted.postings import LUCENE, VALUE, added_up, append_lists, by_block, invert
+        from weir.kernels.inverted.postings import added_up
         from weir.kernels.words import regrow
         from weir.systems.lexical.analyzer import analyzers
         from weir.systems.lexical.bm25 import PRESETS, query_terms, weighed
@@ -85,16 +87,16 @@ def _run_once(kind: str) -> None:
         weighed(table, [table.add(texts)], PRESETS["lucene"], np.arange(len(texts), dtype=np.int32))
         query_terms((table,), texts)
         added_up([(np.array([0, 1]), np.zeros(1, np.int32), np.ones(1))], 1)
-        one, value = (
-            np.ones(1, np.int32),
-            np.ones(1, np.float32),
-        )  # what memory does not hold is made of blocks
+        regrow(np.full(8, -1), np.full(16, -1), np.empty(0, np.int64))  # what only longer texts need
+    elif kind == "sparse index on disk":
+        from weir.kernels.inverted.postings import LUCENE, VALUE, append_lists, by_block, invert
+
+        one, value = np.ones(1, np.int32), np.ones(1, np.float32)
         by_block(np.array([0, 1]), one, one, np.zeros(1, np.int32), 1)
         invert(np.array([0, 1]), np.zeros(1, np.int32), value, np.zeros(1, np.int32), value, value, VALUE)
         out = np.zeros(1, np.int32), np.zeros(1, np.float32)
         for some in (value, one.astype(np.uint16)):
             append_lists(one, np.zeros(1, np.int64), out[0], some, 0, value, value, LUCENE, *out)
-        regrow(np.full(8, -1), np.full(16, -1), np.empty(0, np.int64))  # what only longer texts need
     elif kind in ("sparse search", "sparse search of many", "learned sparse search"):
         from weir.kernels.inverted.postings import document_frequencies, place
 

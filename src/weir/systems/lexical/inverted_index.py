@@ -185,7 +185,9 @@ def tie_order(corpus: Corpus) -> Int32:
 
 def sparse_kernels(documents: int) -> tuple[str, ...]:
     """The kinds of kernels that build and search an index of so many documents, see `weir.systems.warm.GROUPS`."""
-    return "sparse index", "sparse search of many" if documents > EXHAUSTIVE_DOCUMENTS else "sparse search"
+    if documents > EXHAUSTIVE_DOCUMENTS:
+        return "sparse index", "sparse index on disk", "sparse search of many"
+    return "sparse index", "sparse search"
 
 
 def top(index: ImpactIndex, query: Int64, term: Int32, weight: Float32, k: int) -> TopDocuments:
