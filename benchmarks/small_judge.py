@@ -8,7 +8,7 @@ under llama.cpp:
     weir judge sample.tsv --judged --collection DL19 --model "http://127.0.0.1:8391/v1#qwen2.5-coder-1.5b-instruct" -o labels/
     python benchmarks/small_judge.py --pack labels/ [another/ ...]
     weir run -d TOPICS -s bm25 -s 'bm25 >> llm("score", model="http://...", depth=10)' -m nDCG@10 -o results/
-    python benchmarks/small_judge.py --rankings results/.../run.trec results/.../run.trec
+    python benchmarks/small_judge.py --rankings dl19 bm25=results/.../run.trec llm=results/.../run.trec
 
 Without these options it prints a JSON line for each table: how many answers have a grade, what they say by NIST's grade,
 agreement (also with each grade weighted to its share of all of DL19's judgments), self-agreement, probes, the gate, and
@@ -51,7 +51,11 @@ FIELDS = (
 )
 SEED = 24
 DEPTH = 10
-SYSTEMS = ("bm25", "bm25 >> llm")
+QRELS = {
+    "dl19": Path("trec-dl", "judged-pool", "dl19", "qrels", "test.tsv"),
+    "birco-relic": Path("birco", "beir", "relic", "qrels", "test.tsv"),
+}
+"""The judgments of each collection, below --data."""
 Labels = dict[str, dict[str, float]]
 
 
@@ -67,17 +71,27 @@ def sampled(people: Labels, each: int) -> Labels:
 
 
 def pack(folders: list[Path]) -> None:
-    """Put every answer of folders of weir judge into the file of answers."""
+    """Put every answer of folders of weir judge into the file of answers, behind those that it has."""
     files = (folder / name for folder in folders for name in ("judgments.jsonl", "probes.jsonl"))
     answers = (json.loads(line) for file in files if file.exists() for line in file.read_bytes().splitlines())
-    write(ANSWERS, ({f: answer[f] for f in FIELDS if f in answer} for answer in answers))
+    new = [{f: answer[f] for f in FIELDS if f in answer} for answer in answers]
+    write(ANSWERS, {key(answer): answer for answer in [*read(ANSWERS), *new]}.values())
 
 
-def pack_rankings(first: Path, second: Path) -> None:
-    """Put the first DEPTH documents of BM25 and of its re-ranking into the file of rankings."""
-    rankings = [weir.Run.load(path).to_dict() for path in (first, second)]
-    write(RANKINGS, ({"query": q} | {n: list(r[q])[:DEPTH] for n, r in zip(SYSTEMS, rankings, strict=True)}
-                     for q in rankings[0]))  # fmt: skip
+def key(answer: dict[str, Any]) -> tuple[object, ...]:
+    """What one prompt was about: two answers with the same stand for one."""
+    return tuple(answer.get(f) for f in ("model", "digest", "query", "document", "probe", "sample"))
+
+
+def pack_rankings(collection: str, runs: list[str]) -> None:
+    """Put the first DEPTH documents of some systems into the file of rankings; those of other collections stay."""
+    named = dict(run.split("=", 1) for run in runs)
+    rankings = {name: weir.Run.load(Path(path)).to_dict() for name, path in named.items()}
+    rows = [row for row in read(RANKINGS) if row["collection"] != collection]
+    for query in next(iter(rankings.values())):
+        first = {name: list(ranking[query])[:DEPTH] for name, ranking in rankings.items()}
+        rows.append({"collection": collection, "query": query, "rankings": first})
+    write(RANKINGS, rows)
 
 
 def write(path: Path, records: Iterable[dict[str, Any]]) -> None:
@@ -90,16 +104,24 @@ def read(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in gzip.decompress(path.read_bytes()).splitlines()]
 
 
-def reranked(people: Labels) -> dict[str, Any]:
-    """What re-ranking does to nDCG@10, of topics that people judged."""
-    rows = [row for row in read(RANKINGS) if row["query"] in people]
-    runs = {n: {r["query"]: {d: float(-i) for i, d in enumerate(r[n])} for r in rows} for n in SYSTEMS}
-    judged = {row["query"]: people[row["query"]] for row in rows}
-    [compared] = weir.compare(judged, runs, measures=[f"nDCG@{DEPTH}"])
-    [pair] = compared.pairs
-    means = {standing.system: standing.mean for standing in compared.standings}
-    return {"table": "re-ranking", "topics": len(rows), "nDCG@10": means, "difference": pair.difference, "low": pair.low,
-            "high": pair.high, "p": pair.p, "won": pair.won, "lost": pair.lost, "tied": pair.tied}  # fmt: skip
+def reranked(data: Path) -> Iterator[dict[str, Any]]:
+    """What re-rankings do to nDCG@10, beside the first system of each collection."""
+    rows = read(RANKINGS)
+    for collection in dict.fromkeys(row["collection"] for row in rows):
+        own = {row["query"]: row["rankings"] for row in rows if row["collection"] == collection}
+        people = weir.Qrels.load(data / QRELS[collection]).to_dict()
+        first, *others = next(iter(own.values()))
+        for other in others:
+            runs = {
+                name: {q: {d: float(-i) for i, d in enumerate(ranks[name])} for q, ranks in own.items()}
+                for name in (first, other)
+            }
+            [compared] = weir.compare({q: people[q] for q in own}, runs, measures=[f"nDCG@{DEPTH}"])
+            [pair] = compared.pairs
+            means = {standing.system: standing.mean for standing in compared.standings}
+            yield {"table": "re-ranking", "collection": collection, "topics": len(own), "nDCG@10": means,
+                   "difference": pair.difference, "low": pair.low, "high": pair.high, "p": pair.p,
+                   "won": pair.won, "lost": pair.lost, "tied": pair.tied}  # fmt: skip
 
 
 def of_one_prompt(
@@ -113,10 +135,12 @@ def of_one_prompt(
     yield {"table": "answers", "answers": len(plain), "graded": graded, "share": graded / len(plain), "low": low,
            "high": high, "verdicts": Counter(a["verdict"] for a in plain), "without": texts.most_common(3)}  # fmt: skip
     labels, again = Labels(), Labels()
+    # "relevant" of a prompt that knows no grades stands for 2, from where NIST calls a passage relevant
+    unit = 2 if max((answer["grade"] or 0 for answer in plain), default=0) == 1 else 1
     for answer in plain:
         if answer["grade"] is not None:
             turn = again if answer["sample"] else labels
-            turn.setdefault(answer["query"], {})[answer["document"]] = answer["grade"]
+            turn.setdefault(answer["query"], {})[answer["document"]] = answer["grade"] * unit
     if sum(map(len, labels.values())) < 30:
         return
     [agreed] = weir.labels.agree(people, labels)
@@ -202,7 +226,7 @@ def main() -> None:
     parser.add_argument("--each", type=int, default=40, help="Pairs of each grade in the sample.")
     parser.add_argument("--sample", type=Path)
     parser.add_argument("--pack", type=Path, nargs="+")
-    parser.add_argument("--rankings", type=Path, nargs=2, help="Of BM25, and of its re-ranking.")
+    parser.add_argument("--rankings", nargs="+", help="COLLECTION NAME=RUN ..., the first stage first.")
     parser.add_argument("--draws", type=int, default=1000)
     parser.add_argument("--queries", type=int, default=200)
     parser.add_argument("--judged", type=int, default=40)
@@ -210,9 +234,9 @@ def main() -> None:
     if given.pack:
         return pack(given.pack)
     if given.rankings:
-        return pack_rankings(*given.rankings)
-    path = given.qrels or data_folder(given.data) / "trec-dl" / "judged-pool" / "dl19" / "qrels" / "test.tsv"
-    people = weir.Qrels.load(path).to_dict()
+        return pack_rankings(given.rankings[0], given.rankings[1:])
+    data = data_folder(given.data)
+    people = weir.Qrels.load(given.qrels or data / QRELS["dl19"]).to_dict()
     if given.sample:
         return weir.Qrels.of(sampled(people, given.each)).save(given.sample)
     answers = read(ANSWERS)
@@ -225,9 +249,9 @@ def main() -> None:
             line = {"prompt": f"{prompt}-{digest}", "model": own[0]["model"], **table}
             append("small_judge", line)
             say(json.dumps(line))
-    line = reranked(people)
-    append("small_judge", line)
-    say(json.dumps(line))
+    for line in reranked(data):
+        append("small_judge", line)
+        say(json.dumps(line))
 
 
 if __name__ == "__main__":
