@@ -115,6 +115,16 @@ def test_splits_of_one_collection_are_judged_apart(place, capsys):
     assert cells["two dev"] != cells["two test"]
 
 
+def test_a_run_takes_the_split_behind_the_name_and_notes_it(place, capsys):
+    arguments = ["run", "-s", "bm25", "-o", str(place / "dev"), "-q", "-d", "two:dev"]
+    assert main(arguments) == 0
+    assert "note: two: the split dev counts, not test" in capsys.readouterr().err
+    assert [cell.split for cell in finished_cells(place / "dev")] == ["dev"]
+    assert main([*arguments, "-d", "two"]) == 2
+    assert "two: found the splits dev and test; expected one" in capsys.readouterr().err
+    assert main(["plan", "-d", "two:dev", "-s", "bm25", "-q"]) == 0
+
+
 def test_why_and_diff_find_a_collection_that_was_given_by_path(place, capsys):
     weir.benchmark(["one"], ["bm25(b=0.0)"], ["nDCG@10"], place / "out")
     cells = [str(cell.folder) for cell in finished_cells(place / "out") if cell.dataset == "one"]

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from weir.core.strings import Strings
-from weir.datasets.load import load
+from weir.datasets.load import load, load_group
+from weir.datasets.references import named_split
 from weir.errors import FormatError, UnknownName
 from weir.files.json_files import BLOCK_BYTES, read_blocks, read_records
 from weir.files.layouts import CollectionPart, find_layout
@@ -132,7 +133,7 @@ def test_a_toml_file_that_says_nothing_useful(tmp_path: Path, text: str, found: 
 
 
 def test_the_split_is_test_or_the_only_one_or_asked_for(tmp_path: Path, parts: dict[str, bytes]):
-    root = place(tmp_path, parts)
+    root = place(tmp_path / "mine", parts)
     assert load(root).split == "test"
     (root / "qrels" / "dev.tsv").write_bytes(b"q1\td1\t1\n")
     assert load(root).splits == ["dev", "test"]
@@ -140,8 +141,18 @@ def test_the_split_is_test_or_the_only_one_or_asked_for(tmp_path: Path, parts: d
     with pytest.raises(FormatError, match="found judgments for dev, test; expected the split 'train'"):
         load(root, "train")
     (root / "qrels" / "test.tsv").rename(root / "qrels" / "train.tsv")
-    with pytest.raises(FormatError, match="found judgments for dev, train; expected a split by name"):
+    splits = "found judgments for dev, train; expected one of these splits behind the name, as in mine:dev"
+    with pytest.raises(FormatError, match=splits):
         load(root)
+    assert load(f"{root}:dev").queries.ids.tolist() == ["q1"]
+    assert (load(f"{root}/:train").split, load("brook-facts:test").name) == ("train", "brook-facts")
+    assert [one.split for one in load_group("brook:test")] == ["test"] * len(load_group("brook"))
+    for name in ("hf:mteb/nfcorpus", "irds:beir/scifact/test", "hf:mteb/x@main#a:b/c", "C:mine"):
+        assert named_split(name) == (name, None)
+    root.rename(tmp_path / "mine:dev")
+    assert load(f"{tmp_path}/mine:dev:train").split == "train"
+    with pytest.raises(FormatError, match="found judgments for dev, train"):
+        load(f"{tmp_path}/mine:dev")
 
 
 @pytest.mark.parametrize(

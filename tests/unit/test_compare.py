@@ -267,6 +267,10 @@ def test_forms():
     assert latex.count("\n% ") == 3
     markdown = shown("compare", cs, "markdown")
     assert re.search(r"\| data \| s2 \| \*\*0\.\d{4}\*\*▲ \|  \|", markdown)
+    for form, cell in (("latex", "{} & "), ("markdown", "| {} |"), ("html", "<bdi>{}</bdi>")):
+        page = shown("compare", cs, form)
+        assert page.index(cell.format("s2")) < page.index(cell.format("s2 - s0"))  # means, then pairs
+        assert len(re.findall(r"(?:& |\| |<bdi>)better(?: \\\\| \||</bdi>)", page)) == 3
     assert shown("compare", []) == "nothing to compare"
     worse = compared(made(2, step=0.2), "s1", FAST)
     assert r"\blacktriangledown" in shown("compare", [worse], "latex")

@@ -102,7 +102,14 @@ def test_letters_and_verdicts_come_from_comparisons():
     found = [Row("one", s, "AP", float(v.mean()), 0, 1, 40, 40) for s, v in zip("abc", values, strict=True)]
     each = grid_tables(found, [compared(table, None, None)])[0]
     assert [row[0].letters for row in each.cells] == ["b", "b", "a"]
-    assert "share a letter" in shown(each)
+    for form, marked in (
+        ("text", "* a\n"),
+        ("markdown", "** a |"),
+        ("latex", r"}$^{\mathrm{a}}$"),
+        ("html", ">a</td>"),
+    ):
+        assert marked in shown(each, form)
+        assert "share a letter" in shown(each, form)
     against = grid_tables(found, [compared(table, "a", None)])[0]
     assert [row[0].verdict for row in against.cells][2] == "better"
     assert "▲" in shown(against)

@@ -248,7 +248,27 @@ def test_the_command_takes_columns_kinds_and_choices(tmp_path, capsys):
     ]
     assert main(["data", "import", *map(str, paths), "-o", str(tmp_path / "out"), *said]) == 0
     assert written(tmp_path / "out") == ({Q: "red shoes"}, {Q: {"a": 1}}, {"r": {"1": {"a": 1.0}}})
-    assert "j.csv: rows with named fields (--columns): 1 query, 1 judgment" in capsys.readouterr().out
+    line = "j.csv: rows with named fields (--columns, query=q, doc=url, grade=ctr): 1 query, 1 judgment"
+    assert line in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "taken"),
+    [
+        ("golden.jsonl", GOLDEN, "(query_id=id, query=query, relevant=relevant_ids)"),
+        ("long.csv", "qid,question,doc_id,grade,body,split\n1,red shoes,a,1,Red,dev\n",
+         "(query_id=qid, query=question, doc=doc_id, grade=grade, text=body, split=split)"),
+        ("corpus.csv", "doc_id,title,text,body\na,Shoes,Red,x\n",
+         "(corpus: 'corpus' in its name, doc=doc_id, text=text, title=title)"),
+        ("queries.jsonl", lines({"_id": "1", "text": "red shoes"}),
+         "(queries: 'queries' in its name, query_id=_id, query=text)"),
+        ("qrels.csv", "query-id,corpus-id,score\n1,a,1\n",
+         "(query-id and corpus-id, query_id=query-id, doc=corpus-id, grade=score)"),
+    ],
+)  # fmt: skip
+def test_the_report_says_which_column_was_taken_for_what(tmp_path, name, content, taken):
+    (tmp_path / name).write_text(content)
+    assert taken in import_files(tmp_path / name, tmp_path / "out").lines()[0]
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ import pytest
 
 import weir
 from tests.unit.judge_place import PASSAGES, RUN, judging, lines, unjudged
+from weir.cli import main
 from weir.files.label_files import read_labels
 from weir.labels.judge import families_of, family_warnings
 from weir.labels.judge_report import probed
@@ -74,7 +75,7 @@ def test_a_passage_that_gives_orders_is_flagged_and_does_not_decide(judge_server
     assert all(len(PASSAGES.findall(p[2]["messages"][-1]["content"])) == 1 for p in manners.asked)
 
 
-def test_a_judge_that_says_what_passages_say_labels_nothing(judge_server, judge_pool, tmp_path):
+def test_a_judge_that_says_what_passages_say_labels_nothing(judge_server, judge_pool, tmp_path, capsys):
     model, manners = judge_server
     manners.signs, manners.say = (
         False,
@@ -82,6 +83,14 @@ def test_a_judge_that_says_what_passages_say_labels_nothing(judge_server, judge_
     )
     [report] = weir.judge(judge_pool, model=model, out=tmp_path / "labels")
     assert (report.labelled, dict(report.verdicts)) == (0, {"missing": 24 + 3})
+    command = ["judge", str(judge_pool), "--model", str(model), "-o", str(tmp_path / "labels"), "-q"]
+    assert main(command) == 2
+    told = capsys.readouterr()
+    assert "0 of 24 pairs of 6 queries are labelled" in told.out
+    assert told.err.splitlines()[-1].startswith(
+        f"weir: {tmp_path / 'labels'}: no answer has a grade, so no pair"
+    )
+    assert len(lines(tmp_path / "labels" / "judgments.jsonl")) == 27
 
 
 def test_a_gullible_judge_is_found_and_a_steady_one_is_not(judge_server, judge_pool, tmp_path):

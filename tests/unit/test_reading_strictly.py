@@ -11,9 +11,11 @@ import pytest
 import weir
 from weir.cli.main import main
 from weir.errors import BadRanking, BadValue, FormatError
+from weir.files.label_files import read_labels
 from weir.files.layouts import CollectionPart
 from weir.files.records import read_documents, read_queries
-from weir.files.runs import join_run_file, read_qrels, read_run_against
+from weir.files.runs import join_run_file, read_qrels, read_run, read_run_against
+from weir.labels.pools import open_sheet, read_sheet
 
 QRELS = weir.Qrels.of({"q1": {"a": 1}, "q2": {"a": 1}})
 
@@ -102,3 +104,48 @@ def test_a_pipe_without_a_format_in_its_name_is_refused(tmp_path, capsys):
         assert (
             "pipe: found a pipe, whose beginning can be read once; expected a file" in capsys.readouterr().err
         )
+
+
+SEMICOLONS = {
+    "run": ["query_id;doc_id;score", 'q1;"a;1";1,5', "q1;b;,25", "q2;a;2"],
+    "qrels": ["query_id;doc_id;relevance;origin", "q1;b;0,5;me, you", "q2;a;1;"],
+    "sheet": ["query-id;corpus-id;grade;query;title;text", 'q1;b;0,5;"red; 1,5";;"1,5 ""x"""', "q2;a;1;;;", ";;;;;"],
+    "labels": ["question_id;passage_id;rater", "q1;b;0,5", "q2;a;1"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("engine", ["numpy", "numba"])
+def test_between_semicolons_numbers_may_have_decimal_commas(tmp_path, engine):
+    paths = {name: file(tmp_path / f"{name}.csv", *rows) for name, rows in SEMICOLONS.items()}
+    assert read_run(paths["run"], engine=engine).to_dict() == {
+        "q1": {"a;1": 1.5, "b": 0.25},
+        "q2": {"a": 2.0},
+    }
+    judged = {"q1": {"b": 0.5}, "q2": {"a": 1.0}}
+    assert read_qrels(paths["qrels"]).columns()["origin"] == ["me, you", ""]
+    sheet = next(open_sheet(paths["sheet"]))
+    assert (sheet.query_text, sheet.text) == ("red; 1,5", '1,5 "x"')
+    readers = (read_qrels(paths["qrels"]), read_sheet(paths["sheet"])[0], read_labels(paths["labels"]))
+    assert [one.to_dict() for one in readers] == [judged] * 3
+    weir.import_files([paths["qrels"], paths["run"]], tmp_path / "mine")
+    assert read_qrels(tmp_path / "mine" / "qrels" / "test.tsv").to_dict() == judged
+    assert read_run(tmp_path / "mine" / "runs" / "run.trec").to_dict()["q1"] == {"a;1": 1.5, "b": 0.25}
+    numbered = file(tmp_path / "odd.csv", "wer;was;wie", "q1;b;0,5", "q2;a;1")
+    weir.import_files(numbered, tmp_path / "odd", {"query_id": "1", "doc": "2", "grade": "3"})
+    assert read_qrels(tmp_path / "odd" / "qrels" / "test.tsv").to_dict() == judged
+
+
+@pytest.mark.parametrize(
+    ("rows", "expected"),
+    [
+        (["query_id;doc_id;score", "q;a;0,5", "q;b;1.500"],
+         "line 3: found '1.500' below numbers with ','; expected one decimal mark, a point or a comma"),
+        (["query_id;doc_id;score", "q;a;1.500,5"], "line 2: found '1.500,5'; expected a finite number"),
+        (["wer;was;wie", "q;a;1"], "found 'wer;was;wie'; expected a header that names the columns, such as query_id;"),
+        (["query_id,doc_id,score", 'q,a;b,"0,5"'], "line 2: found '0,5'; expected a finite number"),
+    ],
+)  # fmt: skip
+def test_decimal_commas_are_never_guessed(tmp_path, rows, expected):
+    with pytest.raises(FormatError) as error:
+        read_run(file(tmp_path / "run.csv", *rows))
+    assert expected in str(error.value)

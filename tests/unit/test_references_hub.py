@@ -90,6 +90,7 @@ def test_every_layout_is_one_collection(hub, layout):
     assert dataset.queries.to_dict() == {q["_id"]: q["text"] for q in QUERIES}
     assert dataset.qrels.to_dict() == {q["query-id"]: {q["corpus-id"]: 1} for q in QRELS}
     assert dataset.split == ("train" if layout == "NanoBEIR" else "test")
+    assert [weir.load(f"hf:weirs/shape:{split}").split for split in dataset.splits] == dataset.splits
     assert (dataset.name, dataset.source) == (
         "hf:weirs/shape",
         f"hf:weirs/shape@{hub.branches['weirs/shape', 'main']}",

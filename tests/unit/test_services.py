@@ -6,10 +6,12 @@ import json
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
@@ -25,7 +27,18 @@ from weir.services.answers import (
     answer_store,
     run_requests,
 )
-from weir.services.requests import AttemptError, Clock, Ledger, Limits, Spent, retry
+from weir.services.requests import (
+    ABSENT_ATTEMPTS,
+    AttemptError,
+    Clock,
+    HttpRequest,
+    KeptConnection,
+    Ledger,
+    Limits,
+    Spent,
+    exchange,
+    retry,
+)
 
 ABOUT = {"system": "echo", "version": "1"}
 KEYS = [answer_key({"n": n}) for n in range(700)]
@@ -222,6 +235,34 @@ def test_attempts_end_with_what_was_met_and_wait_as_asked():
     with pytest.raises(AttemptError, match=r"500 \(3 attempts\)") as caught:
         retry(once, Limits(attempts=3), clock, lambda error, _: met.append(error.kind))
     assert (slept, met, caught.value.attempts) == ([7.0, 2.0], ["refused", "failed"], 3)
+
+
+def test_a_server_that_never_answered_is_soon_given_up_and_one_that_did_is_waited_for():
+    slept: list[float] = []
+    clock = Clock(sleep=slept.append)
+    server = HTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler)
+    host, port = server.server_address
+    server.server_close()
+
+    def attempt() -> bytes:
+        request = HttpRequest("GET", f"http://{host}:{port}/v1", {})
+        return exchange(KeptConnection(), request, 1 << 10, (5.0, 5.0), str, clock)
+
+    absent = f"http://{host}:{port}: Connection refused, nothing listens there; start the server, or correct"
+    with pytest.raises(ServiceError, match=absent):
+        retry(attempt, Limits(), clock, lambda *_: None)
+    assert len(slept) == ABSENT_ATTEMPTS - 1
+    server = HTTPServer((host, port), BaseHTTPRequestHandler)
+    thread = threading.Thread(target=server.handle_request)
+    thread.start()
+    with pytest.raises(AttemptError, match="501"):  # an answer, if a poor one
+        attempt()
+    thread.join()
+    server.server_close()
+    slept.clear()
+    with pytest.raises(AttemptError, match=r"Connection refused \(6 attempts\)"):
+        retry(attempt, Limits(), clock, lambda *_: None)
+    assert len(slept) == 5
 
 
 def test_a_reservation_that_nobody_settles_counts_as_used_after_twice_the_time_of_an_answer():

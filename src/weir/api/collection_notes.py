@@ -25,6 +25,7 @@ def dataset_notes(
     notes: list[Note] = []
     for one in datasets:
         notes += [
+            *split_notes(one),
             *judgment_notes(one, measures),
             *restriction_notes(one),
             *collection_notes(one, (), dropped),
@@ -101,6 +102,15 @@ def restriction_notes(dataset: Dataset) -> list[Note]:
         are = "is asked, and is" if card.unanswerable == 1 else "are asked, and are"
         lines.append(f"{queries_shown(card.unanswerable)} without an answer {are} in no mean")
     return [Note(f"{dataset.name}: {line}") for line in lines]
+
+
+def split_notes(dataset: Dataset) -> list[Note]:
+    """A note on which split counts, where a collection has several."""
+    others = [split for split in dataset.splits if split != dataset.split]
+    if not others:
+        return []
+    more = f"another one is chosen behind the name, as in -d NAME:{others[0]}"
+    return [Note(f"{dataset.name}: the split {dataset.split} counts, not {', '.join(others[:5])}", more)]
 
 
 def judgment_notes(dataset: Dataset, measures: Iterable[str]) -> list[Note]:

@@ -61,8 +61,13 @@ def _no_path(context: click.Context, option: click.Parameter, names: str | None)
 @label_option
 @click.option("--json", "form", flag_value="json", help="One JSON object per comparison, at full precision.")
 @click.option("--csv", "form", flag_value="csv", help="One line per pair, at full precision.")
-@click.option("--latex", "form", flag_value="latex", help="A LaTeX table with the markers papers use.")
-@click.option("--markdown", "form", flag_value="markdown", help="The same as a Markdown table.")
+@click.option(
+    "--latex",
+    "form",
+    flag_value="latex",
+    help="LaTeX: the means with the markers papers use, and each pair with its verdict.",
+)
+@click.option("--markdown", "form", flag_value="markdown", help="The same as Markdown tables.")
 @click.option("--html", "form", flag_value="html", help="The same as a page of HTML.")
 @click.option("--long", is_flag=True, help="Every pair on every dataset, also where there are many.")
 @click.option("--explain", is_flag=True, help="Say how the numbers were made.")

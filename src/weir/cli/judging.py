@@ -8,6 +8,7 @@ import click
 
 from weir.cli.options import budget_option, collections_option, dataset_names, max_ram_option, price_option
 from weir.cli.terminal import say, show_result, show_tables
+from weir.errors import ServiceError
 
 
 @click.command("judge")
@@ -82,8 +83,8 @@ def judge_command(
     TARGETS: a folder of weir labels pool, or a results folder, or QRELS RUN... as weir eval takes them: what nobody
     judged among the first documents of each system. With --judged, also a collection or QRELS alone: what people
     judged. Every answer is kept before the next is asked, so that the same command continues. An answer without a grade
-    is no label, and never 0. At the end stand the verdicts, how the judge agrees with itself and with people, and what
-    moved it that should not.
+    is no label, and never 0; where no answer has one, the exit code is 2. At the end stand the verdicts, how the judge
+    agrees with itself and with people, and what moved it that should not.
     """
     from typing import cast
 
@@ -128,6 +129,11 @@ def judge_command(
         )
     show_result(report, "json" if as_json else None)
     say(f"labels: {out}")
+    if not any(one.labelled for one in report):
+        raise ServiceError(
+            f"{out}: no answer has a grade, so no pair is labelled; the folder keeps the answers; another --model "
+            "or --prompt takes a folder of its own"
+        )
 
 
 @click.command("audit")

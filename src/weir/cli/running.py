@@ -34,7 +34,10 @@ if TYPE_CHECKING:
 
 @click.command("run")
 @click.argument("experiment", required=False, type=click.Path(path_type=Path))
-@datasets_option("A catalogue name, a group, a folder, a golden set, hf:... or irds:...; repeatable.")
+@datasets_option(
+    "A catalogue name, a group, a folder, a golden set, hf:... or irds:..., the split behind a colon where it is not "
+    "the usual one, as in scifact:train; repeatable."
+)
 @systems_option(
     "A system such as 'bm25(k1=1.2, b=0.75)', or a grid such as 'bm25(k1={0.9, 1.2})'; repeatable."
 )

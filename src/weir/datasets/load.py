@@ -23,7 +23,7 @@ from weir.core.tables import table_of
 from weir.datasets import catalogue
 from weir.datasets.card import CollectionCard, card_of, metadata_card
 from weir.datasets.catalogue import Entry
-from weir.datasets.references import Materialized, materialize
+from weir.datasets.references import Materialized, materialize, named_split
 from weir.errors import BadValue, DownloadError, UnknownName
 from weir.files.corpus_store import CorpusStore, open_store
 from weir.files.frames import qrels_from
@@ -327,8 +327,9 @@ def load(name: str | Path, split: str | None = None, watch: Watch = unwatched) -
     """Open a collection by its catalogue name, by the path of a folder, a zip, a TOML file or a golden set, or by
     reference: `hf:mteb/nfcorpus`, `irds:beir/scifact/test`. Where no such path is there, birco/relic is birco-relic.
 
-    split: whose judgments; by default the catalogue's, `test`, or the only one; watch: told what is brought here, and
-    how far it is. A reference is downloaded the first time; for a collection of the catalogue nothing is.
+    split: whose judgments; by default the one behind the name, as in `scifact:train`, else the catalogue's, `test`, or
+    the only one; watch: told what is brought here, and how far it is. A reference is downloaded the first time; for a
+    collection of the catalogue nothing is.
     Raises UnknownName for neither a name nor a path, DownloadError for a known collection that is not on this
     machine (how to get it is said) or a reference that cannot be had, FormatError for a path without a collection,
     BadValue for a group.
@@ -348,6 +349,8 @@ def load_here(name: str | Path, split: str | None = None) -> Dataset:
 
 
 def _opened(name: str | Path, split: str | None, watch: Watch, fetch: bool = True) -> Dataset:
+    if isinstance(name, str) and split is None:
+        name, split = named_split(name)
     text = str(name)
     if not isinstance(cast("object", name), (str, os.PathLike)):
         kind = type(name).__name__
@@ -390,6 +393,8 @@ def of_reference(collection: Materialized, split: str | None) -> Dataset:
 
 def load_group(name: str | Path, split: str | None = None, watch: Watch = unwatched) -> list[Dataset]:
     """The members of a group, or the one collection of that name, path or reference; raises what `load` raises."""
+    if isinstance(name, str) and split is None:
+        name, split = named_split(name)
     if isinstance(name, str) and catalogue.is_group(name):
         return [load(member, split) for member in catalogue.members(name)]
     return [load(name, split, watch)]

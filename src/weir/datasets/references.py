@@ -40,6 +40,18 @@ def is_reference(name: str) -> bool:
     return name.startswith(SCHEMES)
 
 
+def named_split(name: str) -> tuple[str, str | None]:
+    """A name without the split behind its last colon, and that split: scifact:dev, mine/:dev, hf:mteb/nfcorpus:dev.
+
+    None where there is none, as the colon belongs to the kind of a reference, to a drive, or to a path that is there.
+    """
+    collection, _, split = name.rpartition(":")
+    is_kind = f"{collection}:" in SCHEMES or len(collection) < 2
+    if is_kind or not split or set("/\\@#") & set(split) or Path(name).exists():
+        return name, None
+    return collection, split
+
+
 def source(kind: str, name: object) -> Callable[..., Any]:
     """What brings collections of a kind; raises PluginError, naming what was to be read, where no plug-in does."""
     try:

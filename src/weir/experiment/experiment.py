@@ -427,10 +427,14 @@ class Experiment:
         distinct: dict[str, Dataset] = {}
         for dataset in loaded:
             dataset.fingerprint  # noqa: B018  reads all parts, so that what is wrong with one is known at once
-            if distinct.setdefault(dataset.name, dataset).layout != dataset.layout:
+            first = distinct.setdefault(dataset.name, dataset)
+            if first.layout != dataset.layout:
                 raise BadValue(
                     f"two different datasets are named '{dataset.name}'; rename one of the folders"
                 )
+            if first.split != dataset.split:
+                splits = f"the splits {first.split} and {dataset.split}"
+                raise BadValue(f"{dataset.name}: found {splits}; expected one, the other in a run of its own")
         datasets = list(distinct.values())
         if self.drop_self:
             return [replace(d, layout=replace(d.layout, self_match="drop")) for d in datasets]

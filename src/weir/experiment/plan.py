@@ -27,6 +27,7 @@ from weir.core.strings import Float64, Int64
 from weir.core.tables import Table, sentences, table_of
 from weir.datasets import catalogue
 from weir.datasets.load import Dataset, load
+from weir.datasets.references import named_split
 from weir.errors import BadValue, WeirError
 from weir.experiment.experiment import Capacity, Experiment
 from weir.experiment.results import finished_cells, index_cost, search_cost, unscored_note
@@ -438,13 +439,14 @@ def planned(experiment: Experiment, watch: Watch, precise: bool = False) -> list
                 f"{system} holds a function or object, which a probe in a process of its own cannot be given"
             )
     subjects = []
-    for name in (member for reference in experiment.datasets for member in catalogue.members(str(reference))):
+    splits = [named_split(str(reference)) for reference in experiment.datasets]
+    for name, split in ((member, split) for one, split in splits for member in catalogue.members(one)):
         entry = catalogue.get(name) if name in catalogue.names() else None
         if entry is not None and not entry.here:
             words = (entry.words_per_document or DOCUMENT_WORDS, entry.words_per_query or QUERY_WORDS)
             subjects.append(_Subject(name, entry.documents, entry.queries, words, None))
         else:
-            dataset = load(name)
+            dataset = load(name, split)
             subjects.append(
                 _Subject(dataset.name, len(dataset.corpus), len(dataset.queries), (0.0, 0.0), dataset)
             )

@@ -6,7 +6,8 @@ import csv
 import io
 import itertools
 import json
-from collections.abc import Iterator
+import re
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import cast
@@ -22,6 +23,7 @@ from weir.files.column_names import (
     Kind,
     has_ranks,
     is_header,
+    is_named,
     kind_of,
     origin_column,
     three_columns,
@@ -64,6 +66,9 @@ from weir.files.text_files import (
 from weir.settings import IDENTIFIER_BYTES, LINE_BYTES, RECORD_BYTES
 
 SEPARATORS = {"csv": ",", "tsv": "\t"}
+SEMICOLON = ";"
+"""Between the cells of a CSV from a spreadsheet that writes decimal commas."""
+_DECIMAL = re.compile(r"\s*[-+]?\d*([.,])\d*(?:[eE][-+]?\d+)?\s*")
 _HEAD_BYTES = 1 << 16  # bytes of a file that are looked at
 
 
@@ -169,7 +174,7 @@ def format_of(path: Path, kind: Kind) -> Format:
     for magic, name in _MAGIC:
         if head.startswith(magic):
             return _BY_NAME[name]
-    for name, separator in SEPARATORS.items():
+    for name, separator in (("csv", csv_separator(line)), ("tsv", SEPARATORS["tsv"])):
         cells = cells_of(line, separator) if separator in line else []
         if len(cells) > 2 and is_header(cells, kind):
             return _BY_NAME[name]
@@ -194,8 +199,27 @@ def holds_nuggets(path: Path) -> bool:
 
 def first_cells(path: Path, separator: str) -> list[str]:
     """The cells of a file's first line."""
-    line = read_bytes(path, _HEAD_BYTES).partition(b"\n")[0].rstrip(b"\r")
-    return cells_of(line.decode("utf-8", "replace"), separator)
+    return cells_of(first_line(path), separator)
+
+
+def csv_separator(line: str) -> str:
+    """What stands between the cells of a CSV with this first line: semicolons where they part usual names of columns.
+
+    So they do where the line has no comma at all; else commas do.
+    """
+    if SEMICOLON not in line or is_named(cells_of(line, ",")):
+        return ","
+    return SEMICOLON if "," not in line or is_named(cells_of(line, SEMICOLON)) else ","
+
+
+def _separator(path: Path, form: Format) -> str:
+    """What stands between the cells of a table as text, "" for another format."""
+    return csv_separator(first_line(path)) if form.name == "csv" else SEPARATORS.get(form.name, "")
+
+
+def first_line(path: Path) -> str:
+    """A file's first line."""
+    return read_bytes(path, _HEAD_BYTES).partition(b"\n")[0].rstrip(b"\r").decode("utf-8", "replace")
 
 
 def cells_of(line: str, separator: str) -> list[str]:
@@ -232,26 +256,27 @@ def kind_of_file(path: Path) -> Kind:
             return "run"
         expected = "6 columns (a run) or 4 (judgments); or say which with --kind"
         raise FormatError(path, f"'{line[:80]}'" if line else "no line", expected)
+    separator = _separator(path, form)
     if form.name == "jsonl":
         columns = list(first_json_row(path))
-    elif form.name not in SEPARATORS:
+    elif not separator:
         columns = table_columns(path, form.name == "parquet")
     else:
-        columns = first_cells(path, SEPARATORS[form.name])
+        columns = first_cells(path, separator)
         if not (is_header(columns, "run") or is_header(columns, "qrels")):
             expected = "a header that names the columns, such as query_id, doc_id and score"
-            raise FormatError(path, f"'{SEPARATORS[form.name].join(columns)[:80]}'", expected, 1)
+            raise FormatError(path, f"'{separator.join(columns)[:80]}'", expected, 1)
     kind = kind_of(columns, path)
     at = three_columns(columns, kind, path)[2]
     if kind == "run" and columns[at].strip().lower() == "score" and not has_ranks(columns):
         # Whole numbers may be scores or grades: by the type of the column, or as the first rows write them.
         if form.name == "jsonl":
             whole = type(first_json_row(path)[columns[at]]) is int
-        elif form.name not in SEPARATORS:
+        elif not separator:
             whole = whole_numbers(path, columns[at], form.name == "parquet")
         else:
             lines = read_bytes(path, _HEAD_BYTES).decode("utf-8", "replace").split("\n")[1:]
-            rows = [cells_of(line.rstrip("\r"), SEPARATORS[form.name]) for line in lines]
+            rows = [cells_of(line.rstrip("\r"), separator) for line in lines]
             numbers = [row[at].strip().lstrip("-") for row in rows if len(row) == len(columns)]
             whole = len(numbers) > 0 and all(number.isdigit() for number in numbers)
         if whole:
@@ -274,7 +299,7 @@ _JUDGMENT_COLUMNS = "4 columns (query 0 document grade), or query, document and 
 
 def file_source(path: Path, form: Format, kind: Kind) -> Source:
     """The rows of a file of any format that holds rows; its blocks raise FormatError for a line that is no row."""
-    parquet, separator = form.name == "parquet", SEPARATORS.get(form.name, "")
+    parquet, separator = form.name == "parquet", _separator(path, form)
     try:
         size = path.stat().st_size
     except OSError:
@@ -292,7 +317,7 @@ def file_source(path: Path, form: Format, kind: Kind) -> Source:
             chunks = json_row_chunks(path, kind)
             return table_blocks(chunks, how.engine, how.whole, lambda row: f", line {line_of_row(path, row)}")
         layout = None if form.name == "trec" else _read_layout(path, kind, separator)
-        if how.quoted and layout is not None:
+        if layout is not None and (how.quoted or separator == SEMICOLON):
 
             def place(row: int) -> str:
                 lines = (line for line, cells in table_records(path, separator) if cells)
@@ -397,7 +422,7 @@ def _read_layout(path: Path, kind: Kind, separator: str) -> ColumnLayout:
 
 
 def _csv_chunks(path: Path, layout: ColumnLayout, kind: Kind) -> Iterator[TableChunk]:
-    records = ((line, cells) for line, cells in table_records(path, layout.separator) if cells)
+    records = (one for one in number_records(path, layout.separator, (layout.number,)) if one[1])
     ids, cells = (layout.query, layout.doc), len(layout.names)
     damage: FormatError | None = None
     while damage is None:
@@ -466,6 +491,30 @@ def table_records(path: Path, separator: str) -> Iterator[tuple[int, list[str]]]
             raise FormatError(path, f"bad quoting ({error})", expected, reader.line_num) from None
         except DAMAGE as error:
             raise damaged(path, error) from error
+
+
+def number_records(path: Path, separator: str, columns: Collection[int]) -> Iterator[tuple[int, list[str]]]:
+    """`table_records`, the numbers in some columns with a decimal point, as `decimal_points` has it."""
+    records = table_records(path, separator)
+    return decimal_points(path, records, columns) if separator == SEMICOLON else records
+
+
+def decimal_points(
+    path: Path, records: Iterator[tuple[int, list[str]]], columns: Collection[int]
+) -> Iterator[tuple[int, list[str]]]:
+    """Records between semicolons, the numbers in some columns with a point where a spreadsheet writes a comma.
+
+    Raises FormatError for a column that has both, since 1.500 beside 0,5 would be fifteen hundred.
+    """
+    marks: dict[int, str] = {}
+    for line, cells in records:
+        for at in columns:
+            if number := _DECIMAL.fullmatch(cells[at] if at < len(cells) else ""):
+                if marks.setdefault(at, number[1]) != number[1]:
+                    found = f"'{cells[at]}' below numbers with '{marks[at]}'"
+                    raise FormatError(path, found, "one decimal mark, a point or a comma", line)
+                cells[at] = cells[at].replace(",", ".")
+        yield line, cells
 
 
 def _not_a_row(path: Path, cells: list[str], layout: ColumnLayout, kind: Kind, line: int) -> FormatError:

@@ -13,7 +13,7 @@ from pathlib import Path
 from weir.core.qrels import LARGEST, Origins, Qrels, shown_number
 from weir.errors import BadValue, FormatError
 from weir.files.column_names import ORIGIN, is_label, pair_columns
-from weir.files.formats import cells_of, format_of, table_records
+from weir.files.formats import cells_of, csv_separator, format_of, number_records
 from weir.files.frames import qrels_from
 from weir.files.json_files import json_fault, json_rows
 from weir.files.runs import read_qrels, run_name
@@ -163,7 +163,7 @@ def read_label_table(path: Path, words: Mapping[str, float] = BINARY_WORDS) -> L
         names = tuple(dict.fromkeys(name for _, row in objects for name in row))
     else:
         first = head.partition(b"\n")[0].decode("utf-8", "replace").rstrip("\r")
-        separator = "\t" if "\t" in first else ","
+        separator = "\t" if "\t" in first else csv_separator(first)
         names = tuple(cell.strip() for cell in cells_of(first, separator))
     pair = pair_columns(names, path) if len(names) > 2 else None
     if pair is None:
@@ -172,7 +172,8 @@ def read_label_table(path: Path, words: Mapping[str, float] = BINARY_WORDS) -> L
     if is_json:
         numbered = [(line, tuple(row.get(name) for name in names)) for line, row in objects]
     else:
-        numbered = [(line, tuple(cells)) for line, cells in table_records(path, separator) if cells]
+        records = number_records(path, separator, set(range(len(names))) - set(pair))
+        numbered = [(line, tuple(cells)) for line, cells in records if cells]
         for line, row in numbered:
             if len(row) != len(names):
                 shown, expected = (

@@ -110,9 +110,8 @@ class CollectionLayout:
             return self.split or "test"
         if len(self.qrels) == 1:
             return next(iter(self.qrels))
-        raise FormatError(
-            self.root, f"judgments for {', '.join(self.qrels)}", "a split by name, or qrels/test.tsv"
-        )
+        expected = f"one of these splits behind the name, as in {self.root.name}:{next(iter(self.qrels))}"
+        raise FormatError(self.root, f"judgments for {', '.join(self.qrels)}", expected)
 
 
 def find_layout(path: Path) -> CollectionLayout:

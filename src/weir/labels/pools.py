@@ -21,6 +21,7 @@ from weir.core.subject import Subject
 from weir.core.tables import Table, table_of
 from weir.errors import BadValue, FormatError, printable
 from weir.files.atomic import atomic_dir, write_json, write_text
+from weir.files.formats import cells_of, csv_separator, first_line, number_records
 from weir.files.runs import read_qrels
 from weir.measures.evaluate import scores_of
 from weir.measures.measure import Measure, parse_measure
@@ -180,31 +181,38 @@ class SheetLine:
 
 
 def open_sheet(path: Path) -> Iterator[SheetLine]:
-    """The lines of a sheet; raises FormatError for a line that is no pair, and for bytes that are not UTF-8."""
+    """The lines of a sheet, also of one that a spreadsheet saved as CSV.
+
+    Raises FormatError for a line that is no pair, and for bytes that are not UTF-8.
+    """
     try:
         content = path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
         raise FormatError(
             path, f"bytes that are not UTF-8 ({error.reason})", "a sheet of weir labels pool, in UTF-8"
         ) from None
-    for number, line in enumerate(content.split("\n")[1:], 2):
-        cells = line.rstrip("\r").split("\t")
-        if not line.strip():
+    if path.suffix == ".csv":
+        records = number_records(path, csv_separator(first_line(path)), (HEAD.index("grade"),))
+    else:
+        lines = enumerate(content.split("\n")[1:], 2)
+        records = ((number, line.rstrip("\r").split("\t")) for number, line in lines)
+    for number, cells in records:
+        if not "".join(cells).strip():
             continue
         if not 3 <= len(cells) <= len(HEAD) or not cells[0] or not cells[1]:
-            raise FormatError(
-                path, counted(len(cells), "cell"), f"{', '.join(HEAD)} with tabs between", number
-            )
+            between = "as CSV" if path.suffix == ".csv" else "with tabs between"
+            raise FormatError(path, counted(len(cells), "cell"), f"{', '.join(HEAD)} {between}", number)
         query, doc, grade, query_text, *texts = (*cells, *("",) * (len(HEAD) - len(cells)))
         yield SheetLine(number, query, doc, grade.strip(), query_text.strip(), " ".join(texts).strip())
 
 
 def begins_as_sheet(path: Path) -> bool:
     """Whether a file begins with the columns of a sheet."""
-    if path.suffix != ".tsv" or not path.is_file():
+    if path.suffix not in (".tsv", ".csv") or not path.is_file():
         return False
-    with path.open(encoding="utf-8-sig", errors="replace") as file:
-        return tuple(file.readline().rstrip("\r\n").split("\t"))[:3] == HEAD[:3]
+    line = first_line(path)
+    cells = line.split("\t") if path.suffix == ".tsv" else cells_of(line, csv_separator(line))
+    return tuple(cells[:3]) == HEAD[:3]
 
 
 def read_sheet(path: Path) -> tuple[Qrels, int]:

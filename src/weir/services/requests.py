@@ -581,8 +581,9 @@ class AttemptError(Exception):
     """A request failed.
 
     kind: how; wait: seconds the server asks for; again: whether the next attempt may be answered; status: that of the
-    answer, 0 where there was none; free: whether the service cannot have charged anything for it; attempts: how many
-    were made, known with the last of them.
+    answer, 0 where there was none; free: whether the service cannot have charged anything for it; absent: whether
+    nothing listens there, and nothing there ever answered this process; attempts: how many were made, known with the
+    last of them.
     """
 
     def __init__(
@@ -593,6 +594,7 @@ class AttemptError(Exception):
         again: bool = True,
         status: int = 0,
         free: bool = False,
+        absent: bool = False,
     ) -> None:
         super().__init__(message)
         self.kind = kind
@@ -600,7 +602,18 @@ class AttemptError(Exception):
         self.again = again
         self.status = status
         self.free = free
+        self.absent = absent
         self.attempts = 1
+
+
+ABSENT_ATTEMPTS = 3
+"""Attempts at a server that never answered, and refuses the connection: it may be starting."""
+
+
+@cache
+def _present() -> set[str]:
+    """Servers that answered this process, by host and port."""
+    return set()
 
 
 def retry(
@@ -609,7 +622,8 @@ def retry(
     """What `attempt` returns, repeated after an AttemptError that may pass, as often as the limits allow.
 
     retried: called with each failure that another attempt follows, and the seconds waited before it. Raises the last
-    AttemptError, which says how many attempts were made, and whatever else `attempt` raises.
+    AttemptError, which says how many attempts were made, ServiceError for a server that is not there, after a few, and
+    whatever else `attempt` raises.
     """
     number = 0
     while True:
@@ -620,6 +634,8 @@ def retry(
             error.attempts = number
             if not error.again:
                 raise
+            if error.absent and number >= min(ABSENT_ATTEMPTS, limits.attempts):
+                raise ServiceError(str(error)) from None
             backoff = limits.pause * 2.0 ** (number - 1) * (0.5 + clock.chance())
             wait = max(error.wait, min(backoff, limits.longest))
             reason = ""
@@ -654,9 +670,15 @@ def exchange(
     try:
         reply = connection.send(request, max_bytes, time_limits)
     except NotSentError as error:
+        parts = urlsplit(request.url)
+        if isinstance(error.reason, ConnectionRefusedError) and parts.netloc not in _present():
+            message = f"{parts.scheme}://{parts.netloc}: Connection refused, nothing listens there"
+            message += "; start the server, or correct the address"
+            raise AttemptError("failed", message, free=True, absent=True) from None
         raise _broken(error.reason, masked, free=True) from None
     except (http.client.HTTPException, OSError) as error:
         raise _broken(error, masked, free=False) from None
+    _present().add(urlsplit(request.url).netloc)
     status = reply.status
     if status // 100 == 2:
         return reply.body

@@ -743,14 +743,16 @@ def _csv(c: Comparison) -> list[dict[str, object]]:
 
 
 def _pages(comparisons: Sequence[Comparison]) -> tuple[Table, ...]:
-    """The means with the marks that papers use, under the pairs with their verdicts."""
+    """The means with the marks that papers use, and below them every pair with its verdict."""
     lines = [
         [f"{c.dataset}, {c.group}" if c.group else c.dataset, c.measure, *_pair(p, c)]
         for c in comparisons
         for p in c.pairs
     ]
     head = ["dataset", "measure", *_PAIR_HEAD, "verdict"]
-    return (table_of([head, *lines], right=5, keys=3, tail=1), *marked_means(comparisons))
+    [means] = marked_means(comparisons)
+    pairs = table_of([head, *lines], right=5, keys=3, tail=1, notes=means.notes)
+    return replace(means, notes=()), pairs
 
 
 def marked_means(comparisons: Sequence[Comparison]) -> tuple[Table, ...]:
@@ -777,7 +779,7 @@ def marked_means(comparisons: Sequence[Comparison]) -> tuple[Table, ...]:
     return (table_of([["dataset", "system", *measures], *rows], right=None, keys=2, notes=notes),)
 
 
-@result("compare", Comparison, page=marked_means, html=_pages, parts="pairs", csv=_csv)
+@result("compare", Comparison, page=_pages, parts="pairs", csv=_csv)
 def compare_tables(
     comparisons: Sequence[Comparison], long: bool = False, explain: bool = False
 ) -> tuple[Table, ...]:

@@ -16,6 +16,7 @@ from typing import Any, Literal
 
 from weir.core.strings import first_repeated
 from weir.errors import BadValue, FormatError, UnknownName, require
+from weir.files.formats import SEMICOLON, csv_separator, decimal_points
 from weir.files.json_files import read_blocks
 from weir.files.pickles import is_pickle, read_pickle
 from weir.files.text_files import DAMAGE, check_unpacked, damaged, open_bytes, read_bytes, unpacked_name
@@ -165,19 +166,24 @@ class TableRow:
     fields: Mapping[str, Any]
 
 
+_NUMBERS = ("grade", "score", "rank", "clicks", "impressions")
+
+
 def _table(
-    path: Path, text: str, suffix: str, chosen: frozenset[str]
+    path: Path, text: str, suffix: str, chosen: Mapping[str, str]
 ) -> tuple[tuple[str, ...], list[TableRow]]:
     """The header of a text, () where its first line is data, and its rows; cells are then called "1", "2" ...
 
-    suffix: of the file's name; chosen: names of columns that the user gives. Text that is cut at blanks alone has no
-    rows. Raises FormatError for bad quoting and for a cell of more than 131,072 characters.
+    suffix: of the file's name; chosen: role -> column, as the user says. Text that is cut at blanks alone has no rows.
+    Between semicolons numbers may have decimal commas, in columns whose names or roles are those of numbers. Raises
+    FormatError for bad quoting and for a cell of more than 131,072 characters.
     """
     lines = [line for line in text.split("\n", 50)[:50] if line.strip() and not line.startswith("#")]
     first = lines[0] if lines else ""
     separator = ""
     if suffix == ".csv":
-        separator = "," if "," in first else ";" if ";" in first else "\t" if "\t" in first else ","
+        separator = csv_separator(first)
+        separator = "\t" if separator not in first and "\t" in first else separator
     elif (suffix == ".tsv" or "\t" in first) and any("\t" in line for line in lines):
         separator = "\t"
     if not separator:
@@ -188,7 +194,7 @@ def _table(
     cells = [cell.strip().removeprefix("\ufeff") for cell in records[0][1]]
     header: tuple[str, ...] = ()
     columns = tuple(str(n) for n in range(1, max(len(row) for _, row in records) + 1))
-    if _is_header(cells, chosen):
+    if _is_header(cells, frozenset(chosen.values())):
         header = columns = tuple(name or f"column {n}" for n, name in enumerate(cells, 1))
         if (name := first_repeated(header)) is not None:
             raise FormatError(path, f"two columns named '{name[:60]}'", "each name once", 1)
@@ -197,6 +203,13 @@ def _table(
                 path, f"the header {', '.join(header)[:80]} and no row below it", "a row for each record"
             )
         records = records[1:]
+    if separator == SEMICOLON:
+        number_names = {name for role in _NUMBERS for tier in names().roles.get(role, ()) for name in tier}
+        numeric = {column for role, column in chosen.items() if role in _NUMBERS}
+        at = [
+            n for n, name in enumerate(columns) if {name, str(n + 1)} & numeric or fold(name) in number_names
+        ]
+        records = list(decimal_points(path, iter(records), at))
     rows = []
     for line, row in records:
         fields: dict[str, Any] = dict(zip(columns, row, strict=False))
@@ -343,7 +356,7 @@ def read_contents(path: Path, roles: Mapping[str, str]) -> Contents:
         return replace(_yaml(path, text), roles=roles)
     if suffix not in (".csv", ".tsv") and _begins_json(text):
         return replace(_json(path, text), roles=roles)
-    header, table = _table(path, text, suffix, frozenset(roles.values()))
+    header, table = _table(path, text, suffix, roles)
     if header:
         by_number = {str(n): name for n, name in enumerate(header, 1) if str(n) not in header}
         roles = {role: by_number.get(column, column) for role, column in roles.items()}

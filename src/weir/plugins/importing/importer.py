@@ -417,7 +417,9 @@ def _file_line(record: Mapping[str, Any]) -> str:
     counts = (
         ", ".join(_counted(count, name) for name, count in record["counts"].items()) or "nothing imported"
     )
-    line = f"{record['file']}: {record['what']} ({record['evidence']}): {counts}"
+    columns = [f"{role}={column}" for role, column in record["columns"].items()]
+    evidence = dict.fromkeys([*record["evidence"].split(", "), *columns])
+    line = f"{record['file']}: {record['what']} ({', '.join(evidence)}): {counts}"
     if record["rows_refused"]:
         first = record["refused_rows"][0]
         rows = _counted(record["rows_refused"], "rows")

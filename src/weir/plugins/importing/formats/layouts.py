@@ -91,7 +91,7 @@ def read_queries(contents: Contents, _: Choices) -> Iterator[Item]:
     ids = _names_of(contents, "query_id", _IDS)
     texts = _names_of(contents, "query", (*_TEXTS, "query", "question", "title"))
     used = {*ids, *_TEXTS, *_names_of(contents, "query", ()), *contents.roles.values()}
-    yield from _used(contents, "query_id", "query")
+    yield from _used(contents, {"query_id": ids, "query": texts})
     for row in contents.rows:
         key = ItemKey(text_of(row.fields, *ids), text_of(row.fields, *texts))
         if key == ItemKey():
@@ -110,7 +110,7 @@ def read_corpus(contents: Contents, _: Choices) -> Iterator[Item]:
         yield FileRemark("the field vector was dropped: a document here is its text")
     ids, texts = _names_of(contents, "doc", _IDS), _names_of(contents, "text", _TEXTS)
     titles = _names_of(contents, "title", ("title",))
-    yield from _used(contents, "doc", "text", "title")
+    yield from _used(contents, {"doc": ids, "text": texts, "title": titles})
     for row in contents.rows:
         key = ItemKey(text_of(row.fields, *ids), text_of(row.fields, *texts))
         if key == ItemKey():
@@ -125,8 +125,10 @@ def _names_of(contents: Contents, role: str, names: tuple[str, ...]) -> tuple[st
     return (contents.roles[role],) if role in contents.roles else names
 
 
-def _used(contents: Contents, *roles: str) -> Iterator[Item]:
-    yield from (Used(role, contents.roles[role]) for role in roles if role in contents.roles)
+def _used(contents: Contents, roles: Mapping[str, tuple[str, ...]]) -> Iterator[Item]:
+    """The column of each role; roles: role -> the names under which a row may hold it, the first first."""
+    for role, names in roles.items():
+        yield from (Used(role, name) for name in [name for name in names if name in contents.columns][:1])
 
 
 def _metadata(row: TableRow, used: set[str]) -> dict[str, Any]:
@@ -167,6 +169,8 @@ def _folded(contents: Contents) -> dict[str, str]:
 def read_hub_qrels(contents: Contents, _: Choices) -> Iterator[Item]:
     """Judgments; without a column of grades every pair is relevant."""
     columns = _folded(contents)
+    roles = (("query_id", "queryid"), ("doc", "corpusid"), ("grade", "score"))
+    yield from (Used(role, columns[name]) for role, name in roles if name in columns)
     if "score" not in columns:
         yield FileRemark("no column of grades: every document counts as relevant, grade 1")
     for row in contents.rows:
