@@ -99,9 +99,7 @@ def test_vectors_that_memory_does_not_hold_are_refused_before_they_are_made(tmp_
 
     texts = TextSource.of(Strings.of([f"text {n}" for n in range(400)]))
     monkeypatch.setenv("WEIR_MAX_RAM", "2M")
-    message = (
-        r'keeping 400 vectors in memory as fp32 needs about .*; store="int8" takes fewer bytes; --max-ram'
-    )
+    message = r'keeping 400 vectors in memory as fp32 needs about .*; store="int8" takes fewer bytes; WEIR_MAX_RAM raises'
     with pytest.raises(BadValue, match=message):
         encoded_in_memory("fp32", texts, encode, None, EncodingBlocks(10))
     assert len(made) == 10
