@@ -31,9 +31,10 @@ def test_an_interrupt_ends_the_processes_and_waits_for_no_answer(monkeypatch):
     before = signal.signal(signal.SIGALRM, interrupted)
     loaded = cast(Any, SimpleNamespace(encoder=Encoder("none")))
     try:
-        with pytest.raises(KeyboardInterrupt), on_several(loaded, ["cpu", "cpu"], 1) as encode:
+        with on_several(loaded, ["cpu", "cpu"], 1) as encode:
             signal.setitimer(signal.ITIMER_REAL, 0.5)
-            encode(["a", "b", "c"])
+            with pytest.raises(KeyboardInterrupt):
+                encode(["a", "b", "c"])
     finally:
         signal.signal(signal.SIGALRM, before)
     assert [process.returncode for process in started] == [-signal.SIGKILL] * 2
