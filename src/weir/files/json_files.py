@@ -9,7 +9,7 @@ import itertools
 import json
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -348,15 +348,17 @@ _VALUE_BYTES = 200
 """What a value of JSON takes in Python for each of the marks around it, by the worst of a dozen shapes."""
 
 
+def require_values(path: Path, text: bytes | str, remedy: str) -> None:
+    """Raise BadValue where memory may not hold the values of a file's JSON, by the marks around them."""
+    marks: Iterable[Any] = ",:[{" if isinstance(text, str) else b",:[{"
+    values = sum(text.count(mark) for mark in marks)
+    require_memory(2 * len(text) + _VALUE_BYTES * values, f"reading {path} whole", remedy)
+
+
 def whole_json(path: Path) -> bytes:
-    """A file whose JSON is parsed whole; raises as `read_bytes`, and BadValue where memory may not hold its values."""
+    """A file whose JSON is parsed whole; raises as `read_bytes` and `require_values`."""
     data = read_bytes(path)
-    marks = sum(map(data.count, (b",", b":", b"[", b"{")))
-    require_memory(
-        2 * len(data) + _VALUE_BYTES * marks,
-        f"reading {path} whole",
-        "an object on each line (.jsonl) takes less",
-    )
+    require_values(path, data, "an object on each line (.jsonl) takes less")
     return data
 
 
