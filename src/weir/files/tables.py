@@ -145,10 +145,14 @@ def _batches(path: Path, columns: list[str], parquet: bool) -> Iterator[Arrow]:
     with _arrow_reader(path, fields if unpacked else None) as reader:
         whole = hasattr(reader, "num_record_batches")
         batches = (reader.get_batch(i) for i in range(reader.num_record_batches)) if whole else iter(reader)
-        for batch in _counted(path, batches):
-            part = batch.select(columns)
-            part.validate(full=True)  # offsets of a damaged file would lead anywhere
-            yield from _pieces(part)
+        # Offsets of a damaged file would lead anywhere, also where its bytes are counted.
+        for batch in _counted(path, (_valid(batch.select(columns)) for batch in batches)):
+            yield from _pieces(batch)
+
+
+def _valid(batch: Arrow) -> Arrow:
+    batch.validate(full=True)
+    return batch
 
 
 def _unpacked_size(path: Path) -> int:
