@@ -220,7 +220,8 @@ def require_memory(count: int, what: str, remedy: str = "") -> None:
     if count > budget.bytes:
         raise BadValue(
             f"{what} needs about {count / 1e9:.1f} GB of memory; {budget.bytes / 1e9:.1f} GB may be taken "
-            f"({budget.source}); {remedy + '; ' if remedy else ''}--max-ram or WEIR_MAX_RAM raises that"
+            f"({budget.source}); {remedy + '; ' if remedy else ''}WEIR_MAX_RAM raises that "
+            "(--max-ram of weir run, plan and audit)"
         )
 
 

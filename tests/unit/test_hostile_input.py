@@ -156,6 +156,23 @@ def test_a_parquet_file_whose_columns_contradict_its_statistics_ends_no_process(
     assert done.returncode in (0, 2), done.stderr
 
 
+def test_an_arrow_file_whose_dictionary_says_that_it_is_longer_ends_no_process(tmp_path, qrels):
+    """Arrow reads its offsets where it counts the bytes of a batch."""
+    coded = pa.array([f"q{n}" for n in range(977)]).dictionary_encode()
+    batch = pa.record_batch([coded, coded, [1.0] * 977], names=["query_id", "doc_id", "score"])
+    with pa.ipc.new_file(tmp_path / "r.arrow", batch.schema) as writer:
+        writer.write_batch(batch)
+    data = (tmp_path / "r.arrow").read_bytes()
+    length = (977).to_bytes(8, "little")
+    longer = data.replace(
+        length, (1 << 48).to_bytes(8, "little"), 2
+    )  # of the first dictionary, and of its column
+    (tmp_path / "r.arrow").write_bytes(longer)
+    command = [sys.executable, "-m", "weir", "eval", qrels, str(tmp_path / "r.arrow")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr.count("\n"), "a damaged table" in done.stderr) == (2, 1, True)
+
+
 @pytest.mark.parametrize("name", ["values", "answered", "low"])
 def test_columns_of_scores_that_do_not_fit_are_refused(tmp_path, name):
     scores = weir.evaluate({"q1": {"d1": 1}}, {"q1": {"d1": 1.0}}, ["AP"])

@@ -13,6 +13,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -267,6 +268,31 @@ def test_what_nobody_expected_is_one_line_and_a_report_without_secrets(
     monkeypatch.setenv("WEIR_DEBUG", "1")
     assert failing(failure) == 70
     assert "Traceback" in capsys.readouterr().err
+
+
+def test_what_nobody_expected_in_a_thread_is_one_line_and_a_report(tmp_path, home, capsys, monkeypatch):
+    def broken() -> None:
+        raise ValueError("x")
+
+    def formatted(*_: object) -> str:
+        thread = threading.Thread(target=broken)
+        thread.start()
+        thread.join()
+        return "the table"
+
+    (tmp_path / "q").write_text(QRELS)
+    (tmp_path / "r").write_text(RUN)
+    monkeypatch.setattr("weir.api.rows.rows_shown", formatted)
+    hook = threading.excepthook
+    assert main(["eval", str(tmp_path / "q"), str(tmp_path / "r"), "-m", "RR"]) == 70
+    (report,) = (home / "reports").iterdir()
+    out, err = capsys.readouterr()
+    assert out == "the table\n"
+    *notes, line = err.splitlines()
+    assert all(note.startswith("note: ") for note in notes)
+    assert f"eval: unexpected ValueError: x; this is a bug in Weir, please send {report}" in line
+    assert "in broken" in report.read_text(encoding="utf-8")
+    assert threading.excepthook is hook
 
 
 def test_a_pipe_that_breaks_elsewhere_is_no_output_that_nobody_reads(failing, capsys):

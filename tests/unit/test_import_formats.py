@@ -7,8 +7,9 @@ import json
 import pytest
 
 from tests.unit.imports import RANKED, Q, R, imported, lines, written
-from weir.errors import WeirError
+from weir.errors import BadValue, WeirError
 from weir.plugins.importing import Choices
+from weir.plugins.importing.contents import read_contents
 
 CASES = {
     "golden list": (
@@ -381,3 +382,16 @@ def test_refused_by_name(tmp_path, case):
     with pytest.raises(WeirError, match=said):
         imported(tmp_path, name, content)
     assert not (tmp_path / "out").exists()
+
+
+def test_json_is_imported_in_linear_time_and_where_memory_holds_its_values(tmp_path, monkeypatch):
+    """The rest of the file is not copied for each of the objects that follow each other, which would take minutes."""
+    objects = " ".join(f'{{"query": "q{n // 10}", "doc": "d{n}", "score": {n}}}' for n in range(60_000))
+    path = tmp_path / "golden.json"
+    path.write_text(objects)
+    assert len(read_contents(path, {}).rows) == 60_000
+    monkeypatch.setenv("WEIR_MAX_RAM", "10M")
+    with pytest.raises(
+        BadValue, match=r"reading .*golden\.json whole needs about 0\.1 GB .* cut it into parts"
+    ):
+        read_contents(path, {})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import resource
 import subprocess
@@ -14,6 +15,9 @@ from weir import settings
 from weir.core.corpus import Corpus
 from weir.core.strings import Strings
 from weir.errors import BadValue
+from weir.files import text_files
+from weir.files.label_files import read_labels
+from weir.files.runs import read_qrels, read_run
 from weir.settings import half_of_memory, memory_budget, size_of
 from weir.systems import parse_system
 from weir.systems.vectors import store
@@ -80,6 +84,33 @@ def test_ulimit_counts():
     assert done.stdout.strip() == "MemoryBudget(bytes=536870912, source='half of ulimit -v')"
 
 
+@pytest.mark.parametrize("read", [read_qrels, read_run, read_labels])
+def test_json_is_parsed_where_memory_holds_its_values(tmp_path, monkeypatch, read):
+    """20,000 values in 0.2 MB take 3 MB as objects, a list of empty ones more: counted before they are parsed."""
+    monkeypatch.setenv("WEIR_MAX_RAM", "2M")
+    objects = {f"q{n}": {"d": 1} for n in range(10_000)}
+    pieces = [json.dumps(objects), json.dumps([[]] * 20_000), json.dumps({"q": [{}] * 20_000})]
+    for piece in pieces:
+        path = tmp_path / "r.json"
+        path.write_text(piece)
+        said = r"reading .*r\.json whole needs about 0\.0 GB .* an object on each line \(\.jsonl\) takes less; WEIR_MAX_RAM"
+        with pytest.raises(BadValue, match=said):
+            read(path)
+    monkeypatch.setenv("WEIR_MAX_RAM", "20M")
+    (tmp_path / "r.json").write_text(pieces[0])
+    assert len(read(tmp_path / "r.json").queries) == 10_000
+
+
+def test_a_large_json_run_is_held_against_memory_before_it_is_read(tmp_path, monkeypatch):
+    monkeypatch.setattr(text_files, "HARMLESS_BYTES", 1 << 20)
+    monkeypatch.setenv("WEIR_MAX_RAM", "40M")
+    with (tmp_path / "r.json").open("wb") as file:
+        file.write(b'{"q"')
+        file.truncate(24 << 20)
+    with pytest.raises(BadValue, match=r"whole needs about 0\.1 GB"):
+        read_run(tmp_path / "r.json")
+
+
 @pytest.mark.parametrize("system", ["bm25", "bm25f"])
 def test_an_index_that_memory_does_not_hold_is_refused_before_it_starts(system, monkeypatch):
     monkeypatch.setenv("WEIR_MAX_RAM", "1M")
@@ -99,9 +130,7 @@ def test_vectors_that_memory_does_not_hold_are_refused_before_they_are_made(tmp_
 
     texts = TextSource.of(Strings.of([f"text {n}" for n in range(400)]))
     monkeypatch.setenv("WEIR_MAX_RAM", "2M")
-    message = (
-        r'keeping 400 vectors in memory as fp32 needs about .*; store="int8" takes fewer bytes; --max-ram'
-    )
+    message = r'keeping 400 vectors in memory as fp32 needs about .*; store="int8" takes fewer bytes; WEIR_MAX_RAM raises'
     with pytest.raises(BadValue, match=message):
         encoded_in_memory("fp32", texts, encode, None, EncodingBlocks(10))
     assert len(made) == 10

@@ -17,8 +17,8 @@ from tests.unit.test_cli import refused
 from weir.core.judged import Judged
 from weir.core.qrels import Qrels
 from weir.core.run import Run
-from weir.errors import BadRanking, FormatError, MissingExtra
-from weir.files import frames
+from weir.errors import BadRanking, BadValue, FormatError, MissingExtra
+from weir.files import frames, tables
 from weir.files import text_files as packed
 from weir.files.frames import judged_from, qrels_from, run_from
 from weir.files.runs import join_run_file, read_qrels, read_run, read_run_against
@@ -197,6 +197,39 @@ def test_offsets_that_lead_nowhere_are_damage(tmp_path):
     path.write_bytes(path.read_bytes().replace(offsets, np.array([0, 1, 1 << 30, 3, 4], "<i4").tobytes()))
     with pytest.raises(FormatError, match="damaged"):
         read_run(path)
+
+
+@pytest.mark.parametrize("new", [pa.ipc.new_file, pa.ipc.new_stream])
+def test_an_arrow_batch_takes_the_memory_that_may_be_taken(tmp_path, monkeypatch, new):
+    """Not packed it is mapped, and takes none; packed it is unpacked whole, and its sizes are known before."""
+    monkeypatch.setattr(tables, "HARMLESS_BYTES", 1 << 18)
+    monkeypatch.setenv("WEIR_MAX_RAM", "1M")
+    count = 50_000  # of documents, in 1.2 MB
+    coded = pa.array(["q"] * count).dictionary_encode()
+    batch = pa.record_batch(
+        [coded, [f"d{n:07}" for n in range(count)], np.arange(count, dtype=np.float64)],
+        names=["query_id", "doc_id", "score"],
+    )
+    path = tmp_path / "r.arrow"
+    for codec in (None, "lz4", "zstd"):
+        with new(path, batch.schema, options=pa.ipc.IpcWriteOptions(compression=codec)) as writer:
+            writer.write_batch(batch)
+        if codec is not None:
+            said = r"unpacking the largest record batch of .*r\.arrow needs about 0\.0 GB .* write it in smaller batches"
+            with pytest.raises(BadValue, match=said):
+                read_run(path)
+            monkeypatch.setenv("WEIR_MAX_RAM", "2M")
+        assert len(read_run(path).doc) == count
+        monkeypatch.setenv("WEIR_MAX_RAM", "1M")
+
+
+def test_memory_that_is_not_there_is_no_damage(tmp_path):
+    for size, error in ((1 << 20, pa.ArrowMemoryError), (1 << 60, FormatError)):
+        with (
+            pytest.raises(error, match=f"malloc of size {size} failed"),
+            tables._table_errors(tmp_path / "r"),
+        ):
+            raise pa.ArrowMemoryError(f"malloc of size {size} failed")
 
 
 def test_feather_of_version_1_and_packed_tables_are_refused(tmp_path):

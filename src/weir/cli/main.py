@@ -339,10 +339,14 @@ def main(arguments: list[str] | None = None) -> int:
         warnings.showwarning = _warned
         warnings.simplefilter("always", StoreWarning)
         before = signal.signal(signal.SIGTERM, _terminate) if takes_signals else None
+        hook, thread_errors = threading.excepthook, list[BaseException]()
+        threading.excepthook = lambda end: thread_errors.append(end.exc_value or SystemError(end.exc_type))
         try:
             # Click returns the code of ctx.exit(); a command itself returns None.
             code = weir.main(arguments, prog_name="weir", standalone_mode=False)
             sys.stdout.flush()  # a disk that is full refuses here, not when Python ends
+            if thread_errors:  # of a thread whose errors nobody takes
+                raise thread_errors[0]
         except click.exceptions.Exit as stop:
             return stop.exit_code
         except (KeyboardInterrupt, click.exceptions.Abort, _Terminated) as stop:
@@ -360,6 +364,7 @@ def main(arguments: list[str] | None = None) -> int:
             line = printable(" ".join(message.split()))
             _complain("weir: " + (line if len(line) <= _LINE else line[: _LINE - 3] + "..."))
         finally:
+            threading.excepthook = hook
             if takes_signals:
                 signal.signal(signal.SIGTERM, before)
         return code if isinstance(code, int) else 0

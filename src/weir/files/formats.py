@@ -191,6 +191,8 @@ def holds_nuggets(path: Path) -> bool:
             return False
         if b"\n" not in line:
             line = read_bytes(path, RECORD_BYTES)
+        if b"nugget" not in line:  # as judgments in one object, which may be large
+            return False
         row = json.loads(line.partition(b"\n")[0])
     except (FormatError, ValueError, RecursionError):  # which reading it otherwise says
         return False

@@ -9,7 +9,7 @@ import itertools
 import json
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,9 +36,9 @@ from weir.files.parsers import (
     take_strings,
 )
 from weir.files.pickles import is_pickle, read_pickle
-from weir.files.text_files import BOM, DAMAGE, PACKED, damaged, open_bytes, read_bytes
+from weir.files.text_files import BOM, DAMAGE, PACKED, damaged, open_bytes, read_bytes, require_room
 from weir.kernels.jit import available, is_compiled
-from weir.settings import IDENTIFIER_BYTES, RECORD_BYTES
+from weir.settings import IDENTIFIER_BYTES, RECORD_BYTES, require_memory
 
 # JSON lines in blocks: one object on each line, lines end at "\n" and nowhere else.
 
@@ -344,9 +344,27 @@ def read_nested(path: Path, kind: Kind | None = None) -> dict[str, dict[str, flo
     return cast("dict[str, dict[str, float]]", rows)
 
 
+_VALUE_BYTES = 200
+"""What a value of JSON takes in Python for each of the marks around it, by the worst of a dozen shapes."""
+
+
+def require_values(path: Path, text: bytes | str, remedy: str) -> None:
+    """Raise BadValue where memory may not hold the values of a file's JSON, by the marks around them."""
+    marks: Iterable[Any] = ",:[{" if isinstance(text, str) else b",:[{"
+    values = sum(text.count(mark) for mark in marks)
+    require_memory(2 * len(text) + _VALUE_BYTES * values, f"reading {path} whole", remedy)
+
+
+def whole_json(path: Path) -> bytes:
+    """A file whose JSON is parsed whole; raises as `read_bytes` and `require_values`."""
+    data = read_bytes(path)
+    require_values(path, data, "an object on each line (.jsonl) takes less")
+    return data
+
+
 def _unique_json(path: Path) -> Any:  # noqa: ANN401  JSON holds anything
     """The value of a file in which no name occurs twice in one object; raises FormatError, BadRanking."""
-    data, loads = read_bytes(path), _orjson_loads()
+    data, loads = whole_json(path), _orjson_loads()
     # orjson keeps the last of equal names. Each name is followed by one colon; the others stand in names, unless they
     # are written as an escape.
     if loads is not None and b"\\u003" not in data:
@@ -456,6 +474,7 @@ def _plain_text(path: Path) -> tuple[Bytes, int, int]:
         buf = np.concatenate([np.frombuffer(read_bytes(path), np.uint8), np.zeros(_PAD_BYTES, np.uint8)])
     else:
         with open_bytes(path) as file:
+            require_room(path, path.stat().st_size, times=2)
             buf = np.zeros(path.stat().st_size + _PAD_BYTES, np.uint8)
             text, done = buf.data[: len(buf) - _PAD_BYTES], 0
             while done < len(text) and (more := cast(io.RawIOBase, file).readinto(text[done:])):

@@ -15,7 +15,7 @@ from weir.errors import BadValue, FormatError
 from weir.files.column_names import ORIGIN, is_label, pair_columns
 from weir.files.formats import cells_of, csv_separator, format_of, number_records
 from weir.files.frames import qrels_from
-from weir.files.json_files import json_fault, json_rows
+from weir.files.json_files import json_fault, json_rows, whole_json
 from weir.files.runs import read_qrels, run_name
 from weir.files.text_files import read_bytes
 
@@ -191,7 +191,7 @@ def read_label_table(path: Path, words: Mapping[str, float] = BINARY_WORDS) -> L
 def _listed_objects(path: Path) -> Iterator[tuple[int, dict[str, object]]]:
     """The objects of a list, with their numbers from 1."""
     try:
-        entries = json.loads(read_bytes(path))
+        entries = json.loads(whole_json(path))
     except (ValueError, RecursionError) as error:
         raise FormatError(path, f"no JSON ({json_fault(error)[:60]})", "a list of objects") from None
     for number, row in enumerate(entries, 1):

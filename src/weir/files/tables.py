@@ -5,6 +5,7 @@ Identifiers are taken from Arrow's own buffers, so that no text becomes a Python
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,10 +21,11 @@ from weir.errors import FormatError, is_shortage, require
 from weir.files.column_names import Kind, origin_column, three_columns
 from weir.files.parsers import BLOCK_ROWS, RankingBlock, ReadOptions, Source, TableChunk, table_blocks
 from weir.files.text_files import PACKED, check_unpacked, open_bytes
-from weir.settings import IDENTIFIER_BYTES
+from weir.settings import HARMLESS_BYTES, IDENTIFIER_BYTES, memory_budget, require_addresses, require_memory
 
 Arrow: TypeAlias = Any  # pyarrow has no types
 _FILE, _FEATHER_1 = b"ARROW1", b"FEA1"
+_PREFIX_BYTES = 8  # of an Arrow file, before what is in it as a stream
 _BUFFER_BYTES = 1 << 20  # bytes read ahead
 
 
@@ -106,7 +108,8 @@ def _table_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except (arrow.ArrowException, OSError, ValueError, LookupError, ArithmeticError, MemoryError) as error:
-        if is_shortage(error) and not isinstance(error, MemoryError):  # which a damaged file may ask for
+        size = re.search(r"alloc of size (\d+)", str(error))  # which a damaged file may ask for
+        if is_shortage(error) and (size is None or int(size[1]) <= memory_budget().bytes):
             raise
         reason = str(error).partition("\n")[0][:160]
         raise FormatError(
@@ -132,13 +135,67 @@ def _batches(path: Path, columns: list[str], parquet: bool) -> Iterator[Arrow]:
         check_unpacked(path, sum(sizes))
         yield from _counted(path, file.iter_batches(BLOCK_ROWS, columns=columns, use_threads=False))
         return
+    unpacked = _unpacked_size(path)
+    if unpacked > HARMLESS_BYTES:
+        require_memory(
+            unpacked, f"unpacking the largest record batch of {path}", "write it in smaller batches"
+        )
     fields = [i for i, name in enumerate(_schema(path, parquet).names) if name in columns]
-    with _arrow_reader(path, fields) as reader:
+    # Where nothing is packed, columns are views of the mapped file; Arrow would copy those that it is asked for.
+    with _arrow_reader(path, fields if unpacked else None) as reader:
         whole = hasattr(reader, "num_record_batches")
         batches = (reader.get_batch(i) for i in range(reader.num_record_batches)) if whole else iter(reader)
-        for batch in _counted(path, batches):
-            batch.validate(full=True)  # offsets of a damaged file would lead anywhere
+        # Offsets of a damaged file would lead anywhere, also where its bytes are counted.
+        for batch in _counted(path, (_valid(batch.select(columns)) for batch in batches)):
             yield from _pieces(batch)
+
+
+def _valid(batch: Arrow) -> Arrow:
+    batch.validate(full=True)
+    return batch
+
+
+def _unpacked_size(path: Path) -> int:
+    """The bytes that packed batches of an Arrow file take at a time: all dictionaries, and the largest batch."""
+    dictionaries = largest = 0
+    with _mapped(path) as (file, has_index):
+        file.seek(_PREFIX_BYTES if has_index else 0)  # from there on it is a stream
+        for message in require("pyarrow.ipc", "run").MessageReader.open_stream(file):
+            if message.type == "dictionary":
+                dictionaries += _unpacked_bytes(message)
+            elif message.type == "record batch":
+                largest = max(largest, _unpacked_bytes(message))
+    return dictionaries + largest
+
+
+def _unpacked_bytes(message: Arrow) -> int:
+    """How many bytes the packed buffers of a message say that they unpack to; 0 where none is packed.
+
+    Arrow's Python names no buffers: they are looked up in the message's FlatBuffer, which pyarrow has verified.
+    """
+    data, body = memoryview(message.metadata), memoryview(message.body)
+
+    def follow(at: int) -> int:
+        return at + int.from_bytes(data[at : at + 4], "little")
+
+    def field(table: int, number: int) -> int:
+        """Where a field of a table stands, 0 where the table has none."""
+        slots = table - int.from_bytes(data[table : table + 4], "little", signed=True)
+        at = slots + 4 + 2 * number
+        end = slots + int.from_bytes(data[slots : slots + 2], "little")
+        offset = int.from_bytes(data[at : at + 2], "little") if at < end else 0
+        return table + offset if offset else 0
+
+    batch = follow(field(follow(0), 2))
+    if message.type == "dictionary":
+        batch = follow(field(batch, 1))
+    if not field(batch, 3):
+        return 0
+    buffers = follow(field(batch, 2))
+    count = int.from_bytes(data[buffers : buffers + 4], "little")
+    offsets = np.frombuffer(data, "<i8", 2 * count, buffers + 4)[::2].tolist()
+    sizes = (int.from_bytes(body[at : at + 8], "little", signed=True) for at in offsets)
+    return sum(size for size in sizes if size > 0)
 
 
 def _counted(path: Path, batches: Iterable[Arrow]) -> Iterator[Arrow]:
@@ -164,16 +221,25 @@ def _opened_parquet(path: Path, dictionary: list[str]) -> Arrow:
 
 
 @contextmanager
-def _arrow_reader(path: Path, fields: list[int] | None) -> Iterator[Arrow]:
-    arrow, ipc = require("pyarrow", "run"), require("pyarrow.ipc", "run")
-    options = ipc.IpcReadOptions(included_fields=fields)
-    with arrow.OSFile(_checked(path)) as file:
+def _mapped(path: Path) -> Iterator[tuple[Arrow, bool]]:
+    """A mapped Arrow file, and whether it is a file with an index at its end, and not a stream."""
+    name = _checked(path)
+    require_addresses(path.stat().st_size, f"mapping {path}")
+    with require("pyarrow", "run").memory_map(name) as file:
         magic = file.read(len(_FILE))
         file.seek(0)
         if magic.startswith(_FEATHER_1):
             expected = "version 2, which is an Arrow file; write it again"
             raise FormatError(path, "Feather of version 1", expected)
-        yield (ipc.open_file if magic == _FILE else ipc.open_stream)(file, options=options)
+        yield file, magic == _FILE
+
+
+@contextmanager
+def _arrow_reader(path: Path, fields: list[int] | None) -> Iterator[Arrow]:
+    ipc = require("pyarrow.ipc", "run")
+    options = ipc.IpcReadOptions(included_fields=fields)
+    with _mapped(path) as (file, has_index):
+        yield (ipc.open_file if has_index else ipc.open_stream)(file, options=options)
 
 
 def _pieces(batch: Arrow) -> Iterator[Arrow]:

@@ -123,7 +123,7 @@ def _whole(path: Path) -> bytes:
         packed, size = path.suffix in PACKED, path.stat().st_size
         try:
             if not packed:
-                _require_room(path, size)
+                require_room(path, size)
                 return file.read()
             pieces, length = list[bytes](), 0
             while piece := file.read(_SLICE_BYTES):
@@ -136,15 +136,15 @@ def _whole(path: Path) -> bytes:
             raise damaged(path, error) from error
     if length <= HARMLESS_BYTES:
         return b"".join(pieces)
-    _require_room(path, length)
+    require_room(path, length)
     with open_bytes(path) as file:
         return file.read()
 
 
-def _require_room(path: Path, size: int) -> None:
-    """Raise BadValue where a file of so many bytes, unpacked, is more than memory may hold."""
+def require_room(path: Path, size: int, times: int = _MEMORY_TIMES) -> None:
+    """Raise BadValue where a file of so many bytes, unpacked, takes so many times as much, and memory may not."""
     if size > HARMLESS_BYTES:
-        require_memory(_MEMORY_TIMES * size, f"reading {path} whole")
+        require_memory(times * size, f"reading {path} whole")
 
 
 def check_unpacked(path: Path, length: int) -> None:
@@ -187,7 +187,7 @@ class LineBuffer:
     def grow(self, size: int = 0) -> None:
         """Make room for `size` bytes, by default for twice as many; what is in the buffer stays."""
         size = size or 2 * self._room
-        _require_room(self.path, size)
+        require_room(self.path, size)
         text = bytearray(size + _PAD_BYTES)
         text[: self._end] = memoryview(self.text)[: self._end]
         self._room, self.text = size, text

@@ -59,7 +59,12 @@ def on_several(loaded: Loaded, names: Sequence[str], size: int) -> Iterator[Call
     def encode(texts: list[str]) -> Float32:
         pieces = [texts[start : start + size] for start in range(0, len(texts), size)]
         with ThreadPoolExecutor(len(workers)) as pool:
-            return np.concatenate(list(pool.map(encode_piece, pieces)))
+            try:
+                return np.concatenate(list(pool.map(encode_piece, pieces)))
+            except BaseException:  # an interrupt too: the pool would wait for their answers
+                for worker in workers:
+                    worker.process.kill()
+                raise
 
     try:
         yield encode
@@ -84,7 +89,14 @@ class _Worker:
         command = [sys.executable, "-m", "weir.models.multi_device", json.dumps(asdict(encoder)), device]
         environment = os.environ | {"WEIR_THREADS": str(threads), "WEIR_DEVICE": device}
         pipe = subprocess.PIPE
-        return _Worker(device, subprocess.Popen(command, stdin=pipe, stdout=pipe, env=environment))
+        process = subprocess.Popen(
+            command,
+            stdin=pipe,
+            stdout=pipe,
+            env=environment,
+            start_new_session=True,  # so that an interrupt is ours to handle
+        )
+        return _Worker(device, process)
 
     def encode(self, texts: list[str]) -> Float32:
         """The vectors of some documents."""
@@ -130,7 +142,4 @@ def _serve(encoder: Encoder, device: str) -> None:
 
 
 if __name__ == "__main__":
-    try:
-        _serve(Encoder(**json.loads(sys.argv[1])), sys.argv[2])
-    except KeyboardInterrupt:  # it is the one that asked who says so
-        sys.exit(130)
+    _serve(Encoder(**json.loads(sys.argv[1])), sys.argv[2])

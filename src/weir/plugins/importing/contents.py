@@ -17,7 +17,7 @@ from typing import Any, Literal
 from weir.core.strings import first_repeated
 from weir.errors import BadValue, FormatError, UnknownName, require
 from weir.files.formats import SEMICOLON, csv_separator, decimal_points
-from weir.files.json_files import read_blocks
+from weir.files.json_files import read_blocks, require_values
 from weir.files.pickles import is_pickle, read_pickle
 from weir.files.text_files import DAMAGE, check_unpacked, damaged, open_bytes, read_bytes, unpacked_name
 from weir.settings import IMPORT_BYTES
@@ -331,6 +331,7 @@ def read_contents(path: Path, roles: Mapping[str, str]) -> Contents:
 
     Raises FormatError, in one line, for what cannot be read: no such file, damage, packed or foreign data, another
     encoding, JSON or YAML that is broken or nested too deeply; MissingExtra for Parquet or YAML without its package.
+    BadValue where memory may not hold the values of JSON.
     """
     begins = read_bytes(path, 16)
     is_parquet = begins.startswith(b"PAR1")
@@ -405,6 +406,7 @@ def _yaml(path: Path, text: str) -> Contents:
 
 def _json(path: Path, text: str) -> Contents:
     """One value, an object on each line (comments between them), or one value after another."""
+    require_values(path, text, "cut it into parts")
     try:
         return _of_value(path, strict_json(path, text))
     except json.JSONDecodeError as error:
@@ -432,6 +434,9 @@ def _json(path: Path, text: str) -> Contents:
     return _of_rows(path, [TableRow(f"object {n}", value) for n, value in members])
 
 
+_BLANKS = re.compile(r"\s*")
+
+
 def _concatenated(path: Path, text: str) -> Iterator[dict[str, Any]]:
     decoder = json.JSONDecoder()
     at = 0
@@ -446,7 +451,7 @@ def _concatenated(path: Path, text: str) -> Iterator[dict[str, Any]]:
         if not isinstance(value, dict):
             raise FormatError(path, f"a JSON {type(value).__name__} among objects", "JSON objects", None)
         yield value
-        at = end + len(text[end:]) - len(text[end:].lstrip())
+        at = _BLANKS.match(text, end).end()  # type: ignore[union-attr]  # it always matches
 
 
 def strict_json(path: Path, text: str) -> Any:  # noqa: ANN401  JSON holds anything
