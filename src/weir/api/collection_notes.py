@@ -105,9 +105,9 @@ def restriction_notes(dataset: Dataset) -> list[Note]:
 
 
 def split_notes(dataset: Dataset) -> list[Note]:
-    """A note on which split counts, where a collection has several."""
+    """A note on which split counts, where a collection has several and it is not `test`."""
     others = [split for split in dataset.splits if split != dataset.split]
-    if not others:
+    if not others or dataset.split == "test":
         return []
     more = f"another one is chosen behind the name, as in -d NAME:{others[0]}"
     return [Note(f"{dataset.name}: the split {dataset.split} counts, not {', '.join(others[:5])}", more)]

@@ -331,6 +331,7 @@ def rows_by_group(grouped: GroupedScores, dataset: str, system: str) -> list[Row
 JUDGED = "Judged@10"
 UNRANKED = ("Judged", "Hole", "NumRet", "NumRel", "NumNonrelRet", "IDCG")
 """Measures of which more is not better, so that none is the best."""
+BEST_NOTE = "* the best of its dataset; weir compare tells which differences are more than chance"
 
 
 def long_table(rows: Sequence[Row]) -> Table:
@@ -386,7 +387,9 @@ def long_table(rows: Sequence[Row]) -> Table:
     if people:
         header += [*(f"{measure} by people" for measure in people), "labels of the model"]
     header += [*[JUDGED] * judged, "answered"]
-    return Table("", tuple(header), tuple(lines), label_notes(rows), keys=len(keys))
+    starred = any(cell.best for cells in lines for cell in cells)
+    notes = (*((BEST_NOTE,) if starred else ()), *label_notes(rows))
+    return Table("", tuple(header), tuple(lines), notes, keys=len(keys))
 
 
 def label_notes(rows: Sequence[Row]) -> tuple[str, ...]:
