@@ -30,7 +30,7 @@ def judging(_, user):
     grade = grade_of(PASSAGES.findall(user)[-1])
     if "##final score" in user:
         return f"##final score: {grade}"
-    if "yes or no" in user:
+    if ': yes"' in user:
         return "yes" if grade > 1 else "no"
     word = "Relevant" if grade > 1 else "Not relevant"
     return (
