@@ -43,13 +43,6 @@ _BRACKETED = _spaced(
     "inst", "sys", "system_prompt", "available_tools", "tool_calls", "tool_results", "tool_content", "think", "bos",
     "eos", "gmask", "sop", "eop",
 )  # fmt: skip
-_MARK = re.compile(
-    rf"{_OPEN}(?={_GAP}(?:{_OPEN}{_GAP})?[/⁄∕]?{_GAP}"
-    rf"(?:[|｜¦∣│]|(?:{_spaced('passage')})|(?:{_TAGS}|(?:unused|extra_id|reserved)\w*){_GAP}{_CLOSE}))"
-    rf"|[\[［](?={_GAP}[/⁄∕]?{_GAP}(?:{_BRACKETED}){_GAP}[\]］])",
-    re.IGNORECASE,
-)
-"""What could end the marks around a passage, or begin or end a turn of a chat: its first character."""
 _HIDDEN = re.compile(
     r"\b(?:ignore|disregard|forget|override)\b[^.\n]{0,40}\b(?:instruction|prompt|rule|guideline|above|previous)"
     r"|\b(?:answer|respond|reply|output)\b(?: (?:only|just|always|exactly|with|the number|the score|a score of))* \d"
@@ -66,9 +59,23 @@ def shortened(passage: str, max_length: int | None) -> str:
     return passage.encode("utf-8", "replace")[: 3 * max_length - 1].decode("utf-8", "ignore")
 
 
+@cache
+def _marks() -> re.Pattern[str]:
+    """What could end the marks around a passage, or begin or end a turn of a chat: its first character.
+
+    Compiled where it is first needed, as that takes 0.1 s.
+    """
+    return re.compile(
+        rf"{_OPEN}(?={_GAP}(?:{_OPEN}{_GAP})?[/⁄∕]?{_GAP}"
+        rf"(?:[|｜¦∣│]|(?:{_spaced('passage')})|(?:{_TAGS}|(?:unused|extra_id|reserved)\w*){_GAP}{_CLOSE}))"
+        rf"|[\[［](?={_GAP}[/⁄∕]?{_GAP}(?:{_BRACKETED}){_GAP}[\]］])",
+        re.IGNORECASE,
+    )
+
+
 def fenced(text: str) -> str:
     """A text that can neither end the fence around it nor begin a turn of the conversation."""
-    return _MARK.sub("‹", text)
+    return _marks().sub("‹", text)
 
 
 def has_hidden_instruction(passage: str) -> bool:
