@@ -51,6 +51,8 @@ FIELDS = (
 )
 SEED = 24
 DEPTH = 10
+SHOWN, MIN_TOPICS = 3, 20
+"""Passages of a topic, and topics that have so many, for the estimate."""
 QRELS = {
     "dl19": Path("trec-dl", "judged-pool", "dl19", "qrels", "test.tsv"),
     "birco-relic": Path("birco", "beir", "relic", "qrels", "test.tsv"),
@@ -161,7 +163,8 @@ def of_one_prompt(
     for least in ("binary kappa 0.4", "binary kappa from 2 0.4"):
         verdict = calibration(weir.Qrels.of(people), weir.Qrels.of(labels), parse_least(least))
         yield {"table": "gate", "least": least, "passed": verdict.passed, "sentence": verdict.sentence()}
-    yield {"table": "estimate"} | estimated(people, labels, given)
+    if sum(len(docs) >= SHOWN for docs in labels.values()) >= MIN_TOPICS:
+        yield {"table": "estimate"} | estimated(people, labels, given)
 
 
 def weighted(people: Labels, labels: Labels, all_people: Labels) -> dict[str, Any]:
@@ -187,7 +190,7 @@ def weighted(people: Labels, labels: Labels, all_people: Labels) -> dict[str, An
 
 def estimated(people: Labels, labels: Labels, given: Any) -> dict[str, Any]:
     """How often intervals hold the mean, and how wide they are, with people alone and with the model's labels."""
-    rng, k = np.random.default_rng(SEED), 3
+    rng, k = np.random.default_rng(SEED), SHOWN
     shown = {q: sorted(docs) for q, docs in labels.items() if len(docs) >= k}
     topics = sorted(shown)
     shown = {q: [shown[q][i] for i in rng.permutation(len(shown[q]))[:k]] for q in topics}
