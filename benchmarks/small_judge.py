@@ -22,7 +22,7 @@ import argparse
 import gzip
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -106,12 +106,12 @@ def read(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in gzip.decompress(path.read_bytes()).splitlines()]
 
 
-def reranked(data: Path) -> Iterator[dict[str, Any]]:
+def reranked(judgments: Callable[[str], Labels]) -> Iterator[dict[str, Any]]:
     """What re-rankings do to nDCG@10, beside the first system of each collection."""
     rows = read(RANKINGS)
     for collection in dict.fromkeys(row["collection"] for row in rows):
         own = {row["query"]: row["rankings"] for row in rows if row["collection"] == collection}
-        people = weir.Qrels.load(data / QRELS[collection]).to_dict()
+        people = judgments(collection)
         first, *others = next(iter(own.values()))
         for other in others:
             runs = {
@@ -225,7 +225,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--data", help="The folder of collections.")
-    parser.add_argument("--qrels", type=Path, help="NIST's judgments, if not those of --data.")
+    parser.add_argument("--qrels", type=Path, help="People's judgments, if not those of --data.")
     parser.add_argument("--each", type=int, default=40, help="Pairs of each grade in the sample.")
     parser.add_argument("--sample", type=Path)
     parser.add_argument("--pack", type=Path, nargs="+")
@@ -238,8 +238,11 @@ def main() -> None:
         return pack(given.pack)
     if given.rankings:
         return pack_rankings(given.rankings[0], given.rankings[1:])
-    data = data_folder(given.data)
-    people = weir.Qrels.load(given.qrels or data / QRELS["dl19"]).to_dict()
+
+    def judgments(collection: str) -> Labels:
+        return weir.Qrels.load(given.qrels or data_folder(given.data) / QRELS[collection]).to_dict()
+
+    people = judgments("dl19")
     if given.sample:
         return weir.Qrels.of(sampled(people, given.each)).save(given.sample)
     answers = read(ANSWERS)
@@ -252,7 +255,7 @@ def main() -> None:
             line = {"prompt": f"{prompt}-{digest}", "model": own[0]["model"], **table}
             append("small_judge", line)
             say(json.dumps(line))
-    for line in reranked(data):
+    for line in reranked(judgments):
         append("small_judge", line)
         say(json.dumps(line))
 

@@ -130,7 +130,8 @@ def grades_of_answers() -> list[str]:
         return list(map(json.loads, gzip.decompress(packed).splitlines()))
 
     pairs = [(answer["query"], answer["document"]) for answer in stored("answers")]
-    pairs += [(one["query"], document) for one in stored("rankings") for document in one["bm25"]]
+    for one in stored("rankings"):
+        pairs += [(one["query"], document) for ranking in one["rankings"].values() for document in ranking]
     return [f"{query}\t{document}\t{n % 4}\n" for n, (query, document) in enumerate(dict.fromkeys(pairs))]
 
 
