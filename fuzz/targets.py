@@ -223,7 +223,7 @@ def tables() -> Iterator[bytes]:
 JUDGED = Qrels.of({"q1": {"d1": 2, "d2": 0, "d3": -1}, "q2": {"d1": 1}, "1": {"d1": 1}})
 
 
-@target(1500, COLUMNS, made=tables)
+@target(750, COLUMNS, made=tables)
 def rankings(head: str, body: bytes, folder: Path) -> None:
     """A run of any format: both engines read it alike, and joining it while it is read is joining what was read."""
     path = written(head, body, folder)
@@ -248,7 +248,7 @@ def rankings(head: str, body: bytes, folder: Path) -> None:
     read_repeating_run(path)
 
 
-@target(1500, COLUMNS, made=tables)
+@target(750, COLUMNS, made=tables)
 def judgments(head: str, body: bytes, folder: Path) -> None:
     """Judgments of any format, and of intents: both engines read them alike."""
     path = written(head, body, folder)
@@ -267,7 +267,7 @@ def judgments(head: str, body: bytes, folder: Path) -> None:
     values_of(read_qrels(path))
 
 
-@target(1500, COLUMNS + " relevant irrelevant yes no partly weight group", made=tables)
+@target(750, COLUMNS + " relevant irrelevant yes no partly weight group", made=tables)
 def labels(head: str, body: bytes, folder: Path) -> None:
     """Labels of people and of other judges, groups and weights of queries."""
     path = written(head, body, folder)
@@ -296,7 +296,7 @@ def written_scores() -> Iterator[bytes]:
         yield b"baseline\n" + path.read_bytes()
 
 
-@target(1200, "query measure value mean geometric null NaN nDCG@10 # weir baseline", made=written_scores)
+@target(600, "query measure value mean geometric null NaN nDCG@10 # weir baseline", made=written_scores)
 def scores(head: str, body: bytes, folder: Path) -> None:
     """Scores by query, a Scores as it is saved, and a baseline."""
     path = folder / "x"
@@ -304,7 +304,7 @@ def scores(head: str, body: bytes, folder: Path) -> None:
     {"rows": read_scores, "value": read_scores_value}.get(head, read_baseline)(path)
 
 
-@target(800, made=tables)
+@target(400, made=tables)
 def pickles(head: str, body: bytes, folder: Path) -> None:
     """A pickle, which is read as data."""
     path = folder / "x.pkl"
@@ -337,7 +337,7 @@ def collection_files() -> Iterator[bytes]:
 
 
 @target(
-    300,
+    150,
     "_id title text metadata candidates excluded instruction filter lang documents queries qrels split fields null",
     made=collection_files,
 )
@@ -392,7 +392,7 @@ def checkpoint_files() -> Iterator[bytes]:
 
 
 @target(
-    1200,
+    600,
     "models.Pooling models.Transformer path pooling_mode lasttoken query passage roberta null",
     made=checkpoint_files,
 )
@@ -413,7 +413,7 @@ TOML = (
 )
 
 
-@target(1500, TOML)
+@target(750, TOML)
 def settings_files(head: str, body: bytes, folder: Path) -> None:
     """TOML: experiments, templates and settings of servers, prompts."""
     path = folder / "x.toml"
@@ -438,7 +438,7 @@ def foreign_files() -> Iterator[bytes]:
 
 
 @target(
-    500,
+    250,
     "query queries qrel corpus docs details requests relevant retrieved results hits ratings query-id score grade id",
     made=foreign_files,
 )
@@ -455,7 +455,7 @@ def imports(head: str, body: bytes, folder: Path) -> None:
     json.loads((folder / "out" / "import.json").read_text(encoding="utf-8"))
 
 
-@target(1500, "q1 d1 score query_id doc_id relevance")
+@target(750, "q1 d1 score query_id doc_id relevance")
 def values(head: str, body: bytes, folder: Path) -> None:
     """Rankings and judgments as values of Python, both ways of joining alike."""
     try:
@@ -479,7 +479,7 @@ SYSTEM_WORDS = (
 )
 
 
-@target(4000, SYSTEM_WORDS)
+@target(2000, SYSTEM_WORDS)
 def system_names(head: str, body: bytes, folder: Path) -> None:
     """Names of systems and of grids: what is built prints a name that builds it again."""
     for system in parse_systems(body.decode("utf-8", "replace")):
@@ -493,7 +493,7 @@ MEASURE_WORDS = (
 )
 
 
-@target(3000, MEASURE_WORDS)
+@target(1500, MEASURE_WORDS)
 def measure_names(head: str, body: bytes, folder: Path) -> None:
     """Measures and conventions: they print and parse back, and their values are numbers within their bounds."""
     text = body.decode("utf-8", "replace")
@@ -506,7 +506,7 @@ def measure_names(head: str, body: bytes, folder: Path) -> None:
     assert not np.isinf(found.values).any()
 
 
-@target(3000, "lang year tags day and or not in == != < >= ( ) [ ] ' \" field( true 2020 1e400 _id")
+@target(1500, "lang year tags day and or not in == != < >= ( ) [ ] ' \" field( true 2020 1e400 _id")
 def filters(head: str, body: bytes, folder: Path) -> None:
     """Filters of documents."""
     parsed = parse_filter(body.decode("utf-8", "replace"))
@@ -524,7 +524,7 @@ VERDICT_WORDS = (
 )
 
 
-@target(4000, VERDICT_WORDS)
+@target(2000, VERDICT_WORDS)
 def verdicts(head: str, body: bytes, folder: Path) -> None:
     """Answers of language models: scores, choices, orders, requirements and grades within their bounds."""
     text, rng = body.decode("utf-8", "replace"), np.random.default_rng(list(body[:64]))
@@ -626,7 +626,7 @@ JSON_WORDS = (
 )
 
 
-@target(700, JSON_WORDS)
+@target(350, JSON_WORDS)
 def chat_answers(head: str, body: bytes, folder: Path) -> None:
     """Answers of chat services in each provider's format."""
     kind, url = answering(head, body)
@@ -639,7 +639,7 @@ def chat_answers(head: str, body: bytes, folder: Path) -> None:
         assert ChatReply.of(json.loads(json.dumps(reply.to_json()))) == reply
 
 
-@target(700, JSON_WORDS)
+@target(350, JSON_WORDS)
 def vectors_answers(head: str, body: bytes, folder: Path) -> None:
     """Answers of services of embeddings."""
     kind, url = answering(head, body)
@@ -649,7 +649,7 @@ def vectors_answers(head: str, body: bytes, folder: Path) -> None:
         assert np.isfinite(found).all()
 
 
-@target(700, JSON_WORDS)
+@target(350, JSON_WORDS)
 def rerank_answers(head: str, body: bytes, folder: Path) -> None:
     """Answers of re-ranking services."""
     kind, url = answering(head, body)
@@ -664,7 +664,7 @@ DOCUMENTS = Corpus.of({f"d{n}": f"text {n}" for n in range(20)})
 
 
 @target(
-    700,
+    350,
     JSON_WORDS
     + " docs response root children points payload Get _additional objectID _shards total failed timed_out",
 )
@@ -704,7 +704,7 @@ def elastic_server() -> tuple[str, search_servers.ElasticManners]:
     return served(type("Altered", (AlteredHandler,), {"manners": manners})), manners
 
 
-@target(60, drawn=True, seconds=10.0)
+@target(30, drawn=True, seconds=10.0)
 def elasticsearch(head: str, body: bytes, folder: Path) -> None:
     """An index that Weir fills, on a server some of whose answers are altered."""
     url, manners = elastic_server()
@@ -717,7 +717,7 @@ def elasticsearch(head: str, body: bytes, folder: Path) -> None:
         assert np.isfinite(run.score).all()
 
 
-@target(150, JSON_WORDS, seconds=10.0)
+@target(75, JSON_WORDS, seconds=10.0)
 def program_answers(head: str, body: bytes, folder: Path) -> None:
     """Answers of a program, on its standard output."""
     path = folder / "x.jsonl"
@@ -728,7 +728,7 @@ def program_answers(head: str, body: bytes, folder: Path) -> None:
     assert np.isfinite(run.score).all()
 
 
-@target(700, JSON_WORDS)
+@target(350, JSON_WORDS)
 def kept_answers(head: str, body: bytes, folder: Path) -> None:
     """A damaged file of kept answers: what is read is what was written, or is asked for again."""
     keys = [answer_key({"n": n}) for n in range(3)]
@@ -783,7 +783,7 @@ def resealed(root: Path, path: Path) -> None:
 
 
 @target(
-    80,
+    40,
     "rows mean low high declared made cost facts files inputs measures nDCG@10 system k 0.5 NaN",
     seconds=20.0,
     made=finished_seeds,
@@ -832,7 +832,7 @@ OPTIONS = (
 )
 
 
-@target(300, OPTIONS, seconds=20.0)
+@target(150, OPTIONS, seconds=20.0)
 def commands(head: str, body: bytes, folder: Path) -> None:
     """Command lines: none ends as a bug, and a refusal says why."""
     text = body.decode("utf-8", "replace")
@@ -897,7 +897,7 @@ def _trec_eval(trial: Trial, measures: list[str]) -> None:
             )
 
 
-@target(400, drawn=True)
+@target(200, drawn=True)
 def trec_eval(head: str, body: bytes, folder: Path) -> None:
     """Measures are those of pytrec_eval to 1e-12."""
     _trec_eval(body)
@@ -938,13 +938,13 @@ def _bm25(texts: dict[str, str], asked: list[str], k: int, k1: float, b: float) 
             assert math.isclose(score, other, rel_tol=1e-5)
 
 
-@target(300, drawn=True)
+@target(150, drawn=True)
 def bm25(head: str, body: bytes, folder: Path) -> None:
     """BM25 finds what the formula in doubles finds."""
     _bm25(body)
 
 
-@target(250, drawn=True)
+@target(125, drawn=True)
 def postings(head: str, body: bytes, folder: Path) -> None:
     """The compiled search, with bounds, with bytes and without, finds what adding everything up finds."""
     rng = np.random.default_rng(list(body))
@@ -976,7 +976,7 @@ def scaled(rng: np.random.Generator, rows: int, width: int) -> np.ndarray:
     return np.clip(found, -3e38, 3e38).astype(np.float32)
 
 
-@target(300, drawn=True)
+@target(150, drawn=True)
 def vectors(head: str, body: bytes, folder: Path) -> None:
     """Exact search through bytes and through floats finds what doubles find; what overflows is refused by all."""
     rng = np.random.default_rng(list(body))
@@ -997,7 +997,7 @@ def vectors(head: str, body: bytes, folder: Path) -> None:
         assert found.score.tolist() == expected[1].tolist(), way
 
 
-@target(100, drawn=True)
+@target(50, drawn=True)
 def tokens(head: str, body: bytes, folder: Path) -> None:
     """MaxSim over token vectors, with a first pass in bytes and without, finds what brute force finds."""
     rng = np.random.default_rng(list(body))

@@ -105,8 +105,8 @@ class Client:
 
 
 CLIENTS = {
-    **{name: Client(lambda n=name: search_servers.searching(n), _template(name)) for name in ("elasticsearch", "solr", "weaviate")},
-    "elastic index": Client(search_servers.elastic_serving, _elastic, 5),
+    **{name: Client(lambda n=name: search_servers.searching(n), _template(name), 2) for name in ("elasticsearch", "solr", "weaviate")},
+    "elastic index": Client(search_servers.elastic_serving, _elastic, 10),
     "embeddings": Client(model_servers.embedding_serving, _embed),
     "rerank": Client(model_servers.rerank_serving, _rerank),
     "chat": Client(model_servers.chat_serving, _chat),
