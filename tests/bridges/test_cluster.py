@@ -148,6 +148,11 @@ def test_what_is_killed_or_slow_is_named_at_once(tmp_path, home, monkeypatch):
         while max(ended) < 6 or not (later := workers()):
             time.sleep(0.01)
         os.kill(later[0], signal.SIGSTOP)
+        while later[0] not in workers():  # it was stopped between two cells
+            os.kill(later[0], signal.SIGCONT)
+            time.sleep(0.01)
+            later = workers() or later
+            os.kill(later[0], signal.SIGSTOP)
         limit = time.monotonic() + 60
         while not any("like it that ended took" in note for note in notes) and time.monotonic() < limit:
             time.sleep(0.1)
