@@ -85,9 +85,9 @@ def test_a_judge_that_says_what_passages_say_labels_nothing(judge_server, judge_
     assert (report.labelled, dict(report.verdicts)) == (0, {"missing": 24 + 3})
     command = ["judge", str(judge_pool), "--model", str(model), "-o", str(tmp_path / "labels"), "-q"]
     assert main(command) == 2
-    told = capsys.readouterr()
-    assert "0 of 24 pairs of 6 queries are labelled" in told.out
-    assert told.err.splitlines()[-1].startswith(
+    output = capsys.readouterr()
+    assert "0 of 24 pairs of 6 queries are labelled" in output.out
+    assert output.err.splitlines()[-1].startswith(
         f"weir: {tmp_path / 'labels'}: no answer has a grade, so no pair"
     )
     assert len(lines(tmp_path / "labels" / "judgments.jsonl")) == 27

@@ -93,8 +93,8 @@ def test_json_is_parsed_where_memory_holds_its_values(tmp_path, monkeypatch, rea
     for piece in pieces:
         path = tmp_path / "r.json"
         path.write_text(piece)
-        said = r"reading .*r\.json whole needs about 0\.0 GB .* an object on each line \(\.jsonl\) takes less; WEIR_MAX_RAM"
-        with pytest.raises(BadValue, match=said):
+        message = r"reading .*r\.json whole needs about 0\.0 GB .* an object on each line \(\.jsonl\) takes less; WEIR_MAX_RAM"
+        with pytest.raises(BadValue, match=message):
             read(path)
     monkeypatch.setenv("WEIR_MAX_RAM", "20M")
     (tmp_path / "r.json").write_text(pieces[0])

@@ -215,8 +215,8 @@ def test_an_arrow_batch_takes_the_memory_that_may_be_taken(tmp_path, monkeypatch
         with new(path, batch.schema, options=pa.ipc.IpcWriteOptions(compression=codec)) as writer:
             writer.write_batch(batch)
         if codec is not None:
-            said = r"unpacking the largest record batch of .*r\.arrow needs about 0\.0 GB .* write it in smaller batches"
-            with pytest.raises(BadValue, match=said):
+            message = r"unpacking the largest record batch of .*r\.arrow needs about 0\.0 GB .* write it in smaller batches"
+            with pytest.raises(BadValue, match=message):
                 read_run(path)
             monkeypatch.setenv("WEIR_MAX_RAM", "2M")
         assert len(read_run(path).doc) == count

@@ -16,7 +16,7 @@ from weir.datasets import catalogue
 from weir.errors import BadValue, UnknownName, WeirError
 from weir.stats.compare import Comparison
 from weir.stats.power import reach_note
-from weir.stats.score_rows import JUDGED, UNRANKED, label_notes, long_table, shows_judged
+from weir.stats.score_rows import BEST, JUDGED, UNRANKED, label_notes, long_table, shows_judged
 
 
 @dataclass(frozen=True)
@@ -235,7 +235,7 @@ def _notes(
 ) -> tuple[str, ...]:
     """How the marks came about, for those that occur."""
     there = [cell for row in cells for cell in row if cell is not None]
-    notes = ["* the best of its dataset"] if any(cell.best for cell in there) else []
+    notes = [BEST] if any(cell.best for cell in there) else []
     if compared:
         first = compared[0]
         how = f"{first.method.test}, {first.method.correction} for each dataset, level {first.method.alpha:g}"

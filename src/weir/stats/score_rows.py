@@ -331,7 +331,8 @@ def rows_by_group(grouped: GroupedScores, dataset: str, system: str) -> list[Row
 JUDGED = "Judged@10"
 UNRANKED = ("Judged", "Hole", "NumRet", "NumRel", "NumNonrelRet", "IDCG")
 """Measures of which more is not better, so that none is the best."""
-BEST_NOTE = "* the best of its dataset; weir compare tells which differences are more than chance"
+BEST = "* the best of its dataset"
+"""What the star behind a mean says; it is no verdict."""
 
 
 def long_table(rows: Sequence[Row]) -> Table:
@@ -388,7 +389,8 @@ def long_table(rows: Sequence[Row]) -> Table:
         header += [*(f"{measure} by people" for measure in people), "labels of the model"]
     header += [*[JUDGED] * judged, "answered"]
     starred = any(cell.best for cells in lines for cell in cells)
-    notes = (*((BEST_NOTE,) if starred else ()), *label_notes(rows))
+    best = f"{BEST}; weir compare tells which differences are more than chance"
+    notes = (*((best,) if starred else ()), *label_notes(rows))
     return Table("", tuple(header), tuple(lines), notes, keys=len(keys))
 
 

@@ -184,7 +184,10 @@ def tie_order(corpus: Corpus) -> Int32:
 
 
 def sparse_kernels(documents: int) -> tuple[str, ...]:
-    """The kinds of kernels that build and search an index of so many documents, see `weir.systems.warm.GROUPS`."""
+    """The kinds of kernels that build and search an index of so many documents, see `weir.systems.warm.GROUPS`.
+
+    Those of indexes on disk are compiled for large collections alone; a small one hardly exceeds memory.
+    """
     if documents > EXHAUSTIVE_DOCUMENTS:
         return "sparse index", "sparse index on disk", "sparse search of many"
     return "sparse index", "sparse search"
