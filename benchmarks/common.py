@@ -111,7 +111,7 @@ def timed(action: Callable[[], Any], repetitions: int, warm: int = 1, budget: fl
 def summary(wall: list[float], cpu: list[float] | None = None) -> dict[str, Any]:
     """Median, least, most and number of some times in seconds."""
     found = {"median": statistics.median(wall), "min": min(wall), "max": max(wall), "n": len(wall)}
-    return found | ({"cpu_median": statistics.median(cpu)} if cpu else {})
+    return found | ({"cpu_median": statistics.median(cpu), "cpu_min": min(cpu)} if cpu else {})
 
 
 def exponent(sizes: list[int], values: list[float]) -> float:

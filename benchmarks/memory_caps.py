@@ -4,7 +4,7 @@
 
 Each run is a process of its own with a WEIR_HOME of its own, under `ulimit -v` or in a memory cgroup (root, version 1 or
 2), with every thread that the machine has. The collections are SciFact, whole and its first 400 documents (for what runs
-a model), and a million synthetic documents (`scale.py`). A record says how the process ended (exit code, or a negative
+a model quickly), and a million synthetic documents (`scale.py`). A record says how the process ended (exit code, or a negative
 signal), its last line on standard error where that was not 0, its seconds, and its peak: of its resident memory, in a
 cgroup that of the group.
 """
@@ -31,9 +31,10 @@ MINILM = 'dense("minilm")'
 TASKS = {
     "bm25": ["bm25", "rm3(bm25)"],
     "dense": [MINILM],
+    "dense-whole": [MINILM],
     "million": ["bm25"],
 }
-"""Systems of one command each: on SciFact, on its first documents, on the synthetic collection."""
+"""Systems of one command each: on SciFact, on its first documents, again on SciFact, on the synthetic collection."""
 DENSE_DOCUMENTS = 400
 
 
@@ -105,7 +106,12 @@ def main() -> None:
 
     work = Path(options.work or tempfile.mkdtemp(prefix="weir-caps-"))
     data = common.data_folder(options.data)
-    places = {"bm25": work / "scifact", "dense": work / "first", "million": work / str(options.documents)}
+    places = {
+        "bm25": work / "scifact",
+        "dense": work / "first",
+        "dense-whole": work / "scifact",
+        "million": work / str(options.documents),
+    }
     tasks: list[str] = options.tasks.split(",")
     for name in ("bm25", "dense"):
         for file in ("corpus.jsonl", "queries.jsonl", "qrels/test.tsv"):  # stores are written beside these

@@ -50,14 +50,17 @@ class ShownResults:
         cells: Sequence[ResultCell], measures: Sequence[str] = (), more: Iterable[Note] = ()
     ) -> ShownResults:
         """All that has to be shown of cells; measures: these alone, in this order, by default all; more: last notes."""
-        from weir.experiment.factors import twin_notes, twin_systems
         from weir.experiment.results import cell_notes, rows_with_groups
 
         rows = rows_with_groups(cells)
         if measures:
             rows = [row for measure in measures for row in rows if row.measure == measure]
-        notes = (*cell_notes(cells), *map(Note, twin_notes(twin_systems(cells))), *more)
-        return ShownResults(cells, ResultSet("results", tuple(rows), notes))
+        notes = tuple(cell_notes(cells))
+        if len(cells) > 1:
+            from weir.experiment.factors import twin_notes, twin_systems
+
+            notes = (*notes, *map(Note, twin_notes(twin_systems(cells))))
+        return ShownResults(cells, ResultSet("results", tuple(rows), (*notes, *more)))
 
     def shown(self, display: Display) -> tuple[str, tuple[Note, ...]]:
         """(the rows in the form of the display, all notes); a grid has tie groups where these do not take long."""

@@ -148,11 +148,13 @@ class QueryMetadata:
         unanswerable = _column(records, "unanswerable", _flag, False)
         filters = _column(records, "filter", _filter, "")
         own = {"instruction", "candidates", "excluded", "unanswerable", "filter"}
-        groups = {}
-        for name in dict.fromkeys(name for row in records for name in row if name not in own):
-            labels = [_label(row.get(name)) for row in records]
-            if any(labels):
-                groups[str(name)] = Strings.of(labels)
+        # One pass over what is there: SciFact's queries have hundreds of names, each in a query or two.
+        labels: dict[str, list[str]] = {}
+        for number, row in enumerate(records):
+            for name, value in row.items():
+                if name not in own and (label := _label(value)):
+                    labels.setdefault(str(name), [""] * len(records))[number] = label
+        groups = {name: Strings.of(column) for name, column in labels.items()}
         metadata = QueryMetadata(
             None if instruction is None else Strings.of(instruction),
             None if candidates is None else DocumentLists.of(candidates),

@@ -45,8 +45,7 @@ from weir.files.text_files import read_toml
 from weir.kernels.jit import check_available
 from weir.measures import DEFAULT_MEASURES, Measure, measures_of, parse_measure, scores_of
 from weir.registry import Registry
-from weir.stats.calibration import uncalibrated
-from weir.stats.score_rows import result_rows
+from weir.stats.score_rows import result_rows, uncalibrated
 from weir.systems.composite import adapted_to, one_session, parts_of, titled
 from weir.systems.expression import parse_systems
 from weir.systems.expression import system as system_of
@@ -492,11 +491,11 @@ MODEL_PACKAGES = (
 
 def _require_parts(cell: Cell) -> None:
     """Raise what making the cell would raise in the end, before anything starts."""
-    from weir.systems.dense import DenseRetriever
-
     check_available()  # kernels that are kept compiled need not have numba imported
     if None not in cell.stage.engines:
         return
+    from weir.systems.dense import DenseRetriever
+
     for part in parts_of(cell.system):
         if isinstance(part, DenseRetriever) and part.nearest is not None:
             part.nearest.require()

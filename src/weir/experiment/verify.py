@@ -47,8 +47,7 @@ from weir.files.runs import join_run_file
 from weir.files.score_files import read_scores
 from weir.files.text_files import Watch
 from weir.measures import Measure, parse_measure, scores_of
-from weir.stats.calibration import uncalibrated
-from weir.stats.score_rows import result_rows
+from weir.stats.score_rows import result_rows, uncalibrated
 from weir.systems.expression import expression_tree, parse_system
 from weir.systems.fusion.methods import METHODS
 from weir.systems.protocol import RERANKERS, SYSTEMS

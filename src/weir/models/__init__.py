@@ -1,8 +1,5 @@
 """Models: texts to vectors, to weighted terms, pairs to scores, prompts to answers."""
 
-from __future__ import annotations
+from weir.lazy_names import lazy_names
 
-from weir.models.checkpoints import ModelCard, card, cards
-from weir.models.encoder import Encoder, Loaded, Stability, stability
-
-__all__ = ["Encoder", "Loaded", "ModelCard", "Stability", "card", "cards", "stability"]
+__getattr__, __dir__ = lazy_names(__name__)

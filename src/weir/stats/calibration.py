@@ -11,7 +11,7 @@ import numpy as np
 
 from weir.core.judged import Judged
 from weir.core.qrels import MODEL, Qrels, merge_qrels
-from weir.core.rounding import change, count, score, share
+from weir.core.rounding import change, count, score
 from weir.core.scores import LabelUse, Scores
 from weir.core.strings import Int64
 from weir.errors import BadValue, UnknownName
@@ -211,22 +211,3 @@ def gated(people: Qrels, model: Qrels, least: LeastAgreement, name: str = "the m
         other = model.only(np.flatnonzero(judged))
         qrels = merge_qrels(base, other if other.origin is not None else other.labelled(f"{MODEL}{name}"))
     return GatedLabels(qrels, people, name, calibrated, left_out, model_judgments)
-
-
-def uncalibrated(qrels: Qrels) -> LabelUse | None:
-    """A sentence on judgments of which some are a model's by their origin; None if there are none.
-
-    Its share of places is unknown; the sentence has the share of the judgments.
-    """
-    if qrels.origin is None:
-        return None
-    rows = qrels.origin.of_models()
-    if not rows.any():
-        return None
-    above = qrels.grade > 0
-    among = f" ({share(float(rows[above].mean()))} of those above 0)" if above.any() else ""
-    return LabelUse(
-        f"{share(float(rows.mean()))} of the judgments{among} are a model's, not held against people's; give people's "
-        "as the judgments and these by --model-labels",
-        False,
-    )

@@ -19,6 +19,7 @@ from weir.core.scores import (
     SCORE_NOTES,
     SCORE_TABLES,
     GroupedScores,
+    LabelUse,
     Note,
     Row,
     Scores,
@@ -168,10 +169,27 @@ def scored(
     if gate is not None:
         scores = gate.marked(scores, judged, lambda p: join(p, conventions), measures, conventions)
     elif isinstance(judgments, Qrels) and judgments.origin is not None:
-        from weir.stats.calibration import uncalibrated
-
         scores = replace(scores, labels=uncalibrated(judgments))
     return noted(scores, judged, judgments, measures)
+
+
+def uncalibrated(qrels: Qrels) -> LabelUse | None:
+    """A sentence on judgments of which some are a model's by their origin; None if there are none.
+
+    Its share of places is unknown; the sentence has the share of the judgments.
+    """
+    if qrels.origin is None:
+        return None
+    rows = qrels.origin.of_models()
+    if not rows.any():
+        return None
+    above = qrels.grade > 0
+    among = f" ({share(float(rows[above].mean()))} of those above 0)" if above.any() else ""
+    return LabelUse(
+        f"{share(float(rows.mean()))} of the judgments{among} are a model's, not held against people's; give people's "
+        "as the judgments and these by --model-labels",
+        False,
+    )
 
 
 def noted(

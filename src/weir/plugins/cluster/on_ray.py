@@ -27,14 +27,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from weir.core.rounding import duration
 from weir.errors import BadValue, ServiceError, WeirError, require
-from weir.experiment.experiment import Capacity
-from weir.experiment.stage_store import Watch
-from weir.measures.evaluate import measures_of
 from weir.services.requests import LEDGER, Clock, Ledger, Limits, Spent, paid
 from weir.settings import settings
 
-if TYPE_CHECKING:
-    from weir.experiment.experiment import Cell, Experiment
+if TYPE_CHECKING:  # and where they are used: the actor with the ledger is a process that needs none of them
+    from weir.experiment.experiment import Capacity, Cell, Experiment
+    from weir.experiment.stage_store import Watch
     from weir.systems.protocol import Encoding, Retriever, ShareEncoder
 
 RETRIES = 3
@@ -85,6 +83,7 @@ class Grid:
     @staticmethod
     def of(experiment: Experiment, at: Path) -> Grid:
         """The names of an experiment; raises BadValue for a part that has none outside this process."""
+        from weir.measures.evaluate import measures_of
         from weir.registry import session_only
 
         for system in experiment.parsed_systems():
@@ -236,6 +235,8 @@ def _cells(grid: Grid) -> list[Cell]:
 
 def complete_cell(grid: Grid, number: int, software: str, actor: Any) -> str:  # noqa: ANN401 - Ray's handle
     """Finish a cell in a worker; "" or, in one line, why that failed."""
+    from weir.measures.evaluate import measures_of
+
     return _logged(grid, number, software, actor, lambda cell: cell.complete(measures_of(grid.measures)))
 
 
@@ -300,6 +301,8 @@ class RayCluster:
         Raises MissingExtra, BadValue where the cluster cannot be reached or the grid is not one of names, and
         WeirError, when all other cells are finished, for cells that failed.
         """
+        from weir.measures.evaluate import measures_of
+
         grid, ray = Grid.of(experiment, at), require("ray", extra="ray")
         cells, measures = experiment.cells(at, watch), measures_of(experiment.measures)
         missing = [number for number, cell in enumerate(cells) if cell.finished(measures) is None]
@@ -313,6 +316,8 @@ class RayCluster:
 
     def capacity(self) -> Capacity:
         """The machines that are alive, and their processors."""
+        from weir.experiment.experiment import Capacity
+
         ray = require("ray", extra="ray")
         with self._connected(ray):
             nodes = _nodes(ray)

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,6 @@ from weir.core.order import drawn_keys
 from weir.core.run import Named, Run
 from weir.core.strings import Float32, Float64, Int64
 from weir.errors import BadRanking, RankingWarning
-from weir.models.tokens import Text
 from weir.settings import settings
 from weir.systems.composite import rankings, renumbered, scores
 from weir.systems.protocol import (
@@ -36,6 +35,9 @@ from weir.systems.protocol import (
 from weir.systems.restricted import LOWEST_SCORE
 from weir.systems.vectors.journal import Hashes, hash_texts
 from weir.systems.vectors.store import EncodingBlocks, VectorStore, completed
+
+if TYPE_CHECKING:
+    from weir.models.tokens import Text
 
 # ----------
 # Missing and equal scores: the first stage's order decides.
