@@ -104,7 +104,7 @@ IDENTIFIER_BYTES = 4096
 LINE_BYTES = 1 << 20
 """The longest line of rankings and judgments."""
 RECORD_BYTES = 1 << 26
-"""The longest line of documents or queries."""
+"""The longest line of documents or queries, and the largest file of a record, which is JSON that is parsed whole."""
 PICKLE_BYTES = 1 << 26
 """The largest pickle, unpacked: some fifteen times the largest of BIRCO's."""
 TOML_BYTES = 1 << 24

@@ -387,3 +387,18 @@ def test_completion_is_switched_on_by_the_line_of_the_documentation(shell):
         env=environment, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert f"{shell}_complete" in done.stdout, done.stderr
+
+
+def test_an_interrupt_while_click_is_imported_is_one_line():
+    program = (
+        "import os, runpy, signal, sys\n"
+        "class Interrupting:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name == 'click':\n"
+        "            os.kill(os.getpid(), signal.SIGINT)\n"
+        "sys.meta_path.insert(0, Interrupting())\n"
+        "sys.argv = ['weir', '--help']\n"
+        "runpy.run_module('weir', run_name='__main__')\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "\nweir: interrupted\n")

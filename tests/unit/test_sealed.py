@@ -12,7 +12,10 @@ import numpy as np
 import pytest
 
 from weir.errors import StoreError
+from weir.experiment.stages import read_record
 from weir.files.integrity import open_folder, read_array, read_sealed, seal_folder, write_sealed
+from weir.models.checkpoints import read_object
+from weir.settings import RECORD_BYTES
 
 FACTS = {"format": 2, "mean": 0.1, "name": "é\ud800", "list": [1, (2, None)], "big": 2**70}
 
@@ -99,3 +102,14 @@ def test_whatever_an_array_file_holds_it_is_an_array_or_one_line(tmp_path: Path)
         path.write_bytes(data)
         with suppress(StoreError):
             assert read_array(path, np.int32).dtype == np.int32
+
+
+def test_a_record_that_is_too_large_is_not_parsed(tmp_path):
+    path = tmp_path / "record.json"
+    with path.open("wb") as file:
+        file.truncate(RECORD_BYTES + 1)
+    for read in (read_sealed, read_record, read_object):
+        with pytest.raises(
+            StoreError, match="found 67,108,865 bytes; expected a record, of at most 67,108,864"
+        ):
+            read(path)

@@ -347,6 +347,7 @@ def _bounds() -> Facts:
     return {
         "an identifier": size(settings.IDENTIFIER_BYTES),
         "a line of rankings": size(settings.LINE_BYTES),
+        "a record": size(settings.RECORD_BYTES),
         "a line of documents": size(settings.RECORD_BYTES),
         "a pickle": size(settings.PICKLE_BYTES),
         "a file of settings": size(settings.TOML_BYTES),

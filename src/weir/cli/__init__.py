@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import sys
 
-from weir.cli.main import main
+try:
+    from weir.cli.main import main
+except KeyboardInterrupt:  # nothing is begun while click is imported
+    print("\nweir: interrupted", file=sys.stderr)
+    sys.exit(130)
 
 __all__ = ["entry", "main"]
 

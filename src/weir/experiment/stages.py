@@ -25,7 +25,7 @@ from weir.core.scores import Row, Scores
 from weir.errors import FormatError, StoreError, is_shortage
 from weir.files.atomic import UNPORTABLE, write_json
 from weir.files.integrity import Checksum, checksums_read, verify_files
-from weir.files.text_files import check_regular
+from weir.files.text_files import check_record
 from weir.measures import Measure
 from weir.models.hardware import package_version
 from weir.settings import settings
@@ -370,7 +370,7 @@ def write_record(path: Path, record: Record) -> None:
 def read_record(path: Path) -> Record:
     """Read a record; raises StoreError for one that is missing, damaged, edited, or of another format."""
     try:
-        check_regular(path)
+        check_record(path)
         return parse_record(path.read_bytes(), path)
     except FormatError as error:
         raise StoreError(str(error)) from None

@@ -16,7 +16,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from weir.errors import FormatError, StoreError, is_shortage
 from weir.files.atomic import write_json
-from weir.files.text_files import check_regular
+from weir.files.text_files import check_record
 
 # Arrays in files of numpy's format, read so that whatever such a file holds ends in an array or in a StoreError.
 
@@ -163,7 +163,7 @@ def write_sealed(path: Path, facts: Mapping[str, object], durable: bool = True) 
 def read_sealed(path: Path) -> dict[str, Any]:
     """What `write_sealed` wrote; raises StoreError, naming the file, where it is missing, changed or no JSON."""
     try:
-        check_regular(path)
+        check_record(path)
         facts = json.loads(path.read_text(encoding="utf-8"))
     except FormatError as error:
         raise StoreError(str(error)) from None

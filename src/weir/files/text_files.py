@@ -23,6 +23,7 @@ from weir.settings import (
     ARCHIVE_MEMBERS,
     HARMLESS_BYTES,
     LINE_BYTES,
+    RECORD_BYTES,
     TOML_BYTES,
     require_memory,
     unpacked_times,
@@ -96,6 +97,13 @@ def check_regular(path: Path) -> None:
     mode = path.stat().st_mode
     if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
         raise FormatError(path, "a device or a pipe", "a file")
+
+
+def check_record(path: Path) -> None:
+    """Raise as `check_regular`, and FormatError for more than RECORD_BYTES: records of JSON are parsed whole."""
+    check_regular(path)
+    if path.stat().st_size > RECORD_BYTES:
+        raise FormatError(path, f"{path.stat().st_size:,} bytes", f"a record, of at most {RECORD_BYTES:,}")
 
 
 def read_bytes(path: Path, size: int = -1) -> bytes:

@@ -18,9 +18,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from weir.algorithms import algorithm
-from weir.errors import BadValue, DownloadError, StoreError, UnknownName, require
+from weir.errors import BadValue, DownloadError, FormatError, StoreError, UnknownName, require
 from weir.files.atomic import write_json
 from weir.files.integrity import read_sealed
+from weir.files.text_files import check_record
 from weir.registry import changed_settings, check_whole
 from weir.settings import hub_cache, settings
 
@@ -535,7 +536,10 @@ def read_object(path: Path, needed: bool = False) -> dict[str, Any]:
     if not path.exists() and not needed:
         return {}
     try:
+        check_record(path)
         value = json.loads(path.read_text(encoding="utf-8"))
+    except FormatError as error:
+        raise StoreError(f"{error}; fetch the checkpoint again") from None
     except (OSError, ValueError, RecursionError) as error:
         raise StoreError(f"{path}: cannot be read ({error}); fetch the checkpoint again") from None
     if not isinstance(value, dict):
