@@ -56,6 +56,7 @@ SHOWN, MIN_TOPICS = 3, 20
 QRELS = {
     "dl19": Path("trec-dl", "judged-pool", "dl19", "qrels", "test.tsv"),
     "birco-relic": Path("birco", "beir", "relic", "qrels", "test.tsv"),
+    "birco-wtb": Path("birco", "beir", "wtb", "qrels", "test.tsv"),
 }
 """The judgments of each collection, below --data."""
 Labels = dict[str, dict[str, float]]
@@ -86,14 +87,14 @@ def key(answer: dict[str, Any]) -> tuple[object, ...]:
 
 
 def pack_rankings(collection: str, runs: list[str]) -> None:
-    """Put the first DEPTH documents of some systems into the file of rankings; those of other collections stay."""
+    """Put the first DEPTH documents of some systems into the file of rankings, beside those of other systems."""
     named = dict(run.split("=", 1) for run in runs)
-    rankings = {name: weir.Run.load(Path(path)).to_dict() for name, path in named.items()}
-    rows = [row for row in read(RANKINGS) if row["collection"] != collection]
-    for query in next(iter(rankings.values())):
-        first = {name: list(ranking[query])[:DEPTH] for name, ranking in rankings.items()}
-        rows.append({"collection": collection, "query": query, "rankings": first})
-    write(RANKINGS, rows)
+    rows = {(row["collection"], row["query"]): row for row in read(RANKINGS)}
+    for name, path in named.items():
+        for query, ranking in weir.Run.load(Path(path)).to_dict().items():
+            empty = {"collection": collection, "query": query, "rankings": {}}
+            rows.setdefault((collection, query), empty)["rankings"][name] = list(ranking)[:DEPTH]
+    write(RANKINGS, rows.values())
 
 
 def write(path: Path, records: Iterable[dict[str, Any]]) -> None:
@@ -110,10 +111,11 @@ def reranked(judgments: Callable[[str], Labels]) -> Iterator[dict[str, Any]]:
     """What re-rankings do to nDCG@10, beside the first system of each collection."""
     rows = read(RANKINGS)
     for collection in dict.fromkeys(row["collection"] for row in rows):
-        own = {row["query"]: row["rankings"] for row in rows if row["collection"] == collection}
+        whole = {row["query"]: row["rankings"] for row in rows if row["collection"] == collection}
         people = judgments(collection)
-        first, *others = next(iter(own.values()))
+        first, *others = next(iter(whole.values()))
         for other in others:
+            own = {query: ranks for query, ranks in whole.items() if other in ranks}
             runs = {
                 name: {q: {d: float(-i) for i, d in enumerate(ranks[name])} for q, ranks in own.items()}
                 for name in (first, other)
@@ -249,10 +251,10 @@ def main() -> None:
     pairs = {(a["query"], a["document"]) for a in answers}
     sample = {q: {d: g for d, g in docs.items() if (q, d) in pairs} for q, docs in people.items()}
     sample = {q: docs for q, docs in sample.items() if docs}
-    for prompt, digest in dict.fromkeys((a["prompt"], a["digest"]) for a in answers):
-        own = [a for a in answers if a["digest"] == digest]
+    for model, prompt, digest in dict.fromkeys((a["model"], a["prompt"], a["digest"]) for a in answers):
+        own = [a for a in answers if (a["model"], a["digest"]) == (model, digest)]
         for table in of_one_prompt(own, sample, people, given):
-            line = {"prompt": f"{prompt}-{digest}", "model": own[0]["model"], **table}
+            line = {"prompt": f"{prompt}-{digest}", "model": model, **table}
             append("small_judge", line)
             say(json.dumps(line))
     for line in reranked(judgments):

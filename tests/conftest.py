@@ -10,6 +10,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+settings.register_profile(
+    "weir", deadline=None
+)  # kernels compile within an example; times are measured in benchmarks
+settings.load_profile("weir")
 
 # A process imports the guard once, by one name: a worker of pytest-xdist has it already.
 GUARD_FOLDER = str(Path(__file__).parent / "no_network")

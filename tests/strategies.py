@@ -20,7 +20,7 @@ __all__ = [
 ]
 
 # How long one example takes says more about the machine than about the code.
-settings.register_profile("weir", deadline=None)
+settings.register_profile("weir")
 settings.load_profile("weir")
 
 # Few letters, so that prefixes, ties and collisions happen; and some that order differently as bytes.

@@ -35,7 +35,7 @@ ODD = [
     "x\ny", "x\r", "\r\n", "\n", " lead", "trail ", " ", "#c", '{"', "漢", "null", "nan", "query_id", "\u0085", "'",
     "\u2028", "e\u0301", "\U0001f600" * 9, "0" * 40, "\\n", "\0",
 ]  # fmt: skip
-EASY = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+EASY = settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 wild = st.one_of(
     identifiers,
     st.sampled_from(ODD),

@@ -85,7 +85,7 @@ def test_the_published_agreement_of_dl19_comes_out(shared):
     assert low < kappa < high
 
 
-@settings(max_examples=15, deadline=None, phases=(Phase.generate,))
+@settings(max_examples=15, phases=(Phase.generate,))
 @given(LABELS)
 def test_alpha_of_two_raters_is_that_of_their_table_and_nothing_depends_on_the_order_of_pairs(
     pairs,

@@ -6,7 +6,7 @@ from contextlib import suppress
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from weir.core.query_metadata import QueryGroups
@@ -32,7 +32,6 @@ def baselines(draw: st.DrawFn) -> SystemScores:
     return SystemScores(draw(TEXT), found)
 
 
-@settings(deadline=None)
 @given(baselines())
 def test_a_baseline_reads_back(tmp_path_factory, given):
     path = tmp_path_factory.mktemp("baseline") / "b.tsv"
@@ -47,7 +46,6 @@ def test_a_baseline_reads_back(tmp_path_factory, given):
         assert np.array_equal(back, one.scores.values, equal_nan=True)
 
 
-@settings(deadline=None)
 @given(baselines(), st.data())
 def test_a_damaged_baseline_is_refused_or_reads_as_scores(tmp_path_factory, given, data):
     path = tmp_path_factory.mktemp("baseline") / "b.tsv"
@@ -62,7 +60,6 @@ def test_a_damaged_baseline_is_refused_or_reads_as_scores(tmp_path_factory, give
         assert all(len(one.scores.queries) == len(one.marks) for one in found.datasets.values())
 
 
-@settings(deadline=None)
 @given(
     st.dictionaries(TEXT, st.sampled_from(["a", "b", "", None]), max_size=8),
     st.lists(TEXT, max_size=8, unique=True),

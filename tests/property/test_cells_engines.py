@@ -19,7 +19,7 @@ from weir.errors import BadRanking, FormatError
 from weir.files import runs as runfile
 from weir.files.runs import join_run_file, read_run
 
-EASY = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+EASY = settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 
 _ids = st.one_of(

@@ -6,7 +6,7 @@ import json
 from itertools import permutations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import weir
@@ -53,7 +53,6 @@ GRADES = st.sampled_from([0, 0.5, 1])
 NUGGET = st.tuples(st.sampled_from([0.5, 1.0]), st.dictionaries(st.sampled_from("abcde"), GRADES, max_size=4))
 
 
-@settings(deadline=None)
 @given(
     st.dictionaries(
         st.sampled_from("xyz"), st.dictionaries(st.sampled_from("1234"), NUGGET, min_size=1), min_size=1

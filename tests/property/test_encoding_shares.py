@@ -38,7 +38,7 @@ class Company:
         return np.arange(len(texts) + 1), rows[:, :1].copy()
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(
     texts=st.lists(st.text("ab", max_size=4), max_size=40),
     size=st.integers(1, 7),

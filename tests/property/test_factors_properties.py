@@ -29,7 +29,6 @@ GRIDS = st.dictionaries(
 SHAPES = st.lists(st.integers(2, 3), min_size=1, max_size=3).map(tuple)
 
 
-@settings(deadline=None)
 @given(GRIDS, st.booleans())
 def test_a_grid_names_every_combination_and_its_factors_are_found_again(grid, piped):
     inside = ", ".join(f"{name}={{{', '.join(values)}}}" for name, values in grid.items())
@@ -57,7 +56,7 @@ def of(shape, seed, queries=7):
     return FactorialDesign(factors, names), values
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(SHAPES, st.integers(0, 2**32))
 def test_effects_see_differences_of_systems_alone(shape, seed):
     design, values = of(shape, seed)
@@ -81,7 +80,7 @@ def test_effects_see_differences_of_systems_alone(shape, seed):
         assert one.p <= one.adjusted <= 1
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(SHAPES, st.integers(0, 2**32), st.integers(1, 3))
 def test_sources_share_all_of_the_variance(shape, seed, collections):
     design, values = of(shape, seed, 4 * collections)

@@ -52,7 +52,7 @@ SYSTEMS: Mapping[str, Retriever] = {
 
 
 @pytest.mark.parametrize("name", SYSTEMS)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(made=documents, rows=asked, wanted=st.sampled_from(FILTERS), k=st.integers(1, 25))
 def test_what_fits_is_ranked_as_if_everything_had_been(name, made, rows, wanted, k):
     corpus, system = Corpus.of(made), SYSTEMS[name]

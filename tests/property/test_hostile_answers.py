@@ -107,7 +107,7 @@ def test_the_line_that_is_asked_for_is_no_verdict_itself(name):
     assert read(prompt.user, prompt.token) is None
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.lists(st.text(max_size=80), max_size=4), st.sampled_from([" ", "", "\u200b", "-", "\n"]))
 def test_no_text_has_the_token_that_is_drawn_for_it(texts, between):
     """Also texts that were written to have the token that is drawn without them."""

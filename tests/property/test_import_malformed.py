@@ -20,7 +20,7 @@ FILES = [
     (name, content if isinstance(content, bytes) else content.encode())
     for name, content, *_ in CASES.values()
 ]
-QUIET = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+QUIET = settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 def reads_or_refuses(tmp_path, name, data, **options):
@@ -80,7 +80,7 @@ def exchanged(value, path, new):
     return copy
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(file=st.sampled_from(STRUCTURED), path=st.lists(st.integers(0, 5), max_size=9), new=VALUES)
 def test_members_of_another_kind(tmp_path, file, path, new):
     name, value = file
@@ -125,7 +125,7 @@ def as_tsv(table):
     return "\n".join("\t".join(row) for row in [header, *rows])
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     data=st.binary(max_size=200)
     | st.text(max_size=200).map(lambda text: text.encode("utf-8", "surrogatepass"))

@@ -35,7 +35,7 @@ def comparison(rows: np.ndarray, order: np.ndarray, method: ComparisonMethod) ->
     return compared(table("d", "m", named), method=method)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(values, st.sampled_from(sorted(TESTS)), st.randoms(use_true_random=False))
 def test_the_order_of_queries_changes_nothing(rows, test, random):
     order = np.arange(rows.shape[1])
@@ -44,7 +44,7 @@ def test_the_order_of_queries_changes_nothing(rows, test, random):
     assert repr(comparison(rows, shuffled, method)) == repr(comparison(rows, order, method))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(values, st.sampled_from(sorted(set(TESTS) - {"tukey"})))
 def test_swapping_two_systems_keeps_p_and_flips_the_difference(rows, test):
     draws = Draws(200)
@@ -55,14 +55,14 @@ def test_swapping_two_systems_keeps_p_and_flips_the_difference(rows, test):
     assert p_values(test, rows[[1, 0]], ways, draws) == pytest.approx(p, rel=1e-9)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(values, st.sampled_from(sorted(set(TESTS) - {"tukey"})))
 def test_other_systems_do_not_change_a_pairs_p_value(rows, test):
     alone = p_values(test, rows[:2], draws=Draws(200))[0]
     assert p_values(test, rows, draws=Draws(200))[0] == alone
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(values)
 def test_a_comparison_holds_together(rows):
     found = comparison(rows, np.arange(rows.shape[1]), ComparisonMethod(draws=200))
@@ -103,7 +103,7 @@ def test_quantiles_invert_tails(p, df):
     assert 1 - student_tail(student_quantile(p, df), df) == pytest.approx(p, abs=1e-9)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.floats(1e-3, 1), st.integers(2, 3000), st.floats(0.2, 0.95))
 def test_the_detectable_difference_has_the_wanted_power(deviation, n, wanted):
     least = detectable(deviation, n, wanted, test="t")

@@ -58,7 +58,7 @@ def made_in_memory(system: str, corpus: Corpus, at: Path, patch: pytest.MonkeyPa
     memory=st.integers(1, 4000),
     batch=st.integers(1, 200),
 )
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 def test_memory_decides_no_byte(system, rows, seed, memory, batch):
     corpus = corpus_of(rows, seed)
     with TemporaryDirectory() as name, pytest.MonkeyPatch.context() as patch:
@@ -77,7 +77,7 @@ def test_memory_decides_no_byte(system, rows, seed, memory, batch):
 @given(
     data=st.data(), seed=st.integers(0, 9), memory=st.integers(1, 2000), seconds=st.sampled_from([0.0, 30.0])
 )
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=8)
 def test_an_interrupted_process_goes_on(system, data, seed, memory, seconds):
     rng = np.random.default_rng(seed)
     words = np.array(["water", "stream", "weir", "dam", "level", "flow", "rain"])

@@ -19,7 +19,7 @@ FRAGMENTS = st.sampled_from(
 answers = st.lists(FRAGMENTS, max_size=12).map("".join) | st.text(max_size=60)
 finishes = st.sampled_from(["stop", "length", "refused"])
 names = st.sampled_from(judge_prompts())
-EXAMPLES = settings(max_examples=100, deadline=None)
+EXAMPLES = settings(max_examples=100)
 
 
 @EXAMPLES

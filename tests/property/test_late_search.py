@@ -85,7 +85,7 @@ def small_blocks(monkeypatch):
     monkeypatch.setattr(late, "QUERY_TOKENS", 50)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     st.integers(0, 2**32 - 1), LENGTHS, ASKED, st.integers(1, 45), st.sampled_from([np.float32, np.float16])
 )
@@ -137,7 +137,7 @@ def test_vectors_of_any_length_are_found(documents, queries):
         np.testing.assert_allclose(kept, np.sort(best)[::-1][:10], rtol=2e-6)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     st.integers(0, 2**32 - 1),
     st.lists(st.integers(1, 40), min_size=1, max_size=20),

@@ -48,7 +48,7 @@ def judged(sort, count, width, top, best):
         answer = [best(group) for group in groups]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(sizes)
 def test_a_sorting_ends_in_the_judges_order_and_asks_no_more_than_is_said(case):
     sort, count, width, top, chance = case
@@ -62,14 +62,12 @@ def test_a_sorting_ends_in_the_judges_order_and_asks_no_more_than_is_said(case):
         assert len(seen) == most_groups(sort, count, width, top)
 
 
-@settings(deadline=None)
 @given(sizes)
 def test_who_always_picks_the_first_leaves_the_order_as_it_was(case):
     sort, count, width, top, _ = case
     assert judged(sort, count, width, top, min)[0] == list(range(min(top, count)))
 
 
-@settings(deadline=None)
 @given(sizes)
 def test_a_judge_who_contradicts_himself_still_gives_every_document_one_place(case):
     sort, count, width, top, chance = case
@@ -158,7 +156,7 @@ def cases(draw):
     return method, worths, how
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow])
 @given(cases())
 def test_every_method_ends_in_the_order_that_the_judge_has_in_mind(case):
     method, worths, how = case
@@ -180,7 +178,7 @@ def test_every_method_ends_in_the_order_that_the_judge_has_in_mind(case):
         assert len(judge.asked) <= times * most
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=80, suppress_health_check=[HealthCheck.too_slow])
 @given(cases(), st.sampled_from(["", "I'm sorry, I can't.", "[77]", "neither nor", "<think>1"]))
 def test_a_judge_who_says_nothing_leaves_the_first_stages_order(case, said):
     method, worths, how = case

@@ -34,7 +34,7 @@ def defined(query, query_ptr, tokens, ptr):
     return np.stack([best[:, a:b].sum(axis=1) for a, b in spans])
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.integers(0, 2**32 - 1), SIZES, ASKED, st.integers(1, 70))
 def test_scores_are_those_of_the_definition(seed, sizes, asked, d):
     case = drawn(seed, sizes, asked, d)
@@ -44,7 +44,7 @@ def test_scores_are_those_of_the_definition(seed, sizes, asked, d):
     np.testing.assert_allclose(found, defined(*case), rtol=1e-5, atol=1e-5 * d)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.integers(0, 2**32 - 1), SIZES, ASKED, st.sampled_from([np.float32, np.float16]))
 def test_a_score_does_not_depend_on_the_batch(seed, sizes, asked, dtype):
     query, query_ptr, tokens, ptr = drawn(seed, sizes, asked, 24, dtype)

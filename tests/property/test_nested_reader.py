@@ -16,7 +16,7 @@ from weir.files import json_files as nested
 from weir.files.json_files import OddJsonError, nested_source
 from weir.files.runs import join_run_file, read_run, run_of
 
-EASY = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+EASY = settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 names = st.one_of(
     identifiers,
     st.sampled_from(["q", "d" * 30, "a:b", "{", "}", ",", '"', "\\", "\n", "", "sixteen-bytes-it"]),

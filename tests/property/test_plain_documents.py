@@ -62,7 +62,7 @@ documents = st.lists(
     st.sampled_from([(",", ":"), (", ", ": "), (" ,\t", " :  ")]),
     st.sampled_from("\r "),
 )
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_plain_documents_are_read_as_they_are(rows, escaped, separators, end):
     lines = [json.dumps(row, ensure_ascii=escaped, separators=separators) + end + "\n" for row in rows]
     expected = (
@@ -74,7 +74,7 @@ def test_plain_documents_are_read_as_they_are(rows, escaped, separators, end):
 
 
 @given(documents, st.integers(0, 10**6), st.binary(max_size=3), st.integers(0, 3))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @example([{"_id": "a", "text": "x"}], 0, b"\xef", 0)
 def test_damage_is_never_read_as_something_else(folder, rows, at, bytes_in, cut):
     block = "".join(json.dumps(row, ensure_ascii=bool(at % 2)) + "\n" for row in rows).encode()

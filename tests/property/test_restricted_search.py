@@ -82,7 +82,7 @@ def naive(run: Run, rows: list[tuple[str, list[str] | None, list[str] | None]], 
 
 
 @pytest.mark.parametrize("name", SYSTEMS)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(corpus=documents, rows=asked, k=st.integers(1, 30))
 def test_a_system_ranks_what_may_be_ranked_as_if_it_had_ranked_everything(name, corpus, rows, k):
     system, (restricting, plain) = SYSTEMS[name], queries_of(rows)
@@ -97,7 +97,7 @@ def test_a_system_ranks_what_may_be_ranked_as_if_it_had_ranked_everything(name, 
     assert found.name == everything.name
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(corpus=documents, rows=asked, k=st.integers(1, 30))
 def test_a_fusion_fuses_what_may_be_ranked(corpus, rows, k):
     held, (restricting, plain) = Corpus.of(corpus), queries_of(rows)
@@ -109,7 +109,7 @@ def test_a_fusion_fuses_what_may_be_ranked(corpus, rows, k):
 
 
 @pytest.mark.filterwarnings("ignore::weir.errors.RankingWarning")
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(corpus=documents, rows=asked.filter(lambda rows: any(row[1] for row in rows)), k=st.integers(1, 30))
 def test_a_pool_is_of_the_candidates_and_a_reranker_orders_all_of_it(corpus, rows, k):
     held, (restricting, _) = Corpus.of(corpus), queries_of(rows)

@@ -90,7 +90,7 @@ def random_queries(rng, n_terms, number, longest, real_weights):
 
 # Weights that are powers of two or small integers keep float64 sums exact, so that the order of addition,
 # which differs between the two scorers, cannot show even at a rounding boundary.
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     seed=st.integers(0, 2**32 - 1),
     n_docs=st.sampled_from([1, 2, 7, 63, 64, 500, 4095, 4096, 4097, 9000, 20000]),
@@ -104,7 +104,7 @@ def test_matches_the_naive_scorer(seed, n_docs, levels, k, longest):
     check(index, random_queries(rng, 12, 6, longest, real_weights=False), k)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     seed=st.integers(0, 2**32 - 1), window=st.sampled_from([4, 6, 9]), k=st.sampled_from([1, 10, 100, 1000])
 )
@@ -117,7 +117,7 @@ def test_many_narrow_windows(seed, window, k):
         check(index, random_queries(rng, 15, 6, 8, real_weights=False), k)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(seed=st.integers(0, 2**32 - 1), k=st.sampled_from([1, 10, 100]))
 def test_real_weights_agree_to_rounding(seed, k):
     rng = np.random.default_rng(seed)
@@ -208,7 +208,7 @@ def with_columns(index):
     return Impacts(index.n_docs, index.ptr, index.doc, index.impact, index.bounds, columns)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(
     seed=st.integers(0, 2**32 - 1),
     n_docs=st.sampled_from([1, 7, 64, 500, 16383, 16384, 16385, 40000]),
@@ -222,7 +222,7 @@ def test_columns_match_the_naive_scorer(seed, n_docs, levels, k, longest):
     check(index, random_queries(rng, 12, 6, longest, real_weights=False), k)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(seed=st.integers(0, 2**32 - 1), k=st.sampled_from([1, 10, 100, 1000]))
 def test_columns_change_no_bit_of_learned_weights(seed, k):
     rng = np.random.default_rng(seed)

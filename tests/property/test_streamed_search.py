@@ -30,7 +30,7 @@ def hashes(count: int) -> np.ndarray:
     return np.stack([np.arange(count, dtype=np.uint64)] * 2, axis=1)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     seed=st.integers(0, 2**32 - 1),
     dtype=st.sampled_from(CODECS),
@@ -68,7 +68,7 @@ def test_vectors_of_a_store(seed, dtype, size, d, k, asked, order, ahead):
     np.testing.assert_array_equal(streamed.ptr, in_memory.ptr)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(
     seed=st.integers(0, 2**32 - 1),
     size=st.integers(1, 90),

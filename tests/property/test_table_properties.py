@@ -7,7 +7,7 @@ import io
 from html.parser import HTMLParser
 from unicodedata import category
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from weir.api.rows import Display, grid_tables, grids_marked, rows_shown
@@ -76,7 +76,6 @@ def test_no_line_is_wider_than_asked_and_nothing_is_lost(lines, width, right):
     assert len(whole.split("\n")) == len(lines) + 1
 
 
-@settings(deadline=None)
 @given(grids(), st.sampled_from([20, 40, 80, 200]))
 def test_any_names_and_values_leave_a_table_in_every_format(rows, width):
     grid = grid_tables(rows)[0]

@@ -69,7 +69,7 @@ def by_rules(text: str) -> list[str]:
     return [word for kinds, word in words if kinds & (WORDLIKE | {"southeast", "single"})]
 
 
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=1500)
 @given(st.text(st.sampled_from(sorted(KIND)), max_size=14))
 @example("a.'b")
 def test_words_are_those_of_the_rules(text: str):
@@ -88,7 +88,7 @@ def unicode_texts() -> st.SearchStrategy[list[str]]:
     return st.lists(st.one_of(st.text(letter, max_size=40), long), max_size=6)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     st.sampled_from(["lucene-english", "lucene-standard", "bm25s-english", "whitespace", "snowball-greek"]),
     unicode_texts(),

@@ -22,7 +22,7 @@ from weir.files.formats import _FOREIGN
 from weir.files.parsers import parse_decimals
 from weir.files.runs import read_run, read_run_against
 
-EASY = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+EASY = settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 _SPACE = re.compile(rb"[ \t\r\v\f]+")
 _SCORE = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
@@ -246,7 +246,7 @@ _numbers = st.one_of(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.lists(_numbers.filter(bool), min_size=1, max_size=20))
 def test_decimals_round_as_python_does(texts: list[str]) -> None:
     encoded = [t.encode() for t in texts]

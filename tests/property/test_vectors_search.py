@@ -83,7 +83,7 @@ def cases(draw):
 
 
 @given(cases(), st.sampled_from([1, 3, 10, 100, 1000]), st.sampled_from(["dot", "cosine"]))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_search_equals_a_plain_computation(case, k, similarity):
     documents, queries, tie_rank = case
     doc, score = naive(documents, queries, k, similarity, tie_rank)

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import weir
@@ -98,7 +98,6 @@ def test_the_tables_name_our_measures_and_our_names_fold_to_one_each():
     assert len(set(folded)) == len(folded)
 
 
-@settings(deadline=None)
 @given(st.sampled_from(MEASURES.names()), st.integers(1, 10**9 - 1), st.data())
 def test_a_name_in_any_case_and_with_any_sign_before_the_rank_is_one_measure(name, cut, data):
     cased = "".join(data.draw(st.sampled_from([c.lower(), c.upper()])) for c in name)

@@ -79,7 +79,7 @@ def charts(draw):
 
 
 @given(charts(), st.sampled_from([NARROW_PX, WIDE_PX, 320]), st.booleans())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_every_chart_is_well_formed_whatever_its_names_are(chart, width, classes):
     text = svg(chart, width, classes)
     root = ET.fromstring(text)

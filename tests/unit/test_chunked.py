@@ -75,7 +75,7 @@ TEXTS = st.lists(
 
 
 @given(TEXTS, st.integers(1, 6), st.data(), st.booleans(), st.booleans())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_passages_are_those_of_str_split_however_they_are_asked_for(texts, words, data, first, titles):
     overlap = data.draw(st.integers(0, words - 1))
     documents = {f"d{n}": {"title": f"t{n}" if titles else "", "text": t} for n, t in enumerate(texts)}

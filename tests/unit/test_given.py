@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import weir
@@ -70,7 +70,6 @@ def test_judgments_in_any_shape_are_the_dict(shape):
 IDENTIFIERS = st.text("abc1", min_size=1, max_size=3)
 
 
-@settings(deadline=None)
 @given(
     st.dictionaries(
         st.sampled_from(["q1", "q2", "q3"]), st.lists(IDENTIFIERS, unique=True, max_size=6), min_size=1

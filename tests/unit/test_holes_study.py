@@ -50,7 +50,7 @@ def counted(pairs, people, model, rel):
             (sum(same), len(same))]  # fmt: skip
 
 
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=6)
 @given(GRADES, GRADES, GRADES, st.integers(0, 99), st.sampled_from([1, 2]))
 def test_everything_found_is_what_loops_find(judged, first, second, seed, rel):
     qrels = {q: {"other": 2, **ds} for q, ds in ({q: {} for q in QUERIES} | labels(judged)).items()}

@@ -71,7 +71,7 @@ def test_the_lower_end_of_the_interval_decides_and_few_pairs_do_not():
     ).passed  # undefined is not enough
 
 
-@settings(max_examples=4, deadline=None)
+@settings(max_examples=4)
 @given(st.integers(0, 10_000))
 def test_scores_behind_the_gate_are_of_layers_or_of_people_alone(tmp_path_factory, seed):
     """By loops over the first ten places: whose label each has."""

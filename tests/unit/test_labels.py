@@ -131,7 +131,7 @@ def test_what_spreadsheets_write_is_read(tmp_path):
 IDS = st.text("abc#,\"' é", min_size=1, max_size=4).filter(lambda text: text.strip() == text)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.dictionaries(st.tuples(IDS, IDS), st.sampled_from(["yes", "No", 0, 2, 0.5, None]), min_size=1))
 def test_objects_on_lines_are_plainly_counted(tmp_path_factory, pairs):
     path = tmp_path_factory.mktemp("labels") / "labels.jsonl"

@@ -55,7 +55,7 @@ def alpha_by_loops(columns, level):
     return 1 - within / among if among else math.nan
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 @given(RATINGS)
 def test_alpha_of_raters_that_leave_pairs_out_is_that_of_loops_over_all_ratings(columns):
     labels = {f"rater {n}": qrels(column) for n, column in enumerate(columns)}

@@ -33,7 +33,7 @@ def edited(rng: np.random.Generator, text: str, changes: int) -> str:
     return " ".join(words)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.integers(0, 2**32), st.integers(1, 30), st.integers(0, 60))
 def test_every_member_is_near_its_leader_and_no_leader_near_an_earlier_one(seed, originals, copied):
     rng = np.random.default_rng(seed)

@@ -55,7 +55,7 @@ def test_a_golden_set_is_a_collection(shop, home):
     assert len(weir.load(shop / "golden.jsonl").queries) == 1
 
 
-@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=120, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.binary(max_size=200) | st.sampled_from([lines(ROWS).encode(), TABLE.encode()]).flatmap(
            lambda whole: st.integers(0, len(whole)).map(lambda at: whole[:at])),
        name=st.sampled_from(["x.jsonl", "x.csv", "x.toml", "x.parquet", "x.zip", "corpus/x.parquet", "corpus/test.jsonl"]))  # fmt: skip

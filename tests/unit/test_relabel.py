@@ -31,7 +31,7 @@ def filled(sheet, grades):
     sheet.write_text("\n".join("\t".join(row) for row in [lines[0], *rows]) + "\n", encoding="utf-8")
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.integers(1, 6), st.integers(1, 20))
 def test_a_pool_holds_what_is_unjudged_once_and_the_heaviest_where_there_is_a_limit(k, limit):
     qrels = Qrels.of(HELD)

@@ -58,7 +58,7 @@ def orders(draw):
     return before, after
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.lists(orders(), min_size=1, max_size=3), st.integers(1, 4), st.integers(2, 6), st.integers(1, 6))
 def test_every_column_is_what_plain_counting_says(pairs, k, window, step):
     rules = ReorderRules(k=k, shape=WindowShape(max(window, step), step))

@@ -51,7 +51,7 @@ def unjudged_of(grades, k, *rankings):
     return sorted({doc for ranking in rankings for doc in ranking[:k]} - grades.keys())
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(RANKINGS, RANKINGS, GRADES, st.sampled_from(sorted(RISING) + list(SETTINGS)), st.integers(1, 5))
 @example("abcd", "abcd", {"a": 1, "x": 2, "y": 2}, "nDCG", 3)  # a middle grade leaves the ideal lower
 def test_score_bounds_are_the_range_over_all_judgings(ranking, other, grades, name, k):
@@ -88,7 +88,7 @@ def test_grades_with_fractions_do_not_go_beyond_the_bounds():
     )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(st.tuples(RANKINGS, RANKINGS, GRADES), min_size=1, max_size=2), st.sampled_from(SETTINGS))
 def test_the_most_that_one_system_lies_above_another_is_that_of_all_judgings(queries, name):
     measure, k = parse_measure(f"{name}@4"), 4
@@ -142,7 +142,6 @@ def test_only_a_difference_that_queries_can_detect_makes_a_finding_serious(queri
 TEXTS = st.lists(st.text("abc XYZ.,", max_size=20), min_size=1, max_size=6)
 
 
-@settings(deadline=None)
 @given(TEXTS, TEXTS)
 def test_overlap_is_what_plain_counting_gives(one, other):
     corpora = [Corpus.of({f"d{i}": text for i, text in enumerate(texts)}) for texts in (one, other)]

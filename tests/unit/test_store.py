@@ -97,7 +97,7 @@ def test_numpy_alone_reads_the_columns(part: CollectionPart):
 
 
 @given(batches=st.lists(st.lists(st.text(max_size=5), max_size=8), max_size=5))
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_a_column_does_not_depend_on_its_batches(batches: list[list[str]], tmp_path: Path):
     given = [Strings.of([text.encode("utf-8", "replace").decode() for text in batch]) for batch in batches]
     whole = Strings.concatenated(given) if given else Strings.of([])

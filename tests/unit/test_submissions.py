@@ -240,7 +240,7 @@ def test_what_is_no_pack_is_one_line(kind, packed, tmp_path, capsys):
 
 
 @given(st.integers(0, 10**9), st.integers(1, 255))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_a_changed_byte_is_never_verified(packed, place, change):
     data = bytearray(packed.read_bytes())
     data[place % len(data)] ^= change
