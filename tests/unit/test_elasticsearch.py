@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -23,6 +24,7 @@ from weir.core.corpus import Corpus, Queries
 from weir.errors import BadValue, FormatError, ServiceError, StoreWarning, UnknownName
 from weir.experiment.experiment import Experiment
 from weir.plugins.servers import elasticsearch
+from weir.services.answers import Request
 from weir.services.requests import AttemptError, Limits
 from weir.systems import SYSTEMS, Context, parse_system
 
@@ -230,6 +232,45 @@ class OddHandler(ElasticHandler):
     def answer(self, path):
         right = super().answer(path)
         return self.change(right) if self.call == f"{self.command} {'/'.join(path.split('/')[2:])}" else right
+
+
+def test_a_server_that_accepts_connections_and_never_answers_ends_it_in_one_line(monkeypatch, tmp_path):
+    """As one does whose process is stopped."""
+    monkeypatch.setattr(Limits.__init__, "__defaults__", _impatient())
+    monkeypatch.setattr(elasticsearch, "SILENT_SECONDS", 0.25)
+    file = tmp_path / "deaf.toml"
+    with socket.create_server(("127.0.0.1", 0)) as deaf:
+        file.write_text(f'url = "http://127.0.0.1:{deaf.getsockname()[1]}"\ntimeout_s = 0.1\n')
+        started = time.monotonic()
+        with pytest.raises(
+            ServiceError, match=r"no answer in time, for . s: the node hangs .*; timeout_s waits"
+        ):
+            SYSTEMS.get("elasticsearch")(str(file)).index(CORPUS)
+        assert time.monotonic() - started < 0.8  # eight attempts would take so long
+
+
+@pytest.mark.parametrize(("silent", "asked"), [({"q1"}, 5), ({"q1", "q2"}, 4)])
+def test_searches_that_are_not_answered_together_in_time_are_asked_one_by_one(silent, asked):
+    """Until two in a row are silent alone: then the server is, and the others are not asked."""
+    asker = elasticsearch.ElasticAsker(
+        elasticsearch.ElasticSettings("http://localhost:1"), "i", None, lambda _: None
+    )
+    sent: list[list[str]] = []
+
+    def responses(requests):
+        sent.append([request.body["id"] for request in requests])
+        if len(requests) > 1 or sent[-1][0] in silent:
+            raise AttemptError("timed out", "no answer in time", again=False)
+        shards = {"total": 1, "successful": 1, "failed": 0}
+        return [{"timed_out": False, "_shards": shards, "hits": {"hits": [{"_id": "d1", "_score": 1.0}]}}]
+
+    asker._responses = responses
+    requests = [Request(n, (n, n), {"id": f"q{n}", "text": "river", "k": 5}) for n in range(4)]
+    outcomes = list(asker.ask(requests))
+    assert [one.request for one in outcomes] == requests
+    failed = {one.request.body["id"] for one in outcomes if one.error is not None}
+    assert failed == (silent if len(silent) == 1 else {"q1", "q2", "q3"})
+    assert len(sent) == asked
 
 
 def too_large(_: object):
