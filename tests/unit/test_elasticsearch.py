@@ -249,6 +249,29 @@ def test_a_server_that_accepts_connections_and_never_answers_ends_it_in_one_line
         assert time.monotonic() - started < 0.8  # eight attempts would take so long
 
 
+def test_a_shard_that_the_server_gave_up_is_told_with_what_brings_it_back(monkeypatch):
+    """As OpenSearch 3.8 says it of a shard on a node that hung: its old searches still hold the lock of the shard."""
+    details = (
+        "failed shard on node [n]: ShardLockObtainFailedException[[i][1]: obtaining shard lock timed out]"
+    )
+    gave_up = {
+        "current_state": "unassigned",
+        "unassigned_info": {
+            "reason": "ALLOCATION_FAILED",
+            "failed_allocation_attempts": 5,
+            "details": details,
+        },
+        "allocate_explanation": "cannot allocate because allocation is not permitted to any of the nodes",
+        "explanation": "manually call [/_cluster/reroute?retry_failed=true] to retry",
+    }
+    settings = elasticsearch.ElasticSettings("http://localhost:1")
+    server, index = elasticsearch.ElasticServer(settings), elasticsearch.ElasticIndex(settings, CORPUS, {})
+    asked = iter([{"current_state": "started"}, gave_up])
+    monkeypatch.setattr(server, "call", lambda *_, **__: next(asked))
+    remedy = "POST /_cluster/reroute?retry_failed=true has the server try again, or weir data drop removes it"
+    assert elasticsearch._brought_back(server, index, 2) == f"{remedy}; the server says: {details}"
+
+
 @pytest.mark.parametrize(("silent", "asked"), [({"q1"}, 5), ({"q1", "q2"}, 4)])
 def test_searches_that_are_not_answered_together_in_time_are_asked_one_by_one(silent, asked):
     """Until two in a row are silent alone: then the server is, and the others are not asked."""
