@@ -87,6 +87,7 @@ class SearchEngine:
         """End it, and wait for its end."""
         if self.process is not None:
             self.process.send_signal(how)
+            self.process.send_signal(signal.SIGCONT)  # a stopped one would not end
             self.process.wait(60)
 
     def ask(self, method: str, path: str, body: object = None, lines: list | None = None) -> dict:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import signal
+import subprocess
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -407,34 +408,104 @@ def test_a_small_server_is_asked_for_less_or_named(shared, tmp_path):
             sharded.index(corpus).search(queries, 5)
 
 
-def test_a_node_that_stops_loses_no_answer_where_another_has_a_copy(shared, tmp_path):
-    """Two nodes, kill -9 of one in the middle of 200 searches: the other's copies answer, whatever failed on the way."""
-    first: dict[str, str] = {"cluster__name": "weir-two", "discovery__type": "zen"}
-    with engine_running(
-        "opensearch3",
-        shared,
-        tmp_path / "a",
-        node__name="A",
-        cluster__initial_cluster_manager_nodes="A",
-        **first,
-    ) as a:
-        seeds = {"discovery__seed_hosts": f"127.0.0.1:{a.port + 100}"}
-        with engine_running(
-            "opensearch3", shared, tmp_path / "b", node__name="B", node__roles="data", **first, **seeds
-        ) as b:
-            made = system(a, tmp_path, "[settings]\nnumber_of_shards = 2\nnumber_of_replicas = 1\n")
-            searcher = made.index(BROOK)
-            assert a.ask("GET", "/_cluster/health?wait_for_status=green&timeout=60s")["number_of_nodes"] == 2
-            asked = Queries.of({f"q{n}": f"river {text}" for n in range(50) for text in QUERIES.values()})
-            whole = searcher.search(asked, 5).to_dict()
-            later = Queries.of({f"later-{name}": text for name, text in asked.to_dict().items()})
+@pytest.mark.parametrize("running", ["opensearch3"], indirect=True)
+def test_answers_as_large_as_a_server_gives_are_whole(engine, tmp_path):
+    """k is max_result_window, identifiers have almost 512 bytes, and a request has several such answers."""
+    corpus = Corpus.of({f"{n:05}" + 'é"<' * 120: "river " + "dam " * (n % 50) for n in range(10_050)})
+    asked = Queries.of({f"q{n}": "river" + " dam" * n for n in range(3)})
+    one = system(engine).index(corpus).search(asked, 10_000)
+    together = system(engine, tmp_path, "batch = 3\n").index(corpus)
+    assert together.costs().reused_documents == len(corpus)
+    later = Queries.of({f"later-{name}": text for name, text in asked.to_dict().items()})
+    whole = one.to_dict()
+    assert without("later-", together.search(later, 10_000)) == whole
+    assert {len(docs) for docs in whole.values()} == {10_000}
+    file = file_of(tmp_path, engine, "opensearch", f'index = "{only_index(engine)}"\nfields = "text"')
+    assert len(Http(file).index(corpus).search(asked, 10_000).doc) == 3 * 10_000
+    for searcher in (together, Http(file).index(corpus)):
+        with pytest.raises(
+            ServiceError, match=r"3 of 3 queries .*Result window is too large.*max_result_window"
+        ):
+            searcher.search(asked, 10_001)
 
-            def stop(done: int, _: int) -> None:
-                if done >= 10 and b.process is not None and b.process.poll() is None:
-                    b.stop(signal.SIGKILL)
 
-            run = searcher.search(later, 5, Context(progress=stop)).to_dict()
-            assert {name.removeprefix("later-"): docs for name, docs in run.items()} == whole
+BRISK = {
+    "cluster__fault_detection__follower_check__timeout": "1s",
+    "cluster__fault_detection__follower_check__retry_count": "2",
+    "search__default_keep_alive": "5s",
+    "search__keep_alive_interval": "1s",
+}
+"""A cluster that gives a silent node up after two seconds, not thirty, and its searches after five, not 300."""
+
+
+def settled(engine: SearchEngine) -> None:
+    """Wait until both nodes hold what they should."""
+    answer = engine.ask("GET", "/_cluster/health?wait_for_nodes=2&wait_for_status=green&timeout=60s")
+    assert (answer["number_of_nodes"], answer["status"]) == (2, "green")
+
+
+def signalled(process: subprocess.Popen, how: signal.Signals, seconds: float = 0) -> Context:
+    """A search in whose middle a server gets a signal, once; seconds: after which a stopped one goes on."""
+    sent: list[signal.Signals] = []
+
+    def send(done: int, _: int) -> None:
+        if done >= 10 and not sent:
+            sent.append(how)
+            process.send_signal(how)
+            if seconds:
+                threading.Timer(seconds, process.send_signal, [signal.SIGCONT]).start()
+
+    return Context(progress=send)
+
+
+MANY = Queries.of({f"q{n}-{name}": f"river {text}" for n in range(40) for name, text in QUERIES.items()})
+
+
+def renamed(prefix: str) -> Queries:
+    """The many queries under names that nothing is kept of."""
+    return Queries.of({prefix + name: text for name, text in MANY.to_dict().items()})
+
+
+def without(prefix: str, run: Run) -> dict[str, dict[str, float]]:
+    """Rankings by the plain names."""
+    return {name.removeprefix(prefix): docs for name, docs in run.to_dict().items()}
+
+
+def test_a_node_that_hangs_or_stops_loses_no_answer_and_changes_none(shared, tmp_path):
+    """SIGSTOP of the node that is asked, then of another, with and without copies of its documents; then kill -9."""
+    both: dict[str, str] = {"cluster__name": "weir-two", "discovery__type": "zen", **BRISK}
+    first = {"node__name": "A", "cluster__initial_cluster_manager_nodes": "A", **both}
+    with engine_running("opensearch3", shared, tmp_path / "a", **first) as a:
+        second = {"node__name": "B", "node__roles": "data", **both}
+        second["discovery__seed_hosts"] = f"127.0.0.1:{a.port + 100}"
+        with engine_running("opensearch3", shared, tmp_path / "b", **second) as b:
+            assert a.process is not None
+            assert b.process is not None
+            copies = "[settings]\nnumber_of_shards = 2\nnumber_of_replicas = {}\n"
+            copied = system(a, tmp_path, copies.format(1)).index(BROOK)
+            alone = system(a, tmp_path, "timeout_s = 1\n" + copies.format(0))
+            searcher = alone.index(BROOK)
+            settled(a)
+            whole = copied.search(MANY, 5).to_dict()
+            run = searcher.search(renamed("asked-"), 5, signalled(a.process, signal.SIGSTOP, 2.5))
+            assert without("asked-", run) == whole
+            facts = searcher.costs().services[0].facts()
+            assert (facts["answered"], facts["unanswered"]) == (len(MANY), {})
+            assert facts["faults"]["timed out"] > 0
+            # The other is silent until the first gives it up: a copy answers, and without one no half of an answer counts.
+            run = copied.search(renamed("copied-"), 5, signalled(b.process, signal.SIGSTOP))
+            assert without("copied-", run) == whole
+            queries, reason = (
+                renamed("alone-"),
+                r"1 of 2 shards answered, 0 failed; the nodes of .* run the same",
+            )
+            with pytest.raises(ServiceError, match=reason):
+                searcher.search(queries, 5)
+            b.process.send_signal(signal.SIGCONT)
+            settled(a)
+            assert without("alone-", alone.index(BROOK).search(queries, 5)) == whole
+            run = copied.search(renamed("later-"), 5, signalled(b.process, signal.SIGKILL))
+            assert without("later-", run) == whole
             assert a.ask("GET", "/_cluster/health")["number_of_nodes"] == 1
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -23,6 +24,7 @@ from weir.core.corpus import Corpus, Queries
 from weir.errors import BadValue, FormatError, ServiceError, StoreWarning, UnknownName
 from weir.experiment.experiment import Experiment
 from weir.plugins.servers import elasticsearch
+from weir.services.answers import Request
 from weir.services.requests import AttemptError, Limits
 from weir.systems import SYSTEMS, Context, parse_system
 
@@ -230,6 +232,68 @@ class OddHandler(ElasticHandler):
     def answer(self, path):
         right = super().answer(path)
         return self.change(right) if self.call == f"{self.command} {'/'.join(path.split('/')[2:])}" else right
+
+
+def test_a_server_that_accepts_connections_and_never_answers_ends_it_in_one_line(monkeypatch, tmp_path):
+    """As one does whose process is stopped."""
+    monkeypatch.setattr(Limits.__init__, "__defaults__", _impatient())
+    monkeypatch.setattr(elasticsearch, "SILENT_SECONDS", 0.25)
+    file = tmp_path / "deaf.toml"
+    with socket.create_server(("127.0.0.1", 0)) as deaf:
+        file.write_text(f'url = "http://127.0.0.1:{deaf.getsockname()[1]}"\ntimeout_s = 0.1\n')
+        started = time.monotonic()
+        with pytest.raises(
+            ServiceError, match=r"no answer in time, for . s: the node hangs .*; timeout_s waits"
+        ):
+            SYSTEMS.get("elasticsearch")(str(file)).index(CORPUS)
+        assert time.monotonic() - started < 0.8  # eight attempts would take so long
+
+
+def test_a_shard_that_the_server_gave_up_is_told_with_what_brings_it_back(monkeypatch):
+    """As OpenSearch 3.8 says it of a shard on a node that hung: its old searches still hold the lock of the shard."""
+    details = (
+        "failed shard on node [n]: ShardLockObtainFailedException[[i][1]: obtaining shard lock timed out]"
+    )
+    gave_up = {
+        "current_state": "unassigned",
+        "unassigned_info": {
+            "reason": "ALLOCATION_FAILED",
+            "failed_allocation_attempts": 5,
+            "details": details,
+        },
+        "allocate_explanation": "cannot allocate because allocation is not permitted to any of the nodes",
+        "explanation": "manually call [/_cluster/reroute?retry_failed=true] to retry",
+    }
+    settings = elasticsearch.ElasticSettings("http://localhost:1")
+    server, index = elasticsearch.ElasticServer(settings), elasticsearch.ElasticIndex(settings, CORPUS, {})
+    asked = iter([{"current_state": "started"}, gave_up])
+    monkeypatch.setattr(server, "call", lambda *_, **__: next(asked))
+    remedy = "POST /_cluster/reroute?retry_failed=true has the server try again, or weir data drop removes it"
+    assert elasticsearch._brought_back(server, index, 2) == f"{remedy}; the server says: {details}"
+
+
+@pytest.mark.parametrize(("silent", "asked"), [({"q1"}, 5), ({"q1", "q2"}, 4)])
+def test_searches_that_are_not_answered_together_in_time_are_asked_one_by_one(silent, asked):
+    """Until two in a row are silent alone: then the server is, and the others are not asked."""
+    asker = elasticsearch.ElasticAsker(
+        elasticsearch.ElasticSettings("http://localhost:1"), "i", None, lambda _: None
+    )
+    sent: list[list[str]] = []
+
+    def responses(requests):
+        sent.append([request.body["id"] for request in requests])
+        if len(requests) > 1 or sent[-1][0] in silent:
+            raise AttemptError("timed out", "no answer in time", again=False)
+        shards = {"total": 1, "successful": 1, "failed": 0}
+        return [{"timed_out": False, "_shards": shards, "hits": {"hits": [{"_id": "d1", "_score": 1.0}]}}]
+
+    asker._responses = responses
+    requests = [Request(n, (n, n), {"id": f"q{n}", "text": "river", "k": 5}) for n in range(4)]
+    outcomes = list(asker.ask(requests))
+    assert [one.request for one in outcomes] == requests
+    failed = {one.request.body["id"] for one in outcomes if one.error is not None}
+    assert failed == (silent if len(silent) == 1 else {"q1", "q2", "q3"})
+    assert len(sent) == asked
 
 
 def too_large(_: object):

@@ -9,7 +9,7 @@ import time
 import warnings
 from base64 import b64encode
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -193,6 +193,9 @@ ANSWER_BYTES, HIT_BYTES = 32 << 20, 1 << 12
 """An answer has at most; one to searches a MiB, and so much for each document that was asked for, whose identifier has
 512 bytes, which JSON may write as six times as many."""
 HTTP_NOT_FOUND, HTTP_TOO_LARGE = 404, 413
+SILENT_SECONDS, MOST_SILENT = 120.0, 2
+"""After so long without an answer a request is not sent again: a node that hangs accepts connections for ever. After so
+many single searches in a row, none of those that were sent with them."""
 
 
 @dataclass(eq=False)
@@ -217,11 +220,13 @@ class ElasticServer:
         lines: Iterable[Any] | None = None,
         missing: bool = False,
         max_bytes: int = ANSWER_BYTES,
+        divisible: bool = False,
     ) -> Any:  # noqa: ANN401  whatever the server says
         """What the server answers, as JSON; asked again where that may help.
 
         content: sent as JSON; lines: sent as lines of JSON; missing: whether 404 is an answer, None; max_bytes: of the
-        answer. Raises AttemptError where no attempt is answered, ServiceError for a refused key.
+        answer; divisible: whether its parts are asked where the whole is not answered in time. Raises AttemptError
+        where no attempt is answered, ServiceError for a refused key.
         """
         body = None if content is None else json.dumps(content).encode("ascii")
         if lines is not None:
@@ -235,12 +240,20 @@ class ElasticServer:
         url = self.settings.url.rstrip("/") + path
         request = HttpRequest(method, url, headers, body, (self.key,))
         limits = (self.limits.timeout, self.limits.whole)
+        begun = self.clock.now()
 
         def attempt() -> bytes:
             try:
                 return exchange(self.connection, request, max_bytes, limits, self.key.masked, self.clock)
             except AnswerTooLargeError as error:
                 raise AttemptError("malformed", str(error), again=False) from None
+            except AttemptError as error:
+                if error.kind != "timed out":
+                    raise
+                silent = self.clock.now() - begun
+                reason = f"{error}, for {silent:,.0f} s: the node hangs or has too much to do; timeout_s waits longer"
+                again = silent < SILENT_SECONDS and not divisible
+                raise AttemptError("timed out", reason, again=again) from None
 
         try:
             answer = retry(attempt, self.limits, self.clock, lambda error, _: self.retried(error))
@@ -541,9 +554,25 @@ def _identity(server: ElasticServer, index: ElasticIndex, state: IndexState) -> 
                     _count(one["size_in_bytes"]) for copy in copies for one in copy["segments"].values()
                 )
                 return IndexIdentity(state.uuid, documents, deleted, writes), size
-        raise ServiceError(
-            f"{url}: shards of {index.name} are lost: bring their nodes back, or weir data drop removes it"
-        )
+        raise ServiceError(f"{url}: shards of {index.name} are lost: {_brought_back(server, index, total)}")
+
+
+def _brought_back(server: ElasticServer, index: ElasticIndex, total: int) -> str:
+    """What brings lost shards back, and why the server does not, in its words."""
+    remedy, reasons = "bring their nodes back", list[str]()
+    for number in range(total):
+        with suppress(AttemptError, ServiceError):  # not every user may ask
+            shard = {"index": index.name, "shard": number, "primary": True}
+            answer = server.call("POST", "/_cluster/allocation/explain", shard, missing=True)
+            if not isinstance(answer, dict) or answer.get("current_state") != "unassigned":
+                continue
+            reason, info = answer.get("allocate_explanation"), answer.get("unassigned_info", {})
+            if "retry_failed=true" in json.dumps(answer):  # it gave up
+                remedy = "POST /_cluster/reroute?retry_failed=true has the server try again"
+                reason = info.get("details", reason)
+            reasons.append(str(reason))
+    why = f"; the server says: {' '.join(reasons[0].split())[-SHOWN_CHARACTERS:]}" if reasons else ""
+    return f"{remedy}, or weir data drop removes it{why}"
 
 
 def _shards(server: ElasticServer, index: ElasticIndex) -> list[list[dict[str, Any]]]:
@@ -777,6 +806,7 @@ ADVICE = {
     "max_result_window": "; max_result_window = NUMBER under [settings] of the file makes an index that allows it",
     "maxClauseCount": "; the server's own indices.query.bool.max_clause_count allows longer queries",
     FULL: "; a smaller concurrency and batch in the file ask for less at once",
+    "circuit_breaking_exception": "; a smaller k, concurrency and batch need less of its memory",
 }
 """What helps, by words of what the server says."""
 
@@ -1008,7 +1038,10 @@ class ElasticAsker:
                 responses = self._responses(waiting)
             except AttemptError as error:
                 half = len(waiting) // 2 if error.status == HTTP_TOO_LARGE else 0
-                if half:
+                if error.kind == "timed out" and len(waiting) > 1:
+                    self.retried(error)
+                    yield from self._one_by_one(waiting)
+                elif half:
                     yield from self.ask(waiting[:half])
                     yield from self.ask(waiting[half:])
                 elif error.status == HTTP_TOO_LARGE:
@@ -1033,6 +1066,18 @@ class ElasticAsker:
                 self.server.pause(attempt)
                 attempt += 1
 
+    def _one_by_one(self, requests: Sequence[Request]) -> Iterator[Outcome]:
+        """What was not answered in time together; none is asked any more behind two that are silent alone."""
+        silent: list[AttemptError] = []
+        for request in requests:
+            if len(silent) == MOST_SILENT:
+                yield Outcome(request, error=silent[-1])
+                continue
+            for outcome in self.ask([request]):
+                error = outcome.error
+                silent = [*silent, error] if error is not None and error.kind == "timed out" else []
+                yield outcome
+
     def _responses(self, requests: Sequence[Request]) -> list[Any]:
         """The response to each search, asked together; raises AttemptError."""
         lines: list[Any] = []
@@ -1043,7 +1088,8 @@ class ElasticAsker:
                 body = self.settings.vector_body(self.vectors[request.number].tolist(), k)
             lines += [{"search_type": "dfs_query_then_fetch"}, body]
         max_bytes = (1 << 20) + HIT_BYTES * sum(request.body["k"] for request in requests)
-        answer = self.server.call("POST", f"/{self.index}/_msearch", lines=lines, max_bytes=max_bytes)
+        path, several = f"/{self.index}/_msearch", len(requests) > 1
+        answer = self.server.call("POST", path, lines=lines, max_bytes=max_bytes, divisible=several)
         responses = answer.get("responses") if isinstance(answer, dict) else None
         if not isinstance(responses, list) or len(responses) != len(requests):
             raise AttemptError("malformed", f"the answer has no {len(requests)} responses", again=False)
@@ -1085,6 +1131,10 @@ def _ranking(response: Any) -> dict[str, object]:  # noqa: ANN401  whatever the 
         whole += f": {_advised({'error': reasons[0]})}" if reasons else ""
         kinds = [str(one.get("type")).removeprefix("es_") for one in reasons]
         again = bool(kinds) and all(kind in (FULL, *GONE) for kind in kinds)
+        if response.get("timed_out"):
+            whole += "; the server's own search.default_search_timeout cut it short"
+        elif not failed:
+            whole += "; the nodes of the others have to be back"
         raise AttemptError("failed", f"the answer is not whole: {whole}", again=again)
     try:
         hits = [(hit["_id"], hit["_score"]) for hit in response["hits"]["hits"]]

@@ -647,8 +647,8 @@ class Http:
         return {"system": "http", **template.describe(), **dataset, **declared_version(self.version)}
 
 
-FULL = 429
-"""The status of a server that has no room for a request."""
+FULL, TOO_LARGE = 429, 413
+"""The status of a server that has no room for a request, and of one that takes none of its size."""
 
 
 @dataclass(eq=False)
@@ -803,6 +803,10 @@ class _EndpointAsker:
         except AttemptError as error:
             if error.status == FULL:
                 error.args = (f"{error}; a smaller limits.concurrency asks for less at once",)
+            if error.kind == "timed out":
+                error.args = (f"{error}; a larger limits.timeout_s waits longer",)
+            if error.status == TOO_LARGE:
+                error.args = (f"{error}; the server's own limit on requests allows longer queries",)
             if error.status not in (401, 403):
                 raise
             hints = "; ".join(key.hint() for key in self.keys) or "no header carries a key ([headers])"

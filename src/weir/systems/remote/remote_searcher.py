@@ -277,13 +277,13 @@ class RemoteSearcher:
         request, why = counts.first
         first = f"the first, '{request.body['id']}': {why}"
         message = f"{counts.failed:,} of {total:,} queries have no answer ({counts.failed_by_kind}); {first}"
+        again = "" if CONTINUES in message else f"; {CONTINUES}"
         if counts.stopped:
             row = self.service.policy.failures
             raise ServiceError(
-                f"{row} queries in a row have no answer, and no further one was asked; {message}"
+                f"{row} queries in a row have no answer, and no further one was asked; {message}{again}"
             )
         if self.service.on_failure == "refuse":
-            again = "" if CONTINUES in message else f"; {CONTINUES}"
             raise ServiceError(f'{message}{again}; on_failure="missing" scores them as missing')
         warnings.warn(RankingWarning(f"{self.service.name}: {message}; they are missing"), stacklevel=2)
 
