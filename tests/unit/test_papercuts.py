@@ -184,6 +184,8 @@ def test_systems_of_other_judgments_are_not_compared(tmp_path, capsys):
     page = str(tmp_path / "report.html")
     assert main(["report", "-q", "--no-audit", "--markdown", str(at), "-o", page]) == 0
     assert "| rm3 |" not in capsys.readouterr().out
+    assert main(["report", "-q", "--no-audit", str(at), "-s", "rm3", "-o", page]) == 2
+    assert other in capsys.readouterr().err
     (folder / "corpus.jsonl").unlink()  # else both are scored again by the judgments that are here
     cells = {cell.system: str(cell.folder) for cell in finished_cells(at)}
     assert main(["diff", cells["bm25"], cells["rm3"]]) == 2

@@ -74,9 +74,12 @@ class Study:
 
         baseline: a system by its name or label, by default bm25 where it is there, else the first; labels: names for
         systems, such as "tuned=bm25(k1=1.2)". Raises FormatError for a folder without results, UnknownName for a
-        dataset, system, measure or baseline that is not there, and as `labels_of`.
+        dataset, system, measure or baseline that is not there, BadValue where all were scored by judgments that no
+        longer count, and as `labels_of`.
         """
         current, outdated = current_cells(chosen_cells(finished_cells(folder), datasets, systems))
+        if not current:
+            raise BadValue("; ".join(outdated))
         cells, depths = largest_k(current)
         remarks = [*outdated, *depths]
         names = list(dict.fromkeys(cell.label for cell in cells))
