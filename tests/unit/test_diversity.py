@@ -146,6 +146,16 @@ def test_aligned_rows_are_checked():
     assert len(IntentQrels.from_rows([], [], [], [])) == 0
 
 
+@pytest.mark.parametrize(
+    "measure", ["alpha_nDCG@2", "StRecall@1", "ERR_IA@2", "P_IA@1", "NuggetRecall@1", "nDCG@2"]
+)
+def test_a_document_below_zero_for_every_intent_leaves_condensed_lists(measure):
+    """A grade below 0 is a document of the pool that nobody judged; 0 for one intent is a judgment."""
+    qrels = {"q": {"1": {"n": -1, "a": 1, "m": -1}, "2": {"n": -2, "c": 1, "m": 0}}}
+    assert value(f"condensed({measure})", "xna", qrels) == value(measure, "a", qrels) > 0
+    assert value(f"condensed({measure})", "mna", qrels) == value(measure, "ma", qrels)
+
+
 def test_judgments_of_documents_have_no_intents():
     judged = joined(Run.of({"q": {"a": 1.0}}), Qrels.of({"q": {"a": 1}}))
     for measure in ("alpha_nDCG@10", "StRecall@10", "condensed(NRBP)"):

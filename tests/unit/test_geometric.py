@@ -10,13 +10,14 @@ import numpy as np
 import pytest
 
 from tests.shown import shown
+from weir.api.rows import grid_tables
 from weir.cli import main
 from weir.core.qrels import Qrels
 from weir.core.run import Run
 from weir.core.scores import averaged
 from weir.files.score_files import read_scores, score_lines, write_scores
 from weir.measures import AP, gmAP, nDCG, parse_measure, score_run
-from weir.stats.compare import across, compare_scores, compared, table
+from weir.stats.compare import ComparisonMethod, across, compare_scores, compared, pooled, table
 from weir.stats.resampling import LEVEL, RESAMPLES, SEED, resampled_means
 from weir.stats.score_rows import group_row, result_rows
 
@@ -109,6 +110,30 @@ def test_comparisons_show_geometric_means_and_say_that_differences_are_of_logari
     assert "geometric" not in shown("compare", [second])
     joined = across({name: [table(name, "gmAP", named)] for name in ("d", "e")}, "two")
     assert joined.geometric
+
+
+def test_the_mean_over_datasets_is_that_of_geometric_means_everywhere():
+    good, worse = (
+        scored(),
+        scored({q: {"x": 1.0, **{d: s - 1 for d, s in row.items()}} for q, row in RUN.items()}),
+    )
+    parts = {f"d{n}": {"good": good.take(rows), "worse": worse.take(rows)}
+             for n, rows in enumerate(np.array_split(np.arange(len(good.queries)), [2, 4, 6, 8, 10]))}  # fmt: skip
+    rows = [row for d, of in parts.items() for name, one in of.items() for row in result_rows(one, d, name)]
+    [grid] = [g for g in grid_tables([row for row in rows if row.measure == "gmAP"]) if g.measure == "gmAP"]
+    in_grid = {system: cells[-1].mean for system, cells in zip(grid.systems, grid.cells, strict=True)}
+    tables = {d: [table(d, "gmAP", of)] for d, of in parts.items()}
+    for interval in ("t", "two-level"):
+        found = compared(across(tables, "all"), method=ComparisonMethod(interval=interval))
+        assert {s.system: s.mean for s in found.standings} == pytest.approx(in_grid)
+        assert all(s.low <= s.mean <= s.high for s in found.standings)
+        logs = [np.mean([np.mean(t.values[k]) for [t] in tables.values()]) for k in (0, 1)]
+        assert found.pairs[0].difference == pytest.approx(logs[1] - logs[0])
+    grouped = pooled([of for [of] in tables.values()], "group")
+    assert {s.system: s.mean for s in compared(grouped).standings} == pytest.approx(in_grid)
+    together = across({"group": [t for [t] in tables.values()], "d0": tables["d0"]}, "two")
+    expected = {name: (mean + parts["d0"][name].means()["gmAP"]) / 2 for name, mean in in_grid.items()}
+    assert {s.system: s.mean for s in compared(together).standings} == pytest.approx(expected)
 
 
 def test_weir_eval_prints_the_geometric_mean(tmp_path, capsys):

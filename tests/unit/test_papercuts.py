@@ -165,6 +165,52 @@ def test_of_judgments_that_changed_the_last_count_alone(tmp_path, capsys):
     assert main(["report", "-q", str(at), "-o", str(tmp_path / "report.html")]) == 0
 
 
+def test_systems_of_other_judgments_are_not_compared(tmp_path, capsys):
+    folder, at = write_collection(tmp_path / "c"), tmp_path / "results"
+    grid(folder, at, ["bm25", "rm3", "bm25(b=0.9)"])
+    judged = folder / "qrels" / "test.tsv"
+    judged.write_text(judged.read_text().replace("q1\td1\t2\n", ""))
+    grid(folder, at, ["bm25", "bm25(b=0.9)"])  # of rm3 there are the former judgments alone
+    capsys.readouterr()
+    assert main(["results", str(at)]) == 0
+    other = "rm3 on c was scored by other judgments than the last ones asked for, and does not compare"
+    assert f"note: {other}" in capsys.readouterr().err
+    assert main(["compare", str(at), "--json"]) == 0
+    out, err = capsys.readouterr()
+    assert {s["system"] for s in json.loads(out)["standings"]} == {"bm25", "bm25(b=0.9)"}
+    assert f"note: {other}: left out; the same weir run scores it again" in err
+    assert main(["compare", str(at), "-s", "bm25", "-s", "rm3"]) == 2
+    assert other in capsys.readouterr().err
+    page = str(tmp_path / "report.html")
+    assert main(["report", "-q", "--no-audit", "--markdown", str(at), "-o", page]) == 0
+    assert "| rm3 |" not in capsys.readouterr().out
+    assert main(["report", "-q", "--no-audit", str(at), "-s", "rm3", "-o", page]) == 2
+    assert other in capsys.readouterr().err
+    (folder / "corpus.jsonl").unlink()  # else both are scored again by the judgments that are here
+    cells = {cell.system: str(cell.folder) for cell in finished_cells(at)}
+    assert main(["diff", cells["bm25"], cells["rm3"]]) == 2
+    assert "scored by different judgments" in capsys.readouterr().err
+
+
+def test_systems_of_other_documents_are_named(tmp_path, capsys):
+    folder, at = write_collection(tmp_path / "c"), tmp_path / "results"
+    grid(folder, at, ["bm25"])
+    corpus = folder / "corpus.jsonl"
+    corpus.write_text("".join(corpus.read_text().splitlines(keepends=True)[:-1]))
+    grid(folder, at, ["rm3"])
+    for command in ("results", "compare"):
+        assert main([command, str(at)]) == 0
+        assert "note: c: bm25 and rm3 are of different documents or queries" in capsys.readouterr().err
+
+
+def test_results_of_one_system_on_each_collection_are_shown(tmp_path, capsys):
+    at = tmp_path / "results"
+    grid(write_collection(tmp_path / "c"), at, ["bm25"])
+    grid(write_collection(tmp_path / "d"), at, ["rm3"])
+    assert main(["results", str(at)]) == 0
+    assert "bm25" in capsys.readouterr().out
+
+
 def test_equal_systems_are_one(tmp_path, capsys):
     folder = write_collection(tmp_path / "c")
     arguments = ["-s", "bm25", "-s", "BM25", "-s", "bm25(k1=0.9)", "-m", "nDCG@10", "-o", str(tmp_path / "r")]

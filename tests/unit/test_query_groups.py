@@ -93,6 +93,16 @@ def test_a_comparison_by_group_bounds_false_findings_over_all_groups():
     assert [c.pairs[0].comparisons for c in ndcg] == [1, 1, 3, 3, 3]
     macro = {s.system: s.mean for s in ndcg[1].standings}
     assert macro["new"] == pytest.approx(given["new"].by(groups).macro()["nDCG@10"], rel=1e-14)
+    shown = [  # the macro mean and its interval are those of weir eval and weir results
+        (row.measure, name, row.mean, row.low, row.high)
+        for name, one in given.items()
+        for row in rows_by_group(one.by(groups), "d", name)
+        if row.groups
+    ]
+    macros = [c for c in found if c.group.startswith("macro")]
+    assert sorted(
+        (c.measure, s.system, s.mean, s.low, s.high) for c in macros for s in c.standings
+    ) == sorted(shown)
     whole = table("d", "nDCG@10", given)
     assert ndcg[0].pairs == compared(whole, method=BY_GROUP).pairs
     alone = compare_scores({n: s.by(groups)["ship"] for n, s in given.items()}, "d", method=BY_GROUP)

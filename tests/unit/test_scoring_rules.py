@@ -6,6 +6,7 @@ import json
 import random
 import shutil
 
+import numpy as np
 import pytest
 
 import weir
@@ -271,6 +272,28 @@ def test_candidates_and_silent_queries_of_the_collection_hold_everywhere(tmp_pat
         assert read(said(capsys, [*arguments, "--collection", "mine"])) == pytest.approx(wanted, abs=1e-12), (
             name
         )
+
+
+def test_silent_queries_are_in_no_mean_of_intents_either(place, capsys):
+    rows = [json.loads(line) for line in (place / "mine" / "queries.jsonl").read_text().splitlines()]
+    rows = [row | {"metadata": {"unanswerable": not any(QRELS[row["_id"]].values())}} for row in rows]
+    (place / "mine" / "queries.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    intents = {q: {i: {d: g * (n % 2 == i) for n, (d, g) in enumerate(sorted(judged.items()))} for i in (0, 1)}
+               for q, judged in QRELS.items()}  # fmt: skip
+    intents = dict(reversed(intents.items()))  # the silent ones first
+    weir.labels.IntentQrels.of(intents).save(place / "intents.trec")
+    answerable = {q: judged for q, judged in intents.items() if any(QRELS[q].values())}
+    measures = ["StRecall@3", "alpha_nDCG@10", "ERR_IA@5", "nDCG@10"]
+    wanted = weir.evaluate(weir.labels.IntentQrels.of(answerable), BY_HAND["one"], measures).means()
+    arguments = ["intents.trec", "one.trec", "--collection", "mine", *(f"-m{m}" for m in measures)]
+    assert {row["measure"]: row["mean"] for row in said(capsys, ["eval", *arguments])} == pytest.approx(
+        wanted
+    )
+    found = weir.evaluate("intents.trec", RUNS["one"], measures, collection="mine")
+    assert (found.means(), len(found.queries)) == (pytest.approx(wanted), 11)
+    bank = weir.labels.IntentQrels.of(intents)
+    some = bank.only(np.arange(1, 16, 3))
+    assert some.to_dict() == {q: bank.to_dict()[q] for q in list(bank.to_dict())[1:16:3]}
 
 
 @pytest.mark.parametrize("missing", ["corpus.jsonl", "qrels", "queries.jsonl"])

@@ -174,6 +174,7 @@ def compare_shown(
         cell_groups,
         cell_notes,
         chosen_cells,
+        current_cells,
         finished_cells,
         largest_k,
         system_titles,
@@ -193,9 +194,12 @@ def compare_shown(
             raise BadValue(
                 f"{conventions}: a results folder holds scores already; pass judgments and runs instead"
             )
-        cells, remarks = chosen_cells(finished_cells(Path(qrels)), datasets, only), list[str]()
+        cells, remarks = current_cells(chosen_cells(finished_cells(Path(qrels)), datasets, only))
+        if remarks and len({cell.dataset for cell in cells}) == len(cells):
+            raise BadValue(f"no dataset has two systems to compare: {'; '.join(remarks)}")
         if not any("#" in system for system in only):  # a label means its cell, whatever its depth
-            cells, remarks = largest_k(cells)
+            cells, more = largest_k(cells)
+            remarks += more
         label_of = labels_of(labels, [cell.label for cell in cells])
         names = {**system_titles(cells), **label_of}
         baseline = next((name for name, label in names.items() if label == baseline), baseline)

@@ -66,7 +66,7 @@ class ShownResults:
         """(the rows in the form of the display, all notes); a grid has tie groups where these do not take long."""
         from weir.api.rows import rows_shown
         from weir.experiment.comparing import MOST_COMPARED, compare_cells, comparison_cost
-        from weir.experiment.results import largest_k
+        from weir.experiment.results import current_cells, largest_k
 
         left_out: list[Note] = []
 
@@ -77,7 +77,9 @@ class ShownResults:
                     Note("tie groups are left out, as they take long here: weir compare FOLDER shows them")
                 )
                 return ()
-            return compare_cells(largest_k(self.cells)[0], measures)
+            current = largest_k(current_cells(self.cells)[0])[0]
+            several = len({cell.dataset for cell in current}) < len(current)
+            return compare_cells(current, measures) if several else ()
 
         text = rows_shown(self.rows.items, display, None if self.by else compared) if self.cells else ""
         return text, (*left_out, *self.rows.notes())

@@ -171,6 +171,27 @@ class IntentQrels:
         np.maximum.at(best, self.row, self.grade)
         return best
 
+    def only(self, queries: NDArray[np.integer]) -> IntentQrels:
+        """The judgments of these queries, by ascending number, renumbered from 0."""
+        before, numbered = self.numbered.ptr, self.numbered.only(queries)
+        number = np.full(len(self.numbered), -1, np.int32)
+        number[queries] = np.arange(len(queries), dtype=np.int32)
+        intents = np.flatnonzero(number[self.query] >= 0)
+        place = np.full(len(self.query), -1, np.int32)
+        place[intents] = np.arange(len(intents), dtype=np.int32)
+        judged = np.flatnonzero(place[self.intent] >= 0)
+        old = self.query[self.intent[judged]]
+        row = self.row[judged] - before[old] + numbered.ptr[number[old]]
+        return IntentQrels(
+            numbered,
+            number[self.query[intents]],
+            place[self.intent[judged]],
+            row.astype(np.int32),
+            self.grade[judged],
+            tuple(self.names[at] for at in intents.tolist()),
+            None if self.weight is None else self.weight[intents],
+        )
+
     def several(self) -> bool:
         """Whether any query has several intents."""
         return len(self.query) > len(self)

@@ -7,6 +7,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TypeVar
 
+import numpy as np
+
 from weir.core.corpus import Queries
 from weir.core.intents import IntentQrels
 from weir.core.judged import Judged
@@ -69,9 +71,15 @@ class ScoringRules:
 
     def counted(self, qrels: Judgments) -> Judgments:
         """The judgments without those of queries that nothing answers, which are in no mean."""
-        if self.dataset is None or self.queries is None or isinstance(qrels, IntentQrels):
+        if self.dataset is None or self.queries is None:
             return qrels
-        return answerable(qrels, settled(self.dataset.all_queries, qrels, "", ""))
+        queries = self.dataset.all_queries
+        if isinstance(qrels, IntentQrels):
+            judged = replace(qrels.numbered, grade=qrels.best())
+            left = answerable(judged, settled(queries, judged, "", "")).queries
+            codes = np.sort(judged.queries.codes(left.strings))
+            return qrels if len(codes) == len(judged) else qrels.only(codes)
+        return answerable(qrels, settled(queries, qrels, "", ""))
 
     def ranked(self, run: Run) -> Run:
         """The run as it is scored: what may be ranked, without self-matches where they are dropped, in order.

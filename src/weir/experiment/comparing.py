@@ -276,8 +276,8 @@ def diff_cells(
     """Which queries one cell of a results folder wins and loses against another.
 
     measure: by default the first that both have. Documents and texts are shown where the collection is given or on this
-    machine. Raises FormatError for a folder that is no finished cell, BadValue for cells of different collections or
-    without a measure in common.
+    machine. Raises FormatError for a folder that is no finished cell, BadValue for cells of different collections,
+    without a measure in common, or by different judgments where these are not here.
     """
     cells = open_cell(first), open_cell(second)
     one, other = cells
@@ -285,6 +285,11 @@ def diff_cells(
         raise BadValue(f"{one.dataset} {one.split} and {other.dataset} {other.split} share no queries")
     names = _names((one.system, other.system), (first, second))
     dataset = dataset_of(one, collection)
+    if dataset is None and one.judgments != other.judgments:
+        raise BadValue(
+            f"{first} and {second} were scored by different judgments; the same weir run scores both again, or pass "
+            "--collection"
+        )
     if dataset is None:
         name = str(_stored(one, other, measure))
         scores = []

@@ -114,7 +114,8 @@ class ResultCell:
     queries: how many are judged; run: the file of its rankings; rows: its means; settings: every setting of the
     records as (dotted name, text); ranked, scored: the records of the rankings and of each set of scores; label: the
     system's name, with its key where another cell of the collection bears the same one; superseded: how many other
-    judgments the same rankings were scored by, whose scores no longer count.
+    judgments the same rankings were scored by, whose scores no longer count; outdated: whether its own judgments are
+    others than those that count in its folder.
     """
 
     folder: Path
@@ -129,6 +130,7 @@ class ResultCell:
     scored: tuple[tuple[Path, Record], ...]
     label: str = ""
     superseded: int = 0
+    outdated: bool = False
 
     @property
     def judgments(self) -> str:
@@ -276,7 +278,7 @@ def finished_cells(root: Path | str) -> list[ResultCell]:
     root = Path(root)
     folders = sorted({path.parent for path in root.glob(f"*/*/{SCORES}")})
     order = GridOrder.read(root)
-    cells = [_counting(group, order) for group in map(list, map(_cells_in, folders)) if group]
+    cells = _dated([_counting(group, order) for group in map(list, map(_cells_in, folders)) if group], order)
     if not cells:
         if not root.is_dir():
             raise FormatError(
@@ -437,6 +439,38 @@ def _counting(cells: Sequence[ResultCell], order: GridOrder) -> ResultCell:
     counting = order.judgments.get(cells[0].dataset)
     last = max(cells, key=lambda cell: (cell.judgments == counting, str(cell.scored[-1][1].made.get("when"))))
     return replace(last, superseded=len(cells) - 1)
+
+
+def _dated(cells: Sequence[ResultCell], order: GridOrder) -> list[ResultCell]:
+    """The cells, marked where they were scored by other judgments than those of their collection and split that count.
+
+    These are the ones last asked for, or, where no cell was scored by them, those of the cell scored last.
+    """
+    last: dict[tuple[str, str], tuple[bool, str, str]] = {}
+    for cell in cells:
+        asked, when = (
+            cell.judgments == order.judgments.get(cell.dataset),
+            str(cell.scored[-1][1].made.get("when")),
+        )
+        split = cell.dataset, cell.split
+        last[split] = max(last.get(split, (False, "", "")), (asked, when, cell.judgments))
+    return [replace(cell, outdated=cell.judgments != last[cell.dataset, cell.split][-1]) for cell in cells]
+
+
+def current_cells(cells: Sequence[ResultCell]) -> tuple[list[ResultCell], list[str]]:
+    """(the cells that were scored by the judgments that count, a sentence on each that is left out).
+
+    Scores by different judgments do not compare.
+    """
+    outdated = [cell for cell in cells if cell.outdated]
+    remedy = "left out; the same weir run scores it again"
+    current = [cell for cell in cells if not cell.outdated] if outdated else list(cells)
+    return _labelled(current), [f"{_outdated_sentence(cell)}: {remedy}" for cell in outdated]
+
+
+def _outdated_sentence(cell: ResultCell) -> str:
+    name = cell.label or cell.system
+    return f"{name} on {cell.dataset} was scored by other judgments than the last ones asked for, and does not compare"
 
 
 def _labelled(cells: list[ResultCell]) -> list[ResultCell]:
@@ -635,6 +669,7 @@ def cell_notes(cells: Sequence[ResultCell]) -> list[Note]:
     changed = sum(cell.superseded > 0 for cell in cells)
     before = f"{counted(changed, 'ranking')} {one_or_more(changed, 'was', 'were')} scored by other judgments before"
     judgments = [Note(f"{before}; the last ones asked for count")] if changed else []
+    judgments += [Note(_outdated_sentence(cell)) for cell in cells if cell.outdated]
     by_depth: dict[int, set[str]] = {}
     for cell in cells:
         by_depth.setdefault(cell.depth, set()).update(row.measure for row in cell.rows)
@@ -675,7 +710,19 @@ def mixed_provenance(cells: Sequence[ResultCell]) -> list[str]:
         if (one.dataset, one.system) == (other.dataset, other.system):
             names = [name for name, *_ in changes(one.ranked.stage, other.ranked.stage)]
             sentences.append(f"{one.dataset}: {one.label} and {other.label} differ in {', '.join(names[:4])}")
+    first: dict[tuple[str, str], ResultCell] = {}
+    for cell in cells:
+        one = first.setdefault((cell.dataset, cell.judgments), cell)
+        if one.system != cell.system and _answered(one) != _answered(cell):
+            sentences.append(
+                f"{cell.dataset}: {one.label} and {cell.label} are of different documents or queries"
+            )
     return sentences
+
+
+def _answered(cell: ResultCell) -> tuple[object, object]:
+    """What identifies the documents and the queries of the rankings."""
+    return cell.ranked.declared.get("corpus"), cell.ranked.declared.get("queries")
 
 
 # ----------

@@ -15,18 +15,19 @@ import numpy as np
 from weir.core.judged import Judged
 from weir.core.qrels import LARGEST
 from weir.core.scores import MEASURE_NAME
-from weir.core.strings import Float64
+from weir.core.strings import Float64, Grades
 from weir.errors import BadValue, UnknownName, WeirError
 from weir.measures.aliases import canonical, suggestion, translated, with_setting
 from weir.registry import Registry
 
 
-def without_unjudged(j: Judged) -> Judged:
+def without_unjudged(j: Judged, grade: Grades | None = None) -> Judged:
     """The condensed join: without documents that nobody judged, those with a grade below 0 among them.
 
-    The others close up, so that ranks count judged documents only. The ideal ranking stays as it is.
+    The others close up, so that ranks count judged documents only. The ideal ranking stays as it is. grade: of its
+    rows, where those of the join are no grades.
     """
-    judged = j.grade >= 0
+    judged = (j.grade if grade is None else grade) >= 0
     query, place = j.query[judged], j.first[judged]
     start = np.searchsorted(query, query)
     # Groups close up too: first and last count the judged documents up to and within each.
@@ -353,4 +354,5 @@ def condensed_join(judged: Judged) -> Judged:
     join = without_unjudged(judged)
     if judged.intents is None:
         return join
-    return replace(join, intents=replace(judged.intents, joined=without_unjudged(judged.intents.joined)))
+    joined = without_unjudged(judged.intents.joined, judged.grade)
+    return replace(join, intents=replace(judged.intents, joined=joined))

@@ -22,7 +22,7 @@ from weir.errors import BadValue, UnknownName
 from weir.measures.measure import within_unit
 from weir.stats.intervals import INTERVALS, bounds, two_level_means
 from weir.stats.power import POWER, Family, Reach, detectable, equivalence, excess_kurtosis, reach, reach_note
-from weir.stats.resampling import LEVEL, RESAMPLES, SEED, fewest, resampled_sums
+from weir.stats.resampling import LEVEL, RESAMPLES, SEED, fewest, resampled_part_means, resampled_sums
 from weir.stats.significance import (
     CORRECTIONS,
     DRAWS,
@@ -145,7 +145,8 @@ class ScoreTable:
     queries that not all systems have a value for; unit: what a column is; span: the largest possible difference of
     two values, infinite where the measure has no bounds; geometric: values are logarithms, so that
     the means reported are exponentials of theirs, and differences are differences of logarithms; parts: where
-    columns are datasets, the values on the queries of each, float64[K, Q] for each of its parts; queries: what the
+    columns are datasets, the values on the queries of each, float64[K, Q] for each of its parts; strata: where columns
+    are the queries of several parts that weigh the same, the values of each, not scaled; queries: what the
     columns are, None where they are datasets; group: the group of queries that they are, "" for all.
     """
 
@@ -158,6 +159,7 @@ class ScoreTable:
     span: float = math.inf
     geometric: bool = False
     parts: tuple[tuple[Float64, ...], ...] = ()
+    strata: tuple[Float64, ...] = ()
     queries: Ids | None = None
     group: str = ""
 
@@ -167,6 +169,36 @@ class ScoreTable:
             raise BadValue(f"{self.dataset}: a comparison across datasets has no queries to take")
         queries = self.queries.take(columns)
         return replace(self, values=self.values[:, columns], left_out=0, queries=queries)
+
+    def ordered(self, systems: Sequence[int]) -> ScoreTable:
+        """The table with its systems in this order."""
+        rows = list(systems)
+        return replace(
+            self,
+            systems=tuple(self.systems[k] for k in rows),
+            values=self.values[rows],
+            parts=tuple(tuple(values[rows] for values in dataset) for dataset in self.parts),
+            strata=tuple(values[rows] for values in self.strata),
+        )
+
+    def dataset_means(self) -> Float64:
+        """What the mean of each system on each dataset is reported as, float64[K, D], where columns are datasets."""
+        means = [self._means_of(parts) for parts in self.parts]
+        return np.array(means).T
+
+    def means(self) -> list[float]:
+        """What the mean of each system is reported as: over datasets or parts that of their means, as tables of scores
+        have it, also where those are geometric."""
+        if self.parts:
+            return [exact_mean(row) for row in self.dataset_means()]
+        return self._means_of(self.strata or (self.values,))
+
+    def _means_of(self, parts: Sequence[Float64]) -> list[float]:
+        """The mean of each system over the means of parts."""
+        return [
+            exact_mean(np.array([averaged(exact_mean(part[k]), self.geometric) for part in parts]))
+            for k in range(len(self.systems))
+        ]
 
 
 @dataclass(frozen=True)
@@ -353,7 +385,8 @@ def compared_together(
 class _TestedTable:
     """A table with its systems best first, the p-values of its pairs, and the smallest possible p-value.
 
-    pairs: int64[P, 2], the second against the first, which is the baseline or was given earlier; means: of the systems.
+    pairs: int64[P, 2], the second against the first, which is the baseline or was given earlier; means: of the values
+    of the systems.
     """
 
     table: ScoreTable
@@ -366,12 +399,11 @@ class _TestedTable:
 def _tested(table: ScoreTable, baseline: str | None, method: ComparisonMethod) -> _TestedTable:
     if baseline is not None and baseline not in table.systems:
         raise UnknownName("system to be the baseline", baseline, table.systems)
-    means = [exact_mean(row) for row in table.values]
-    ranked = sorted(range(len(means)), key=lambda k: (-means[k], table.systems[k]))
-    names = tuple(table.systems[k] for k in ranked)
+    means, reported = [exact_mean(row) for row in table.values], table.means()
+    ranked = sorted(range(len(means)), key=lambda k: (-reported[k], table.systems[k]))
     # Draws follow the systems in this order, so that p-values do not depend on the order of the arguments.
-    parts = tuple(tuple(values[ranked] for values in dataset) for dataset in table.parts)
-    best_first = replace(table, systems=names, values=table.values[ranked], parts=parts)
+    best_first = table.ordered(ranked)
+    names = best_first.systems
     if baseline is None:
         every = all_pairs(len(ranked)).tolist()
         chosen = [(i, j) if ranked[i] < ranked[j] else (j, i) for i, j in every]
@@ -401,18 +433,17 @@ def _comparison(
 
     # Intervals of means and of differences.
     mean_ends: list[list[float | None]] = [[None, None]] * systems
+    reported = table.means()
     pair_ends: list[list[float | None]] = [[None, None]] * len(pairs)
     if units >= fewest(method.level):
         ends, draws = [(1 - method.level) / 2, (1 + method.level) / 2], Draws(RESAMPLES, method.seed)
         if method.interval == "two-level" and table.parts:
             samples = two_level_means(table.parts, draws)
-            of_means = np.quantile(samples, ends, axis=0).T
+            mean_samples = two_level_means(table.parts, draws, True) if table.geometric else samples
+            of_means = np.quantile(mean_samples, ends, axis=0).T
             of_pairs = np.stack([np.quantile(samples[:, j] - samples[:, i], ends) for i, j in pairs.tolist()])
         else:  # the samples of means are those of `weir eval`, so the intervals are too
-            sums = np.concatenate(list(resampled_sums(values, RESAMPLES, np.random.default_rng(SEED))))
-            of_means = np.quantile(sums / units, ends, axis=0).T
-            constant = (values == values[:, :1]).all(axis=1)
-            of_means[constant] = np.array(means)[constant, None]
+            of_means = _mean_bounds(table, ends)
             of_pairs = bounds(differences, method.interval, method.level, draws)
         # An interval cut at the bounds of what it estimates covers it as often. Source: Mandelkern 2002.
         mean_ends, pair_ends = of_means.tolist(), np.clip(of_pairs, -table.span, table.span).tolist()
@@ -445,10 +476,9 @@ def _comparison(
     groups = letters(better | better.T) if baseline is None and decided else [""] * systems
     standings = []
     for k, name in enumerate(names):
-        low, high = (None if end is None else averaged(end, table.geometric) for end in mean_ends[k])
+        low, high = mean_ends[k]
         best, worst = 1 + int(better[:, k].sum()), systems - int(better[k].sum())
-        mean = averaged(means[k], table.geometric)
-        standings.append(Standing(name, mean, low, high, best, worst, groups[k]))
+        standings.append(Standing(name, reported[k], low, high, best, worst, groups[k]))
     return Comparison(
         *(table.dataset, table.measure, units, table.unit, table.left_out, tuple(standings)),
         tuple(compared_pairs),
@@ -458,6 +488,21 @@ def _comparison(
         table.geometric,
         group=table.group,
     )
+
+
+def _mean_bounds(table: ScoreTable, ends: Sequence[float]) -> Float64:
+    """Percentiles of the resampled mean of each system as it is reported, float64[K, 2]; parts are resampled within."""
+    generator = np.random.default_rng(SEED)
+    if table.strata:
+        means = resampled_part_means(table.strata, generator, RESAMPLES, table.geometric)
+        return np.asarray(np.quantile(means, ends, axis=0).T)
+    over_datasets = table.geometric and bool(table.parts)
+    values = table.dataset_means() if over_datasets else table.values
+    sums = np.concatenate(list(resampled_sums(values, RESAMPLES, generator)))
+    of_means = np.quantile(sums / values.shape[1], ends, axis=0).T
+    constant = (values == values[:, :1]).all(axis=1)
+    of_means[constant] = np.array([exact_mean(row) for row in values])[constant, None]
+    return np.asarray(np.vectorize(math.exp)(of_means) if table.geometric and not over_datasets else of_means)
 
 
 def compare_scores(
@@ -628,7 +673,8 @@ def pooled(tables: Sequence[ScoreTable], name: str) -> ScoreTable:
     first, parts = _alike(tables), sorted(tables, key=lambda t: t.dataset)
     total = sum(t.values.shape[1] for t in parts)
     values = np.concatenate([t.values * (total / (len(parts) * t.values.shape[1])) for t in parts], axis=1)
-    return replace(first, dataset=name, values=values, left_out=sum(t.left_out for t in parts), queries=None)
+    strata, left_out = tuple(t.values for t in parts), sum(t.left_out for t in parts)
+    return replace(first, dataset=name, values=values, left_out=left_out, strata=strata, queries=None)
 
 
 def _alike(tables: Sequence[ScoreTable]) -> ScoreTable:

@@ -17,12 +17,13 @@ from weir.stats.resampling import LEVEL, RESAMPLES, resampled_counts, resampled_
 from weir.stats.significance import Draws
 
 
-def two_level_means(datasets: Sequence[Sequence[Float64]], draws: Draws) -> Float64:
+def two_level_means(datasets: Sequence[Sequence[Float64]], draws: Draws, geometric: bool = False) -> Float64:
     """Means over datasets drawn with replacement, and queries with replacement within each, float64[B, K].
 
-    datasets: for each its parts, float64[K, Q] with a row for each system; the means of the parts are averaged. All
-    systems share the samples; a dataset that is drawn twice has its queries drawn twice. Somewhat wide, as
-    the means of the datasets vary with their queries already. Source: Davison and Hinkley 1997, section 3.8.
+    datasets: for each its parts, float64[K, Q] with a row for each system; the means of the parts are averaged, as
+    exponentials where `geometric`. All systems share the samples; a dataset that is drawn twice has its queries drawn
+    twice. Somewhat wide, as the means of the datasets vary with their queries already. Source: Davison and Hinkley
+    1997, section 3.8.
     """
     first, *others = draws.generator().spawn(1 + sum(map(len, datasets)))
     blocks = resampled_counts(len(datasets), draws.count, first)
@@ -33,7 +34,9 @@ def two_level_means(datasets: Sequence[Sequence[Float64]], draws: Draws) -> Floa
         sample = np.repeat(np.arange(draws.count), times[:, number])
         for part in parts:
             sums = np.concatenate(list(resampled_sums(part, len(sample), next(streams))))
-            np.add.at(total, sample, sums / (part.shape[1] * len(parts)))
+            count = part.shape[1]
+            means = np.exp(sums / count) / len(parts) if geometric else sums / (count * len(parts))
+            np.add.at(total, sample, means)
     return total / len(datasets)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -233,9 +233,22 @@ def ratio_interval(
 
 
 def resampled_means(values: Float64, generator: np.random.Generator, resamples: int) -> Float64:
-    """Means of samples drawn with replacement, float64[resamples], in bounded memory."""
-    sums = np.concatenate(list(resampled_sums(values[None], resamples, generator)))
-    return np.asarray(sums[:, 0] / len(values))
+    """Means of samples drawn with replacement, float64[resamples], in bounded memory; of rows float64[resamples, C]."""
+    sums = np.concatenate(list(resampled_sums(np.atleast_2d(values), resamples, generator)))
+    means: Float64 = sums / values.shape[-1]
+    return means if values.ndim > 1 else means[:, 0]
+
+
+def resampled_part_means(
+    parts: Sequence[Float64], generator: np.random.Generator, resamples: int, geometric: bool = False
+) -> Float64:
+    """Means over parts of the means of samples of queries drawn within each, float64[resamples, C].
+
+    parts: float64[C, Q] each; geometric: whether values are logarithms, so that the mean of a part is an exponential.
+    """
+    each = [resampled_means(part, generator, resamples) for part in parts]
+    means: Float64 = np.mean(np.exp(each) if geometric else each, axis=0)
+    return means
 
 
 def _bounds(rows: Float64, generator: np.random.Generator, level: float, resamples: int) -> Float64:

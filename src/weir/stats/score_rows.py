@@ -30,7 +30,7 @@ from weir.errors import BadValue
 from weir.measures.aliases import ALIKE
 from weir.measures.evaluate import Conventions, parse_conventions, scores_of
 from weir.measures.measure import Measure, parse_measure
-from weir.stats.resampling import LEVEL, RESAMPLES, SEED, fewest, intervals, resampled_means
+from weir.stats.resampling import LEVEL, RESAMPLES, SEED, fewest, intervals, resampled_part_means
 
 if TYPE_CHECKING:
     from weir.stats.calibration import GatedLabels
@@ -310,8 +310,7 @@ def group_row(name: str, members: list[Row], values: list[Float64], geometric: b
     if any(len(v) == 0 for v in defined):
         low = high = float("nan")
     else:
-        each = np.array([resampled_means(v, generator, RESAMPLES) for v in defined])
-        means = np.mean(np.exp(each) if geometric else each, axis=0)
+        means = resampled_part_means([v[None] for v in defined], generator, RESAMPLES, geometric)[:, 0]
         low, high = (float(q) for q in np.quantile(means, [(1 - LEVEL) / 2, (1 + LEVEL) / 2]))
     first = members[0]
     mean = math.fsum(m.mean for m in members) / len(members)

@@ -23,6 +23,7 @@ from weir.experiment.results import (
     cell_collection,
     cell_notes,
     chosen_cells,
+    current_cells,
     finished_cells,
     largest_k,
     rows_with_groups,
@@ -73,9 +74,14 @@ class Study:
 
         baseline: a system by its name or label, by default bm25 where it is there, else the first; labels: names for
         systems, such as "tuned=bm25(k1=1.2)". Raises FormatError for a folder without results, UnknownName for a
-        dataset, system, measure or baseline that is not there, and as `labels_of`.
+        dataset, system, measure or baseline that is not there, BadValue where all were scored by judgments that no
+        longer count, and as `labels_of`.
         """
-        cells, remarks = largest_k(chosen_cells(finished_cells(folder), datasets, systems))
+        current, outdated = current_cells(chosen_cells(finished_cells(folder), datasets, systems))
+        if not current:
+            raise BadValue("; ".join(outdated))
+        cells, depths = largest_k(current)
+        remarks = [*outdated, *depths]
         names = list(dict.fromkeys(cell.label for cell in cells))
         label_of = labels_of(labels, names)
         first = next((name for name in names if name == "bm25" or name.startswith("bm25(")), names[0])
