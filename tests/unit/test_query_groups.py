@@ -207,3 +207,10 @@ def test_a_column_needs_a_collection_that_has_it():
 
     with pytest.raises(UnknownName, match="no column of the queries named 'topic'"):
         query_groups("topic", Ids.of(["1"]), weir.load("brook-news"))
+
+
+def test_the_macro_mean_of_a_comparison_names_groups_of_one_query():
+    given = {"old": scores(2), "new": scores(3, 0.1)}
+    groups = QueryGroups.of({name: "one" if name == NAMES[0] else name.split("_")[0] for name in NAMES})
+    macro = next(c for c in compare_scores(given, "d", groups=groups) if c.group.startswith("macro"))
+    assert macro.group == "macro mean of 3 groups (1 of one query left out)"

@@ -713,7 +713,9 @@ def compared_by_group(
     if not parts:
         raise BadValue(f"{scores.dataset}, {groups.name}: no group has two queries, which a comparison needs")
     tables = [replace(part, dataset=part.group) for part in parts]  # in one order whatever the dataset
-    macro = replace(pooled(tables, scores.dataset), group=f"macro mean of {len(parts)} groups")
+    single = len(rows) - len(parts)
+    without = f" ({single} of one query left out)" if single else ""
+    macro = replace(pooled(tables, scores.dataset), group=f"macro mean of {len(parts)} groups{without}")
     each = compared_together(parts, baseline, method)
     return [compared(scores, baseline, method), compared(macro, baseline, method), *each]
 
