@@ -319,3 +319,55 @@ def test_a_system_that_is_not_in_a_folder_is_named(tmp_path, capsys):
     assert "no system among these results named 'rm3'" in capsys.readouterr().err
     with pytest.raises(UnknownName):
         weir.parse_system("bm25x")
+
+
+@pytest.mark.filterwarnings("default")
+def test_scores_that_rise_with_the_rank_are_warned_of(tmp_path, capsys):
+    rows = [(f"d{n}", n) for n in range(1, 7)]
+    qrels, near, far = written(
+        tmp_path,
+        qrels="q1 0 d1 1\n",
+        distances__trec="".join(f"q1 Q0 {doc} {n} {0.25 * n} x\n" for doc, n in rows),
+        scores__trec="".join(f"q1 Q0 {doc} {n} {2 - 0.25 * n} x\n" for doc, n in rows),
+    )
+    assert main(["eval", str(qrels), str(near), "-m", "RR"]) == 0
+    assert "warning: " in (err := capsys.readouterr().err)
+    assert "distances.trec: scores rise from rank to rank" in err
+    assert main(["eval", str(qrels), str(far), "-m", "RR"]) == 0
+    assert "warning" not in capsys.readouterr().err
+    assert main(["data", "import", str(near), "-o", str(tmp_path / "mine"), "--as", "run-ranks"]) == 0
+    assert next(iter(read_run(tmp_path / "mine" / "runs" / "distances.trec").to_dict()["q1"])) == "d1"
+
+
+def test_judged_queries_without_a_relevant_document_are_counted(tmp_path, capsys):
+    qrels, run = written(tmp_path, qrels="q1 0 d1 1\nq2 0 d3 0\n", run__trec=TREC)
+    note = "note: 1 of 2 judged queries have no relevant document and score 0"
+    assert main(["eval", str(qrels), str(run), "-m", "RR"]) == 0
+    assert note in capsys.readouterr().err
+    assert main(["eval", str(qrels), str(run), "-m", "RR", "--empty", "left-out"]) == 0
+    assert note not in capsys.readouterr().err
+
+
+def test_a_run_that_is_left_out_is_named(tmp_path, capsys):
+    names = [str(path) for path in written(tmp_path, qrels=QRELS, a=TREC, b=TREC, c="01 Q0 d1 1 2.5 x\n")]
+    assert main(["compare", *names, "-m", "RR"]) == 2
+    assert (
+        f"left out: {names[-1]}: the run and the judgments have no query in common" in capsys.readouterr().err
+    )
+
+
+def test_a_word_for_a_grade_needs_no_scaling_and_rows_as_json_an_import(tmp_path):
+    words, rows = written(tmp_path, qrels="qid iter docid rel\n", rows__json='[{"qid": "1", "docno": "d"}]')
+    with pytest.raises(FormatError, match=r"found the grade 'rel'; expected a number within ±16384$"):
+        read_qrels(words)
+    with pytest.raises(FormatError, match="a list of rows is read by: weir data import FILE"):
+        read_run(rows)
+
+
+def test_a_run_with_ties_is_told_from_judgments(tmp_path, capsys):
+    rows = "".join(f"q1 Q0 d{n} {n} {9.5 - n // 2 * 2 * (n < 3) - n * (n > 2)} x\n" for n in range(20))
+    (run,) = written(tmp_path, run__trec=rows)
+    table = tmp_path / "run.csv"
+    assert main(["data", "convert", str(run), str(table)]) == 0
+    assert main(["eval", str(table), str(run), "-m", "nDCG@10"]) == 0
+    assert "nearly all grades of each query differ, as scores do" in capsys.readouterr().err
