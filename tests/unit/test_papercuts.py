@@ -364,6 +364,21 @@ def test_a_word_for_a_grade_needs_no_scaling_and_rows_as_json_an_import(tmp_path
         read_run(rows)
 
 
+def test_the_first_sheet_needs_no_judgments(tmp_path, capsys):
+    none, run = written(tmp_path, none__tsv="query-id\tcorpus-id\tscore\n", run__trec=TREC)
+    assert main(["labels", "pool", str(none), str(run), "-o", str(tmp_path / "pool")]) == 0
+    sheet = tmp_path / "pool" / "to_judge.tsv"
+    head, *lines = sheet.read_text().splitlines()
+    assert len(lines) == 3
+    filled = ["\t".join([*line.split("\t")[:2], "1" if "d1" in line else "", "", "", ""]) for line in lines]
+    sheet.write_text("\n".join([head, *filled]) + "\n")
+    assert main(["eval", str(sheet), str(run)]) == 2
+    assert "weir labels relabel -o FILE makes judgments" in capsys.readouterr().err
+    out = tmp_path / "judged.tsv"
+    assert main(["labels", "relabel", str(sheet), str(none), str(run), "-o", str(out)]) == 0
+    assert read_qrels(out).to_dict() == {"q1": {"d1": 1}}
+
+
 def test_a_run_with_ties_is_told_from_judgments(tmp_path, capsys):
     rows = "".join(f"q1 Q0 d{n} {n} {9.5 - n // 2 * 2 * (n < 3) - n * (n > 2)} x\n" for n in range(20))
     (run,) = written(tmp_path, run__trec=rows)
