@@ -386,3 +386,34 @@ def test_a_run_with_ties_is_told_from_judgments(tmp_path, capsys):
     assert main(["data", "convert", str(run), str(table)]) == 0
     assert main(["eval", str(table), str(run), "-m", "nDCG@10"]) == 0
     assert "nearly all grades of each query differ, as scores do" in capsys.readouterr().err
+
+
+def test_empty_lists_are_queries_without_an_answer_to_a_threshold():
+    answers = {f"q{n}": [f"d{n}"] if n < 20 else [] for n in range(40)}
+    run = {f"q{n}": {f"d{n}": 3.0 + n % 5 if n < 20 else 1.0 + n % 3} for n in range(40)}
+    graded = {query: dict.fromkeys(docs, 1) or {"none": 0} for query, docs in answers.items()}
+    assert weir.threshold(answers, run)[0] == weir.threshold(graded, run)[0]
+
+
+@pytest.mark.parametrize("documents", [[{"id": "d1", "text": "a"}], "d1"])
+def test_documents_and_queries_of_another_shape_are_one_line(documents):
+    with pytest.raises(WeirError, match=r"found (list|str) as the documents; expected \{identifier: text"):
+        weir.Dataset.of(corpus=documents, queries={"q": "a"}, qrels={"q": ["d1"]}, name="mine")
+    with pytest.raises(WeirError, match="as the queries; expected"):
+        weir.Dataset.of(corpus={"d1": "a"}, queries=documents, qrels={"q": ["d1"]}, name="mine")
+
+
+def test_a_missing_identifier_has_its_row():
+    frame = pytest.importorskip("pandas").DataFrame(
+        {"query_id": ["q1", None], "doc_id": ["a", "b"], "relevance": [1, 1]}
+    )
+    with pytest.raises(
+        WeirError, match=r"column query_id holds \w+, first (nan|None) in row 2; expected text"
+    ):
+        weir.evaluate(frame, {"q1": {"a": 1.0}})
+
+
+def test_a_name_in_a_fusion_of_objects_is_told_where_to_go():
+    with pytest.raises(WeirError, match=r"'bm25' is not a system; a name goes into weir\.system"):
+        weir.rrf("bm25", weir.RM3())
+    assert str(weir.rrf(weir.system("bm25"), weir.RM3())) == "rrf(bm25, rm3)"
