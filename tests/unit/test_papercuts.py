@@ -417,3 +417,22 @@ def test_a_name_in_a_fusion_of_objects_is_told_where_to_go():
     with pytest.raises(WeirError, match=r"'bm25' is not a system; a name goes into weir\.system"):
         weir.rrf("bm25", weir.RM3())
     assert str(weir.rrf(weir.system("bm25"), weir.RM3())) == "rrf(bm25, rm3)"
+
+
+def test_a_frame_is_no_dict_of_rankings():
+    frame = pytest.importorskip("pandas").DataFrame({"query_id": ["q1"], "doc_id": ["d1"], "score": [1.0]})
+    with pytest.raises(WeirError, match=r"found DataFrame as the rankings; expected \{query: "):
+        weir.Run.of(frame)
+    with pytest.raises(WeirError, match="found DataFrame as the judgments"):
+        weir.Qrels.of(frame)
+    with pytest.raises(WeirError, match="found Run as the scores; expected the run, then"):
+        weir.abstention({"q1": {"d1": 1}}, weir.Run.of({"q1": {"d1": 1.0}}))
+
+
+def test_judgments_of_documents_and_answers_of_chunks_are_noted(tmp_path):
+    chunks = {f"d{n}#{part}": f"word{n} part{part}" for n in range(4) for part in range(2)}
+    mine = weir.Dataset.of(
+        corpus=chunks, queries={"q1": "word1", "q2": "word2"}, qrels={"q1": ["d1"], "q2": ["d2"]}, name="mine"
+    )
+    notes = [note.text for note in weir.benchmark(mine, ["bm25"], ["nDCG@10"]).notes()]
+    assert any(note.startswith("none of the first 10 documents is judged (bm25 on mine)") for note in notes)

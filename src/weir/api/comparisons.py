@@ -410,10 +410,15 @@ def abstention(
     """What leaving out the queries that a system is least sure of would gain: a curve for each measure, and its nAUC.
 
     run: what was scored, as `evaluate` takes it; confidence: "max", the best score, "std", the standard deviation of
-    the scores, or "diff1", the best less the second. Raises UnknownName for another, and the WeirErrors of reading.
+    the scores, or "diff1", the best less the second. Raises UnknownName for another, BadValue for other scores, and the
+    WeirErrors of reading.
     """
     from weir.stats.threshold import abstention as curves
 
+    if not isinstance(scores, Scores):
+        raise BadValue(
+            f"found {type(scores).__name__} as the scores; expected the run, then what weir.evaluate gave"
+        )
     return ResultSet("abstention", tuple(curves(run_from(run), scores, confidence)))
 
 

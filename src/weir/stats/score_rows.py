@@ -97,6 +97,16 @@ def row_notes(rows: Iterable[Row]) -> list[Note]:
                 ", ".join(cells[LISTED_CELLS:]),
             )
         )
+    strangers = [f"{r.system} on {r.dataset}" for r in rows if r.judged_at_10 == 0 and r.answered]
+    strangers = list(dict.fromkeys(strangers))
+    if strangers:
+        more = f" and {len(strangers) - LISTED_CELLS} more" if len(strangers) > LISTED_CELLS else ""
+        notes.append(
+            Note(
+                f"none of the first 10 documents is judged ({', '.join(strangers[:LISTED_CELLS])}{more}); judgments "
+                "may name documents otherwise, such as whole ones where chunks are returned"
+            )
+        )
     several = len({(r.system, r.dataset) for r in rows}) > 1
     rates = {
         f"{r.system} on {r.dataset}" if several else "": r.judged_at_10
