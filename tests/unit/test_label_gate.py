@@ -15,7 +15,8 @@ from weir.cli import main
 from weir.core.qrels import Qrels
 from weir.core.run import Run
 from weir.errors import BadValue, UnknownName
-from weir.stats.calibration import calibration, gated, parse_least, uncalibrated
+from weir.stats.calibration import calibration, gated, parse_least
+from weir.stats.score_rows import uncalibrated
 
 QUERIES = [f"q{n}" for n in range(8)]
 DOCS = [f"d{n}" for n in range(12)]

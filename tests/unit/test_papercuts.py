@@ -365,3 +365,120 @@ def test_a_system_that_is_not_in_a_folder_is_named(tmp_path, capsys):
     assert "no system among these results named 'rm3'" in capsys.readouterr().err
     with pytest.raises(UnknownName):
         weir.parse_system("bm25x")
+
+
+@pytest.mark.filterwarnings("default")
+def test_scores_that_rise_with_the_rank_are_warned_of(tmp_path, capsys):
+    rows = [(f"d{n}", n) for n in range(1, 7)]
+    qrels, near, far = written(
+        tmp_path,
+        qrels="q1 0 d1 1\n",
+        distances__trec="".join(f"q1 Q0 {doc} {n} {0.25 * n} x\n" for doc, n in rows),
+        scores__trec="".join(f"q1 Q0 {doc} {n} {2 - 0.25 * n} x\n" for doc, n in rows),
+    )
+    assert main(["eval", str(qrels), str(near), "-m", "RR"]) == 0
+    assert "warning: " in (err := capsys.readouterr().err)
+    assert "distances.trec: scores rise from rank to rank" in err
+    assert main(["eval", str(qrels), str(far), "-m", "RR"]) == 0
+    assert "warning" not in capsys.readouterr().err
+    assert main(["data", "import", str(near), "-o", str(tmp_path / "mine"), "--as", "run-ranks"]) == 0
+    assert next(iter(read_run(tmp_path / "mine" / "runs" / "distances.trec").to_dict()["q1"])) == "d1"
+
+
+def test_judged_queries_without_a_relevant_document_are_counted(tmp_path, capsys):
+    qrels, run = written(tmp_path, qrels="q1 0 d1 1\nq2 0 d3 0\n", run__trec=TREC)
+    note = "note: 1 of 2 judged queries have no relevant document and score 0"
+    assert main(["eval", str(qrels), str(run), "-m", "RR"]) == 0
+    assert note in capsys.readouterr().err
+    assert main(["eval", str(qrels), str(run), "-m", "RR", "--empty", "left-out"]) == 0
+    assert note not in capsys.readouterr().err
+
+
+def test_a_run_that_is_left_out_is_named(tmp_path, capsys):
+    names = [str(path) for path in written(tmp_path, qrels=QRELS, a=TREC, b=TREC, c="01 Q0 d1 1 2.5 x\n")]
+    assert main(["compare", *names, "-m", "RR"]) == 2
+    assert (
+        f"left out: {names[-1]}: the run and the judgments have no query in common" in capsys.readouterr().err
+    )
+
+
+def test_a_word_for_a_grade_needs_no_scaling_and_rows_as_json_an_import(tmp_path):
+    words, rows = written(tmp_path, qrels="qid iter docid rel\n", rows__json='[{"qid": "1", "docno": "d"}]')
+    with pytest.raises(FormatError, match=r"found the grade 'rel'; expected a number within ±16384$"):
+        read_qrels(words)
+    with pytest.raises(FormatError, match="a list of rows is read by: weir data import FILE"):
+        read_run(rows)
+
+
+def test_the_first_sheet_needs_no_judgments(tmp_path, capsys):
+    none, run = written(tmp_path, none__tsv="query-id\tcorpus-id\tscore\n", run__trec=TREC)
+    assert main(["labels", "pool", str(none), str(run), "-o", str(tmp_path / "pool")]) == 0
+    sheet = tmp_path / "pool" / "to_judge.tsv"
+    head, *lines = sheet.read_text().splitlines()
+    assert len(lines) == 3
+    filled = ["\t".join([*line.split("\t")[:2], "1" if "d1" in line else "", "", "", ""]) for line in lines]
+    sheet.write_text("\n".join([head, *filled]) + "\n")
+    assert main(["eval", str(sheet), str(run)]) == 2
+    assert "weir labels relabel -o FILE makes judgments" in capsys.readouterr().err
+    out = tmp_path / "judged.tsv"
+    assert main(["labels", "relabel", str(sheet), str(none), str(run), "-o", str(out)]) == 0
+    assert read_qrels(out).to_dict() == {"q1": {"d1": 1}}
+
+
+def test_a_run_with_ties_is_told_from_judgments(tmp_path, capsys):
+    rows = "".join(f"q1 Q0 d{n} {n} {9.5 - n // 2 * 2 * (n < 3) - n * (n > 2)} x\n" for n in range(20))
+    (run,) = written(tmp_path, run__trec=rows)
+    table = tmp_path / "run.csv"
+    assert main(["data", "convert", str(run), str(table)]) == 0
+    assert main(["eval", str(table), str(run), "-m", "nDCG@10"]) == 0
+    assert "nearly all grades of each query differ, as scores do" in capsys.readouterr().err
+
+
+def test_empty_lists_are_queries_without_an_answer_to_a_threshold():
+    answers = {f"q{n}": [f"d{n}"] if n < 20 else [] for n in range(40)}
+    run = {f"q{n}": {f"d{n}": 3.0 + n % 5 if n < 20 else 1.0 + n % 3} for n in range(40)}
+    graded = {query: dict.fromkeys(docs, 1) or {"none": 0} for query, docs in answers.items()}
+    assert weir.threshold(answers, run)[0] == weir.threshold(graded, run)[0]
+
+
+@pytest.mark.parametrize("documents", [[{"id": "d1", "text": "a"}], "d1"])
+def test_documents_and_queries_of_another_shape_are_one_line(documents):
+    with pytest.raises(WeirError, match=r"found (list|str) as the documents; expected \{identifier: text"):
+        weir.Dataset.of(corpus=documents, queries={"q": "a"}, qrels={"q": ["d1"]}, name="mine")
+    with pytest.raises(WeirError, match="as the queries; expected"):
+        weir.Dataset.of(corpus={"d1": "a"}, queries=documents, qrels={"q": ["d1"]}, name="mine")
+
+
+def test_a_missing_identifier_has_its_row():
+    frame = pytest.importorskip("pandas").DataFrame(
+        {"query_id": ["q1", None], "doc_id": ["a", "b"], "relevance": [1, 1]}
+    )
+    with pytest.raises(
+        WeirError, match=r"column query_id holds \w+, first (nan|None) in row 2; expected text"
+    ):
+        weir.evaluate(frame, {"q1": {"a": 1.0}})
+
+
+def test_a_name_in_a_fusion_of_objects_is_told_where_to_go():
+    with pytest.raises(WeirError, match=r"'bm25' is not a system; a name goes into weir\.system"):
+        weir.rrf("bm25", weir.RM3())
+    assert str(weir.rrf(weir.system("bm25"), weir.RM3())) == "rrf(bm25, rm3)"
+
+
+def test_a_frame_is_no_dict_of_rankings():
+    frame = pytest.importorskip("pandas").DataFrame({"query_id": ["q1"], "doc_id": ["d1"], "score": [1.0]})
+    with pytest.raises(WeirError, match=r"found DataFrame as the rankings; expected \{query: "):
+        weir.Run.of(frame)
+    with pytest.raises(WeirError, match="found DataFrame as the judgments"):
+        weir.Qrels.of(frame)
+    with pytest.raises(WeirError, match="found Run as the scores; expected the run, then"):
+        weir.abstention({"q1": {"d1": 1}}, weir.Run.of({"q1": {"d1": 1.0}}))
+
+
+def test_judgments_of_documents_and_answers_of_chunks_are_noted(tmp_path):
+    chunks = {f"d{n}#{part}": f"word{n} part{part}" for n in range(4) for part in range(2)}
+    mine = weir.Dataset.of(
+        corpus=chunks, queries={"q1": "word1", "q2": "word2"}, qrels={"q1": ["d1"], "q2": ["d2"]}, name="mine"
+    )
+    notes = [note.text for note in weir.benchmark(mine, ["bm25"], ["nDCG@10"]).notes()]
+    assert any(note.startswith("none of the first 10 documents is judged (bm25 on mine)") for note in notes)

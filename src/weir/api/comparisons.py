@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Sized
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias, cast, overload
@@ -414,10 +414,15 @@ def abstention(
     """What leaving out the queries that a system is least sure of would gain: a curve for each measure, and its nAUC.
 
     run: what was scored, as `evaluate` takes it; confidence: "max", the best score, "std", the standard deviation of
-    the scores, or "diff1", the best less the second. Raises UnknownName for another, and the WeirErrors of reading.
+    the scores, or "diff1", the best less the second. Raises UnknownName for another, BadValue for other scores, and the
+    WeirErrors of reading.
     """
     from weir.stats.threshold import abstention as curves
 
+    if not isinstance(scores, Scores):
+        raise BadValue(
+            f"found {type(scores).__name__} as the scores; expected the run, then what weir.evaluate gave"
+        )
     return ResultSet("abstention", tuple(curves(run_from(run), scores, confidence)))
 
 
@@ -434,7 +439,8 @@ def threshold(
 ) -> ResultSet[Threshold]:
     """The score below which a system should stay silent, chosen on half of the queries and reported on the other.
 
-    qrels, run: as `evaluate` takes them; a query without a grade above 0, and each of `unanswerable`, has no answer.
+    qrels, run: as `evaluate` takes them; a query without a grade above 0, also one of a dict with nothing behind it,
+    and each of `unanswerable`, has no answer.
     max_false: the largest share of those that may be answered; measure: what is kept of the others; confidence: as
     `abstention` has it; seed: of the split; collection: of the ranking, whose rules hold and which says what queries
     have no answer. Raises BadValue for fewer than four queries of either kind.
@@ -449,7 +455,9 @@ def threshold(
     scoring, parsed = ScoringRules.of(collection), measures_of(measure)[0]
     silent = [] if scoring.queries is None else unanswerable_queries(scoring.queries)
     ranked = scoring.ranked(run_from(run))
-    result = chosen(ranked, qrels_from(qrels), parsed, rules, [*unanswerable, *silent])
+    rows = qrels.items() if isinstance(qrels, Mapping) else ()
+    empty = [str(query) for query, row in rows if isinstance(row, Sized) and not len(row)]
+    result = chosen(ranked, qrels_from(qrels), parsed, rules, [*unanswerable, *silent, *empty])
     return ResultSet("threshold", (result,), scoring.notes)
 
 

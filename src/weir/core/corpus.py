@@ -51,8 +51,9 @@ class Corpus:
     def of(documents: Mapping[str, object]) -> Corpus:
         """A corpus from {id: text} or {id: {"title": ..., "text": ..., and any metadata}}.
 
-        Raises BadValue for a document that is neither.
+        Raises BadValue for a document that is neither, and for what is no mapping.
         """
+        _need_mapping(documents, "documents", "{identifier: text, or a dict with title and text}")
         titles, texts, others = list[str](), list[str](), list[dict[str, object]]()
         for name, document in documents.items():
             title, text, other = _parts_of(name, document)
@@ -172,8 +173,10 @@ class Queries:
     def of(queries: Mapping[str, object]) -> Queries:
         """Queries from {id: text}, or {id: {"text": ..., ...}}, whose other entries are metadata.
 
-        What these may be, `QueryMetadata.of` says. Raises BadValue for metadata of another kind than its name says.
+        What these may be, `QueryMetadata.of` says. Raises BadValue for metadata of another kind than its name says, and
+        for what is no mapping.
         """
+        _need_mapping(queries, "queries", "{identifier: text, or a dict with text}")
         if set(map(type, queries.values())) == {str}:
             return Queries(Ids.of(queries), Strings.of(queries.values()))  # type: ignore[arg-type]  # texts
         records = [dict(q) if isinstance(q, Mapping) else {"text": str(q)} for q in queries.values()]
@@ -261,6 +264,11 @@ def _views(strings: Strings) -> list[memoryview]:
     view = np.ascontiguousarray(strings.data[base : int(strings.ptr[-1])]).data
     cuts = (strings.ptr - base).tolist()
     return [view[a:b] for a, b in itertools.pairwise(cuts)]
+
+
+def _need_mapping(value: object, what: str, expected: str) -> None:
+    if not isinstance(value, Mapping):
+        raise BadValue(f"found {type(value).__name__} as the {what}; expected {expected}")
 
 
 def _parts_of(name: object, document: object) -> tuple[str, str, dict[str, object]]:

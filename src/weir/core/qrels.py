@@ -114,6 +114,11 @@ class Qrels:
         a judged query, as in trec_eval and pytrec_eval: it is left out. Raises BadValue for a grade that is no finite
         number, naming query and document.
         """
+        if not isinstance(judgments, Mapping):
+            raise BadValue(
+                f"found {type(judgments).__name__} as the judgments; expected {{query: {{document: grade}}}}; a frame "
+                "goes into weir.evaluate and weir.compare as it is"
+            )
         judgments = {
             name: grades
             for name, of_query in judgments.items()

@@ -63,6 +63,11 @@ class Run:
         (document, score) pairs, an array, or a pandas Series of scores by document. Raises BadRanking for a score that
         is not a finite number, for a document twice in a ranking and for what is no ranking.
         """
+        if not isinstance(rankings, Mapping):
+            raise BadRanking(
+                f"found {type(rankings).__name__} as the rankings; expected {{query: {{document: score}}}}; a frame "
+                "goes into weir.evaluate and weir.compare as it is"
+            )
         rankings = {
             query_id: scores_of_ranking(f"query '{query_id}'", ranking)
             for query_id, ranking in rankings.items()

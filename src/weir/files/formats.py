@@ -410,7 +410,32 @@ def scan_judgments(buffer: LineBuffer, stop: int) -> ParsedRows:
 
 def bad_grade(where: str, text: str) -> FormatError:
     """The error for a grade that is no number within the range of grades."""
-    return FormatError(where, f"the grade '{text}'", f"a number within ±{LARGEST}; scale the grades first")
+    expected = f"a number within ±{LARGEST}"
+    if any(character.isdecimal() for character in text):
+        expected += "; scale the grades first"
+    return FormatError(where, f"the grade '{text}'", expected)
+
+
+def scores_rise(path: Path) -> bool:
+    """Whether ranks in TREC's columns count up while the scores rise, as distances do.
+
+    The beginning of the file decides, with CERTAIN_RANKS rows of one query at least. False for a pipe, which is read
+    only once, and for rows that are none.
+    """
+    if is_pipe(path) or format_of(path, "run").name != "trec":
+        return False
+    rows = [line.split() for line in read_bytes(path, _HEAD_BYTES).split(b"\n")[:-1]]
+    most = 0
+    for _, group in itertools.groupby((row for row in rows if row), key=lambda row: row[0]):
+        try:
+            ranks, scores = zip(*((int(row[3]), float(row[4])) for row in group), strict=True)
+        except (IndexError, ValueError):
+            return False
+        rises = scores[0] < scores[-1] and all(a <= b for a, b in itertools.pairwise(scores))
+        if (len(scores) > 1 and not rises) or ranks != tuple(range(ranks[0], ranks[0] + len(ranks))):
+            return False
+        most = max(most, len(ranks))
+    return most >= CERTAIN_RANKS
 
 
 def _read_layout(path: Path, kind: Kind, separator: str) -> ColumnLayout:
@@ -530,6 +555,7 @@ def _not_a_row(path: Path, cells: list[str], layout: ColumnLayout, kind: Kind, l
         if not cells[at]:
             return FormatError(path, f"an empty {names[at]}", "an identifier in every row", line)
     what = "a finite number as the " + ("score" if kind == "run" else "grade")
-    return FormatError(
-        path, f"'{cells[layout.number][:80]}'", f"{what}, in column {names[layout.number]}", line
-    )
+    expected = f"{what}, in column {names[layout.number]}"
+    if kind == "qrels" and not cells[layout.number]:
+        expected += "; of a sheet that is not filled in whole, weir labels relabel -o FILE makes judgments"
+    return FormatError(path, f"'{cells[layout.number][:80]}'", expected, line)

@@ -232,7 +232,11 @@ def _numbered(values: Sequence[object], column: str) -> tuple[Ids, Int32]:
     ]
     if odd:
         # A float column would turn 7 into 7.0, a missing value into "nan": neither names anything.
-        raise BadValue(f"column {column} holds {odd[0].__name__}; expected text or whole numbers")
+        row = next(number for number, value in enumerate(values, 1) if type(value) is odd[0])
+        raise BadValue(
+            f"column {column} holds {odd[0].__name__}, first {values[row - 1]!r} in row {row}; expected text or whole "
+            "numbers"
+        )
     number: dict[object, int] = {}
     code = np.array([number.setdefault(v, len(number)) for v in values], np.int32)
     try:

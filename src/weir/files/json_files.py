@@ -321,7 +321,10 @@ def read_nested(path: Path, kind: Kind | None = None) -> dict[str, dict[str, flo
     else:
         rows = _unique_json(path)
         if not isinstance(rows, dict):
-            raise FormatError(path, f"a JSON {type(rows).__name__}", _EXPECTED)
+            listed = (
+                "; a list of rows is read by: weir data import FILE -o DIR" if isinstance(rows, list) else ""
+            )
+            raise FormatError(path, f"a JSON {type(rows).__name__}", _EXPECTED + listed)
     for query, value in rows.items():
         row = value
         if isinstance(row, list):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
 
@@ -27,6 +27,7 @@ from weir.measures.evaluate import scores_of
 from weir.measures.measure import Measure, parse_measure
 from weir.stats.resampling import interval
 from weir.stats.score_bounds import Unjudged
+from weir.stats.score_rows import exchange_notes
 
 SHEET, ABOUT = "to_judge.tsv", "pool.json"
 HEAD = ("query-id", "corpus-id", "grade", "query", "title", "text")
@@ -107,21 +108,38 @@ def pools_of(
     subjects: Sequence[Subject], out: Path | None, k: int = 10, limit: int | None = None
 ) -> list[JudgingPool]:
     """A pool for each subject, written to `out`, or to a folder in it for each of several; raises as both parts do."""
-    pools = [judging_pool(one.runs, one.need_qrels(), k, limit) for one in subjects]
+    pools = [judging_pool(one.runs, _judgments(one), k, limit) for one in subjects]
     for subject, pool in zip(subjects, pools, strict=True):
         if out is not None:
             write_pool(pool, subject, out if len(subjects) == 1 else out / subject.name)
     return pools
 
 
+def _judgments(subject: Subject, queries: Ids | None = None) -> Qrels:
+    """The judgments of a subject; where its file holds none yet, none of these queries or of all that a run answers."""
+    qrels = subject.need_qrels()
+    if len(qrels):
+        return qrels
+    answered = dict.fromkeys(name for run in subject.runs.values() for name in run.queries.tolist())
+    ids = Ids.of(answered) if queries is None else queries
+    return replace(qrels, queries=ids, ptr=np.zeros(len(ids) + 1, np.int64))
+
+
 def pool_notes(subjects: Sequence[Subject]) -> list[str]:
-    """Notes on sheets without texts, by which nobody can judge."""
+    """Notes on sheets without texts, by which nobody can judge, and on judgments that read like a run."""
+    exchanged = [
+        f"{one.name}: {note.text}"
+        for one in subjects
+        if one.qrels is not None
+        for note in exchange_notes(one.qrels)
+    ]
     bare = [one.name for one in subjects if one.corpus is None or one.queries is None]
     if not bare:
-        return []
+        return exchanged
     return [
+        *exchanged,
         f"the sheet of {', '.join(bare)} has identifiers and no texts, as it is not known which collection it is of; "
-        "--collection NAME, a name or a path, puts them on it"
+        "--collection NAME, a name or a path, puts them on it",
     ]
 
 
@@ -278,7 +296,11 @@ class Relabelled:
 
 def judged_anew(subjects: Sequence[Subject], new: Qrels) -> list[Subject]:
     """The subjects of whose queries some are judged anew; raises BadValue where there is none."""
-    judged = [one for one in subjects if (one.need_qrels().queries.codes(new.queries.strings) >= 0).any()]
+    judged = [
+        one
+        for one in subjects
+        if (_judgments(one, new.queries).queries.codes(new.queries.strings) >= 0).any()
+    ]
     if not judged:
         names = ", ".join(one.name for one in subjects)
         raise BadValue(f"none of the {len(new):,} queries judged anew is a query of {names}")
@@ -293,7 +315,8 @@ def relabelled(
     Where both judge a pair, the new judgment counts. Queries that only the new judgments know do not: the means are of
     the same queries. Raises BadValue where none of the new judgments is of a query of the subject, or without runs.
     """
-    old = subject.need_qrels()
+    old = _judgments(subject, new.queries)
+    subject = replace(subject, qrels=old)
     if not subject.runs:
         raise BadValue(f"{subject.name}: there are no rankings to score again")
     shared = np.flatnonzero(old.queries.codes(new.queries.strings) >= 0)

@@ -7,6 +7,7 @@ conventions say otherwise. Queries of the run that nobody judged are ignored and
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -21,8 +22,8 @@ from weir.core.order import Ties
 from weir.core.qrels import Qrels
 from weir.core.run import Named, Run
 from weir.core.scores import Scores
-from weir.errors import BadRanking, BadValue, FormatError, UnknownName, WeirError
-from weir.files.formats import holds_nuggets
+from weir.errors import BadRanking, BadValue, FormatError, RankingWarning, UnknownName, WeirError
+from weir.files.formats import holds_nuggets, scores_rise
 from weir.files.intents import read_intents
 from weir.files.runs import join_run_file, read_qrels, read_run, run_name
 from weir.measures.measure import Measure, all_within_unit, parse_measure
@@ -229,14 +230,17 @@ def scores_of(judged: Judged, measures: tuple[Measure, ...], conventions: Conven
     )
 
 
-def check_shared_queries(judged: Judged) -> None:
+def check_shared_queries(judged: Judged, path: Path | None = None) -> None:
     """Raise BadValue for the join of a run all of whose queries are others than the judged ones.
+
+    path: of the run, where it is a file.
 
     For what people pass in, where it is a mistake; a system that finds nothing for its queries scores 0.
     """
     if len(judged) and judged.ignored and not judged.answered.any():
+        where = "" if path is None else f"{path}: "
         raise BadValue(
-            f"the run and the judgments have no query in common: of {judged.ignored} in the run one is "
+            f"{where}the run and the judgments have no query in common: of {judged.ignored} in the run one is "
             f"'{judged.stranger}', of {len(judged)} judged ones '{judged.queries[0]}'"
         )
 
@@ -304,7 +308,14 @@ def join_run(
         judged = join_run_file(run, qrels, conventions.order)
     if not (judged.ignored or judged.answered.any()):
         raise FormatError(run, "no ranking", "at least one document for one query")
-    check_shared_queries(judged)
+    check_shared_queries(judged, run)
+    if scores_rise(run):
+        warnings.warn(
+            f"{run}: scores rise from rank to rank, but the highest counts as the best; if they are distances: "
+            "weir data import FILE -o DIR --as run-ranks",
+            RankingWarning,
+            stacklevel=2,
+        )
     return judged
 
 

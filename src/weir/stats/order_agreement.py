@@ -10,7 +10,7 @@ import numpy as np
 
 from weir.core.qrels import Qrels
 from weir.core.results import result
-from weir.core.rounding import change, count, score, share
+from weir.core.rounding import change, count, counted, score, share
 from weir.core.run import Run
 from weir.core.strings import Float64
 from weir.core.tables import Table, sentences, table_of
@@ -196,7 +196,7 @@ def order_agreement(
     Raises BadValue for fewer than two systems, and where labels have fewer than two queries in common.
     """
     if len(runs) < 2:
-        raise BadValue(f"{len(runs)} rankings have no order; name two or more")
+        raise BadValue(f"{counted(len(runs), 'ranking')} cannot be put in order; name two or more")
     common = np.flatnonzero(second.queries.codes(first.queries.strings) >= 0)
     if len(common) < 2:
         raise BadValue(f"both labels judge {len(common)} queries in common; two at least are needed")

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from weir.stats.calibration import GatedLabels
 
 
+_EQUAL_SCORES = 0.1  # share of a ranking's documents that may tie with the next one
 _FEW_GRADES = 3  # mean judgments of a query up to which nothing is made of grades that all differ
 ENOUGH_JUDGED = 0.9
 """Judged@10 from which nothing is said."""
@@ -96,6 +97,16 @@ def row_notes(rows: Iterable[Row]) -> list[Note]:
                 ", ".join(cells[LISTED_CELLS:]),
             )
         )
+    strangers = [f"{r.system} on {r.dataset}" for r in rows if r.judged_at_10 == 0 and r.answered]
+    strangers = list(dict.fromkeys(strangers))
+    if strangers:
+        more = f" and {len(strangers) - LISTED_CELLS} more" if len(strangers) > LISTED_CELLS else ""
+        notes.append(
+            Note(
+                f"none of the first 10 documents is judged ({', '.join(strangers[:LISTED_CELLS])}{more}); judgments "
+                "may name documents otherwise, such as whole ones where chunks are returned"
+            )
+        )
     several = len({(r.system, r.dataset) for r in rows}) > 1
     rates = {
         f"{r.system} on {r.dataset}" if several else "": r.judged_at_10
@@ -139,18 +150,25 @@ def grade_notes(qrels: Qrels | IntentQrels, measures: Iterable[Measure]) -> list
                 )
             )
             break
-    if isinstance(qrels, Qrels) and qrels.fractional:
-        query = qrels.query_of_row()
-        order = np.lexsort((qrels.grade, query))
-        same = (np.diff(query[order]) == 0) & (np.diff(qrels.grade[order]) == 0)
-        if len(query) >= _FEW_GRADES * max(len(qrels), 1) and not same.any():
-            notes.append(
-                Note("all grades of each query differ, as scores do; judgments come first, then runs")
-            )
+    if isinstance(qrels, Qrels):
+        notes += exchange_notes(qrels)
     if isinstance(qrels, Qrels) and qrels.origin is not None:
         above = qrels.origin.summary(qrels.grade > 0)
         notes.append(Note(f"judgments by origin: {qrels.origin.summary()}; above 0: {above or 'none'}"))
     return notes
+
+
+def exchange_notes(qrels: Qrels) -> list[Note]:
+    """A note on judgments that read like the scores of a run, if they do."""
+    if not qrels.fractional:
+        return []
+    query = qrels.query_of_row()
+    order = np.lexsort((qrels.grade, query))
+    same = (np.diff(query[order]) == 0) & (np.diff(qrels.grade[order]) == 0)
+    if len(query) < _FEW_GRADES * max(len(qrels), 1) or same.mean() > _EQUAL_SCORES:
+        return []
+    nearly = "nearly " if same.any() else ""
+    return [Note(f"{nearly}all grades of each query differ, as scores do; judgments come first, then runs")]
 
 
 def scored(
@@ -213,6 +231,14 @@ def noted(
     if len(retrieved) and not len(judged.rank):
         remarks.append(
             Note("no document that was returned is judged; both files may write identifiers otherwise")
+        )
+    empty = int(np.count_nonzero(judged.above_zero() == 0))
+    if empty and "empty=left-out" not in scores.conventions:
+        remarks.append(
+            Note(
+                f"{empty:,} of {len(judged):,} judged queries have no relevant document and score 0",
+                "empty=left-out leaves them out",
+            )
         )
     if len(retrieved) >= CUT_QUERIES and (retrieved == retrieved.max()).mean() >= CUT_SHARE:
         remarks += shallow_notes(int(retrieved.max()), map(str, measures))

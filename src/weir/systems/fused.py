@@ -50,7 +50,10 @@ class Fused:
         name = self.fusion.name
         for part in self.parts:
             if not isinstance(part, Retriever):
-                raise BadValue(f"{name} fuses systems, such as {name}(bm25, rm3); {part!r} is not a system")
+                raise BadValue(
+                    f"{name} fuses systems, such as {name}(bm25, rm3); {part!r} is not a system; a name goes into "
+                    "weir.system(...)"
+                )
         if len(self.parts) < 2:
             raise BadValue(
                 f"{name} fuses two or more systems, such as {name}(bm25, rm3); found {len(self.parts)}"

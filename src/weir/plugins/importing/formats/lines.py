@@ -198,9 +198,12 @@ def read_three(contents: Contents, _: Choices) -> Iterator[Item]:
 
 @reader("run-ranks", "query, document, rank (MS MARCO's run, PyTerrier's minimal)")
 def read_ranks(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Rankings by rank, from 0 or 1, with or without gaps."""
+    """Rankings by rank, from 0 or 1, with or without gaps; in TREC's columns by those of document and rank."""
     rows = _lines_only(contents)
-    yield from _rankings(rows, range(3, 1 << 20), "query, document and rank", doc=1, rank=2)
+    if _mostly(len(cells) > 3 and cells[1].upper() == "Q0" for cells in _sample(contents)):
+        yield from _rankings(rows, range(4, 1 << 20), "query Q0 document rank", doc=2, rank=3)
+    else:
+        yield from _rankings(rows, range(3, 1 << 20), "query, document and rank", doc=1, rank=2)
 
 
 @reader("run-scores", "query, document, score")
