@@ -16,6 +16,7 @@ from weir.stats.compare import letters
 from weir.stats.distributions import student_quantile
 from weir.stats.intervals import INTERVALS, bounds, resampled
 from weir.stats.order_agreement import kendall_tau, rbo
+from weir.stats.permutation import exact_p, rejected_by_samples, rejected_by_signs
 from weir.stats.power import (
     MOST_QUERIES,
     detectable,
@@ -366,3 +367,22 @@ def test_registries_say_what_they_hold():
         assert len(TESTS.get(name).summary) > 20
     assert all_pairs(3).tolist() == [[0, 1], [0, 2], [1, 2]]
     assert t_statistic(np.full(4, 0.5)) == math.inf
+
+
+@pytest.mark.parametrize("name", ["permutation", "bootstrap-shift"])
+def test_the_smallest_p_value_of_drawn_tests_is_reached_and_named(name):
+    kind, draws = TESTS.get(name), Draws(999, 1)
+    values = np.stack([np.zeros(60), np.linspace(1.0, 2.0, 60)])  # no draw gives as large a mean
+    [p] = p_values(name, values, np.array([[0, 1]]), draws)
+    assert kind.drawn
+    assert p == kind.smallest(60, 2, draws) == 1 / 1000
+
+
+@pytest.mark.parametrize("level", [0.01, 0.05])
+def test_quantiles_by_expansion_reject_as_the_tests_do(level):
+    rows = np.random.default_rng(3).normal(0.6, 1.0, (200, 15))
+    signs = np.array([exact_p(row) for row in rows])
+    assert np.mean(rejected_by_signs(rows, level) == (signs < level)) > 0.97
+    pair, draws = np.array([[0, 1]]), Draws(4_999, 5)
+    samples = [p_values("bootstrap-shift", np.stack([row * 0, row]), pair, draws)[0] for row in rows[:60]]
+    assert np.mean(rejected_by_samples(rows[:60], level) == (np.array(samples) < level)) > 0.93
