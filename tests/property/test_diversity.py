@@ -97,7 +97,10 @@ def test_the_ideal_ranking_scores_one_and_condensing_changes_only_what_it_should
     answered = [float(q in ideal) for q in best.queries]
     for row in best.values.tolist():
         assert row == pytest.approx(answered)
-    judged = {q: {d for row in intents.values() for d in row} for q, intents in qrels.items()}
+    judged = {
+        q: {d for row in intents.values() for d, grade in row.items() if grade >= 0}
+        for q, intents in qrels.items()
+    }
     shorter = {q: {d: s for d, s in row.items() if d in judged[q]} for q, row in run.items()}
     for measure in ("alpha_nDCG@3", "StRecall@2", "AP_IA"):
         condensed = score_run(IntentQrels.of(qrels), Run.of(run), f"condensed({measure})").values
