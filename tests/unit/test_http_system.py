@@ -168,7 +168,7 @@ def test_exact_counts_of_a_server_that_misbehaves(tmp_path):
             "text 11": [changed(lambda found: found["hits"]["hits"][0].pop("_score"))] * 3,
             "text 12": [ss.status(429)] * 3,
         }
-        timeouts = QUICK + "timeout_s = 1.0\nwhole_s = 10.0\n"
+        timeouts = QUICK + "timeout_s = 2.0\nwhole_s = 10.0\n"
         file = described(tmp_path, "elasticsearch", url, timeouts)
         searcher = Http(file, version="1", on_failure="missing").index(CORPUS)
         with pytest.warns(
