@@ -74,3 +74,13 @@ def test_groups_part_the_queries(groups, asked):
 def test_a_folder_is_no_baseline(tmp_path):
     with pytest.raises(OSError, match="directory"):
         is_baseline(tmp_path)
+
+
+def test_half_of_a_surrogate_pair_is_named_by_its_line(tmp_path):
+    path = tmp_path / "b.tsv"
+    queries = Ids.of(["a b", '"c"'])
+    scores = Scores(("AP",), queries, np.array([[0.5, 1.0]]), np.ones(2, np.bool_))
+    write_baseline(SystemScores("s", {"d": JudgedScores(scores, {"a b": "0", '"c"': "1"})}), path)
+    path.write_bytes(path.read_bytes().replace(rb"\"c", rb"\ud800"))
+    with pytest.raises(FormatError, match=r"b\.tsv, line \d+: found"):
+        read_baseline(path)

@@ -283,4 +283,5 @@ def _text(cell: str) -> str:
     text = json.loads(cell)
     if not isinstance(text, str):
         raise ValueError(cell)
+    text.encode("utf-8")  # raises for half of a surrogate pair, a ValueError too
     return text
