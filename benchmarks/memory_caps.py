@@ -4,7 +4,7 @@
 
 Each run is a process of its own with a WEIR_HOME of its own, under `ulimit -v` or in a memory cgroup (root, version 1 or
 2), with every thread that the machine has. The collections are SciFact, whole and its first 400 documents (for what runs
-a model quickly), and a million synthetic documents (`scale.py`). A record says how the process ended (exit code, or a negative
+a model), and a million synthetic documents (`scale.py`). A record says how the process ended (exit code, or a negative
 signal), its last line on standard error where that was not 0, its seconds, and its peak: of its resident memory, in a
 cgroup that of the group.
 """

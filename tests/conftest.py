@@ -12,9 +12,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-settings.register_profile(
-    "weir", deadline=None
-)  # kernels compile within an example; times are measured in benchmarks
+# How long one example takes says more about the machine than about the code: a kernel may compile within it.
+settings.register_profile("weir", deadline=None)
 settings.load_profile("weir")
 
 # A process imports the guard once, by one name: a worker of pytest-xdist has it already.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from hypothesis import settings
 from hypothesis import strategies as st
 
 from weir.measures import MEASURES
@@ -18,10 +17,6 @@ __all__ = [
     "texts",
     "trials",
 ]
-
-# How long one example takes says more about the machine than about the code.
-settings.register_profile("weir")
-settings.load_profile("weir")
 
 # Few letters, so that prefixes, ties and collisions happen; and some that order differently as bytes.
 identifiers = st.one_of(

@@ -278,7 +278,9 @@ def finished_cells(root: Path | str) -> list[ResultCell]:
     root = Path(root)
     folders = sorted({path.parent for path in root.glob(f"*/*/{SCORES}")})
     order = GridOrder.read(root)
-    cells = _dated([_counting(group, order) for group in map(list, map(_cells_in, folders)) if group], order)
+    cells = _marked_outdated(
+        [_counting(group, order) for group in map(list, map(_cells_in, folders)) if group], order
+    )
     if not cells:
         if not root.is_dir():
             raise FormatError(
@@ -441,7 +443,7 @@ def _counting(cells: Sequence[ResultCell], order: GridOrder) -> ResultCell:
     return replace(last, superseded=len(cells) - 1)
 
 
-def _dated(cells: Sequence[ResultCell], order: GridOrder) -> list[ResultCell]:
+def _marked_outdated(cells: Sequence[ResultCell], order: GridOrder) -> list[ResultCell]:
     """The cells, marked where they were scored by other judgments than those of their collection and split that count.
 
     These are the ones last asked for, or, where no cell was scored by them, those of the cell scored last.
