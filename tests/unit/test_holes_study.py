@@ -77,18 +77,17 @@ def test_everything_found_is_what_loops_find(judged, first, second, seed, rel):
             assert side.change == pytest.approx(mean - one.before)
             assert side.low - 1e-9 <= side.change <= side.high + 1e-9
             assert one.least - 1e-9 <= side.mean <= one.most + 1e-9
-    alone = hole_study(given_, Qrels.of(qrels), Qrels.of(people), measure=parse_measure("P@3"), rel=rel)
-    for one, both in zip(alone.found, found.found, strict=True):
-        assert (one.holes, one.missed_by_people, one.before) == (
-            both.holes,
-            both.missed_by_people,
-            both.before,
-        ) or (
-            one.before != one.before  # of all systems there are no means
-        )
-        assert one.filled == both.filled[:1]
-        assert (one.missed_by_model.of, one.agreement.of) == (0, 0)
-    assert [repr(one) for one in alone.orders] == [repr(one) for one in found.orders[:1]]
+    sides = {"people": (Qrels.of(people), None), "model": (None, Qrels.of(model))}
+    for place, (by, (by_people, by_model)) in enumerate(sides.items()):
+        alone = hole_study(given_, Qrels.of(qrels), by_people, by_model, parse_measure("P@3"), rel)
+        for one, both in zip(alone.found, found.found, strict=True):
+            assert getattr(one, f"missed_by_{by}") == getattr(both, f"missed_by_{by}")
+            assert one.holes == both.holes
+            assert repr(one.before) == repr(both.before)  # NaN of all systems together
+            assert one.filled == both.filled[place : place + 1]
+            assert 0 in (one.missed_by_people.of, one.missed_by_model.of)
+            assert one.agreement.of == 0
+        assert [repr(one) for one in alone.orders] == [repr(found.orders[place])]
     for order, place in zip(found.orders, (0, 1), strict=True):
         now = {one.system: one.before for one in found.found[1:]}
         then = {one.system: one.filled[place].mean for one in found.found[1:]}
@@ -111,9 +110,13 @@ def test_what_cannot_be_studied_is_refused(tmp_path, capsys):
     ):
         hole_study({"one": run}, qrels, people, Qrels.of({"q": {"a": 1}}), measure)
     with pytest.raises(
-        BadValue, match="is judged by people; write a sheet with weir labels pool, and give it to them"
+        BadValue, match="is judged by people; write a sheet with weir labels pool, and have it judged"
     ):
         hole_study({"one": run}, qrels, Qrels.of({"q": {"a": 1}}), measure=measure)
+    with pytest.raises(BadValue, match="is judged by the model; write a sheet"):
+        hole_study({"one": run}, qrels, model=Qrels.of({"q": {"a": 1}}), measure=measure)
+    with pytest.raises(BadValue, match="labels of people, of a model, or of both; none are given"):
+        hole_study({"one": run}, qrels, measure=measure)
     with pytest.raises(BadValue, match="has no score bounds"):
         hole_study({"one": run}, qrels, people, people, parse_measure("condensed(nDCG@10)"))
     with pytest.raises(BadValue, match="no ranking"):
@@ -137,6 +140,11 @@ def test_the_command_takes_a_sheet_and_says_what_python_says(tmp_path, capsys):
     Qrels.of({q: {"b": 1, "c": 0} for q in "qr"}).labelled("llm:m").save(model / "labels.tsv")
     capsys.readouterr()
     options = ["--human", str(sheet), "--model", str(model)]
+    assert main(["labels", "holes", *targets, "--model-labels", str(model)]) == 0
+    out, err = capsys.readouterr()
+    assert "relevant by the model" in out
+    assert "people" not in out
+    assert "note: a model alone labelled the unjudged documents" in err
     assert main(["labels", "holes", *targets, *options]) == 0
     text = capsys.readouterr().out
     result = weir.labels.holes(*targets, human=sheet, model=model)

@@ -84,31 +84,33 @@ def rank_agreement(
 def holes(
     qrels: object,
     *runs: object,
-    human: object,
+    human: object = None,
     model: object = None,
     measure: Measure | str = "nDCG@10",
     rel: float = 1,
     collection: str | Path | Dataset | None = None,
 ) -> ResultSet[HoleStudy]:
-    """What people and a model find among the unjudged documents of runs: `weir labels holes`.
+    """What people, a model, or both find among the unjudged documents of runs: `weir labels holes`.
 
-    qrels, runs: as `weir.evaluate` takes them; human, model: labels as `agree` takes them, model None for people
-    alone; rel: the grade from which a document is relevant; collection: of the runs, whose rules hold, such as that of
-    self-matches. Raises BadValue where nothing is unjudged or no hole is judged by all of them, and for a measure
-    without score bounds, and the WeirErrors of reading.
+    qrels, runs: as `weir.evaluate` takes them; human, model: labels as `agree` takes them, one of which may be None;
+    rel: the grade from which a document is relevant; collection: of the runs, whose rules hold, such as that of
+    self-matches. Raises BadValue without labels, where nothing is unjudged or no hole is judged by all of them, and for
+    a measure without score bounds, and the WeirErrors of reading.
     """
+    from weir.core.scores import Note
     from weir.datasets.scoring_rules import ScoringRules
     from weir.files.frames import qrels_from
     from weir.files.label_files import labels_from
     from weir.labels.hole_study import hole_study
     from weir.measures.measure import parse_measure
 
-    by_model = None if model is None else labels_from(model)
+    people, by_model = (None if labels is None else labels_from(labels) for labels in (human, model))
     scoring = ScoringRules.of(collection)
     systems = {name: scoring.ranked(run) for name, run in _systems(runs).items()}
     judgments = scoring.counted(qrels_from(qrels))
-    study = hole_study(systems, judgments, labels_from(human), by_model, parse_measure(str(measure)), rel)
-    return ResultSet("holes", (study,), scoring.notes)
+    study = hole_study(systems, judgments, people, by_model, parse_measure(str(measure)), rel)
+    alone = "a model alone labelled the unjudged documents: see how far it agrees with people by weir judge --judged"
+    return ResultSet("holes", (study,), scoring.notes if human is not None else (*scoring.notes, Note(alone)))
 
 
 def _systems(runs: Mapping[str, object] | Sequence[object]) -> dict[str, Run]:

@@ -172,10 +172,10 @@ def estimate_command(
 @click.command("holes")
 @click.argument("qrels")
 @click.argument("runs", nargs=-1, required=True, metavar="RUN...")
-@click.option("--human-labels", "human", required=True, metavar="LABELS",
+@click.option("--human-labels", "human", metavar="LABELS",
               help="What people say of them: a sheet of weir labels pool, filled in, or a file of labels.")  # fmt: skip
 @click.option("--model-labels", "model", metavar="LABELS",
-              help="What a model says of them: a folder of weir judge, or a file of labels; optional.")  # fmt: skip
+              help="What a model says of them: a folder of weir judge, or a file of labels. One or both.")  # fmt: skip
 @click.option("-m", "--measure", shell_complete=measure_names, default="nDCG@10", show_default=True,
               help="What systems are ordered by; its cut-off says how deep holes are looked for.")  # fmt: skip
 @click.option("--rel", default=1.0, show_default=True, help="The grade from which a document is relevant.")
@@ -184,7 +184,7 @@ def estimate_command(
 def holes_command(
     qrels: str,
     runs: tuple[str, ...],
-    human: str,
+    human: str | None,
     model: str | None,
     measure: str,
     rel: float,
@@ -194,7 +194,7 @@ def holes_command(
     """Report how many unjudged documents are relevant.
 
     QRELS: judgments, RUN: rankings, as weir eval takes them. The documents among the first of each ranking that QRELS
-    does not judge are holes, which count as not relevant. Of those that people, and a model, judged: how many are
+    does not judge are holes, which count as not relevant. Of those that people, a model, or both judged: how many are
     relevant (false negatives), how far both agree, each system's score with the holes judged, and whether the order of
     systems changes; intervals by resampling queries. A sheet to judge comes from: weir labels pool QRELS RUN... -o
     pool/

@@ -112,19 +112,22 @@ class HoleStudy:
 def hole_study(
     runs: Mapping[str, Run],
     qrels: Qrels,
-    people: Qrels,
+    people: Qrels | None = None,
     model: Qrels | None = None,
     measure: Measure = NDCG_AT_10,
     rel: float = 1,
 ) -> HoleStudy:
-    """Compare labels of people, and of a model, for the unjudged documents among the first k of each run.
+    """Compare labels of people, of a model, or of both, for the unjudged documents among the first k of each run.
 
     k is the cut-off of the measure; people, model: labels, of which those of holes are used. A document without a label
-    stays a hole. Raises BadValue without a run or a hole, where no hole has a label of all, and for a measure without
-    score bounds.
+    stays a hole. Raises BadValue without a run, a hole or labels, where no hole has a label of all, and for a measure
+    without score bounds.
     """
     if not runs:
         raise BadValue("there is no ranking whose holes could be studied")
+    parties = {by: labels for by, labels in zip(PARTIES, (people, model), strict=True) if labels is not None}
+    if not parties:
+        raise BadValue("holes are studied by labels of people, of a model, or of both; none are given")
     certain = score_bounds(runs, qrels, measure)
     k = measure.cutoff or 0
     holes = Unjudged.of(list(runs.values()), qrels, k)
@@ -134,10 +137,8 @@ def hole_study(
         )
     docs = len(holes.qrels.docs)
     own = holes.query.astype(np.int64) * docs + holes.doc
-    grades: list[Float64] = []  # of each hole, NaN without a label
-    for labels in (people, model):
-        if labels is None:
-            continue
+    grades: dict[str, Float64] = {}  # of each hole by who labelled it, NaN without a label
+    for by, labels in parties.items():
         query = holes.qrels.queries.codes(labels.queries.strings)[labels.query_of_row()].astype(np.int64)
         doc = holes.qrels.docs.codes(labels.docs.strings)[labels.doc].astype(np.int64)
         pair = np.where((query >= 0) & (doc >= 0), query * docs + doc, -1)
@@ -145,17 +146,16 @@ def hole_study(
         is_hole = own[at] == pair
         column = np.full(len(own), np.nan)
         column[at[is_hole]] = labels.grade[is_hole]
-        grades.append(column)
-    if np.isnan(grades).any(axis=0).all():
-        by = "people" if model is None else "people and by the model"
-        to = "them" if model is None else "both"
+        grades[by] = column
+    if np.isnan(list(grades.values())).any(axis=0).all():
+        everyone = " and by ".join(_article(by) for by in grades)
         raise BadValue(
-            f"none of the {len(holes.query):,} unjudged documents is judged by {by}; write a sheet with weir "
-            f"labels pool, and give it to {to}"
+            f"none of the {len(holes.query):,} unjudged documents is judged by {everyone}; write a sheet with weir "
+            f"labels pool, and have it judged"
         )
     before = _values(runs, qrels, measure)
-    after: list[Float64] = []  # with the labelled holes among the judgments
-    for column in grades:
+    after: dict[str, Float64] = {}  # with the labelled holes among the judgments
+    for by, column in grades.items():
         labelled, old = ~np.isnan(column), holes.qrels
         filled = Qrels.from_columns(
             old.queries,
@@ -164,12 +164,12 @@ def hole_study(
             np.concatenate([old.doc, holes.doc[labelled]]),
             np.concatenate([old.grade.astype(np.float64), column[labelled]]),
         )
-        after.append(_values(runs, filled, measure))
+        after[by] = _values(runs, filled, measure)
     counted = [_hole_counts("", np.ones(len(holes.query), np.bool_), holes, grades, rel)]
     for number, (name, run) in enumerate(runs.items()):
         one = _hole_counts(name, holes.ranks_in(run, k) <= k, holes, grades, rel)
         scores = []
-        for by, values in zip(PARTIES, after, strict=False):
+        for by, values in after.items():
             old_values, new = before[number], values[number]
             low, high = interval(new - old_values)
             scores.append(
@@ -178,7 +178,7 @@ def hole_study(
         least, most = (float(np.nanmean(end)) for end in (certain[name].low, certain[name].high))
         mean = float(before[number].mean())
         counted.append(replace(one, before=mean, least=least, most=most, filled=tuple(scores)))
-    orders = tuple(filled_order(by, list(runs), before, one) for by, one in zip(PARTIES, after, strict=False))
+    orders = tuple(filled_order(by, list(runs), before, one) for by, one in after.items())
     return HoleStudy(str(measure), k, rel, len(qrels), tuple(counted), orders if len(runs) > 1 else ())
 
 
@@ -189,13 +189,13 @@ def _values(runs: Mapping[str, Run], qrels: Qrels, measure: Measure) -> Float64:
 
 
 def _hole_counts(
-    system: str, flags: Flags, holes: Unjudged, grades: Sequence[Float64], rel: float
+    system: str, flags: Flags, holes: Unjudged, grades: Mapping[str, Float64], rel: float
 ) -> HoleCounts:
     """The counts of the flagged holes."""
     nobody = np.full(len(flags), np.nan)
-    grades = [*grades, nobody][:2]
-    labelled = [flags & ~np.isnan(column) for column in grades]
-    relevant = [column >= rel for column in grades]
+    columns = [grades.get(by, nobody) for by in PARTIES]
+    labelled = [flags & ~np.isnan(column) for column in columns]
+    relevant = [column >= rel for column in columns]
     both = labelled[0] & labelled[1]
     cells = [
         _by_query(holes, both & (relevant[0] == one) & (relevant[1] == other))
@@ -259,15 +259,24 @@ def hole_tables(studies: Sequence[HoleStudy]) -> tuple[Table, ...]:
     """Agreement and what was missed, scores before and after, and the order of systems, each with its interval."""
     tables = []
     for study in studies:
-        people_alone = all(len(one.filled) < 2 for one in study.found)
-        head = [f"first {study.k}", "unjudged", "relevant by people", "by the model", "same verdict", "kappa"]
-        shares = [head]
+        parties = list(dict.fromkeys(filled.by for one in study.found for filled in one.filled))
+        judges = [_article(by) for by in parties]
+        shares = [[f"first {study.k}", "unjudged", f"relevant by {judges[0]}"]]
+        if len(parties) > 1:
+            shares[0] += [f"by {judges[1]}", "same verdict", "kappa"]
         for one in study.found:
-            kappa, low, high = one.kappa
-            ratios = map(_ratio_shown, (one.missed_by_people, one.missed_by_model, one.agreement))
-            kappas = "-" if math.isnan(kappa) else f"{score(kappa)} {bounds_shown(low, high)}"
-            shares.append([one.system or "all systems", count(one.holes), *ratios, kappas])
-        names = ["by people", "change", "by the model", "change"][: 2 if people_alone else 4]
+            missed = dict(zip(PARTIES, (one.missed_by_people, one.missed_by_model), strict=True))
+            line = [
+                one.system or "all systems",
+                count(one.holes),
+                *(_ratio_shown(missed[by]) for by in parties),
+            ]
+            if len(parties) > 1:
+                kappa, low, high = one.kappa
+                kappas = "-" if math.isnan(kappa) else f"{score(kappa)} {bounds_shown(low, high)}"
+                line += [_ratio_shown(one.agreement), kappas]
+            shares.append(line)
+        names = [name for judge in judges for name in (f"by {judge}", "change")]
         scores = [["system", f"{study.measure} now", "may be", *names]]
         for one in sorted((one for one in study.found if one.system), key=lambda one: -one.before):
             line = [one.system, score(one.before), f"{score(one.least)} to {score(one.most)}"]
@@ -275,18 +284,22 @@ def hole_tables(studies: Sequence[HoleStudy]) -> tuple[Table, ...]:
                 bounds = f"[{change(filled.low)}, {change(filled.high)}]"
                 line += [score(filled.mean), f"{change(filled.change)} {bounds}"]
             scores.append(line)
-        judges = "people" if people_alone else "each"
         tables += [
-            table_of([line[:3] for line in shares] if people_alone else shares),
+            table_of(shares),
             table_of(scores),
             sentences(*(map(_order_shown, study.orders) if study.orders else ["one system has no order"])),
             sentences(
                 f"documents of grade {study.rel:g} or more are relevant; shares are of the unjudged documents that "
-                f"{judges} judged, those judged by nobody still count as not relevant; intervals of 95% over "
-                f"{count(study.queries)} queries"
+                f"{'each' if len(judges) > 1 else judges[0]} judged, those judged by nobody still count as not "
+                f"relevant; intervals of 95% over {count(study.queries)} queries"
             ),
         ]
     return tuple(tables)
+
+
+def _article(by: str) -> str:
+    """Who labelled, as a sentence names them."""
+    return "the model" if by == "model" else by
 
 
 def _ratio_shown(ratio: Ratio) -> str:
@@ -298,10 +311,9 @@ def _ratio_shown(ratio: Ratio) -> str:
 
 
 def _order_shown(one: FilledOrder) -> str:
-    by = "by people" if one.by == "people" else "by the model"
     pairs = "; ".join(f"{better} was above {worse}" for better, worse in one.turned)
     return (
-        f"order of systems {by}: tau {score(one.tau)} [{score(one.low)}, {score(one.high)}] with the order now, "
-        f"{count(len(one.turned))} of {count(one.pairs)} pairs change places [{one.fewest:g}, {one.most:g}]"
+        f"order of systems by {_article(one.by)}: tau {score(one.tau)} [{score(one.low)}, {score(one.high)}] with the "
+        f"order now, {count(len(one.turned))} of {count(one.pairs)} pairs change places [{one.fewest:g}, {one.most:g}]"
         + (f": {pairs}" if pairs else "")
     )
