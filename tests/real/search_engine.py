@@ -75,7 +75,7 @@ class SearchEngine:
             (cache / self.name).mkdir(parents=True)
             for path in unpacked.iterdir():
                 (cache / self.name / path.name).symlink_to(path)
-            source = cache / self.name / "OpenSearchServer.java"
+            [source] = (cache / self.name).glob("*Server.java")
             text, single = source.read_text(), 'settings.put("discovery.type", "single-node");'
             assert single in text
             puts = "".join(f'settings.put("{name}", "{value}");' for name, value in self.settings.items())

@@ -471,14 +471,16 @@ def without(prefix: str, run: Run) -> dict[str, dict[str, float]]:
     return {name.removeprefix(prefix): docs for name, docs in run.to_dict().items()}
 
 
-def test_a_node_that_hangs_or_stops_loses_no_answer_and_changes_none(shared, tmp_path):
+@pytest.mark.parametrize("name", ["elasticsearch", "opensearch", "opensearch3"])
+def test_a_node_that_hangs_or_stops_loses_no_answer_and_changes_none(name, shared, tmp_path):
     """SIGSTOP of the node that is asked, then of another, with and without copies of its documents; then kill -9."""
     both: dict[str, str] = {"cluster__name": "weir-two", "discovery__type": "zen", **BRISK}
-    first = {"node__name": "A", "cluster__initial_cluster_manager_nodes": "A", **both}
-    with engine_running("opensearch3", shared, tmp_path / "a", **first) as a:
+    managers = "master" if name == "elasticsearch" else "cluster_manager"
+    first = {"node__name": "A", f"cluster__initial_{managers}_nodes": "A", **both}
+    with engine_running(name, shared, tmp_path / "a", **first) as a:
         second = {"node__name": "B", "node__roles": "data", **both}
         second["discovery__seed_hosts"] = f"127.0.0.1:{a.port + 100}"
-        with engine_running("opensearch3", shared, tmp_path / "b", **second) as b:
+        with engine_running(name, shared, tmp_path / "b", **second) as b:
             assert a.process is not None
             assert b.process is not None
             copies = "[settings]\nnumber_of_shards = 2\nnumber_of_replicas = {}\n"

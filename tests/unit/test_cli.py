@@ -144,7 +144,7 @@ def test_eval_prints_a_table_and_says_who_did_not_answer(files, capsys):
     assert "0.5000 [0.0000, 1.0000]" in out
     assert "1/2" in out
     assert "1 of 2 judged queries are not answered and score 0" in err
-    assert "1 queries of the run have no judgments" in err
+    assert "1 query of the run has no judgments and is ignored" in err
 
 
 def test_eval_json_has_the_promised_keys_at_full_precision(files, capsys):

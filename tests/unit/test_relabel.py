@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 
 import pytest
 from hypothesis import given, settings
@@ -15,6 +16,7 @@ from weir.core.corpus import Corpus, Queries
 from weir.core.qrels import Qrels
 from weir.core.run import Run
 from weir.errors import BadValue, FormatError
+from weir.files.records import write_collection
 from weir.labels.pools import HEAD, SHEET, judging_pool, read_sheet, relabelled, turned, write_pool
 
 FULL = {"q": {d: int(d in "acg") for d in "abcdefgh"}, "r": {d: int(d in "bh") for d in "abcdefgh"}}
@@ -130,3 +132,59 @@ def test_the_commands_write_a_pool_once_and_score_again(tmp_path, capsys):
     full = {q: {d: g for d, g in grades.items()} for q, grades in FULL.items()}
     with pytest.raises(BadValue, match="everything among the first"):
         judging_pool(RUNS, Qrels.of(full))
+
+
+def test_a_collection_that_nobody_judged_is_searched_judged_and_scored(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    judged = weir.load("brook-news")
+    queries, corpus = judged.all_queries, judged.corpus
+    (tmp_path / "mine").mkdir()
+    write_collection(tmp_path / "mine", corpus, queries, judged.qrels)
+    held = tmp_path / "mine" / "qrels" / "test.tsv"
+    held.unlink()
+    run = [
+        "run",
+        "-q",
+        "-d",
+        "mine",
+        "-d",
+        "brook-news",
+        "-s",
+        "bm25",
+        "-s",
+        "bm25(k1=2)",
+        "-k",
+        "10",
+        "-o",
+        "out",
+    ]
+    assert main(run) == 0
+    out, err = capsys.readouterr()
+    assert "mine" not in out
+    assert "mine: no judgments, so rankings are kept and nothing is scored; weir labels pool out" in err
+    folders = sorted((tmp_path / "out" / "mine").glob("bm25-*"))
+    assert [len(Run.load(folder / "run.trec").queries) for folder in folders] == [len(queries)] * 2
+    made = [(folder / "run.trec").stat().st_mtime_ns for folder in folders]
+    assert main(["verify", "out"]) == 0
+    capsys.readouterr()
+    assert main(["results", "out", "--json"]) == 0
+    assert {json.loads(line)["dataset"] for line in capsys.readouterr().out.splitlines()} == {"brook-news"}
+    assert main(run[:4] + run[6:]) == 0
+    assert capsys.readouterr().out == ""
+    for folder in (tmp_path / "out" / "brook-news").iterdir():
+        shutil.rmtree(folder)
+    assert main(["compare", "out"]) == 2
+    assert "out: found rankings of collections without judgments alone" in capsys.readouterr().err
+    assert main(["diff", *map(str, folders)]) == 2
+    assert "rankings without scores" in capsys.readouterr().err
+
+    assert main(["labels", "pool", "out", "-o", "pool"]) == 0
+    full = {q: {d: judged.qrels.to_dict().get(q, {}).get(d, 0) for d in corpus.ids} for q in queries.ids}
+    filled(tmp_path / "pool" / SHEET, full)
+    assert main(["labels", "relabel", f"pool/{SHEET}", "out", "-o", "mine.tsv", "--json"]) == 0
+    changes = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    held.write_bytes((tmp_path / "mine.tsv").read_bytes())
+    assert main(run[:4] + run[6:]) == 0
+    assert [(folder / "run.trec").stat().st_mtime_ns for folder in folders] == made
+    rows = {row.system: row.mean for row in weir.results("out", "nDCG@10")}
+    assert rows == pytest.approx({row["system"]: row["after"] for row in changes})

@@ -280,6 +280,7 @@ BAD_CSV = [
     ("qid,docno,score\nq,d,1\n,e,2\n", "line 3: found an empty qid"),
     ("qid,docno,score\nq,,2\n", "line 2: found an empty docno"),
     ("qid,docno,score\nq,d,high\n", "line 2: found 'high'; expected a finite number as the score, in column score"),
+    ("qid,docno,score\nq,d, 3.5\n", "in column score, without blanks around it"),
     ("qid,docno,score\nq,d, 2\n", "line 2: found ' 2'"),
     ("qid,docno,score\nq,d,\n", "line 2: found ''"),
     ("qid,docno,score\nq,d,nan\n", "line 2: found 'nan'"),

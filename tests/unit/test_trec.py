@@ -70,6 +70,10 @@ def test_trec9_compares_as_floats(tmp_path: Path, engine: str, ties: str, first:
     ("line", "said"),
     [
         ("q1 Q0 d3 3", "found 4 columns in 'q1 Q0 d3 3'; expected 6 columns"),
+        (
+            "q1 d3 3",
+            "q1 d3 3'; expected 6 columns: query Q0 document rank score tag; 3 are imported by weir data import",
+        ),
         ("q1", "found 1 column in 'q1'"),
         ("q1 Q0 my d3 3 1.0 t", "found 7 columns"),
         ("q1 Q0 d 3 3 1.0 t", "found 7 columns"),

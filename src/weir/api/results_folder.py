@@ -81,7 +81,7 @@ class ShownResults:
             several = len({cell.dataset for cell in current}) < len(current)
             return compare_cells(current, measures) if several else ()
 
-        text = rows_shown(self.rows.items, display, None if self.by else compared) if self.cells else ""
+        text = rows_shown(self.rows.items, display, None if self.by else compared) if self.rows.items else ""
         return text, (*left_out, *self.rows.notes())
 
 
@@ -157,7 +157,13 @@ def run_shown(
 
     cells = grid.complete(Path(folder), progress, None if share is None else Share.parse(share), on)
     loaded, measures = grid.loaded_datasets(), [str(measure) for measure in grid.measures]
-    notes = dataset_notes(loaded, measures, grid.k, grid.drop_self or None)
+    judged = [one for one in loaded if not one.unjudged]
+    notes = dataset_notes(judged, measures, grid.k, grid.drop_self or None)
+    if unjudged := [one.name for one in loaded if one.unjudged]:
+        begin = f"weir labels pool {folder} -o pool/ writes a sheet to judge"
+        notes.append(
+            Note(f"{', '.join(unjudged)}: no judgments, so rankings are kept and nothing is scored; {begin}")
+        )
     elsewhere = len(loaded) * len(grid.parsed_systems()) - len(cells)
     if elsewhere:
         notes.append(

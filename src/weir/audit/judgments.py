@@ -209,7 +209,7 @@ def unjudged_queries(subject: Subject) -> Iterator[Finding]:
         yield Finding(
             "serious",
             f"none of {counted(len(queries), 'query', 'queries')} has a judgment, so that nothing can be scored",
-            "judge what systems return (weir pool), or take the judgments that belong to these queries",
+            "judge what systems return (weir labels pool), or take the judgments that belong to these queries",
             numbers,
             tuple(unjudged),
         )

@@ -92,7 +92,7 @@ def run_command(
     EXPERIMENT: a TOML file with the keys datasets, systems, measures and k; options replace its entries.
     Every dataset is answered by every system; values in braces, such as 'bm25(k1={0.9, 1.2}, b={0.4, 0.75})', stand
     for a system of each combination. Killed at any moment, the same command continues. The tables are those
-    of weir results.
+    of weir results. Of a collection without judgments the rankings are kept.
     """
     from weir.api.progress import Progress
     from weir.api.results_folder import ShownResults, run_shown

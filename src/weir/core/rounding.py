@@ -64,7 +64,7 @@ def probability(value: float) -> str:
 
 def effect(value: float | None) -> str:
     """An effect size with two decimals; a dash where there is none."""
-    return "-" if value is None else f"{value:+.2f}"
+    return "-" if value is None or math.isnan(value) else f"{value:+.2f}"
 
 
 def exact(value: float) -> str:

@@ -105,8 +105,9 @@ class Dataset:
     document with the query's own id is no answer (ArguAna, Quora), else "keep", as the catalogue or the TOML file says;
     entry: the catalogue's facts, None for a collection of one's own; folder: where one from memory stands, which goes
     with it; source: what names a collection that was brought here by reference, at the very commit; read_only: whether
-    no store is written, its documents held in memory where there is none. Everything else is read on first use and may
-    raise FormatError.
+    no store is written, its documents held in memory where there is none; unjudged: whether it is taken as one that
+    nobody judged, with all queries and no judgments, where asking for these would raise FormatError. Everything else is
+    read on first use and may raise FormatError.
     """
 
     name: str
@@ -116,6 +117,7 @@ class Dataset:
     folder: OwnFolder | None = None
     source: str = ""
     read_only: bool = False
+    unjudged: bool = False
 
     @staticmethod
     def load(name: str | Path, split: str | None = None, watch: Watch = unwatched) -> Dataset:
@@ -225,8 +227,13 @@ class Dataset:
 
     @cached_property
     def queries(self) -> Queries:
-        """The queries with at least one judgment in this split, and those that nothing answers, in file order."""
+        """The queries with at least one judgment in this split, and those that nothing answers, in file order.
+
+        Of a collection that is taken as unjudged, all.
+        """
         queries = self.settled_queries
+        if self.unjudged:
+            return queries
         counted = self.qrels.queries.codes(queries.ids.strings) >= 0
         if queries.metadata is not None and queries.metadata.unanswerable is not None:
             counted = counted | queries.metadata.unanswerable
@@ -255,6 +262,8 @@ class Dataset:
 
     @cached_property
     def _judgments(self) -> Qrels:
+        if self.unjudged:
+            return Qrels.of({})
         return read_judgments(self.layout.need_qrels(self.split))
 
     @property
@@ -340,12 +349,19 @@ def load(name: str | Path, split: str | None = None, watch: Watch = unwatched) -
 def load_here(name: str | Path, split: str | None = None) -> Dataset:
     """As `load`, of what is on this machine alone: nothing is asked of the network, and nothing is written.
 
-    So a name may be opened that somebody else wrote, as in the record of a result. Raises as `load`, and DownloadError
-    for what would have to be brought here first.
+    So a name may be opened that somebody else wrote, as in the record of a result; a collection without judgments is
+    taken as unjudged. Raises as `load`, and DownloadError for what would have to be brought here first.
     """
     if str(name).startswith(("//", "\\\\")):
         raise DownloadError(f"{name} is a path on another machine; nothing was requested from it")
-    return replace(_opened(name, split, unwatched, fetch=False), read_only=True)
+    return judged_or_not(replace(_opened(name, split, unwatched, fetch=False), read_only=True))
+
+
+def judged_or_not(dataset: Dataset) -> Dataset:
+    """The collection, taken as unjudged where it has no judgments and does not need them for candidates."""
+    if dataset.layout.qrels or dataset.layout.candidates == "judged":
+        return dataset
+    return replace(dataset, unjudged=True)
 
 
 def _opened(name: str | Path, split: str | None, watch: Watch, fetch: bool = True) -> Dataset:

@@ -91,7 +91,7 @@ def _named(collection: str | Path) -> tuple[str, str | Path]:
 def _of_results(folder: Path, collections: Sequence[str | Path]) -> list[Subject]:
     """The collections of a results folder with the rankings of each; those that are not here are left out."""
     groups: dict[tuple[str, str, str], list[ResultCell]] = {}
-    for cell in finished_cells(folder):
+    for cell in finished_cells(folder, unjudged=True):
         judged_by = cell.judgments
         groups.setdefault((cell.dataset, cell.split, judged_by), []).append(cell)
     names = [name for name, _, _ in groups]
@@ -188,7 +188,7 @@ def _of_dataset(dataset: Dataset, runs: dict[str, Run]) -> Subject:
         dataset.name,
         None if layout.documents is None else dataset.corpus,
         None if layout.queries is None else dataset.all_queries,
-        None if not layout.qrels else dataset.qrels,
+        dataset.qrels if layout.qrels or dataset.unjudged else None,
         runs,
         tuple(_other_splits(dataset)),
         instruction=_instruction(dataset),

@@ -14,7 +14,7 @@ from weir.algorithms import algorithm
 from weir.core.judged import Judged
 from weir.core.run import Run
 from weir.core.scores import Row
-from weir.datasets.load import Dataset, load_group
+from weir.datasets.load import Dataset, judged_or_not, load_group
 from weir.errors import BadValue, FormatError, StoreError, UnknownName, WeirError, require
 from weir.experiment.results import ResultCell, cell_of, keep_order, rows_with_groups
 from weir.experiment.shared_stages import SharedStages
@@ -112,8 +112,12 @@ class Cell:
         stored = self.stage.found(self.stages.root)
         if stored is None:
             return None
-        rows, names = self._known(stored[0]), [str(m) for m in measures]
-        return (stored[0], [rows[name] for name in names]) if rows.keys() >= set(names) else None
+        rows, names = self._known(stored[0]), [str(m) for m in self._computed(measures)]
+        return (
+            (stored[0], [rows[name] for name in names])
+            if rows is not None and rows.keys() >= {*names}
+            else None
+        )
 
     def complete(self, measures: tuple[Measure, ...], wait: bool = True) -> tuple[Path, list[Row]] | None:
         """Do what is missing of the cell; returns as `finished`.
@@ -142,17 +146,24 @@ class Cell:
                     if record is None or not own or record.declared.get("run") != self.stage.key:
                         self._drop_scores(path, path.name)
                 rows = self._known(folder)
-                missing = tuple(m for m in measures if str(m) not in rows)
-                if missing:
+                missing = tuple(m for m in self._computed(measures) if str(m) not in (rows or {}))
+                if missing or rows is None:
                     self._score(folder, judged, missing)
                 clear_lock(run_lock)
                 cell = self.finished(measures)
         assert cell is not None  # it was just written
         return cell
 
-    def _known(self, folder: Path) -> dict[str, Row]:
-        """The rows by measure of sound scores of these rankings by these judgments, made by today's algorithms."""
-        current, rows = self.scored(()).declared, dict[str, Row]()
+    def _computed(self, measures: tuple[Measure, ...]) -> tuple[Measure, ...]:
+        """The measures that are computed: none of a collection that nobody judged."""
+        return () if self.stages.dataset.unjudged else measures
+
+    def _known(self, folder: Path) -> dict[str, Row] | None:
+        """The rows by measure of sound scores of these rankings by these judgments, made by today's algorithms.
+
+        None where no record says that these judgments were looked at.
+        """
+        current, rows = self.scored(()).declared, None
         for path, record in records_in(folder, SCORES):
             declared = record.declared
             if any(declared.get(name) != current[name] for name in ("run", "qrels", "interval")):
@@ -162,6 +173,7 @@ class Cell:
             except WeirError as error:
                 self._drop_scores(path, str(error))
                 continue
+            rows = {} if rows is None else rows
             for row in rows_of(record):
                 if declared["measures"].get(row.measure) == measure_number(parse_measure(row.measure)):
                     rows[row.measure] = row
@@ -206,16 +218,21 @@ class Cell:
         return folder, Judged.of(run, stages.dataset.qrels)
 
     def _score(self, folder: Path, judged: Judged, measures: tuple[Measure, ...]) -> None:
-        """Write the scores of the rankings by these measures, then their record."""
+        """Write the scores of the rankings by these measures, then their record; without a measure the record alone."""
         dataset, stage = self.stages.dataset, self.scored(measures)
         path = folder / f"scores-{stage.key}.jsonl"
         for name in (path.name, f"scores-{stage.key}.json"):
             sweep(folder / name)
+        rows: list[Row] = []
+        files, figures = dict[str, Checksum](), dict[str, object](queries=0)
         with self.stages.bench.making() as making, self.stages.bench.timed():
-            scores = replace(scores_of(judged, measures), labels=uncalibrated(dataset.qrels))
-            title = titled(self.system)
-            rows = [replace(r, title=title) for r in result_rows(scores, dataset.name, str(self.system))]
-        write_scores(scores, path)
+            if measures:
+                scores = replace(scores_of(judged, measures), labels=uncalibrated(dataset.qrels))
+                title = titled(self.system)
+                rows = [replace(r, title=title) for r in result_rows(scores, dataset.name, str(self.system))]
+        if measures:
+            write_scores(scores, path)
+            files, figures = {path.name: Checksum.of(path)}, outcome(scores)
         place = dataset.entry.name if dataset.entry else dataset.source or str(dataset.layout.root.resolve())
         facts = {
             "dataset": dataset.name,
@@ -224,10 +241,10 @@ class Cell:
             "fingerprint": dataset.fingerprint,
             "self_match": dataset.self_match,
             "k": self.k,
-            **outcome(scores),
+            **figures,
             "rows": [row.to_dict() for row in rows],
         }
-        files, inputs = {path.name: Checksum.of(path)}, (("run", folder.name),)
+        inputs = (("run", folder.name),)
         record = Record(
             "scores", stage.name, stage.declared, files, inputs, current_environment(), making.cost(), facts
         )
@@ -419,10 +436,14 @@ class Experiment:
         return [cell_of(*one) for one in cells if one is not None]
 
     def loaded_datasets(self, watch: Watch = _silent) -> list[Dataset]:
-        """The datasets, members of groups apart; raises what `load` raises, and FormatError for what they hold."""
+        """The datasets, members of groups apart, those without judgments as unjudged.
+
+        Raises what `load` raises, and FormatError for what they hold.
+        """
         loaded: list[Dataset] = []
         for reference in self.datasets:
             loaded += [reference] if isinstance(reference, Dataset) else load_group(reference, None, watch)
+        loaded = list(map(judged_or_not, loaded))
         distinct: dict[str, Dataset] = {}
         for dataset in loaded:
             dataset.fingerprint  # noqa: B018  reads all parts, so that what is wrong with one is known at once

@@ -26,7 +26,7 @@ from weir.core.scores import Note
 from weir.core.strings import Float64, Int64
 from weir.core.tables import Table, sentences, table_of
 from weir.datasets import catalogue
-from weir.datasets.load import Dataset, load
+from weir.datasets.load import Dataset, judged_or_not, load
 from weir.datasets.references import named_split
 from weir.errors import BadValue, WeirError
 from weir.experiment.experiment import Capacity, Experiment
@@ -446,7 +446,7 @@ def planned(experiment: Experiment, watch: Watch, precise: bool = False) -> list
             words = (entry.words_per_document or DOCUMENT_WORDS, entry.words_per_query or QUERY_WORDS)
             subjects.append(_Subject(name, entry.documents, entry.queries, words, None))
         else:
-            dataset = load(name, split)
+            dataset = judged_or_not(load(name, split))
             subjects.append(
                 _Subject(dataset.name, len(dataset.corpus), len(dataset.queries), (0.0, 0.0), dataset)
             )

@@ -111,11 +111,11 @@ AGAIN = "written by Weir 0.1, whose records this version does not read; run the 
 class ResultCell:
     """A system on a collection, done and written.
 
-    queries: how many are judged; run: the file of its rankings; rows: its means; settings: every setting of the
-    records as (dotted name, text); ranked, scored: the records of the rankings and of each set of scores; label: the
-    system's name, with its key where another cell of the collection bears the same one; superseded: how many other
-    judgments the same rankings were scored by, whose scores no longer count; outdated: whether its own judgments are
-    others than those that count in its folder.
+    queries: how many are judged; run: the file of its rankings; rows: its means, none where nobody judged; settings:
+    every setting of the records as (dotted name, text); ranked, scored: the records of the rankings and of each set of
+    scores; label: the system's name, with its key where another cell of the collection bears the same one; superseded:
+    how many other judgments the same rankings were scored by, whose scores no longer count; outdated: whether its own
+    judgments are others than those that count in its folder.
     """
 
     folder: Path
@@ -251,37 +251,46 @@ def open_cell(folder: Path | str) -> ResultCell:
     folder = Path(folder)
     if not folder.is_dir():
         raise FormatError(folder, "a file" if folder.exists() else "no such folder", EXPECTED)
-    cells = list(_cells_in(folder))
+    cells = [cell for cell in _cells_in(folder) if cell.rows]
     if cells:
         return _counting(cells, GridOrder.read(folder.parent.parent))
     if (folder / OLD).exists():
         raise FormatError(folder, f"a result {AGAIN}", EXPECTED)
     if (folder / RECORD).exists() or run_file(folder).exists():
-        what = "rankings without scores: a part of another system, or a cell that is not finished"
+        what = "rankings without scores: a part of another system, of no judgments, or a cell that is not finished"
         raise FormatError(folder, what, "a finished cell; the same weir run continues one")
     raise FormatError(folder, f"no {RECORD}", EXPECTED)
 
 
 def cell_of(folder: Path, rows: Sequence[Row]) -> ResultCell:
     """The finished cell that these rows are of, with them alone; raises StoreError where it is there no more."""
-    cell = next((cell for cell in _cells_in(folder) if all(row in cell.rows for row in rows)), None)
+    alike = (cell for cell in _cells_in(folder) if bool(rows) == bool(cell.rows))
+    cell = next((cell for cell in alike if all(row in cell.rows for row in rows)), None)
     if cell is None:
         raise StoreError(f"{folder}: removed while the grid ran, by another process; run the grid again")
     return replace(cell, rows=tuple(rows))
 
 
-def finished_cells(root: Path | str) -> list[ResultCell]:
+def finished_cells(root: Path | str, unjudged: bool = False) -> list[ResultCell]:
     """Every finished cell of a results folder, datasets and systems in the order in which each was first asked for.
 
-    Those of which that is not known come last, as they finished. Raises FormatError where there is none.
+    Those of which that is not known come last, as they finished. unjudged: whether cells of collections that nobody has
+    judged, which have no scores, are among them. Raises FormatError where there is none.
     """
     root = Path(root)
     folders = sorted({path.parent for path in root.glob(f"*/*/{SCORES}")})
     order = GridOrder.read(root)
-    cells = _marked_outdated(
-        [_counting(group, order) for group in map(list, map(_cells_in, folders)) if group], order
-    )
+    by_folder = [list(_cells_in(folder)) for folder in folders]
+    judged = {cell.dataset for group in by_folder for cell in group if cell.rows}
+    kept = [
+        [cell for cell in group if cell.rows or (unjudged and cell.dataset not in judged)]
+        for group in by_folder
+    ]
+    cells = _marked_outdated([_counting(group, order) for group in kept if group], order)
     if not cells:
+        if any(by_folder):
+            remedy = "scores; weir labels pool FOLDER -o pool/ writes what to judge, and weir run scores by judgments"
+            raise FormatError(root, "rankings of collections without judgments alone", remedy)
         if not root.is_dir():
             raise FormatError(
                 root, "a file" if root.exists() else "no such folder", "a folder written by weir run"

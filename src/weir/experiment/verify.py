@@ -264,12 +264,14 @@ def _check_scores(
     finding.problems += problems
     if problems or not _files_sound(folder, scored, finding):
         return
-    try:
-        values = read_scores(folder / next(iter(scored.files)))
-    except (FormatError, ValueError) as error:
-        finding.problems.append(_within(error, folder))
-        return
-    finding.problems += _row_problems(scored, values, finding)
+    values: Scores | None = None
+    for name in scored.files:  # none where nobody has judged
+        try:
+            values = read_scores(folder / name)
+        except (FormatError, ValueError) as error:
+            finding.problems.append(_within(error, folder))
+            return
+        finding.problems += _row_problems(scored, values, finding)
     if collection is None:
         return
     where = str(scored.facts["collection"]), str(scored.facts["split"])
@@ -279,7 +281,7 @@ def _check_scores(
         return
     problems = list(_collection_problems(ran, scored, there, where[0]))
     finding.problems += problems
-    if problems:
+    if problems or values is None:
         return
     todays = []
     for name, number in scored.declared["measures"].items():
@@ -302,8 +304,10 @@ def _record_problems(path: Path, ran: Record, scored: Record, collection: str) -
         yield "its scores are of other rankings"
     if scored.kind != "scores" or path.stem != f"scores-{scored.stage.key}":
         yield f"{path.name} is not the record that it is called"
-    if [*scored.files] != [f"{path.stem}.jsonl"]:
-        yield f"{path.name} speaks of {', '.join(scored.files) or 'no file'}; expected {path.stem}.jsonl"
+    expected_files = [f"{path.stem}.jsonl"] if scored.declared["measures"] else []
+    if [*scored.files] != expected_files:
+        expected = " and ".join(expected_files) or "none"
+        yield f"{path.name} speaks of {', '.join(scored.files) or 'no file'}; expected {expected}"
     facts = scored.facts
     for what, value, declared in (
         ("k", facts["k"], ran.declared["k"]),

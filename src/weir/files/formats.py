@@ -359,6 +359,8 @@ def _not_a_result(path: Path, text: str, bad_score: bool, line: int) -> FormatEr
     expected = "6 columns: query Q0 document rank score tag"
     if count == 4:
         expected += "; 4 are judgments, which stand before the run"
+    if count == 3:
+        expected += "; 3 are imported by weir data import --as run-scores, or --as run-ranks"
     return FormatError(path, f"{count} column{'s' if count > 1 else ''} in {shown}", expected, line)
 
 
@@ -556,6 +558,8 @@ def _not_a_row(path: Path, cells: list[str], layout: ColumnLayout, kind: Kind, l
             return FormatError(path, f"an empty {names[at]}", "an identifier in every row", line)
     what = "a finite number as the " + ("score" if kind == "run" else "grade")
     expected = f"{what}, in column {names[layout.number]}"
+    if cells[layout.number] != cells[layout.number].strip():
+        expected += ", without blanks around it"
     if kind == "qrels" and not cells[layout.number]:
         expected += "; of a sheet that is not filled in whole, weir labels relabel -o FILE makes judgments"
     return FormatError(path, f"'{cells[layout.number][:80]}'", expected, line)

@@ -278,7 +278,9 @@ def _own_notes(scores: Scores) -> list[Note]:
     if missing:
         notes.append(unanswered_note(missing, len(scores.answered), scores.conventions))
     if scores.ignored:
-        notes.append(Note(f"{scores.ignored:,} queries of the run have no judgments and are ignored"))
+        have = one_or_more(scores.ignored, "has no judgments and is", "have no judgments and are")
+        queries = counted(scores.ignored, "query", "queries")
+        notes.append(Note(f"{queries} of the run {have} ignored"))
     if scores.tied:
         notes.append(Note(f"{share(scores.tied)} of the documents returned share their score with another"))
     movable = scores.movable()
