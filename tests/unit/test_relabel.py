@@ -171,6 +171,11 @@ def test_a_collection_that_nobody_judged_is_searched_judged_and_scored(tmp_path,
     assert {json.loads(line)["dataset"] for line in capsys.readouterr().out.splitlines()} == {"brook-news"}
     assert main(run[:4] + run[6:]) == 0
     assert capsys.readouterr().out == ""
+    benchmark = weir.benchmark("mine", ["bm25", "bm25(k1=2)"], k=10, out="out")
+    assert len(benchmark) == 0
+    assert "no judgments" in repr(benchmark)
+    with pytest.raises(BadValue, match=r"mine has no judgments, and its rankings need a folder \(out=\)"):
+        weir.benchmark("mine", "bm25")
     for folder in (tmp_path / "out" / "brook-news").iterdir():
         shutil.rmtree(folder)
     assert main(["compare", "out"]) == 2

@@ -14,7 +14,7 @@ from weir.api.result_set import ResultSet
 from weir.core import frames, results
 from weir.core.scores import Note, Row, Scores
 from weir.core.tables import Table, written
-from weir.datasets.load import Dataset
+from weir.datasets.load import Dataset, load_group
 from weir.errors import BadValue, UnknownName
 from weir.measures import DEFAULT_MEASURES, Measure, measures_of
 
@@ -160,10 +160,10 @@ def benchmark(
 
     datasets: names, groups, paths, Datasets, or (documents, queries, judgments) as `Dataset.of` takes them; systems:
     themselves or their names; out: a results folder, where everything is kept and the same call continues what was
-    interrupted, None for a folder that goes afterwards; k: how many documents each query is answered with at most;
-    drop_self: leave out documents that are the query itself; on: a cluster, such as "ray". Progress is shown where
-    standard error is a terminal, notes always. Raises the WeirErrors of the parts, before anything starts where it can
-    be known.
+    interrupted, None for a folder that goes afterwards, where all collections have judgments; k: how many documents
+    each query is answered with at most; drop_self: leave out documents that are the query itself; on: a cluster, such
+    as "ray". Progress is shown where standard error is a terminal, notes always. Raises the WeirErrors of the parts,
+    before anything starts where it can be known.
     """
     from weir.experiment.experiment import Experiment
 
@@ -176,6 +176,10 @@ def benchmark(
     )
     if out is not None:
         return _run(grid, Path(out), Path(out), on)
+    for one in grid.datasets:
+        for dataset in [one] if isinstance(one, Dataset) else load_group(one):
+            if not dataset.layout.qrels:
+                raise BadValue(f"{dataset.name} has no judgments, and its rankings need a folder (out=)")
     with tempfile.TemporaryDirectory(prefix="weir-", ignore_cleanup_errors=True) as folder:
         return _run(grid, Path(folder), None, on)
 

@@ -52,6 +52,7 @@ class ShownResults:
         """All that has to be shown of cells; measures: these alone, in this order, by default all; more: last notes."""
         from weir.experiment.results import cell_notes, rows_with_groups
 
+        cells = [cell for cell in cells if cell.rows]  # nothing is shown of what nobody judged
         rows = rows_with_groups(cells)
         if measures:
             rows = [row for measure in measures for row in rows if row.measure == measure]
@@ -81,7 +82,7 @@ class ShownResults:
             several = len({cell.dataset for cell in current}) < len(current)
             return compare_cells(current, measures) if several else ()
 
-        text = rows_shown(self.rows.items, display, None if self.by else compared) if self.rows.items else ""
+        text = rows_shown(self.rows.items, display, None if self.by else compared) if self.cells else ""
         return text, (*left_out, *self.rows.notes())
 
 

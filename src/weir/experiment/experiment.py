@@ -381,7 +381,7 @@ class Experiment:
         given the same grid and folder share its cells. Names, settings, judgments and what has to be installed are
         checked before anything starts. on: as `complete` says. Raises the WeirErrors of the parts.
         """
-        return rows_with_groups(self.complete(at, watch, on=on))
+        return rows_with_groups([cell for cell in self.complete(at, watch, on=on) if cell.rows])
 
     def complete(
         self, at: Path | str, watch: Watch = _silent, share: Share | None = None, on: str | None = None
