@@ -69,10 +69,11 @@ def test_every_measure_says_what_it_makes_of_fractions():
             continue
         measure = weir.parse_measure(f"{name}@3" if definition.cutoff == "required" else name)
         assert np.isfinite(score_run(qrels, run, measure).values).all(), name
-    with pytest.raises(
-        BadValue, match=r"RnDCG needs whole grades; query 'q1' has a grade of 0\.5: round them first"
-    ):
-        score_run(qrels, run, "RnDCG")
+    for grade in (0.5, 0.75):
+        fractional = Qrels.of({"q1": {"a": grade, "b": 1}})
+        expected = rf"RnDCG needs whole grades; query 'q1' has a grade of {grade}: round them first"
+        with pytest.raises(BadValue, match=expected):
+            score_run(fractional, run, "RnDCG")
     assert (
         score_run(qrels.rounded(), run, "RnDCG").values.tolist()
         == score_run(Qrels.of(qrels.rounded().to_dict()), run, "RnDCG").values.tolist()
