@@ -111,9 +111,9 @@ QRELS = {"a": {"x": 1}, "b": {"y": 1}, "c": {"x": 1}, "d": {"x": 1}, "e": {"y": 
 @pytest.mark.parametrize(
     ("how", "expected"),
     [
-        ("max", [3.0, 2.5, 0.0, 0.0, -1.0]),
-        ("std", [1.0, 0.0, 0.0, 0.0, statistics.pstdev([-1, -2, -4])]),
-        ("diff1", [2.0, 0.0, 0.0, 0.0, 1.0]),
+        ("max", [3.0, 2.5, -math.inf, -math.inf, -1.0]),
+        ("std", [1.0, 0.0, -math.inf, -math.inf, statistics.pstdev([-1, -2, -4])]),
+        ("diff1", [2.0, 0.0, -math.inf, -math.inf, 1.0]),
     ],
 )
 def test_confidences(how, expected):

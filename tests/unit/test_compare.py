@@ -17,8 +17,17 @@ from weir.core.rounding import change, effect, probability
 from weir.core.scores import Scores
 from weir.core.strings import Ids
 from weir.errors import BadValue, UnknownName
-from weir.stats.compare import ComparisonMethod, ScoreTable, across, compare_scores, compared, table, verdict
-from weir.stats.power import Family, detectable, excess_kurtosis
+from weir.stats.compare import (
+    ComparisonMethod,
+    ScoreTable,
+    across,
+    compare_scores,
+    compared,
+    compared_together,
+    table,
+    verdict,
+)
+from weir.stats.power import Family, detectable, equivalence, excess_kurtosis
 from weir.stats.resampling import fewest, intervals
 from weir.stats.significance import Draws, adjusted, p_values
 
@@ -190,6 +199,33 @@ def test_tukeys_test_is_not_corrected_once_more():
     found = compared(made(3), method=ComparisonMethod("tukey", "holm", draws=500))
     assert [p.adjusted for p in found.pairs] == [p.p for p in found.pairs]
     assert "p: tukey (randomised HSD), 500 draws" in shown("compare", [found], explain=True)
+
+
+def test_equivalence_is_corrected_over_all_pairs_and_tables_whatever_the_test():
+    tables = [replace(made(3, n=n), dataset=f"d{n}") for n in (20, 30, 40)]
+    for test in ("permutation", "tukey"):
+        method = ComparisonMethod(test, "holm", draws=50, margin=0.1)
+        single = [compared(one, method=method) for one in tables]
+        together = compared_together(tables, method=method)
+        for comparisons in (*([one] for one in single), together):
+            raw, corrected = [], []
+            for one in comparisons:
+                of = next(t for t in tables if t.dataset == one.dataset)
+                row = dict(zip(of.systems, of.values, strict=True))
+                raw += [equivalence(row[p.second] - row[p.first], 0.1) for p in one.pairs]
+                corrected += [p.equivalence for p in one.pairs]
+            assert corrected == pytest.approx(adjusted(np.array(raw), "holm").tolist())
+        assert together[0].pairs[0].equivalence > single[0].pairs[0].equivalence
+
+
+def test_a_p_value_at_the_level_is_not_below_it():
+    values = np.stack([np.zeros(40), np.full(40, 0.5)]) + np.random.default_rng(0).normal(0, 0.01, (2, 40))
+    verdicts = {}
+    for draws in (19, 20):  # the least p-value is 1 / (draws + 1)
+        found = compared(ScoreTable("d", "m", ("a", "b"), values), method=ComparisonMethod(draws=draws))
+        verdicts[draws] = (found.pairs[0].p < 0.05, found.pairs[0].verdict != "not separable")
+        assert ("it takes 20 draws at least" in shown("compare", [found])) == (draws == 19)
+    assert verdicts == {19: (False, False), 20: (True, True)}
 
 
 def test_a_table_pairs_by_query_and_leaves_out_what_is_undefined():

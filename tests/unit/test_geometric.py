@@ -17,7 +17,7 @@ from weir.core.run import Run
 from weir.core.scores import averaged
 from weir.files.score_files import read_scores, score_lines, write_scores
 from weir.measures import AP, gmAP, nDCG, parse_measure, score_run
-from weir.stats.compare import ComparisonMethod, across, compare_scores, compared, pooled, table
+from weir.stats.compare import ComparisonMethod, ScoreTable, across, compare_scores, compared, pooled, table
 from weir.stats.resampling import LEVEL, RESAMPLES, SEED, resampled_means
 from weir.stats.score_rows import group_row, result_rows
 
@@ -109,7 +109,7 @@ def test_comparisons_show_geometric_means_and_say_that_differences_are_of_logari
     )
     assert "geometric" not in shown("compare", [second])
     joined = across({name: [table(name, "gmAP", named)] for name in ("d", "e")}, "two")
-    assert joined.geometric
+    assert not compared(joined).geometric  # the columns are datasets, whose geometric means are compared
 
 
 def test_the_mean_over_datasets_is_that_of_geometric_means_everywhere():
@@ -127,13 +127,33 @@ def test_the_mean_over_datasets_is_that_of_geometric_means_everywhere():
         found = compared(across(tables, "all"), method=ComparisonMethod(interval=interval))
         assert {s.system: s.mean for s in found.standings} == pytest.approx(in_grid)
         assert all(s.low <= s.mean <= s.high for s in found.standings)
-        logs = [np.mean([np.mean(t.values[k]) for [t] in tables.values()]) for k in (0, 1)]
-        assert found.pairs[0].difference == pytest.approx(logs[1] - logs[0])
-    grouped = pooled([of for [of] in tables.values()], "group")
-    assert {s.system: s.mean for s in compared(grouped).standings} == pytest.approx(in_grid)
+        assert found.pairs[0].difference == pytest.approx(in_grid["worse"] - in_grid["good"])
+        assert found.pairs[0].low <= found.pairs[0].difference <= found.pairs[0].high
+    of_groups = compared(pooled([of for [of] in tables.values()], "group"))
+    assert {s.system: s.mean for s in of_groups.standings} == pytest.approx(in_grid)
+    logs = [np.mean([np.mean(t.values[k]) for [t] in tables.values()]) for k in (0, 1)]
+    assert of_groups.pairs[0].difference == pytest.approx(logs[1] - logs[0])
     together = across({"group": [t for [t] in tables.values()], "d0": tables["d0"]}, "two")
     expected = {name: (mean + parts["d0"][name].means()["gmAP"]) / 2 for name, mean in in_grid.items()}
     assert {s.system: s.mean for s in compared(together).standings} == pytest.approx(expected)
+
+
+def test_a_mean_and_a_verdict_that_disagree_are_told_of_groups_and_cannot_of_datasets():
+    rows = np.log([[0.9, 0.9, 0.01, 0.02] * 3, [0.5, 0.5, 0.2, 0.3] * 3])
+    parts = [
+        ScoreTable(f"g{n}", "gmAP", ("a", "b"), rows[:, n::4], geometric=True, group=f"g{n}")
+        for n in range(4)
+    ]
+    of_groups, of_datasets = (
+        compared(pooled(parts, "d")),
+        compared(across({t.dataset: [t] for t in parts}, "d")),
+    )
+    for comparison in (of_groups, of_datasets):
+        assert [s.system for s in comparison.standings] == ["a", "b"]
+    assert of_groups.pairs[0].difference > 0 > of_datasets.pairs[0].difference
+    told = "a and b are ordered otherwise by their means than by their logarithms"
+    assert told in shown("compare", [of_groups])
+    assert told not in shown("compare", [of_datasets])
 
 
 def test_weir_eval_prints_the_geometric_mean(tmp_path, capsys):

@@ -55,8 +55,19 @@ def test_queries_without_an_answer_are_flagged_or_have_no_positive_grade():
     only = {q: grades for q, grades in qrels.items() if q in set(ANSWERED)}
     flagged = weir.threshold(only, run, unanswerable=[*SILENT, "a000"])
     assert flagged.to_dict() == weir.threshold(qrels, run).to_dict()  # a000 has a relevant document
-    unseen = weir.threshold(only, {q: run[q] for q in ANSWERED}, unanswerable=SILENT, max_false=0)[0]
-    assert unseen.reported.false_answers in (0.0, 1.0)  # all of confidence 0
+
+
+@pytest.mark.parametrize("shift", [0.0, 100.0, -100.0])
+def test_nothing_returned_is_no_answer_and_scores_may_have_any_sign(shift):
+    qrels, run = world(3.0)
+    moved = {
+        q: {d: s + shift for d, s in docs.items()} for q, docs in run.items() if q in set(ANSWERED[:150])
+    }
+    found = weir.threshold(qrels, moved, max_false=0)[0]
+    assert (found.chosen.false_answers, found.reported.false_answers) == (0.0, 0.0)
+    assert {cut.false_answers for cut in found.curve} == {0.0}
+    assert found.reported.answered == pytest.approx(0.75, abs=0.1)  # 50 of 200 have no document
+    assert found.separation == 150 / 200 + 0.5 * 50 / 200  # nothing against nothing is even
 
 
 def test_a_system_that_knows_nothing_is_told_so(tmp_path, capsys):

@@ -120,8 +120,8 @@ class ComparisonMethod:
 
     @property
     def alpha(self) -> float:
-        """The level of the tests."""
-        return 1 - self.level
+        """The level of the tests, without the rounding of the subtraction: 0.05 is not below it."""
+        return round(1 - self.level, 12)
 
     @property
     def correction(self) -> str:
@@ -143,9 +143,10 @@ class ScoreTable:
 
     values: float64[K, Q], a row for each system, columns in the order of the identifiers, without NaN; left_out:
     queries that not all systems have a value for; unit: what a column is; span: the largest possible difference of
-    two values, infinite where the measure has no bounds; geometric: values are logarithms, so that
+    two values, infinite where the measure has no bounds; geometric: values on queries are logarithms, so that
     the means reported are exponentials of theirs, and differences are differences of logarithms; parts: where
-    columns are datasets, the values on the queries of each, float64[K, Q] for each of its parts; strata: where columns
+    columns are datasets, which then hold means as they are reported, the values on the queries of each, float64[K, Q]
+    for each of its parts; strata: where columns
     are the queries of several parts that weigh the same, the values of each, not scaled; queries: what the
     columns are, None where they are datasets; group: the group of queries that they are, "" for all.
     """
@@ -181,24 +182,25 @@ class ScoreTable:
             strata=tuple(values[rows] for values in self.strata),
         )
 
-    def dataset_means(self) -> Float64:
-        """What the mean of each system on each dataset is reported as, float64[K, D], where columns are datasets."""
-        means = [self._means_of(parts) for parts in self.parts]
-        return np.array(means).T
+    @property
+    def logarithms(self) -> bool:
+        """Whether the values are logarithms: never of datasets, whose means are compared."""
+        return self.geometric and not self.parts
 
     def means(self) -> list[float]:
         """What the mean of each system is reported as: over datasets or parts that of their means, as tables of scores
         have it, also where those are geometric."""
         if self.parts:
-            return [exact_mean(row) for row in self.dataset_means()]
-        return self._means_of(self.strata or (self.values,))
+            return [exact_mean(row) for row in self.values]
+        return means_of_parts(self.strata or (self.values,), self.geometric)
 
-    def _means_of(self, parts: Sequence[Float64]) -> list[float]:
-        """The mean of each system over the means of parts."""
-        return [
-            exact_mean(np.array([averaged(exact_mean(part[k]), self.geometric) for part in parts]))
-            for k in range(len(self.systems))
-        ]
+
+def means_of_parts(parts: Sequence[Float64], geometric: bool) -> list[float]:
+    """The mean of each system over the means of parts, float64[K, Q] each; geometric: whether values are logarithms."""
+    return [
+        exact_mean(np.array([averaged(exact_mean(row), geometric) for row in rows]))
+        for rows in zip(*parts, strict=True)
+    ]
 
 
 @dataclass(frozen=True)
@@ -385,13 +387,14 @@ def compared_together(
 class _TestedTable:
     """A table with its systems best first, the p-values of its pairs, and the smallest possible p-value.
 
-    pairs: int64[P, 2], the second against the first, which is the baseline or was given earlier; means: of the values
-    of the systems.
+    pairs: int64[P, 2], the second against the first, which is the baseline or was given earlier; p: of differences,
+    same: of lying within the margin, NaN without one; means: of the values of the systems.
     """
 
     table: ScoreTable
     pairs: Pairs
     p: Float64
+    same: Float64
     smallest: float
     means: list[float]
 
@@ -413,7 +416,8 @@ def _tested(table: ScoreTable, baseline: str | None, method: ComparisonMethod) -
     pairs, draws = np.array(chosen, np.int64), Draws(method.draws, method.seed)
     p = p_values(method.test, best_first.values, pairs, draws)
     smallest = TESTS.get(method.test).smallest(table.values.shape[1], len(names), draws)
-    return _TestedTable(best_first, pairs, p, smallest, [means[k] for k in ranked])
+    same = equivalences(best_first.values[pairs[:, 1]] - best_first.values[pairs[:, 0]], method)
+    return _TestedTable(best_first, pairs, p, same, smallest, [means[k] for k in ranked])
 
 
 def _comparison(
@@ -438,9 +442,8 @@ def _comparison(
     if units >= fewest(method.level):
         ends, draws = [(1 - method.level) / 2, (1 + method.level) / 2], Draws(RESAMPLES, method.seed)
         if method.interval == "two-level" and table.parts:
-            samples = two_level_means(table.parts, draws)
-            mean_samples = two_level_means(table.parts, draws, True) if table.geometric else samples
-            of_means = np.quantile(mean_samples, ends, axis=0).T
+            samples = two_level_means(table.parts, draws, table.geometric)
+            of_means = np.quantile(samples, ends, axis=0).T
             of_pairs = np.stack([np.quantile(samples[:, j] - samples[:, i], ends) for i, j in pairs.tolist()])
         else:  # the samples of means are those of `weir eval`, so the intervals are too
             of_means = _mean_bounds(table, ends)
@@ -448,7 +451,7 @@ def _comparison(
         # An interval cut at the bounds of what it estimates covers it as often. Source: Mandelkern 2002.
         mean_ends, pair_ends = of_means.tolist(), np.clip(of_pairs, -table.span, table.span).tolist()
 
-    equal_p = equivalences(differences, method)
+    equal_p = adjusted(np.concatenate([tested.same, *(other.same for other in beside)]), method.correct)
     unit = math.inf  # what is detectable is a multiple of the deviation
     if possible.possible and TESTS.get(method.test).detection is not None:
         kurtosis = excess_kurtosis(differences)
@@ -485,7 +488,7 @@ def _comparison(
         baseline,
         method,
         possible,
-        table.geometric,
+        table.logarithms,
         group=table.group,
     )
 
@@ -496,13 +499,12 @@ def _mean_bounds(table: ScoreTable, ends: Sequence[float]) -> Float64:
     if table.strata:
         means = resampled_part_means(table.strata, generator, RESAMPLES, table.geometric)
         return np.asarray(np.quantile(means, ends, axis=0).T)
-    over_datasets = table.geometric and bool(table.parts)
-    values = table.dataset_means() if over_datasets else table.values
+    values = table.values
     sums = np.concatenate(list(resampled_sums(values, RESAMPLES, generator)))
     of_means = np.quantile(sums / values.shape[1], ends, axis=0).T
     constant = (values == values[:, :1]).all(axis=1)
     of_means[constant] = np.array([exact_mean(row) for row in values])[constant, None]
-    return np.asarray(np.vectorize(math.exp)(of_means) if table.geometric and not over_datasets else of_means)
+    return np.asarray(np.vectorize(math.exp)(of_means) if table.logarithms else of_means)
 
 
 def compare_scores(
@@ -544,10 +546,10 @@ def signs(differences: Float64) -> tuple[int, int, int]:
 
 
 def equivalences(differences: Float64, method: ComparisonMethod) -> Float64:
-    """Corrected p-values of lying within the method's margin, by row; NaN without one."""
+    """p-values of lying within the method's margin, by row; NaN without one."""
     if method.margin is None:
         return np.full(len(differences), np.nan)
-    return adjusted(np.array([equivalence(d, method.margin) for d in differences]), method.correction)
+    return np.array([equivalence(d, method.margin) for d in differences])
 
 
 def hedges_g(mean: float, deviation: float, count: int) -> float | None:
@@ -605,23 +607,19 @@ def letters(apart: NDArray[np.bool_]) -> list[str]:
 def across(datasets: Mapping[str, Sequence[ScoreTable]], name: str) -> ScoreTable:
     """The means of the systems on several datasets, as a table whose columns are datasets.
 
-    datasets: the table of each, or those of its parts, whose means are averaged. What is compared then is the mean
-    over datasets, with datasets as the random factor: would it be so on other datasets? Raises BadValue for fewer
-    than two datasets, or where the systems or the measure are not the same.
+    datasets: the table of each, or those of its parts, whose means are averaged, geometric ones too. What is compared
+    then is the mean over datasets, with datasets as the random factor: would it be so on other datasets? Raises
+    BadValue for fewer than two datasets, or where the systems or the measure are not the same.
     """
     if len(datasets) < 2:
         raise BadValue(f"a comparison across datasets needs at least two; found {len(datasets)}")
     first = _alike([t for tables in datasets.values() for t in tables])
     parts = [sorted(datasets[name], key=lambda t: t.dataset) for name in sorted(datasets)]
-    columns = [
-        [exact_mean(np.array([exact_mean(t.values[k]) for t in tables])) for k in range(len(first.systems))]
-        for tables in parts
-    ]
-    values, of_parts = np.array(columns).T, tuple(tuple(t.values for t in tables) for tables in parts)
+    of_parts = tuple(tuple(t.values for t in tables) for tables in parts)
     return replace(
         first,
         dataset=name,
-        values=values,
+        values=np.array([means_of_parts(each, first.geometric) for each in of_parts]).T,
         left_out=0,
         unit="datasets",
         parts=of_parts,
@@ -961,6 +959,14 @@ def _notes(comparisons: Sequence[Comparison], explain: bool = False) -> list[str
     if any(c.geometric for c in comparisons):
         names = ", ".join(sorted({c.measure for c in comparisons if c.geometric}))
         lines.append(f"{names}: means are geometric; differences are those of logarithms")
+        means = [(c, {s.system: s.mean for s in c.standings}) for c in comparisons if c.geometric]
+        lines += [
+            f"{c.measure}, {c.group or c.dataset}: {pair.first} and {pair.second} are ordered otherwise by their means "
+            "than by their logarithms, of which the verdict is"
+            for c, of in means
+            for pair in c.pairs
+            if (of[pair.second] - of[pair.first]) * pair.difference < 0
+        ]
     if m.interval == "two-level":
         lines.append(
             "two-level: datasets drawn with replacement, and queries within each; on one dataset, queries"

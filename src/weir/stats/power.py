@@ -187,7 +187,7 @@ def reach(
     now = smallest(units, draws)
     needed = 0
     if kind.drawn:
-        needed = max(1, math.floor(1 / level_met(family.correct, family.tests, 0, alpha)))
+        needed = max(1, math.floor(1 / level_met(family.correct, family.tests, 0, alpha) + 1e-9))
     # From some number of units on a test that draws is bound by its draws, and every other finds anything.
     fewest = next((n for n in range(2, 65) if smallest(n, draws) < alpha), None)
     return Reach(now, alpha, fewest, needed)

@@ -60,10 +60,10 @@ def abstention(run: Run, scores: Scores, confidence: str = "max", ties: Ties = "
     """The abstention curve of each measure, with its normalised area (nAUC), as MTEB computes them.
 
     run: what was scored, whose scores say how sure the system is of each query; a query that it does not answer
-    has the confidence 0 and counts. confidence: "max", the best score, "std", the standard deviation of the scores,
-    or "diff1", the best less the second. Where values are logarithms the means are geometric, the area is not. ties:
-    what counts for queries of equal confidence, their "mean" or each in turn in the "order" of the scores (MTEB
-    before its issue 5613). Queries where a measure is undefined are left out of it.
+    counts, with less confidence than any other. confidence: "max", the best score, "std", the standard deviation of
+    the scores, or "diff1", the best less the second. Where values are logarithms the means are geometric, the area is
+    not. ties: what counts for queries of equal confidence, their "mean" or each in turn in the "order" of the scores
+    (MTEB before its issue 5613). Queries where a measure is undefined are left out of it.
     Raises UnknownName for another confidence, BadValue for another rule of ties. Source: Gisserot-Boukhlef et al.
     2024; mteb retrieval_metrics.py.
     """
@@ -92,13 +92,13 @@ def abstention(run: Run, scores: Scores, confidence: str = "max", ties: Ties = "
 
 
 def confidence_of(run: Run, queries: Ids, how: str) -> Float64:
-    """How sure the run is of each of these queries, float64[Q]; 0 where it returned nothing. Raises UnknownName."""
+    """How sure the run is of each of these queries, float64[Q]; -inf where it returned nothing. Raises UnknownName."""
     confidence = CONFIDENCES.get(how)
     order = np.lexsort((-run.score, run.query_of_row()))
     codes = run.queries.codes(queries.strings)
     some = np.flatnonzero(codes >= 0)
     some = some[np.diff(run.ptr)[codes[some]] > 0]
-    sure = np.zeros(len(codes))
+    sure = np.full(len(codes), -math.inf)
     sure[some] = confidence(run.score[order], run.ptr)[codes[some]]
     return sure
 
@@ -231,7 +231,10 @@ class Threshold:
 
 @dataclass(frozen=True, eq=False)
 class _Confidences:
-    """How sure a system is, float64, of queries with an answer, whose values are given, and of those without."""
+    """How sure a system is, float64, of queries with an answer, whose values are given, and of those without.
+
+    -inf where it returned nothing, which is no answer whatever the threshold.
+    """
 
     answerable: Float64
     values: Float64
@@ -263,7 +266,7 @@ def threshold(
     """The least score from which on a system should answer, so that few queries without an answer are answered.
 
     A query has no answer where nothing judged for it has a grade above 0, and where it is among `unanswerable` and
-    nothing is judged; a query that the run does not answer has confidence 0. Half of the queries of either kind, drawn
+    nothing is judged; a query for which the run has nothing is not answered. Half of the queries of either kind, drawn
     by the seed, choose the score; the other half reports it. measure: what is kept of queries with an answer. Raises
     BadValue for fewer than four queries of either kind and a measure that is undefined for a query, UnknownName for
     another confidence.
