@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -15,7 +16,7 @@ from weir.cli import main
 from weir.core.corpus import Corpus, Queries
 from weir.core.qrels import Qrels
 from weir.core.run import Run
-from weir.errors import BadValue, FormatError
+from weir.errors import BadValue, FormatError, RankingWarning
 from weir.files.records import write_collection
 from weir.labels.pools import HEAD, SHEET, judging_pool, read_sheet, relabelled, turned, write_pool
 
@@ -193,3 +194,46 @@ def test_a_collection_that_nobody_judged_is_searched_judged_and_scored(tmp_path,
     assert [(folder / "run.trec").stat().st_mtime_ns for folder in folders] == made
     rows = {row.system: row.mean for row in weir.results("out", "nDCG@10")}
     assert rows == pytest.approx({row["system"]: row["after"] for row in changes})
+
+
+def test_labels_of_queries_without_a_judgment_before_are_written_and_in_no_mean(tmp_path):
+    Qrels.of({"q": HELD["q"]}).save(tmp_path / "qrels.tsv")
+    RUNS["one"].save(tmp_path / "one.trec")
+    files = tmp_path / "qrels.tsv", tmp_path / "one.trec"
+    alone = weir.labels.relabel(Qrels.of({"q": FULL["q"]}), *files)
+    both = weir.labels.relabel(Qrels.of({**FULL, "elsewhere": {"a": 1}}), *files, out=tmp_path / "both.tsv")
+    assert both.items == alone.items
+    assert weir.Qrels.load(tmp_path / "both.tsv").to_dict() == FULL
+    assert [str(note).partition("/")[0] for note in both.notes()] == [
+        "note: qrels.tsv: 8 labels of queries that had no judgment before: in "
+    ]
+    assert alone.notes() == ()
+
+
+def test_a_sheet_is_of_the_collection_it_was_written_for(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("mine", "yours"):
+        corpus = Corpus.of({f"{n}": f"{name} text {n}" for n in range(4)})
+        Path(name).mkdir()
+        write_collection(Path(name), corpus, Queries.of({"1": "text", "2": "text 3"}), Qrels.of({}))
+    assert (
+        main(["run", "-q", "-d", "mine", "-d", "yours", "-s", "bm25", "-o", "out"]) == 0
+    )  # a file without rows
+    assert main(["labels", "pool", "out", "-o", "pool"]) == 0
+    sheet = Path("pool") / "mine" / SHEET
+    filled(sheet, {q: {f"{n}": int(n == 3) for n in range(4)} for q in "12"})
+    rows = weir.labels.relabel(sheet, "out", out="judged.tsv")
+    assert [row.subject for row in rows] == ["mine"]
+    Path("yours/qrels/test.tsv").unlink()
+    Path("yours/qrels.csv").write_text("1,3,1\n")
+    with pytest.raises(FormatError, match=r"found no judgments; expected one of qrels/test\.tsv, qrels\.tsv"):
+        weir.benchmark("yours", "bm25", out="out")
+    Path("yours/qrels.csv").unlink()
+    Path("judged.tsv").replace("mine/qrels/test.tsv")
+    assert main(["run", "-q", "-d", "mine", "-s", "bm25", "-o", "out"]) == 0
+    Path("mine").rename("there")
+    with pytest.warns(RankingWarning, match="left out: mine: the collection is not at"):
+        assert len(weir.labels.judging_pool("out", k=2)) == 1
+    assert any("yours: rankings without scores of bm25" in str(note) for note in weir.results("out").notes())
+    holes = weir.audits("out", only=["holes"], collection={"mine": "there"})
+    assert [(audit.subject, audit.ran) for audit in holes] == [("mine", ("holes",)), ("yours", ())]

@@ -144,29 +144,46 @@ def relabel(
     """Every system before and after new judgments: `weir labels relabel`.
 
     judged: a sheet of `judging_pool` with grades filled in, or judgments; where both judge a pair, the new one
-    counts. origin: what they are called; out: a file for the judgments together, with their origins. Raises BadValue
-    where no query is known and for `out` beside several collections, and the WeirErrors of reading.
+    counts. A sheet is of the collection that the file beside it names. origin: what they are called; out: a file for
+    the judgments together, with their origins. Raises BadValue where no query is known and for `out` beside several
+    collections, and the WeirErrors of reading.
     """
     from weir.core.qrels import Qrels
+    from weir.core.rounding import counted
     from weir.core.scores import Note
     from weir.errors import BadValue
     from weir.experiment.audit_subjects import subjects_of
     from weir.files.write import write_qrels
-    from weir.labels.pools import judged_anew, read_sheet, relabelled
+    from weir.labels.pools import (
+        collection_of_sheet,
+        judged_anew,
+        labels_of_new_queries,
+        read_sheet,
+        relabelled,
+    )
     from weir.measures.measure import parse_measure
 
     new, ungraded = (judged, 0) if isinstance(judged, Qrels) else read_sheet(Path(judged))
-    subjects = judged_anew(subjects_of(targets, places_of(collection)), new)
+    subjects = subjects_of(targets, places_of(collection))
+    named = "" if isinstance(judged, Qrels) else collection_of_sheet(Path(judged))
+    subjects = judged_anew([one for one in subjects if one.name == named] or subjects, new)
     if out is not None and len(subjects) != 1:
         raise BadValue(f"judgments are written of one collection; found {len(subjects)}")
     rows: list[Relabelled] = []
+    notes: list[Note] = []
+    if ungraded:
+        notes.append(Note(f"{judged}: {counted(ungraded, 'line')} without a grade yet: unjudged"))
     for subject in subjects:
         changes, together = relabelled(subject, new, parse_measure(measure), origin)
         rows += changes
+        uncounted = labels_of_new_queries(together, subject.need_qrels())
+        if uncounted:
+            where = "in no mean here" if out is None else f"in {out}, and in no mean here"
+            labels = counted(uncounted, "label")
+            notes.append(Note(f"{subject.name}: {labels} of queries that had no judgment before: {where}"))
         if out is not None:
             write_qrels(together, Path(out))
-    text = f"{judged}: {ungraded:,} lines have no grade yet and stay unjudged"
-    return ResultSet("relabel", tuple(rows), (Note(text),) if ungraded else ())
+    return ResultSet("relabel", tuple(rows), tuple(notes))
 
 
 def subset(

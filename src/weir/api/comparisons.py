@@ -178,6 +178,7 @@ def compare_shown(
         finished_cells,
         largest_k,
         system_titles,
+        unscored_systems,
     )
     from weir.stats.compare import ComparisonMethod, compare_scores, relabelled
     from weir.stats.score_rows import system_notes
@@ -194,7 +195,8 @@ def compare_shown(
             raise BadValue(
                 f"{conventions}: a results folder holds scores already; pass judgments and runs instead"
             )
-        cells, remarks = current_cells(chosen_cells(finished_cells(Path(qrels)), datasets, only))
+        finished = finished_cells(Path(qrels))
+        cells, remarks = current_cells(chosen_cells(finished, datasets, only))
         if remarks and len({cell.dataset for cell in cells}) == len(cells):
             raise BadValue(f"no dataset has two systems to compare: {'; '.join(remarks)}")
         if not any("#" in system for system in only):  # a label means its cell, whatever its depth
@@ -204,6 +206,7 @@ def compare_shown(
         names = {**system_titles(cells), **label_of}
         baseline = next((name for name, label in names.items() if label == baseline), baseline)
         remarks += [*twin_notes(twin_systems(cells)), *lacking_notes(cells, chosen, baseline)]
+        remarks += unscored_systems(Path(qrels), finished, datasets)
         notes = (*map(Note, remarks), *cell_notes(cells))
         if factors is not None:
             studies = study_cells(cells, factor_names(factors), chosen, how)

@@ -126,7 +126,10 @@ def audited_all(
     single, comparing = ([one for one in checks if one.comparing == several] for several in (False, True))
     if not single and len(subjects) < 2:
         raise BadValue(f"{comparing[0].name} compares collections; name two or more")
-    audits = [_audit(one.name, one, one.parts, single, progress) for one in subjects] if single else []
+    able = any(one.parts >= {*check.needs} for check in single for one in subjects)
+    audits = (
+        [_audit(one.name, one, one.parts, single, progress, not able) for one in subjects] if single else []
+    )
     if comparing and len(subjects) > 1:
         everywhere = frozenset.intersection(*(one.parts for one in subjects))
         together = ", ".join(one.name for one in subjects)
@@ -144,10 +147,12 @@ def _audit(
     parts: frozenset[str],
     checks: Sequence[Check],
     progress: AuditProgress | None = None,
+    required: bool = True,
 ) -> Audit:
+    """The audit of a subject by the checks that its parts allow; required: whether none at all is an error."""
     missing = {one.name: sorted(set(one.needs) - parts) for one in checks}
     ready = [one for one in checks if not missing[one.name]]
-    if not ready:
+    if required and not ready:
         needs = "; ".join(f"{check} needs {', '.join(lacking)}" for check, lacking in missing.items())
         raise BadValue(f"{name}: no check can run: {needs}")
     findings = []

@@ -358,10 +358,19 @@ def load_here(name: str | Path, split: str | None = None) -> Dataset:
 
 
 def judged_or_not(dataset: Dataset) -> Dataset:
-    """The collection, taken as unjudged where it has no judgments and does not need them for candidates."""
-    if dataset.layout.qrels or dataset.layout.candidates == "judged":
+    """The collection, taken as unjudged where it has no judgments, or a file of them without rows.
+
+    Not where it needs them for candidates, nor where another file beside it looks like judgments: asking for judgments
+    then says what is read. Raises FormatError for judgments that cannot be read.
+    """
+    layout = dataset.layout
+    beside = layout.root if layout.root.is_dir() else layout.root.parent
+    if layout.candidates == "judged":
         return dataset
-    return replace(dataset, unjudged=True)
+    if layout.qrels:
+        return dataset if len(dataset._judgments) else replace(dataset, unjudged=True)
+    named = (path for path in beside.glob("qrel*") if path.is_file() or any(path.iterdir()))
+    return dataset if next(named, None) is not None else replace(dataset, unjudged=True)
 
 
 def _opened(name: str | Path, split: str | None, watch: Watch, fetch: bool = True) -> Dataset:

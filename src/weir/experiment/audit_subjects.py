@@ -90,15 +90,16 @@ def _named(collection: str | Path) -> tuple[str, str | Path]:
 
 def _of_results(folder: Path, collections: Sequence[str | Path]) -> list[Subject]:
     """The collections of a results folder with the rankings of each; those that are not here are left out."""
-    groups: dict[tuple[str, str, str], list[ResultCell]] = {}
+    groups: dict[tuple[str, ...], list[ResultCell]] = {}
     for cell in finished_cells(folder, unjudged=True):
-        judged_by = cell.judgments
-        groups.setdefault((cell.dataset, cell.split, judged_by), []).append(cell)
-    names = [name for name, _, _ in groups]
+        searched = (str(cell.ranked.declared.get(part)) for part in ("corpus", "queries"))
+        groups.setdefault((cell.dataset, cell.split, cell.judgments, *searched), []).append(cell)
+    names = [name for name, *_ in groups]
     first_cells = [cells[0] for cells in groups.values()]
     places = {name or _whose(first_cells, place): place for name, place in map(_named, collections)}
-    subjects, lacking = [], []
-    for (name, split, judged_by), cells in groups.items():
+    subjects, lacking, opened = [], list[str](), list[tuple[str, ...]]()
+    for group, cells in groups.items():
+        name = group[0]
         try:
             first, place = cells[0], places.get(name)
             dataset = dataset_of(first, place)
@@ -112,16 +113,13 @@ def _of_results(folder: Path, collections: Sequence[str | Path]) -> list[Subject
         except WeirError as error:
             lacking.append(f"{name}: {error}")
             continue
-        alike = [one for one in groups if one[0] == name]
-        title = name if len(alike) == 1 else f"{name} {split}"
-        if len({one[1] for one in alike}) < len(alike):
-            title += f" {judged_by[:6]}"
         subject = _of_dataset(dataset, {cell.label: read_run(cell.run) for cell in cells})
         dropped = all(dict(cell.settings)["self_match"] == "drop" for cell in cells)
         unscored = {cell.label: unscored_candidates(cell) for cell in cells}
-        subjects.append(
-            replace(subject, name=title, self_match="drop" if dropped else "keep", unscored=unscored)
-        )
+        subjects.append(replace(subject, self_match="drop" if dropped else "keep", unscored=unscored))
+        opened.append(group)
+    subjects = [replace(one, name=_title(group, opened)) for one, group in zip(subjects, opened, strict=True)]
+    lacking = list(dict.fromkeys(lacking))
     if not subjects:
         raise BadValue("; ".join(lacking))
     for one in lacking:
@@ -129,6 +127,14 @@ def _of_results(folder: Path, collections: Sequence[str | Path]) -> list[Subject
     if unknown := sorted(set(places) - set(names)):
         raise UnknownName(f"collection in {folder}", unknown[0], names)
     return subjects
+
+
+def _title(group: tuple[str, ...], groups: Sequence[tuple[str, ...]]) -> str:
+    """What a collection is called among others: by its split and judgments where several bear its name."""
+    name, split, judgments, *_ = group
+    alike = [one for one in groups if one[0] == name]
+    title = name if len(alike) == 1 else f"{name} {split}"
+    return title if len({one[1] for one in alike}) == len(alike) else f"{title} {judgments[:6]}"
 
 
 def _whose(cells: Sequence[ResultCell], place: str | Path) -> str:

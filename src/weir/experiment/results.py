@@ -20,7 +20,7 @@ from weir.core.scores import Note, Row, Scores
 from weir.core.strings import Ids
 from weir.core.tables import Table, sentences
 from weir.datasets import catalogue
-from weir.datasets.load import Dataset, is_column, load, load_here, query_groups
+from weir.datasets.load import Dataset, is_column, judged_or_not, load, load_here, query_groups
 from weir.errors import BadValue, FormatError, StoreError, UnknownName, WeirError
 from weir.experiment.stage_store import run_file
 from weir.experiment.stages import (
@@ -281,11 +281,16 @@ def finished_cells(root: Path | str, unjudged: bool = False) -> list[ResultCell]
     folders = sorted({path.parent for path in root.glob(f"*/*/{SCORES}")})
     order = GridOrder.read(root)
     by_folder = [list(_cells_in(folder)) for folder in folders]
-    judged = {cell.dataset for group in by_folder for cell in group if cell.rows}
-    kept = [
-        [cell for cell in group if cell.rows or (unjudged and cell.dataset not in judged)]
-        for group in by_folder
-    ]
+    scored = {cell.dataset for group in by_folder for cell in group if cell.rows}
+
+    def counts(cell: ResultCell) -> bool:
+        """Whether it has scores, or it is of a collection that had no judgments when it was last asked for."""
+        if cell.rows:
+            return True
+        last = order.judgments.get(cell.dataset)
+        return unjudged and (cell.dataset not in scored or last == cell.judgments)
+
+    kept = [[cell for cell in group if counts(cell)] for group in by_folder]
     cells = _marked_outdated([_counting(group, order) for group in kept if group], order)
     if not cells:
         if any(by_folder):
@@ -324,6 +329,22 @@ def damaged_records(root: Path) -> list[str]:
     return problems
 
 
+def unscored_systems(root: Path, cells: Sequence[ResultCell], datasets: Sequence[str] = ()) -> list[str]:
+    """Sentences on systems whose rankings stand in a results folder, and that no judgments have scored.
+
+    cells: those of the folder that have scores; datasets: the collections that are looked at, by default all.
+    """
+    scored = {(cell.dataset, cell.system) for cell in cells}
+    unscored: dict[str, list[str]] = {}
+    for folder in sorted(path.parent for path in root.glob(f"*/*/{RECORD}")):
+        if next(folder.glob(SCORES), None) is not None and next(folder.glob(f"{SCORES}l"), None) is None:
+            for cell in _cells_in(folder):
+                if (not datasets or cell.dataset in datasets) and (cell.dataset, cell.system) not in scored:
+                    unscored.setdefault(cell.dataset, []).append(cell.system)
+    remedy = "weir labels pool writes what to judge, and the same weir run scores them by judgments"
+    return [f"{name}: rankings without scores of {', '.join(of)}: {remedy}" for name, of in unscored.items()]
+
+
 def dataset_of(cell: ResultCell, collection: str | Path | Dataset | None = None) -> Dataset | None:
     """The collection of a cell: the given one, or the one that its record names, or the catalogue's of that name.
 
@@ -331,7 +352,7 @@ def dataset_of(cell: ResultCell, collection: str | Path | Dataset | None = None)
     where it is not here. Raises what `load` raises for a given one.
     """
     if collection is not None:
-        return collection if isinstance(collection, Dataset) else load(collection, cell.split)
+        return collection if isinstance(collection, Dataset) else judged_or_not(load(collection, cell.split))
     measured = dict(cell.settings).get("fingerprint")
     for where in filter(None, dict.fromkeys((recorded_place(cell), cell.dataset))):
         try:

@@ -355,6 +355,8 @@ def _row_problems(scored: Record, values: Scores, finding: _Finding) -> Iterator
 def _collection_problems(ran: Record, scored: Record, there: _Collection, where: str) -> Iterator[str]:
     """What of a collection is not what was measured."""
     dataset, declared = there.dataset, ran.declared
+    if not scored.declared["measures"]:  # nobody had judged, so all queries were asked
+        dataset = replace(dataset, unjudged=True)
     parts = (there.documents, dataset.queries_fingerprint, dataset.qrels_fingerprint)
     if parts[2] != scored.declared["qrels"]:
         yield f"the judgments of {where} are not those it was scored with"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -116,13 +117,18 @@ def pools_of(
 
 
 def _judgments(subject: Subject, queries: Ids | None = None) -> Qrels:
-    """The judgments of a subject; where its file holds none yet, none of these queries or of all that a run answers."""
+    """The judgments of a subject; where it has none, none for all queries that a run answers, or for these of them."""
     qrels = subject.need_qrels()
     if len(qrels):
         return qrels
-    answered = dict.fromkeys(name for run in subject.runs.values() for name in run.queries.tolist())
-    ids = Ids.of(answered) if queries is None else queries
+    answered = _answered(subject)
+    ids = answered if queries is None else queries.take(np.flatnonzero(answered.codes(queries.strings) >= 0))
     return replace(qrels, queries=ids, ptr=np.zeros(len(ids) + 1, np.int64))
+
+
+def _answered(subject: Subject) -> Ids:
+    """The queries that a run answers."""
+    return Ids.of(dict.fromkeys(name for run in subject.runs.values() for name in run.queries.tolist()))
 
 
 def pool_notes(subjects: Sequence[Subject]) -> list[str]:
@@ -224,6 +230,15 @@ def open_sheet(path: Path) -> Iterator[SheetLine]:
         yield SheetLine(number, query, doc, grade.strip(), query_text.strip(), " ".join(texts).strip())
 
 
+def collection_of_sheet(path: Path) -> str:
+    """The collection that the file beside a sheet says it was written for, "" where nothing does."""
+    about = path.with_name(ABOUT)
+    try:
+        return str(json.loads(about.read_text(encoding="utf-8"))["subject"]) if about.is_file() else ""
+    except (ValueError, KeyError, TypeError, OSError):
+        return ""
+
+
 def begins_as_sheet(path: Path) -> bool:
     """Whether a file begins with the columns of a sheet."""
     if path.suffix not in (".tsv", ".csv") or not path.is_file():
@@ -312,8 +327,9 @@ def relabelled(
 ) -> tuple[list[Relabelled], Qrels]:
     """(every system before and after, the judgments together with the origin of each).
 
-    Where both judge a pair, the new judgment counts. Queries that only the new judgments know do not: the means are of
-    the same queries. Raises BadValue where none of the new judgments is of a query of the subject, or without runs.
+    Where both judge a pair, the new judgment counts. Queries that only the new judgments know are in no mean, which are
+    of the same queries; their labels are among the judgments where the subject has the query. Raises BadValue where
+    none of the new judgments is of a query of the subject, or without runs.
     """
     old = _judgments(subject, new.queries)
     subject = replace(subject, qrels=old)
@@ -324,14 +340,18 @@ def relabelled(
         raise BadValue(
             f"{subject.name}: none of the {len(new):,} queries judged anew is one of its {len(old):,}"
         )
+    known = subject.queries.ids if subject.queries is not None else _answered(subject)
+    own = (known.codes(new.queries.strings) >= 0) | (old.queries.codes(new.queries.strings) >= 0)
     both = merge_qrels(
-        new.only(shared).labelled(origin), old if old.origin is not None else old.labelled("before")
+        new.only(np.flatnonzero(own)).labelled(origin),
+        old if old.origin is not None else old.labelled("before"),
     )
-    measures = (measure, HOLE_AT_10)
+    measures, codes = (measure, HOLE_AT_10), both.queries.codes(old.queries.strings)
+    of_same_queries = both.only(np.sort(codes[codes >= 0]))
     rows = []
     for name, run in subject.runs.items():
         before, after = (
-            scores_of(joined, measures) for joined in (subject.joins[name], Judged.of(run, both))
+            scores_of(joined, measures) for joined in (subject.joins[name], Judged.of(run, of_same_queries))
         )
         one, other = (scores.in_id_order(str(measure)) for scores in (before, after))
         low, high = interval(other - one)
@@ -349,6 +369,12 @@ def relabelled(
             )
         )
     return rows, both
+
+
+def labels_of_new_queries(together: Qrels, old: Qrels) -> int:
+    """How many judgments are of queries that the old judgments do not have; 0 where these have none."""
+    new = old.queries.codes(together.queries.strings)[together.query_of_row()] < 0
+    return int(np.count_nonzero(new)) if len(old) else 0
 
 
 def turned(rows: list[Relabelled]) -> list[tuple[str, str]]:

@@ -28,6 +28,7 @@ from weir.experiment.results import (
     largest_k,
     rows_with_groups,
     system_titles,
+    unscored_systems,
 )
 from weir.measures import measures_of
 from weir.stats.compare import Comparison, ComparisonMethod, Pair, Standing
@@ -77,11 +78,12 @@ class Study:
         dataset, system, measure or baseline that is not there, BadValue where all were scored by judgments that no
         longer count, and as `labels_of`.
         """
-        current, outdated = current_cells(chosen_cells(finished_cells(folder), datasets, systems))
+        finished = finished_cells(folder)
+        current, outdated = current_cells(chosen_cells(finished, datasets, systems))
         if not current:
             raise BadValue("; ".join(outdated))
         cells, depths = largest_k(current)
-        remarks = [*outdated, *depths]
+        remarks = [*outdated, *depths, *unscored_systems(folder, finished, datasets)]
         names = list(dict.fromkeys(cell.label for cell in cells))
         label_of = labels_of(labels, names)
         first = next((name for name in names if name == "bm25" or name.startswith("bm25(")), names[0])
