@@ -577,7 +577,7 @@ def _notes(studies: Sequence[FactorStudy]) -> list[str]:
     lines += [f"too few {s.unit} for a verdict on so many effects: {s.dataset}; --factors NAMES looks at fewer"
              for s in studies if s.effects and not s.reach.possible]  # fmt: skip
     if any(s.geometric for s in studies):
-        lines.append("geometric means: differences are those of logarithms")
+        lines.append("geometric means, over systems and collections too: differences are those of logarithms")
     if m.margin is not None:
         lines.append(f"equivalent: the difference lies within ±{m.margin:g} (two one-sided t-tests)")
     return [*lines, *dict.fromkeys(f"note: {note}" for study in studies for note in study.notes)]
