@@ -14,7 +14,7 @@ from weir.api.result_set import ResultSet
 from weir.core import frames, results
 from weir.core.scores import Note, Row, Scores
 from weir.core.tables import Table, written
-from weir.datasets.load import Dataset, load_group
+from weir.datasets.load import Dataset, judged_or_not, load_group
 from weir.errors import BadValue, UnknownName
 from weir.measures import DEFAULT_MEASURES, Measure, measures_of
 
@@ -178,7 +178,7 @@ def benchmark(
         return _run(grid, Path(out), Path(out), on)
     for one in grid.datasets:
         for dataset in [one] if isinstance(one, Dataset) else load_group(one):
-            if not dataset.layout.qrels:
+            if judged_or_not(dataset).unjudged:
                 raise BadValue(f"{dataset.name} has no judgments, and its rankings need a folder (out=)")
     with tempfile.TemporaryDirectory(prefix="weir-", ignore_cleanup_errors=True) as folder:
         return _run(grid, Path(folder), None, on)
