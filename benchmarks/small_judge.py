@@ -10,9 +10,15 @@ under llama.cpp:
     weir run -d TOPICS -s bm25 -s 'bm25 >> llm("score", model="http://...", depth=10)' -m nDCG@10 -o results/
     python benchmarks/small_judge.py --rankings dl19 bm25=results/.../run.trec llm=results/.../run.trec
 
+and the unjudged documents among the first 10 of bm25 and dense("minilm") for 15 queries of NFCorpus, drawn at random:
+
+    weir judge nf15.tsv bm25.trec minilm.trec --collection NFCORPUS --model "http://..." --twice 0 --probes 0 -o holes/
+    python benchmarks/small_judge.py --pack holes/
+    python benchmarks/small_judge.py --rankings nfcorpus bm25=bm25.trec minilm=minilm.trec --only nf15.tsv
+
 Without these options it prints a JSON line for each table: how many answers have a grade, what they say by NIST's grade,
 agreement (also with each grade weighted to its share of all of DL19's judgments), self-agreement, probes, the gate, and
-what the labels add to an estimate, and what re-ranking does. For the estimate: in each of --draws draws, --queries topics with three sampled passages are drawn with
+what the labels add to an estimate, what re-ranking does, and what the model says of the unjudged documents. For the estimate: in each of --draws draws, --queries topics with three sampled passages are drawn with
 replacement, --judged of them judged by NIST; the interval should hold the mean over all topics in 95%.
 """
 
@@ -57,8 +63,11 @@ QRELS = {
     "dl19": Path("trec-dl", "judged-pool", "dl19", "qrels", "test.tsv"),
     "birco-relic": Path("birco", "beir", "relic", "qrels", "test.tsv"),
     "birco-wtb": Path("birco", "beir", "wtb", "qrels", "test.tsv"),
+    "nfcorpus": Path("nfcorpus", "qrels", "test.tsv"),
 }
 """The judgments of each collection, below --data."""
+HOLES = "nfcorpus"
+"""The collection whose rankings are not compared: what the model says of their unjudged documents is."""
 Labels = dict[str, dict[str, float]]
 
 
@@ -86,12 +95,18 @@ def key(answer: dict[str, Any]) -> tuple[object, ...]:
     return tuple(answer.get(f) for f in ("model", "digest", "query", "document", "probe", "sample"))
 
 
-def pack_rankings(collection: str, runs: list[str]) -> None:
-    """Put the first DEPTH documents of some systems into the file of rankings, beside those of other systems."""
+def pack_rankings(collection: str, runs: list[str], only: Path | None) -> None:
+    """Put the first DEPTH documents of some systems into the file of rankings, beside those of other systems.
+
+    only: judgments whose queries alone are taken.
+    """
+    queries = None if only is None else weir.Qrels.load(only).to_dict().keys()
     named = dict(run.split("=", 1) for run in runs)
     rows = {(row["collection"], row["query"]): row for row in read(RANKINGS)}
     for name, path in named.items():
         for query, ranking in weir.Run.load(Path(path)).to_dict().items():
+            if queries is not None and query not in queries:
+                continue
             empty = {"collection": collection, "query": query, "rankings": {}}
             rows.setdefault((collection, query), empty)["rankings"][name] = list(ranking)[:DEPTH]
     write(RANKINGS, rows.values())
@@ -110,7 +125,7 @@ def read(path: Path) -> list[dict[str, Any]]:
 def reranked(judgments: Callable[[str], Labels]) -> Iterator[dict[str, Any]]:
     """What re-rankings do to nDCG@10, beside the first system of each collection."""
     rows = read(RANKINGS)
-    for collection in dict.fromkeys(row["collection"] for row in rows):
+    for collection in dict.fromkeys(row["collection"] for row in rows if row["collection"] != HOLES):
         whole = {row["query"]: row["rankings"] for row in rows if row["collection"] == collection}
         people = judgments(collection)
         first, *others = next(iter(whole.values()))
@@ -126,6 +141,29 @@ def reranked(judgments: Callable[[str], Labels]) -> Iterator[dict[str, Any]]:
             yield {"table": "re-ranking", "collection": collection, "topics": len(own), "nDCG@10": means,
                    "difference": pair.difference, "low": pair.low, "high": pair.high, "p": pair.p,
                    "won": pair.won, "lost": pair.lost, "tied": pair.tied}  # fmt: skip
+
+
+def holes(answers: list[dict[str, Any]], people: Labels) -> Iterator[dict[str, Any]]:
+    """What the model says of documents that nobody judged, and what that would do to nDCG@10."""
+    rows = [row for row in read(RANKINGS) if row["collection"] == HOLES]
+    runs: dict[str, dict[str, dict[str, float]]] = {}
+    for row in rows:
+        for name, ranks in row["rankings"].items():
+            runs.setdefault(name, {})[row["query"]] = {d: float(-i) for i, d in enumerate(ranks)}
+    own, rankings = {row["query"] for row in rows}, [weir.Run.of(run, name) for name, run in runs.items()]
+    labels = Labels()
+    for answer in answers:
+        if answer["query"] in own and answer["grade"] is not None:
+            labels.setdefault(answer["query"], {})[answer["document"]] = answer["grade"]
+    qrels = {query: people[query] for query in own}
+    for rel in (1, 2):
+        [study] = weir.labels.holes(qrels, *rankings, model=labels, measure=f"nDCG@{DEPTH}", rel=rel)
+        for one in study.found:
+            missed = one.missed_by_model
+            yield {"table": "holes", "collection": HOLES, "queries": study.queries, "rel": rel, "system": one.system,
+                   "holes": one.holes, "relevant": missed.count, "share": missed.value, "low": missed.low,
+                   "high": missed.high, "before": one.before if one.system else None,
+                   "after": [filled.mean for filled in one.filled]}  # fmt: skip
 
 
 def of_one_prompt(
@@ -232,6 +270,7 @@ def main() -> None:
     parser.add_argument("--sample", type=Path)
     parser.add_argument("--pack", type=Path, nargs="+")
     parser.add_argument("--rankings", nargs="+", help="COLLECTION NAME=RUN ..., the first stage first.")
+    parser.add_argument("--only", type=Path, help="Judgments whose queries alone are put into the rankings.")
     parser.add_argument("--draws", type=int, default=1000)
     parser.add_argument("--queries", type=int, default=200)
     parser.add_argument("--judged", type=int, default=40)
@@ -239,7 +278,7 @@ def main() -> None:
     if given.pack:
         return pack(given.pack)
     if given.rankings:
-        return pack_rankings(given.rankings[0], given.rankings[1:])
+        return pack_rankings(given.rankings[0], given.rankings[1:], given.only)
 
     def judgments(collection: str) -> Labels:
         return weir.Qrels.load(given.qrels or data_folder(given.data) / QRELS[collection]).to_dict()
@@ -247,7 +286,8 @@ def main() -> None:
     people = judgments("dl19")
     if given.sample:
         return weir.Qrels.of(sampled(people, given.each)).save(given.sample)
-    answers = read(ANSWERS)
+    every = read(ANSWERS)
+    answers = [a for a in every if a["document"] in people.get(a["query"], {})]
     pairs = {(a["query"], a["document"]) for a in answers}
     sample = {q: {d: g for d, g in docs.items() if (q, d) in pairs} for q, docs in people.items()}
     sample = {q: docs for q, docs in sample.items() if docs}
@@ -257,7 +297,7 @@ def main() -> None:
             line = {"prompt": f"{prompt}-{digest}", "model": model, **table}
             append("small_judge", line)
             say(json.dumps(line))
-    for line in reranked(judgments):
+    for line in (*reranked(judgments), *holes(every, judgments(HOLES))):
         append("small_judge", line)
         say(json.dumps(line))
 
