@@ -8,6 +8,7 @@ import json
 import pkgutil
 import subprocess
 import sys
+import time
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,8 +20,11 @@ import weir.systems
 from tests.unit.brooklet import write_collection
 from tests.unit.results import contents, finished_files
 from weir.api.results_folder import results as folder_rows
+from weir.experiment import stage_store
 from weir.experiment.experiment import Experiment
 from weir.experiment.results import ResultCell, finished_cells, index_cost, search_cost
+from weir.experiment.stage_store import StageCache
+from weir.experiment.stages import Making
 from weir.experiment.verify import verified
 from weir.measures import DEFAULT_MEASURES
 from weir.systems import BM25, RERANKERS, SYSTEMS
@@ -321,6 +325,33 @@ def ran_at_once(collection: str, grids: list[tuple[str, ...]], places: list[Path
 
 
 GRIDS = [("bm25", "bm25 >> score(rm3)"), ("rrf(bm25, rm3)", "bm25"), ("bm25 >> score(rm3(docs=3))",)]
+
+
+def test_what_another_process_made_while_this_one_waited_is_read(tmp_path, collection, made, monkeypatch):
+    cache = lambda: StageCache(tmp_path, tmp_path, weir.load(collection), lambda *_: None)  # noqa: E731  short
+    lock = stage_store.locked
+
+    def waited(path, *more):
+        """The lock of the rankings, which another process holds first."""
+        monkeypatch.setattr(stage_store, "locked", lock)
+        cache().run(BM25(), 3)
+        return lock(path, *more)
+
+    monkeypatch.setattr(stage_store, "locked", waited)
+    folder, run = cache().run(BM25(), 3)
+    assert made == {"index bm25": 1, "search bm25": 1}
+    assert {q: d for q, d in run.to_dict().items() if d} == weir.Run.load(folder / "run.trec").to_dict()
+
+
+def test_costs_add_what_was_compiled_before_and_meanwhile_and_latencies_are_within_the_time_taken(collection):
+    making = Making(prepared=2.0, peak_mb=7.0)
+    making.own |= {"seconds": 5.0, "compile_seconds": 1.5}
+    assert making.cost() == {"seconds": 3.5, "peak_mb": 7.0, "compile_seconds": 3.5}
+    dataset = weir.load(collection)
+    searcher, begun = weir.system("bm25").index(dataset.corpus), time.perf_counter()
+    figures = stage_store.latencies(searcher, dataset.queries, 3)
+    assert 0 < figures["queries"] * figures["mean"] <= 1000 * (time.perf_counter() - begun)
+    assert figures["p50"] <= figures["p95"] <= figures["p99"]
 
 
 def test_processes_of_different_grids_share_one_folder(tmp_path, collection):
