@@ -415,7 +415,7 @@ def estimated_scores(
     scores = corrected_scores(runs, human, model, measure, design)
     if measure.name not in RISING or (measure.cutoff or 0) > MOST_RANKS:
         return scores
-    certain = score_bounds(runs, _of_all(human, model), measure)
+    certain = score_bounds(runs, _of_all(human, model), measure, float(model.grade.max(initial=0)))
     return [
         replace(one, least=float(certain[one.system].low.mean()), most=float(certain[one.system].high.mean()))
         for one in scores
