@@ -121,7 +121,7 @@ class Gate:
             or level >= POWER
         ):
             return None
-        return queries_needed(effect, self.deviation, POWER, level, "t")
+        return queries_needed(effect, self.deviation, POWER, level, "t", pilot=self.queries)
 
 
 def gates(cases: Sequence[tuple[str, ScoreTable]], rules: GateRules) -> list[Gate]:
