@@ -195,6 +195,17 @@ def test_planning_inverts_power():
     assert detectable(0.3, 7405) == pytest.approx(0.0098, abs=1e-4)
 
 
+@pytest.mark.parametrize("pilot", [2, 4, 8, 16, 43])
+def test_queries_planned_from_a_pilot_find_a_difference_as_often_as_promised(pilot):
+    """Over pilots whose deviations lie as the chi distribution has it, by SciPy's noncentral t."""
+    ranks = (np.arange(50) + 0.5) / 50
+    deviations = np.sqrt(stats.chi2.ppf(ranks, pilot - 1) / (pilot - 1))
+    needed = np.array([queries_needed(0.2, float(one), test="t", pilot=pilot) for one in deviations])
+    chance = special.nctdtr(needed - 1, 0.2 * np.sqrt(needed), stats.t.ppf(0.975, needed - 1))
+    assert 0.795 < 1 - chance.mean() < 0.81
+    assert queries_needed(detectable(1.0, pilot, test="t"), 1.0, test="t", pilot=pilot) in (pilot, pilot + 1)
+
+
 @pytest.mark.parametrize("n", [2, 5, 9, 12])
 def test_p_values_of_many_rows_are_those_of_every_pattern(n):
     rows = np.random.default_rng(n).normal(0.5, 1, (60, n))

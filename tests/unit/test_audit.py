@@ -113,6 +113,10 @@ def test_what_is_not_there_is_said_and_nothing_at_all_is_refused():
         audited(Subject("queries", queries=Queries.of({"q": "x"})), ["holes"])
     with pytest.raises(UnknownName, match="did you mean holes"):
         audited(Subject("queries", queries=Queries.of({"q": "x"})), ["hole"])
+    with pytest.raises(
+        BadValue, match=r"there are no judgments, which this needs"
+    ):  # weir labels pool says it, too
+        Subject("queries").need_qrels()
 
 
 def test_a_check_of_ones_own_is_one_function():

@@ -167,6 +167,18 @@ def test_exported_runs_say_what_made_them_and_score_the_same(results, tmp_path):
     (stored,) = results.glob("brook-facts/bm25-*/run.trec")
     assert weir.Run.load(path).to_dict() == weir.Run.load(stored).to_dict()
     assert bridges.read_ir_metadata(stored) == {}
+    assert {line.split()[-1] for line in path.read_text().splitlines() if line[0] != "#"} == {"bm25"}
+
+
+def test_the_hub_hears_no_interval_of_fewer_queries_than_have_one(tmp_path):
+    texts = {f"d{n}": f"river {n}" for n in range(5)}
+    for queries in (5, 6):
+        data = weir.Dataset.of(
+            texts, {f"q{n}": "river" for n in range(queries)}, {f"q{n}": {"d1": 1} for n in range(queries)}
+        )
+        weir.benchmark(data, "bm25", "nDCG@10", out=tmp_path / f"{queries}")
+        [path] = bridges.write_hub_results(tmp_path / f"{queries}", tmp_path / "hub", "a/b:c")
+        assert ("interval" in path.read_text()) == (queries == 6)
 
 
 def test_metadata_of_any_kind_stands_at_the_head_of_a_run(tmp_path):
@@ -206,4 +218,5 @@ def test_systems_whose_names_make_one_file_name_are_written_to_two(results, tmp_
         [replace(cell, label=label) for cell, label in zip(cells, ("A b", "a-b"), strict=True)], tmp_path
     )
     assert [path.name.rpartition("-")[0] for path in paths] == ["A-b", "a-b"]
+    assert [path.read_text().splitlines()[-1].split()[-1] for path in paths] == ["A-b", "a-b"]
     assert len({path.name.casefold() for path in paths}) == 2

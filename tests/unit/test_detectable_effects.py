@@ -179,12 +179,14 @@ def test_power_compare_and_gate_have_one_home(tmp_path, capsys):
     found, planned = compared(table(values), method=FAST).pairs[0], plan("nDCG@10", d, (0.05,))
     assert found.detectable == planned.detectable
     assert planned.needs[0].queries == queries_needed(
-        0.05, float(d.std(ddof=1)), kurtosis=excess_kurtosis(d[None])
+        0.05, float(d.std(ddof=1)), kurtosis=excess_kurtosis(d[None]), pilot=40
     )
     [gate] = gates([("", replace(table(values), queries=Ids.of([f"q{n}" for n in range(40)])))], GateRules())
     assert gate.needed is not None
     effect = gate.difference + gate.max_drop if gate.within else gate.difference
-    assert gate.needed == queries_needed(effect, gate.deviation, POWER, 2 * (1 - gate.confidence), "t")
+    assert gate.needed == queries_needed(
+        effect, gate.deviation, POWER, 2 * (1 - gate.confidence), "t", pilot=40
+    )
 
 
 def test_weir_power_says_how_many_queries_it_takes(tmp_path, capsys):

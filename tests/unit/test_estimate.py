@@ -102,6 +102,21 @@ def test_what_counts_as_a_sum_is_one(name):
     assert name in MEASURES.names()
 
 
+@pytest.mark.parametrize(("missing", "alone"), [(range(60, 199), True), (range(40, 199), False)])
+def test_unanswered_queries_are_named_and_leave_the_corrected_score_within_certain_bounds(missing, alone):
+    run = {n: list(TRUTH[n]) for i, n in enumerate(NAMES) if i not in missing}
+    people = {n: dict.fromkeys(TRUTH[n], n == "q1") for n in NAMES[:60]}
+    lenient = {n: dict.fromkeys(of, 1) for n, of in TRUTH.items()}
+    found = weir.labels.estimate(people, lenient, Run.of(run))
+    [one] = found
+    [free] = corrected_scores({"one": Run.of(run)}, Qrels.of(people), Qrels.of(lenient), P10)
+    assert not one.least <= free.corrected.value <= one.most
+    assert one.least <= one.corrected.low <= one.corrected.value <= one.corrected.high <= one.most
+    [note] = map(str, found.notes())
+    assert f"run 1: {len(missing)} of 200 judged queries are not answered and score 0" in note
+    assert ("people judged none of them" in note) == alone
+
+
 def test_differences_are_estimated_by_query_and_corrected_by_holm():
     runs = {"one": RUN, "other": OTHER, "third": Run.of({n: ["d3", "d9"] for n in NAMES})}
     one, other, third = corrected_scores(runs, FEW, Qrels.of(LENIENT), P10)

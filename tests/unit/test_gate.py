@@ -115,7 +115,10 @@ def test_every_kind_of_side_gives_the_same_gate(tmp_path, capsys):
         "UNDECIDED",
     ]
     assert weir.gate(judged, a, b, "gmAP")[0].difference == np.log(0.5) / 12
-    assert "-0.0578 of logarithms, lower bound" in repr(weir.gate(judged, a, b, "gmAP"))
+    assert "-0.0578 of logarithms, lower bound" in (
+        page := repr(weir.gate(judged, a, b, "gmAP", max_drop=0.2))
+    )
+    assert "allowed drop 0.2000 of logarithms, about 18.1%" in page
     assert repr(weir.gate(judged, saved, weir.Run.load(b))) == repr(weir.gate(judged, saved, b))
     weir.save_baseline(tmp_path / "third.tsv", judged, weir.Run.load(a), ["nDCG@10", "RR"])
     assert weir.gate(saved, tmp_path / "third.tsv")

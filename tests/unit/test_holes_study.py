@@ -100,6 +100,20 @@ def test_everything_found_is_what_loops_find(judged, first, second, seed, rel):
         assert set(order.turned) == expected
 
 
+@pytest.mark.parametrize("name", ["DCG@3", "SDCG@3", "ERR@3", "P(rel=2)@3", "nDCG(gain='exp')@3"])
+@pytest.mark.parametrize("high", [3, 2.5])
+def test_labels_above_every_judgment_stay_within_what_may_be(name, high):
+    qrels, run = {"q": {"a": 1, "z": 1}, "r": {"x": 1}}, Run.of({"q": ["b", "a", "c"]})
+    found = hole_study(
+        {"one": run}, Qrels.of(qrels), model=Qrels.of({"q": {"b": high}}), measure=parse_measure(name)
+    )
+    one = found.found[1]
+    assert one.least <= one.before < one.filled[0].mean <= one.most
+    if "nDCG" not in name:  # for which fewer relevant ones are better
+        best = qrels | {"q": {"a": 1, "z": 1, "b": high, "c": high}}
+        assert one.most == pytest.approx(weir.evaluate(best, run, [name])[name].mean)
+
+
 def test_what_cannot_be_studied_is_refused(tmp_path, capsys):
     run, qrels = Run.of({"q": ["a", "b"]}), Qrels.of({"q": {"a": 1}})
     people, measure = Qrels.of({"q": {"b": 1}}), parse_measure("P@2")

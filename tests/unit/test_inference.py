@@ -332,6 +332,7 @@ def test_power_at_the_edges():
         lambda: power(0.1, 0.1, 9, test="tukey"),
         lambda: queries_needed(0, 1),
         lambda: queries_needed(0.1, 1, 1.5),
+        lambda: queries_needed(0.1, 1, pilot=1),
         lambda: equivalence(np.ones(5), 0),
         lambda: equivalence(np.ones(1), 0.1),
         lambda: plan("x", np.ones(1), (0.1,)),
@@ -353,7 +354,7 @@ def test_a_plan_says_what_the_parts_say():
     found = plan("nDCG@10", d, (0.05, 1e-6))
     deviation, tails = float(d.std(ddof=1)), excess_kurtosis(d[None])
     assert found.detectable == detectable(deviation, 50, kurtosis=tails)
-    assert found.needs[0].queries == queries_needed(0.05, deviation, kurtosis=tails)
+    assert found.needs[0].queries == queries_needed(0.05, deviation, kurtosis=tails, pilot=50)
     assert found.needs[1].queries is None
     assert found.to_dict()["needs"][0]["power"] == power(0.05, deviation, 50, kurtosis=tails)
 

@@ -265,17 +265,17 @@ def estimate(
     Raises BadValue for a measure that cannot be estimated so, and for too few queries.
     """
     from weir.datasets.scoring_rules import ScoringRules
-    from weir.labels.estimates import estimated_scores
+    from weir.labels.estimates import estimated_scores, unanswered_notes
     from weir.labels.sampling import SampleDesign
     from weir.measures.measure import parse_measure
 
     by_people, by_model = _people(human, sheets), _labels(model)
     design = SampleDesign(_strata(strata, by_model, collection), _weights(weights), pairs)
     rules = ScoringRules.of(collection)
-    estimates = estimated_scores(
-        _rankings_by_name(runs, rules), by_people, by_model, parse_measure(str(measure)), design
-    )
-    return ResultSet("estimate", tuple(estimates), rules.notes)
+    rankings = _rankings_by_name(runs, rules)
+    estimates = estimated_scores(rankings, by_people, by_model, parse_measure(str(measure)), design)
+    notes = unanswered_notes(rankings, by_people, by_model)
+    return ResultSet("estimate", tuple(estimates), (*rules.notes, *notes))
 
 
 def next_queries(

@@ -253,7 +253,7 @@ def power(subject: Subject) -> Iterator[Finding]:
     pairs = sorted(power_of, key=lambda pair: power_of[pair][0])
     middle = pairs[len(pairs) // 2]
     least, deviation, queries, kurtosis = power_of[middle]
-    needed = queries_needed(WANTED_DIFFERENCE, deviation, kurtosis=kurtosis)
+    needed = queries_needed(WANTED_DIFFERENCE, deviation, kurtosis=kurtosis, pilot=queries)
     enough = least <= WANTED_DIFFERENCE
     take = "more than ten million" if needed is None else f"{needed:,}"
     shown = (

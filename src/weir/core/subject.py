@@ -107,7 +107,7 @@ class Subject:
 
     def need_encoder(self) -> TextEncoder:
         """What gives queries vectors; raises BadValue where there is none."""
-        return _there(self.encoder, "an encoder")
+        return _there(self.encoder, "encoders")
 
     def need_qrels(self) -> Qrels:
         """The judgments; raises BadValue where they are not there."""
@@ -116,5 +116,5 @@ class Subject:
 
 def _there(part: T | None, what: str) -> T:
     if part is None:
-        raise BadValue(f"the audit needs {what}, which are not there")
+        raise BadValue(f"there are no {what}, which this needs; name a collection that has them")
     return part

@@ -17,6 +17,7 @@ from weir.core.query_metadata import QueryGroups
 from weir.core.results import result
 from weir.core.rounding import change, count, probability, score, share
 from weir.core.run import Run
+from weir.core.scores import Note
 from weir.core.strings import Float64, Int64
 from weir.core.subject import Subject
 from weir.core.tables import Table, sentences, table_of
@@ -36,6 +37,7 @@ from weir.measures.measure import MEASURES, Measure
 from weir.stats.distributions import normal_quantile, student_quantile
 from weir.stats.label_agreement import LabelPairs, label_pairs
 from weir.stats.score_bounds import MOST_RANKS, RISING, Unjudged, score_bounds
+from weir.stats.score_rows import unanswered_note
 from weir.stats.significance import adjusted
 
 # Precision by a model's errors on the pairs that people judged too.
@@ -408,18 +410,34 @@ SEED = 13
 def estimated_scores(
     runs: Mapping[str, Run], human: Qrels, model: Qrels, measure: Measure, design: SampleDesign = AT_RANDOM
 ) -> list[CorrectedScore]:
-    """Corrected scores of runs, with score bounds over all judgments that people have not made.
+    """Corrected scores of runs, with score bounds over all judgments that people have not made, at which they are cut.
 
     Arguments and errors as `corrected_scores`.
     """
     scores = corrected_scores(runs, human, model, measure, design)
     if measure.name not in RISING or (measure.cutoff or 0) > MOST_RANKS:
         return scores
-    certain = score_bounds(runs, _of_all(human, model), measure)
-    return [
-        replace(one, least=float(certain[one.system].low.mean()), most=float(certain[one.system].high.mean()))
-        for one in scores
-    ]
+    certain = score_bounds(runs, _of_all(human, model), measure, float(model.grade.max(initial=0)))
+    bounded = []
+    for one in scores:
+        least, most = (float(end.mean()) for end in (certain[one.system].low, certain[one.system].high))
+        bounded.append(replace(one, corrected=one.corrected.within(least, most), least=least, most=most))
+    return bounded
+
+
+def unanswered_notes(runs: Mapping[str, Run], human: Qrels, model: Qrels) -> list[Note]:
+    """A note for each run on the model's queries that it does not answer, and whether people judged any of them."""
+    people = np.isin(np.arange(len(model)), model.queries.codes(human.queries.strings))
+    notes = []
+    for name, run in runs.items():
+        missing = ~Judged.of(run, model).answered
+        if missing.any():
+            note = unanswered_note(int(missing.sum()), len(model), "").about(name)
+            alone = (
+                "; people judged none of them, and the correction takes the model to err there as elsewhere"
+            )
+            notes.append(note if (people & missing).any() else replace(note, text=note.text + alone))
+    return notes
 
 
 @dataclass(frozen=True)

@@ -128,7 +128,8 @@ def hole_study(
     parties = {by: labels for by, labels in zip(PARTIES, (people, model), strict=True) if labels is not None}
     if not parties:
         raise BadValue("holes are studied by labels of people, of a model, or of both; none are given")
-    certain = score_bounds(runs, qrels, measure)
+    highest = max(float(labels.grade.max(initial=0)) for labels in parties.values())
+    certain = score_bounds(runs, qrels, measure, highest)
     k = measure.cutoff or 0
     holes = Unjudged.of(list(runs.values()), qrels, k)
     if not len(holes.query):

@@ -62,17 +62,19 @@ def binomial_tail(successes: int, trials: int) -> float:
     return incomplete_beta(successes, trials - successes + 1, 0.5)
 
 
-def foreseen_tail(t: float, df: float, shift: float) -> float:
+def foreseen_tail(t: float, df: float, shift: float, before: float) -> float:
     """Probability that the noncentral t exceeds t, its shift being so many times a deviation estimated beforehand.
 
-    df: degrees of freedom of both estimates, which are of different samples, so that the one that is planned with may
-    be too small or too large. They need not be whole; fewer than there are stand for values with heavy tails, whose
-    deviation is known less well. The normal tail, averaged over both by Gauss-Legendre quadrature.
+    df, before: degrees of freedom of the estimates of the test and beforehand, which are of different samples, so that
+    the one that is planned with may be too small or too large. They need not be whole; fewer than there are stand for
+    values with heavy tails, whose deviation is known less well. The normal tail, averaged over both by Gauss-Legendre
+    quadrature.
     """
     deviations, weights = _estimated_deviation(df, 64 if df < 10 else 40)
-    edges = t * deviations - shift * deviations[:, None]
+    planned, planned_weights = _estimated_deviation(before, 64 if before < 10 else 40)
+    edges = t * deviations - shift * planned[:, None]
     tails = np.array([normal_tail(edge) for edge in edges.reshape(-1).tolist()]).reshape(edges.shape)
-    return float(weights @ tails @ weights)
+    return float(planned_weights @ tails @ weights)
 
 
 def incomplete_beta(a: float, b: float, x: float) -> float:

@@ -121,7 +121,7 @@ class Gate:
             or level >= POWER
         ):
             return None
-        return queries_needed(effect, self.deviation, POWER, level, "t")
+        return queries_needed(effect, self.deviation, POWER, level, "t", pilot=self.queries)
 
 
 def gates(cases: Sequence[tuple[str, ScoreTable]], rules: GateRules) -> list[Gate]:
@@ -293,10 +293,11 @@ def _subject(one: Gate, several: bool) -> str:
 
 def _finding(one: Gate) -> str:
     logarithms = " of logarithms" if one.geometric else ""
+    allowed = f"{logarithms}, about {share(1 - math.exp(-one.max_drop))}" if one.geometric else ""
     queries = f"{count(one.queries)} quer{'y' if one.queries == 1 else 'ies'}"
     return (
         f"candidate - baseline {change(one.difference)}{logarithms}, lower bound {change(one.low)} with "
-        f"{100 * one.confidence:g}% confidence over {queries}; allowed drop {score(one.max_drop)}"
+        f"{100 * one.confidence:g}% confidence over {queries}; allowed drop {score(one.max_drop)}{allowed}"
     )
 
 

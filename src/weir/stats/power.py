@@ -152,7 +152,7 @@ def plan(
     least = detectable(deviation, n, wanted, alpha, test, kurtosis=kurtosis)
     needs = []
     for effect in effects:
-        needed = queries_needed(effect, deviation, wanted, alpha, test, kurtosis)
+        needed = queries_needed(effect, deviation, wanted, alpha, test, kurtosis, n)
         needs.append(Need(effect, power(effect, deviation, n, alpha, test, kurtosis), needed))
     return PowerPlan(
         *(measure, n, exact_mean(differences), deviation, wanted, alpha),
@@ -221,19 +221,20 @@ def power(
     alpha: float = ALPHA,
     test: str = TEST,
     kurtosis: float = 0.0,
+    pilot: int | None = None,
 ) -> float:
     """Probability that a two-sided paired test finds a true mean difference in new data.
 
-    deviation: standard deviation of the differences between queries, estimated from as many; kurtosis: in excess of
-    that of normal differences, as `excess_kurtosis` estimates it: the deviation of heavy tails is known less well. For
-    normal differences exact for the t-test, and for other tests of more than SOME_UNITS queries, which find what it
-    finds; else simulated. Raises BadValue for fewer than two queries, a negative deviation, an alpha outside 0..1, and
-    a test of which no power is known.
+    deviation: standard deviation of the differences between queries, estimated from those of a pilot, None for as many;
+    kurtosis: in excess of that of normal differences, as `excess_kurtosis` estimates it: the deviation of heavy tails
+    is known less well. For normal differences exact for the t-test, and for other tests of more than SOME_UNITS
+    queries, which find what it finds; else simulated. Raises BadValue for fewer than two queries, a negative deviation,
+    an alpha outside 0..1, and a test of which no power is known.
     """
-    detection = _checked(queries, deviation, alpha, test)
+    detection = _checked(min(queries, pilot or queries), deviation, alpha, test)
     if deviation == 0:
         return float(reach(test, queries, alpha).possible) if difference else alpha
-    return _chance(detection, queries, alpha, ALONE, alpha, kurtosis)(abs(difference) / deviation)
+    return _chance(detection, queries, alpha, ALONE, alpha, kurtosis, pilot)(abs(difference) / deviation)
 
 
 def detectable(
@@ -262,17 +263,20 @@ def queries_needed(
     alpha: float = ALPHA,
     test: str = TEST,
     kurtosis: float = 0.0,
+    pilot: int | None = None,
 ) -> int | None:
     """How many queries a two-sided paired test needs to find a true difference with the wanted probability.
 
-    At least 2, and None for more than ten million. Raises BadValue for a difference of 0 and as `detectable`.
+    pilot: of how many queries the deviation is estimated, None for as many as are needed; few take more, for theirs may
+    be too small. At least 2, and None for more than ten million. Raises BadValue for a difference of 0 and as
+    `detectable`.
     """
-    detection = _checked(2, deviation, alpha, test, wanted)
+    detection = _checked(2 if pilot is None else pilot, deviation, alpha, test, wanted)
     if difference == 0 or not math.isfinite(difference):
         raise BadValue(f"the difference to find is {difference}; expected a number other than 0")
 
     def chance(count: int) -> float:
-        return _chance_of_t(count, alpha, kurtosis)(abs(difference) / deviation) if deviation else 1.0
+        return _chance_of_t(count, alpha, kurtosis, pilot)(abs(difference) / deviation) if deviation else 1.0
 
     if chance(MOST_QUERIES) < wanted:
         return None
@@ -291,7 +295,9 @@ def queries_needed(
         else:
             high = middle
     if detection != Detection():  # few queries show less to another test than to the t-test
-        while high <= SOME_UNITS and power(difference, deviation, high, alpha, test, kurtosis) < wanted:
+        while (
+            high <= SOME_UNITS and power(difference, deviation, high, alpha, test, kurtosis, pilot) < wanted
+        ):
             high += 1
     return high
 
@@ -331,24 +337,32 @@ def _smallest_shift(
     return _crossing(_chance(detection, units, level, family, alpha, 0.0), of_t, wanted, POWER_TOLERANCE)
 
 
-def _chance_of_t(units: int, level: float, kurtosis: float) -> Callable[[float], float]:
+def _chance_of_t(
+    units: int, level: float, kurtosis: float, pilot: int | None = None
+) -> Callable[[float], float]:
     """The chance that the paired t-test finds a true difference of so many estimated deviations.
 
     Exact for normal differences. For others an estimated deviation varies as that of normal ones with fewer degrees of
-    freedom, to the first order.
+    freedom, to the first order. pilot: of how many they were estimated, None for as many.
     """
     edge = student_quantile(1 - level / 2, units - 1)
-    df = max(1.0, (units - 1) / (1 + kurtosis / 2))
+    df, before = (max(1.0, (count - 1) / (1 + kurtosis / 2)) for count in (units, pilot or units))
 
     def chance(shift: float) -> float:
         shifted = shift * math.sqrt(units)
-        return foreseen_tail(edge, df, shifted) + foreseen_tail(edge, df, -shifted)
+        return foreseen_tail(edge, df, shifted, before) + foreseen_tail(edge, df, -shifted, before)
 
     return chance
 
 
 def _chance(
-    detection: Detection, units: int, level: float, family: Family, alpha: float, kurtosis: float
+    detection: Detection,
+    units: int,
+    level: float,
+    family: Family,
+    alpha: float,
+    kurtosis: float,
+    pilot: int | None = None,
 ) -> Callable[[float], float]:
     """The chance that a test finds a true difference of so many estimated deviations.
 
@@ -356,10 +370,10 @@ def _chance(
     FEW_UNITS all true differences of the family are simulated and corrected together, since few p-values are
     possible; for more this one alone, at the level that it has to meet.
     """
-    normal = _as_normal(units, level, kurtosis)
+    normal = _as_normal(units, level, kurtosis, pilot)
     p_of, rejects = detection.p, detection.rejects
     if p_of is not None and units <= FEW_UNITS:
-        noise, estimates = _simulated(units, family.alike)
+        noise, estimates = _simulated(units, family.alike, pilot or units)
         levels = [family.level(alpha, others) for others in range(family.alike)]
 
         def share(shift: float) -> float:
@@ -378,38 +392,39 @@ def _chance(
 
         return share
     if rejects is not None and units <= SOME_UNITS:
-        noise, estimates = _simulated(units, 1)
+        noise, estimates = _simulated(units, 1, pilot or units)
 
         def share_of_one(shift: float) -> float:
             return float(np.mean(rejects(noise[:, 0] + shift * normal * estimates[:, None], level)))
 
         return share_of_one
-    return _chance_of_t(units, level, kurtosis)
+    return _chance_of_t(units, level, kurtosis, pilot)
 
 
 @lru_cache(maxsize=1024)
-def _as_normal(units: int, level: float, kurtosis: float) -> float:
+def _as_normal(units: int, level: float, kurtosis: float, pilot: int | None = None) -> float:
     """What the t-test finds 80 times in 100 of normal differences, over what it finds so often of such."""
     if not kurtosis:
         return 1.0
     start = (normal_quantile(1 - level / 2) + normal_quantile(POWER)) / math.sqrt(units)
     normal, other = (
-        _crossing(_chance_of_t(units, level, k), start, POWER, POWER_TOLERANCE / 10) for k in (0.0, kurtosis)
+        _crossing(_chance_of_t(units, level, k, pilot), start, POWER, POWER_TOLERANCE / 10)
+        for k in (0.0, kurtosis)
     )
     return normal / other if normal and other else 1.0
 
 
 @lru_cache(maxsize=4)
-def _simulated(units: int, alike: int) -> tuple[Float64, Float64]:
+def _simulated(units: int, alike: int, pilot: int) -> tuple[Float64, Float64]:
     """Differences of one system and several others without a true difference, float64[R, alike, units], and deviations
-    as they would have been estimated before, float64[R]; from the stated seed.
+    as they would have been estimated from those of a pilot, float64[R]; from the stated seed.
     """
     generator = np.random.default_rng([SEED, units, alike])
     count = SIMULATED_ROWS // alike
     systems = generator.normal(0, math.sqrt(0.5), (count, 1 + alike, units))
     # Of sixteen times as many, so that they are spread as evenly as the distribution has it.
-    squares = np.sort(generator.chisquare(units - 1, 16 * count))[8::16]
-    return systems[:, :1] - systems[:, 1:], np.sqrt(squares / (units - 1))
+    squares = np.sort(generator.chisquare(pilot - 1, 16 * count))[8::16]
+    return systems[:, :1] - systems[:, 1:], np.sqrt(squares / (pilot - 1))
 
 
 def _crossing(

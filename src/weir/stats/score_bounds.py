@@ -33,7 +33,7 @@ class Unjudged:
     """The unjudged documents among the first k of some runs' rankings, of judged queries.
 
     qrels: the judgments, whose documents include those of the runs; query, doc: int32[n], ascending; rank: int64[n],
-    the best of it in any run; grade: what a relevant one is given, the highest that was judged.
+    the best of it in any run; grade: what a relevant one is given, the highest that was judged or that others gave.
     """
 
     qrels: Qrels
@@ -43,8 +43,8 @@ class Unjudged:
     grade: float
 
     @staticmethod
-    def of(runs: Sequence[Run], qrels: Qrels, k: int) -> Unjudged:
-        """Those of these runs."""
+    def of(runs: Sequence[Run], qrels: Qrels, k: int, highest: float = 0) -> Unjudged:
+        """Those of these runs; highest: of the grades that others gave, beside those that were judged."""
         tops = [run.top(k) for run in runs]
         codes, distinct = distinct_strings(
             Strings.concatenated([qrels.docs.strings, *(run.docs.strings for run in tops)])
@@ -60,7 +60,7 @@ class Unjudged:
         rows = np.flatnonzero((query >= 0) & ~np.isin(pair, judged))
         rows = rows[np.lexsort((rank[rows], pair[rows]))]
         rows = rows[np.append(True, np.diff(pair[rows]) != 0)[: len(rows)]]
-        grade = float(qrels.grade.max(initial=0)) if (qrels.grade > 0).any() else 1.0
+        grade = max(highest, float(qrels.grade.max(initial=0))) or 1.0
         return Unjudged(wider, query[rows].astype(np.int32), doc[rows].astype(np.int32), rank[rows], grade)
 
     def ranks_in(self, run: Run, k: int) -> Int64:
@@ -84,7 +84,7 @@ class Unjudged:
             qrels.docs,
             np.concatenate([qrels.query_of_row(), self.query[relevant]]),
             np.concatenate([qrels.doc, self.doc[relevant]]),
-            np.concatenate([qrels.grade, np.full(int(relevant.sum()), self.grade, qrels.grade.dtype)]),
+            np.concatenate([qrels.grade, np.full(int(relevant.sum()), self.grade)]),
         )
 
 
@@ -93,7 +93,7 @@ class ScoreBounds:
     """Bounds of a measure by judged query, float64[Q] each.
 
     low, high: the least and the most over all ways of judging the unjudged documents, each with any grade from 0 to the
-    highest that was judged; score: all of them not relevant, as it is reported.
+    highest that was judged or that others gave; score: all of them not relevant, as it is reported.
     """
 
     measure: str
@@ -102,15 +102,17 @@ class ScoreBounds:
     high: Float64
 
 
-def score_bounds(runs: Mapping[str, Run], qrels: Qrels, measure: Measure = MEASURE) -> dict[str, ScoreBounds]:
+def score_bounds(
+    runs: Mapping[str, Run], qrels: Qrels, measure: Measure = MEASURE, highest: float = 0
+) -> dict[str, ScoreBounds]:
     """Bounds of each run's score in a measure with a cut-off k, over what is unjudged in the first k of any.
 
     Exact: both ends are values of the measure under some judging, and no judging goes beyond them. Documents that no
-    run returns among its first k stay as they are. Raises BadValue for a measure of which no bounds are known, or
-    without a cut-off of at most MOST_RANKS.
+    run returns among its first k stay as they are. highest: of the grades that others gave, such as a model. Raises
+    BadValue for a measure of which no bounds are known, or without a cut-off of at most MOST_RANKS.
     """
     k = _cutoff(measure)
-    unjudged = Unjudged.of(list(runs.values()), qrels, k)
+    unjudged = Unjudged.of(list(runs.values()), qrels, k, highest)
     bounds_of = {}
     for name, run in runs.items():
         top = run.top(k)

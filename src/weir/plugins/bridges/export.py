@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
 from itertools import takewhile
@@ -20,6 +20,7 @@ from weir.files.atomic import storing, write_json, write_text
 from weir.files.runs import read_run
 from weir.files.text_files import read_bytes, read_toml
 from weir.files.write import write_run
+from weir.stats.resampling import fewest
 
 # ----------
 # The names of a collection elsewhere: its task in MTEB, its data set on the Hugging Face hub; the score both report.
@@ -125,7 +126,8 @@ def _entry(cell: ResultCell, task: BenchmarkTask) -> dict[str, object]:
         raise BadValue(f"{cell.dataset}: no data set on the hub is known for it; name it as ORG/NAME:TASK")
     row = main_row(cell)
     mean, low, high = (HUNDREDTHS * value for value in (row.mean, row.low, row.high))
-    notes = f"{row.measure} over {row.queries} queries, 95% interval {low:.2f} to {high:.2f}; {cell.system}"
+    interval = f", 95% interval {low:.2f} to {high:.2f}" if row.queries >= fewest() else ""
+    notes = f"{row.measure} over {row.queries} queries{interval}; {cell.system}"
     return {
         "dataset": {"id": task.hub, "task_id": task.name},
         "value": round(mean, 5),
@@ -264,7 +266,8 @@ def write_annotated_runs(results: Path | str | Sequence[ResultCell], folder: Pat
     cells = cells_in(results)
     for cell, name in zip(cells, _file_names(cells), strict=True):
         paths.append(_folder(folder, slug(cell.dataset)) / f"{name}.trec")
-        write_annotated_run(read_run(cell.run), paths[-1], metadata_of(cell))
+        run = replace(read_run(cell.run), name=cell.label or cell.system)
+        write_annotated_run(run, paths[-1], metadata_of(cell))
     return paths
 
 

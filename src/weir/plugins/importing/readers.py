@@ -119,5 +119,6 @@ def choose_reader(contents: Contents, kind: str) -> tuple[Reader, str]:
         raise BadValue(f"{contents.path}: no known format begins with '{first[:60]}'; {advice}")
     raise BadValue(
         f"{contents.path}: found '{first[:60]}', {len(contents.rows[0].fields)} columns without names; "
-        "give the columns by number, as in --columns query=1,doc=2,grade=3, or the kind, with --as"
+        "give the columns by number, as in --columns query=1,doc=2,grade=3 (query_id=1 for identifiers of queries), or "
+        "the kind, with --as"
     )

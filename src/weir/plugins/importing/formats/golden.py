@@ -270,8 +270,8 @@ def _meaning(contents: Contents, layout: _Layout, rows: list[TableRow]) -> Meani
         return _returned
     name = roles["score"]
     raise BadValue(
-        f"{contents.path}: the whole numbers in '{name}' may be grades or scores; add --columns grade={name}, or "
-        "--as run"
+        f"{contents.path}: the whole numbers in '{name}' may be grades or scores; add "
+        f"--as {contents.path.name}=qrels or --as {contents.path.name}=run"
     )
 
 
