@@ -66,6 +66,8 @@ from weir.systems.protocol import Costs
         ("rrf(" + "bm25," * 3000 + "rm3)", f"names 3,002 systems; expected at most {MOST_PARTS}"),
         ("rrf(" + "bm25," * 5000 + "rm3)", f"expected at most {MOST_CHARACTERS:,}"),
         ("b" * 10_000, "no system named 'bbb.*\\.\\.\\.'"),
+        ("bm25 #73c344eb8c", "'bm25 #73c344eb8c' has a # outside quotes"),
+        ("bm25(\n# k1=2\n)", "has a # outside quotes"),
         (3, "3 is not a system"),
         (None, "None is not a system"),
     ],

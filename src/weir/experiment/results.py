@@ -201,19 +201,19 @@ def system_titles(cells: Sequence[ResultCell]) -> dict[str, str]:
 def of_systems(cells: Sequence[ResultCell], systems: Sequence[str]) -> list[ResultCell]:
     """The cells of these systems; all where none is named.
 
-    A system goes by its name or its label, by any text that prints as its name, a grid too, and by the beginning of its
-    name where only one system's name begins so. Raises UnknownName for a system that no cell is of, BadValue for a
-    beginning of several.
+    A system goes by its name or its label, else by any text that prints as its name, a grid too, and by the beginning
+    of its name where only one system's name begins so. Raises UnknownName for a system that no cell is of, BadValue for
+    a beginning of several.
     """
     if not systems:
         return list(cells)
     names = {name for cell in cells for name in (cell.system, cell.label)}
     chosen: set[str] = set()
     for text in systems:
-        printed: list[str] = []
-        with suppress(WeirError):  # this machine may not know the system
-            printed = [str(parse_system(one)) for one in single_names(text)]
-        exact = {text, *printed} & names
+        exact = {text} & names
+        if not exact:
+            with suppress(WeirError):  # this machine may not know the system
+                exact = {str(parse_system(one)) for one in single_names(text)} & names
         begun = {cell.system for cell in cells if cell.system.startswith(text)}
         if not exact and len(begun) > 1:
             raise BadValue(

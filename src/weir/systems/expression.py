@@ -5,8 +5,10 @@ from __future__ import annotations
 import ast
 import copy
 import inspect
+import io
 import itertools
 import math
+import tokenize
 from collections.abc import Callable, Iterable, Mapping
 from typing import TypeVar, overload
 
@@ -55,8 +57,13 @@ def expression_tree(text: str) -> ast.expr:
     stripped = text.strip()
     try:
         tree = ast.parse(stripped, mode="eval").body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        tokens = tokenize.generate_tokens(io.StringIO(stripped).readline) if "#" in stripped else ()
+        comment = any(token.type == tokenize.COMMENT for token in tokens)
+    except (SyntaxError, ValueError, RecursionError, MemoryError, tokenize.TokenError):
         raise _malformed(stripped) from None
+    if comment:  # which Python leaves out
+        mark = "a # outside quotes, which marks a cell of results"
+        raise BadValue(f"'{_cut(stripped)}' has {mark}; expected a system such as bm25(k1=1.2, b=0.75)")
     waiting, parts = [(tree, 1)], 0
     while waiting:
         node, level = waiting.pop()
