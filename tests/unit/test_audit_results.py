@@ -75,7 +75,7 @@ def test_what_is_none_of_the_folders_collections_is_refused(place, capsys):
         BadValue, match=r"brook-facts is none of brook-news, one, two .*--collection brook-news=brook-facts"
     ):
         subjects_of(["out"], ["brook-facts"])
-    with pytest.raises(UnknownName, match="three"):
+    with pytest.raises(UnknownName, match="named 'three'; known: brook-news, one, two"):
         subjects_of(["out"], ["three=one"])
     with pytest.warns(
         RankingWarning, match="left out: two: the documents of one are not those that were searched"
@@ -88,6 +88,8 @@ def test_what_is_none_of_the_folders_collections_is_refused(place, capsys):
     said = capsys.readouterr().err
     assert "--collection one=PATH" in said
     assert "--collection two=PATH" in said
+    with pytest.raises(UnknownName, match="named 'three'; known: one, two"):
+        subjects_of(["out"], ["three=one"])
 
 
 def test_new_judgments_score_the_collection_again_whose_queries_they_are_of(place, capsys):

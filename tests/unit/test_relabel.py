@@ -103,6 +103,12 @@ def test_a_sheet_keeps_identifiers_as_they_are_and_refuses_those_that_break_it(t
     assert not (tmp_path / "broken").exists()
 
 
+def test_what_is_no_path_is_named_also_where_it_is_empty():
+    for target in ({}, None, 0):
+        with pytest.raises(BadValue, match=f"found {type(target).__name__}; expected paths or names"):
+            weir.labels.judging_pool(target, RUNS["one"])
+
+
 def test_a_sheet_is_read_strictly_and_half_of_one_is_half(tmp_path):
     sheet = tmp_path / "judged.tsv"
     head = "\t".join(HEAD)

@@ -24,9 +24,12 @@ from weir.errors import BadValue, FormatError, UnknownName
 from weir.experiment.results import (
     ResultCell,
     cell_collection,
+    collection_of_cell,
+    collection_places,
     dataset_of,
     finished_cells,
     largest_k,
+    named_place,
     of_systems,
     open_cell,
     shared_measures,
@@ -388,7 +391,8 @@ def gate_inputs(
         (one.scores for side in folders.values() for one in side[0].datasets.values()), None
     )
     rules = ScoringRules.of(
-        collection, conventions or (parse_conventions(first.conventions) if first else DEFAULT)
+        collection,
+        conventions or (parse_conventions(first.conventions) if first else DEFAULT),
     )
     systems_of: list[list[SystemScores]] = []
     for path in sides:
@@ -516,22 +520,22 @@ def gate_cases(
 
 
 def collections_of(
-    paths: Sequence[Path], collection: str | Path | Dataset | None = None, fetch: bool = False
+    paths: Sequence[Path], collections: Sequence[str | Path | Dataset] = (), fetch: bool = False
 ) -> dict[str, Dataset]:
-    """The collections of results folders by name, where they are here, and the given one as ""; raises as `load`.
+    """The collections of results folders by name, where they are here, and of files the given one as "".
 
-    fetch: as `cell_collection` takes it.
+    collections: of folders as `collection_places` takes it; fetch: as `cell_collection` takes it. Raises as both.
     """
-    loaded = (
-        {}
-        if collection is None
-        else {"": collection if isinstance(collection, Dataset) else load(collection)}
-    )
+    cells: list[ResultCell] = []
     for path in paths:
         if path.is_dir():
-            cells = [open_cell(path)] if (path / RECORD).exists() else finished_cells(path)
-            by_name = {cell.dataset: cell_collection(cell, fetch) for cell in cells}
-            loaded |= {name: dataset for name, dataset in by_name.items() if dataset is not None}
+            cells += [open_cell(path)] if (path / RECORD).exists() else finished_cells(path)
+    places = collection_places(cells, collections) if cells else {}
+    by_name = {cell.dataset: collection_of_cell(cell, places, fetch) for cell in cells}
+    loaded = {name: dataset for name, dataset in by_name.items() if dataset is not None}
+    if len(collections) == 1 and len(by_name) < 2:  # a baseline may call it by another name
+        place = named_place(collections[0])[1]
+        loaded[""] = place if isinstance(place, Dataset) else load(place)
     return loaded
 
 
