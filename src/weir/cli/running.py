@@ -233,7 +233,7 @@ def plan_command(
 @click.command("results")
 @click.argument("folder", type=click.Path(path_type=Path), default=Path("results"))
 @measures_option("Show this measure; repeatable.")
-@datasets_option("Show this dataset or group; repeatable.")
+@datasets_option("Show this dataset, one split of it (NAME:SPLIT) or group; repeatable.")
 @systems_option("Show this system; repeatable.")
 @by_option
 @click.option("--collection", "collections", shell_complete=dataset_names, multiple=True,

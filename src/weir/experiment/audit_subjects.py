@@ -18,6 +18,7 @@ from weir.datasets.scoring_rules import ScoringRules
 from weir.errors import BadValue, RankingWarning, WeirError
 from weir.experiment.results import (
     ResultCell,
+    by_split,
     collection_places,
     dataset_of,
     elsewhere,
@@ -87,14 +88,14 @@ def subjects_of(
 def _of_results(folder: Path, collections: Sequence[str | Path]) -> list[Subject]:
     """The collections of a results folder with the rankings of each; those that are not here are left out."""
     groups: dict[tuple[str, str, str], list[ResultCell]] = {}
-    for cell in finished_cells(folder, unjudged=True):
+    for cell in by_split(finished_cells(folder, unjudged=True)):
         judged_by = cell.judgments
         groups.setdefault((cell.dataset, cell.split, judged_by), []).append(cell)
     places = collection_places([cells[0] for cells in groups.values()], collections)
     subjects, lacking = [], []
     for (name, split, judged_by), cells in groups.items():
         try:
-            first, place = cells[0], places.get(name)
+            first, place = cells[0], places.get(cells[0].collection)
             dataset = dataset_of(first, place)
             if dataset is None:
                 raise BadValue(elsewhere(first))
@@ -103,10 +104,8 @@ def _of_results(folder: Path, collections: Sequence[str | Path]) -> list[Subject
         except WeirError as error:
             lacking.append(f"{name}: {error}")
             continue
-        alike = [one for one in groups if one[0] == name]
-        title = name if len(alike) == 1 else f"{name} {split}"
-        if len({one[1] for one in alike}) < len(alike):
-            title += f" {judged_by[:6]}"
+        alike = sum(one == name for one, _, _ in groups)
+        title = name if alike == 1 else f"{name} {split} {judged_by[:6]}"
         subject = _of_dataset(dataset, {cell.label: read_run(cell.run) for cell in cells})
         dropped = all(dict(cell.settings)["self_match"] == "drop" for cell in cells)
         unscored = {cell.label: unscored_candidates(cell) for cell in cells}

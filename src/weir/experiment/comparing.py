@@ -23,6 +23,7 @@ from weir.datasets.scoring_rules import NO_COLLECTION, ScoringRules
 from weir.errors import BadValue, FormatError, UnknownName
 from weir.experiment.results import (
     ResultCell,
+    by_split,
     cell_collection,
     collection_of_cell,
     collection_places,
@@ -99,7 +100,10 @@ def compare_grid(
     for (dataset, system), values in cells.items():
         scores.setdefault(dataset, {})[system] = values
     if not any(len(systems) > 1 for systems in scores.values()):
-        raise BadValue("no dataset has two systems, so there is nothing to compare")
+        first = "; ".join(
+            f"{dataset} has {name}" for (dataset, name), _ in zip(cells, range(2), strict=False)
+        )
+        raise BadValue(f"no dataset has two systems, so there is nothing to compare: {first}")
     comparisons = []
     for measure in measures_wanted([m for of in cells.values() for m in of.measures], measures):
         having = {d: {n: s for n, s in of.items() if measure in s.measures} for d, of in scores.items()}
@@ -529,7 +533,7 @@ def collections_of(
     cells: list[ResultCell] = []
     for path in paths:
         if path.is_dir():
-            cells += [open_cell(path)] if (path / RECORD).exists() else finished_cells(path)
+            cells += [open_cell(path)] if (path / RECORD).exists() else by_split(finished_cells(path))
     places = collection_places(cells, collections) if cells else {}
     by_name = {cell.dataset: collection_of_cell(cell, places, fetch) for cell in cells}
     loaded = {name: dataset for name, dataset in by_name.items() if dataset is not None}
@@ -543,7 +547,9 @@ def _systems_in(
     folder: Path, measures: Sequence[str], names: Sequence[str], fetch: bool
 ) -> list[SystemScores]:
     """The systems of a results folder, or the one of a cell, with these measures."""
-    cells = [open_cell(folder)] if (folder / RECORD).exists() else largest_k(finished_cells(folder))[0]
+    cells = (
+        [open_cell(folder)] if (folder / RECORD).exists() else largest_k(by_split(finished_cells(folder)))[0]
+    )
     systems: dict[str, dict[str, JudgedScores]] = {}
     for cell in of_systems(cells, names):
         name = cell.label or cell.system

@@ -131,6 +131,11 @@ class ResultCell:
     outdated: bool = False
 
     @property
+    def collection(self) -> str:
+        """The name of its collection, which its dataset is too but where `by_split` tells splits apart."""
+        return str(self.scored[-1][1].facts["dataset"])
+
+    @property
     def judgments(self) -> str:
         """The fingerprint of the judgments it was scored by."""
         return str(self.scored[-1][1].declared["qrels"])
@@ -228,17 +233,44 @@ def chosen_cells(
 ) -> list[ResultCell]:
     """The cells of these datasets (a group stands for its members) and systems; all where none is named.
 
-    Raises UnknownName for a dataset that no cell is of, and as `of_systems`.
+    They are named as `by_split` has it. A dataset goes by its name or with the split behind it, as in scifact:dev.
+    Raises UnknownName for one that no cell is of, and as `of_systems`.
     """
+    cells = by_split(cells)
     if datasets:
-        available = {cell.dataset for cell in cells}
+        names = {
+            id(cell): {cell.dataset, cell.collection, f"{cell.collection}:{cell.split}"} for cell in cells
+        }
+        available = set().union(*names.values())
         members = {name: catalogue.members(name) for name in datasets}
         for name, group in members.items():
             if not available.intersection(group):
-                raise UnknownName("dataset among these results", name, available)
+                raise UnknownName("dataset among these results", name, {cell.dataset for cell in cells})
         chosen = {member for group in members.values() for member in group}
-        cells = [cell for cell in cells if cell.dataset in chosen]
+        cells = [cell for cell in cells if names[id(cell)] & chosen]
     return of_systems(cells, systems)
+
+
+def by_split(cells: Sequence[ResultCell]) -> list[ResultCell]:
+    """The cells, datasets named with their split, as in scifact:dev, where there are several of one collection."""
+    splits: dict[str, set[str]] = {}
+    for cell in cells:
+        splits.setdefault(cell.collection, set()).add(cell.split)
+    several = {collection for collection, of in splits.items() if len(of) > 1}
+    called = [
+        _called(cell, cell.collection + f":{cell.split}" * (cell.collection in several)) for cell in cells
+    ]
+    places = list(dict.fromkeys(cell.dataset for cell in called))
+    return _labelled(sorted(called, key=lambda cell: places.index(cell.dataset)))
+
+
+def by_collection(cells: Sequence[ResultCell]) -> list[ResultCell]:
+    """The cells, datasets named as their collections whatever the splits, as records name them."""
+    return _labelled([_called(cell, cell.collection) for cell in cells])
+
+
+def _called(cell: ResultCell, dataset: str) -> ResultCell:
+    return replace(cell, dataset=dataset, rows=tuple(replace(row, dataset=dataset) for row in cell.rows))
 
 
 def open_cell(folder: Path | str) -> ResultCell:
@@ -331,7 +363,7 @@ def dataset_of(cell: ResultCell, collection: str | Path | Dataset | None = None)
     if collection is not None:
         return collection if isinstance(collection, Dataset) else load(collection, cell.split)
     measured = dict(cell.settings).get("fingerprint")
-    for where in filter(None, dict.fromkeys((recorded_place(cell), cell.dataset))):
+    for where in filter(None, dict.fromkeys((recorded_place(cell), cell.collection))):
         try:
             dataset = load_here(where, cell.split)
             if dataset.fingerprint == measured:
@@ -394,7 +426,7 @@ def elsewhere(cell: ResultCell) -> str:
     """Why the collection of a cell is not read, and what to do."""
     return (
         f"the collection is not at {recorded_place(cell)}, or not as it was measured; "
-        f"say where it lies now with --collection {cell.dataset}=PATH"
+        f"say where it lies now with --collection {cell.collection}=PATH"
     )
 
 
@@ -402,7 +434,7 @@ def collection_of_cell(
     cell: ResultCell, places: Mapping[str, str | Path | Dataset], fetch: bool = False
 ) -> Dataset | None:
     """The collection of a cell from its place, see `collection_places`, where it has one; else as `cell_collection`."""
-    place = places.get(cell.dataset)
+    place = places.get(cell.collection)
     if place is None:
         return cell_collection(cell, fetch)
     return place if isinstance(place, Dataset) else load(place, cell.split)
@@ -416,7 +448,7 @@ def collection_places(
     collections: each as NAME=PATH or, where that leaves no doubt, as a path, a name or itself. Raises UnknownName for
     a name that is none of theirs, BadValue where doubt is left, and the WeirErrors of loading.
     """
-    names = list(dict.fromkeys(cell.dataset for cell in cells))
+    names = list(dict.fromkeys(cell.collection for cell in cells))
     places: dict[str, str | Path | Dataset] = {}
     for collection in collections:
         name, place = named_place(collection)
@@ -440,7 +472,7 @@ def _whose(cells: Sequence[ResultCell], collection: str | Path | Dataset) -> str
 
     Where there is only one collection it is that. Raises BadValue where doubt is left, and the WeirErrors of loading.
     """
-    names, splits = sorted({cell.dataset for cell in cells}), {cell.split for cell in cells}
+    names, splits = sorted({cell.collection for cell in cells}), {cell.split for cell in cells}
     if len(names) == 1:
         return names[0]
     place = collection.name if isinstance(collection, Dataset) else collection
@@ -457,7 +489,7 @@ def _whose(cells: Sequence[ResultCell], collection: str | Path | Dataset) -> str
         (judgments, [cell.judgments for cell in cells]),
     ]
     for own, theirs in marks:
-        alike = {cell.dataset for cell, mark in zip(cells, theirs, strict=True) if mark == own}
+        alike = {cell.collection for cell, mark in zip(cells, theirs, strict=True) if mark == own}
         if len(alike) == 1:
             return alike.pop()
     raise BadValue(

@@ -113,7 +113,8 @@ def pools_of(
     pools = [judging_pool(one.runs, _judgments(one), k, limit) for one in subjects]
     for subject, pool in zip(subjects, pools, strict=True):
         if out is not None:
-            write_pool(pool, subject, out if len(subjects) == 1 else out / subject.name)
+            folder = out / subject.name.replace(":", " ")  # which Windows has in no name
+            write_pool(pool, subject, out if len(subjects) == 1 else folder)
     return pools
 
 
