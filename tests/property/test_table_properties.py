@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from weir.api.rows import Display, grid_tables, grids_marked, rows_shown
 from weir.core.scores import Row
 from weir.core.short_names import short_names
-from weir.core.tables import columns, display_width, written
+from weir.core.tables import columns, display_width, table_of, written
 
 TEXTS = st.text(max_size=30) | st.sampled_from(
     ["a|b", "</td><script>", "50% & $x_1$", "\x1b[31m", "x\ny", "漢字漢字漢字", "é" * 9, "\u202eabc", 'dense("m", dtype="bf16")',
@@ -100,6 +100,14 @@ def test_any_names_and_values_leave_a_table_in_every_format(rows, width):
         assert not found.open
         assert "script" not in found.seen
         assert len(found.rows) > len(set(found.rows))
+
+
+def test_no_row_of_latex_begins_with_an_argument_of_the_line_above():
+    lines = (
+        table_of([["[a]", "b"], ["[5pt]", "1"], ["*", "2"], [" [x", "3"], ["x[1]*", "4"]]).latex().split("\n")
+    )
+    rows = [line for line in lines if line.endswith(r"\\")]
+    assert rows == [r"{}[a] & b \\", r"{}[5pt] & 1 \\", r"{}* & 2 \\", r"{} [x & 3 \\", r"x[1]* & 4 \\"]
 
 
 @given(st.lists(TEXTS, min_size=1, max_size=6, unique=True), st.data())

@@ -16,6 +16,7 @@ from weir.errors import BadValue, RankingWarning, UnknownName
 from weir.experiment.audit_subjects import subjects_of
 from weir.experiment.results import finished_cells
 from weir.measures import score_run
+from weir.plugins.submissions.packs import pack_results, verify_pack
 
 TWO = {name: (title, text) for name, (title, text) in DOCUMENTS.items() if name != "d6"}
 
@@ -75,7 +76,7 @@ def test_what_is_none_of_the_folders_collections_is_refused(place, capsys):
         BadValue, match=r"brook-facts is none of brook-news, one, two .*--collection brook-news=brook-facts"
     ):
         subjects_of(["out"], ["brook-facts"])
-    with pytest.raises(UnknownName, match="three"):
+    with pytest.raises(UnknownName, match="named 'three'; known: brook-news, one, two"):
         subjects_of(["out"], ["three=one"])
     with pytest.warns(
         RankingWarning, match="left out: two: the documents of one are not those that were searched"
@@ -88,6 +89,8 @@ def test_what_is_none_of_the_folders_collections_is_refused(place, capsys):
     said = capsys.readouterr().err
     assert "--collection one=PATH" in said
     assert "--collection two=PATH" in said
+    with pytest.raises(UnknownName, match="named 'three'; known: one, two"):
+        subjects_of(["out"], ["three=one"])
 
 
 def test_new_judgments_score_the_collection_again_whose_queries_they_are_of(place, capsys):
@@ -110,9 +113,32 @@ def test_splits_of_one_collection_are_judged_apart(place, capsys):
     dataset = weir.load(place / "two", "dev")
     weir.benchmark([dataset], ["bm25"], ["nDCG@10"], place / "dev")
     weir.benchmark(["two"], ["bm25"], ["nDCG@10"], place / "dev")
-    cells = {f"two {cell.split}": cell.mean("nDCG@10") for cell in finished_cells(place / "dev")}
-    assert audited(subjects_of(["dev"])) == cells
-    assert cells["two dev"] != cells["two test"]
+    cells = {f"two:{cell.split}": cell.mean("nDCG@10") for cell in finished_cells(place / "dev")}
+    assert audited(subjects_of(["dev"])) == audited(subjects_of(["dev"], ["two=two"])) == cells
+    assert cells["two:dev"] != cells["two:test"]
+
+
+def test_splits_of_one_collection_are_shown_compared_and_packed_apart(place, capsys):
+    lines = [f"{query}\td1\t1\n" for query in ("q1", "q2")]
+    (place / "two" / "qrels" / "dev.tsv").write_text("query-id\tcorpus-id\tscore\n" + "".join(lines))
+    dev, test = (weir.load(place / "two", split) for split in ("dev", "test"))
+    for dataset in (dev, test):
+        weir.benchmark([dataset], ["bm25", "bm25(b=0.0)"], ["nDCG@10"], place / "both")
+    names = {"two:dev": len(dev.qrels), "two:test": len(test.qrels)}
+    assert {row.dataset: row.queries for row in weir.results("both")} == names
+    assert {row.system for row in weir.results("both")} == {"bm25", "bm25(b=0.0)"}
+    for name, chosen in (("two", set(names)), ("two:dev", {"two:dev"}), ("two:test", {"two:test"})):
+        assert {row.dataset for row in weir.results("both", datasets=[name])} == chosen
+    assert {row.dataset for row in weir.results("out", datasets=["two:test"])} == {"two"}
+    assert {one.dataset for one in weir.compare("both") if one.unit == "queries"} == set(names)
+    weir.labels.judging_pool("both", out="pools")
+    assert {one.name for one in (place / "pools").iterdir()} == {"two dev", "two test"}
+    pack_results("both", "part.zip", datasets=["two:dev"])
+    assert not verify_pack("part.zip").problems
+    for dataset, system in ((dev, "bm25"), (test, "rm3")):
+        weir.benchmark([dataset], [system], ["nDCG@10"], place / "apart")
+    with pytest.raises(BadValue, match=r"no dataset has two systems.*two:dev has bm25; two:test has rm3"):
+        weir.compare("apart")
 
 
 def test_a_run_takes_the_split_behind_the_name_and_notes_it(place, capsys):

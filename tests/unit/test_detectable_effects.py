@@ -104,10 +104,10 @@ def test_no_p_value_is_below_what_is_said_to_be_the_smallest(test, correct):
 
 def test_too_few_draws_are_said_to_be_too_few():
     few = compared(table(noise(1, 6, 40)), method=ComparisonMethod(draws=200))
-    assert (few.reach.possible, few.reach.fewest, few.reach.draws) == (False, None, 299)
+    assert (few.reach.possible, few.reach.fewest, few.reach.draws) == (False, None, 300)
     assert "not separable (too few draws)" in shown("compare", [few])
-    assert "it takes 299 draws at least (--draws)" in shown("compare", [few])
-    assert compared(table(noise(1, 6, 40)), method=ComparisonMethod(draws=299)).reach.possible
+    assert "it takes 300 draws at least (--draws)" in shown("compare", [few])
+    assert compared(table(noise(1, 6, 40)), method=ComparisonMethod(draws=300)).reach.possible
 
 
 @pytest.mark.parametrize(

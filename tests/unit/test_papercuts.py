@@ -21,10 +21,11 @@ from weir.cli import main
 from weir.core.frames import FRAMES
 from weir.core.intents import IntentQrels
 from weir.core.scores import MeasureScores, Scores
-from weir.errors import FormatError, UnknownName, WeirError
+from weir.errors import BadValue, FormatError, UnknownName, WeirError
 from weir.experiment.results import ORDER, GridOrder, finished_cells, keep_order
 from weir.files.formats import kind_of_file
 from weir.files.runs import read_qrels, read_run
+from weir.measures import parse_measure
 from weir.systems import parse_system
 
 QRELS = "q1 0 d1 1\nq2 0 d3 2\n"
@@ -482,3 +483,23 @@ def test_judgments_of_documents_and_answers_of_chunks_are_noted(tmp_path):
     )
     notes = [note.text for note in weir.benchmark(mine, ["bm25"], ["nDCG@10"]).notes()]
     assert any(note.startswith("none of the first 10 documents is judged (bm25 on mine)") for note in notes)
+
+
+def test_what_is_missing_of_a_grid_is_named(tmp_path, capsys):
+    for arguments, missing in (
+        (["-d", "brook-news"], "system (-s)"),
+        ([], "dataset (-d) and no system (-s)"),
+    ):
+        for command in (["run", "-o", str(tmp_path / "out")], ["plan"]):
+            assert main([*command, *arguments, "-q"]) == 2
+            assert f"found no {missing}; expected one or more" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "text", ["nDCG@10,RR", "RR,nDCG@10", "nDCG(gain='exp')@10, P(rel=2)@5", "condensed(AP,RR)"]
+)
+def test_measures_in_one_text_are_told_apart(text):
+    with pytest.raises(
+        BadValue, match="is not a measure; expected such as nDCG@10, each by itself: -m nDCG@10 -m RR"
+    ):
+        parse_measure(text)

@@ -89,6 +89,27 @@ def test_judging_the_pool_gives_what_full_judgments_give(tmp_path):
     assert turned(rows) == [("one", "two")]
 
 
+def test_a_sheet_keeps_identifiers_as_they_are_and_refuses_those_that_break_it(tmp_path):
+    query, docs = "q  1 ", (" d1", "d\N{NO-BREAK SPACE}2", "d\x0b3", "d 4")
+    runs, none = {"one": Run.of({query: list(docs)})}, Qrels.of({query: {"x": 1}})
+    write_pool(judging_pool(runs, none), Subject("mine", qrels=none, runs=runs), tmp_path / "pool")
+    sheet = tmp_path / "pool" / SHEET
+    lines = sheet.read_text(encoding="utf-8").split("\n")
+    sheet.write_text("\n".join(line.replace("\t\t", "\t1\t", 1) for line in lines), encoding="utf-8")
+    assert read_sheet(sheet)[0].to_dict() == {query: dict.fromkeys(docs, 1)}
+    for name in ("d\t1", "d\n1", "d\r1"):
+        runs = {"one": Run.of({query: [name]})}
+        with pytest.raises(BadValue, match="has a tab or line end"):
+            write_pool(judging_pool(runs, none), Subject("mine", qrels=none, runs=runs), tmp_path / "broken")
+    assert not (tmp_path / "broken").exists()
+
+
+def test_what_is_no_path_is_named_also_where_it_is_empty():
+    for target in ({}, None, 0):
+        with pytest.raises(BadValue, match=f"found {type(target).__name__}; expected paths or names"):
+            weir.labels.judging_pool(target, RUNS["one"])
+
+
 def test_a_sheet_is_read_strictly_and_half_of_one_is_half(tmp_path):
     sheet = tmp_path / "judged.tsv"
     head = "\t".join(HEAD)

@@ -15,13 +15,15 @@ import pytest
 
 import weir
 from tests.unit.brooklet import write_collection
+from tests.unit.cells import changed, write_cell
 from weir.api.results_folder import results as folder_rows
 from weir.cli import main
 from weir.core.qrels import Qrels
 from weir.core.run import Run
 from weir.core.tables import display_width
-from weir.errors import RankingWarning
+from weir.errors import RankingWarning, UnknownName
 from weir.experiment.experiment import Experiment
+from weir.experiment.results import finished_cells, of_systems
 from weir.measures import score_run
 from weir.stats.score_rows import BEST, result_rows, row_notes
 
@@ -108,6 +110,18 @@ def test_a_system_goes_by_the_beginning_of_its_name_where_that_is_one(results, c
         assert main([*map(str, command), "-s", "bm"]) == 2
         assert f"bm is the beginning of 2 systems: bm25, {TUNED}; name one" in capsys.readouterr().err
     assert main(["gate", str(results), str(results), "-s", "r", "-m", "nDCG@10"]) == 0
+
+
+def test_the_name_of_a_cell_in_tables_chooses_that_cell_alone(tmp_path):
+    for name, k1 in (("one", 0.9), ("other", 1.2)):
+        write_cell(tmp_path / "mine" / name, manifest=changed("system.k1", k1))
+    cells = finished_cells(tmp_path)
+    assert {cell.label for cell in cells} == {f"bm25 #{cell.ranked.stage.key}" for cell in cells}
+    for cell in cells:
+        assert of_systems(cells, [cell.label]) == [cell]
+    assert of_systems(cells, ["BM25"]) == cells
+    with pytest.raises(UnknownName, match="bm25 #0"):
+        of_systems(cells, ["bm25 #0"])
 
 
 def test_labels_are_shown_and_are_in_no_key(results, capsys):

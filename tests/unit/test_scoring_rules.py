@@ -322,7 +322,28 @@ def test_one_collection_is_not_taken_for_all_of_a_folder(place, capsys):
     weir.benchmark(["mine", "other"], ["bm25", "bm25(b=0.0)"], ["nDCG@10"], place / "both")
     plain = said(capsys, ["compare", "both", "--by", "kind", "-m", "nDCG@10"])
     assert {"mine0", "mine1", "other0", "other1"} <= {one["group"] for one in plain}
-    assert said(capsys, ["compare", "both", "--by", "kind", "-m", "nDCG@10", "--collection", "mine"]) == plain
+    arguments = ["both", "--by", "kind", "-m", "nDCG@10"]
+    assert said(capsys, ["compare", *arguments, "--collection", "mine"]) == plain
+    for name in ("mine", "other"):
+        (place / name).rename(place / f"{name}-moved")
+    places = [word for name in ("other", "mine") for word in ("--collection", f"{name}={name}-moved")]
+    assert said(capsys, ["compare", *arguments, *places]) == plain
+    assert main(["gate", "both", *arguments, "-s", "bm25", *places]) in (0, 3)
+    assert "other1" in capsys.readouterr().out
+    for command in ("compare", "results"):
+        rows = said(capsys, [command, *arguments, "--collection", "other-moved"])
+        assert {row["dataset"] for row in rows} == {"other"}
+        main([command, *arguments, "--collection", "other-moved"])
+        assert "left out: mine: the collection is not at" in capsys.readouterr().err
+    shutil.copytree(place / "other-moved", place / "stranger")
+    (place / "stranger" / "corpus.jsonl").write_text('{"_id": "d1", "text": "another"}\n')
+    (place / "stranger" / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\nother-q1\td1\t1\n")
+    for collection, message in (
+        ("stranger", "is none of mine, other by its name"),
+        ("three=mine-moved", "known: mine, other"),
+    ):
+        assert main(["results", *arguments, "--collection", collection]) == 2
+        assert message in capsys.readouterr().err
 
 
 def test_the_share_of_queries_that_are_documents_is_of_all_queries(tmp_path):

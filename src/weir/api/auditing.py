@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias, overload
 
 from weir.api.result_set import ResultSet
+from weir.datasets.load import Dataset
+from weir.errors import BadValue
 
 if TYPE_CHECKING:
     from weir.audit import Audit
@@ -21,13 +23,25 @@ Places: TypeAlias = "str | Path | Sequence[str | Path] | Mapping[str, str | Path
 """A collection by name or path, several, or where each of a results folder lies now, by its name there."""
 
 
-def places_of(collection: Places) -> tuple[str | Path, ...]:
+@overload
+def places_of(collection: Places) -> tuple[str | Path, ...]: ...
+@overload
+def places_of(collection: Places | Dataset) -> tuple[str | Path | Dataset, ...]: ...
+def places_of(collection: Places | Dataset) -> tuple[str | Path | Dataset, ...]:
     """Collections as --collection takes them: names or paths, or NAME=PATH."""
     if isinstance(collection, Mapping):
         return tuple(f"{name}={place}" for name, place in collection.items())
     if collection is None:
         return ()
-    return (collection,) if isinstance(collection, (str, Path)) else tuple(collection)
+    return (collection,) if isinstance(collection, (str, Path, Dataset)) else tuple(collection)
+
+
+def place_of(collection: Places | Dataset) -> str | Path | Dataset | None:
+    """The collection that run files are about; raises BadValue for several."""
+    several = places_of(collection)
+    if len(several) > 1:
+        raise BadValue(f"found {len(several)} collections; run files are about one")
+    return several[0] if several else None
 
 
 def align(

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias, cast, overload
 
+from weir.api.auditing import Places, place_of, places_of
 from weir.api.evaluation import conventions_of, evaluate, judgments_from
 from weir.api.result_set import ResultSet
 from weir.core.scores import GroupedScores, JudgedScores, Note, Scores, SystemScores, judgment_marks
@@ -46,12 +47,12 @@ Collection: TypeAlias = "str | Path | Dataset | None"
 @overload
 def compare(qrels: object, *systems: object, measures: Measures = ..., baseline: str | None = ...,
             method: ComparisonMethod | str = ..., conventions: Conventions | str = ..., by: object = ...,
-            factors: None = ..., collection: Collection = ..., datasets: Sequence[str] = ...,
+            factors: None = ..., collection: Collection | Places = ..., datasets: Sequence[str] = ...,
             only: Sequence[str] = ...) -> ResultSet[Comparison]: ...  # fmt: skip
 @overload
 def compare(qrels: object, *systems: object, measures: Measures = ..., baseline: None = ...,
             method: ComparisonMethod | str = ..., conventions: Conventions | str = ..., by: None = ...,
-            factors: str | Iterable[str] | Literal[True], collection: Collection = ...,
+            factors: str | Iterable[str] | Literal[True], collection: Collection | Places = ...,
             datasets: Sequence[str] = ..., only: Sequence[str] = ...) -> ResultSet[FactorStudy]: ...  # fmt: skip
 def compare(
     qrels: object,
@@ -62,7 +63,7 @@ def compare(
     conventions: Conventions | str = DEFAULT,
     by: object = None,
     factors: str | Iterable[str] | Literal[True] | None = None,
-    collection: Collection = None,
+    collection: Collection | Places = None,
     datasets: Sequence[str] = (),
     only: Sequence[str] = (),
 ) -> ResultSet[Comparison] | ResultSet[FactorStudy]:
@@ -79,8 +80,9 @@ def compare(
     factors: True, or names of the settings in which the systems' names differ: then a study of their effects for each
     measure and collection, and over collections, stands in the place of comparisons. collection: of rankings, by name,
     path or itself, whose rules hold (self-matches, candidates, queries without an answer) and whose columns `by` may
-    name; what is scored already stays as it is. datasets, only: of a folder, these datasets (or members of groups) and
-    these systems alone. Of three or more run files one that cannot be scored is left out, and a note says why.
+    name; of a folder, where the collections of such columns lie now, {name: path}. datasets, only: of a folder, these
+    datasets (or members of groups) and these systems alone. Of three or more run files one that cannot be scored is
+    left out, and a note says why.
     Raises BadValue for fewer than two systems and for systems that share no query or one only, UnknownName for a
     baseline, test or correction that does not exist, and the WeirErrors of the parts.
     """
@@ -151,7 +153,7 @@ def compare_shown(
     conventions: Conventions | str = DEFAULT,
     by: object = None,
     factors: str | Iterable[str] | Literal[True] | None = None,
-    collection: Collection = None,
+    collection: Collection | Places = None,
     datasets: Sequence[str] = (),
     only: Sequence[str] = (),
     labels: Sequence[str] = (),
@@ -171,7 +173,6 @@ def compare_shown(
         twin_systems,
     )
     from weir.experiment.results import (
-        cell_groups,
         cell_notes,
         chosen_cells,
         current_cells,
@@ -179,6 +180,7 @@ def compare_shown(
         largest_k,
         system_titles,
         unscored_systems,
+        with_collections,
     )
     from weir.stats.compare import ComparisonMethod, compare_scores, relabelled
     from weir.stats.score_rows import system_notes
@@ -202,6 +204,8 @@ def compare_shown(
         if not any("#" in system for system in only):  # a label means its cell, whatever its depth
             cells, more = largest_k(cells)
             remarks += more
+        with_column, lacking = with_collections(cells, by, places_of(collection))
+        cells, remarks = [cell for cell, _ in with_column], [*remarks, *lacking]
         label_of = labels_of(labels, [cell.label for cell in cells])
         names = {**system_titles(cells), **label_of}
         baseline = next((name for name, label in names.items() if label == baseline), baseline)
@@ -214,8 +218,9 @@ def compare_shown(
         if by is None:
             comparisons = compare_cells(cells, chosen, baseline, how)
         else:
+            datasets_of = {id(cell): dataset for cell, dataset in with_column}
             comparisons = compare_cells_by_group(
-                cells, lambda c, queries: cell_groups(c, by, queries, collection), chosen, baseline, how
+                cells, lambda c, queries: query_groups(by, queries, datasets_of[id(c)]), chosen, baseline, how
             )
         results = ResultSet("compare", tuple(relabelled(comparisons, names)), notes)
         return ShownComparison(results, cells, label_of)
@@ -223,6 +228,7 @@ def compare_shown(
         raise BadValue(
             "datasets and systems (-d, -s) are those of a results folder; name the run files instead"
         )
+    collection = place_of(collection)
     name = Path(qrels).name if isinstance(qrels, (str, os.PathLike)) else "the judged queries"
     dataset, reasons = None, list[str]()
     if isinstance(qrels, Scores):
@@ -614,7 +620,7 @@ def gate(
     common: bool = False,
     fetch: bool = False,
     conventions: Conventions | str | None = None,
-    collection: Collection = None,
+    collection: Collection | Places = None,
     systems: Sequence[str] = (),
 ) -> ResultSet[Gate]:
     """Whether a candidate may have become worse than allowed: `assert weir.gate(qrels, old, new)` stops a change.
@@ -625,10 +631,10 @@ def gate(
     interval: t, percentile, bca or studentised; by: groups of queries as `Scores.by` takes them, each of which can fail
     the gate too; common: compare on the queries that both have with the same judgments; fetch: whether the
     collections that records of results name may be brought here, else nothing is asked of the network; collection: of
-    rankings, whose rules hold, as in `evaluate`, and whose columns `by` may name; systems: of results folders, these
-    alone. A measure passes where the one-sided
-    lower bound of candidate minus baseline is at least minus its drop with that confidence; it fails where the mean
-    dropped by more and the drop is certain; else it is undecided. The result is true where all of it passes.
+    rankings, whose rules hold, as in `evaluate`, and whose columns `by` may name, or of folders as `compare` takes it;
+    systems: of results folders, these alone. A measure passes where the one-sided lower bound of candidate minus
+    baseline is at least minus its drop with that confidence; it fails where the mean dropped by more and the drop is
+    certain; else it is undecided. The result is true where all of it passes.
     Raises BadValue for a negative drop, a confidence outside 0.5..1, fewer than two queries and sides of different
     judgments, UnknownName for another interval, and the WeirErrors of the parts.
     """
@@ -642,13 +648,14 @@ def gate(
     grounds: dict[str, Dataset] = {}
     if len(paths) == len(inputs):
         chosen = None if conventions is None else conventions_of(conventions)
-        baseline, candidate, names = gate_inputs(paths, tuple(requested), chosen, systems, collection, fetch)
-        grounds = collections_of(paths, collection, fetch) if by is not None else {}
+        of_runs = place_of(collection) if len(paths) == 3 else None
+        baseline, candidate, names = gate_inputs(paths, tuple(requested), chosen, systems, of_runs, fetch)
+        grounds = collections_of(paths, places_of(collection), fetch) if by is not None else {}
     else:
         scores = _scores_of_side(second) or _scores_of_side(third)
         requested = requested or measures_of(scores.measures if scores else "nDCG@10")
         usual = conventions or (scores.conventions if scores else DEFAULT)
-        rules = ScoringRules.of(collection, conventions_of(usual))
+        rules = ScoringRules.of(place_of(collection), conventions_of(usual))
         baseline, candidate = ([one] for one in _sides(first, (second, third), requested, rules))
         names = list(map(str, requested))
         grounds = {} if rules.dataset is None else {"": rules.dataset}

@@ -177,8 +177,8 @@ def official_scores(
             raise refused[0]
         remarks = [*(f"left out: {error}" for error in refused), *birco_remarks(judgments)]
     else:
-        where = None if collection is None else str(collection)
-        scores, remarks = birco_of_cells(finished_cells(Path(str(qrels))), where)
+        places = () if collection is None else (collection,)
+        scores, remarks = birco_of_cells(finished_cells(Path(str(qrels))), places)
     for one in remarks:
         warnings.warn(RankingWarning(one), stacklevel=2)
     return ResultSet("official", tuple(scores))

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
+from weir.api.auditing import Places, places_of
 from weir.api.result_set import ResultSet
 from weir.core.scores import Note
-from weir.datasets.load import Dataset
+from weir.datasets.load import Dataset, query_groups
 
 if TYPE_CHECKING:
     from weir.api.rows import Display
@@ -106,17 +107,17 @@ def results_shown(
     datasets: Sequence[str] = (),
     systems: Sequence[str | Retriever] = (),
     by: object = None,
-    collection: str | Path | Dataset | None = None,
+    collection: Places = None,
     fetch: bool = False,
 ) -> ShownResults:
     """As `results`, with the tables of `weir results`; by: groups of queries, whose means are the rows.
 
-    collection: whose column `by` may be, where that of a cell is not found; fetch: whether it may be brought here.
+    collection: where collections whose column `by` may be lie now; fetch: whether they may be brought here.
     Raises as `results`, and BadValue for groups that are not there.
     """
     from weir.core.scores import GroupedScores
     from weir.errors import UnknownName
-    from weir.experiment.results import cell_groups, mixed_provenance
+    from weir.experiment.results import mixed_provenance, with_collections
     from weir.measures import measures_of
     from weir.stats.score_rows import rows_by_group
 
@@ -130,13 +131,15 @@ def results_shown(
         return ShownResults.of(cells, names, damaged)
     rows: list[Row] = []
     notes: list[Note] = []
-    for cell in cells:
+    with_column, left_out = with_collections(cells, by, places_of(collection), fetch)
+    for cell, dataset in with_column:
         scores = cell.values()
-        grouped = GroupedScores.of(scores, cell_groups(cell, by, scores.queries, collection, fetch))
+        grouped = GroupedScores.of(scores, query_groups(by, scores.queries, dataset))
         of_cell = rows_by_group(grouped, cell.dataset, cell.label)
         notes += grouped.notes()
         rows += [row for row in of_cell if not names or row.measure in names]
-    notes += [*damaged, *map(Note, mixed_provenance(cells))]
+    cells = [cell for cell, _ in with_column]
+    notes += [*map(Note, left_out), *damaged, *map(Note, mixed_provenance(cells))]
     return ShownResults(cells, ResultSet("results", tuple(rows), tuple(notes)), by=True)
 
 
@@ -286,18 +289,18 @@ def birco_of_folder(
     folder: FolderPath,
     datasets: Sequence[str] = (),
     systems: Sequence[str | Retriever] = (),
-    collection: str | None = None,
+    collection: Places = None,
     fetch: bool = False,
 ) -> ResultSet[BircoScore]:
     """What BIRCO's own program prints for the cells of a results folder, beside Weir's scores.
 
-    datasets, systems: as `results`; collection: whose judgments are used, by default those of each cell; fetch: whether
-    it may be brought here. Raises as `results`, BadValue where no cell ranks whole pools.
+    datasets, systems: as `results`; collection: where collections lie now; fetch: whether they may be brought
+    here. Raises as `results`, BadValue where no cell ranks whole pools.
     """
     from weir.experiment.reproduce import birco_of_cells
 
     cells, damaged = _cells_of(folder, systems, datasets)
-    figures, remarks = birco_of_cells(cells, collection, fetch)
+    figures, remarks = birco_of_cells(cells, places_of(collection), fetch)
     return ResultSet("official", tuple(figures), (*map(Note, remarks), *damaged))
 
 

@@ -37,9 +37,11 @@ def _no_path(context: click.Context, option: click.Parameter, names: str | None)
 @click.option("--factors", is_flag=False, flag_value="", metavar="[NAMES]", callback=_no_path,
               help="Effects of settings in which systems differ, all or those named: objective,depth.")  # fmt: skip
 @by_option
-@click.option("--collection", shell_complete=dataset_names,
+@click.option("--collection", "collections", shell_complete=dataset_names, multiple=True,
+              metavar="[NAME=]COLLECTION",
               help="The collection of the runs, a name or a path, whose rules hold (self-matches, candidates, queries "
-                   "without an answer) and whose column --by may name; of a results folder its own.")  # fmt: skip
+                   "without an answer) and whose column --by may name; of a results folder where such a collection "
+                   "lies now, repeatable.")  # fmt: skip
 @click.option("--interval", default="t", show_default=True,
               help="Of a difference: t, percentile, bca, studentised; two-level for datasets.")  # fmt: skip
 @click.option("--level", type=float, default=0.95, show_default=True,
@@ -80,7 +82,7 @@ def compare_command(
     correct: str | None,
     factors: str | None,
     by: str | None,
-    collection: str | None,
+    collections: tuple[str, ...],
     interval: str,
     level: float,
     margin: float | None,
@@ -131,7 +133,7 @@ def compare_command(
         conventions=Conventions(ties, missing, self_matches="drop" if drop_self else "keep"),
         by=by,
         factors=factors,
-        collection=collection,
+        collection=collections,
         datasets=datasets,
         only=systems,
         labels=labels,
@@ -248,9 +250,11 @@ UNDECIDED = 3
               help="How certain a pass and a failure must be.")  # fmt: skip
 @click.option("--interval", default="t", show_default=True, help="t, percentile, bca or studentised.")
 @by_option
-@click.option("--collection", shell_complete=dataset_names,
+@click.option("--collection", "collections", shell_complete=dataset_names, multiple=True,
+              metavar="[NAME=]COLLECTION",
               help="The collection of run files, a name or a path, whose rules hold (self-matches, candidates, queries "
-                   "without an answer) and whose column --by may name; of results folders their own.")  # fmt: skip
+                   "without an answer) and whose column --by may name; of results folders where such a collection "
+                   "lies now, repeatable.")  # fmt: skip
 @fetch_option
 @click.option("--common", is_flag=True,
               help="Compare on the queries that both sides have with the same judgments.")  # fmt: skip
@@ -274,7 +278,7 @@ def gate_command(
     confidence: float,
     interval: str,
     by: str | None,
-    collection: str | None,
+    collections: tuple[str, ...],
     fetch: bool,
     common: bool,
     systems: tuple[str, ...],
@@ -296,6 +300,7 @@ def gate_command(
     do; 2 for bad input. --by gates groups of queries too: a group can fail the gate, and need not pass it. Sides of
     different judgments are refused. The queries that lost most are named.
     """
+    from weir.api.auditing import place_of
     from weir.api.comparisons import gate, save_baseline
     from weir.errors import BadValue
     from weir.experiment.comparing import GRAMMAR
@@ -320,7 +325,7 @@ def gate_command(
             raise BadValue("--save takes judgments and a run, or one results folder")
         run = paths[1] if len(paths) == 2 else None
         saved = save_baseline(save, paths[0], run, measures=parsed or "nDCG@10", conventions=conventions or DEFAULT,
-                              collection=collection, systems=systems, fetch=fetch)  # fmt: skip
+                              collection=place_of(collections), systems=systems, fetch=fetch)  # fmt: skip
         queries = sum(len(one.scores.queries) for one in saved.datasets.values())
         say(f"{save}: {saved.system} on {len(saved.datasets)} dataset{'s' * (len(saved.datasets) != 1)}, "
             f"{queries:,} queries, {save.stat().st_size:,} bytes")  # fmt: skip
@@ -331,7 +336,7 @@ def gate_command(
     allowed = {str(measure): drops.get(str(measure), max_drop) for measure in parsed} if drops else max_drop
     verdicts = gate(
         paths[0], paths[1], third, parsed, max_drop=allowed, confidence=confidence, interval=interval, by=by,
-        common=common, fetch=fetch, conventions=conventions, collection=collection, systems=systems,
+        common=common, fetch=fetch, conventions=conventions, collection=collections, systems=systems,
     )  # fmt: skip
     say_notes(verdicts.notes(), notes)
     if junit is not None:

@@ -233,11 +233,13 @@ def plan_command(
 @click.command("results")
 @click.argument("folder", type=click.Path(path_type=Path), default=Path("results"))
 @measures_option("Show this measure; repeatable.")
-@datasets_option("Show this dataset or group; repeatable.")
+@datasets_option("Show this dataset, one split of it (NAME:SPLIT) or group; repeatable.")
 @systems_option("Show this system; repeatable.")
 @by_option
-@click.option("--collection", shell_complete=dataset_names,
-              help="The collection of --by's column or --scorer's judgments, where it is not found.")  # fmt: skip
+@click.option("--collection", "collections", shell_complete=dataset_names, multiple=True,
+              metavar="[NAME=]COLLECTION",
+              help="Where a collection of --by's column or --scorer's judgments lies now, if not where it was; "
+                   "repeatable.")  # fmt: skip
 @fetch_option
 @label_option
 @table_options
@@ -250,7 +252,7 @@ def results_command(
     datasets: tuple[str, ...],
     systems: tuple[str, ...],
     by: str | None,
-    collection: str | None,
+    collections: tuple[str, ...],
     fetch: bool,
     labels: tuple[str, ...],
     form: str | None,
@@ -275,7 +277,7 @@ def results_command(
             raise BadValue(
                 "--scorer birco has measures of its own and writes text or --json; leave out the rest"
             )
-        figures = birco_of_folder(folder, datasets, systems, collection, fetch)
+        figures = birco_of_folder(folder, datasets, systems, collections, fetch)
         show_result(figures, form)
         say_notes(figures.notes(), notes)
     elif provenance:
@@ -283,7 +285,7 @@ def results_command(
         show_result(records, form)
         say_notes(records.notes(), notes)
     else:
-        shown_results = results_shown(folder, measures, datasets, systems, by, collection, fetch)
+        shown_results = results_shown(folder, measures, datasets, systems, by, collections, fetch)
         display = display_of(form, long, labels, [cell.label for cell in shown_results.cells])
         text, remarks = shown_results.shown(display)
         show(text, display.form == "text")

@@ -164,11 +164,11 @@ class Table:
                         for part in ((self.title, *self.above), self.notes))  # fmt: skip
         if not self.header:
             return "\n".join([*above, *notes])
-        head = " & ".join(latex_escaped(name[:1].upper() + name[1:] if i < self.keys else name)
+        head = _latex_row(latex_escaped(name[:1].upper() + name[1:] if i < self.keys else name)
                           for i, name in enumerate(self.header))  # fmt: skip
         shape = "".join("r" if i in self.numbers else "l" for i in range(len(self.header)))
-        lines = [*above, rf"\begin{{tabular}}{{{shape}}}", r"\toprule", rf"{head} \\", r"\midrule"]
-        lines += [" & ".join(map(_latex, row)) + r" \\" for row in self.rows]
+        lines = [*above, rf"\begin{{tabular}}{{{shape}}}", r"\toprule", head, r"\midrule"]
+        lines += [_latex_row(map(_latex, row)) for row in self.rows]
         return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", *notes])
 
     def html(self) -> str:
@@ -295,6 +295,12 @@ def _markdown(cell: Cell) -> str:
     text = f"**{text}**" if cell.best and text else text
     ends = f"{SIGNS.get(cell.verdict, '')} {markdown_escaped(cell.letters)}".rstrip()
     return f"{text}{ends} {markdown_escaped(cell.more)}".rstrip()
+
+
+def _latex_row(cells: Iterable[str]) -> str:
+    """A row of a tabular; behind {} where the line or rule above it would take its first character as an argument."""
+    row = " & ".join(cells) + r" \\"
+    return "{}" + row if row.lstrip().startswith(("[", "*")) else row
 
 
 def _latex(cell: Cell) -> str:

@@ -15,12 +15,15 @@ from weir.core.subject import Subject, TextEncoder, TokenLimit, Training
 from weir.datasets import catalogue
 from weir.datasets.load import Dataset, load_group
 from weir.datasets.scoring_rules import ScoringRules
-from weir.errors import BadValue, RankingWarning, UnknownName, WeirError
+from weir.errors import BadValue, RankingWarning, WeirError
 from weir.experiment.results import (
     ResultCell,
+    by_split,
+    collection_places,
     dataset_of,
+    elsewhere,
     finished_cells,
-    recorded_place,
+    named_place,
     unscored_candidates,
 )
 from weir.files.runs import read_qrels, read_run
@@ -43,10 +46,10 @@ def subjects_of(
     """Subjects from a results folder, from judgments and run files, or from collections by name or path.
 
     collections: the documents and queries that run files are about; of a results folder, where its collections lie now,
-    as NAME=PATH or, where that leaves no doubt, as a path or name alone. Else each is the one that its record names,
-    and those that are not here are left out with a RankingWarning. training: collections whose judged queries systems
-    may have been trained on; encoder: a model as `dense` takes it, which tells what queries mean and where it cuts
-    documents. Raises BadValue for nothing at all, and the WeirErrors of reading.
+    as `collection_places` takes them. Else each is the one that its record names, and those that are not here are left
+    out with a RankingWarning. training: collections whose judged queries systems may have been trained on; encoder: a
+    model as `dense` takes it, which tells what queries mean and where it cuts documents. Raises BadValue for nothing at
+    all, and the WeirErrors of reading.
     """
     if not targets:
         raise BadValue("nothing to audit; name a collection, a results folder, or judgments and run files")
@@ -63,8 +66,8 @@ def subjects_of(
         encode = lambda queries: query_vectors(model, loaded, queries)  # noqa: E731  named for its type
         if isinstance(loaded, Loaded):  # how a service or an object of one's own cuts is not known
             limit = TokenLimit(encoder, loaded.document.tokenizer.limit, loaded.extents)
-    if other := next((one for one in targets if not isinstance(one, (str, Path))), None):
-        kind = type(other).__name__
+    if others := [one for one in targets if not isinstance(one, (str, Path))]:
+        kind = type(others[0]).__name__
         raise BadValue(
             f"found {kind}; expected paths or names of collections (Run.of(...).save writes files)"
         )
@@ -75,39 +78,28 @@ def subjects_of(
     elif (len(targets) > 1 or collections) and all(path.is_file() for path in paths):
         if len(collections) > 1:
             raise BadValue(f"found {len(collections)} collections; run files are about one")
-        place = _named(collections[0])[1] if collections else None
+        place = named_place(collections[0])[1] if collections else None
         subjects = [_of_files(first, paths[1:], place)]
     else:
         subjects = [_of_dataset(one, {}) for target in targets for one in load_group(target)]
     return [replace(one, training=(*one.training, *trained), encoder=encode, limit=limit) for one in subjects]
 
 
-def _named(collection: str | Path) -> tuple[str, str | Path]:
-    """(the name in NAME=PATH, "" for a path or name alone; the path)."""
-    name, equals, place = str(collection).partition("=")
-    return (name, place) if equals and not Path(collection).exists() else ("", collection)
-
-
 def _of_results(folder: Path, collections: Sequence[str | Path]) -> list[Subject]:
     """The collections of a results folder with the rankings of each; those that are not here are left out."""
     groups: dict[tuple[str, ...], list[ResultCell]] = {}
-    for cell in finished_cells(folder, unjudged=True):
+    for cell in by_split(finished_cells(folder, unjudged=True)):
         searched = (str(cell.ranked.declared.get(part)) for part in ("corpus", "queries"))
         groups.setdefault((cell.dataset, cell.split, cell.judgments, *searched), []).append(cell)
-    names = [name for name, *_ in groups]
-    first_cells = [cells[0] for cells in groups.values()]
-    places = {name or _whose(first_cells, place): place for name, place in map(_named, collections)}
+    places = collection_places([cells[0] for cells in groups.values()], collections)
     subjects, lacking, opened = [], list[str](), list[tuple[str, ...]]()
     for group, cells in groups.items():
         name = group[0]
         try:
-            first, place = cells[0], places.get(name)
+            first, place = cells[0], places.get(cells[0].collection)
             dataset = dataset_of(first, place)
             if dataset is None:
-                raise BadValue(
-                    f"the collection is not at {recorded_place(first)}, or not as it was measured; "
-                    f"say where it lies now with --collection {name}=PATH"
-                )
+                raise BadValue(elsewhere(first))
             if dataset.corpus.fingerprint != first.ranked.declared["corpus"]:
                 raise BadValue(f"the documents of {place} are not those that were searched")
         except WeirError as error:
@@ -124,48 +116,17 @@ def _of_results(folder: Path, collections: Sequence[str | Path]) -> list[Subject
         raise BadValue("; ".join(lacking))
     for one in lacking:
         warnings.warn(RankingWarning(f"left out: {one}"), stacklevel=2)
-    if unknown := sorted(set(places) - set(names)):
-        raise UnknownName(f"collection in {folder}", unknown[0], names)
     return subjects
 
 
 def _title(group: tuple[str, ...], groups: Sequence[tuple[str, ...]]) -> str:
     """What a collection is called among others: by its split and judgments where several bear its name."""
     name, split, judgments, *_ = group
-    alike = [one for one in groups if one[0] == name]
-    title = name if len(alike) == 1 else f"{name} {split}"
-    return title if len({one[1] for one in alike}) == len(alike) else f"{title} {judgments[:6]}"
+    alone = sum(one[0] == name for one in groups) == 1
+    return name if alone else f"{name} {split} {judgments[:6]}"
 
 
-def _whose(cells: Sequence[ResultCell], place: str | Path) -> str:
-    """The collection of results that lies at a place: that of its name, else of its content, documents or judgments.
-
-    Where there is only one collection it is that. Raises BadValue where doubt is left, and the WeirErrors of loading.
-    """
-    [dataset] = load_group(place)
-    documents = "" if dataset.layout.documents is None else dataset.corpus.fingerprint
-    judgments = dataset.qrels_fingerprint if dataset.layout.qrels else ""
-    whole = dataset.fingerprint if documents and judgments and dataset.layout.queries is not None else ""
-    marks: list[tuple[str, list[object]]] = [
-        (dataset.name, [cell.dataset for cell in cells]),
-        (whole, [dict(cell.settings).get("fingerprint") for cell in cells]),
-        (documents, [cell.ranked.declared["corpus"] for cell in cells]),
-        (judgments, [cell.judgments for cell in cells]),
-    ]
-    datasets: list[str] = sorted({cell.dataset for cell in cells})
-    for own, theirs in marks:
-        alike = {cell.dataset for cell, mark in zip(cells, theirs, strict=True) if mark == own}
-        if len(alike) == 1:
-            return alike.pop()
-    if len(datasets) == 1:
-        return datasets[0]
-    raise BadValue(
-        f"--collection {place} is none of {', '.join(datasets)} by its name, documents or judgments; say which, as in "
-        f"--collection {datasets[0]}={place}"
-    )
-
-
-def _of_files(qrels: Path, runs: list[Path], collection: str | Path | None) -> Subject:
+def _of_files(qrels: Path, runs: list[Path], collection: str | Path | Dataset | None) -> Subject:
     rankings = {name: read_run(path) for name, path in zip(names_of_runs(runs), runs, strict=True)}
     if collection is None:
         return Subject(qrels.name, qrels=read_qrels(qrels), runs=rankings)

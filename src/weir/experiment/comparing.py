@@ -23,10 +23,14 @@ from weir.datasets.scoring_rules import NO_COLLECTION, ScoringRules
 from weir.errors import BadValue, FormatError, UnknownName
 from weir.experiment.results import (
     ResultCell,
+    by_split,
     cell_collection,
+    collection_of_cell,
+    collection_places,
     dataset_of,
     finished_cells,
     largest_k,
+    named_place,
     of_systems,
     open_cell,
     shared_measures,
@@ -96,7 +100,10 @@ def compare_grid(
     for (dataset, system), values in cells.items():
         scores.setdefault(dataset, {})[system] = values
     if not any(len(systems) > 1 for systems in scores.values()):
-        raise BadValue("no dataset has two systems, so there is nothing to compare")
+        first = "; ".join(
+            f"{dataset} has {name}" for (dataset, name), _ in zip(cells, range(2), strict=False)
+        )
+        raise BadValue(f"no dataset has two systems, so there is nothing to compare: {first}")
     comparisons = []
     for measure in measures_wanted([m for of in cells.values() for m in of.measures], measures):
         having = {d: {n: s for n, s in of.items() if measure in s.measures} for d, of in scores.items()}
@@ -388,7 +395,8 @@ def gate_inputs(
         (one.scores for side in folders.values() for one in side[0].datasets.values()), None
     )
     rules = ScoringRules.of(
-        collection, conventions or (parse_conventions(first.conventions) if first else DEFAULT)
+        collection,
+        conventions or (parse_conventions(first.conventions) if first else DEFAULT),
     )
     systems_of: list[list[SystemScores]] = []
     for path in sides:
@@ -516,22 +524,22 @@ def gate_cases(
 
 
 def collections_of(
-    paths: Sequence[Path], collection: str | Path | Dataset | None = None, fetch: bool = False
+    paths: Sequence[Path], collections: Sequence[str | Path | Dataset] = (), fetch: bool = False
 ) -> dict[str, Dataset]:
-    """The collections of results folders by name, where they are here, and the given one as ""; raises as `load`.
+    """The collections of results folders by name, where they are here, and of files the given one as "".
 
-    fetch: as `cell_collection` takes it.
+    collections: of folders as `collection_places` takes it; fetch: as `cell_collection` takes it. Raises as both.
     """
-    loaded = (
-        {}
-        if collection is None
-        else {"": collection if isinstance(collection, Dataset) else load(collection)}
-    )
+    cells: list[ResultCell] = []
     for path in paths:
         if path.is_dir():
-            cells = [open_cell(path)] if (path / RECORD).exists() else finished_cells(path)
-            by_name = {cell.dataset: cell_collection(cell, fetch) for cell in cells}
-            loaded |= {name: dataset for name, dataset in by_name.items() if dataset is not None}
+            cells += [open_cell(path)] if (path / RECORD).exists() else by_split(finished_cells(path))
+    places = collection_places(cells, collections) if cells else {}
+    by_name = {cell.dataset: collection_of_cell(cell, places, fetch) for cell in cells}
+    loaded = {name: dataset for name, dataset in by_name.items() if dataset is not None}
+    if len(collections) == 1 and len(by_name) < 2:  # a baseline may call it by another name
+        place = named_place(collections[0])[1]
+        loaded[""] = place if isinstance(place, Dataset) else load(place)
     return loaded
 
 
@@ -539,7 +547,9 @@ def _systems_in(
     folder: Path, measures: Sequence[str], names: Sequence[str], fetch: bool
 ) -> list[SystemScores]:
     """The systems of a results folder, or the one of a cell, with these measures."""
-    cells = [open_cell(folder)] if (folder / RECORD).exists() else largest_k(finished_cells(folder))[0]
+    cells = (
+        [open_cell(folder)] if (folder / RECORD).exists() else largest_k(by_split(finished_cells(folder)))[0]
+    )
     systems: dict[str, dict[str, JudgedScores]] = {}
     for cell in of_systems(cells, names):
         name = cell.label or cell.system

@@ -14,7 +14,7 @@ from weir.core.rounding import figure, score, share
 from weir.core.scores import Note, Row
 from weir.core.tables import Table, table_of
 from weir.errors import FormatError, UnknownName
-from weir.experiment.results import ResultCell, finished_cells, index_cost, search_cost
+from weir.experiment.results import ResultCell, by_split, finished_cells, index_cost, search_cost
 from weir.experiment.stages import RECORD
 
 DEFAULT = "nDCG@10"
@@ -87,7 +87,7 @@ def efficiency(root: Path, measure: str | None = None) -> list[Efficiency]:
 
     Raises FormatError where the folder holds no finished cell, UnknownName for a measure that no cell has.
     """
-    cells = finished_cells(root)
+    cells = by_split(finished_cells(root))
     available = list(dict.fromkeys(row.measure for cell in cells for row in cell.rows))
     quality = measure or (DEFAULT if DEFAULT in available or not available else available[0])
     if quality not in available:

@@ -475,17 +475,24 @@ class Experiment:
                 )
         return list(by_name.values())
 
+    def refuse_empty(self) -> None:
+        """Raise BadValue, with how to name one, where there is no dataset or no system."""
+        needed = (("dataset (-d)", self.datasets), ("system (-s)", self.systems))
+        if missing := [what for what, several in needed if not several]:
+            raise BadValue(
+                f"found no {' and no '.join(missing)}; expected one or more, as in -d scifact -s bm25"
+            )
+
     def cells(self, at: Path, watch: Watch = _silent) -> list[Cell]:
         """The cells of the grid, in its order: their keys need nothing but what is declared, and checkpoints here.
 
         Raises UnknownName, BadValue, FormatError or DownloadError for what is not there or not as it should be.
         """
+        self.refuse_empty()
         systems = self.parsed_systems()
         for part in (part for system in systems for part in parts_of(system)):
             if isinstance(part, Fetched):
                 part.fetch()
-        if not self.datasets or not systems:
-            raise BadValue("an experiment needs at least one dataset and one system")
         if isinstance(self.k, bool) or not isinstance(self.k, int) or self.k < 1:
             raise BadValue(f"k is {self.k!r}; expected a whole number from 1")
         datasets = self.loaded_datasets(watch)

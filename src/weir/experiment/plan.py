@@ -425,8 +425,7 @@ def planned(experiment: Experiment, watch: Watch, precise: bool = False) -> list
     system that is a function or object.
     """
     deadline = time.monotonic() + PROBING_SECONDS
-    if not experiment.datasets or not experiment.systems:
-        raise BadValue("a plan needs at least one dataset and one system")
+    experiment.refuse_empty()
     systems = experiment.parsed_systems()
     for system in systems:
         # Raise BadValue for a system that cannot be handed to another process by its name

@@ -17,9 +17,17 @@ from weir.core.run import Run
 from weir.core.scores import Row
 from weir.core.tables import Table, sentences, table_of
 from weir.datasets import catalogue
+from weir.datasets.load import Dataset
 from weir.errors import BadValue
 from weir.experiment.published import PublishedScore, Publisher, claimed, model_named, published, publisher_of
-from weir.experiment.results import ResultCell, collection_of_cell, dataset_of, finished_cells, group_rows
+from weir.experiment.results import (
+    ResultCell,
+    collection_of_cell,
+    collection_places,
+    dataset_of,
+    finished_cells,
+    group_rows,
+)
 from weir.experiment.why import Scoring, mean, rescored
 from weir.files.runs import read_qrels, read_run
 from weir.measures import Measure, parse_measure
@@ -191,20 +199,22 @@ def birco_of_files(qrels: Path, runs: Sequence[Path]) -> tuple[list[BircoScore],
 
 
 def birco_of_cells(
-    cells: Sequence[ResultCell], collection: str | None = None, fetch: bool = False
+    cells: Sequence[ResultCell], collections: Sequence[str | Path | Dataset] = (), fetch: bool = False
 ) -> tuple[list[BircoScore], list[str]]:
     """(the figures of each finished cell, what has to be said of judgments and of cells that were left out).
 
-    collection: whose judgments they are scored by, by default those of each cell, where they are on this machine;
-    fetch: as `cell_collection` takes it. A cell that does not rank whole pools is left out. Raises BadValue where that
-    leaves none, StoreError for rankings that are not as they were written, and as `load` for the collection.
+    collections: where those lie whose judgments they are scored by, as `collection_places` takes them, by default where
+    records say; fetch: as `cell_collection` takes it. A cell that does not rank whole pools is left out. Raises
+    BadValue where that leaves none, StoreError for rankings that are not as they were written, and as
+    `collection_places` and `load`.
     """
     figures, remarks_on_cells = [], []
     judgments: dict[tuple[str, str], Qrels | None] = {}
+    places = collection_places(cells, collections)
     for cell in cells:
         about = cell.dataset, cell.split
         if about not in judgments:
-            dataset = collection_of_cell(cell, collection, fetch)
+            dataset = collection_of_cell(cell, places, fetch)
             judgments[about] = None if dataset is None else dataset.qrels
         qrels = judgments[about]
         try:

@@ -13,14 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from weir.core.query_metadata import QueryGroups
 from weir.core.results import result
 from weir.core.rounding import counted, one_or_more
 from weir.core.scores import Note, Row, Scores
-from weir.core.strings import Ids
 from weir.core.tables import Table, sentences
 from weir.datasets import catalogue
-from weir.datasets.load import Dataset, is_column, judged_or_not, load, load_here, query_groups
+from weir.datasets.load import Dataset, is_column, judged_or_not, load, load_here
 from weir.errors import BadValue, FormatError, StoreError, UnknownName, WeirError
 from weir.experiment.stage_store import run_file
 from weir.experiment.stages import (
@@ -133,6 +131,11 @@ class ResultCell:
     outdated: bool = False
 
     @property
+    def collection(self) -> str:
+        """The name of its collection, which its dataset is too but where `by_split` tells splits apart."""
+        return str(self.scored[-1][1].facts["dataset"])
+
+    @property
     def judgments(self) -> str:
         """The fingerprint of the judgments it was scored by."""
         return str(self.scored[-1][1].declared["qrels"])
@@ -201,19 +204,19 @@ def system_titles(cells: Sequence[ResultCell]) -> dict[str, str]:
 def of_systems(cells: Sequence[ResultCell], systems: Sequence[str]) -> list[ResultCell]:
     """The cells of these systems; all where none is named.
 
-    A system goes by its name or its label, by any text that prints as its name, a grid too, and by the beginning of its
-    name where only one system's name begins so. Raises UnknownName for a system that no cell is of, BadValue for a
-    beginning of several.
+    A system goes by its name or its label, else by any text that prints as its name, a grid too, and by the beginning
+    of its name where only one system's name begins so. Raises UnknownName for a system that no cell is of, BadValue for
+    a beginning of several.
     """
     if not systems:
         return list(cells)
     names = {name for cell in cells for name in (cell.system, cell.label)}
     chosen: set[str] = set()
     for text in systems:
-        printed: list[str] = []
-        with suppress(WeirError):  # this machine may not know the system
-            printed = [str(parse_system(one)) for one in single_names(text)]
-        exact = {text, *printed} & names
+        exact = {text} & names
+        if not exact:
+            with suppress(WeirError):  # this machine may not know the system
+                exact = {str(parse_system(one)) for one in single_names(text)} & names
         begun = {cell.system for cell in cells if cell.system.startswith(text)}
         if not exact and len(begun) > 1:
             raise BadValue(
@@ -230,17 +233,44 @@ def chosen_cells(
 ) -> list[ResultCell]:
     """The cells of these datasets (a group stands for its members) and systems; all where none is named.
 
-    Raises UnknownName for a dataset that no cell is of, and as `of_systems`.
+    They are named as `by_split` has it. A dataset goes by its name or with the split behind it, as in scifact:dev.
+    Raises UnknownName for one that no cell is of, and as `of_systems`.
     """
+    cells = by_split(cells)
     if datasets:
-        available = {cell.dataset for cell in cells}
+        names = {
+            id(cell): {cell.dataset, cell.collection, f"{cell.collection}:{cell.split}"} for cell in cells
+        }
+        available = set().union(*names.values())
         members = {name: catalogue.members(name) for name in datasets}
         for name, group in members.items():
             if not available.intersection(group):
-                raise UnknownName("dataset among these results", name, available)
+                raise UnknownName("dataset among these results", name, {cell.dataset for cell in cells})
         chosen = {member for group in members.values() for member in group}
-        cells = [cell for cell in cells if cell.dataset in chosen]
+        cells = [cell for cell in cells if names[id(cell)] & chosen]
     return of_systems(cells, systems)
+
+
+def by_split(cells: Sequence[ResultCell]) -> list[ResultCell]:
+    """The cells, datasets named with their split, as in scifact:dev, where there are several of one collection."""
+    splits: dict[str, set[str]] = {}
+    for cell in cells:
+        splits.setdefault(cell.collection, set()).add(cell.split)
+    several = {collection for collection, of in splits.items() if len(of) > 1}
+    called = [
+        _called(cell, cell.collection + f":{cell.split}" * (cell.collection in several)) for cell in cells
+    ]
+    places = list(dict.fromkeys(cell.dataset for cell in called))
+    return _labelled(sorted(called, key=lambda cell: places.index(cell.dataset)))
+
+
+def by_collection(cells: Sequence[ResultCell]) -> list[ResultCell]:
+    """The cells, datasets named as their collections whatever the splits, as records name them."""
+    return _labelled([_called(cell, cell.collection) for cell in cells])
+
+
+def _called(cell: ResultCell, dataset: str) -> ResultCell:
+    return replace(cell, dataset=dataset, rows=tuple(replace(row, dataset=dataset) for row in cell.rows))
 
 
 def open_cell(folder: Path | str) -> ResultCell:
@@ -354,7 +384,7 @@ def dataset_of(cell: ResultCell, collection: str | Path | Dataset | None = None)
     if collection is not None:
         return collection if isinstance(collection, Dataset) else judged_or_not(load(collection, cell.split))
     measured = dict(cell.settings).get("fingerprint")
-    for where in filter(None, dict.fromkeys((recorded_place(cell), cell.dataset))):
+    for where in filter(None, dict.fromkeys((recorded_place(cell), cell.collection))):
         try:
             dataset = load_here(where, cell.split)
             if dataset.fingerprint == measured:
@@ -386,43 +416,107 @@ def cell_collection(cell: ResultCell, fetch: bool = False) -> Dataset | None:
     return dataset if same else None
 
 
-def cell_groups(
-    cell: ResultCell,
+def with_collections(
+    cells: Sequence[ResultCell],
     by: object,
-    queries: Ids,
-    collection: str | Path | Dataset | None = None,
+    collections: Sequence[str | Path | Dataset] = (),
     fetch: bool = False,
-) -> QueryGroups:
-    """The groups that `by` names among the queries of a cell.
+) -> tuple[list[tuple[ResultCell, Dataset | None]], list[str]]:
+    """(the cells, each with the collection whose column `by` may be, a sentence on each collection left out).
 
-    collection: whose column it may be, see `collection_of_cell`; fetch: as `cell_collection` takes it. Raises as
-    `query_groups` and `load`.
+    Where `by` is a column, cells of collections that are not here are left out, unless none is; collections: see
+    `collection_places`; fetch: as `cell_collection` takes it. Raises as `collection_places` and `load`.
     """
     if not is_column(by):
-        return query_groups(by, queries)
-    return query_groups(by, queries, collection_of_cell(cell, collection, fetch))
+        return [(cell, None) for cell in cells], []
+    places = collection_places(cells, collections)
+    datasets: dict[tuple[str, str, str], Dataset | None] = {}
+    for cell in cells:
+        if (cell.dataset, cell.split, cell.judgments) not in datasets:
+            dataset = collection_of_cell(cell, places, fetch)
+            datasets[cell.dataset, cell.split, cell.judgments] = dataset
+    pairs = [(cell, datasets[cell.dataset, cell.split, cell.judgments]) for cell in cells]
+    here = [pair for pair in pairs if pair[1] is not None]
+    if not here:
+        return pairs, []
+    lacking = {cell.dataset: elsewhere(cell) for cell, dataset in pairs if dataset is None}
+    return here, [f"left out: {name}: {reason}" for name, reason in lacking.items()]
+
+
+def elsewhere(cell: ResultCell) -> str:
+    """Why the collection of a cell is not read, and what to do."""
+    return (
+        f"the collection is not at {recorded_place(cell)}, or not as it was measured; "
+        f"say where it lies now with --collection {cell.collection}=PATH"
+    )
 
 
 def collection_of_cell(
-    cell: ResultCell, collection: str | Path | Dataset | None, fetch: bool = False
+    cell: ResultCell, places: Mapping[str, str | Path | Dataset], fetch: bool = False
 ) -> Dataset | None:
-    """The given collection where it is the cell's by its name or judgments, or where the cell's own is not here.
+    """The collection of a cell from its place, see `collection_places`, where it has one; else as `cell_collection`."""
+    place = places.get(cell.collection)
+    if place is None:
+        return cell_collection(cell, fetch)
+    return place if isinstance(place, Dataset) else load(place, cell.split)
 
-    Else the cell's own, so that one collection is never taken for all of a folder; fetch: as `cell_collection` takes
-    it. Raises what `load` raises.
+
+def collection_places(
+    cells: Sequence[ResultCell], collections: Sequence[str | Path | Dataset]
+) -> dict[str, str | Path | Dataset]:
+    """Where collections of some cells lie now, by their names there.
+
+    collections: each as NAME=PATH or, where that leaves no doubt, as a path, a name or itself. Raises UnknownName for
+    a name that is none of theirs, BadValue where doubt is left, and the WeirErrors of loading.
     """
-    own = cell_collection(cell, fetch)
-    if collection is None:
-        return own
-    try:
-        dataset = collection if isinstance(collection, Dataset) else load(collection, cell.split)
-    except FormatError:
-        if own is None or isinstance(collection, Dataset):
-            raise
-        load(collection)  # it is there, without the split of this cell
-        return own
-    alike = own is None or dataset.name == cell.dataset or dataset.qrels_fingerprint == own.qrels_fingerprint
-    return dataset if alike else own
+    names = list(dict.fromkeys(cell.collection for cell in cells))
+    places: dict[str, str | Path | Dataset] = {}
+    for collection in collections:
+        name, place = named_place(collection)
+        name = name or _whose(cells, place)
+        if name not in names:
+            raise UnknownName("collection of these results", name, names, all_known=True)
+        places[name] = place
+    return places
+
+
+def named_place(collection: str | Path | Dataset) -> tuple[str, str | Path | Dataset]:
+    """(the name in NAME=PATH, "" for what is no such text; the path, or what was given)."""
+    if isinstance(collection, Dataset) or Path(collection).exists():
+        return "", collection
+    name, equals, place = str(collection).partition("=")
+    return (name, place) if equals else ("", collection)
+
+
+def _whose(cells: Sequence[ResultCell], collection: str | Path | Dataset) -> str:
+    """The name of a collection among these cells: its own name, else by its content, documents or judgments.
+
+    Where there is only one collection it is that. Raises BadValue where doubt is left, and the WeirErrors of loading.
+    """
+    names, splits = sorted({cell.collection for cell in cells}), {cell.split for cell in cells}
+    if len(names) == 1:
+        return names[0]
+    place = collection.name if isinstance(collection, Dataset) else collection
+    split = min(splits) if len(splits) == 1 else None
+    dataset = collection if isinstance(collection, Dataset) else load(collection, split)
+    if dataset.name in names:
+        return dataset.name
+    documents = "" if dataset.layout.documents is None else dataset.corpus.fingerprint
+    judgments = dataset.qrels_fingerprint if dataset.layout.qrels else ""
+    whole = dataset.fingerprint if documents and judgments and dataset.layout.queries is not None else ""
+    marks: list[tuple[str, list[object]]] = [
+        (whole, [dict(cell.settings).get("fingerprint") for cell in cells]),
+        (documents, [cell.ranked.declared["corpus"] for cell in cells]),
+        (judgments, [cell.judgments for cell in cells]),
+    ]
+    for own, theirs in marks:
+        alike = {cell.collection for cell, mark in zip(cells, theirs, strict=True) if mark == own}
+        if len(alike) == 1:
+            return alike.pop()
+    raise BadValue(
+        f"--collection {place} is none of {', '.join(names)} by its name, documents or judgments; say which, as in "
+        f"--collection {names[0]}={place}"
+    )
 
 
 def _cells_in(folder: Path) -> Iterator[ResultCell]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
@@ -33,6 +34,7 @@ from weir.stats.score_rows import exchange_notes
 SHEET, ABOUT = "to_judge.tsv", "pool.json"
 HEAD = ("query-id", "corpus-id", "grade", "query", "title", "text")
 POOL_SEED = 11
+_BETWEEN = re.compile(r"[\t\r\n]")  # what ends a cell or a line of a sheet
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,7 +114,8 @@ def pools_of(
     pools = [judging_pool(one.runs, _judgments(one), k, limit) for one in subjects]
     for subject, pool in zip(subjects, pools, strict=True):
         if out is not None:
-            write_pool(pool, subject, out if len(subjects) == 1 else out / subject.name)
+            folder = out / subject.name.replace(":", " ")  # which Windows has in no name
+            write_pool(pool, subject, out if len(subjects) == 1 else folder)
     return pools
 
 
@@ -155,7 +158,8 @@ def write_pool(
     """Write the sheet and what it was made from; the folder appears whole.
 
     Texts stand on the sheet where the subject has the collection; beside: other files of the folder by name.
-    Raises BadValue for a folder that is there, so that no judging is lost, StoreError when the disk refuses.
+    Raises BadValue for a folder that is there, so that no judging is lost, and as `sheet_lines`, StoreError when the
+    disk refuses.
     """
     if folder.exists():
         raise BadValue(f"{folder} is there already; judged sheets are never overwritten, give another folder")
@@ -175,16 +179,23 @@ def write_pool(
 
 
 def sheet_lines(pool: JudgingPool, subject: Subject) -> Iterator[str]:
-    """The lines of a sheet, its header first."""
+    """The lines of a sheet, its header first; identifiers as they are, texts with single blanks.
+
+    Raises BadValue for an identifier with a tab or line end.
+    """
     yield "\t".join(HEAD) + "\n"
     corpus, queries = subject.corpus, subject.queries
     for query, doc in zip(pool.query.tolist(), pool.doc.tolist(), strict=True):
         names = pool.queries[query], pool.docs[doc]
+        if broken := next((name for name in names if _BETWEEN.search(name)), None):
+            raise BadValue(
+                f"{subject.name}: {broken!r} has a tab or line end, which no sheet can hold; name it without"
+            )
         query_text = "" if queries is None else _text_of(queries.text, queries.ids, names[0])
         title = "" if corpus is None or corpus.title is None else _text_of(corpus.title, corpus.ids, names[1])
         text = "" if corpus is None else _text_of(corpus.text, corpus.ids, names[1])
         texts = (printable(" ".join(cell.split())) for cell in (query_text, title, text))
-        yield "\t".join([*(" ".join(name.split()) for name in names), "", *texts]) + "\n"
+        yield "\t".join([*names, "", *texts]) + "\n"
 
 
 def _text_of(column: StringColumn, ids: Ids, name: str) -> str:

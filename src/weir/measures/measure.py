@@ -268,6 +268,8 @@ def parse_measure(text: str) -> Measure:
         raise _malformed(translation or text)
     name = match[1]
     settings, cut, judged_only = translated(name, written, match[3])
+    if cut is not None and "," in cut:
+        raise _malformed(text)
     if cut is not None and (not re.fullmatch(r"[0-9]{1,9}", cut) or int(cut) < 1):
         raise BadValue(f"{text}: the cut-off is '{cut}'; expected a whole number from 1")
     cutoff = None if cut is None else int(cut)
@@ -282,7 +284,9 @@ def parse_measure(text: str) -> Measure:
 
 
 def _malformed(text: str) -> BadValue:
-    return BadValue(f"'{text[:_LONGEST]}' is not a measure; expected such as nDCG@10 or nDCG(gain='exp')@10")
+    several = "," in re.sub(r"\([^()]*\)", "", text[:_LONGEST])
+    example = "nDCG@10, each by itself: -m nDCG@10 -m RR" if several else "nDCG@10 or nDCG(gain='exp')@10"
+    return BadValue(f"'{text[:_LONGEST]}' is not a measure; expected such as {example}")
 
 
 def canonical_name(text: str) -> str:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import ast
 import copy
 import inspect
+import io
 import itertools
 import math
+import tokenize
 from collections.abc import Callable, Iterable, Mapping
 from typing import TypeVar, overload
 
@@ -24,6 +26,7 @@ MOST_LEVELS = 64  # of systems within systems, or of re-rankers in a row
 MOST_PARTS = 256  # systems and re-rankers that one text names
 _LARGEST = 1 << 63  # no whole number of a setting reaches it
 _SHOWN = 80  # characters of a text in a message
+_PLAIN = {"int": "a whole number", "float": "a number", "bool": "True or False"}
 _NESTING = (ast.Call, ast.BinOp, ast.UnaryOp, ast.List, ast.Tuple, ast.Dict, ast.Set)
 
 T = TypeVar("T")
@@ -55,8 +58,13 @@ def expression_tree(text: str) -> ast.expr:
     stripped = text.strip()
     try:
         tree = ast.parse(stripped, mode="eval").body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        tokens = tokenize.generate_tokens(io.StringIO(stripped).readline) if "#" in stripped else ()
+        comment = any(token.type == tokenize.COMMENT for token in tokens)
+    except (SyntaxError, ValueError, RecursionError, MemoryError, tokenize.TokenError):
         raise _malformed(stripped) from None
+    if comment:  # which Python leaves out
+        mark = "a # outside quotes, which marks a cell of results"
+        raise BadValue(f"'{_cut(stripped)}' has {mark}; expected a system such as bm25(k1=1.2, b=0.75)")
     waiting, parts = [(tree, 1)], 0
     while waiting:
         node, level = waiting.pop()
@@ -142,6 +150,8 @@ def _argument(node: ast.expr, text: str, parameter: inspect.Parameter | None) ->
             raise BadValue(
                 f'{parameter.name} is a text, which stands in quotes: {parameter.name}="{node.id}"'
             )
+        if parameter is not None and single and (expected := _PLAIN.get(_kind(parameter))):
+            raise BadValue(f"{parameter.name} is {node.id}; expected {expected}")
         _refuse_model(node.id, SYSTEMS.kind)
         raise UnknownName("system", node.id, SYSTEMS)
     if isinstance(node, (ast.Name, ast.Call, ast.BinOp)):
@@ -168,6 +178,13 @@ def _argument(node: ast.expr, text: str, parameter: inspect.Parameter | None) ->
                 f"'{_cut(ast.unparse(node))}' is out of every range; expected a number below 2**63"
             )
     return value
+
+
+def _kind(parameter: inspect.Parameter) -> str:
+    """The name of the type that a setting takes, that of its default where nothing is declared."""
+    declared = parameter.annotation
+    declared = type(parameter.default) if declared is parameter.empty else declared
+    return str(getattr(declared, "__name__", declared)).removesuffix(" | None")
 
 
 def _refuse_model(name: str, kind: str) -> None:

@@ -120,8 +120,8 @@ def _subjects(cells: Sequence[ResultCell], measures: tuple[str, ...]) -> Iterabl
     kinds = {name: "system" for name in (*SYSTEMS, *RERANKERS)}
     kinds |= {name: "method" for name in METHODS} | {card.name: "model" for card in cards()}
     for cell in cells:
-        yield f"dataset {cell.dataset}"
-        yield from (f"dataset {name}" for name, those in group_names.items() if cell.dataset in those)
+        yield f"dataset {cell.collection}"
+        yield from (f"dataset {name}" for name, those in group_names.items() if cell.collection in those)
         words = re.findall(r"[\w.-]+", cell.system)
         yield from (f"{kinds[word]} {word}" for word in words if word in kinds)
     for measure in measures_of(

@@ -26,7 +26,7 @@ from weir.core.rounding import counted, size
 from weir.core.scores import Note
 from weir.core.tables import Table, sentences, table_of
 from weir.errors import FormatError, StoreError, WeirError
-from weir.experiment.results import ResultCell, chosen_cells, finished_cells, stages_of
+from weir.experiment.results import ResultCell, by_collection, chosen_cells, finished_cells, stages_of
 from weir.experiment.stages import RECORD, read_record
 from weir.experiment.verify import Verdict, verified
 from weir.files.atomic import atomic_file
@@ -125,7 +125,7 @@ def pack_results(
     and where the disk refuses.
     """
     root = Path(folder)
-    cells = chosen_cells(finished_cells(root), datasets, systems)
+    cells = by_collection(chosen_cells(finished_cells(root), datasets, systems))
     files = {name: path for cell in cells for name, path in _files_of(root, cell)}
     contents = {name: _Content.of(path) for name, path in sorted(files.items())}
     digest = _digest({name: one.sha256 for name, one in contents.items()})
