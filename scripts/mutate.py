@@ -83,8 +83,8 @@ PARTS = {
     "stages": Part(
         ("experiment/stages.py", "experiment/stage_store.py"),
         """
-        unit/test_stage*.py unit/test_verify.py unit/test_stored_run.py unit/test_experiment.py
-        unit/test_efficiency.py unit/test_reproduce.py property/test_stage_faults.py
+        unit/test_stage*.py unit/test_shared_stages.py unit/test_verify.py unit/test_stored_run.py
+        unit/test_experiment.py unit/test_efficiency.py unit/test_reproduce.py property/test_stage_faults.py
         """,
     ),
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,8 +12,10 @@ from tests.unit.brooklet import write_collection
 from weir.api.results_folder import results as folder_rows
 from weir.cli import main
 from weir.core.corpus import Corpus
+from weir.errors import StoreError
 from weir.experiment.experiment import Experiment
 from weir.experiment.results import finished_cells
+from weir.experiment.stages import RECORD, read_record
 from weir.experiment.verify import verified
 from weir.systems import BM25, SYSTEMS
 from weir.systems.protocol import IN_MEMORY, Context
@@ -38,6 +41,19 @@ def test_a_record_is_never_rewritten(tmp_path, collection, monkeypatch):
     folder_rows(results)
     assert main(["results", str(results)]) == 0
     assert before == {p: p.read_bytes() for p in results.rglob("*") if p.is_file()}
+
+
+def test_a_record_that_an_earlier_version_wrote_is_sound(tmp_path):
+    """Its key and its checksum are the ones of then; with another it would be damaged, and made again."""
+    record = {"format": 2, "stage": "run", "name": "bm25", "key": "5b1499a9c9",
+              "declared": {"k": 10, "system": {"system": "bm25", "b": 0.4}}, "inputs": [["index", "indexes/bm25-0"]],
+              "files": {}, "made": {"when": "2026-11-01"}, "cost": {"seconds": 1.5},
+              "facts": {"queries": 2, "name": "é"}, "check": "6857373f97fa194bccf14322987929d2"}  # fmt: skip
+    (tmp_path / RECORD).write_text(json.dumps(record))
+    assert read_record(tmp_path / RECORD).to_json() == record
+    (tmp_path / RECORD).write_text(json.dumps(record | {"cost": {"seconds": 1.4}}))
+    with pytest.raises(StoreError):
+        read_record(tmp_path / RECORD)
 
 
 def test_measures_stand_in_the_order_in_which_they_were_first_scored(tmp_path, collection):

@@ -27,6 +27,7 @@ from weir.experiment.stage_store import StageCache
 from weir.experiment.stages import Making
 from weir.experiment.verify import verified
 from weir.measures import DEFAULT_MEASURES
+from weir.settings import settings
 from weir.systems import BM25, RERANKERS, SYSTEMS
 from weir.systems.lexical.bm25 import BM25Searcher
 from weir.systems.protocol import Costs
@@ -343,10 +344,25 @@ def test_what_another_process_made_while_this_one_waited_is_read(tmp_path, colle
     assert {q: d for q, d in run.to_dict().items() if d} == weir.Run.load(folder / "run.trec").to_dict()
 
 
-def test_costs_add_what_was_compiled_before_and_meanwhile_and_latencies_are_within_the_time_taken(collection):
+def test_costs_add_what_was_compiled_before_and_meanwhile_and_latencies_are_within_the_time_taken(
+    collection, monkeypatch
+):
     making = Making(prepared=2.0, peak_mb=7.0)
     making.own |= {"seconds": 5.0, "compile_seconds": 1.5}
-    assert making.cost() == {"seconds": 3.5, "peak_mb": 7.0, "compile_seconds": 3.5}
+    own = {"seconds": 3.5, "peak_mb": 7.0, "compile_seconds": 3.5}
+    assert making.cost() == own
+    making.own |= {"requests": 2, "texts": 3, "tokens": 1_000_000}
+    api = {"requests": 2, "texts": 3, "tokens": 1_000_000}
+    assert making.cost() == {**own, "api": api}
+    making.own["answer_tokens"] = 500_000
+    monkeypatch.setenv("WEIR_API_PRICE", "2 in, 4 out")
+    settings.cache_clear()
+    assert making.cost() == {
+        **own,
+        "api": {**api, "answer_tokens": 500_000, "dollars": 3.0},
+    }  # of the million
+    monkeypatch.undo()
+    settings.cache_clear()
     dataset = weir.load(collection)
     searcher, begun = weir.system("bm25").index(dataset.corpus), time.perf_counter()
     figures = stage_store.latencies(searcher, dataset.queries, 3)
