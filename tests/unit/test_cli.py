@@ -230,7 +230,7 @@ def test_stats(tmp_path, capsys):
         (["run", "-d", "brook-medical", "-s", "bm25", "-m", "nDGC@10"], "did you mean nDCG"),
         (["run", "-d", "brook-medical", "-s", "bm25", "-m", "nDCG@0"], "expected a whole number from 1"),
         (["run", "-d", "brook-medical", "-s", "bm25", "-k", "0"], "k is 0; expected a whole number from 1"),
-        (["run", "-s", "bm25"], "at least one dataset"),
+        (["run", "-s", "bm25"], "found no dataset (-d)"),
         (["run", "-d", "nq", "-s", "bm25"], "weir data fetch nq"),
         (["run", "-d", "robust04", "-s", "bm25"], "robust04 cannot be downloaded"),
         (["fetch", "bioasq"], "bioasq cannot be downloaded"),

@@ -260,7 +260,9 @@ def hole_tables(studies: Sequence[HoleStudy]) -> tuple[Table, ...]:
     """Agreement and what was missed, scores before and after, and the order of systems, each with its interval."""
     tables = []
     for study in studies:
-        parties = list(dict.fromkeys(filled.by for one in study.found for filled in one.filled))
+        by_model = any(filled.by == "model" for one in study.found for filled in one.filled)
+        both = any(len(one.filled) > 1 for one in study.found)
+        parties = PARTIES if both else PARTIES[1:] if by_model else PARTIES[:1]
         judges = [_article(by) for by in parties]
         shares = [[f"first {study.k}", "unjudged", f"relevant by {judges[0]}"]]
         if len(parties) > 1:
