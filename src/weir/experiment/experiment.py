@@ -58,7 +58,7 @@ from weir.systems.protocol import Fetched, Retriever
 #     run.trec               the rankings in trec order at full precision (run.json where an id has a blank)
 #     stage.json             what was declared for them, what made them, what they took
 #     scores-<key>.jsonl     one value for each measure and query
-#     scores-<key>.json      what was declared for the scores, what made them, the rows of a table
+#     scores-<key>.json      what was declared for the scores, what made them, the rows of a table; none, and no values, where nobody judged
 
 
 @dataclass(frozen=True, eq=False)
