@@ -58,7 +58,8 @@ from weir.systems.protocol import Fetched, Retriever
 #     run.trec               the rankings in trec order at full precision (run.json where an id has a blank)
 #     stage.json             what was declared for them, what made them, what they took
 #     scores-<key>.jsonl     one value for each measure and query
-#     scores-<key>.json      what was declared for the scores, what made them, the rows of a table; none, and no values, where nobody judged
+#     scores-<key>.json      what was declared for the scores, what made them, the rows of a table;
+#                            none, and no values, of a collection that nobody judged
 
 
 @dataclass(frozen=True, eq=False)
