@@ -155,7 +155,7 @@ def holes(answers: list[dict[str, Any]], people: Labels) -> Iterator[dict[str, A
     for answer in answers:
         if answer["query"] in own and answer["grade"] is not None:
             labels.setdefault(answer["query"], {})[answer["document"]] = answer["grade"]
-    qrels = {query: people[query] for query in own}
+    qrels = {query: people.get(query, {}) for query in own}
     for rel in (1, 2):
         [study] = weir.labels.holes(qrels, *rankings, model=labels, measure=f"nDCG@{DEPTH}", rel=rel)
         for one in study.found:

@@ -123,15 +123,21 @@ def collection(folder: Path) -> None:
 
 
 def grades_of_answers() -> list[str]:
-    """A grade for each pair that small_judge.py has an answer for or ranks: people's are not in the repository."""
+    """A grade for each pair that small_judge.py has an answer for or ranks: people's are not in the repository.
+
+    What the model says of unjudged documents has none.
+    """
 
     def stored(name: str) -> list[dict[str, Any]]:
         packed = (BENCHMARKS / "results" / f"small_judge_{name}.jsonl.gz").read_bytes()
         return list(map(json.loads, gzip.decompress(packed).splitlines()))
 
-    pairs = [(answer["query"], answer["document"]) for answer in stored("answers")]
-    for one in stored("rankings"):
-        pairs += [(one["query"], document) for ranking in one["rankings"].values() for document in ranking]
+    answered = [(answer["query"], answer["document"]) for answer in stored("answers")]
+    ranked = {collection: [(one["query"], document) for one in stored("rankings") if one["collection"] == collection
+                           for ranking in one["rankings"].values() for document in ranking]
+              for collection in ("dl19", "birco-relic", "birco-wtb", "nfcorpus")}  # fmt: skip
+    holes = set(answered) & set(ranked["nfcorpus"])
+    pairs = [pair for of in (answered, *ranked.values()) for pair in of if pair not in holes]
     return [f"{query}\t{document}\t{n % 4}\n" for n, (query, document) in enumerate(dict.fromkeys(pairs))]
 
 
