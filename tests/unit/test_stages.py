@@ -392,3 +392,13 @@ def test_processes_of_different_results_share_one_folder_of_stages(tmp_path, col
     for grid, place in zip(GRIDS, places, strict=True):
         expected = Experiment((collection,), grid, ("AP",)).execute(tmp_path / "alone")
         assert sorted(map(str, folder_rows(place))) == sorted(map(str, expected))
+
+
+def test_rankings_of_an_object_without_a_version_replace_those_of_an_earlier_one(tmp_path, collection):
+    def first(queries, k):
+        return {query: {"d1": 1.0} for query in queries}
+
+    for _ in range(2):  # each adaptation is another system of one name
+        Experiment((collection,), ("bm25", weir.system(first))).execute(tmp_path / "results")
+    assert len(list((tmp_path / "results").glob("*/first-*"))) == 1
+    assert len(list((tmp_path / "results").glob("*/bm25-*"))) == 1
